@@ -1,0 +1,1 @@
+"""What decides: pure functions and frozen values, standard library only."""
