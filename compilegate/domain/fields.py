@@ -1,0 +1,169 @@
+"""Reads values out of a parsed document and rejects what does not belong.
+
+Every error names the field by its dotted path, the value and the fix.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from compilegate.domain.errors import InvalidInputError
+
+_MISSING = object()
+
+
+class Fields:
+    """One mapping of a document; call ``done()`` once every known key was read."""
+
+    def __init__(self, value: object, path: str = "") -> None:
+        if not isinstance(value, Mapping):
+            raise InvalidInputError(
+                "must be a mapping of keys to values",
+                field=path or "document",
+                value=value,
+                fix="write it as `key: value` lines",
+            )
+        self._data: Mapping[Any, Any] = value
+        self._path = path
+        self._read: list[str] = []
+
+    def path(self, key: str) -> str:
+        """Dotted path of a key, as shown in errors."""
+        return f"{self._path}.{key}" if self._path else key
+
+    def _get(self, key: str, default: object) -> Any:
+        self._read.append(key)
+        value = self._data.get(key, _MISSING)
+        if value is _MISSING or (value is None and default is not _MISSING):
+            if default is _MISSING:
+                raise InvalidInputError(
+                    "is missing", field=self.path(key), fix=f"add `{key}:` with a value"
+                )
+            return default
+        return value
+
+    def text(self, key: str, default: Any = _MISSING) -> Any:
+        """A string; numbers that YAML read as such are refused, because 2.10 is not 2.1."""
+        value = self._get(key, default)
+        if value is default or (isinstance(value, str) and value):
+            return value
+        raise self.wrong(key, "must be text", f'put it in quotes: {key}: "{value}"')
+
+    def choice(self, key: str, allowed: Sequence[str], default: Any = _MISSING) -> Any:
+        """One of a closed set of words."""
+        value = self._get(key, default)
+        if value is default or value in allowed:
+            return value
+        near = difflib.get_close_matches(str(value), allowed, n=1)
+        hint = f"did you mean {near[0]}? " if near else ""
+        raise self.wrong(key, "is not a known word", f"{hint}use one of {', '.join(allowed)}")
+
+    def number(
+        self,
+        key: str,
+        unit: str,
+        *,
+        low: float = -math.inf,
+        high: float = math.inf,
+        above: float = -math.inf,
+        default: Any = _MISSING,
+    ) -> Any:
+        """A finite number in ``unit`` with ``low <= value <= high`` and ``value > above``."""
+        value = self._get(key, default)
+        if value is default:
+            return value
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise self.wrong(
+                key, f"must be a number of {unit}", f"write the bare number; the unit is {unit}"
+            )
+        if not math.isfinite(value) or value < low or value > high or value <= above:
+            bounds = [f"above {above:g}"] if above > -math.inf else []
+            bounds += [f"at least {low:g}"] if low > -math.inf else []
+            bounds += [f"at most {high:g}"] if high < math.inf else []
+            raise self.wrong(key, f"is out of range for {unit}", "use " + ", ".join(bounds))
+        return float(value)
+
+    def integer(
+        self, key: str, unit: str, *, low: int = 0, high: int = 10**9, default: Any = _MISSING
+    ) -> Any:
+        """A whole number in ``unit`` within bounds."""
+        value = self._get(key, default)
+        if value is default:
+            return value
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise self.wrong(key, f"must be a whole number of {unit}", f"for example {key}: {low}")
+        if not low <= value <= high:
+            raise self.wrong(key, f"is out of range for {unit}", f"use {low} to {high}")
+        return value
+
+    def flag(self, key: str, default: Any = _MISSING) -> Any:
+        """True or false."""
+        value = self._get(key, default)
+        if value is default or isinstance(value, bool):
+            return value
+        raise self.wrong(key, "must be true or false", f"write {key}: true or {key}: false")
+
+    def numbers(self, key: str) -> tuple[float, ...]:
+        """A list of finite numbers, empty when absent."""
+        values = self._get(key, ())
+        if not isinstance(values, Sequence) or isinstance(values, str):
+            raise self.wrong(key, "must be a list of numbers", f"for example {key}: [0.91, 0.92]")
+        for value in values:
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                raise self.wrong(key, "must hold numbers only", "remove what is not a number")
+            if not math.isfinite(value):
+                raise self.wrong(key, "must hold finite numbers only", "remove it")
+        return tuple(float(value) for value in values)
+
+    def mapping(self, key: str) -> dict[str, Any]:
+        """A mapping with text keys and plain values, empty when absent."""
+        value = self._get(key, {})
+        if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
+            raise self.wrong(key, "must map names to values", f"for example {key}: {{epochs: 3}}")
+        for name, item in value.items():
+            if isinstance(item, Mapping | list) or item is None:
+                raise InvalidInputError(
+                    "must be one plain value",
+                    field=self.path(f"{key}.{name}"),
+                    value=item,
+                    fix="use text, a number, or true/false",
+                )
+        return dict(value)
+
+    def section(self, key: str) -> Fields:
+        """A nested mapping that must be there."""
+        return Fields(self._get(key, _MISSING), self.path(key))
+
+    def optional_section(self, key: str) -> Fields | None:
+        """A nested mapping, or None when absent."""
+        value = self._get(key, None)
+        return None if value is None else Fields(value, self.path(key))
+
+    def sections(self, key: str) -> Iterator[Fields]:
+        """The items of a list of mappings, nothing when absent."""
+        values = self._get(key, ())
+        if not isinstance(values, Sequence) or isinstance(values, str):
+            raise self.wrong(key, "must be a list", f"start each item of {key} with `- `")
+        for index, value in enumerate(values):
+            yield Fields(value, self.path(f"{key}[{index}]"))
+
+    def wrong(self, key: str, problem: str, fix: str) -> InvalidInputError:
+        """The error for a key of this mapping, with the value that was found."""
+        return InvalidInputError(problem, field=self.path(key), value=self._data.get(key), fix=fix)
+
+    def done(self) -> None:
+        """Reject every key that nobody read."""
+        for key in self._data:
+            if key not in self._read:
+                near = difflib.get_close_matches(str(key), self._read, n=1)
+                fix = f"did you mean `{near[0]}`?" if near else "remove it"
+                known = ", ".join(sorted(set(self._read)))
+                raise InvalidInputError(
+                    "is not a known key",
+                    field=self.path(str(key)),
+                    value=self._data[key],
+                    fix=f"{fix} Known keys here: {known}",
+                )
