@@ -150,6 +150,10 @@ class Fields:
         for index, value in enumerate(values):
             yield Fields(value, self.path(f"{key}[{index}]"))
 
+    def rest(self) -> dict[str, Any]:
+        """Every key that nobody read, for documents that may carry more than is judged."""
+        return {key: value for key, value in self._data.items() if key not in self._read}
+
     def wrong(self, key: str, problem: str, fix: str) -> InvalidInputError:
         """The error for a key of this mapping, with the value that was found."""
         return InvalidInputError(problem, field=self.path(key), value=self._data.get(key), fix=fix)

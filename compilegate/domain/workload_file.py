@@ -53,7 +53,7 @@ def parse_workload(document: object) -> Workload:
         schedule=_schedule(fields.section("schedule")),
         profile=_profile(fields.optional_section("profile")),
         quality=_quality(fields.section("quality")),
-        policy=_policy(fields.optional_section("policy")),
+        policy=parse_policy(fields.optional_section("policy")),
         candidates=_candidates(fields),
     )
     fields.done()
@@ -161,7 +161,8 @@ def _quality(fields: Fields) -> Quality:
     return quality
 
 
-def _policy(fields: Fields | None) -> Policy:
+def parse_policy(fields: Fields | None) -> Policy:
+    """Read a policy section, defaults where it is absent."""
     if fields is None:
         return Policy()
     base = Policy()

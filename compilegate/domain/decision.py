@@ -1,0 +1,100 @@
+"""The decision: verdict, reasons and what to do with the flag (design contract, section 6)."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+
+class Verdict(StrEnum):
+    """Closed set of outcomes of a trial."""
+
+    PROMOTE = "promote"
+    STAY_OFF = "stay_off"
+    REVERT = "revert"
+    PERMANENT = "permanent"
+    INCONCLUSIVE = "inconclusive"
+    INVALID = "invalid"
+    INELIGIBLE = "ineligible"
+    CONTINUE = "continue"
+
+
+class FlagAction(StrEnum):
+    """What a decision does to the workload's flag."""
+
+    ENABLE = "enable"
+    DISABLE = "disable"
+    KEEP = "keep"
+
+
+# Only a proven promotion switches on; evidence that proves nothing leaves things as they are.
+FLAG_ACTIONS: Mapping[Verdict, FlagAction] = {
+    Verdict.PROMOTE: FlagAction.ENABLE,
+    Verdict.PERMANENT: FlagAction.ENABLE,
+    Verdict.STAY_OFF: FlagAction.DISABLE,
+    Verdict.REVERT: FlagAction.DISABLE,
+    Verdict.INELIGIBLE: FlagAction.DISABLE,
+    Verdict.INCONCLUSIVE: FlagAction.KEEP,
+    Verdict.INVALID: FlagAction.KEEP,
+    Verdict.CONTINUE: FlagAction.KEEP,
+}
+
+EXIT_CODES: Mapping[Verdict, int] = {
+    Verdict.PROMOTE: 0,
+    Verdict.PERMANENT: 0,
+    Verdict.STAY_OFF: 10,
+    Verdict.INELIGIBLE: 10,
+    Verdict.INCONCLUSIVE: 11,
+    Verdict.CONTINUE: 11,
+    Verdict.REVERT: 12,
+    Verdict.INVALID: 13,
+}
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why, for a program (code) and for a person (message)."""
+
+    code: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What the judge says of one evidence document; intervals are (low, high)."""
+
+    workload: str
+    decision_id: str
+    judge_version: str
+    stage: str
+    verdict: Verdict
+    candidate: str | None
+    reasons: tuple[Reason, ...]
+    speedup: Mapping[str, Any] | None = None
+    quality: Mapping[str, Any] | None = None
+    arms: tuple[Mapping[str, Any], ...] = ()
+    saving: Mapping[str, Any] | None = None
+    next: Mapping[str, Any] | None = None
+
+    @property
+    def flag_action(self) -> FlagAction:
+        """What this decision does to the flag."""
+        return FLAG_ACTIONS[self.verdict]
+
+    def to_dict(self, flag_name: str) -> dict[str, Any]:
+        """The document of the contract; ``flag_name`` is the parameter's full name."""
+        return {
+            "schema": 1,
+            **{
+                name: value
+                for name, value in dataclasses.asdict(self).items()
+                if name not in ("reasons", "arms", "verdict")
+            },
+            "verdict": str(self.verdict),
+            "reasons": [dataclasses.asdict(reason) for reason in self.reasons],
+            "arms": [dict(arm) for arm in self.arms],
+            "flag": {"name": flag_name, "action": str(self.flag_action)},
+        }

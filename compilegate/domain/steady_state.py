@@ -1,0 +1,89 @@
+"""Finds the steady state of one segment of step times, by the data and not by a fixed skip.
+
+The warm-up ends where a window of steps has come down into the band that the second half
+of the segment lives in (median and 1.4826 x median absolute deviation, the consistent
+estimate of a normal spread: Rousseeuw and Croux 1993). Whatever the warm-up cost above
+steady steps is overhead of the process (compilation most of all), paid once per run. Steps
+far above the baseline's median are late events (recompilations); how often they recur over
+a longer run is extrapolated as ln N / ln n, because new guards fail ever more rarely.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+WINDOW = 15
+MIN_WARM_UP = 20
+MIN_STEPS = 40
+BAND = 3 * 1.4826
+WINSORIZED_SHARE = 0.02
+SPIKE_RATIO = 10.0
+
+
+@dataclass(frozen=True)
+class Segment:
+    """What one process measured; seconds."""
+
+    warm_up_steps: int
+    steady_step_seconds: float
+    overhead_seconds: float
+    spikes: int
+
+    def full_run_seconds(self, steps: int) -> float:
+        """Time of a run of ``steps`` steps by this segment's overhead and steady step."""
+        return self.overhead_seconds + steps * self.steady_step_seconds
+
+
+def analyse(
+    step_seconds: Sequence[float],
+    *,
+    compile_seconds: float,
+    baseline_median: float,
+    full_run_steps: int,
+) -> Segment | None:
+    """The segment's steady state, or None when it is too short to have one.
+
+    ``compile_seconds`` is what the job itself counted. It is part of the steps' own time
+    where compilation happens inside a step, so the larger of both is the overhead.
+    """
+    n = len(step_seconds)
+    if n < MIN_STEPS or any(not math.isfinite(x) or x <= 0 for x in step_seconds):
+        return None
+    warm_up = _warm_up_steps(step_seconds)
+    spike = SPIKE_RATIO * baseline_median
+    tail = step_seconds[warm_up:]
+    calm = [x for x in tail if x <= spike]
+    if len(calm) < WINDOW:
+        return None
+    steady = _winsorized_mean(calm)
+    recurrence = math.log(max(full_run_steps, 2)) / math.log(n)
+    late = sum(x - steady for x in tail if x > spike) * max(1.0, recurrence)
+    early = sum(step_seconds[:warm_up]) - warm_up * steady
+    return Segment(
+        warm_up_steps=warm_up,
+        steady_step_seconds=steady,
+        overhead_seconds=max(early, compile_seconds, 0.0) + late,
+        spikes=len(tail) - len(calm),
+    )
+
+
+def _warm_up_steps(x: Sequence[float]) -> int:
+    n = len(x)
+    second_half = x[n // 2 :]
+    median = statistics.median(second_half)
+    spread = statistics.median(abs(value - median) for value in second_half)
+    limit = median + BAND * spread
+    for start in range(MIN_WARM_UP, n // 2, 5):
+        if statistics.median(x[start : start + WINDOW]) <= limit:
+            return start
+    return n // 2
+
+
+def _winsorized_mean(values: Sequence[float]) -> float:
+    ordered = sorted(values)
+    cut = int(len(ordered) * WINSORIZED_SHARE)
+    low, high = ordered[cut], ordered[len(ordered) - 1 - cut]
+    return statistics.fmean(min(max(value, low), high) for value in ordered)

@@ -1,0 +1,112 @@
+"""What the use cases need from the outside, as Protocols; adapters implement them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+
+class ObjectStore(Protocol):
+    """The data bucket; keys are relative to it."""
+
+    bucket: str
+
+    def get(self, key: str) -> bytes:
+        """An object's bytes; raises NotFoundError."""
+        ...
+
+    def put(self, key: str, body: bytes, content_type: str = "application/json") -> None:
+        """Write an object."""
+        ...
+
+    def exists(self, uri: str) -> bool:
+        """Whether an s3:// URI names an object or a prefix with at least one."""
+        ...
+
+
+class Ledger(Protocol):
+    """Append-only history; an entry is written once and never changed."""
+
+    def put_once(self, workload: str, sort_key: str, entry: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Write the entry, or return the one that is already there."""
+        ...
+
+    def entries(self, workload: str) -> Sequence[Mapping[str, Any]]:
+        """All entries of a workload, oldest trial first."""
+        ...
+
+
+class Locks(Protocol):
+    """One lease per workload, so that it is evaluated once at a time."""
+
+    def acquire(self, workload: str, owner: str, *, now: int, expires_at: int) -> None:
+        """Take the lease (epoch seconds); raises WorkloadLockedError naming the holder."""
+        ...
+
+    def release(self, workload: str, owner: str) -> None:
+        """Give the lease back if ``owner`` still holds it."""
+        ...
+
+
+class FlagStore(Protocol):
+    """The Parameter Store flag."""
+
+    def read(self, name: str) -> str | None:
+        """The raw value, None when absent."""
+        ...
+
+    def write(self, name: str, value: str) -> None:
+        """Set the raw value."""
+        ...
+
+
+class TrainingJobs(Protocol):
+    """SageMaker training jobs."""
+
+    def describe(self, job: str) -> Mapping[str, Any]:
+        """DescribeTrainingJob; raises NotFoundError."""
+        ...
+
+    def stop(self, job: str) -> None:
+        """StopTrainingJob; a job that has already ended is left alone."""
+        ...
+
+    def active(self, prefix: str) -> Sequence[str]:
+        """Names of jobs in progress that begin with ``prefix``."""
+        ...
+
+
+class Clock(Protocol):
+    """The time, passed in so that use cases can be replayed."""
+
+    def now(self) -> int:
+        """Seconds since 1970."""
+        ...
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the deployment fixed: where jobs run and as whom."""
+
+    stage: str
+    region: str
+    training_role_arn: str
+    kms_key_arn: str | None = None
+    subnet_ids: tuple[str, ...] = ()
+    security_group_ids: tuple[str, ...] = ()
+    price_overrides: Mapping[str, float] = field(default_factory=dict)
+    simulated: str | None = None  # says so when training does not run on the named instances
+
+
+@dataclass(frozen=True)
+class Services:
+    """Everything a use case may touch."""
+
+    store: ObjectStore
+    ledger: Ledger
+    locks: Locks
+    flags: FlagStore
+    jobs: TrainingJobs
+    clock: Clock
+    settings: Settings
