@@ -107,9 +107,9 @@ def job_output_key(workload: str, trial: str, job: str) -> str:
     return f"{jobs_prefix(workload, trial)}/{job}/output/output.tar.gz"
 
 
-def compile_cache_prefix(workload: str, arm: str) -> str:
-    """Where an arm's persistent compile cache lives between runs."""
-    return f"{COMPILE_CACHE_PREFIX}{workload}/{arm}/"
+def compile_cache_prefix(workload: str) -> str:
+    """Where a workload's compile cache lives between runs; its files are named by content."""
+    return f"{COMPILE_CACHE_PREFIX}{workload}/"
 
 
 def record_key(workload: str, trial: str, document: str) -> str:

@@ -1,0 +1,1 @@
+"""What the pipeline does, one use case per file; Lambdas and the command call the same."""

@@ -1,0 +1,98 @@
+"""Turns what Step Functions and SageMaker report into a sentence a person can act on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+REASON_MAX = 1000
+
+# What the cloud could not provide says nothing about the arm that asked for it.
+INFRASTRUCTURE_MARKERS = (
+    "CapacityError",
+    "EC2InsufficientCapacity",
+    "InternalServerError",
+    "ClientError: Data download failed",
+    "ResourceLimitExceeded",
+    "ThrottlingException",
+)
+
+_EXPLANATIONS = (
+    ("ResourceLimitExceeded", "the account's quota for this instance type is used up or zero: "
+     "ask for more under Service Quotas, or choose another instance type"),
+    ("CapacityError", "AWS has no free instance of this type in this region right now: "
+     "try again later, or choose another instance type or region"),
+    ("EC2InsufficientCapacity", "AWS has no free instance of this type right now: try again later"),
+    ("Rate exceeded", "SageMaker kept throttling the request: start fewer trials at once"),
+    ("ThrottlingException", "SageMaker kept throttling the request: start fewer trials at once"),
+    ("AccessDenied", "a role lacks a permission: compare the deployed stack with `cdk diff`"),
+    ("not authorized", "a role lacks a permission: compare the deployed stack with `cdk diff`"),
+    ("Data download failed", "an input channel could not be read: check its S3 URI"),
+    ("States.Timeout", "a step took longer than its limit"),
+    ("TIMED_OUT", "the trial took longer than its limit"),
+    ("ABORTED", "the trial was stopped by hand"),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class JobFailure:
+    """Why a training job did not complete."""
+
+    status: str
+    reason: str
+    infrastructure: bool
+    billable_seconds: int | None
+
+
+def explain_job(cause: str) -> JobFailure:
+    """Read the Cause of a failed ``createTrainingJob.sync``: the job's description as JSON."""
+    try:
+        described = json.loads(cause)
+    except ValueError:
+        described = None
+    if not isinstance(described, Mapping):
+        return JobFailure("Failed", shorten(cause or "no reason given"), True, None)
+    status = str(described.get("TrainingJobStatus", "Failed"))
+    reason = described.get("FailureReason") or _status_words(described)
+    seconds = described.get("BillableTimeInSeconds")
+    return JobFailure(
+        status=status,
+        reason=shorten(str(reason)),
+        infrastructure=any(marker in str(reason) for marker in INFRASTRUCTURE_MARKERS),
+        billable_seconds=seconds if isinstance(seconds, int) else None,
+    )
+
+
+def explain(error: str, cause: str) -> str:
+    """One sentence on why a trial failed, with what to do about it where that is known."""
+    told = _innermost(cause)
+    for marker, explanation in _EXPLANATIONS:
+        if marker in error or marker in told:
+            return shorten(f"{told or error}: {explanation}" if told else explanation)
+    return shorten(f"{error}: {told}" if told else error or "no reason was given")
+
+
+def shorten(text: str) -> str:
+    """Text that fits a record, its end kept because that is where errors say what happened."""
+    text = " ".join(text.split())
+    return text if len(text) <= REASON_MAX else "… " + text[-(REASON_MAX - 2) :]
+
+
+def _status_words(described: Mapping[str, Any]) -> str:
+    if described.get("SecondaryStatus") == "MaxRuntimeExceeded":
+        return "the job reached its MaxRuntimeInSeconds (training.max_runtime_hours)"
+    return f"the job was {str(described.get('TrainingJobStatus', 'stopped')).lower()}"
+
+
+def _innermost(cause: str) -> str:
+    try:
+        parsed = json.loads(cause)
+    except ValueError:
+        return cause
+    if isinstance(parsed, Mapping):
+        for key in ("FailureReason", "errorMessage", "Cause"):
+            if parsed.get(key):
+                return str(parsed[key])
+    return cause

@@ -1,0 +1,60 @@
+"""The flag that production training reads (design contract, section 7)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from compilegate.domain.errors import InvalidInputError
+from compilegate.domain.fields import Fields
+
+STATES = ("off", "probation", "permanent", "reverted", "stale")
+MAX_BYTES = 4096
+
+
+@dataclass(frozen=True)
+class Flag:
+    """Whether production trains with a candidate's overrides; ``since`` is UTC, ISO 8601."""
+
+    enabled: bool
+    state: str
+    candidate: str | None = None
+    overrides: Mapping[str, Any] = field(default_factory=dict)
+    decision_id: str | None = None
+    since: str | None = None
+
+    def to_json(self) -> str:
+        """The parameter's value; raises InvalidInputError above 4 KB."""
+        text = json.dumps({"schema": 1, **asdict(self)}, sort_keys=True)
+        if len(text.encode()) > MAX_BYTES:
+            raise InvalidInputError(
+                f"is larger than {MAX_BYTES} bytes", field="overrides", fix="change fewer keys"
+            )
+        return text
+
+
+OFF = Flag(enabled=False, state="off")
+
+
+def parse_flag(text: str | None) -> Flag:
+    """Read a parameter's value; absent is off. Raises InvalidInputError when malformed."""
+    if text is None:
+        return OFF
+    try:
+        fields = Fields(json.loads(text), "flag")
+    except ValueError as error:
+        raise InvalidInputError(
+            "is not JSON", field="flag", value=text, fix="set it through compilegate"
+        ) from error
+    if fields.integer("schema", "schema version") != 1:
+        raise fields.wrong("schema", "is a version this release cannot read", "update compilegate")
+    return Flag(
+        enabled=fields.flag("enabled"),
+        state=fields.choice("state", STATES),
+        candidate=fields.text("candidate", None),
+        overrides=fields.mapping("overrides"),
+        decision_id=fields.text("decision_id", None),
+        since=fields.text("since", None),
+    )

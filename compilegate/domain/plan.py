@@ -1,0 +1,188 @@
+"""The trial plan: arms, how they are measured and what that costs at most.
+
+The estimate is an upper one. A speed block is charged a full run per arm or the segment
+allowance, whichever is less, and every candidate one cold compilation; full runs are
+charged the workload's own ``run_hours``. A trial whose estimate exceeds ``max_trial_usd``
+is refused before anything is spent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from compilegate.domain.decision import Reason
+from compilegate.domain.eligibility import Eligibility
+from compilegate.domain.facts_model import Facts
+from compilegate.domain.workload import BASELINE, Candidate, Workload
+
+SEEDS = (17, 18, 19)
+BLOCKS_PER_ROUND = 3
+MAX_BLOCKS = 6
+SPEED_STEPS = 160
+SEGMENT_HOURS = 0.1
+COLD_COMPILE_HOURS = 0.1
+MANAGED_COMPILER = "sagemaker_training_compiler"
+
+
+@dataclass(frozen=True)
+class ArmPlan:
+    """One arm's job as it will be asked for; ``overrides`` are the candidate's own changes."""
+
+    name: str
+    compiler: str
+    image: str
+    instance_type: str
+    instance_count: int
+    devices: int
+    usd_per_hour: float
+    precision: str
+    batch_size: int
+    learning_rate: float
+    distribution: str
+    overrides: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Upper estimate of a trial; ``usd`` of all jobs, ``hours`` of the longest path."""
+
+    usd: float
+    hours: float
+    speed_usd: float
+    quality_usd: float
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything that is fixed before a trial starts."""
+
+    workload: str
+    arms: tuple[ArmPlan, ...]
+    seeds: tuple[int, ...]
+    speed_steps: int
+    blocks_per_round: int
+    max_blocks: int
+    usd_per_block: float
+    usd_per_quality_run: float
+    estimate: Estimate
+    max_trial_usd: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan as it is stored and shown."""
+        return {"schema": 1, **asdict(self)}
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why no plan was made."""
+
+    reason: Reason
+
+
+def plan_trial(
+    workload: Workload,
+    eligibility: Eligibility,
+    facts: Facts,
+    *,
+    region: str,
+    price_overrides: Mapping[str, float],
+) -> Plan | Refusal:
+    """Plan the arms that eligibility let through, or say why there is nothing to plan."""
+    candidates = eligibility.open_candidates
+    if not candidates:
+        return Refusal(Reason("ineligible", "no candidate is eligible"))
+    arms: list[ArmPlan] = []
+    for candidate in (None, *candidates):
+        arm = _arm(workload, candidate, facts, region, price_overrides)
+        if isinstance(arm, Refusal):
+            return arm
+        arms.append(arm)
+    plan = _costed(workload, tuple(arms))
+    if plan.estimate.usd > plan.max_trial_usd:
+        return Refusal(
+            Reason(
+                "trial_over_budget",
+                f"the trial may cost up to ${plan.estimate.usd:,.2f}, more than the "
+                f"${plan.max_trial_usd:,.2f} that policy.max_trial_usd allows; "
+                "raise the cap, shorten the run or name fewer candidates",
+            )
+        )
+    return plan
+
+
+def _arm(
+    workload: Workload,
+    candidate: Candidate | None,
+    facts: Facts,
+    region: str,
+    price_overrides: Mapping[str, float],
+) -> ArmPlan | Refusal:
+    base = workload.training
+    change = candidate or Candidate(name=BASELINE)
+    compiler = change.compiler or "none"
+    instance_type = change.instance_type or base.instance_type
+    count = change.instance_count or base.instance_count
+    price = facts.price(instance_type, price_overrides)
+    instance = facts.instance(instance_type)
+    image = facts.image(workload.framework, compiler=compiler, region=region)
+    if price is None or instance is None:
+        text = f"no price is known for {instance_type}; set it under price_overrides in cdk.json"
+        return Refusal(Reason("price_unknown", text))
+    if image.uri is None:
+        return Refusal(Reason("no_compiler_image", f"{change.name}: {image.why}"))
+    batch_size = change.batch_size or base.batch_size
+    return ArmPlan(
+        name=change.name,
+        compiler=compiler,
+        image=image.uri,
+        instance_type=instance_type,
+        instance_count=count,
+        devices=max(instance.gpus, 1) * count,
+        usd_per_hour=price.usd_per_hour * count,
+        precision=change.precision or base.precision,
+        batch_size=batch_size,
+        learning_rate=scaled_learning_rate(
+            base.learning_rate, batch_size / base.batch_size, change.learning_rate_scaling
+        ),
+        distribution=change.distribution or base.distribution,
+        overrides=change.overrides(),
+    )
+
+
+def scaled_learning_rate(rate: float, batch_ratio: float, scaling: str | None) -> float:
+    """Learning rate for a larger batch: linear (Goyal et al. 2017) or square root."""
+    if scaling == "linear":
+        return rate * batch_ratio
+    if scaling == "sqrt":
+        return rate * batch_ratio**0.5
+    return rate
+
+
+def _costed(workload: Workload, arms: tuple[ArmPlan, ...]) -> Plan:
+    run_hours = workload.schedule.run_hours
+    segment = min(run_hours, SEGMENT_HOURS)
+    rate = max(arm.usd_per_hour for arm in arms)
+    seeds = SEEDS[: max(2, workload.policy.max_quality_runs)]
+    block_hours = segment * len(arms)
+    cold_hours = min(run_hours, COLD_COMPILE_HOURS) * (len(arms) - 1)
+    speed_hours = block_hours * MAX_BLOCKS + cold_hours
+    quality_usd = sum(arm.usd_per_hour for arm in arms) * run_hours * len(seeds)
+    return Plan(
+        workload=workload.name,
+        arms=arms,
+        seeds=seeds,
+        speed_steps=SPEED_STEPS,
+        blocks_per_round=BLOCKS_PER_ROUND,
+        max_blocks=MAX_BLOCKS,
+        usd_per_block=rate * block_hours,
+        usd_per_quality_run=rate * run_hours,
+        estimate=Estimate(
+            usd=rate * speed_hours + quality_usd,
+            hours=speed_hours + run_hours,
+            speed_usd=rate * speed_hours,
+            quality_usd=quality_usd,
+        ),
+        max_trial_usd=workload.policy.max_trial_usd,
+    )

@@ -1,0 +1,46 @@
+"""Cleans up after a trial that failed, timed out or was stopped. Safe to repeat.
+
+Called by the state machine's own Catch and by the event that Step Functions sends when an
+execution ends badly: a stopped execution, or an error that no Catch can see, runs no state.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from compilegate.domain.failures import explain
+from compilegate.ports import Services
+from compilegate.usecases.stop_jobs import stop_jobs
+from compilegate.usecases.trial import Trial
+
+
+def abort_trial(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]:
+    """Stop jobs, record what happened, release the lease; the flag stays as it was."""
+    call = _from_status_change(event["detail"]) if "detail" in event else event
+    trial = Trial.from_event(call)
+    error, cause = str(call.get("error", "")), str(call.get("cause", ""))
+    stopped = stop_jobs(trial, services=services)
+    entry = {
+        "kind": "failed",
+        "at": services.clock.now(),
+        "trial": trial.trial,
+        "execution": call["execution"],
+        "error": error,
+        "reason": explain(error, cause),
+        "stopped_jobs": stopped,
+    }
+    written = services.ledger.put_once(trial.workload, f"trial#{trial.trial}#failed", entry)
+    services.locks.release(trial.workload, str(call["execution"]))
+    return {"error": written["error"] or "TrialFailed", "reason": written["reason"]}
+
+
+def _from_status_change(detail: Mapping[str, Any]) -> dict[str, Any]:
+    started_with = json.loads(detail.get("input") or "{}")
+    return {
+        **started_with,
+        "execution": detail["executionArn"],
+        "error": detail.get("error") or detail["status"],
+        "cause": detail.get("cause") or "",
+    }

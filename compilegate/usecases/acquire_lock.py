@@ -1,0 +1,25 @@
+"""Takes the workload's lease, so that a workload is evaluated once at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from compilegate.ports import Services
+from compilegate.usecases.trial import Trial
+
+# As long as an execution may run at most; the sweep of a dead execution releases it far
+# earlier, this is what remains if even that never happens.
+LEASE_SECONDS = 7 * 24 * 3600 + 3600
+
+
+def acquire_lock(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]:
+    """Take the lease; raises WorkloadLockedError naming the execution that holds it."""
+    trial = Trial.from_event(event)
+    now = services.clock.now()
+    services.locks.acquire(
+        trial.workload, str(event["execution"]), now=now, expires_at=now + LEASE_SECONDS
+    )
+    entry = {"kind": "started", "execution": event["execution"], "at": now}
+    services.ledger.put_once(trial.workload, f"trial#{trial.trial}#started", entry)
+    return {}

@@ -1,0 +1,63 @@
+"""Fixes the arms, rounds and cost of a trial, or refuses it before anything is spent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from compilegate.domain.decision import Decision, Verdict
+from compilegate.domain.eligibility import check_eligibility
+from compilegate.domain.judge import JUDGE_VERSION
+from compilegate.domain.plan import Plan, Refusal
+from compilegate.domain.plan import plan_trial as design
+from compilegate.domain.workload import Workload
+from compilegate.facts import load_facts
+from compilegate.ports import Services, Settings
+from compilegate.usecases.decide import save_decision
+from compilegate.usecases.trial import Trial, load_spec, save_record
+
+
+def plan_trial(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]:
+    """Record the plan; a refusal is recorded as an inconclusive decision with its reason."""
+    trial = Trial.from_event(event)
+    spec = load_spec(services.store, trial)
+    plan = plan_for(spec.workload, services.settings)
+    if isinstance(plan, Refusal):
+        decision = Decision(
+            workload=trial.workload,
+            decision_id=f"{trial.trial}-refused",
+            judge_version=JUDGE_VERSION,
+            stage="plan",
+            verdict=Verdict.INCONCLUSIVE,
+            candidate=None,
+            reasons=(plan.reason,),
+        )
+        key = save_decision(services, trial, decision)
+        return {
+            "verdict": "inconclusive", "plan_key": None, "estimated_usd": None, "decision_key": key,
+        }  # fmt: skip
+    document = {
+        **plan.to_dict(), "trial": trial.trial, "spec_key": trial.spec_key,
+        "execution": str(event["execution"]), "source_key": spec.source_key,
+    }  # fmt: skip
+    return {
+        "verdict": "continue",
+        "plan_key": save_record(services.store, trial, "plan", document),
+        "estimated_usd": round(plan.estimate.usd, 4),
+        "decision_key": None,
+    }
+
+
+def plan_for(workload: Workload, settings: Settings) -> Plan | Refusal:
+    """The plan that a workload gets under a deployment's settings."""
+    facts = load_facts()
+    eligibility = check_eligibility(
+        workload, facts, region=settings.region, price_overrides=settings.price_overrides
+    )
+    return design(
+        workload,
+        eligibility,
+        facts,
+        region=settings.region,
+        price_overrides=settings.price_overrides,
+    )

@@ -1,0 +1,33 @@
+"""Writes the decision into the ledger, once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from compilegate.ports import Services
+from compilegate.usecases.trial import Trial
+
+
+def record_decision(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]:
+    """Append the decision to the workload's history; repeating it changes nothing."""
+    trial = Trial.from_event(event)
+    decision = json.loads(services.store.get(event["decision_key"]))
+    entry = {
+        "kind": "decision",
+        "at": services.clock.now(),
+        "trial": trial.trial,
+        "decision_id": decision["decision_id"],
+        "decision_key": event["decision_key"],
+        "verdict": decision["verdict"],
+        "candidate": decision["candidate"],
+        "judge_version": decision["judge_version"],
+        "reasons": [reason["message"] for reason in decision["reasons"]],
+    }
+    services.ledger.put_once(trial.workload, f"trial#{trial.trial}#decision", entry)
+    return {
+        "decision_id": decision["decision_id"],
+        "verdict": decision["verdict"],
+        "flag_action": decision["flag"]["action"],
+    }

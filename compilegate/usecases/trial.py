@@ -1,0 +1,62 @@
+"""What every step of a trial starts from: its identity, workload and recorded documents."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from compilegate.domain import naming
+from compilegate.domain.workload import Workload
+from compilegate.domain.workload_file import parse_workload
+from compilegate.ports import ObjectStore
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One trial of one workload, as its state machine passes it along."""
+
+    workload: str
+    trial: str
+    spec_key: str
+
+    @classmethod
+    def from_event(cls, event: Mapping[str, Any]) -> Trial:
+        """Read the trial out of a Lambda event."""
+        return cls(str(event["workload"]), str(event["trial"]), str(event.get("spec_key", "")))
+
+    def record_key(self, document: str) -> str:
+        """Key of one of the trial's kept documents."""
+        return naming.record_key(self.workload, self.trial, document)
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A registered workload: the parsed file and where its source bundle lies."""
+
+    workload: Workload
+    source_key: str
+
+
+def load_spec(store: ObjectStore, trial: Trial) -> Spec:
+    """The workload as it was when the trial started."""
+    document = json.loads(store.get(trial.spec_key))
+    return Spec(parse_workload(document["workload"]), document["source_key"])
+
+
+def load_record(store: ObjectStore, trial: Trial, document: str) -> Any:
+    """A kept document of the trial; raises NotFoundError."""
+    return json.loads(store.get(trial.record_key(document)))
+
+
+def save_record(store: ObjectStore, trial: Trial, document: str, value: object) -> str:
+    """Keep a document of the trial and return its key."""
+    key = trial.record_key(document)
+    store.put(key, to_json(value))
+    return key
+
+
+def to_json(value: object) -> bytes:
+    """JSON with sorted keys, so that the same value is the same bytes."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
