@@ -1,0 +1,1 @@
+"""AWS behind the ports; the embedded cloud answers the same calls."""

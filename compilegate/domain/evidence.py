@@ -169,8 +169,6 @@ def _plan(fields: Fields | None) -> TrialPlan:
 
 def _arm(fields: Fields, rate: float | None, steps: int | None, devices: int) -> Arm:
     full_run_steps = fields.integer("full_run_steps", "steps", low=1, default=steps)
-    if full_run_steps is None:
-        raise fields.wrong("full_run_steps", "is missing", "give the steps of a production run")
     speed: list[SpeedRun] = []
     quality: list[QualityRun] = []
     for run in fields.sections("runs"):
@@ -179,9 +177,11 @@ def _arm(fields: Fields, rate: float | None, steps: int | None, devices: int) ->
             speed.append(_speed_run(run))
         elif stage == "quality":
             quality.append(_quality_run(run))
+    if full_run_steps is None and speed:
+        raise fields.wrong("full_run_steps", "is missing", "give the steps of a production run")
     return Arm(
         name=fields.text("name"),
-        full_run_steps=full_run_steps,
+        full_run_steps=full_run_steps or 1,
         usd_per_hour=fields.number("usd_per_hour", "USD", above=0.0, default=rate),
         devices=fields.integer("devices", "devices", low=1, default=devices),
         speed=tuple(sorted(speed, key=lambda run: run.block)),

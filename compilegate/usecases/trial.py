@@ -10,7 +10,7 @@ from typing import Any
 from compilegate.domain import naming
 from compilegate.domain.workload import Workload
 from compilegate.domain.workload_file import parse_workload
-from compilegate.ports import ObjectStore
+from compilegate.ports import ObjectStore, Services
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,22 @@ class Spec:
 
     workload: Workload
     source_key: str
+
+
+@dataclass(frozen=True)
+class OpenTrial:
+    """A planned trial with everything a round of it reads."""
+
+    trial: Trial
+    spec: Spec
+    plan: Mapping[str, Any]
+    services: Services
+
+
+def open_trial(trial: Trial, services: Services) -> OpenTrial:
+    """Load a planned trial."""
+    plan = load_record(services.store, trial, "plan")
+    return OpenTrial(trial, load_spec(services.store, trial), plan, services)
 
 
 def load_spec(store: ObjectStore, trial: Trial) -> Spec:

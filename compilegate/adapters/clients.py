@@ -1,0 +1,22 @@
+"""boto3 clients, made on first use so that importing a handler stays cheap."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+
+@lru_cache(maxsize=None)
+def client(service: str) -> Any:
+    """One client per service and process, with the environment's region and credentials."""
+    import boto3  # noqa: PLC0415 - half of a cold start; only paid when AWS is called
+    from botocore.config import Config  # noqa: PLC0415 - as above
+
+    return boto3.client(service, config=Config(retries={"mode": "standard", "max_attempts": 5}))
+
+
+def error_code(error: Exception) -> str:
+    """The AWS error code of a botocore ClientError, empty for any other error."""
+    response = getattr(error, "response", None) or {}
+    code = response.get("Error", {}).get("Code", "")
+    return str(code)

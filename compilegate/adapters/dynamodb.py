@@ -1,0 +1,104 @@
+"""The ledger and the locks, in one DynamoDB table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from compilegate.adapters.clients import error_code
+from compilegate.domain.errors import WorkloadLockedError
+
+CONDITION_FAILED = "ConditionalCheckFailedException"
+
+
+class DynamoDbLedger:
+    """Append-only entries under ``workload#{name}``."""
+
+    def __init__(self, dynamodb: Any, table: str) -> None:
+        self._dynamodb = dynamodb
+        self._table = table
+
+    def put_once(self, workload: str, sort_key: str, entry: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Write the entry, or return the one that is already there."""
+        key = {"pk": {"S": f"workload#{workload}"}, "sk": {"S": sort_key}}
+        body = {"entry": {"S": json.dumps(entry, sort_keys=True)}, "kind": {"S": entry["kind"]}}
+        try:
+            self._dynamodb.put_item(
+                TableName=self._table,
+                Item={**key, **body},
+                ConditionExpression="attribute_not_exists(pk)",
+            )
+        except ClientError as error:
+            if error_code(error) != CONDITION_FAILED:
+                raise
+            found = self._dynamodb.get_item(TableName=self._table, Key=key, ConsistentRead=True)
+            existing: Mapping[str, Any] = json.loads(found["Item"]["entry"]["S"])
+            return existing
+        return entry
+
+    def entries(self, workload: str) -> Sequence[Mapping[str, Any]]:
+        """All entries of a workload, oldest trial first."""
+        pages = self._dynamodb.get_paginator("query").paginate(
+            TableName=self._table,
+            KeyConditionExpression="pk = :pk",
+            ExpressionAttributeValues={":pk": {"S": f"workload#{workload}"}},
+            ConsistentRead=True,
+        )
+        return [json.loads(item["entry"]["S"]) for page in pages for item in page["Items"]]
+
+
+class DynamoDbLocks:
+    """One lease per workload under ``lock#{name}``; an expired lease is free."""
+
+    def __init__(self, dynamodb: Any, table: str) -> None:
+        self._dynamodb = dynamodb
+        self._table = table
+
+    def acquire(self, workload: str, owner: str, *, now: int, expires_at: int) -> None:
+        """Take the lease (epoch seconds); raises WorkloadLockedError naming the holder."""
+        try:
+            self._dynamodb.put_item(
+                TableName=self._table,
+                Item={
+                    **_lock_key(workload),
+                    "owner": {"S": owner},
+                    "expires_at": {"N": str(expires_at)},
+                },
+                ConditionExpression="attribute_not_exists(pk) OR expires_at < :now OR #o = :owner",
+                ExpressionAttributeNames={"#o": "owner"},
+                ExpressionAttributeValues={":now": {"N": str(now)}, ":owner": {"S": owner}},
+            )
+        except ClientError as error:
+            if error_code(error) != CONDITION_FAILED:
+                raise
+            raise WorkloadLockedError(
+                f"{workload} is already being evaluated by {self._holder(workload)}; "
+                "wait for it to end, or stop it first"
+            ) from error
+
+    def release(self, workload: str, owner: str) -> None:
+        """Give the lease back if ``owner`` still holds it."""
+        try:
+            self._dynamodb.delete_item(
+                TableName=self._table,
+                Key=_lock_key(workload),
+                ConditionExpression="#o = :owner",
+                ExpressionAttributeNames={"#o": "owner"},
+                ExpressionAttributeValues={":owner": {"S": owner}},
+            )
+        except ClientError as error:
+            if error_code(error) != CONDITION_FAILED:
+                raise
+
+    def _holder(self, workload: str) -> str:
+        found = self._dynamodb.get_item(
+            TableName=self._table, Key=_lock_key(workload), ConsistentRead=True
+        )
+        return str(found.get("Item", {}).get("owner", {}).get("S", "an execution that just ended"))
+
+
+def _lock_key(workload: str) -> dict[str, Any]:
+    return {"pk": {"S": f"lock#{workload}"}, "sk": {"S": "lock"}}

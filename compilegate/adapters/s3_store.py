@@ -1,0 +1,48 @@
+"""The data bucket."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlparse
+
+from botocore.exceptions import ClientError
+
+from compilegate.adapters.clients import error_code
+from compilegate.domain.errors import NotFoundError
+
+ABSENT = ("NoSuchKey", "NoSuchBucket", "404", "NotFound", "AccessDenied", "403")
+
+
+class S3Store:
+    """ObjectStore on one bucket."""
+
+    def __init__(self, s3: Any, bucket: str) -> None:
+        self._s3 = s3
+        self.bucket = bucket
+
+    def get(self, key: str) -> bytes:
+        """An object's bytes; raises NotFoundError."""
+        try:
+            body: bytes = self._s3.get_object(Bucket=self.bucket, Key=key)["Body"].read()
+        except ClientError as error:
+            if error_code(error) in ("NoSuchKey", "404"):
+                raise NotFoundError(f"s3://{self.bucket}/{key} does not exist") from error
+            raise
+        return body
+
+    def put(self, key: str, body: bytes, content_type: str = "application/json") -> None:
+        """Write an object."""
+        self._s3.put_object(Bucket=self.bucket, Key=key, Body=body, ContentType=content_type)
+
+    def exists(self, uri: str) -> bool:
+        """Whether an s3:// URI names an object or a prefix with at least one."""
+        parts = urlparse(uri)
+        try:
+            found = self._s3.list_objects_v2(
+                Bucket=parts.netloc, Prefix=parts.path.lstrip("/"), MaxKeys=1
+            )
+        except ClientError as error:
+            if error_code(error) in ABSENT:
+                return False
+            raise
+        return bool(found.get("KeyCount") or found.get("Contents"))

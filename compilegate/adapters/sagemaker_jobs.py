@@ -1,0 +1,43 @@
+"""SageMaker training jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from compilegate.domain.errors import NotFoundError
+
+
+class SageMakerJobs:
+    """TrainingJobs on SageMaker."""
+
+    def __init__(self, sagemaker: Any) -> None:
+        self._sagemaker = sagemaker
+
+    def describe(self, job: str) -> Mapping[str, Any]:
+        """DescribeTrainingJob; raises NotFoundError."""
+        try:
+            found: Mapping[str, Any] = self._sagemaker.describe_training_job(TrainingJobName=job)
+        except ClientError as error:
+            if "not found" in str(error).lower():
+                raise NotFoundError(f"there is no training job {job}") from error
+            raise
+        return found
+
+    def stop(self, job: str) -> None:
+        """StopTrainingJob; a job that has already ended is left alone."""
+        try:
+            self._sagemaker.stop_training_job(TrainingJobName=job)
+        except ClientError:
+            if self.describe(job)["TrainingJobStatus"] in ("InProgress",):
+                raise
+
+    def active(self, prefix: str) -> Sequence[str]:
+        """Names of jobs in progress that begin with ``prefix``."""
+        pages = self._sagemaker.get_paginator("list_training_jobs").paginate(
+            NameContains=prefix, StatusEquals="InProgress"
+        )
+        names = [job["TrainingJobName"] for page in pages for job in page["TrainingJobSummaries"]]
+        return [name for name in names if name.startswith(prefix)]

@@ -1,0 +1,77 @@
+"""Puts the AWS adapters together from a Lambda's environment."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from functools import lru_cache
+from urllib.parse import urlparse
+
+from compilegate.adapters.clients import client
+from compilegate.ports import Services, Settings
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+class SystemClock:
+    """The machine's time."""
+
+    def now(self) -> int:
+        """Seconds since 1970."""
+        return int(time.time())
+
+
+@lru_cache(maxsize=1)
+def services() -> Services:
+    """The Lambda's services; the environment is the stack's (stacks/functions.py)."""
+    return build(
+        bucket=os.environ["DATA_BUCKET"],
+        table=os.environ["LEDGER_TABLE"],
+        settings=_settings_from_environment(),
+    )
+
+
+def build(*, bucket: str, table: str, settings: Settings) -> Services:
+    """Services on one stage's resources."""
+    from compilegate.adapters.dynamodb import DynamoDbLedger, DynamoDbLocks  # noqa: PLC0415
+    from compilegate.adapters.s3_store import S3Store  # noqa: PLC0415 - botocore is slow to import
+    from compilegate.adapters.sagemaker_jobs import SageMakerJobs  # noqa: PLC0415
+    from compilegate.adapters.ssm_flags import SsmFlags  # noqa: PLC0415
+
+    return Services(
+        store=S3Store(client("s3"), bucket),
+        ledger=DynamoDbLedger(client("dynamodb"), table),
+        locks=DynamoDbLocks(client("dynamodb"), table),
+        flags=SsmFlags(client("ssm")),
+        jobs=SageMakerJobs(client("sagemaker")),
+        clock=SystemClock(),
+        settings=settings,
+    )
+
+
+def _settings_from_environment() -> Settings:
+    given = json.loads(os.environ.get("SETTINGS", "{}"))
+    vpc = given.get("vpc") or {}
+    return Settings(
+        stage=os.environ["STAGE"],
+        region=given.get("region") or os.environ["AWS_REGION"],
+        training_role_arn=os.environ["TRAINING_ROLE_ARN"],
+        kms_key_arn=os.environ.get("DATA_KEY_ARN"),
+        subnet_ids=tuple(vpc.get("subnet_ids", ())),
+        security_group_ids=tuple(vpc.get("security_group_ids", ())),
+        price_overrides=given.get("price_overrides", {}),
+        simulated=simulated_note(),
+    )
+
+
+def simulated_note() -> str | None:
+    """Says what is simulated when the endpoint is this machine instead of AWS."""
+    host = urlparse(os.environ.get("AWS_ENDPOINT_URL", "")).hostname
+    if host not in LOOPBACK:
+        return None
+    return (
+        f"Trained on this machine's CPU ({os.cpu_count()} cores), standing in for the instance "
+        "type the workload names: the speed-up is this machine's, dollars are what the same "
+        "minutes would cost on that instance."
+    )

@@ -1,0 +1,88 @@
+"""The evidence document of a running trial: begun from the plan, grown round by round."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from compilegate.domain.failures import REASON_MAX
+from compilegate.domain.workload import BASELINE, Workload
+
+WEEKS_PER_YEAR = 52
+Document = dict[str, Any]
+
+
+def begin(workload: Workload, plan: Mapping[str, Any]) -> Document:
+    """A document without runs."""
+    arms = [
+        {
+            "name": arm["name"],
+            "usd_per_hour": arm["usd_per_hour"],
+            "devices": arm["devices"],
+            "overrides": arm["overrides"],
+            "full_run_steps": None,
+            "runs": [],
+        }
+        for arm in plan["arms"]
+    ]
+    return {
+        "schema": 1,
+        "workload": workload.name,
+        "phase": "trial",
+        "promoted": None,
+        "policy": asdict(workload.policy),
+        "quality": asdict(workload.quality),
+        "runs_per_week": workload.schedule.runs_per_week,
+        "runs_remaining": workload.schedule.runs_per_week * WEEKS_PER_YEAR,
+        "plan": {
+            "speed_steps": plan["speed_steps"],
+            "blocks_per_round": plan["blocks_per_round"],
+            "max_blocks": plan["max_blocks"],
+            "seeds": plan["seeds"],
+            "usd_per_block": plan["usd_per_block"],
+            "usd_per_quality_run": plan["usd_per_quality_run"],
+            "spent_usd": 0.0,
+        },
+        "arms": arms,
+    }
+
+
+def add_run(document: Document, arm_name: str, run: Mapping[str, Any]) -> None:
+    """Add a run once; a repeated Lambda call brings the same run again."""
+    arm = find_arm(document, arm_name)
+    key = (run["job"], run["stage"], run.get("block"))
+    if any((r["job"], r["stage"], r.get("block")) == key for r in arm["runs"]):
+        return
+    arm["runs"].append(dict(run))
+    if run.get("full_run_steps"):
+        arm["full_run_steps"] = run["full_run_steps"]
+
+
+def add_failed_block(document: Document, job: str, block: int, reason: str) -> None:
+    """A speed job that did not complete: its baseline produced nothing to compare with."""
+    add_run(
+        document,
+        BASELINE,
+        {
+            "stage": "speed", "block": block, "node": job, "job": job, "finished": False,
+            "compile_seconds": 0.0, "step_seconds": [], "reason": reason[:REASON_MAX],
+        },
+    )  # fmt: skip
+
+
+def find_arm(document: Document, name: str) -> Document:
+    """The arm of that name."""
+    found: Document = next(arm for arm in document["arms"] if arm["name"] == name)
+    return found
+
+
+def all_runs(document: Document) -> Iterator[Mapping[str, Any]]:
+    """Every run of every arm."""
+    for arm in document["arms"]:
+        yield from arm["runs"]
+
+
+def next_order(document: Document) -> int:
+    """Position in time of the next full run."""
+    return sum(run["stage"] == "quality" for run in all_runs(document))
