@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 
-@lru_cache(maxsize=None)
+@cache
 def client(service: str) -> Any:
     """One client per service and process, with the environment's region and credentials."""
     import boto3  # noqa: PLC0415 - half of a cold start; only paid when AWS is called
