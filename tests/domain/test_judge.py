@@ -1,0 +1,322 @@
+"""The judge promotes what is proven and nothing else."""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from compilegate.domain.decision import EXIT_CODES, FLAG_ACTIONS, FlagAction, Verdict
+from compilegate.domain.errors import InvalidEvidenceError
+from compilegate.domain.judge import judge
+from tests.domain.evidence_builder import GOOD, NOISY, WORSE, document, quality_run
+
+
+def codes(decision: Any) -> set[str]:
+    return {reason.code for reason in decision.reasons}
+
+
+def arm(doc: dict[str, Any], name: str) -> dict[str, Any]:
+    return next(arm for arm in doc["arms"] if arm["name"] == name)
+
+
+def test_nothing_measured_asks_for_the_first_blocks() -> None:
+    decision = judge(document(blocks=0))
+
+    assert Verdict.CONTINUE == decision.verdict
+    assert decision.next is not None
+    assert ("speed", 0, 3, ["baseline", "compile"]) == (
+        decision.next["stage"],
+        decision.next["block"],
+        decision.next["blocks"],
+        decision.next["arms"],
+    )
+
+
+def test_a_fast_candidate_is_sent_to_full_runs_with_equal_seeds() -> None:
+    decision = judge(document())
+
+    assert Verdict.CONTINUE == decision.verdict
+    assert decision.next is not None
+    assert "quality" == decision.next["stage"]
+    assert {("baseline", 17), ("compile", 17), ("baseline", 18), ("compile", 18),
+            ("baseline", 19), ("compile", 19)} == {
+        (run["arm"], run["seed"]) for run in decision.next["runs"]
+    }  # fmt: skip
+
+
+def test_fast_and_not_worse_is_promoted() -> None:
+    decision = judge(document(metrics=GOOD))
+
+    assert Verdict.PROMOTE == decision.verdict
+    assert {"speedup_proven", "quality_held"} <= codes(decision)
+    assert decision.speedup is not None
+    low, high = decision.speedup["interval"]
+    truth = 60 / (3 + 60 / 1.4)  # a minute of steps, 3 s of compilation
+
+    assert low < truth < high
+    assert FlagAction.ENABLE == decision.flag_action
+
+
+def test_saving_follows_from_price_times_hours() -> None:
+    decision = judge(document(metrics=GOOD))
+
+    assert decision.saving is not None and decision.speedup is not None
+    hours = (5 + 2000 * 0.03) / 3600
+    expected = hours * 1.408 * (1 - 1 / decision.speedup["estimate"])
+    assert pytest.approx(expected) == decision.saving["usd_per_run"]
+    assert pytest.approx(expected * 2800 * 52) == decision.saving["usd_per_year"]
+
+
+def test_a_loser_is_stopped_after_the_first_block() -> None:
+    decision = judge(document(speedup=0.9, blocks=1))
+
+    assert Verdict.STAY_OFF == decision.verdict
+    assert "speed" == decision.stage
+
+
+def test_steady_gain_eaten_by_compilation_stays_off() -> None:
+    decision = judge(document(speedup=1.4, compile_seconds=60, full_run_steps=1000))
+
+    assert Verdict.STAY_OFF == decision.verdict
+
+
+def test_worse_quality_stays_off() -> None:
+    decision = judge(document(metrics=WORSE))
+
+    assert Verdict.STAY_OFF == decision.verdict
+    assert "quality_worse" in codes(decision)
+    assert decision.quality is not None
+    assert decision.quality["estimate"] == pytest.approx(-0.0503, abs=1e-3)
+
+
+def test_a_metric_that_varies_too_much_is_inconclusive_and_names_the_provable_margin() -> None:
+    decision = judge(document(metrics=NOISY, goal="maximize", margin=0.005))
+
+    assert Verdict.INCONCLUSIVE == decision.verdict
+    assert FlagAction.KEEP == decision.flag_action
+    assert decision.quality is not None
+    assert decision.quality["provable_margin"] > 0.05
+    assert decision.quality["runs_needed"] is None or decision.quality["runs_needed"] > 36
+
+
+def test_faster_but_below_the_asked_speedup_stays_off_only_after_every_block() -> None:
+    few = judge(document(speedup=1.16, blocks=3, compile_seconds=0))
+    all_blocks = judge(document(speedup=1.16, blocks=6, compile_seconds=0))
+
+    assert Verdict.CONTINUE == few.verdict
+    assert {"speedup_below_promote"} == codes(all_blocks)
+    assert Verdict.STAY_OFF == all_blocks.verdict
+
+
+def test_whole_jobs_that_do_not_bear_the_gate_out_cannot_promote() -> None:
+    doc = document(metrics=GOOD)
+    for run in arm(doc, "compile")["runs"]:
+        if run["stage"] == "quality":
+            run["wall_seconds"] *= 1.4
+
+    assert Verdict.INCONCLUSIVE == judge(doc).verdict
+    assert "full_run_disagrees" in codes(judge(doc))
+
+
+def test_treatment_not_applied_is_invalid() -> None:
+    doc = document(metrics=GOOD)
+    arm(doc, "compile")["runs"][-1]["applied"] = False
+
+    assert Verdict.INVALID == judge(doc).verdict
+    assert {"treatment_not_applied"} == codes(judge(doc))
+
+
+@pytest.mark.parametrize("key", ["gpu", "torch", "code_sha256", "data_sha256"])
+@pytest.mark.parametrize("where", ["baseline", "compile"])
+def test_arms_that_differ_in_more_than_the_change_are_invalid(key: str, where: str) -> None:
+    doc = document(metrics=GOOD)
+    arm(doc, where)["runs"][-1]["fingerprint"][key] = "other"
+
+    assert Verdict.INVALID == judge(doc).verdict
+    assert {"arms_differ"} == codes(judge(doc))
+
+
+def test_a_missing_fingerprint_key_is_a_difference() -> None:
+    doc = document(metrics=GOOD)
+    del arm(doc, "compile")["runs"][0]["fingerprint"]["gpu"]
+
+    assert {"arms_differ"} == codes(judge(doc))
+
+
+def test_unequal_initial_loss_is_invalid() -> None:
+    doc = document(metrics=GOOD)
+    arm(doc, "compile")["runs"][-1]["initial_loss"] = 3.5
+
+    assert {"unequal_initial_loss"} == codes(judge(doc))
+
+
+def test_a_candidate_that_crashes_in_a_full_run_stays_off() -> None:
+    doc = document(metrics=GOOD)
+    crashed = arm(doc, "compile")["runs"][-1]
+    crashed.update(finished=False, metric=None)
+
+    assert Verdict.STAY_OFF == judge(doc).verdict
+    assert "candidate_crashed" in codes(judge(doc))
+
+
+def test_a_candidate_that_crashes_in_a_block_stays_off() -> None:
+    doc = document()
+    arm(doc, "compile")["runs"][1].update(finished=False, step_seconds=[])
+
+    assert Verdict.STAY_OFF == judge(doc).verdict
+
+
+@pytest.mark.parametrize("stage", ["speed", "quality"])
+def test_a_baseline_that_fails_proves_nothing(stage: str) -> None:
+    doc = document(metrics=GOOD)
+    run = next(run for run in arm(doc, "baseline")["runs"] if run["stage"] == stage)
+    run.update(finished=False, metric=None, step_seconds=[])
+
+    assert Verdict.INCONCLUSIVE == judge(doc).verdict
+
+
+def test_a_finished_run_without_metric_counts_as_failed() -> None:
+    doc = document(metrics=GOOD)
+    arm(doc, "compile")["runs"][-1]["metric"] = None
+
+    assert Verdict.STAY_OFF == judge(doc).verdict
+
+
+def test_identical_metrics_everywhere_prove_nothing() -> None:
+    same = {"baseline": [2.5] * 3, "compile": [2.5] * 3}
+
+    assert Verdict.INCONCLUSIVE == judge(document(metrics=same)).verdict
+
+
+def test_copied_blocks_prove_nothing() -> None:
+    doc = document(blocks=1)
+    for name in ("baseline", "compile"):
+        runs = arm(doc, name)["runs"]
+        runs += [{**copy.deepcopy(runs[0]), "block": block} for block in (1, 2, 3, 4, 5)]
+
+    assert Verdict.INCONCLUSIVE == judge(doc).verdict
+
+
+def test_a_segment_too_short_for_a_steady_state_is_not_counted() -> None:
+    doc = document()
+    for run in arm(doc, "compile")["runs"]:
+        run["step_seconds"] = run["step_seconds"][:30]
+
+    assert Verdict.CONTINUE == judge(doc).verdict
+
+
+def test_two_candidates_share_the_error_and_the_faster_proven_one_wins() -> None:
+    doc = document(metrics=GOOD)
+    second = copy.deepcopy(arm(document(speedup=1.6, metrics=GOOD), "compile"))
+    second["name"] = "compile-b48"
+    doc["arms"].append(second)
+
+    decision = judge(doc)
+
+    assert (Verdict.PROMOTE, "compile-b48") == (decision.verdict, decision.candidate)
+
+
+def test_same_evidence_same_decision_to_the_bit() -> None:
+    doc = document(metrics=GOOD)
+    once = json.dumps(judge(doc).to_dict("/f"), sort_keys=True)
+    again = json.dumps(judge(json.loads(json.dumps(doc))).to_dict("/f"), sort_keys=True)
+
+    assert once == again
+
+
+@given(order=st.permutations(range(6)))
+@settings(max_examples=20, deadline=None)
+def test_the_order_in_which_runs_are_listed_does_not_matter(order: list[int]) -> None:
+    doc = document(metrics=GOOD)
+    expected = judge(doc).to_dict("/f")
+    runs = arm(doc, "compile")["runs"]
+    arm(doc, "compile")["runs"] = [runs[index] for index in order]
+
+    found = judge(doc).to_dict("/f")
+
+    assert {**expected, "decision_id": ""} == {**found, "decision_id": ""}
+
+
+@given(factor=st.floats(min_value=0.01, max_value=100))
+@settings(max_examples=20, deadline=None)
+def test_slower_hardware_changes_seconds_not_the_speedup(factor: float) -> None:
+    doc = document(blocks=3)
+    expected = judge(doc).speedup
+    for item in doc["arms"]:
+        for run in item["runs"]:
+            run["compile_seconds"] *= factor
+            run["step_seconds"] = [x * factor for x in run["step_seconds"]]
+
+    found = judge(doc).speedup
+
+    assert expected is not None and found is not None
+    assert found["estimate"] == pytest.approx(expected["estimate"], rel=1e-9)
+
+
+def test_turning_the_metric_around_turns_nothing_else() -> None:
+    less = judge(document(metrics=GOOD)).quality
+    flipped = {name: [-value for value in values] for name, values in GOOD.items()}
+    more = judge(document(metrics=flipped, goal="maximize")).quality
+
+    assert less is not None and more is not None
+    assert less["estimate"] == pytest.approx(more["estimate"])
+
+
+LEAVES = st.sampled_from([None, -1, 0, 1e308, "", "x", [], {}, True, float("nan"), float("inf")])
+
+
+@given(data=st.data())
+@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+def test_no_corruption_of_unpromotable_evidence_promotes(data: st.DataObject) -> None:
+    """A slow candidate stays unpromoted whatever single field of its evidence is broken."""
+    doc = document(speedup=1.0, metrics=GOOD)
+    target: Any = doc
+    while True:
+        keys = list(target) if isinstance(target, dict) else list(range(len(target)))
+        key = data.draw(st.sampled_from(keys))
+        if isinstance(target[key], dict | list) and target[key] and data.draw(st.booleans()):
+            target = target[key]
+            continue
+        break
+    if data.draw(st.booleans()):
+        del target[key]
+    else:
+        target[key] = data.draw(LEAVES)
+
+    try:
+        verdict = judge(doc).verdict
+    except InvalidEvidenceError:
+        return
+
+    assert Verdict.PROMOTE != verdict
+
+
+def test_missing_evidence_of_a_promotable_trial_never_promotes() -> None:
+    full = document(metrics=GOOD)
+    for name in ("baseline", "compile"):
+        for index in range(len(arm(full, name)["runs"])):
+            doc = copy.deepcopy(full)
+            del arm(doc, name)["runs"][index]
+
+            assert Verdict.PROMOTE != judge(doc).verdict, (name, index)
+
+
+def test_a_run_of_another_seed_does_not_replace_a_missing_one_unseen() -> None:
+    doc = document(metrics=GOOD)
+    arm(doc, "compile")["runs"].append(quality_run(9, 99, math.nan, 60.0))
+
+    with pytest.raises(InvalidEvidenceError, match="metric"):
+        judge(doc)
+
+
+def test_every_verdict_has_a_flag_action_and_an_exit_code() -> None:
+    assert set(Verdict) == set(FLAG_ACTIONS) == set(EXIT_CODES)
+    assert {Verdict.PROMOTE, Verdict.PERMANENT} == {
+        verdict for verdict, action in FLAG_ACTIONS.items() if action is FlagAction.ENABLE
+    }

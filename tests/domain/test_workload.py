@@ -1,0 +1,138 @@
+"""A wrong workload file is refused with the field, the value and the fix."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from compilegate.domain.errors import InvalidInputError
+from compilegate.domain.workload import Policy
+from compilegate.domain.workload_file import parse_workload
+
+WORKLOAD: dict[str, Any] = {
+    "schema": 1,
+    "name": "bert-docs",
+    "framework": {"name": "pytorch", "version": "2.13.0"},
+    "model": {"family": "transformer", "name": "bert-base"},
+    "training": {
+        "source_dir": "training", "entry_point": "train.py", "instance_type": "ml.g5.xlarge",
+        "instance_count": 1, "distribution": "none", "precision": "fp32", "batch_size": 32,
+        "learning_rate": 5e-5, "hyperparameters": {"epochs": 3},
+        "inputs": {"train": "s3://b/train/"}, "max_runtime_hours": 12,
+    },
+    "shapes": {"static": True},
+    "schedule": {"runs_per_week": 3, "run_hours": 6.0},
+    "quality": {"metric": "eval_accuracy", "goal": "maximize", "margin": 0.005},
+}  # fmt: skip
+
+
+def changed(path: str, value: Any) -> dict[str, Any]:
+    document = copy.deepcopy(WORKLOAD)
+    *parents, last = path.split(".")
+    target = document
+    for key in parents:
+        target = target.setdefault(key, {})
+    target[last] = value
+    return document
+
+
+def test_defaults_are_the_contracts() -> None:
+    workload = parse_workload(WORKLOAD)
+
+    assert Policy(1.20, 1.10, 0.05, "hybrid", 36, 12, 5000.0) == workload.policy
+    assert 100 == workload.training.volume_gb
+    assert "max_length" == workload.shapes.padding
+
+
+def test_a_parsed_workload_reads_back_as_itself() -> None:
+    workload = parse_workload(changed("candidates", [{"name": "fp8", "precision": "fp8"}]))
+
+    assert workload == parse_workload(workload.to_dict())
+    assert {"precision": "fp8"} == workload.candidates[0].overrides()
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "field", "fix"),
+    [
+        ("schema", 2, "schema", "use 1"),
+        ("colour", "red", "colour", "Known keys here"),
+        ("training.batchsize", 3, "training.batchsize", "did you mean `batch_size`"),
+        ("name", "Bert_Docs", "name", "lower-case letters"),
+        ("name", "x" * 33, "name", "1 to 32"),
+        ("name", "-bert", "name", "lower-case letters"),
+        ("framework.version", 2.1, "framework.version", 'version: "2.1"'),
+        ("framework.name", "pytroch", "framework.name", "did you mean pytorch?"),
+        ("training.instance_type", "g5.xlarge", "training.instance_type", "ml.g5.48xlarge"),
+        ("training.instance_count", 0, "training.instance_count", "use 1 to"),
+        ("training.batch_size", "32 per GPU", "training.batch_size", "for example"),
+        ("training.max_runtime_hours", "12h", "training.max_runtime_hours", "unit is hours"),
+        ("training.learning_rate", 0, "training.learning_rate", "above 0"),
+        ("training.learning_rate", float("nan"), "training.learning_rate", "above 0"),
+        ("training.hyperparameters", {"a": [1]}, "training.hyperparameters.a", "plain"),
+        ("shapes.static", "yes", "shapes.static", "static: true"),
+        ("quality.goal", "maximise", "quality.goal", "did you mean maximize?"),
+        ("quality.margin", -0.1, "quality.margin", "above 0"),
+        ("quality.history", [0.9, "x"], "quality.history", "not a number"),
+        ("profile", {"gpu_utilization": 90}, "profile.gpu_utilization", "at most 1"),
+        ("policy", {"promote_speedup": 1.05}, "policy.promote_speedup", "promote at or above"),
+        ("policy", {"max_trial_usd": "cheap"}, "policy.max_trial_usd", "US dollars"),
+        ("candidates", [{"name": "a"}], "candidates[0].name", "add what it changes"),
+        ("candidates", [{"name": "baseline", "precision": "bf16"}], "candidates.name", "own name"),
+        ("candidates", {"name": "a"}, "candidates", "start each item"),
+        ("training", None, "training", "key: value"),
+    ],
+)
+def test_a_wrong_value_names_the_field_and_the_fix(
+    path: str, value: Any, field: str, fix: str
+) -> None:
+    with pytest.raises(InvalidInputError) as caught:
+        parse_workload(changed(path, value))
+
+    assert field == caught.value.field
+    assert fix in str(caught.value)
+
+
+@pytest.mark.parametrize("path", ["name", "quality.margin", "schedule.run_hours", "shapes.static"])
+def test_a_missing_key_is_named(path: str) -> None:
+    document = copy.deepcopy(WORKLOAD)
+    *parents, last = path.split(".")
+    target = document
+    for key in parents:
+        target = target[key]
+    del target[last]
+
+    with pytest.raises(InvalidInputError, match="is missing") as caught:
+        parse_workload(document)
+
+    assert path == caught.value.field
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+
+
+@given(data=st.data(), value=JSON)
+@settings(max_examples=300, deadline=None)
+def test_any_broken_document_is_refused_or_read_never_a_traceback(
+    data: st.DataObject, value: Any
+) -> None:
+    document = copy.deepcopy(WORKLOAD)
+    section = data.draw(
+        st.sampled_from(["", *[k for k, v in document.items() if isinstance(v, dict)]])
+    )
+    target = document[section] if section else document
+    target[data.draw(st.sampled_from([*target, "unknown"]))] = value
+
+    try:
+        parse_workload(document)
+    except InvalidInputError as error:
+        assert error.field and error.fix
