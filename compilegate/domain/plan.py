@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from compilegate.domain.arm_plan import ArmPlan, scaled_learning_rate
 from compilegate.domain.decision import Reason
 from compilegate.domain.eligibility import Eligibility
 from compilegate.domain.facts_model import Facts
@@ -23,25 +24,6 @@ MAX_BLOCKS = 6
 SPEED_STEPS = 160
 SEGMENT_HOURS = 0.1
 COLD_COMPILE_HOURS = 0.1
-MANAGED_COMPILER = "sagemaker_training_compiler"
-
-
-@dataclass(frozen=True)
-class ArmPlan:
-    """One arm's job as it will be asked for; ``overrides`` are the candidate's own changes."""
-
-    name: str
-    compiler: str
-    image: str
-    instance_type: str
-    instance_count: int
-    devices: int
-    usd_per_hour: float
-    precision: str
-    batch_size: int
-    learning_rate: float
-    distribution: str
-    overrides: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -149,15 +131,6 @@ def _arm(
         distribution=change.distribution or base.distribution,
         overrides=change.overrides(),
     )
-
-
-def scaled_learning_rate(rate: float, batch_ratio: float, scaling: str | None) -> float:
-    """Learning rate for a larger batch: linear (Goyal et al. 2017) or square root."""
-    if scaling == "linear":
-        return rate * batch_ratio
-    if scaling == "sqrt":
-        return rate * batch_ratio**0.5
-    return rate
 
 
 def _costed(workload: Workload, arms: tuple[ArmPlan, ...]) -> Plan:

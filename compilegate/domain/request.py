@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from compilegate.domain import naming
-from compilegate.domain.plan import MANAGED_COMPILER, ArmPlan
-from compilegate.domain.workload import Workload
+from compilegate.domain.arm_plan import ArmPlan
+from compilegate.domain.workload import MANAGED_COMPILER, Workload
 
 SPEED_PROGRAM = f"{naming.RUNTIME_PACKAGE}/speed_gate.py"
 # Metrics a job prints on lines that start with `compilegate `.

@@ -8,6 +8,7 @@ from typing import Any
 
 from compilegate.domain.decision import Reason
 from compilegate.domain.evidence import Arm, Evidence, QualityRun, SpeedRun
+from compilegate.domain.workload import MANAGED_COMPILER
 
 Runs = Sequence[SpeedRun] | Sequence[QualityRun]
 
@@ -20,7 +21,6 @@ EXPLAINED = {
     "distribution": {"world_size"},
 }
 # The managed compiler exists only inside its own image.
-MANAGED_COMPILER = "sagemaker_training_compiler"
 MANAGED_COMPILER_EXPLAINS = {"image", "torch"}
 # Eager and compiled arithmetic round differently; anything larger is another model or batch.
 INITIAL_LOSS_TOLERANCE = 1e-2

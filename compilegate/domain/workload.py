@@ -18,7 +18,8 @@ PRECISIONS = ("fp32", "tf32", "fp16", "bf16", "fp8")
 PADDINGS = ("max_length", "longest", "none")
 GOALS = ("maximize", "minimize")
 QUALITY_RUNS = ("shadow", "canary", "hybrid")
-COMPILERS = ("none", "torch_compile", "sagemaker_training_compiler")
+MANAGED_COMPILER = "sagemaker_training_compiler"
+COMPILERS = ("none", "torch_compile", MANAGED_COMPILER)
 SCALINGS = ("linear", "sqrt", "none")
 BASELINE = "baseline"
 

@@ -14,7 +14,7 @@ from typing import Any
 from compilegate.domain.decision import FlagAction
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.flag import OFF, Flag, parse_flag
-from compilegate.domain.plan import MANAGED_COMPILER
+from compilegate.domain.workload import MANAGED_COMPILER
 from compilegate.ports import Services
 from compilegate.usecases.trial import Trial, load_record
 

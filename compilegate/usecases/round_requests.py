@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from compilegate.domain import naming
-from compilegate.domain.plan import ArmPlan
+from compilegate.domain.arm_plan import ArmPlan
 from compilegate.domain.request import JobContext, quality_request, speed_request
 from compilegate.usecases.trial import OpenTrial, to_json
 

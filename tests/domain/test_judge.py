@@ -28,22 +28,22 @@ def arm(doc: dict[str, Any], name: str) -> dict[str, Any]:
 def test_nothing_measured_asks_for_the_first_blocks() -> None:
     decision = judge(document(blocks=0))
 
-    assert Verdict.CONTINUE == decision.verdict
+    assert decision.verdict == Verdict.CONTINUE
     assert decision.next is not None
-    assert ("speed", 0, 3, ["baseline", "compile"]) == (
+    assert (
         decision.next["stage"],
         decision.next["block"],
         decision.next["blocks"],
         decision.next["arms"],
-    )
+    ) == ("speed", 0, 3, ["baseline", "compile"])
 
 
 def test_a_fast_candidate_is_sent_to_full_runs_with_equal_seeds() -> None:
     decision = judge(document())
 
-    assert Verdict.CONTINUE == decision.verdict
+    assert decision.verdict == Verdict.CONTINUE
     assert decision.next is not None
-    assert "quality" == decision.next["stage"]
+    assert decision.next["stage"] == "quality"
     assert {("baseline", 17), ("compile", 17), ("baseline", 18), ("compile", 18),
             ("baseline", 19), ("compile", 19)} == {
         (run["arm"], run["seed"]) for run in decision.next["runs"]
@@ -53,14 +53,14 @@ def test_a_fast_candidate_is_sent_to_full_runs_with_equal_seeds() -> None:
 def test_fast_and_not_worse_is_promoted() -> None:
     decision = judge(document(metrics=GOOD))
 
-    assert Verdict.PROMOTE == decision.verdict
+    assert decision.verdict == Verdict.PROMOTE
     assert {"speedup_proven", "quality_held"} <= codes(decision)
     assert decision.speedup is not None
     low, high = decision.speedup["interval"]
     truth = 60 / (3 + 60 / 1.4)  # a minute of steps, 3 s of compilation
 
     assert low < truth < high
-    assert FlagAction.ENABLE == decision.flag_action
+    assert decision.flag_action == FlagAction.ENABLE
 
 
 def test_saving_follows_from_price_times_hours() -> None:
@@ -76,20 +76,20 @@ def test_saving_follows_from_price_times_hours() -> None:
 def test_a_loser_is_stopped_after_the_first_block() -> None:
     decision = judge(document(speedup=0.9, blocks=1))
 
-    assert Verdict.STAY_OFF == decision.verdict
-    assert "speed" == decision.stage
+    assert decision.verdict == Verdict.STAY_OFF
+    assert decision.stage == "speed"
 
 
 def test_steady_gain_eaten_by_compilation_stays_off() -> None:
     decision = judge(document(speedup=1.4, compile_seconds=60, full_run_steps=1000))
 
-    assert Verdict.STAY_OFF == decision.verdict
+    assert decision.verdict == Verdict.STAY_OFF
 
 
 def test_worse_quality_stays_off() -> None:
     decision = judge(document(metrics=WORSE))
 
-    assert Verdict.STAY_OFF == decision.verdict
+    assert decision.verdict == Verdict.STAY_OFF
     assert "quality_worse" in codes(decision)
     assert decision.quality is not None
     assert decision.quality["estimate"] == pytest.approx(-0.0503, abs=1e-3)
@@ -98,8 +98,8 @@ def test_worse_quality_stays_off() -> None:
 def test_a_metric_that_varies_too_much_is_inconclusive_and_names_the_provable_margin() -> None:
     decision = judge(document(metrics=NOISY, goal="maximize", margin=0.005))
 
-    assert Verdict.INCONCLUSIVE == decision.verdict
-    assert FlagAction.KEEP == decision.flag_action
+    assert decision.verdict == Verdict.INCONCLUSIVE
+    assert decision.flag_action == FlagAction.KEEP
     assert decision.quality is not None
     assert decision.quality["provable_margin"] > 0.05
     assert decision.quality["runs_needed"] is None or decision.quality["runs_needed"] > 36
@@ -109,9 +109,9 @@ def test_faster_but_below_the_asked_speedup_stays_off_only_after_every_block() -
     few = judge(document(speedup=1.16, blocks=3, compile_seconds=0))
     all_blocks = judge(document(speedup=1.16, blocks=6, compile_seconds=0))
 
-    assert Verdict.CONTINUE == few.verdict
+    assert few.verdict == Verdict.CONTINUE
     assert {"speedup_below_promote"} == codes(all_blocks)
-    assert Verdict.STAY_OFF == all_blocks.verdict
+    assert all_blocks.verdict == Verdict.STAY_OFF
 
 
 def test_whole_jobs_that_do_not_bear_the_gate_out_cannot_promote() -> None:
@@ -120,7 +120,7 @@ def test_whole_jobs_that_do_not_bear_the_gate_out_cannot_promote() -> None:
         if run["stage"] == "quality":
             run["wall_seconds"] *= 1.4
 
-    assert Verdict.INCONCLUSIVE == judge(doc).verdict
+    assert judge(doc).verdict == Verdict.INCONCLUSIVE
     assert "full_run_disagrees" in codes(judge(doc))
 
 
@@ -128,7 +128,7 @@ def test_treatment_not_applied_is_invalid() -> None:
     doc = document(metrics=GOOD)
     arm(doc, "compile")["runs"][-1]["applied"] = False
 
-    assert Verdict.INVALID == judge(doc).verdict
+    assert judge(doc).verdict == Verdict.INVALID
     assert {"treatment_not_applied"} == codes(judge(doc))
 
 
@@ -138,7 +138,7 @@ def test_arms_that_differ_in_more_than_the_change_are_invalid(key: str, where: s
     doc = document(metrics=GOOD)
     arm(doc, where)["runs"][-1]["fingerprint"][key] = "other"
 
-    assert Verdict.INVALID == judge(doc).verdict
+    assert judge(doc).verdict == Verdict.INVALID
     assert {"arms_differ"} == codes(judge(doc))
 
 
@@ -161,7 +161,7 @@ def test_a_candidate_that_crashes_in_a_full_run_stays_off() -> None:
     crashed = arm(doc, "compile")["runs"][-1]
     crashed.update(finished=False, metric=None)
 
-    assert Verdict.STAY_OFF == judge(doc).verdict
+    assert judge(doc).verdict == Verdict.STAY_OFF
     assert "candidate_crashed" in codes(judge(doc))
 
 
@@ -169,7 +169,7 @@ def test_a_candidate_that_crashes_in_a_block_stays_off() -> None:
     doc = document()
     arm(doc, "compile")["runs"][1].update(finished=False, step_seconds=[])
 
-    assert Verdict.STAY_OFF == judge(doc).verdict
+    assert judge(doc).verdict == Verdict.STAY_OFF
 
 
 @pytest.mark.parametrize("stage", ["speed", "quality"])
@@ -178,20 +178,20 @@ def test_a_baseline_that_fails_proves_nothing(stage: str) -> None:
     run = next(run for run in arm(doc, "baseline")["runs"] if run["stage"] == stage)
     run.update(finished=False, metric=None, step_seconds=[])
 
-    assert Verdict.INCONCLUSIVE == judge(doc).verdict
+    assert judge(doc).verdict == Verdict.INCONCLUSIVE
 
 
 def test_a_finished_run_without_metric_counts_as_failed() -> None:
     doc = document(metrics=GOOD)
     arm(doc, "compile")["runs"][-1]["metric"] = None
 
-    assert Verdict.STAY_OFF == judge(doc).verdict
+    assert judge(doc).verdict == Verdict.STAY_OFF
 
 
 def test_identical_metrics_everywhere_prove_nothing() -> None:
     same = {"baseline": [2.5] * 3, "compile": [2.5] * 3}
 
-    assert Verdict.INCONCLUSIVE == judge(document(metrics=same)).verdict
+    assert judge(document(metrics=same)).verdict == Verdict.INCONCLUSIVE
 
 
 def test_copied_blocks_prove_nothing() -> None:
@@ -200,7 +200,7 @@ def test_copied_blocks_prove_nothing() -> None:
         runs = arm(doc, name)["runs"]
         runs += [{**copy.deepcopy(runs[0]), "block": block} for block in (1, 2, 3, 4, 5)]
 
-    assert Verdict.INCONCLUSIVE == judge(doc).verdict
+    assert judge(doc).verdict == Verdict.INCONCLUSIVE
 
 
 def test_a_segment_too_short_for_a_steady_state_is_not_counted() -> None:
@@ -208,7 +208,7 @@ def test_a_segment_too_short_for_a_steady_state_is_not_counted() -> None:
     for run in arm(doc, "compile")["runs"]:
         run["step_seconds"] = run["step_seconds"][:30]
 
-    assert Verdict.CONTINUE == judge(doc).verdict
+    assert judge(doc).verdict == Verdict.CONTINUE
 
 
 def test_two_candidates_share_the_error_and_the_faster_proven_one_wins() -> None:
@@ -219,7 +219,7 @@ def test_two_candidates_share_the_error_and_the_faster_proven_one_wins() -> None
 
     decision = judge(doc)
 
-    assert (Verdict.PROMOTE, "compile-b48") == (decision.verdict, decision.candidate)
+    assert (decision.verdict, decision.candidate) == (Verdict.PROMOTE, "compile-b48")
 
 
 def test_same_evidence_same_decision_to_the_bit() -> None:
@@ -294,7 +294,7 @@ def test_no_corruption_of_unpromotable_evidence_promotes(data: st.DataObject) ->
     except InvalidEvidenceError:
         return
 
-    assert Verdict.PROMOTE != verdict
+    assert verdict != Verdict.PROMOTE
 
 
 def test_missing_evidence_of_a_promotable_trial_never_promotes() -> None:
@@ -304,7 +304,7 @@ def test_missing_evidence_of_a_promotable_trial_never_promotes() -> None:
             doc = copy.deepcopy(full)
             del arm(doc, name)["runs"][index]
 
-            assert Verdict.PROMOTE != judge(doc).verdict, (name, index)
+            assert judge(doc).verdict != Verdict.PROMOTE, (name, index)
 
 
 def test_a_run_of_another_seed_does_not_replace_a_missing_one_unseen() -> None:

@@ -69,7 +69,7 @@ def test_the_candidates_own_larger_spread_is_never_pooled_away() -> None:
     calm, wild = [0.70, 0.7001, 0.6999], [0.60, 0.80, 0.70]
     finding = judge_quality(wild, calm, Quality("m", "maximize", 0.1), level=0.05)
 
-    assert QualityOutcome.INCONCLUSIVE == finding.outcome
+    assert finding.outcome == QualityOutcome.INCONCLUSIVE
 
 
 @pytest.mark.parametrize(("spread", "runs"), [(0.4, 4), (0.6, 7), (1.0, 18)])
@@ -110,7 +110,7 @@ def test_compilation_outside_the_steps_is_charged_too() -> None:
     found = analyse([0.1] * 100, compile_seconds=12.0, baseline_median=0.1, full_run_steps=1000)
 
     assert found is not None
-    assert 12.0 == found.overhead_seconds
+    assert found.overhead_seconds == 12.0
 
 
 def test_a_late_recompilation_is_overhead_and_recurs_over_a_longer_run() -> None:
@@ -119,7 +119,7 @@ def test_a_late_recompilation_is_overhead_and_recurs_over_a_longer_run() -> None
     found = analyse(steps, compile_seconds=0.0, baseline_median=0.1, full_run_steps=10_000)
 
     assert found is not None
-    assert 1 == found.spikes
+    assert found.spikes == 1
     assert 5.0 < found.overhead_seconds < 15.0
     assert found.steady_step_seconds == pytest.approx(0.1)
 

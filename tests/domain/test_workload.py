@@ -44,15 +44,15 @@ def test_defaults_are_the_contracts() -> None:
     workload = parse_workload(WORKLOAD)
 
     assert Policy(1.20, 1.10, 0.05, "hybrid", 36, 12, 5000.0) == workload.policy
-    assert 100 == workload.training.volume_gb
-    assert "max_length" == workload.shapes.padding
+    assert workload.training.volume_gb == 100
+    assert workload.shapes.padding == "max_length"
 
 
 def test_a_parsed_workload_reads_back_as_itself() -> None:
     workload = parse_workload(changed("candidates", [{"name": "fp8", "precision": "fp8"}]))
 
     assert workload == parse_workload(workload.to_dict())
-    assert {"precision": "fp8"} == workload.candidates[0].overrides()
+    assert workload.candidates[0].overrides() == {"precision": "fp8"}
 
 
 @pytest.mark.parametrize(

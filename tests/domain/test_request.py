@@ -1,0 +1,179 @@
+"""A request is one that SageMaker's own model accepts, with names within its limits."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import botocore.session
+from botocore.validate import ParamValidator
+
+from compilegate.domain import naming
+from compilegate.domain.arm_plan import ArmPlan, scaled_learning_rate
+from compilegate.domain.request import (
+    MIN_RUNTIME_SECONDS,
+    JobContext,
+    quality_request,
+    speed_request,
+)
+from compilegate.domain.workload import Workload
+from compilegate.domain.workload_file import parse_workload
+from tests.domain.test_workload import changed
+
+CONTEXT = JobContext(
+    bucket="data", region="us-east-1", role_arn="arn:aws:iam::123456789012:role/training-role",
+    trial="abcd1234", execution="arn:aws:states:us-east-1:1:execution:m:e", source_key="source.tgz",
+    kms_key_arn="arn:aws:kms:us-east-1:1:key/k", subnet_ids=("subnet-1",),
+    security_group_ids=("sg-1",),
+)  # fmt: skip
+
+
+def arm(**changes: Any) -> ArmPlan:
+    values: dict[str, Any] = {
+        "name": "compile", "compiler": "torch_compile", "image": "1.dkr.ecr.us-east-1/x:1",
+        "instance_type": "ml.g5.xlarge", "instance_count": 1, "devices": 1, "usd_per_hour": 1.408,
+        "precision": "fp32", "batch_size": 32, "learning_rate": 5e-5, "distribution": "none",
+        "overrides": {"compiler": "torch_compile"},
+    }  # fmt: skip
+    return ArmPlan(**{**values, **changes})
+
+
+def workload(name: str = "bert-docs", **changes: Any) -> Workload:
+    document = changed("name", name)
+    document["training"].update(changes)
+    return parse_workload(document)
+
+
+def full(**changes: Any) -> dict[str, Any]:
+    return quality_request(
+        workload(**changes), arm(), run="q0b", replicate=0, seed=17, context=CONTEXT
+    )
+
+
+def short() -> dict[str, Any]:
+    arms = [arm(name="baseline", compiler="none", overrides={}), arm()]
+    return speed_request(
+        workload(), arms, run="s0", first_block=0, blocks=3, steps=160, context=CONTEXT
+    )
+
+
+def limits_broken(value: Any, shape: Any, path: str = "") -> list[str]:
+    """Length, pattern and enum limits, which botocore does not enforce by itself."""
+    wrong = []
+    if shape.type_name == "structure":
+        for key, item in value.items():
+            wrong += limits_broken(item, shape.members[key], f"{path}.{key}")
+    elif shape.type_name == "list":
+        wrong += [path] if len(value) > shape.metadata.get("max", 10**9) else []
+        for item in value:
+            wrong += limits_broken(item, shape.member, path)
+    elif shape.type_name == "map":
+        for key, item in value.items():
+            wrong += limits_broken(key, shape.key, f"{path}.{key}")
+            wrong += limits_broken(item, shape.value, f"{path}.{key}")
+    elif shape.type_name == "string":
+        limits = shape.metadata
+        pattern = limits.get("pattern", "")
+        for java, python in {r"\p{L}": "a-zA-Z", r"\p{Z}": " ", r"\p{N}": "0-9"}.items():
+            pattern = pattern.replace(java, python)
+        if (
+            not limits.get("min", 0) <= len(value) <= limits.get("max", 10**9)
+            or (pattern and not re.fullmatch(pattern, value))
+            or (shape.enum and value not in shape.enum)
+        ):
+            wrong.append(f"{path}={value}")
+    return wrong
+
+
+def test_requests_pass_sagemakers_model_and_its_limits() -> None:
+    shape = (
+        botocore.session.get_session()
+        .get_service_model("sagemaker")
+        .operation_model("CreateTrainingJob")
+        .input_shape
+    )
+    for request in (full(), short()):
+        report = ParamValidator().validate(request, shape)
+
+        assert not report.has_errors(), report.generate_report()
+        assert limits_broken(request, shape) == []
+
+
+def test_the_longest_names_leave_room_for_the_retry_suffix() -> None:
+    longest = naming.job_base("x" * 32, "a" * 8, naming.quality_run(99, 25)) + "-r99"
+
+    assert len(longest) <= naming.JOB_NAME_MAX
+
+
+def test_hyperparameters_decode_to_what_the_script_gets() -> None:
+    decoded = {key: json.loads(value) for key, value in full()["HyperParameters"].items()}
+
+    assert decoded["sagemaker_program"] == "train.py"
+    assert (
+        decoded["compiler"], decoded["seed"], decoded["batch_size"], decoded["learning_rate"],
+        decoded["epochs"],
+    ) == ("torch_compile", 17, 32, 5e-5, 3)  # fmt: skip
+
+
+def test_a_speed_job_carries_every_arm_as_text_for_the_gate() -> None:
+    decoded = {key: json.loads(value) for key, value in short()["HyperParameters"].items()}
+    arms = [json.loads(decoded[f"arm_{index}"]) for index in (0, 1)]
+
+    assert [item["hyperparameters"]["compiler"] for item in arms] == ["none", "torch_compile"]
+    assert {"program": "train.py", "first_block": 0, "blocks": 3, "steps": 160}.items() <= (
+        decoded.items()
+    )
+
+
+def test_arms_of_a_trial_differ_in_nothing_but_the_change() -> None:
+    base = quality_request(
+        workload(), arm(name="baseline", compiler="none", overrides={}),
+        run="q0a", replicate=0, seed=17, context=CONTEXT,
+    )  # fmt: skip
+    candidate = full()
+    differing = {
+        key
+        for key in base["HyperParameters"]
+        if base["HyperParameters"][key] != candidate["HyperParameters"][key]
+    }
+
+    assert {"arm", "compiler"} == differing
+    same = {"AlgorithmSpecification", "ResourceConfig", "Environment", "InputDataConfig"}
+    assert {key: base[key] for key in same} == {key: candidate[key] for key in same}
+
+
+def test_metric_patterns_read_the_jobs_progress_lines() -> None:
+    line = "compilegate step=120 steps=600 seconds=0.0312 samples_per_second=512.3 loss=3.2101"
+    definitions = full()["AlgorithmSpecification"]["MetricDefinitions"]
+    found = {
+        definition["Name"]: match[1]
+        for definition in definitions
+        if (match := re.search(definition["Regex"], line))
+    }
+
+    assert found == {
+        "step": "120", "steps": "600", "seconds": "0.0312", "samples_per_second": "512.3",
+        "loss": "3.2101",
+    }  # fmt: skip
+
+
+def test_security_follows_the_deployment() -> None:
+    request = full()
+
+    assert request["VpcConfig"] == {"Subnets": ["subnet-1"], "SecurityGroupIds": ["sg-1"]}
+    assert CONTEXT.kms_key_arn == request["OutputDataConfig"]["KmsKeyId"]
+
+
+def test_the_time_limit_is_the_workloads_own() -> None:
+    assert full()["StoppingCondition"]["MaxRuntimeInSeconds"] == 12 * 3600
+    assert (
+        full(max_runtime_hours=0.01)["StoppingCondition"]["MaxRuntimeInSeconds"]
+        == MIN_RUNTIME_SECONDS
+    )
+
+
+def test_learning_rate_follows_the_batch() -> None:
+    assert [
+        scaled_learning_rate(1.0, 1.5, how) for how in ("linear", "sqrt", "none", None)
+    ] == [1.5, 1.5**0.5, 1.0, 1.0]
