@@ -1,0 +1,70 @@
+"""Entry point: ``python -m compilegate.localcloud.emulator --home DIR ...``."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import tempfile
+
+from compilegate.localcloud.emulator.settings import (
+    ACCOUNT,
+    HOST,
+    RUN_VARIABLE,
+    Settings,
+    parse_arguments,
+)
+
+
+def bind_free_port() -> socket.socket:
+    """A listening socket on a port that the operating system picks; nobody can take it between."""
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.bind((HOST, 0))
+    listener.listen(128)
+    return listener
+
+
+def prepare_process(settings: Settings, port: int) -> None:
+    """Set what the emulator's libraries read from the environment when they are imported."""
+    for folder in (settings.temporary, settings.jobs, settings.logs):
+        folder.mkdir(parents=True, exist_ok=True)
+    # Lambda workers inherit the environment and must not see the repository through it.
+    os.environ.pop("PYTHONPATH", None)
+    os.environ.update(
+        {
+            RUN_VARIABLE: settings.run_id,
+            "GATEWAY_PORT": str(port),
+            "MINISTACK_HOST": HOST,
+            "MINISTACK_REGION": settings.region,
+            "MINISTACK_ACCOUNT_ID": ACCOUNT,
+            "AUTH": "true" if settings.enforce_iam else "false",
+            "AWS_ENDPOINT_URL": f"http://{HOST}:{port}",
+            "AWS_ACCESS_KEY_ID": ACCOUNT,
+            "AWS_SECRET_ACCESS_KEY": "local",
+            "AWS_DEFAULT_REGION": settings.region,
+            "AWS_REGION": settings.region,
+            "TMPDIR": str(settings.temporary),
+            # No Docker, ever: it would reap containers of the user's other emulators.
+            "DOCKER_HOST": f"unix://{settings.temporary}/no-docker.sock",
+            "IOT_MTLS_ENABLED": "0",
+            "SFTP_ENABLED": "0",
+            "LAMBDA_EXECUTOR": "local",
+        }
+    )
+    tempfile.tempdir = str(settings.temporary)
+
+
+def main() -> None:
+    """Serve until told to stop, or until the process that started it is gone."""
+    settings = parse_arguments(sys.argv[1:])
+    listener = bind_free_port()
+    prepare_process(settings, listener.getsockname()[1])
+    # Imported now: the libraries behind it read the environment prepared above.
+    from compilegate.localcloud.emulator.server import serve  # noqa: PLC0415
+
+    serve(settings, listener)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,146 @@
+"""Runs executions in moto's interpreter and keeps ministack's record of them true."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import logging
+from typing import Any
+
+from ministack.core.responses import get_account_id, get_region, now_iso
+from ministack.services import stepfunctions
+from moto.stepfunctions.parser.asl.eval.callback.callback import (
+    CallbackOutcomeFailure,
+    CallbackOutcomeSuccess,
+)
+from moto.stepfunctions.parser.asl.eval.evaluation_details import (
+    AWSExecutionDetails,
+    EvaluationDetails,
+    ExecutionDetails,
+    StateMachineDetails,
+)
+from moto.stepfunctions.parser.asl.eval.program_state import (
+    ProgramEnded,
+    ProgramError,
+    ProgramTimedOut,
+)
+from moto.stepfunctions.parser.backend.execution_worker import ExecutionWorker
+
+from compilegate.localcloud.emulator.engine.definitions import problem_with
+
+log = logging.getLogger("compilegate.executions")
+
+
+class _NoCommunication:
+    """The interpreter tells its own backend of the end; here the caller sees it return."""
+
+    def terminated(self) -> None:
+        """Nothing to do."""
+
+
+class Executions:
+    """The executions that run now, by ARN."""
+
+    def __init__(self) -> None:
+        self._workers: dict[str, Any] = {}
+
+    problem_with = staticmethod(problem_with)
+
+    def run(self, arn: str) -> None:
+        """Run an execution to its end; called on a thread of its own."""
+        record = stepfunctions._executions.get(arn)
+        machine = record and stepfunctions._state_machines.get(record["stateMachineArn"])
+        if not machine:
+            return
+        worker = ExecutionWorker(_details(record, machine), _NoCommunication(), None, {})
+        self._workers[arn] = worker
+        try:
+            worker._execution_logic()
+            self._conclude(record, worker)
+        except Exception as error:  # a fault of the interpreter must end the execution
+            log.exception("execution %s", arn)
+            if record["status"] == "RUNNING":
+                cause = f"{type(error).__name__}: {error}"
+                stepfunctions._fail_execution(record, "States.Runtime", cause)
+        finally:
+            self._workers.pop(arn, None)
+
+    def stop(self, arn: str, error: str | None, cause: str | None) -> None:
+        """Interrupt what the execution is doing."""
+        worker = self._workers.get(arn)
+        if worker is not None and worker.env is not None:
+            now = datetime.datetime.now(datetime.UTC)
+            worker.env.set_stop(stop_date=now, cause=cause, error=error)
+
+    def refresh_history(self, arn: str) -> None:
+        """Copy the interpreter's events into ministack's record."""
+        worker = self._workers.get(arn)
+        record = stepfunctions._executions.get(arn)
+        if worker is not None and record is not None and record["status"] == "RUNNING":
+            _copy_history(record, worker)
+
+    def answer_token(self, name: str, request: dict[str, Any]) -> bool:
+        """Hand a task token's answer to the execution that waits for it."""
+        return any(
+            _answer(worker.env.callback_pool_manager, name, request)
+            for worker in list(self._workers.values())
+            if worker.env is not None
+        )
+
+    @staticmethod
+    def _conclude(record: dict[str, Any], worker: Any) -> None:
+        if record["status"] != "RUNNING":  # stopped meanwhile; an abort wins over a late failure
+            return
+        _copy_history(record, worker)
+        state = worker.env.program_state()
+        record["stopDate"] = now_iso()
+        if isinstance(state, ProgramEnded):
+            output = json.dumps(worker.env.states.get_input(), default=str)
+            record.update(status="SUCCEEDED", output=output)
+        elif isinstance(state, ProgramTimedOut):
+            record.update(status="TIMED_OUT", error="States.Timeout")
+        elif isinstance(state, ProgramError):
+            failure = state.error or {}
+            record.update(
+                status="FAILED", error=failure.get("error"), cause=failure.get("cause")
+            )
+        else:
+            raise RuntimeError(f"the interpreter ended in state {type(state).__name__}")
+        stepfunctions._emit_execution_status_event(record)
+
+
+def _details(record: dict[str, Any], machine: dict[str, Any]) -> Any:
+    return EvaluationDetails(
+        aws_execution_details=AWSExecutionDetails(
+            account=get_account_id(), region=get_region(), role_arn=machine["roleArn"]
+        ),
+        execution_details=ExecutionDetails(
+            arn=record["executionArn"],
+            name=record["name"],
+            role_arn=machine["roleArn"],
+            inpt=json.loads(record["input"] or "{}"),
+            start_time=record["startDate"],
+        ),
+        state_machine_details=StateMachineDetails(
+            arn=record["stateMachineArn"],
+            name=machine["name"],
+            typ=machine["type"],
+            definition=machine["definition"],
+        ),
+    )
+
+
+def _copy_history(record: dict[str, Any], worker: Any) -> None:
+    if worker.env is not None:
+        record["events"] = worker.env.event_manager.get_event_history()
+
+
+def _answer(pool: Any, name: str, request: dict[str, Any]) -> bool:
+    token = request["taskToken"]
+    if name == "heartbeat":
+        return bool(pool.heartbeat(token))
+    if name == "success":
+        outcome = CallbackOutcomeSuccess(callback_id=token, output=request.get("output", "{}"))
+        return bool(pool.notify(token, outcome))
+    error, cause = request.get("error"), request.get("cause")
+    return bool(pool.notify(token, CallbackOutcomeFailure(token, error=error, cause=cause)))

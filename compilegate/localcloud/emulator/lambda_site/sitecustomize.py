@@ -1,0 +1,54 @@
+"""Makes a Lambda worker see what a function sees on AWS, and end with the emulator.
+
+Python imports this file when a worker starts because the emulator puts its folder first on
+the worker's PYTHONPATH. It leaves two things importable besides the standard library and the
+function's own bundle: the SDK that the Lambda runtime brings. Everything else the emulator's
+environment happens to hold is hidden, so that a bundle that forgot a dependency fails here too.
+"""
+
+import importlib.abc
+import os
+import site
+import sys
+import sysconfig
+import threading
+import time
+
+# Contents of the public.ecr.aws/lambda/python:3.12 runtime beyond the standard library.
+RUNTIME_PACKAGES = frozenset(
+    {"boto3", "botocore", "dateutil", "jmespath", "s3transfer", "six", "urllib3"}
+)
+_PARENT_CHECK_SECONDS = 0.5
+
+
+class _OnlyRuntimePackages(importlib.abc.MetaPathFinder):
+    """Finds, in the emulator's environment, the runtime's own packages and nothing else."""
+
+    def __init__(self, folders: list[str]) -> None:
+        self._folders = folders
+
+    def find_spec(self, fullname, path=None, target=None):  # noqa: ANN001, ARG002
+        """The specification of a runtime package, else None: other finders have looked already."""
+        if fullname.partition(".")[0] not in RUNTIME_PACKAGES:
+            return None
+        from importlib.machinery import PathFinder  # noqa: PLC0415
+
+        return PathFinder.find_spec(fullname, path or self._folders)
+
+
+def _hide_emulator_packages() -> None:
+    folders = {*site.getsitepackages(), sysconfig.get_path("purelib"), os.path.dirname(__file__)}
+    hidden = [folder for folder in sys.path if folder in folders]
+    sys.path[:] = [folder for folder in sys.path if folder not in folders]
+    sys.meta_path.append(_OnlyRuntimePackages(hidden))
+
+
+def _end_with_parent(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(_PARENT_CHECK_SECONDS)
+    os._exit(1)
+
+
+os.environ.pop("PYTHONPATH", None)
+_hide_emulator_packages()
+threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()

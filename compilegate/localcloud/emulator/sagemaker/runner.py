@@ -1,0 +1,231 @@
+"""One training job from its request to its end."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import shutil
+import threading
+from pathlib import Path
+from typing import Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from compilegate.localcloud.emulator.clients import client_for
+from compilegate.localcloud.emulator.sagemaker.checkpoints import Checkpoints
+from compilegate.localcloud.emulator.sagemaker.errors import JobFailedError
+from compilegate.localcloud.emulator.sagemaker.failures import InjectedFailures
+from compilegate.localcloud.emulator.sagemaker.job import StopCause, TrainingJob
+from compilegate.localcloud.emulator.sagemaker.job_environment import (
+    DEFAULT_PROGRAM,
+    build_environment,
+    command_arguments,
+    decoded_hyperparameters,
+    user_hyperparameters,
+)
+from compilegate.localcloud.emulator.sagemaker.job_log import JobLog
+from compilegate.localcloud.emulator.sagemaker.layout import Layout
+from compilegate.localcloud.emulator.sagemaker.process import TrainingProcess
+from compilegate.localcloud.emulator.sagemaker.scheduler import Scheduler
+from compilegate.localcloud.emulator.sagemaker.storage import (
+    download_prefix,
+    extract_archive,
+    reason_of,
+    upload_archive,
+)
+from compilegate.localcloud.emulator.settings import Settings
+
+DEFAULT_MAX_RUNTIME_SECONDS = 86_400
+_SIGKILL_STATUS = 137
+_REASON_TAIL_CHARACTERS = 700  # leaves room for the prefix, the command and the exit code
+log = logging.getLogger("compilegate.sagemaker")
+
+
+class TrainingRun:
+    """Drives a job through Starting, Pending, Downloading, Training and Uploading."""
+
+    def __init__(
+        self,
+        job: TrainingJob,
+        *,
+        settings: Settings,
+        scheduler: Scheduler,
+        failures: InjectedFailures,
+    ) -> None:
+        self.job, self._settings = job, settings
+        self._scheduler, self._failures = scheduler, failures
+        self._process: TrainingProcess | None = None
+        self._s3: Any = None
+
+    def run(self) -> None:
+        """Run to the end; whatever goes wrong becomes the job's status and reason."""
+        try:
+            self._failures.before_start()
+            if not self._scheduler.acquire(self.job):
+                self.job.stop()
+                return
+            try:
+                self._run_on_machine()
+            finally:
+                self._scheduler.release(self.job)
+        except JobFailedError as error:
+            self.job.fail(str(error))
+        except (BotoCoreError, ClientError) as error:
+            words = reason_of(error) if isinstance(error, ClientError) else str(error)
+            self.job.fail(f"ClientError: {words}")
+        except Exception as error:  # a fault of this backend must end the job, not hang it
+            log.exception("training job %s", self.job.name)
+            self.job.fail(f"InternalServerError: {type(error).__name__}: {error}")
+        finally:
+            shutil.rmtree(self.job.folder, ignore_errors=True)
+            log.info("training job %s ended: %s", self.job.name, self.job.status)
+
+    def kill(self) -> None:
+        """Kill the training process from outside, for tests."""
+        if self._process is not None:
+            self._process.kill()
+
+    def _run_on_machine(self) -> None:
+        self.job.begin_billing()
+        self.job.enter("Downloading", "Downloading input data")
+        role = self.job.request["RoleArn"]
+        self._s3 = client_for("s3", self.job.region, role)
+        layout = Layout(self.job.folder)
+        layout.write_config(self.job.request)
+        channels = self._download_channels(layout)
+        self._download_code(layout)
+        checkpoints = Checkpoints(self._s3, self.job.request, layout)
+        checkpoints.restore()
+        job_log = JobLog(client_for("logs", self.job.region, role), self.job)
+        try:
+            status = self._train(layout, channels, checkpoints, job_log)
+        finally:
+            checkpoints.close()
+            job_log.close()
+        self._finish(layout, checkpoints, job_log, status)
+
+    def _download_channels(self, layout: Layout) -> dict[str, Path]:
+        folders: dict[str, Path] = {}
+        for channel in self.job.request.get("InputDataConfig") or []:
+            uri = channel["DataSource"]["S3DataSource"]["S3Uri"]
+            folder = layout.data / channel["ChannelName"]
+            folder.mkdir()
+            try:
+                count = download_prefix(self._s3, uri, folder)
+            except ClientError as error:
+                raise JobFailedError(
+                    f"ClientError: Data download failed: {uri}: {reason_of(error)}"
+                ) from error
+            if not count:
+                raise JobFailedError(
+                    f'ClientError: Data download failed: No S3 objects found under S3 URL "{uri}" '
+                    "given in input data source. Please ensure that the bucket exists in the "
+                    f"selected region ({self.job.region}), that objects exist under that S3 "
+                    f'prefix, and that the role "{self.job.request["RoleArn"]}" has '
+                    '"s3:ListBucket" permissions on the bucket.'
+                )
+            folders[channel["ChannelName"]] = folder
+        return folders
+
+    def _download_code(self, layout: Layout) -> None:
+        bundle = decoded_hyperparameters(self.job.request).get("sagemaker_submit_directory")
+        if not bundle:
+            raise JobFailedError(
+                "ClientError: Hyperparameter sagemaker_submit_directory is missing; the local "
+                "cloud runs script mode only."
+            )
+        try:
+            extract_archive(self._s3, str(bundle), layout.code)
+        except ClientError as error:
+            raise JobFailedError(
+                f"ClientError: Source download failed: {bundle}: {reason_of(error)}"
+            ) from error
+
+    def _train(
+        self,
+        layout: Layout,
+        channels: dict[str, Path],
+        checkpoints: Checkpoints,
+        job_log: JobLog,
+    ) -> int:
+        if self.job.stopping.is_set():
+            return 0
+        threads = None if self.job.exclusive else 1
+        environment = build_environment(self.job, layout, channels, threads=threads)
+        self._note_differences(job_log, layout)
+        self.job.enter("Training", "Training image download completed. Training in progress.")
+        self._process = TrainingProcess(
+            self._command(), folder=layout.code, environment=environment
+        )
+        with self._watch():
+            if not self.job.exclusive:  # copying would disturb what a speed job measures
+                checkpoints.save_every(self._settings.checkpoint_seconds)
+            return self._process.run(job_log.add)
+
+    def _command(self) -> list[str]:
+        decoded = decoded_hyperparameters(self.job.request)
+        program = str(decoded.get("sagemaker_program", DEFAULT_PROGRAM))
+        arguments = command_arguments(user_hyperparameters(decoded))
+        return [str(self._settings.job_python), program, *arguments]
+
+    def _note_differences(self, job_log: JobLog, layout: Layout) -> None:
+        count = (self.job.request.get("ResourceConfig") or {}).get("InstanceCount", 1)
+        if count > 1:
+            job_log.add(f"local cloud: InstanceCount is {count}, one process runs for all of them")
+        if (layout.code / "requirements.txt").exists():
+            job_log.add("local cloud: requirements.txt of the source bundle is not installed here")
+
+    @contextlib.contextmanager
+    def _watch(self) -> Any:
+        """Stop the process when the job is asked to stop or has run for too long."""
+        limit = (self.job.request.get("StoppingCondition") or {}).get(
+            "MaxRuntimeInSeconds", DEFAULT_MAX_RUNTIME_SECONDS
+        )
+        timer = threading.Timer(limit, self.job.request_stop, (StopCause.MAX_RUNTIME,))
+        timer.daemon = True
+        timer.start()
+        ended = threading.Event()
+        threading.Thread(target=self._stop_when_asked, args=(ended,), daemon=True).start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+            ended.set()
+
+    def _stop_when_asked(self, ended: threading.Event) -> None:
+        while not ended.is_set():
+            if self.job.stopping.wait(0.2):
+                if self._process is not None:
+                    self._process.stop(self._settings.stop_grace_seconds)
+                return
+
+    def _finish(
+        self, layout: Layout, checkpoints: Checkpoints, job_log: JobLog, status: int
+    ) -> None:
+        self.job.enter("Uploading", "Uploading generated training model")
+        checkpoints.save()
+        place = self.job.request["OutputDataConfig"]["S3OutputPath"]
+        if any(layout.output_data.iterdir()):
+            upload_archive(self._s3, layout.output_data, place, self.job.name, "output.tar.gz")
+        if status != 0 and self.job.stop_cause is None:
+            raise JobFailedError(self._reason(layout, job_log, status))
+        self.job.model_uri = upload_archive(
+            self._s3, layout.model, place, self.job.name, "model.tar.gz"
+        )
+        if self.job.stop_cause is None:
+            self.job.complete()
+        else:
+            self.job.stop()
+
+    def _reason(self, layout: Layout, job_log: JobLog, status: int) -> str:
+        if layout.failure.is_file():
+            told = layout.failure.read_text(encoding="utf-8", errors="replace")
+            return f"AlgorithmError: {told[:_REASON_TAIL_CHARACTERS]}, exit code: {status}"
+        message = job_log.tail()[-_REASON_TAIL_CHARACTERS:]
+        if status == _SIGKILL_STATUS:
+            message += "\nThe process was killed (SIGKILL), usually for want of memory."
+        command = " ".join(self._command()[:2])
+        return (
+            f"AlgorithmError: ExecuteUserScriptError:\nExitCode {status}\n"
+            f'ErrorMessage "{message}"\nCommand "{command}", exit code: {status}'
+        )

@@ -1,0 +1,165 @@
+"""The SageMaker API as far as training jobs need it: JSON 1.1 over HTTP."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import logging
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from compilegate.localcloud.emulator.sagemaker.errors import ApiError
+from compilegate.localcloud.emulator.sagemaker.events import StateChangeEvents
+from compilegate.localcloud.emulator.sagemaker.failures import InjectedFailures
+from compilegate.localcloud.emulator.sagemaker.job import StopCause, TrainingJob
+from compilegate.localcloud.emulator.sagemaker.runner import TrainingRun
+from compilegate.localcloud.emulator.sagemaker.scheduler import Scheduler
+from compilegate.localcloud.emulator.sagemaker.semantics import check_semantics
+from compilegate.localcloud.emulator.sagemaker.validation import check_request
+from compilegate.localcloud.emulator.settings import Settings
+
+Document = dict[str, Any]
+Scope = tuple[str, str]  # account, region
+log = logging.getLogger("compilegate.sagemaker")
+
+
+class TrainingService:
+    """All training jobs of one run of the emulator."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.failures = InjectedFailures()
+        self._settings = settings
+        self._scheduler = Scheduler(settings.slots)
+        self._events = StateChangeEvents()
+        self._lock = threading.Lock()
+        self._number = itertools.count()
+        self._runs: dict[tuple[str, str, str], TrainingRun] = {}
+        self._operations: dict[str, Callable[[Scope, Document], Document]] = {
+            "CreateTrainingJob": self._create,
+            "DescribeTrainingJob": self._describe,
+            "StopTrainingJob": self._stop,
+            "ListTrainingJobs": self._list,
+            "AddTags": self._add_tags,
+            "ListTags": self._list_tags,
+        }
+
+    def call(self, operation: str, request: Document, scope: Scope) -> Document:
+        """Answer one call; raises ApiError for a refused one."""
+        handler = self._operations.get(operation)
+        if handler is None:
+            raise ApiError(
+                "UnknownOperationException", f"The local cloud has no sagemaker:{operation}."
+            )
+        check_request(operation, request)
+        return handler(scope, request)
+
+    def respond(
+        self, operation: str, body: bytes, scope: Scope
+    ) -> tuple[int, dict[str, str], bytes]:
+        """Status, headers and body of one call on the wire."""
+        headers = {"Content-Type": "application/x-amz-json-1.1"}
+        try:
+            answer = self.call(operation, json.loads(body or b"{}"), scope)
+        except ApiError as error:
+            fault = {"__type": error.code, "message": error.message}
+            return error.status, headers, json.dumps(fault).encode()
+        return 200, headers, json.dumps(answer).encode()
+
+    def job(self, scope: Scope, name: str) -> TrainingJob:
+        """The job of that name; raises ApiError if there is none."""
+        return self._run(scope, name).job
+
+    def kill(self, name: str) -> bool:
+        """Kill a job's process as a failing machine would; False if there is no such job."""
+        found = [run for (_, _, job_name), run in self._runs.items() if job_name == name]
+        for run in found:
+            run.kill()
+        return bool(found)
+
+    def _create(self, scope: Scope, request: Document) -> Document:
+        self.failures.before_create()
+        check_semantics(request)
+        account, region = scope
+        name = request["TrainingJobName"]
+        with self._lock:
+            if (account, region, name) in self._runs:
+                raise ApiError(
+                    "ResourceInUse",
+                    "Training job names must be unique within an AWS account and region, and a "
+                    "training job with this name already exists "
+                    f"(arn:aws:sagemaker:{region}:{account}:training-job/{name})",
+                )
+            job = TrainingJob(
+                request,
+                account=account,
+                region=region,
+                folder=self._settings.jobs / f"{next(self._number)}-{name}",
+                on_change=self._events.publish,
+            )
+            run = TrainingRun(
+                job, settings=self._settings, scheduler=self._scheduler, failures=self.failures
+            )
+            self._runs[account, region, name] = run
+        threading.Thread(target=run.run, daemon=True, name=f"training-{name}").start()
+        return {"TrainingJobArn": job.arn}
+
+    def _describe(self, scope: Scope, request: Document) -> Document:
+        return self.job(scope, request["TrainingJobName"]).describe()
+
+    def _stop(self, scope: Scope, request: Document) -> Document:
+        job = self.job(scope, request["TrainingJobName"])
+        if not job.request_stop(StopCause.REQUESTED) and job.finished.is_set():
+            raise ApiError(
+                "ValidationException",
+                f"The request was rejected because the training job is in status {job.status}.",
+            )
+        self._scheduler.wake()
+        return {}
+
+    def _list(self, scope: Scope, request: Document) -> Document:
+        jobs = [run.job for key, run in self._runs.items() if key[:2] == scope]
+        jobs = [job for job in jobs if request.get("NameContains", "") in job.name]
+        if "StatusEquals" in request:
+            jobs = [job for job in jobs if job.status == request["StatusEquals"]]
+        descending = request.get("SortOrder", "Descending") == "Descending"
+        jobs.sort(key=lambda job: job.created, reverse=descending)
+        first = int(request.get("NextToken", 0))
+        last = first + int(request.get("MaxResults", 10))
+        answer: Document = {"TrainingJobSummaries": [_summary(job) for job in jobs[first:last]]}
+        return answer | ({"NextToken": str(last)} if last < len(jobs) else {})
+
+    def _add_tags(self, scope: Scope, request: Document) -> Document:
+        job = self._job_of_arn(scope, request["ResourceArn"])
+        job.tags.update({tag["Key"]: tag["Value"] for tag in request["Tags"]})
+        return {"Tags": _tag_list(job)}
+
+    def _list_tags(self, scope: Scope, request: Document) -> Document:
+        return {"Tags": _tag_list(self._job_of_arn(scope, request["ResourceArn"]))}
+
+    def _job_of_arn(self, scope: Scope, arn: str) -> TrainingJob:
+        return self.job(scope, arn.rsplit("/", 1)[-1])
+
+    def _run(self, scope: Scope, name: str) -> TrainingRun:
+        run = self._runs.get((*scope, name))
+        if run is None:
+            raise ApiError("ValidationException", "Requested resource not found.")
+        return run
+
+
+def _tag_list(job: TrainingJob) -> list[Document]:
+    return [{"Key": key, "Value": value} for key, value in job.tags.items()]
+
+
+def _summary(job: TrainingJob) -> Document:
+    shown = job.describe()
+    names = (
+        "TrainingJobName",
+        "TrainingJobArn",
+        "CreationTime",
+        "TrainingEndTime",
+        "LastModifiedTime",
+        "TrainingJobStatus",
+        "SecondaryStatus",
+    )
+    return {name: shown[name] for name in names if name in shown}

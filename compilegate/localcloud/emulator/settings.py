@@ -1,0 +1,72 @@
+"""What the emulator is told when it is started."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ACCOUNT = "000000000000"
+HOST = "127.0.0.1"
+RUN_VARIABLE = "COMPILEGATE_LOCAL_RUN"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """One run of the emulator; ``home`` holds its state, logs and working files."""
+
+    home: Path
+    run_id: str
+    region: str
+    job_python: Path
+    attached: bool
+    enforce_iam: bool
+    inject_failures: bool
+    slots: int
+    stop_grace_seconds: float
+    checkpoint_seconds: float
+
+    @property
+    def state_file(self) -> Path:
+        """Written when the emulator serves, removed when it ends."""
+        return self.home / "state.json"
+
+    @property
+    def logs(self) -> Path:
+        """Every part's log; kept after the run."""
+        return self.home / "logs"
+
+    @property
+    def temporary(self) -> Path:
+        """The run's private TMPDIR; removed at the end."""
+        return self.home / "work" / "tmp"
+
+    @property
+    def jobs(self) -> Path:
+        """One folder per training job, its ``/opt/ml``; removed at the end."""
+        return self.home / "work" / "jobs"
+
+
+def usable_cores() -> int:
+    """Cores this process may use; fewer than the machine has under an affinity mask."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def parse_arguments(arguments: Sequence[str]) -> Settings:
+    """The settings given on the command line by ``compilegate.localcloud.lifecycle``."""
+    parser = argparse.ArgumentParser(prog="python -m compilegate.localcloud.emulator")
+    parser.add_argument("--home", type=Path, required=True)
+    parser.add_argument("--run-id", required=True)
+    parser.add_argument("--region", default="us-east-1")
+    parser.add_argument("--job-python", type=Path, required=True)
+    parser.add_argument("--attached", action="store_true")
+    parser.add_argument("--enforce-iam", action="store_true")
+    parser.add_argument("--inject-failures", action="store_true")
+    parser.add_argument("--slots", type=int, default=usable_cores())
+    parser.add_argument("--stop-grace-seconds", type=float, default=10.0)
+    parser.add_argument("--checkpoint-seconds", type=float, default=30.0)
+    return Settings(**vars(parser.parse_args(arguments)))
