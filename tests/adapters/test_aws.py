@@ -1,0 +1,119 @@
+"""The adapters against moto's AWS: what they promise the use cases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from compilegate.adapters.dynamodb import DynamoDbLedger, DynamoDbLocks
+from compilegate.adapters.s3_store import S3Store
+from compilegate.adapters.ssm_flags import SsmFlags
+from compilegate.domain.errors import NotFoundError, WorkloadLockedError
+
+REGION = "us-east-1"
+
+
+@pytest.fixture
+def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"):
+        monkeypatch.setenv(name, "testing")
+    monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
+    with mock_aws():
+        yield
+
+
+@pytest.fixture
+def dynamodb(aws: None) -> Any:
+    client = boto3.client("dynamodb", region_name=REGION)
+    client.create_table(
+        TableName="ledger",
+        KeySchema=[
+            {"AttributeName": "pk", "KeyType": "HASH"},
+            {"AttributeName": "sk", "KeyType": "RANGE"},
+        ],
+        AttributeDefinitions=[
+            {"AttributeName": "pk", "AttributeType": "S"},
+            {"AttributeName": "sk", "AttributeType": "S"},
+        ],
+        BillingMode="PAY_PER_REQUEST",
+    )
+    return client
+
+
+def test_a_ledger_entry_is_written_once_and_never_changed(dynamodb: Any) -> None:
+    ledger = DynamoDbLedger(dynamodb, "ledger")
+    first = ledger.put_once("bert", "trial#a#decision", {"kind": "decision", "verdict": "promote"})
+    second = ledger.put_once("bert", "trial#a#decision", {"kind": "decision", "verdict": "invalid"})
+
+    assert {"kind": "decision", "verdict": "promote"} == first == second
+
+
+def test_entries_come_back_oldest_trial_first_and_of_one_workload(dynamodb: Any) -> None:
+    ledger = DynamoDbLedger(dynamodb, "ledger")
+    for workload, key in (
+        ("bert", "trial#b#flag"),
+        ("bert", "trial#a#flag"),
+        ("gpt", "trial#c#flag"),
+    ):
+        ledger.put_once(workload, key, {"kind": "flag", "key": key})
+
+    assert ["trial#a#flag", "trial#b#flag"] == [entry["key"] for entry in ledger.entries("bert")]
+
+
+def test_the_second_trial_of_a_workload_is_refused_by_name_of_the_first(dynamodb: Any) -> None:
+    locks = DynamoDbLocks(dynamodb, "ledger")
+    locks.acquire("bert", "first", now=100, expires_at=200)
+
+    with pytest.raises(WorkloadLockedError, match="already being evaluated by first"):
+        locks.acquire("bert", "second", now=150, expires_at=250)
+
+
+def test_a_lease_can_be_taken_again_by_its_holder_and_by_anyone_once_expired(dynamodb: Any) -> None:
+    locks = DynamoDbLocks(dynamodb, "ledger")
+    locks.acquire("bert", "first", now=100, expires_at=200)
+    locks.acquire("bert", "first", now=110, expires_at=210)
+    locks.acquire("bert", "second", now=211, expires_at=300)
+
+    with pytest.raises(WorkloadLockedError, match="second"):
+        locks.acquire("bert", "first", now=212, expires_at=300)
+
+
+def test_only_the_holder_releases_the_lease(dynamodb: Any) -> None:
+    locks = DynamoDbLocks(dynamodb, "ledger")
+    locks.acquire("bert", "first", now=100, expires_at=200)
+    locks.release("bert", "second")
+
+    with pytest.raises(WorkloadLockedError):
+        locks.acquire("bert", "second", now=150, expires_at=250)
+
+    locks.release("bert", "first")
+    locks.acquire("bert", "second", now=150, expires_at=250)
+
+
+def test_an_absent_object_is_not_found_and_a_prefix_exists(aws: None) -> None:
+    s3 = boto3.client("s3", region_name=REGION)
+    s3.create_bucket(Bucket="data")
+    store = S3Store(s3, "data")
+    store.put("inputs/train/a.jsonl", b"{}")
+
+    assert b"{}" == store.get("inputs/train/a.jsonl")
+    assert store.exists("s3://data/inputs/train/")
+    assert not store.exists("s3://data/inputs/validation/")
+    assert not store.exists("s3://no-such-bucket/inputs/")
+    with pytest.raises(NotFoundError, match="s3://data/none does not exist"):
+        store.get("none")
+
+
+def test_an_absent_flag_reads_as_none_and_is_overwritten(aws: None) -> None:
+    flags = SsmFlags(boto3.client("ssm", region_name=REGION))
+
+    assert flags.read("/compilegate/x") is None
+
+    flags.write("/compilegate/x", "1")
+    flags.write("/compilegate/x", "2")
+
+    assert "2" == flags.read("/compilegate/x")
