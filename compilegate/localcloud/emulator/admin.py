@@ -82,7 +82,7 @@ async def _body(receive: Receive) -> bytes:
     parts = b""
     while True:
         message = await receive()
-        parts += message.get("body", b"")
+        parts += bytes(message.get("body", b""))
         if not message.get("more_body"):
             return parts
 

@@ -65,7 +65,7 @@ async def _serve(
     config.loglevel = "WARNING"
     door = Door(ministack_app.app, settings, service, loader)
     announced = asyncio.create_task(_announce(settings, listener, loader))
-    await hypercorn_serve(door, config, shutdown_trigger=stop.wait)  # type: ignore[arg-type]
+    await hypercorn_serve(door, config, shutdown_trigger=stop.wait)
     announced.cancel()
 
 

@@ -29,6 +29,7 @@ from moto.stepfunctions.parser.backend.execution_worker import ExecutionWorker
 from compilegate.localcloud.emulator.engine.definitions import problem_with
 
 log = logging.getLogger("compilegate.executions")
+_make_worker: Any = ExecutionWorker  # its types are too narrow for what it takes
 
 
 class _NoCommunication:
@@ -52,7 +53,7 @@ class Executions:
         machine = record and stepfunctions._state_machines.get(record["stateMachineArn"])
         if not machine:
             return
-        worker = ExecutionWorker(_details(record, machine), _NoCommunication(), None, {})
+        worker = _make_worker(_details(record, machine), _NoCommunication(), None, {})
         self._workers[arn] = worker
         try:
             worker._execution_logic()
@@ -101,11 +102,11 @@ class Executions:
             record.update(status="TIMED_OUT", error="States.Timeout")
         elif isinstance(state, ProgramError):
             failure = state.error or {}
-            record.update(
-                status="FAILED", error=failure.get("error"), cause=failure.get("cause")
-            )
+            record.update(status="FAILED", error=failure.get("error"), cause=failure.get("cause"))
         else:
-            raise RuntimeError(f"the interpreter ended in state {type(state).__name__}")
+            raise RuntimeError(  # noqa: TRY004  # a state of the program, not an argument
+                f"the interpreter ended in state {type(state).__name__}"
+            )
         stepfunctions._emit_execution_status_event(record)
 
 

@@ -37,6 +37,7 @@ from moto.stepfunctions.parser.asl.utils import boto_client
 from compilegate.localcloud.emulator.clients import client_for
 from compilegate.localcloud.emulator.engine import shapes
 
+_event_details: Any = EventDetails  # a TypedDict whose keys are all optional in truth
 _PARSER_PACKAGE = "moto.stepfunctions.parser."
 # What Step Functions calls a service in the error names of aws-sdk integrations.
 _SERVICE_ERROR_NAMES = {
@@ -86,7 +87,7 @@ def _call_this_emulator() -> None:
 
 def _name_sdk_errors() -> None:
     """aws-sdk integrations must fail with ``Ssm.ParameterNotFoundException`` and the like."""
-    task = state_task_service_aws_sdk.StateTaskServiceAwsSdk
+    task: Any = state_task_service_aws_sdk.StateTaskServiceAwsSdk
     state_task_service_aws_sdk._SERVICE_ERROR_NAMES.update(_SERVICE_ERROR_NAMES)
 
     def exception_name(service: str, error: Any) -> str:
@@ -107,8 +108,9 @@ def _name_sdk_errors() -> None:
 
 def _evaluate_jsonata_in_python() -> None:
     """moto needs a Java machine for JSONata and pastes values into the expression's text."""
-    string_expression.StringJSONata._eval_body = _evaluate_jsonata
-    string_expression.StringVariableSample._eval_body = _evaluate_jsonata
+    expressions: Any = string_expression
+    for kind in (expressions.StringJSONata, expressions.StringVariableSample):
+        kind._eval_body = _evaluate_jsonata
 
 
 def _evaluate_jsonata(self: Any, env: Any) -> None:
@@ -137,7 +139,7 @@ def _query_failure(env: Any, cause: str) -> Any:
         env=env,
         error_name=name,
         event_type=api.HistoryEventType.EvaluationFailed,
-        event_details=EventDetails(evaluationFailedEventDetails=details),
+        event_details=_event_details(evaluationFailedEventDetails=details),
     )
 
 
@@ -147,18 +149,20 @@ def _let_failures_of_branches_pass() -> None:
     def initialise(self: Any, error_name: str | None = None) -> None:
         self.error_name = error_name
 
-    CustomErrorName.__init__ = initialise
+    custom_error_name: Any = CustomErrorName
+    custom_error_name.__init__ = initialise
 
 
 def _keep_runtime_errors_out_of_states_all() -> None:
     """moto lets States.ALL catch States.Runtime; AWS does not."""
-    original = ErrorEqualsDecl._eval_body
+    declaration: Any = ErrorEqualsDecl
+    original = declaration._eval_body
 
     def evaluate(self: Any, env: Any) -> None:
-        wildcard = ErrorEqualsDecl._STATE_ALL_ERROR in self.error_names
+        wildcard = declaration._STATE_ALL_ERROR in self.error_names
         if wildcard and env.stack[-1].error_name in _NOT_IN_STATES_ALL:
             env.stack[-1] = False
         else:
             original(self, env)
 
-    ErrorEqualsDecl._eval_body = evaluate
+    declaration._eval_body = evaluate

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from typing import Any
 
@@ -37,6 +38,8 @@ from compilegate.localcloud.emulator.sagemaker.events import milliseconds
 from compilegate.localcloud.emulator.sagemaker.service import TrainingService
 
 _POLL_SECONDS = 0.2
+_SYNC: Any = ResourceCondition.Sync
+_event_details: Any = EventDetails  # a TypedDict whose keys are all optional in truth
 _SYNC_TAG = {"Key": "MANAGED_BY_AWS", "Value": "STARTED_BY_STEP_FUNCTIONS"}
 
 
@@ -52,11 +55,11 @@ def install(service: TrainingService) -> None:
     replace_everywhere(original, task_for)
 
 
-class SageMakerTask(StateTaskServiceCallback):  # type: ignore[misc]  # moto ships no types
+class SageMakerTask(StateTaskServiceCallback):
     """Creates the job and, for ``.sync``, waits for it and stops it when the state ends first."""
 
     def __init__(self, service: TrainingService) -> None:
-        super().__init__(supported_integration_patterns={ResourceCondition.Sync})
+        super().__init__(supported_integration_patterns={_SYNC})
         self._service = service
         self._abandoned = False
 
@@ -73,7 +76,7 @@ class SageMakerTask(StateTaskServiceCallback):  # type: ignore[misc]  # moto shi
         normalised_parameters: dict[str, Any],
         state_credentials: Any,
     ) -> None:
-        if self.resource.condition == ResourceCondition.Sync:
+        if self.resource.condition == _SYNC:
             normalised_parameters.setdefault("Tags", []).append(_SYNC_TAG)
         client = client_for("sagemaker", resource_runtime_part.region, state_credentials.role_arn)
         answer = getattr(client, self._get_boto_service_action())(**normalised_parameters)
@@ -118,12 +121,18 @@ class SageMakerTask(StateTaskServiceCallback):  # type: ignore[misc]  # moto shi
             if error.response["Error"]["Code"] != "ValidationException":
                 raise
 
-    def _after_eval_execution(self, **arguments: Any) -> None:
+    def _after_eval_execution(
+        self,
+        env: Any,
+        resource_runtime_part: Any,
+        normalised_parameters: dict[str, Any],
+        state_credentials: Any,
+    ) -> None:
         """An abandoned state has no outcome, so its history must not say that it succeeded."""
-        try:
-            super()._after_eval_execution(**arguments)
-        except _AbandonedError:
-            return
+        with contextlib.suppress(_AbandonedError):
+            super()._after_eval_execution(
+                env, resource_runtime_part, normalised_parameters, state_credentials
+            )
 
     def _verify_size_quota(self, env: Any, value: Any) -> None:
         if self._abandoned:
@@ -158,7 +167,7 @@ class SageMakerTask(StateTaskServiceCallback):  # type: ignore[misc]  # moto shi
             env=env,
             error_name=name,
             event_type=api.HistoryEventType.TaskFailed,
-            event_details=EventDetails(taskFailedEventDetails=details),
+            event_details=_event_details(taskFailedEventDetails=details),
         )
 
 

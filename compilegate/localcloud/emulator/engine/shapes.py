@@ -18,7 +18,7 @@ from moto.stepfunctions.parser.asl.component.state.exec.state_task.service impor
 
 def install() -> None:
     """Give the interpreter back its two normalising steps."""
-    task = state_task_service.StateTaskService
+    task: Any = state_task_service.StateTaskService
     names = task._SERVICE_NAME_SFN_TO_BOTO_OVERRIDES
     names.update({"eventbridge": "events", "cloudwatchlogs": "logs"})
 

@@ -6,13 +6,18 @@ function's own bundle: the SDK that the Lambda runtime brings. Everything else t
 environment happens to hold is hidden, so that a bundle that forgot a dependency fails here too.
 """
 
+from __future__ import annotations
+
 import importlib.abc
+import importlib.machinery
 import os
 import site
 import sys
 import sysconfig
 import threading
 import time
+from pathlib import Path
+from typing import Any
 
 # Contents of the public.ecr.aws/lambda/python:3.12 runtime beyond the standard library.
 RUNTIME_PACKAGES = frozenset(
@@ -27,17 +32,17 @@ class _OnlyRuntimePackages(importlib.abc.MetaPathFinder):
     def __init__(self, folders: list[str]) -> None:
         self._folders = folders
 
-    def find_spec(self, fullname, path=None, target=None):  # noqa: ANN001, ARG002
+    def find_spec(
+        self, fullname: str, path: Any = None, _target: Any = None
+    ) -> importlib.machinery.ModuleSpec | None:
         """The specification of a runtime package, else None: other finders have looked already."""
         if fullname.partition(".")[0] not in RUNTIME_PACKAGES:
             return None
-        from importlib.machinery import PathFinder  # noqa: PLC0415
-
-        return PathFinder.find_spec(fullname, path or self._folders)
+        return importlib.machinery.PathFinder.find_spec(fullname, path or self._folders)
 
 
 def _hide_emulator_packages() -> None:
-    folders = {*site.getsitepackages(), sysconfig.get_path("purelib"), os.path.dirname(__file__)}
+    folders = {*site.getsitepackages(), sysconfig.get_path("purelib"), str(Path(__file__).parent)}
     hidden = [folder for folder in sys.path if folder in folders]
     sys.path[:] = [folder for folder in sys.path if folder not in folders]
     sys.meta_path.append(_OnlyRuntimePackages(hidden))

@@ -155,9 +155,7 @@ class TrainingJob:
         now = time.time()
         if self._transitions:
             self._transitions[-1]["EndTime"] = now
-        self._transitions.append(
-            {"Status": secondary, "StartTime": now, "StatusMessage": message}
-        )
+        self._transitions.append({"Status": secondary, "StartTime": now, "StatusMessage": message})
 
     def _end(self, status: str, secondary: str, message: str, reason: str) -> None:
         with self._lock:

@@ -59,7 +59,9 @@ def build_environment(
     hyperparameters = user_hyperparameters(decoded)
     variables = {name: os.environ[name] for name in _INHERITED if name in os.environ}
     variables |= _platform_variables(job, layout)
-    variables |= _script_mode_variables(job, layout, decoded, hyperparameters, channels, threads)
+    variables |= _script_mode_variables(
+        job, layout, decoded, hyperparameters, channels, threads=threads
+    )
     if threads is not None:
         variables |= {"OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}
     given = job.request.get("Environment") or {}
@@ -89,6 +91,7 @@ def _script_mode_variables(
     decoded: dict[str, Any],
     hyperparameters: dict[str, Any],
     channels: dict[str, Path],
+    *,
     threads: int | None,
 ) -> dict[str, str]:
     program = str(decoded.get("sagemaker_program", DEFAULT_PROGRAM))

@@ -4,7 +4,8 @@ Started as a script of its own by the emulator, standard library only. Its stand
 a pipe from the emulator: the line ``stop SECONDS`` asks the training process to end and, after
 that many seconds, kills it; the end of the pipe means the emulator is gone, and kills at once.
 One line on standard error tells the training process's id, which is also its group's; the
-training process itself writes to standard output only, so the two never mix. The exit status is the training process's, 128 + n when signal n ended it.
+training process itself writes to standard output only, so the two never mix. The exit status
+is the training process's, 128 + n when signal n ended it.
 """
 
 from __future__ import annotations

@@ -71,9 +71,7 @@ def _string_violations(shape: Any, value: str, path: str) -> Iterator[str]:
         yield _violation(value, path, rule)
 
 
-def _outside_limits(
-    shape: Any, size: float, value: Any, path: str, measure: str
-) -> Iterator[str]:
+def _outside_limits(shape: Any, size: float, value: Any, path: str, measure: str) -> Iterator[str]:
     least, most = shape.metadata.get("min"), shape.metadata.get("max")
     if least is not None and size < least:
         yield _violation(value, path, f"Member must {measure} greater than or equal to {least}")

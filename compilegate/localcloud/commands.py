@@ -1,0 +1,110 @@
+"""What ``compilegate local`` does; typed results, nothing printed."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from compilegate.domain.naming import stack_name
+from compilegate.localcloud import logs as log_files
+from compilegate.localcloud.deploy import DeployedStack, deploy, stack_outputs
+from compilegate.localcloud.lifecycle import LocalCloud
+from compilegate.localcloud.run_state import RunState
+from compilegate.localcloud.synth import synthesise
+
+STAGE = "local"
+
+
+@dataclass(frozen=True)
+class UpResult:
+    """A local cloud with the app deployed; seconds are wall clock."""
+
+    state: RunState
+    stacks: tuple[DeployedStack, ...]
+    started_now: bool
+    start_seconds: float
+    synth_seconds: float
+    deploy_seconds: float
+
+    @property
+    def outputs(self) -> dict[str, str]:
+        """Outputs of all stacks."""
+        return {key: value for stack in self.stacks for key, value in stack.outputs.items()}
+
+
+@dataclass(frozen=True)
+class StatusResult:
+    """Whether the local cloud runs; ``outputs`` is None while the app is not deployed."""
+
+    state: RunState | None
+    outputs: dict[str, str] | None
+    home: Path
+    log_parts: tuple[str, ...]
+
+
+def up(*, attached: bool = False, cloud: LocalCloud | None = None) -> UpResult:
+    """Start the local cloud unless it runs, and deploy the app as it is now.
+
+    The emulator starts while the app synthesises. Raises EnvironmentNotReadyError, DeployError.
+    """
+    cloud = cloud or LocalCloud()
+    running = cloud.state()
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        assembly = pool.submit(_timed_synth, cloud)
+        began = time.monotonic()
+        state = running or cloud.start(attached=attached)
+        start_seconds = time.monotonic() - began
+        folder, synth_seconds = assembly.result()
+    began = time.monotonic()
+    stacks = deploy(state, folder)
+    return UpResult(
+        state=state,
+        stacks=stacks,
+        started_now=running is None,
+        start_seconds=start_seconds,
+        synth_seconds=synth_seconds,
+        deploy_seconds=time.monotonic() - began,
+    )
+
+
+def down(cloud: LocalCloud | None = None) -> bool:
+    """End the local cloud and everything it started; False if none ran."""
+    return (cloud or LocalCloud()).stop()
+
+
+def status(cloud: LocalCloud | None = None) -> StatusResult:
+    """What runs now."""
+    cloud = cloud or LocalCloud()
+    state = cloud.state()
+    return StatusResult(
+        state=state,
+        outputs=stack_outputs(state, stack_name(STAGE)) if state else None,
+        home=cloud.places.home,
+        log_parts=log_files.parts(cloud.places.logs),
+    )
+
+
+def logs(
+    part: str, *, last: int | None = None, cloud: LocalCloud | None = None
+) -> log_files.PartLog:
+    """One part's log; see ``status().log_parts`` for the parts. Raises NotFoundError."""
+    return log_files.read_log((cloud or LocalCloud()).places.logs, part, last=last)
+
+
+@contextlib.contextmanager
+def running(cloud: LocalCloud | None = None) -> Iterator[UpResult]:
+    """The app on a local cloud: the one that is up, else one that ends with the block."""
+    cloud = cloud or LocalCloud()
+    with cloud:
+        yield up(attached=True, cloud=cloud)
+
+
+def _timed_synth(cloud: LocalCloud) -> tuple[Path, float]:
+    began = time.monotonic()
+    output = cloud.places.home / "cdk.out"
+    folder = synthesise(cloud.places.repository, output, context={"stage": STAGE})
+    return folder, time.monotonic() - began

@@ -1,0 +1,54 @@
+"""Asks a running local cloud to fail in a chosen way; for tests.
+
+Only a cloud that was started with ``inject_failures=True`` obeys.
+"""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.request
+from enum import StrEnum
+from typing import Any
+
+from compilegate.domain.errors import EnvironmentNotReadyError
+from compilegate.localcloud.run_state import RunState
+
+_OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+
+class Failure(StrEnum):
+    """What the next calls or jobs can be made to meet."""
+
+    THROTTLED = "throttle_create"
+    """CreateTrainingJob answers ThrottlingException."""
+
+    LIMIT_EXCEEDED = "limit_create"
+    """CreateTrainingJob answers ResourceLimitExceeded."""
+
+    NO_CAPACITY = "capacity_error"
+    """A training job fails with CapacityError before it starts."""
+
+
+def inject(state: RunState, failure: Failure, *, count: int = 1) -> None:
+    """Let the next ``count`` chances fail; zero takes back what has not happened yet."""
+    _post(state, {"kind": failure.value, "count": count})
+
+
+def kill_job(state: RunState, job: str) -> None:
+    """Kill a training job's process, as a machine without memory would (exit code 137)."""
+    _post(state, {"kill_job": job})
+
+
+def _post(state: RunState, document: dict[str, Any]) -> None:
+    request = urllib.request.Request(  # noqa: S310  # the address is this machine's
+        f"{state.endpoint}/_compilegate/failures",
+        data=json.dumps(document).encode(),
+        method="POST",
+    )
+    try:
+        with _OPENER.open(request, timeout=10):
+            return
+    except urllib.error.HTTPError as error:
+        told = error.read().decode("utf-8", "replace")
+        raise EnvironmentNotReadyError(f"The local cloud refused the failure: {told}") from error

@@ -1,0 +1,215 @@
+"""Starts and stops the emulator, and knows whether it runs.
+
+Attached, the emulator ends with the process that started it, however that ends: it holds the
+other end of a pipe. Detached, it lives until ``stop``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import signal
+import subprocess
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import boto3
+
+from compilegate.domain.errors import EnvironmentNotReadyError
+from compilegate.localcloud import connection
+from compilegate.localcloud.environments import Places, find_places
+from compilegate.localcloud.run_state import RunState, answers, process_exists, read_state
+
+DEFAULT_REGION = "us-east-1"
+_START_SECONDS = 60.0
+_STOP_SECONDS = 8.0
+_POLL_SECONDS = 0.02
+_TAIL_CHARACTERS = 2000
+_DROPPED_VARIABLES = ("AWS_", "PYTHON", "VIRTUAL_ENV", "COMPILEGATE_")
+
+
+class LocalCloud:
+    """The one local cloud of a home folder."""
+
+    def __init__(self, home: Path | None = None, *, places: Places | None = None) -> None:
+        self.places = places or find_places(home)
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(
+        self,
+        *,
+        attached: bool,
+        region: str = DEFAULT_REGION,
+        enforce_iam: bool = False,
+        inject_failures: bool = False,
+        extra_arguments: tuple[str, ...] = (),
+    ) -> RunState:
+        """Start the emulator and wait until it serves.
+
+        Raises EnvironmentNotReadyError if it runs already or does not come up.
+        """
+        with self._starting():
+            running = self.state()
+            if running is not None:
+                raise EnvironmentNotReadyError(
+                    f"The local cloud runs already (process {running.pid}). "
+                    "Fix: use it, or end it with `compilegate local down`."
+                )
+            run_id = uuid.uuid4().hex[:12]
+            arguments = [*extra_arguments, "--region", region]
+            arguments += ["--attached"] if attached else []
+            arguments += ["--enforce-iam"] if enforce_iam else []
+            arguments += ["--inject-failures"] if inject_failures else []
+            self._process = self._spawn(run_id, arguments, attached=attached)
+            return self._wait_until_serving(run_id, self._process)
+
+    def stop(self) -> bool:
+        """End the emulator and everything it started; False if none ran."""
+        state = read_state(self.places.state_file)
+        ran = state is not None and process_exists(state)
+        if state is not None and ran:
+            self._end(state)
+        self._forget()
+        return ran
+
+    def state(self) -> RunState | None:
+        """The run that serves now; leftovers of a run that died are removed."""
+        state = read_state(self.places.state_file)
+        if state is not None and process_exists(state) and answers(state):
+            return state
+        if state is None or not process_exists(state):
+            self._forget()
+        return None
+
+    def running_state(self) -> RunState:
+        """The run that serves now.
+
+        Raises EnvironmentNotReadyError if none does.
+        """
+        state = self.state()
+        if state is None:
+            raise EnvironmentNotReadyError(
+                "The local cloud does not run. Fix: start it with `compilegate local up`."
+            )
+        return state
+
+    def environment(self) -> dict[str, str]:
+        """Variables that make another process's AWS clients call this local cloud."""
+        return connection.environment(self.running_state())
+
+    def session(self) -> boto3.Session:
+        """A boto3 session for this local cloud; give its clients ``endpoint_url`` themselves."""
+        return connection.session(self.running_state())
+
+    def client(self, service: str) -> Any:
+        """A boto3 client for this local cloud."""
+        return connection.client(self.running_state(), service)
+
+    def __enter__(self) -> LocalCloud:
+        """The cloud itself; ``start`` is called by the one who knows how."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """End an emulator that this object started attached."""
+        if self._process is not None and self._process.stdin is not None:
+            self.stop()
+
+    def _spawn(
+        self, run_id: str, arguments: list[str], *, attached: bool
+    ) -> subprocess.Popen[bytes]:
+        places = self.places
+        self._forget()
+        shutil.rmtree(places.logs, ignore_errors=True)
+        places.logs.mkdir(parents=True)
+        command = [str(places.emulator_python), "-m", "compilegate.localcloud.emulator"]
+        command += ["--home", str(places.home), "--run-id", run_id]
+        command += ["--job-python", str(places.training_python), *arguments]
+        with (places.logs / "emulator.log").open("ab") as log:
+            return subprocess.Popen(
+                command,
+                cwd=places.home,
+                env=_emulator_environment(places.repository),
+                stdin=subprocess.PIPE if attached else subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                # Its own session: Ctrl-C reaches the command alone, which then ends it in order.
+                start_new_session=True,
+            )
+
+    def _wait_until_serving(self, run_id: str, process: subprocess.Popen[bytes]) -> RunState:
+        deadline = time.monotonic() + _START_SECONDS
+        while time.monotonic() < deadline:
+            state = read_state(self.places.state_file)
+            if state is not None and state.run_id == run_id and answers(state):
+                return state
+            if process.poll() is not None:
+                break
+            time.sleep(_POLL_SECONDS)
+        process.kill()
+        process.wait()
+        log = (self.places.logs / "emulator.log").read_text(encoding="utf-8", errors="replace")
+        raise EnvironmentNotReadyError(
+            f"The local cloud did not start. Its log ends:\n{log[-_TAIL_CHARACTERS:]}"
+        )
+
+    def _end(self, state: RunState) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(state.pid, signal.SIGTERM)
+        if not self._gone(state, _STOP_SECONDS):
+            # Its Lambda workers share its process group; the jobs' supervisors see it end.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(state.pid, signal.SIGKILL)
+            self._gone(state, _STOP_SECONDS)
+
+    def _gone(self, state: RunState, seconds: float) -> bool:
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            if self._process is not None:
+                self._process.poll()  # an own child that ended is gone only once it is asked for
+            if not process_exists(state):
+                return True
+            time.sleep(_POLL_SECONDS)
+        return False
+
+    def _forget(self) -> None:
+        """Remove what a run leaves that could not clean up after itself."""
+        self.places.state_file.unlink(missing_ok=True)
+        shutil.rmtree(self.places.work, ignore_errors=True)
+        if self._process is not None:
+            if self._process.stdin is not None:
+                self._process.stdin.close()
+            self._process = None
+
+    @contextlib.contextmanager
+    def _starting(self) -> Iterator[None]:
+        """Two commands that start at once must not start two emulators."""
+        self.places.home.mkdir(parents=True, exist_ok=True)
+        with (self.places.home / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+
+def _emulator_environment(repository: Path) -> dict[str, str]:
+    """The user's variables without what would aim the emulator's clients at real accounts."""
+    kept = {
+        name: value for name, value in os.environ.items() if not name.startswith(_DROPPED_VARIABLES)
+    }
+    return kept | {
+        "PYTHONPATH": str(repository),
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "AWS_CONFIG_FILE": "/dev/null",
+        "AWS_SHARED_CREDENTIALS_FILE": "/dev/null",
+        "NO_PROXY": "127.0.0.1",
+        "no_proxy": "127.0.0.1",
+    }
