@@ -174,6 +174,9 @@ def test_the_time_limit_is_the_workloads_own() -> None:
 
 
 def test_learning_rate_follows_the_batch() -> None:
-    assert [
-        scaled_learning_rate(1.0, 1.5, how) for how in ("linear", "sqrt", "none", None)
-    ] == [1.5, 1.5**0.5, 1.0, 1.0]
+    assert [scaled_learning_rate(1.0, 1.5, how) for how in ("linear", "sqrt", "none", None)] == [
+        1.5,
+        1.5**0.5,
+        1.0,
+        1.0,
+    ]
