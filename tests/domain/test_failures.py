@@ -55,8 +55,8 @@ def test_a_job_at_its_time_limit_says_which_setting_that_is() -> None:
 @pytest.mark.parametrize(
     ("error", "cause", "advice"),
     [
-        ("SageMaker.ResourceLimitExceededException", "ResourceLimitExceeded: 0 Instances", "Service Quotas"),
-        ("SageMaker.AmazonSageMakerException", "Rate exceeded (Error Code: ThrottlingException)", "fewer trials"),
+        ("SageMaker.ResourceLimitExceededException", "ResourceLimitExceeded", "Service Quotas"),
+        ("SageMaker.X", "Rate exceeded (Service: X)", "fewer trials"),
         ("SageMaker.AccessDeniedException", "AccessDenied: not allowed", "cdk diff"),
         ("States.Timeout", "", "longer than its limit"),
         ("ABORTED", "", "stopped by hand"),
