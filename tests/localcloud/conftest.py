@@ -1,0 +1,129 @@
+"""One local cloud for the whole run of these tests, and helpers that speak to it."""
+
+import json
+import sys
+import time
+import uuid
+from pathlib import Path
+
+import pytest
+
+from compilegate.localcloud.environments import REPOSITORY, Places
+from compilegate.localcloud.failures import Failure, inject
+from compilegate.localcloud.lifecycle import LocalCloud
+from tests.localcloud.helpers import Machines, Trainer
+
+FAST = ("--stop-grace-seconds", "1", "--checkpoint-seconds", "0.3", "--slots", "2")
+
+
+def make_places(home: Path) -> Places:
+    """Jobs need no torch here, so this interpreter runs them."""
+    return Places(
+        repository=REPOSITORY,
+        home=home,
+        emulator_python=REPOSITORY / ".venv-localcloud" / "bin" / "python",
+        training_python=Path(sys.executable),
+    )
+
+
+@pytest.fixture(scope="session")
+def cloud(tmp_path_factory):
+    home = tmp_path_factory.mktemp("localcloud")
+    with LocalCloud(places=make_places(home)) as started:
+        started.start(attached=True, inject_failures=True, extra_arguments=FAST)
+        yield started
+
+
+@pytest.fixture(scope="session")
+def client(cloud):
+    clients = {}
+
+    def make(service):
+        return clients.setdefault(service, cloud.client(service))
+
+    return lambda service: clients.get(service) or make(service)
+
+
+@pytest.fixture(scope="session")
+def trainer(client):
+    return Trainer(client)
+
+
+@pytest.fixture(scope="session")
+def machines(client):
+    return Machines(client)
+
+
+@pytest.fixture
+def failing(cloud):
+    """Injects failures, and takes back what did not happen."""
+
+    def ask(failure, count=1):
+        inject(cloud.state(), failure, count=count)
+
+    yield ask
+    for failure in Failure:
+        inject(cloud.state(), failure, count=0)
+
+
+@pytest.fixture
+def counter(tmp_path):
+    """A file whose size says how often something ran."""
+    return str(tmp_path / f"count-{uuid.uuid4().hex}")
+
+
+@pytest.fixture(scope="session")
+def make_function(client):
+    """Creates a Lambda function from source text."""
+    import io
+    import zipfile
+
+    def make(source, name=None, timeout=30):
+        name = name or f"fn-{uuid.uuid4().hex[:10]}"
+        buffer = io.BytesIO()
+        with zipfile.ZipFile(buffer, "w") as archive:
+            archive.writestr("index.py", source)
+        return client("lambda").create_function(
+            FunctionName=name,
+            Runtime="python3.12",
+            Handler="index.handler",
+            Role="arn:aws:iam::000000000000:role/any",
+            Code={"ZipFile": buffer.getvalue()},
+            Timeout=timeout,
+        )["FunctionArn"]
+
+    return make
+
+
+@pytest.fixture
+def events_of(client, make_function, tmp_path):
+    """A rule on the default bus whose Lambda target writes each event to a file."""
+    made = []
+
+    def listen(pattern):
+        target = tmp_path / f"events-{uuid.uuid4().hex}.jsonl"
+        source = (
+            "import json\n"
+            f"def handler(event, context):\n    open({str(target)!r}, 'a')"
+            ".write(json.dumps(event) + chr(10))\n"
+        )
+        rule = f"rule-{uuid.uuid4().hex[:8]}"
+        client("events").put_rule(Name=rule, EventPattern=json.dumps(pattern))
+        client("events").put_targets(Rule=rule, Targets=[{"Id": "t", "Arn": make_function(source)}])
+        made.append(rule)
+
+        def wait_for(count, seconds=10):
+            deadline = time.monotonic() + seconds
+            while time.monotonic() < deadline:
+                lines = target.read_text().splitlines() if target.exists() else []
+                if len(lines) >= count:
+                    return [json.loads(line) for line in lines]
+                time.sleep(0.05)
+            raise AssertionError(f"{len(lines)} of {count} events came: {lines}")
+
+        return wait_for
+
+    yield listen
+    for rule in made:
+        client("events").remove_targets(Rule=rule, Ids=["t"])
+        client("events").delete_rule(Name=rule)

@@ -1,0 +1,151 @@
+"""Short ways to run training jobs and state machines in the local cloud."""
+
+import gzip
+import io
+import json
+import tarfile
+import time
+import uuid
+
+BUCKET = "localcloud-tests"
+ROLE = "arn:aws:iam::000000000000:role/any"
+TERMINAL = ("Completed", "Failed", "Stopped")
+
+
+def bundle(files):
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
+        for name, text in files.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(text.encode())
+            archive.addfile(entry, io.BytesIO(text.encode()))
+    return buffer.getvalue()
+
+
+class Trainer:
+    """Runs training jobs whose script is given as text."""
+
+    def __init__(self, client):
+        self.client = client
+        client("s3").create_bucket(Bucket=BUCKET)
+
+    def put(self, key, body):
+        self.client("s3").put_object(Bucket=BUCKET, Key=key, Body=body)
+        return f"s3://{BUCKET}/{key}"
+
+    def request(self, script, *, name=None, stage="quality", hyperparameters=None, **changes):
+        name = name or f"job-{uuid.uuid4().hex[:12]}"
+        source = self.put(f"source/{name}.tar.gz", bundle({"train.py": script}))
+        request = {
+            "TrainingJobName": name,
+            "RoleArn": ROLE,
+            "AlgorithmSpecification": {"TrainingImage": "image", "TrainingInputMode": "File"},
+            "HyperParameters": {
+                "sagemaker_program": '"train.py"',
+                "sagemaker_submit_directory": json.dumps(source),
+                **(hyperparameters or {}),
+            },
+            "OutputDataConfig": {"S3OutputPath": f"s3://{BUCKET}/out"},
+            "ResourceConfig": {
+                "InstanceType": "ml.m5.large",
+                "InstanceCount": 1,
+                "VolumeSizeInGB": 1,
+            },
+            "StoppingCondition": {"MaxRuntimeInSeconds": 60},
+            "Tags": [{"Key": "compilegate:stage", "Value": stage}],
+        }
+        return {**request, **changes}
+
+    def start(self, script, **changes):
+        request = self.request(script, **changes)
+        self.client("sagemaker").create_training_job(**request)
+        return request["TrainingJobName"]
+
+    def describe(self, name):
+        return self.client("sagemaker").describe_training_job(TrainingJobName=name)
+
+    def wait(self, name, seconds=30):
+        return self.wait_until(name, lambda job: job["TrainingJobStatus"] in TERMINAL, seconds)
+
+    def wait_until(self, name, condition, seconds=30):
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            job = self.describe(name)
+            if condition(job):
+                return job
+            time.sleep(0.02)
+        raise AssertionError(f"waited {seconds} s, {name} is {job}")
+
+    def wait_until_training(self, name, seconds=15):
+        """Also where the job does not exist yet."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            found = self.client("sagemaker").list_training_jobs(NameContains=name)
+            jobs = found["TrainingJobSummaries"]
+            if jobs and self.describe(name)["SecondaryStatus"] == "Training":
+                return
+            time.sleep(0.05)
+        raise AssertionError(f"{name} does not train after {seconds} s")
+
+    def run(self, script, **changes):
+        return self.wait(self.start(script, **changes))
+
+    def read(self, uri):
+        bucket, _, key = uri.removeprefix("s3://").partition("/")
+        return self.client("s3").get_object(Bucket=bucket, Key=key)["Body"].read()
+
+    def archive(self, uri):
+        """Contents of a tar.gz in S3, by name."""
+        with tarfile.open(fileobj=io.BytesIO(gzip.decompress(self.read(uri)))) as archive:
+            return {
+                member.name: archive.extractfile(member).read()
+                for member in archive.getmembers()
+                if member.isfile()
+            }
+
+    def output(self, name):
+        return self.archive(f"s3://{BUCKET}/out/{name}/output/output.tar.gz")
+
+    def log_lines(self, name):
+        group, logs = "/aws/sagemaker/TrainingJobs", self.client("logs")
+        streams = logs.describe_log_streams(logGroupName=group, logStreamNamePrefix=f"{name}/")
+        stream = streams["logStreams"][0]["logStreamName"]
+        events = logs.get_log_events(logGroupName=group, logStreamName=stream, startFromHead=True)
+        return [event["message"] for event in events["events"]]
+
+
+class Machines:
+    """Runs state machines."""
+
+    def __init__(self, client):
+        self.client = client
+
+    def start(self, definition, data=None, name=None):
+        states = self.client("stepfunctions")
+        machine = states.create_state_machine(
+            name=name or f"machine-{uuid.uuid4().hex[:10]}",
+            definition=json.dumps(definition),
+            roleArn=ROLE,
+        )["stateMachineArn"]
+        document = json.dumps({} if data is None else data)
+        return states.start_execution(stateMachineArn=machine, input=document)["executionArn"]
+
+    def wait(self, execution, seconds=30):
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            state = self.client("stepfunctions").describe_execution(executionArn=execution)
+            if state["status"] != "RUNNING":
+                return state
+            time.sleep(0.02)
+        raise AssertionError(f"{execution} still runs after {seconds} s")
+
+    def run(self, definition, data=None, seconds=30):
+        began = time.monotonic()
+        state = self.wait(self.start(definition, data), seconds)
+        output = json.loads(state["output"]) if state.get("output") else None
+        return {**state, "out": output, "seconds": time.monotonic() - began}
+
+    def events(self, execution):
+        return self.client("stepfunctions").get_execution_history(
+            executionArn=execution, maxResults=1000
+        )["events"]
