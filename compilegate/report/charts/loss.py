@@ -1,0 +1,120 @@
+"""Loss curves over steps and over time."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from compilegate.domain.evidence import QualityRun
+from compilegate.report.charts.base import Chart, Frame, View, figure, inert
+from compilegate.report.charts.palette import arm_style
+from compilegate.report.charts.thin import POINTS, smooth
+from compilegate.report.formats import duration, number
+from compilegate.report.measured import Measured
+
+TITLE = "Training loss"
+Curve = dict[int, tuple[float | None, float | None]]  # step -> (loss, seconds)
+
+
+def loss_chart(measured: Measured) -> Chart:
+    """Every full run's loss thin, each arm's mean over runs bold; over steps and over time."""
+    curves = [[_curve(run) for run in arm.quality] for arm in measured.arms]
+    if not any(curve for arm in curves for curve in arm):
+        return Chart(
+            "loss", TITLE, "",
+            missing="No full training run recorded its loss: the trial was settled before, "
+            "or the runs did not write it.",
+        )  # fmt: skip
+    in_time = all(seconds is not None for arm in curves for c in arm for _, seconds in c.values())
+    views = [View("Over steps", _figure(measured, curves, over_time=False))]
+    if in_time:
+        views.append(View("Over time", _figure(measured, curves, over_time=True)))
+    return Chart(
+        "loss",
+        TITLE,
+        _finding(measured, curves),
+        note="Thin: each run. Bold: mean over an arm's runs, smoothed by a short running mean.",
+        views=views,
+        choice="Horizontal axis",
+    )
+
+
+def _curve(run: QualityRun) -> Curve:
+    points = run.detail.get("loss_curve")
+    found: Curve = {}
+    for point in points if isinstance(points, Sequence) else ():
+        if isinstance(point, Sequence) and len(point) >= 2 and number(point[0]) is not None:
+            seconds = number(point[2]) if len(point) > 2 else None
+            found[int(point[0])] = (number(point[1]), seconds)
+    stride = -(-len(found) // POINTS) or 1
+    return {step: found[step] for step in sorted(found)[::stride]}
+
+
+def _figure(
+    measured: Measured, curves: Sequence[Sequence[Curve]], *, over_time: bool
+) -> dict[str, Any]:
+    thin_lines: list[dict[str, Any]] = []
+    bold_lines: list[dict[str, Any]] = []
+    for index, (arm, runs) in enumerate(zip(measured.arms, curves, strict=True)):
+        style, filled = arm_style(index), [run for run in runs if run]
+        for run in filled:
+            x, y = _coordinates(run, over_time=over_time)
+            thin_lines.append({
+                "type": "scatter", "mode": "lines", "x": x, "y": y, "opacity": 0.28,
+                "line": {"color": style.colour, "width": 1}, "hoverinfo": "skip",
+                "showlegend": False, "legendgroup": str(index),
+            })  # fmt: skip
+        mean = _mean(filled)
+        if mean:
+            x, y = _coordinates(mean, over_time=over_time)
+            bold_lines.append({
+                "type": "scatter", "mode": "lines", "x": x, "y": y, "name": inert(arm.name),
+                "line": {"color": style.colour, "width": 2.6, "dash": style.dash},
+                "legendgroup": str(index),
+                "hovertemplate": f"{'%{x:.3~g} s' if over_time else 'step %{x}'}: "
+                "loss %{y:.4~g}<extra>%{fullData.name}</extra>",
+            })  # fmt: skip
+    x_axis = {"title": "seconds of training" if over_time else "optimiser step"}
+    return figure(
+        [*thin_lines, *reversed(bold_lines)],
+        Frame(x={**x_axis, "showgrid": False}, y={"title": "loss"}),
+    )
+
+
+def _coordinates(curve: Curve, *, over_time: bool) -> tuple[list[float | None], list[float | None]]:
+    x = [seconds if over_time else float(step) for step, (_, seconds) in curve.items()]
+    return x, [loss for loss, _ in curve.values()]
+
+
+def _mean(runs: Sequence[Curve]) -> Curve:
+    """Mean loss and time at the steps that every run of the arm reached."""
+    if not runs:
+        return {}
+    steps = [
+        step for step in runs[0] if all(step in run and run[step][0] is not None for run in runs)
+    ]
+    losses = smooth([statistics.fmean(_known(runs, step, 0)) for step in steps])
+    timed = all(run[step][1] is not None for run in runs for step in steps)
+    times: list[float | None] = [
+        statistics.fmean(_known(runs, step, 1)) if timed else None for step in steps
+    ]
+    return {step: (loss, seconds) for step, loss, seconds in zip(steps, losses, times, strict=True)}
+
+
+def _known(
+    runs: Sequence[Mapping[int, tuple[float | None, ...]]], step: int, part: int
+) -> list[float]:
+    return [value for run in runs if (value := run[step][part]) is not None]
+
+
+def _finding(measured: Measured, curves: Sequence[Sequence[Curve]]) -> str:
+    ends = []
+    for arm, runs in zip(measured.arms, curves, strict=True):
+        last = [list(run.values())[-1][1] for run in runs if run]
+        times = [seconds for seconds in last if seconds is not None]
+        if times:
+            ends.append(f"{arm.name} {duration(statistics.fmean(times))}")
+    if not ends:
+        return "Same steps, same seeds: the curves should lie on each other."
+    return f"Time in training steps: {', '.join(ends)}."

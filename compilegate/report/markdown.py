@@ -1,0 +1,70 @@
+"""The report as a pull request comment."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from compilegate.report import words
+from compilegate.report.case import Case
+from compilegate.report.settle import what_would_change
+from compilegate.report.tables import arms_table
+from compilegate.report.tiles import tiles
+
+SHOWN = {
+    "Samples per second", "Median step", "Compile time, warm cache", "Recompilations",
+    "Peak memory", "Price of a production run", "Full runs", "Failed runs",
+}  # fmt: skip
+MARKS = {"good": "✅", "off": "⏹️", "open": "❔", "bad": "⚠️"}
+MAX_CHANGES = 3
+
+
+def markdown(case: Case) -> str:
+    """Verdict, reasons, key figures, arms; short enough to be read in a conversation."""
+    context = case.source["context"]
+    lines = [
+        f"### {MARKS[words.tone(case)]} {inert(words.headline(case))}",
+        "",
+        f"**{inert(case.workload)}**, trial {inert(context['trial'])}, "
+        f"stage {inert(context['stage'])}. {inert(' '.join(words.lede(case)))}",
+        "",
+    ]
+    if context.get("simulated"):
+        lines += [f"> {inert(str(context['simulated']))}", ""]
+    lines += [f"- {inert(str(reason.get('message')))}" for reason in case.reasons]
+    lines += ["", *_figures(case), *_arms(case), *_changes(case)]
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip() + "\n"
+
+
+def inert(text: str) -> str:
+    """Text without markup, HTML, mentions or line breaks."""
+    flat = " ".join(str(text).split())
+    flat = flat.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    flat = re.sub(r"([\\`*_\[\]|~#!])", r"\\\1", flat)
+    return flat.replace("@", "@\u200b").replace("://", ":\u200b//")
+
+
+def _figures(case: Case) -> list[str]:
+    rows = [(tile.name, tile.value, tile.note) for tile in tiles(case)]
+    return _table(("Key figure", "", ""), rows) if rows else []
+
+
+def _arms(case: Case) -> list[str]:
+    table = arms_table(case)
+    if table is None:
+        return []
+    metric = f"Mean of {case.metric}"
+    rows = [row for row in table.rows if row[0] in SHOWN or row[0] == metric]
+    return _table(("Arm", *table.columns[1:]), rows)
+
+
+def _changes(case: Case) -> list[str]:
+    found = what_would_change(case)[:MAX_CHANGES]
+    return ["**What would change the verdict**", "", *(f"- {inert(text)}" for text in found), ""]
+
+
+def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    align = ["---", *("---:" for _ in columns[1:])]
+    body = [columns, *rows]
+    lines = ["| " + " | ".join(inert(cell) for cell in row) + " |" for row in body]
+    return [lines[0], "| " + " | ".join(align) + " |", *lines[1:], ""]

@@ -1,0 +1,78 @@
+"""Small scales under a figure: the interval against the limits, drawn without JavaScript."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from compilegate.report.case import Case
+from compilegate.report.formats import number, pair, ratio, significant
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A limit on the scale; ``at`` is percent of the width."""
+
+    at: float
+    text: str
+    kind: str
+
+
+@dataclass(frozen=True)
+class Ruler:
+    """Positions are percent of the width; ``band`` is (left, width)."""
+
+    point: float
+    band: tuple[float, float] | None
+    marks: Sequence[Mark]
+    words: str
+
+
+def speed_ruler(case: Case) -> Ruler | None:
+    """The speed-up between no change, reject and promote."""
+    estimate, ends = case.speedup, case.speedup_interval
+    reject = number(case.policy.get("reject_speedup"))
+    promote = number(case.policy.get("promote_speedup"))
+    if estimate is None or reject is None or promote is None:
+        return None
+    limits = [
+        (1.0, "1x", "plain"),
+        (reject, ratio(reject), "bad"),
+        (promote, ratio(promote), "good"),
+    ]
+    return _ruler(estimate, ends, limits, "Scale with the limits reject and promote")
+
+
+def quality_ruler(case: Case) -> Ruler | None:
+    """The quality difference between the margin and equality."""
+    estimate, margin = number(case.quality.get("estimate")), number(case.quality.get("margin"))
+    if estimate is None or margin is None:
+        return None
+    limits = [(-margin, f"{significant(-margin)}", "bad"), (0.0, "equal", "plain")]
+    return _ruler(estimate, pair(case.quality.get("interval")), limits, "Scale with the margin")
+
+
+def _ruler(
+    estimate: float,
+    ends: tuple[float, float] | None,
+    limits: Sequence[tuple[float, str, str]],
+    words: str,
+) -> Ruler:
+    fixed = [estimate, *(value for value, _, _ in limits)]
+    reach = max(fixed) - min(fixed) or abs(estimate) or 1.0
+    # An interval far wider than the limits runs off the scale instead of hiding them.
+    clipped = None
+    if ends:
+        clipped = (max(ends[0], min(fixed) - 1.5 * reach), min(ends[1], max(fixed) + 1.5 * reach))
+    low, high = min(*fixed, *(clipped or ())), max(*fixed, *(clipped or ()))
+    room = 0.08 * (high - low)
+    low, width = low - room, high - low + 2 * room
+
+    def place(value: float) -> float:
+        return round(100 * (value - low) / width, 2)
+
+    band = None
+    if clipped:
+        band = (place(clipped[0]), round(place(clipped[1]) - place(clipped[0]), 2))
+    marks = [Mark(place(value), text, kind) for value, text, kind in limits]
+    return Ruler(place(estimate), band, marks, words)
