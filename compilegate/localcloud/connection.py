@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import boto3
@@ -15,7 +16,11 @@ SECRET = "local"  # noqa: S105  # the emulator checks no signatures of the root 
 
 
 def environment(state: RunState) -> dict[str, str]:
-    """Variables that make any AWS client of another process call this local cloud."""
+    """Variables that make any AWS client of another process call this local cloud.
+
+    Give them instead of the process's own ``AWS_`` variables, not besides: a profile named there
+    would be looked for and not found.
+    """
     return {
         "AWS_ENDPOINT_URL": state.endpoint,
         "AWS_ACCESS_KEY_ID": ACCOUNT,
@@ -29,6 +34,16 @@ def environment(state: RunState) -> dict[str, str]:
         "NO_PROXY": HOST,
         "no_proxy": HOST,
     }
+
+
+def adopt(state: RunState) -> None:
+    """Let every AWS client that this process makes from now on call this local cloud.
+
+    Whatever the user's environment says of profiles, keys and endpoints is dropped.
+    """
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        del os.environ[name]
+    os.environ.update(environment(state))
 
 
 def session(state: RunState) -> boto3.Session:

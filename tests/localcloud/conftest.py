@@ -11,7 +11,7 @@ import pytest
 from compilegate.localcloud.environments import REPOSITORY, Places
 from compilegate.localcloud.failures import Failure, inject
 from compilegate.localcloud.lifecycle import LocalCloud
-from tests.localcloud.helpers import Machines, Trainer
+from tests.localcloud.helpers import Machines, Trainer, function_bundle
 
 FAST = ("--stop-grace-seconds", "1", "--checkpoint-seconds", "0.3", "--slots", "2")
 
@@ -75,20 +75,15 @@ def counter(tmp_path):
 @pytest.fixture(scope="session")
 def make_function(client):
     """Creates a Lambda function from source text."""
-    import io
-    import zipfile
 
     def make(source, name=None, timeout=30):
         name = name or f"fn-{uuid.uuid4().hex[:10]}"
-        buffer = io.BytesIO()
-        with zipfile.ZipFile(buffer, "w") as archive:
-            archive.writestr("index.py", source)
         return client("lambda").create_function(
             FunctionName=name,
             Runtime="python3.12",
             Handler="index.handler",
             Role="arn:aws:iam::000000000000:role/any",
-            Code={"ZipFile": buffer.getvalue()},
+            Code={"ZipFile": function_bundle(source)},
             Timeout=timeout,
         )["FunctionArn"]
 

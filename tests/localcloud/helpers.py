@@ -6,6 +6,8 @@ import json
 import tarfile
 import time
 import uuid
+import zipfile
+from pathlib import Path
 
 BUCKET = "localcloud-tests"
 ROLE = "arn:aws:iam::000000000000:role/any"
@@ -19,6 +21,14 @@ def bundle(files):
             entry = tarfile.TarInfo(name)
             entry.size = len(text.encode())
             archive.addfile(entry, io.BytesIO(text.encode()))
+    return buffer.getvalue()
+
+
+def function_bundle(source):
+    """A Lambda bundle with one module, ``index``."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("index.py", source)
     return buffer.getvalue()
 
 
@@ -149,3 +159,36 @@ class Machines:
         return self.client("stepfunctions").get_execution_history(
             executionArn=execution, maxResults=1000
         )["events"]
+
+
+def alive(pid):
+    """Whether the process runs; one that ended but was not asked for counts as ended."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state.rsplit(")", 1)[1].split()[0] != "Z"
+
+
+def marked_processes(run_id):
+    """Processes of one run of the local cloud: emulator, workers, supervisors, jobs."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            text = (entry / "environ").read_bytes() + (entry / "cmdline").read_bytes()
+        except OSError:
+            continue
+        if run_id.encode() in text and alive(int(entry.name)):
+            found.append(int(entry.name))
+    return found
+
+
+def wait_for_none(run_id, seconds=8):
+    """Wait until no process of the run is left; returns those that are."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        left = marked_processes(run_id)
+        if not left:
+            return []
+        time.sleep(0.1)
+    return left

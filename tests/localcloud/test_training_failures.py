@@ -7,7 +7,7 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from compilegate.localcloud.failures import Failure, kill_job
-from tests.localcloud.helpers import BUCKET
+from tests.localcloud.helpers import BUCKET, alive
 
 pytestmark = pytest.mark.e2e
 
@@ -213,12 +213,3 @@ def test_process_that_leaves_its_group_ends_with_the_job(trainer):
     pid = int(trainer.output(name)["pid"])
 
     assert not alive(pid)
-
-
-def alive(pid):
-    """Whether the process runs; one that ended but was not asked for counts as ended."""
-    try:
-        with open(f"/proc/{pid}/stat") as stat:
-            return stat.read().rsplit(")", 1)[1].split()[0] != "Z"
-    except FileNotFoundError:
-        return False

@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from hypercorn.asyncio import serve as hypercorn_serve
 from hypercorn.config import Config
@@ -28,45 +28,46 @@ from compilegate.localcloud.emulator.engine.loader import Loader
 from compilegate.localcloud.emulator.sagemaker.service import TrainingService
 from compilegate.localcloud.emulator.settings import Settings
 
-_SHUTDOWN_SECONDS = 5.0
+_SHUTDOWN_SECONDS = 3.0
 log = logging.getLogger("compilegate.emulator")
 
 
-def serve(settings: Settings, listener: socket.socket) -> None:
-    """Serve on the listening socket; remove the working files at the end."""
+def serve(settings: Settings, listener: socket.socket) -> NoReturn:
+    """Serve on the listening socket, then end the process and remove its working files."""
     service = TrainingService(settings)
     loader = Loader(service)
     routes.install(service)
     lambda_workers.install()
     log_files.install(settings.logs)
-    try:
-        asyncio.run(_serve(settings, listener, service, loader))
-    finally:
-        _clean_up(settings)
-    # Threads of executions and jobs may still wait for something that will not come; the
-    # supervisors end the jobs' processes when this process is gone.
-    sys.stderr.flush()
-    os._exit(0)
+    asyncio.run(_serve(settings, listener, service, loader))
+    raise AssertionError("the process ends with the loop")
 
 
 async def _serve(
     settings: Settings, listener: socket.socket, service: TrainingService, loader: Loader
 ) -> None:
     stop = asyncio.Event()
+    ending = _Ending(settings, service)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     if settings.attached:
-        _stop_with_parent(loop, stop)
+        _stop_with_parent(loop, stop, ending)
     config = Config()
     config.bind = [f"fd://{listener.fileno()}"]
     config.keep_alive_timeout = 75
-    config.graceful_timeout = 0.5
+    config.graceful_timeout = 0.1
     config.loglevel = "WARNING"
     door = Door(ministack_app.app, settings, service, loader)
     announced = asyncio.create_task(_announce(settings, listener, loader))
-    await hypercorn_serve(door, config, shutdown_trigger=stop.wait)
+
+    async def stopped() -> None:
+        await stop.wait()
+        ending.within(_SHUTDOWN_SECONDS)
+
+    await hypercorn_serve(door, config, shutdown_trigger=stopped)
     announced.cancel()
+    ending.now()
 
 
 async def _announce(settings: Settings, listener: socket.socket, loader: Loader) -> None:
@@ -89,25 +90,47 @@ async def _announce(settings: Settings, listener: socket.socket, loader: Loader)
     loader.start()
 
 
-def _stop_with_parent(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
+def _stop_with_parent(
+    loop: asyncio.AbstractEventLoop, stop: asyncio.Event, ending: _Ending
+) -> None:
     """End when the pipe from the process that started this one is closed, however it ended."""
 
     def wait() -> None:
         with contextlib.suppress(OSError):
             while os.read(0, 4096):
                 pass
+        ending.within(_SHUTDOWN_SECONDS)
         loop.call_soon_threadsafe(stop.set)
-        time.sleep(_SHUTDOWN_SECONDS)
-        os._exit(1)  # the loop did not end in time
 
     threading.Thread(target=wait, daemon=True, name="parent-watch").start()
 
 
-def _clean_up(settings: Settings) -> None:
-    lambda_runtime.reset()
-    shutil.rmtree(settings.temporary.parent, ignore_errors=True)
-    for path in _own_state(settings):
-        path.unlink(missing_ok=True)
+class _Ending:
+    """Ends the process in order, but ends it: functions and executions may run for hours yet."""
+
+    def __init__(self, settings: Settings, service: TrainingService) -> None:
+        self._settings, self._service = settings, service
+        self._lock = threading.Lock()
+
+    def within(self, seconds: float) -> None:
+        """End after that time at the latest."""
+        timer = threading.Timer(seconds, self.now)
+        timer.daemon = True
+        timer.start()
+
+    def now(self) -> NoReturn:
+        """End what was started, remove the working files, and leave."""
+        with self._lock:  # whoever comes second waits here until the process is gone
+            try:
+                self._service.abandon_all()
+                lambda_runtime.reset()
+                shutil.rmtree(self._settings.temporary.parent, ignore_errors=True)
+                for path in _own_state(self._settings):
+                    path.unlink(missing_ok=True)
+            finally:
+                sys.stderr.flush()
+                # Not sys.exit: threads that wait for functions and executions would hold it up.
+                os._exit(0)
 
 
 def _own_state(settings: Settings) -> Iterator[Path]:

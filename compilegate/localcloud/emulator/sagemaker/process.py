@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
+_ABANDON_SECONDS = 2.0
 _SUPERVISOR = Path(__file__).with_name("supervisor.py")
 
 
@@ -50,6 +51,14 @@ class TrainingProcess:
     def stop(self, grace_seconds: float) -> None:
         """Ask the process to end; it is killed when the grace is over."""
         self._command(f"stop {grace_seconds}\n")
+
+    def abandon(self) -> None:
+        """End the process and all it started, now, and wait for that."""
+        with self._write_lock, contextlib.suppress(BrokenPipeError, ValueError):
+            if self._supervisor.stdin is not None:
+                self._supervisor.stdin.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._supervisor.wait(timeout=_ABANDON_SECONDS)
 
     def kill(self) -> None:
         """End the training process at once, as a machine that runs out of memory would."""

@@ -80,6 +80,11 @@ class TrainingRun:
             shutil.rmtree(self.job.folder, ignore_errors=True)
             log.info("training job %s ended: %s", self.job.name, self.job.status)
 
+    def abandon(self) -> None:
+        """End the training process because the emulator ends."""
+        if self._process is not None and not self.job.finished.is_set():
+            self._process.abandon()
+
     def kill(self) -> None:
         """Kill the training process from outside, for tests."""
         if self._process is not None:

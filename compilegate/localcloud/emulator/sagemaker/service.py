@@ -77,6 +77,11 @@ class TrainingService:
             run.kill()
         return bool(found)
 
+    def abandon_all(self) -> None:
+        """End every training process because the emulator ends."""
+        for run in list(self._runs.values()):
+            run.abandon()
+
     def _create(self, scope: Scope, request: Document) -> Document:
         self.failures.before_create()
         check_semantics(request)

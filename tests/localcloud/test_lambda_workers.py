@@ -1,0 +1,47 @@
+"""What a Lambda function sees in the local cloud."""
+
+import json
+
+import pytest
+
+pytestmark = pytest.mark.e2e
+
+PROBE = """
+import importlib, os, sys
+def handler(event, context):
+    found = []
+    for name in event["modules"]:
+        try:
+            importlib.import_module(name)
+            found.append(name)
+        except ImportError:
+            pass
+    return {"found": found, "environment": dict(os.environ), "name": context.function_name}
+"""
+
+
+def invoke(client, arn, payload):
+    answer = client("lambda").invoke(FunctionName=arn, Payload=json.dumps(payload))
+    return json.loads(answer["Payload"].read())
+
+
+def test_only_the_runtimes_own_packages_can_be_imported(client, make_function):
+    modules = ["json", "sqlite3", "boto3", "botocore", "yaml", "moto", "ministack", "compilegate"]
+    answer = invoke(client, make_function(PROBE), {"modules": modules})
+
+    assert answer["found"] == ["json", "sqlite3", "boto3", "botocore"]
+
+
+def test_function_calls_the_local_cloud(client, make_function, cloud):
+    environment = invoke(client, make_function(PROBE), {"modules": []})["environment"]
+
+    assert environment["AWS_ENDPOINT_URL"] == cloud.state().endpoint
+    assert environment["AWS_REGION"] == "us-east-1"
+    assert "PYTHONPATH" not in environment
+
+
+def test_error_is_named_after_its_class(client, make_function):
+    arn = make_function("def handler(e, c):\n    raise KeyError('trial')\n")
+    answer = invoke(client, arn, {})
+
+    assert (answer["errorType"], answer["errorMessage"]) == ("KeyError", "'trial'")

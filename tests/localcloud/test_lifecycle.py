@@ -1,0 +1,137 @@
+"""Starting, using and describing the local cloud."""
+
+import os
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+
+import boto3
+import pytest
+
+from compilegate.domain.errors import EnvironmentNotReadyError, NotFoundError
+from compilegate.localcloud import commands, connection
+from compilegate.localcloud.environments import find_places
+from compilegate.localcloud.lifecycle import LocalCloud
+
+e2e = pytest.mark.e2e
+
+
+def test_missing_environment_is_an_error_that_says_what_to_run(tmp_path):
+    with pytest.raises(EnvironmentNotReadyError, match="make setup"):
+        find_places(repository=tmp_path)
+
+
+def test_local_cloud_that_never_ran_has_no_state(tmp_path, monkeypatch):
+    monkeypatch.setenv("COMPILEGATE_LOCALCLOUD_PYTHON", sys.executable)
+    monkeypatch.setenv("COMPILEGATE_TRAINING_PYTHON", sys.executable)
+    cloud = LocalCloud(tmp_path)
+    found = commands.status(cloud)
+
+    assert (found.state, found.outputs, found.log_parts) == (None, None, ())
+    assert commands.down(cloud) is False
+    with pytest.raises(EnvironmentNotReadyError, match="compilegate local up"):
+        cloud.environment()
+    with pytest.raises(NotFoundError, match="has not run"):
+        commands.logs("emulator", cloud=cloud)
+
+
+def test_emulator_that_does_not_start_shows_its_log(tmp_path, monkeypatch):
+    """This interpreter lacks the emulator's packages."""
+    monkeypatch.setenv("COMPILEGATE_LOCALCLOUD_PYTHON", sys.executable)
+    monkeypatch.setenv("COMPILEGATE_TRAINING_PYTHON", sys.executable)
+    cloud = LocalCloud(tmp_path)
+
+    with pytest.raises(EnvironmentNotReadyError, match="No module named 'hypercorn'"):
+        cloud.start(attached=True)
+    assert cloud.state() is None
+
+
+@e2e
+def test_second_start_is_refused(cloud):
+    with pytest.raises(EnvironmentNotReadyError, match="compilegate local down"):
+        LocalCloud(places=cloud.places).start(attached=True)
+
+
+@e2e
+def test_another_process_reaches_it_through_the_environment(cloud):
+    code = "import boto3; print(boto3.client('sts').get_caller_identity()['Account'])"
+    result = subprocess.run(
+        [sys.executable, "-c", code],
+        env=cloud.environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert result.stdout == "000000000000\n"
+
+
+@e2e
+def test_real_credentials_in_the_environment_are_not_used(cloud, monkeypatch):
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIAREAL")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "https://example.invalid")
+    session = cloud.session()
+
+    assert session.get_credentials().access_key == "000000000000"
+    assert cloud.client("sts").get_caller_identity()["Account"] == "000000000000"
+
+
+@e2e
+def test_other_regions_than_the_first_are_kept_apart(cloud):
+    state = cloud.state()
+    elsewhere = boto3.client(
+        "s3",
+        region_name="eu-west-1",
+        endpoint_url=state.endpoint,
+        aws_access_key_id="000000000000",
+        aws_secret_access_key="local",
+    )
+    elsewhere.create_bucket(
+        Bucket="elsewhere", CreateBucketConfiguration={"LocationConstraint": "eu-west-1"}
+    )
+
+    assert elsewhere.get_bucket_location(Bucket="elsewhere")["LocationConstraint"] == "eu-west-1"
+
+
+@e2e
+@pytest.mark.parametrize("header", [("Origin", "https://example.com"), ("Host", "example.com")])
+def test_web_pages_cannot_reach_it(cloud, header):
+    request = urllib.request.Request(cloud.state().endpoint + "/", headers=dict([header]))
+    with pytest.raises(urllib.error.HTTPError) as caught:
+        urllib.request.urlopen(request)
+
+    assert caught.value.code == 403
+
+
+@e2e
+def test_logs_of_every_part_are_files(cloud, trainer, machines, make_function):
+    name = trainer.run("print('from the job')")["TrainingJobName"]
+    function = make_function("def handler(e, c):\n    print('from the function')\n    return 1\n")
+    task = {"Type": "Task", "Resource": function, "End": True}
+    execution = machines.run({"StartAt": "T", "States": {"T": task}})
+    parts = commands.status(cloud).log_parts
+    function_name, execution_name = function.rsplit(":", 1)[1], execution["name"]
+
+    assert {
+        "emulator",
+        f"job/{name}",
+        f"lambda/{function_name}",
+        f"execution/{execution_name}",
+    } <= {*parts}
+    assert commands.logs(name, cloud=cloud).lines[-1].endswith("from the job")
+    assert any(
+        "from the function" in line for line in commands.logs(function_name, cloud=cloud).lines
+    )
+    history = commands.logs(f"execution/{execution_name}", cloud=cloud)
+    assert "TaskStateEntered T" in " ".join(history.lines)
+    assert len(commands.logs("emulator", last=1, cloud=cloud).lines) == 1
+
+
+@e2e
+def test_this_process_can_adopt_it(cloud, monkeypatch):
+    monkeypatch.setattr(os, "environ", {**os.environ, "AWS_PROFILE": "company"})
+    connection.adopt(cloud.state())
+    found = {name: value for name, value in os.environ.items() if name.startswith("AWS_")}
+
+    assert found.items() <= cloud.environment().items()
