@@ -1,0 +1,109 @@
+"""Runs every measurement and writes benchmarks/results.json. `make bench`.
+
+Nothing here passes or fails: a figure is what one machine showed on one day.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+import zipfile
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+IMPORTS = 7
+PROBE = (
+    "import sys, time; sys.path.insert(0, sys.argv[1]); t = time.perf_counter(); "
+    "__import__(sys.argv[2]); print(time.perf_counter() - t)"
+)
+
+
+def main() -> None:
+    """Measure, print, write."""
+    with tempfile.TemporaryDirectory() as folder:
+        output = Path(folder)
+        results: dict[str, Any] = {
+            "machine": {"cpus": os.cpu_count(), "python": platform.python_version()},
+            **synthesis(output),
+        }
+        bundle = function_bundle(output)
+        results["bundle"] = sizes(bundle)
+        results["handler_import_ms"] = imports(bundle)
+    results["bare_interpreter_ms"] = round(bare_interpreter_ms(), 1)
+    (ROOT / "benchmarks" / "results.json").write_text(json.dumps(results, indent=2) + "\n")
+    print(json.dumps(results, indent=2))
+
+
+def synthesis(output: Path) -> dict[str, Any]:
+    """Seconds of one synthesis in a fresh process, and the template's size."""
+    began = time.perf_counter()
+    subprocess.run(
+        [sys.executable, "app.py"],
+        cwd=ROOT,
+        check=True,
+        env={**os.environ, "CDK_OUTDIR": str(output)},
+    )
+    seconds = time.perf_counter() - began
+    templates = list(output.glob("*.template.json"))
+    size = sum(path.stat().st_size for path in templates)
+    return {"synth_seconds": round(seconds, 2), "template_kib": round(size / 1024, 1)}
+
+
+def function_bundle(output: Path) -> Path:
+    """The staged folder that every Lambda is made from."""
+    return next(path.parent for path in output.glob("asset.*/lambdas"))
+
+
+def sizes(bundle: Path) -> dict[str, Any]:
+    """Megabytes of the bundle, zipped as it is uploaded and unpacked."""
+    with tempfile.TemporaryDirectory() as folder:
+        archive = Path(folder) / "bundle.zip"
+        with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as zipped:
+            files = [path for path in bundle.rglob("*") if path.is_file()]
+            for path in files:
+                zipped.write(path, path.relative_to(bundle))
+        packed = archive.stat().st_size
+    unpacked = sum(path.stat().st_size for path in files)
+    return {
+        "files": len(files),
+        "zipped_mb": round(packed / 1e6, 2),
+        "unpacked_mb": round(unpacked / 1e6, 2),
+    }
+
+
+def imports(bundle: Path) -> dict[str, float]:
+    """Milliseconds to import each handler in a fresh isolated interpreter, the median."""
+    found = {}
+    for handler in sorted(bundle.glob("lambdas/*/handler.py")):
+        module = f"lambdas.{handler.parent.name}.handler"
+        times = sorted(_import_seconds(bundle, module) for _ in range(IMPORTS))
+        found[handler.parent.name] = round(times[len(times) // 2] * 1000, 1)
+    return found
+
+
+def _import_seconds(bundle: Path, module: str) -> float:
+    run = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", PROBE, str(bundle), module],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return float(run.stdout)
+
+
+def bare_interpreter_ms() -> float:
+    """Milliseconds of starting the same interpreter with nothing to import, the median."""
+    times = []
+    for _ in range(IMPORTS):
+        began = time.perf_counter()
+        subprocess.run([sys.executable, "-I", "-S", "-c", ""], check=True)
+        times.append(time.perf_counter() - began)
+    return sorted(times)[len(times) // 2] * 1000
+
+
+if __name__ == "__main__":
+    main()

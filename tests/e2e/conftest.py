@@ -1,0 +1,193 @@
+"""The deployed app on one embedded cloud, and trials of a stand-in training script in it."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compilegate.adapters.bundle import make_bundle
+from compilegate.adapters.dynamodb import DynamoDbLedger
+from compilegate.adapters.s3_store import S3Store
+from compilegate.domain import naming
+from compilegate.domain.workload_file import parse_workload
+from compilegate.localcloud import commands
+from compilegate.localcloud.environments import REPOSITORY, Places
+from compilegate.localcloud.lifecycle import LocalCloud
+from compilegate.usecases.submit import Package, submit
+
+JOB = Path(__file__).parent / "job"
+FAST = ("--stop-grace-seconds", "1", "--checkpoint-seconds", "5", "--slots", "2")
+
+
+@dataclass
+class Running:
+    """One trial in the cloud."""
+
+    app: App
+    workload: str
+    trial: str
+    execution: str
+
+    def wait(self, seconds: float = 90.0) -> dict[str, Any]:
+        """The execution once it has ended."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            found: dict[str, Any] = self.app.client("stepfunctions").describe_execution(
+                executionArn=self.execution
+            )
+            if found["status"] != "RUNNING":
+                return found
+            time.sleep(0.05)
+        raise AssertionError(f"{self.execution} still runs after {seconds} s")
+
+    def record(self, document: str) -> dict[str, Any]:
+        """A kept document of the trial."""
+        key = naming.record_key(self.workload, self.trial, document)
+        found: dict[str, Any] = json.loads(self.app.store.get(key))
+        return found
+
+    def entries(self) -> dict[str, Mapping[str, Any]]:
+        """The trial's ledger entries by kind."""
+        found = self.app.ledger.entries(self.workload)
+        return {
+            entry["kind"]: entry for entry in found if entry.get("trial", self.trial) == self.trial
+        }
+
+    def jobs(self) -> dict[str, str]:
+        """Status of every job of the trial, by run id."""
+        prefix = naming.trial_job_prefix(self.workload, self.trial)
+        sagemaker = self.app.client("sagemaker")
+        found = sagemaker.list_training_jobs(NameContains=prefix)["TrainingJobSummaries"]
+        return {
+            job["TrainingJobName"].removeprefix(prefix): job["TrainingJobStatus"] for job in found
+        }
+
+    def wait_for_job(self, run: str, status: str = "InProgress", seconds: float = 30.0) -> str:
+        """The full name of a job once it is in a status."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            for name, found in self.jobs().items():
+                if name.startswith(run) and found == status:
+                    return naming.trial_job_prefix(self.workload, self.trial) + name
+            time.sleep(0.05)
+        raise AssertionError(f"{run} did not become {status}: {self.jobs()}")
+
+    def flag(self) -> dict[str, Any] | None:
+        """The workload's flag, None when absent."""
+        ssm = self.app.client("ssm")
+        name = naming.flag_parameter("local", self.workload)
+        try:
+            value: dict[str, Any] = json.loads(ssm.get_parameter(Name=name)["Parameter"]["Value"])
+        except ssm.exceptions.ParameterNotFound:
+            return None
+        return value
+
+    def lock(self) -> dict[str, Any] | None:
+        """The lease in the ledger table, None when free."""
+        found: dict[str, Any] = self.app.client("dynamodb").get_item(
+            TableName=self.app.outputs["LedgerTable"],
+            Key={"pk": {"S": f"lock#{self.workload}"}, "sk": {"S": "lock"}},
+        )
+        return found.get("Item")
+
+    def wait_until_released(self, seconds: float = 20.0) -> None:
+        """Until the lease is free: after an abort the event comes a moment later."""
+        deadline = time.monotonic() + seconds
+        while self.lock() is not None:
+            assert time.monotonic() < deadline, "the lease was left behind"
+            time.sleep(0.05)
+
+
+class App:
+    """The deployed stack."""
+
+    def __init__(self, cloud: LocalCloud, outputs: Mapping[str, str]) -> None:
+        self.cloud = cloud
+        self.outputs = outputs
+        self._clients: dict[str, Any] = {}
+        self.store = S3Store(self.client("s3"), outputs["DataBucket"])
+        self.ledger = DynamoDbLedger(self.client("dynamodb"), outputs["LedgerTable"])
+        self._count = 0
+
+    def client(self, service: str) -> Any:
+        if service not in self._clients:
+            self._clients[service] = self.cloud.client(service)
+        return self._clients[service]
+
+    def start(self, document: dict[str, Any]) -> Running:
+        """Submit a workload and start its execution."""
+        self._count += 1
+        workload = parse_workload(document)
+        bundle = make_bundle(JOB)
+        package = Package(workload, bundle.body, bundle.digest, {})
+        trial_id = naming.trial_id(int(time.time() * 1000) + self._count)
+        trial = submit(package, trial=trial_id, store=self.store)
+        execution = self.client("stepfunctions").start_execution(
+            stateMachineArn=self.outputs["EvaluateStateMachine"],
+            name=naming.execution_name(workload.name, trial_id),
+            input=json.dumps(
+                {"workload": workload.name, "trial": trial_id, "spec_key": trial.spec_key}
+            ),
+        )["executionArn"]
+        return Running(self, workload.name, trial_id, execution)
+
+
+@pytest.fixture(scope="session")
+def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
+    home = tmp_path_factory.mktemp("cloud")
+    places = Places(
+        repository=REPOSITORY,
+        home=home,
+        emulator_python=REPOSITORY / ".venv-localcloud" / "bin" / "python",
+        training_python=Path(sys.executable),
+    )
+    with LocalCloud(places=places) as cloud:
+        cloud.start(attached=True, inject_failures=True, extra_arguments=FAST)
+        up = commands.up(cloud=cloud)
+        yield App(cloud, up.outputs)
+
+
+@pytest.fixture
+def trial(app: App, request: pytest.FixtureRequest) -> Callable[..., Running]:
+    """Starts a trial of the stand-in script under a name of its own."""
+    count = 0
+
+    def start(
+        *, name: str | None = None, candidates: Sequence[dict[str, Any]] = (),
+        framework: str = "pytorch", policy: dict[str, Any] | None = None, **hyperparameters: Any,
+    ) -> Running:  # fmt: skip
+        nonlocal count
+        count += 1
+        words = request.node.name.replace("test_", "").replace("_", "-")[:20].strip("-")
+        version = "2.13.0" if framework == "pytorch" else "1.7-1"
+        return app.start(
+            {
+                "schema": 1,
+                "name": name or f"{words}-{os.getpid() % 1000}-{count}",
+                "framework": {"name": framework, "version": version},
+                "model": {"family": "transformer", "name": "stand-in"},
+                "training": {
+                    "source_dir": "job", "entry_point": "train.py",
+                    "instance_type": "ml.g5.xlarge", "instance_count": 1, "distribution": "none",
+                    "precision": "bf16", "batch_size": 32, "learning_rate": 1e-3,
+                    "max_runtime_hours": 1,
+                    "hyperparameters": {"speedup": 1.5, "loss_shift": 0.0, **hyperparameters},
+                },
+                "shapes": {"static": True},
+                "schedule": {"runs_per_week": 1000, "run_hours": 0.5},
+                "quality": {"metric": "eval_loss", "goal": "minimize", "margin": 0.05},
+                "policy": {"quality_runs": "shadow", **(policy or {})},
+                "candidates": list(candidates)
+                or [{"name": "compile", "compiler": "torch_compile"}],
+            }
+        )  # fmt: skip
+
+    return start

@@ -1,0 +1,71 @@
+"""A stand-in for a training script: writes the evidence it is told to write, at once.
+
+Knobs (hyperparameters): speedup of the compiled arm, loss_shift of the compiled arm, crash
+(arm name), hang (arm name), nan (arm name), unapplied (arm name).
+"""
+
+import argparse
+import json
+import os
+import random
+import sys
+import time
+from pathlib import Path
+
+parser = argparse.ArgumentParser()
+for name in ("arm", "compiler", "precision", "crash", "hang", "nan", "unapplied"):
+    parser.add_argument(f"--{name}", default="")
+for name in ("batch_size", "seed", "replicate", "max_steps"):
+    parser.add_argument(f"--{name}", type=int, default=0)
+for name in ("learning_rate", "speedup", "loss_shift"):
+    parser.add_argument(f"--{name}", type=float, default=1.0)
+args = parser.parse_args()
+
+FULL_STEPS = 2000
+compiled = args.compiler != "none"
+full_run = args.max_steps == 0
+
+if args.hang == args.arm and full_run:
+    print("compilegate step=1 steps=2000 seconds=0.03 samples_per_second=1.0 loss=3.0", flush=True)
+    time.sleep(600)
+if args.crash == args.arm and full_run:
+    Path(os.environ["SM_OUTPUT_DIR"], "failure").write_text("RuntimeError: CUDA out of memory")
+    sys.exit(1)
+
+rng = random.Random(f"{args.arm}-{args.seed}-{os.getpid()}")
+step_seconds = 0.03 / (args.speedup if compiled else 1.0)
+steps = FULL_STEPS if full_run else args.max_steps
+out = Path(os.environ["SM_OUTPUT_DATA_DIR"], "evidence")
+out.mkdir(parents=True, exist_ok=True)
+with (out / "steps.jsonl").open("w") as lines:
+    for step in range(1, steps + 1):
+        seconds = step_seconds * (1 + 0.01 * rng.gauss(0, 1))
+        line = {"step": step, "seconds": seconds, "samples": 32, "tokens": None,
+                "loss": 3.0 - step / 1e4, "data_wait_seconds": 0.0}  # fmt: skip
+        lines.write(json.dumps(line) + "\n")
+shift = args.loss_shift if compiled else 0.0
+finished = not (args.nan == args.arm and full_run)
+summary = {
+    "schema": 1,
+    "job": os.environ.get("TRAINING_JOB_NAME", ""),
+    "arm": args.arm,
+    "replicate": args.replicate,
+    "seed": args.seed,
+    "compiler": {
+        "requested": args.compiler, "applied": args.unapplied != args.arm, "proof": "told so",
+        "compile_seconds": 2.0 if compiled else 0.0, "graphs": 1, "recompiles": 0,
+        "graph_breaks": 0,
+    },
+    "metrics": {"eval_loss": 2.5 + shift + 0.002 * rng.gauss(0, 1)} if finished else {},
+    "loss_curve": [[1, 3.0], [steps, 2.8]],
+    "peak_memory_gib": 1.0,
+    "devices": 1,
+    "fingerprint": {"gpu": "stand-in", "code_sha256": "c", "data_sha256": "d"},
+    "initial_loss": 3.0,
+    "finished": finished,
+    "reason": None if finished else "loss is NaN",
+    "full_run_steps": FULL_STEPS,
+    "wall_seconds": 5.0 + FULL_STEPS * step_seconds,
+}  # fmt: skip
+(out / "summary.json").write_text(json.dumps(summary))
+print(f"compilegate step={steps} steps={steps} seconds={step_seconds} loss=2.8", flush=True)

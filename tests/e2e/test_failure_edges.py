@@ -1,0 +1,136 @@
+"""Whatever fails: jobs stopped, reason written down, lease given back, flag as it was."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+
+from compilegate.domain import naming
+from compilegate.localcloud.failures import Failure, inject, kill_job
+from tests.e2e.conftest import Running
+
+pytestmark = pytest.mark.e2e
+
+
+def assert_cleaned_up(running):
+    running.wait_until_released()
+    assert "InProgress" not in running.jobs().values()
+    assert running.flag() is None
+
+
+def test_a_candidate_that_crashes_stays_off_and_its_siblings_are_stopped(trial):
+    running = trial(crash="compile", hang="baseline")
+
+    assert "SUCCEEDED" == running.wait()["status"]
+    decision = running.record("decision")
+    assert "stay_off" == decision["verdict"]
+    assert "Stopped" in running.jobs().values()
+    crashed = [
+        r for arm in running.record("evidence")["arms"] for r in arm["runs"] if not r["finished"]
+    ]
+    assert "CUDA out of memory" in crashed[0]["reason"]
+    assert_cleaned_up(running)
+
+
+def test_a_baseline_that_crashes_proves_nothing(trial):
+    running = trial(crash="baseline")
+    running.wait()
+
+    assert "inconclusive" == running.record("decision")["verdict"]
+    assert_cleaned_up(running)
+
+
+def test_a_killed_job_is_a_result_of_its_arm(trial, app):
+    running = trial(hang="compile")
+    kill_job(app.cloud.state(), running.wait_for_job("q0b"))
+    running.wait()
+
+    assert "stay_off" == running.record("decision")["verdict"]
+    assert_cleaned_up(running)
+
+
+def test_a_stopped_execution_leaves_nothing_running_and_says_who_stopped_it(trial, app):
+    running = trial(hang="compile")
+    running.wait_for_job("q0b")
+    app.client("stepfunctions").stop_execution(executionArn=running.execution)
+
+    assert "ABORTED" == running.wait()["status"]
+    assert_cleaned_up(running)
+    assert "stopped by hand" in running.entries()["failed"]["reason"]
+
+
+def test_a_job_stopped_by_hand_fails_the_trial_and_is_no_verdict(trial, app):
+    running = trial(hang="compile")
+    job = running.wait_for_job("q0b")
+    app.client("sagemaker").stop_training_job(TrainingJobName=job)
+
+    found = running.wait()
+    assert "FAILED" == found["status"]
+    assert "stopped before the end" in found["cause"]
+    assert "decision" not in running.entries()
+    assert_cleaned_up(running)
+
+
+def test_a_second_trial_of_the_workload_is_refused_and_the_first_goes_on(trial, app):
+    first = trial(hang="compile")
+    first.wait_for_job("q0b")
+    second = trial(name=first.workload)
+
+    refused = second.wait()
+    assert "FAILED" == refused["status"]
+    assert "already being evaluated" in refused["cause"]
+    assert first.trial in refused["cause"]
+    time.sleep(1)  # the second's end must not give the first's lease away
+    assert first.lock() is not None
+    assert "InProgress" in first.jobs().values()
+
+    app.client("stepfunctions").stop_execution(executionArn=first.execution)
+    assert_cleaned_up(first)
+
+
+def test_throttling_is_retried_under_a_new_name(trial, app):
+    inject(app.cloud.state(), Failure.THROTTLED, count=1)
+    running = trial(speedup=0.9)
+
+    assert "SUCCEEDED" == running.wait()["status"]
+    assert {"s0-r1"} == set(running.jobs())
+
+
+def test_a_missing_quota_fails_the_trial_with_what_to_do(trial, app):
+    inject(app.cloud.state(), Failure.LIMIT_EXCEEDED, count=1)
+    running = trial()
+
+    found = running.wait()
+    assert "FAILED" == found["status"]
+    assert "Service Quotas" in found["cause"]
+    assert "Service Quotas" in running.entries()["failed"]["reason"]
+    assert_cleaned_up(running)
+
+
+def test_no_capacity_is_no_result_of_the_arm(trial, app):
+    inject(app.cloud.state(), Failure.NO_CAPACITY, count=1)
+    running = trial()
+
+    found = running.wait()
+    assert "FAILED" == found["status"]
+    assert "no free instance" in found["cause"]
+    assert "decision" not in running.entries()
+    assert_cleaned_up(running)
+
+
+def test_a_failing_function_is_caught_and_explained(app):
+    trial_id = naming.trial_id(int(time.time() * 1000))
+    start = {"workload": "no-such-spec", "trial": trial_id, "spec_key": "workloads/none.json"}
+    execution = app.client("stepfunctions").start_execution(
+        stateMachineArn=app.outputs["EvaluateStateMachine"],
+        name=naming.execution_name("no-such-spec", trial_id),
+        input=json.dumps(start),
+    )["executionArn"]
+    running = Running(app, "no-such-spec", trial_id, execution)
+
+    found = running.wait()
+    assert "FAILED" == found["status"]
+    assert "does not exist" in found["cause"]
+    assert_cleaned_up(running)
