@@ -1,5 +1,6 @@
 """Short ways to run training jobs and state machines in the local cloud."""
 
+import contextlib
 import gzip
 import io
 import json
@@ -37,7 +38,8 @@ class Trainer:
 
     def __init__(self, client):
         self.client = client
-        client("s3").create_bucket(Bucket=BUCKET)
+        with contextlib.suppress(client("s3").exceptions.BucketAlreadyOwnedByYou):
+            client("s3").create_bucket(Bucket=BUCKET)
 
     def put(self, key, body):
         self.client("s3").put_object(Bucket=BUCKET, Key=key, Body=body)
@@ -128,14 +130,14 @@ class Machines:
     """Runs state machines."""
 
     def __init__(self, client):
-        self.client = client
+        self.client, self.role = client, ROLE
 
     def start(self, definition, data=None, name=None):
         states = self.client("stepfunctions")
         machine = states.create_state_machine(
             name=name or f"machine-{uuid.uuid4().hex[:10]}",
             definition=json.dumps(definition),
-            roleArn=ROLE,
+            roleArn=self.role,
         )["stateMachineArn"]
         document = json.dumps({} if data is None else data)
         return states.start_execution(stateMachineArn=machine, input=document)["executionArn"]

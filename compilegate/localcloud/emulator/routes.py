@@ -12,10 +12,12 @@ import json
 from typing import Any
 
 from ministack import app
-from ministack.core import iam_actions, router
+from ministack.core import iam_actions, iam_evaluator, router
 from ministack.core.responses import get_account_id, get_region
 
 from compilegate.localcloud.emulator.sagemaker.service import TrainingService
+
+Response = tuple[int, dict[str, str], bytes]
 
 
 def install(service: TrainingService) -> None:
@@ -23,8 +25,12 @@ def install(service: TrainingService) -> None:
 
     async def handle(
         _method: str, _path: str, headers: dict[str, str], body: bytes, _query: Any
-    ) -> tuple[int, dict[str, str], bytes]:
+    ) -> Response:
         operation = headers.get("x-amz-target", "").rsplit(".", 1)[-1]
+        if operation == "CreateTrainingJob" and app.AUTH:
+            denial = _further_denial(headers, body)
+            if denial is not None:
+                return denial
         scope = (get_account_id(), get_region())
         context = contextvars.copy_context()
         return await asyncio.to_thread(context.run, service.respond, operation, body, scope)
@@ -56,3 +62,35 @@ def _name_resources() -> None:
         return request.get("ResourceArn", "*")
 
     iam_actions.extract_resource_arn = resource_arn
+
+
+def _further_denial(headers: dict[str, str], body: bytes) -> Response | None:
+    """The two grants that are forgotten most: passing the job's role, and tagging the job."""
+    request = json.loads(body or b"{}")
+    region = get_region()
+    job = f"training-job/{request.get('TrainingJobName', '*')}"
+    checks = [("iam:PassRole", "iam", request.get("RoleArn", "*"))]
+    if request.get("Tags"):
+        arn = f"arn:aws:sagemaker:{region}:{get_account_id()}:{job}"
+        checks.append(("sagemaker:AddTags", "sagemaker", arn))
+    for action, service, resource in checks:
+        denied = iam_evaluator.enforce(
+            router.extract_access_key_id(headers, {}),
+            action,
+            service,
+            region,
+            resource_arn=resource,
+            service_context={"iam:PassedToService": "sagemaker.amazonaws.com"},
+        )
+        if denied is not None:
+            return _denial(getattr(denied, "principal_arn", "unknown"), action, resource)
+    return None
+
+
+def _denial(caller: str, action: str, resource: str) -> Response:
+    fault = {
+        "__type": "AccessDeniedException",
+        "message": f"User: {caller} is not authorized to perform: {action} on resource: "
+        f"{resource} because no identity-based policy allows the {action} action",
+    }
+    return 400, {"Content-Type": "application/x-amz-json-1.1"}, json.dumps(fault).encode()

@@ -1,0 +1,129 @@
+"""With ``enforce_iam`` a missing grant fails here as it would on AWS."""
+
+import json
+
+import pytest
+
+from compilegate.localcloud.lifecycle import LocalCloud
+from tests.localcloud.conftest import FAST, make_places
+from tests.localcloud.helpers import Machines, Trainer, function_bundle
+from tests.localcloud.test_state_machine_training import machine, train_state
+
+pytestmark = pytest.mark.e2e
+
+READ_PARAMETER = (
+    "import boto3\ndef handler(event, context):\n"
+    "    return boto3.client('ssm').get_parameter(Name='/p')['Parameter']['Value']\n"
+)
+STORAGE = {"Action": ["s3:GetObject", "s3:PutObject", "s3:ListBucket"], "Resource": "*"}
+LOGS = {"Action": ["logs:*"], "Resource": "*"}
+
+
+@pytest.fixture(scope="module")
+def strict(tmp_path_factory):
+    with LocalCloud(places=make_places(tmp_path_factory.mktemp("strict"))) as cloud:
+        cloud.start(attached=True, enforce_iam=True, extra_arguments=FAST)
+        cloud.client("ssm").put_parameter(Name="/p", Value="granted", Type="String")
+        yield cloud
+
+
+@pytest.fixture(scope="module")
+def role(strict):
+    """Makes a role that may do what the statements allow."""
+    iam = strict.client("iam")
+
+    def make(name, service, *statements):
+        trust = {"Effect": "Allow", "Principal": {"Service": service}, "Action": "sts:AssumeRole"}
+        arn = iam.create_role(
+            RoleName=name,
+            AssumeRolePolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": [trust]}),
+        )["Role"]["Arn"]
+        if statements:
+            allowed = [{"Effect": "Allow", **statement} for statement in statements]
+            document = json.dumps({"Version": "2012-10-17", "Statement": allowed})
+            iam.put_role_policy(RoleName=name, PolicyName="grants", PolicyDocument=document)
+        return arn
+
+    return make
+
+
+def call(strict, name, role_arn):
+    strict.client("lambda").create_function(
+        FunctionName=name,
+        Runtime="python3.12",
+        Handler="index.handler",
+        Role=role_arn,
+        Code={"ZipFile": function_bundle(READ_PARAMETER)},
+    )
+    answer = strict.client("lambda").invoke(FunctionName=name)
+    return json.loads(answer["Payload"].read())
+
+
+def test_function_may_do_what_its_role_allows_and_nothing_else(strict, role):
+    allowed = {"Action": "ssm:GetParameter", "Resource": "arn:aws:ssm:*:*:parameter/p"}
+    elsewhere = {"Action": "ssm:GetParameter", "Resource": "arn:aws:ssm:*:*:parameter/other"}
+    with_grant = call(strict, "with", role("with", "lambda.amazonaws.com", allowed))
+    without = call(strict, "without", role("without", "lambda.amazonaws.com", elsewhere))
+
+    assert with_grant == "granted"
+    assert "AccessDeniedException" in without["errorMessage"]
+    assert "ssm:GetParameter" in without["errorMessage"]
+
+
+def test_training_job_may_read_and_write_only_what_its_role_allows(strict, role):
+    trainer = Trainer(strict.client)
+    good = trainer.run("", RoleArn=role("train", "sagemaker.amazonaws.com", STORAGE, LOGS))
+    bad = trainer.run("", RoleArn=role("train-bare", "sagemaker.amazonaws.com", LOGS))
+
+    assert good["TrainingJobStatus"] == "Completed"
+    assert bad["TrainingJobStatus"] == "Failed"
+    assert bad["FailureReason"].startswith("ClientError: Source download failed")
+
+
+def test_training_script_calls_aws_as_its_role(strict, role):
+    trainer = Trainer(strict.client)
+    arn = role("train-self", "sagemaker.amazonaws.com", STORAGE, LOGS)
+    script = "import boto3\nprint(boto3.client('sts').get_caller_identity()['Arn'])\n"
+    name = trainer.run(script, RoleArn=arn)["TrainingJobName"]
+
+    assert "assumed-role/train-self" in trainer.log_lines(name)[0]
+
+
+def test_state_machine_may_create_only_the_jobs_its_role_allows(strict, role):
+    machines = Machines(strict.client)
+    trainer = Trainer(strict.client)
+    training = role("train-sync", "sagemaker.amazonaws.com", STORAGE, LOGS)
+    jobs = {
+        "Action": [
+            "sagemaker:AddTags",
+            *(f"sagemaker:{verb}TrainingJob" for verb in ("Create", "Describe", "Stop")),
+        ],
+        "Resource": "arn:aws:sagemaker:*:*:training-job/allowed-*",
+    }
+    passing = {
+        "Action": "iam:PassRole",
+        "Resource": training,
+        "Condition": {"StringEquals": {"iam:PassedToService": "sagemaker.amazonaws.com"}},
+    }
+    machines.role = role("machine", "states.amazonaws.com", jobs, passing)
+    definition = machine(Train=train_state())
+    good = machines.run(definition, trainer.request("", name="allowed-1", RoleArn=training))
+    bad = machines.run(definition, trainer.request("", name="other-1", RoleArn=training))
+
+    assert good["status"] == "SUCCEEDED", good
+    assert bad["status"] == "FAILED"
+    assert "not authorized to perform: sagemaker:CreateTrainingJob" in bad["cause"]
+
+
+@pytest.mark.parametrize("missing", ["iam:PassRole", "sagemaker:AddTags"])
+def test_grants_that_creating_a_job_needs_besides_are_checked(strict, role, missing):
+    machines, trainer = Machines(strict.client), Trainer(strict.client)
+    suffix = missing.partition(":")[2]
+    training = role(f"train-{suffix}", "sagemaker.amazonaws.com", STORAGE, LOGS)
+    needed = {"sagemaker:CreateTrainingJob", "sagemaker:AddTags", "iam:PassRole"} - {missing}
+    grant = {"Action": sorted(needed), "Resource": "*"}
+    machines.role = role(f"machine-{suffix}", "states.amazonaws.com", grant)
+    result = machines.run(machine(Train=train_state()), trainer.request("", RoleArn=training))
+
+    assert result["status"] == "FAILED"
+    assert f"not authorized to perform: {missing}" in result["cause"]
