@@ -6,10 +6,11 @@ import contextlib
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from compilegate.domain.naming import stack_name
+from compilegate.localcloud import connection
 from compilegate.localcloud import logs as log_files
 from compilegate.localcloud.deploy import DeployedStack, deploy, stack_outputs
 from compilegate.localcloud.lifecycle import LocalCloud
@@ -92,7 +93,14 @@ def logs(
     part: str, *, last: int | None = None, cloud: LocalCloud | None = None
 ) -> log_files.PartLog:
     """One part's log; see ``status().log_parts`` for the parts. Raises NotFoundError."""
-    return log_files.read_log((cloud or LocalCloud()).places.logs, part, last=last)
+    cloud = cloud or LocalCloud()
+    found = log_files.read_log(cloud.places.logs, part, last=last)
+    kind, _, name = found.part.partition("/")
+    state = cloud.state() if kind == "execution" else None
+    if state is None:
+        return found
+    lines = log_files.running_history(connection.client(state, "stepfunctions"), name)
+    return found if lines is None else replace(found, lines=lines[-last:] if last else lines)
 
 
 @contextlib.contextmanager

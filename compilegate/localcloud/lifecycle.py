@@ -79,13 +79,21 @@ class LocalCloud:
         return ran
 
     def state(self) -> RunState | None:
-        """The run that serves now; leftovers of a run that died are removed."""
+        """The run that serves now, if any; leftovers of a run that died are removed.
+
+        Raises EnvironmentNotReadyError for one that runs but does not answer.
+        """
         state = read_state(self.places.state_file)
-        if state is not None and process_exists(state) and answers(state):
-            return state
         if state is None or not process_exists(state):
-            self._forget()
-        return None
+            if state is not None:
+                self._forget()
+            return None
+        if answers(state) or not process_exists(state):
+            return state if process_exists(state) else None
+        raise EnvironmentNotReadyError(
+            f"The local cloud (process {state.pid}) does not answer. "
+            "Fix: end it with `compilegate local down`."
+        )
 
     def running_state(self) -> RunState:
         """The run that serves now.

@@ -31,6 +31,24 @@ class PartLog:
     lines: tuple[str, ...]
 
 
+def running_history(states: Any, name: str) -> tuple[str, ...] | None:
+    """History so far of an execution that still runs; None if none of that name does.
+
+    ``states`` is a Step Functions client. The file of such an execution is not complete yet.
+    """
+    for machine in states.list_state_machines()["stateMachines"]:
+        found = states.list_executions(
+            stateMachineArn=machine["stateMachineArn"], statusFilter="RUNNING"
+        )
+        for execution in found["executions"]:
+            if execution["name"] == name:
+                pages = states.get_paginator("get_execution_history").paginate(
+                    executionArn=execution["executionArn"]
+                )
+                return tuple(_event_line(event) for page in pages for event in page["events"])
+    return None
+
+
 def parts(logs: Path) -> tuple[str, ...]:
     """Every part that has written something."""
     found = [EMULATOR] if (logs / "emulator.log").exists() else []

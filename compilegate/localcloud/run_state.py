@@ -42,7 +42,7 @@ def read_state(path: Path) -> RunState | None:
         return None
 
 
-def answers(state: RunState, timeout_seconds: float = 2.0) -> bool:
+def answers(state: RunState, timeout_seconds: float = 10.0) -> bool:
     """Whether this very run answers on its port; a later process there is not it."""
     try:
         with _OPENER.open(

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import time
 import urllib.error
 import urllib.request
 
@@ -135,3 +136,16 @@ def test_this_process_can_adopt_it(cloud, monkeypatch):
     found = {name: value for name, value in os.environ.items() if name.startswith("AWS_")}
 
     assert found.items() <= cloud.environment().items()
+
+
+@e2e
+def test_history_of_a_running_execution_is_shown_so_far(cloud, machines):
+    wait = {"Type": "Wait", "Seconds": 60, "End": True}
+    execution = machines.start({"StartAt": "W", "States": {"W": wait}})
+    deadline = time.monotonic() + 5
+    lines = ()
+    while len(lines) < 2 and time.monotonic() < deadline:
+        lines = commands.logs(execution.rsplit(":", 1)[1], cloud=cloud).lines
+    machines.client("stepfunctions").stop_execution(executionArn=execution)
+
+    assert [line.split()[2:] for line in lines] == [["ExecutionStarted"], ["WaitStateEntered", "W"]]

@@ -2,7 +2,7 @@
 
 ``logs/emulator.log`` is the emulator's own output; ``logs/cloudwatch/<group>/<stream>.log``
 mirrors CloudWatch Logs, where Lambda functions and training jobs write;
-``logs/executions/<name>.jsonl`` is the history of each finished execution.
+``logs/executions/<name>.jsonl`` is the history of each execution, complete once it has ended.
 """
 
 from __future__ import annotations
@@ -63,11 +63,10 @@ def _mirror_histories(folder: Path) -> None:
     original = stepfunctions._emit_execution_status_event
 
     def emit(execution: dict[str, Any]) -> None:
-        if execution["status"] != "RUNNING":
-            folder.mkdir(parents=True, exist_ok=True)
-            lines = [json.dumps(event, default=str) for event in execution["events"]]
-            name = _UNSAFE.sub("-", execution["name"])
-            (folder / f"{name}.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        folder.mkdir(parents=True, exist_ok=True)
+        lines = [json.dumps(event, default=str) for event in execution["events"]]
+        name = _UNSAFE.sub("-", execution["name"])
+        (folder / f"{name}.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
         original(execution)
 
     stepfunctions._emit_execution_status_event = emit

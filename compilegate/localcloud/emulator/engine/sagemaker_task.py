@@ -178,8 +178,8 @@ class _AbandonedError(Exception):
 def error_name(code: str) -> str:
     """The error a state machine sees for a refused SageMaker call.
 
-    Observed on AWS: errors that the SDK models keep their name, everything else, throttling
-    and validation among it, arrives as AmazonSageMakerException.
+    From published failures, not verified on an account: errors that the SDK models keep their
+    name; everything else, throttling and validation among it, is AmazonSageMakerException.
     """
     if code in ("ResourceInUse", "ResourceLimitExceeded", "ResourceNotFound", "ConflictException"):
         return f"SageMaker.{code.removesuffix('Exception')}Exception"

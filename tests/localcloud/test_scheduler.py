@@ -1,0 +1,101 @@
+"""Which jobs run side by side."""
+
+import threading
+import time
+
+import pytest
+
+from compilegate.localcloud.emulator.sagemaker.job import StopCause, TrainingJob
+from compilegate.localcloud.emulator.sagemaker.scheduler import Scheduler
+
+
+@pytest.fixture
+def make_job(tmp_path):
+    def make(name, stage="quality"):
+        tags = [{"Key": "compilegate:stage", "Value": stage}]
+        return TrainingJob(
+            {"TrainingJobName": name, "Tags": tags},
+            account="000000000000",
+            region="us-east-1",
+            folder=tmp_path / name,
+            on_change=lambda job: None,
+        )
+
+    return make
+
+
+class Waiting:
+    """One job that asks for its turn on a thread of its own."""
+
+    def __init__(self, scheduler, job):
+        self.scheduler, self.job, self.answer = scheduler, job, None
+        self.thread = threading.Thread(target=self._ask, daemon=True)
+        self.thread.start()
+        time.sleep(0.02)  # so that jobs ask in the order the test writes them
+
+    def _ask(self):
+        self.answer = self.scheduler.acquire(self.job)
+
+    def runs(self):
+        self.thread.join(timeout=0.05)
+        return self.answer is True
+
+    def leave(self):
+        self.scheduler.release(self.job)
+
+
+def test_as_many_jobs_run_as_there_are_slots(make_job):
+    scheduler = Scheduler(2)
+    first, second, third = (Waiting(scheduler, make_job(name)) for name in "abc")
+    before = [first.runs(), second.runs(), third.runs()]
+    first.leave()
+
+    assert before == [True, True, False]
+    assert third.runs()
+
+
+def test_speed_job_waits_until_it_is_alone_and_then_stays_alone(make_job):
+    scheduler = Scheduler(2)
+    quality = Waiting(scheduler, make_job("a"))
+    speed = Waiting(scheduler, make_job("b", "speed"))
+    before = speed.runs()
+    quality.leave()
+    alone = speed.runs()
+    later = Waiting(scheduler, make_job("c"))
+
+    assert (before, alone, later.runs()) == (False, True, False)
+
+
+def test_no_job_overtakes_a_waiting_speed_job(make_job):
+    scheduler = Scheduler(2)
+    running = Waiting(scheduler, make_job("a"))
+    speed = Waiting(scheduler, make_job("b", "speed"))
+    late = Waiting(scheduler, make_job("c"))
+    overtook = late.runs()
+    running.leave()
+
+    assert not overtook
+    assert speed.runs()
+    assert not late.runs()
+
+
+def test_stopped_job_gives_up_its_place(make_job):
+    scheduler = Scheduler(1)
+    running = Waiting(scheduler, make_job("a"))
+    waiting = Waiting(scheduler, make_job("b", "speed"))
+    last = Waiting(scheduler, make_job("c"))
+    waiting.job.request_stop(StopCause.REQUESTED)
+    scheduler.wake()
+    waiting.thread.join(timeout=1)
+    running.leave()
+
+    assert waiting.answer is False
+    assert last.runs()
+
+
+def test_waiting_job_is_pending(make_job):
+    scheduler = Scheduler(1)
+    Waiting(scheduler, make_job("a"))
+    waiting = Waiting(scheduler, make_job("b"))
+
+    assert waiting.job.describe()["SecondaryStatus"] == "Pending"
