@@ -84,12 +84,24 @@ class Case:
     @property
     def reasons(self) -> Sequence[Mapping[str, str]]:
         """The decision's reasons, each with code and message."""
-        return [r for r in self.decision.get("reasons") or () if isinstance(r, Mapping)]
+        return [
+            {
+                "code": str(r.get("code") or ""),
+                "message": str(r.get("message") or r.get("code") or ""),
+            }
+            for r in self.decision.get("reasons") or ()
+            if r and (r.get("message") or r.get("code"))
+        ]
+
+    @property
+    def arms(self) -> Sequence[Document]:
+        """The decision's arms that have a name."""
+        return named(self.decision.get("arms"))
 
     @property
     def codes(self) -> set[str]:
         """The reasons' codes."""
-        return {str(reason.get("code")) for reason in self.reasons}
+        return {reason["code"] for reason in self.reasons}
 
     @property
     def speedup(self) -> float | None:
@@ -113,6 +125,11 @@ class Case:
         return spent if spent is not None else number(
             (self.evidence.get("plan") or NOTHING).get("spent_usd")
         )  # fmt: skip
+
+
+def named(arms: Sequence[Document | None] | None) -> list[Document]:
+    """The arms that have a name to show."""
+    return [arm for arm in arms or () if arm and arm.get("name")]
 
 
 def read_case(source: ReportInput) -> Case:

@@ -54,6 +54,13 @@ def significant(value: float, digits: int = 3) -> str:
     return signed(text.rstrip("0").rstrip(".") if "." in text else text)
 
 
+def fixed(value: float, digits: int = 4) -> str:
+    """Exactly ``digits`` significant digits, so that neighbours in a table line up."""
+    if not 1e-4 <= abs(value) < 10**digits:
+        return significant(value, digits)
+    return signed(f"{value:#.{digits}g}".rstrip("."))
+
+
 def ratio(value: float) -> str:
     """A speed-up, ``1.34x``."""
     return f"{value:.2f}x"

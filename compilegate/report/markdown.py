@@ -31,7 +31,7 @@ def markdown(case: Case) -> str:
     ]
     if context.get("simulated"):
         lines += [f"> {inert(str(context['simulated']))}", ""]
-    lines += [f"- {inert(str(reason.get('message')))}" for reason in case.reasons]
+    lines += [f"- {inert(reason['message'])}" for reason in case.reasons]
     lines += ["", *_figures(case), *_arms(case), *_changes(case)]
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip() + "\n"
 

@@ -25,7 +25,7 @@ def message(case: Case) -> str:
     lines = [f"{case.workload}: {words.headline(case)}.", ""]
     if case.verdict is None:
         lines += [*words.lede(case), "The flag was left as it was.", ""]
-    lines += [f"- {reason.get('message')}" for reason in case.reasons[:REASONS_MAX]]
+    lines += [f"- {reason['message']}" for reason in case.reasons[:REASONS_MAX]]
     more = len(case.reasons) - REASONS_MAX
     lines += [f"- and {more} more reasons in the report"] if more > 0 else []
     lines += [""] if case.reasons else []

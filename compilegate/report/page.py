@@ -14,19 +14,16 @@ from compilegate.report.assets import FOLDER, asset, plotly_javascript
 from compilegate.report.case import Case
 from compilegate.report.charts import Chart, charts
 from compilegate.report.charts.palette import DARK_OF_LIGHT
-from compilegate.report.model import Document
-from compilegate.report.settle import what_would_change
-from compilegate.report.tables import (
-    Table,
-    arms_table,
+from compilegate.report.evidence_tables import (
     blocks_table,
-    eligibility_table,
     failures_table,
     fingerprint_table,
-    plan_table,
-    protocol,
     runs_table,
-)  # fmt: skip
+)
+from compilegate.report.model import Document
+from compilegate.report.protocol import plan_table, protocol
+from compilegate.report.settle import what_would_change
+from compilegate.report.tables import Table, arms_table, eligibility_table  # fmt: skip
 from compilegate.report.tiles import tiles
 
 # An evidence document beyond this is linked by its place in the bucket, not carried along.
@@ -40,6 +37,14 @@ class Download:
     name: str
     file: str
     uri: Markup
+
+
+@dataclass(frozen=True)
+class Script:
+    """JavaScript and the expression that allows it to run."""
+
+    source: Markup
+    allowed_as: str
 
 
 def page(case: Case, summary: Document) -> str:
@@ -70,8 +75,8 @@ def page(case: Case, summary: Document) -> str:
         style=Markup(asset("style.css")),  # noqa: S704 - a file of this package
         figures=Markup(embed.script_json(_figures(drawn))),  # noqa: S704 - escaped for a script
         palette=Markup(embed.script_json(DARK_OF_LIGHT)),  # noqa: S704 - colours of this package
-        scripts=[Markup(script) for script in scripts],  # noqa: S704 - files of known packages
-        script_policy=" ".join(embed.script_hash(script) for script in scripts) or "'none'",
+        scripts=[script.source for script in scripts],
+        script_policy=" ".join(script.allowed_as for script in scripts),
     )  # fmt: skip
 
 
@@ -93,12 +98,19 @@ def _unbroken(text: str) -> str:
     return text.replace(" %", "\N{NO-BREAK SPACE}%")
 
 
-def _scripts(drawn: Sequence[Chart]) -> list[str]:
+def _scripts(drawn: Sequence[Chart]) -> list[Script]:
     """plotly.js only where there is something to draw: it is most of the page's size."""
-    own = embed.script_source(asset("report.js"))
-    if any(chart.views for chart in drawn):
-        return [embed.script_source(plotly_javascript()), own]
-    return [own]
+    own = _script(embed.script_source(asset("report.js")))
+    return [_plotly(), own] if any(chart.views for chart in drawn) else [own]
+
+
+@cache
+def _plotly() -> Script:
+    return _script(embed.script_source(plotly_javascript()))
+
+
+def _script(text: str) -> Script:
+    return Script(Markup(text), embed.script_hash(text))  # noqa: S704 - our own file, or plotly.js
 
 
 def _figures(drawn: Sequence[Chart]) -> dict[str, list[Document]]:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from compilegate.report.case import Case
 from compilegate.report.formats import number, pair, ratio, significant
+
+LABEL_WIDTH = 17.0  # percent of the scale that a label takes
 
 
 @dataclass(frozen=True)
@@ -16,6 +19,7 @@ class Mark:
     at: float
     text: str
     kind: str
+    anchor: str = "middle"
 
 
 @dataclass(frozen=True)
@@ -74,5 +78,20 @@ def _ruler(
     band = None
     if clipped:
         band = (place(clipped[0]), round(place(clipped[1]) - place(clipped[0]), 2))
-    marks = [Mark(place(value), text, kind) for value, text, kind in limits]
+    marks = _apart([Mark(place(value), text, kind) for value, text, kind in limits])
     return Ruler(place(estimate), band, marks, words)
+
+
+def _apart(marks: Sequence[Mark]) -> list[Mark]:
+    """Labels pushed outwards where they would touch; a third one between them goes without."""
+    places = [mark.at for mark in marks]
+    if min(b - a for a, b in pairwise(places)) >= LABEL_WIDTH:
+        return list(marks)
+    first, *between, last = marks
+    if last.at - first.at >= 2 * LABEL_WIDTH:
+        return [first, *(replace(mark, text="") for mark in between), last]
+    return [
+        replace(first, anchor="end"),
+        *(replace(mark, text="") for mark in between),
+        replace(last, anchor="start"),
+    ]

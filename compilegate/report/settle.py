@@ -119,7 +119,8 @@ def _run_length(case: Case) -> Iterator[str]:
 def _would_settle(case: Case) -> Iterator[str]:
     step = case.decision.get("next")
     if step:
-        yield f"Next: {step.get('why')}{_price(number(step.get('usd')))}."
+        why = step.get("why") or "more evidence"
+        yield f"Next: {why}{_price(number(step.get('usd')))}."
     if case.codes & {"trial_over_budget", "price_unknown"}:
         yield "A trial within its cap: raise policy.max_trial_usd, or name fewer candidates."
     if case.codes & {"quality_inconclusive", "quality_unsettled"}:

@@ -33,7 +33,9 @@ class Tile:
 
 def tiles(case: Case) -> list[Tile]:
     """What decides, then what it is worth."""
-    if case.verdict is Verdict.INELIGIBLE or not case.decision:
+    if case.verdict is None:
+        return []  # a failed trial decided nothing that a figure could stand for
+    if case.verdict is Verdict.INELIGIBLE:
         return _economics(case) if case.eligibility.get("economics") else []
     return [_speed(case), _quality(case), _saving(case), _payback(case), _trial(case)]
 
@@ -41,13 +43,21 @@ def tiles(case: Case) -> list[Tile]:
 def _speed(case: Case) -> Tile:
     name = "Speed-up of a full run"
     if case.speedup is None:
-        return Tile(name, UNKNOWN, "No block was measured in both arms.")
+        return Tile(name, UNKNOWN, _why_no_speed(case))
     ends = case.speedup_interval
     note = "One block gives no interval." if ends is None else interval(ends, ratio)
     confidence = number(case.speed.get("confidence"))
     if ends and confidence is not None:
         note += f" ({significant(100 * confidence)} % interval)"
     return Tile(name, ratio(case.speedup), note, speed_ruler(case))
+
+
+def _why_no_speed(case: Case) -> str:
+    if case.verdict is Verdict.INVALID:
+        return "An invalid comparison has no speed-up."
+    if isinstance(case.measured, str) or not case.measured.has_speed:
+        return "No block was measured."
+    return "The blocks allow no estimate: see the reasons."
 
 
 def _quality(case: Case) -> Tile:

@@ -88,7 +88,10 @@ def _headline(case: Case, speed: str) -> str:
 def lede(case: Case) -> list[str]:
     """A few sentences under the headline, each left out where its figures are unknown."""
     if case.verdict is None:
-        return [str(case.source["context"].get("failure"))]
+        failure = str(case.source["context"].get("failure"))
+        return [failure] if case.trial_usd is None else [failure, _spent(case.trial_usd)]
+    if case.verdict is Verdict.INELIGIBLE:
+        return ["Nothing was started and nothing was spent.", flag_sentence(case)]
     sentences = [_speed_sentence(case), _quality_sentence(case), _saving_sentence(case)]
     return [sentence for sentence in sentences if sentence] + [flag_sentence(case)]
 
@@ -107,6 +110,10 @@ def changes_compiler(case: Case) -> bool:
             if arm.get("name") == case.candidate and arm.get("overrides"):
                 return bool(arm["overrides"].get("compiler", "none") != "none")
     return True
+
+
+def _spent(usd: float) -> str:
+    return f"Until then the trial had cost {money(usd)}."
 
 
 def _change(case: Case) -> str:
@@ -133,7 +140,9 @@ def _by_code(case: Case, table: dict[str, str], speed: str) -> str:
     """The first reason that the table knows; else the first reason as it stands."""
     # The judge puts the reasons of the arm that decided first, so their order is their weight.
     for reason in case.reasons:
-        words = table.get(str(reason.get("code")))
+        words = table.get(reason["code"])
+        if reason["code"] == "speedup_too_small" and (case.speedup or 1) < 1:
+            words = "the candidate is {speed}"
         if words is not None:
             return words.format(
                 speed=speed,
@@ -141,8 +150,8 @@ def _by_code(case: Case, table: dict[str, str], speed: str) -> str:
                 promote=_threshold(case, "promote_speedup"),
                 reject=_threshold(case, "reject_speedup"),
             )
-    message = case.reasons[0].get("message") if case.reasons else None
-    return str(message or "no reason was recorded").rstrip(".")
+    message = case.reasons[0]["message"] if case.reasons else ""
+    return message.rstrip(".") or "no reason was recorded"
 
 
 def _threshold(case: Case, key: str) -> str:

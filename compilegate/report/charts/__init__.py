@@ -16,7 +16,7 @@ __all__ = ["Chart", "View", "charts"]
 
 
 def charts(decision: Document, evidence: Document | None, measured: Measured | str) -> list[Chart]:
-    """Every chart of the page in reading order; none where nothing was measured."""
+    """Every chart of the page in reading order; empty where nothing was measured."""
     if isinstance(measured, str) or not measured.has_speed:
         return []
     return [

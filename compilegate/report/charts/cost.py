@@ -68,7 +68,7 @@ def _costs(decision: Document, evidence: Document) -> Costs | None:
     if base is None:
         base = next(
             (number(a.get("usd_per_run")) for a in decision.get("arms") or ()
-             if a.get("name") == "baseline"), None,
+             if a and a.get("name") == "baseline"), None,
         )  # fmt: skip
     if per_run is None or base is None:
         return None

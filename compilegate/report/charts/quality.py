@@ -37,7 +37,7 @@ def quality_chart(decision: Document, measured: Measured) -> Chart:
         "quality",
         f"{TITLE}: {metric} ({better} is better)",
         quality_finding(found, metric),
-        note="A point is a full training run; bars are means. Beyond the dotted line the "
+        note="A point is a full training run; bars are means. Beyond the dotted limit the "
         "candidate's mean would be worse by more than the margin.",
         views=views,
         choice="What to show",
@@ -94,8 +94,8 @@ def _runs_figure(measured: Measured, quality: Document) -> Figure:
         limit = reference - margin if goal == "maximize" else reference + margin
         shapes = [line_across(limit, LIGHT["limit"], "dot", 1.6)]
         notes = [
-            label(f"margin: worst mean allowed {significant(limit, 4)}", LIGHT["limit"],
-                  xref="paper", x=1, xanchor="right", yref="y", y=limit,
+            label(f"limit {significant(limit, 4)}", LIGHT["limit"],
+                  xref="paper", x=0.5, xanchor="center", yref="y", y=limit,
                   yanchor="top" if goal == "maximize" else "bottom"),
         ]  # fmt: skip
     frame = Frame(

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
+import statistics
 from typing import Any
 
 from compilegate.report.charts.base import Chart, Frame, View, figure, inert
 from compilegate.report.charts.palette import LIGHT, arm_style
 from compilegate.report.formats import number, pair, shown, significant
-from compilegate.report.measured import Measured
+from compilegate.report.measured import Measured, MeasuredArm
 from compilegate.report.model import Document
 
 TITLE = "Throughput per arm"
+NO_SAMPLES = "No block has a steady state with a recorded number of samples per step."
 
 
 def throughput_chart(decision: Document, measured: Measured) -> Chart:
     """Samples per second of each arm with its interval, and every block as a point."""
-    figures = {arm.get("name"): arm for arm in decision.get("arms") or ()}
-    rows = [(arm, figures.get(arm.name) or {}) for arm in measured.arms]
+    figures = {arm.get("name"): arm for arm in decision.get("arms") or () if arm}
+    rows = [(arm, _with_mean(figures.get(arm.name) or {}, arm)) for arm in measured.arms]
     if not any(number(row.get("samples_per_second")) for _, row in rows):
-        return Chart(
-            "throughput", TITLE, "", missing="The runs did not record how many samples a step had."
-        )
+        return Chart("throughput", TITLE, "", missing=NO_SAMPLES)
     traces: list[dict[str, Any]] = []
     for index, (arm, row) in enumerate(rows):
         place = len(rows) - 1 - index
@@ -42,8 +42,16 @@ def throughput_chart(decision: Document, measured: Measured) -> Chart:
         "; ".join(f"{arm.name} {_rate(row)}" for arm, row in rows) + " samples/s.",
         note="Bar: mean over blocks with its 95 % interval. Points: each block.",
         views=[View("", figure(traces, frame))],
-        height=max(200, 96 + 68 * len(rows)),
+        height=max(300, 100 + 68 * len(rows)),
     )
+
+
+def _with_mean(row: Document, arm: MeasuredArm) -> Document:
+    """The decision's figures; where it has none, the mean over blocks without an interval."""
+    if number(row.get("samples_per_second")) is not None:
+        return row
+    rates = [rate for block in arm.blocks.values() if (rate := block.samples_per_second)]
+    return {"samples_per_second": statistics.fmean(rates) if rates else None}
 
 
 def _rate(row: Document) -> str:
@@ -66,7 +74,7 @@ def _bar(index: int, place: int, row: Document) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _points(index: int, place: int, arm: Any) -> dict[str, Any]:
+def _points(index: int, place: int, arm: MeasuredArm) -> dict[str, Any]:
     style = arm_style(index)
     found = [(n, b.samples_per_second) for n, b in arm.blocks.items() if b.samples_per_second]
     middle = (len(found) - 1) / 2

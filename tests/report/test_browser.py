@@ -1,0 +1,77 @@
+"""The page in a real browser, without network."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from compilegate.report import render
+from tests.report import stories
+from tests.report.test_render import HOSTILE
+
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
+FLAGS = (
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+    "--enable-logging=stderr", "--v=0", "--virtual-time-budget=10000", "--dump-dom",
+)  # fmt: skip
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(CHROMIUM is None, reason="no chromium on PATH: the page is not opened"),
+]
+
+
+def _open(report, folder, query=""):
+    page = folder / "report.html"
+    page.write_text(report.html, encoding="utf-8")
+    done = subprocess.run(
+        [CHROMIUM, *FLAGS, f"--user-data-dir={folder / 'profile'}", f"{page.as_uri()}{query}"],
+        capture_output=True, text=True, timeout=120, check=True,
+    )  # fmt: skip
+    complaints = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
+    # What follows the last closing tag of the page's own scripts is the same in every run.
+    return re.sub(r"<script>.*?</script>", "", done.stdout, flags=re.DOTALL), complaints
+
+
+@pytest.mark.parametrize(
+    ("name", "charts"),
+    [("promote", 6), ("inconclusive", 6), ("stay_off", 4), ("invalid", 3), ("ineligible", 0)],
+)
+def test_every_chart_is_drawn_and_nothing_complains(name, charts, tmp_path):
+    dom, complaints = _open(render(stories.STORIES[name]()), tmp_path)
+
+    assert complaints == []
+    assert 'data-charts="drawn"' in dom
+    assert "data-failed" not in dom
+    assert dom.count('class="plot-container') == charts
+    assert dom.count('class="main-svg"') >= charts
+
+
+def test_the_dark_theme_redraws_the_charts_in_its_own_colours(tmp_path):
+    light, _ = _open(render(stories.promote()), tmp_path, "?theme=light")
+    dark, complaints = _open(render(stories.promote()), tmp_path, "?theme=dark")
+
+    assert complaints == []
+    assert 'data-theme="dark"' in dark
+    assert "rgb(93, 180, 238)" in dark
+    assert "rgb(93, 180, 238)" not in light
+
+
+def test_hostile_words_do_nothing_in_a_browser(tmp_path):
+    story = stories.promote()
+    story["decision"]["candidate"] = HOSTILE
+    story["decision"]["reasons"][0]["message"] = HOSTILE
+    for record in ("evidence", "decision", "plan"):
+        story[record]["arms"][1]["name"] = HOSTILE
+    dom, complaints = _open(render(story), tmp_path)
+
+    assert complaints == []
+    assert "<title>owned" not in dom
+    assert 'data-charts="drawn"' in dom
+    assert "<img" not in dom

@@ -1,0 +1,190 @@
+"""Figures, with plotly's own validation as the outside oracle."""
+
+from __future__ import annotations
+
+import copy
+import statistics
+
+import plotly.graph_objects
+import pytest
+
+from compilegate.report.case import read_case
+from compilegate.report.charts import charts
+from compilegate.report.charts.palette import DARK, DARK_OF_LIGHT, LIGHT, arm_style
+from compilegate.report.charts.thin import smooth, thin
+from tests.report import stories
+
+MEASURED = {"promote", "stay_off", "inconclusive", "invalid"}
+
+
+def _charts(story):
+    case = read_case(story)
+    return {c.id: c for c in charts(case.decision, story["evidence"], case.measured)}
+
+
+def _figure(story, chart, view=0):
+    return _charts(story)[chart].views[view].figure
+
+
+@pytest.mark.parametrize("name", sorted(MEASURED))
+def test_every_figure_is_one_that_plotly_accepts(name):
+    for chart in _charts(stories.STORIES[name]()).values():
+        for view in chart.views:
+            plotly.graph_objects.Figure(copy.deepcopy(view.figure))
+
+
+def test_the_oracle_refuses_what_plotly_does_not_know():
+    figure = copy.deepcopy(_figure(stories.promote(), "cost"))
+    figure["data"][0]["colour"] = "red"
+
+    with pytest.raises(ValueError, match="colour"):
+        plotly.graph_objects.Figure(figure)
+
+
+def test_a_promotion_shows_all_six_charts_and_a_short_trial_says_which_are_missing():
+    drawn = {name for name, chart in _charts(stories.promote()).items() if chart.views}
+    short = _charts(stories.stay_off())
+
+    assert drawn == {"throughput", "speedup", "loss", "quality", "trace", "cost"}
+    assert [c.id for c in short.values() if not c.views] == ["loss", "quality"]
+    assert all(c.missing for c in short.values() if not c.views)
+
+
+def test_an_ineligible_job_has_no_charts():
+    assert _charts(stories.ineligible()) == {}
+
+
+def test_throughput_bars_are_the_decisions_figures_and_points_are_blocks():
+    story = stories.promote()
+    bars = [t for t in _figure(story, "throughput")["data"] if t["type"] == "bar"]
+    points = [t for t in _figure(story, "throughput")["data"] if t["type"] == "scatter"]
+
+    assert [a["samples_per_second"] for a in story["decision"]["arms"]] == [b["x"][0] for b in bars]
+    assert [6, 6, 6] == [len(p["x"]) for p in points]
+
+
+def test_speedups_per_block_agree_with_the_judges_estimate():
+    story = stories.promote()
+    points = _figure(story, "speedup")["data"][0]
+
+    assert statistics.geometric_mean(points["y"]) == pytest.approx(
+        story["decision"]["speedup"]["estimate"]
+    )
+
+
+def test_the_quality_limit_lies_one_margin_beyond_the_reference():
+    story = stories.promote()  # eval_loss is minimised, so the limit lies above
+    baseline = _metrics(story["evidence"]["arms"][0])
+    limit = _figure(story, "quality")["layout"]["shapes"][0]["y0"]
+
+    assert limit == pytest.approx(statistics.fmean(baseline) + 0.05)
+
+
+def test_for_a_maximised_metric_the_limit_lies_below():
+    story = stories.inconclusive()
+    baseline = _metrics(story["evidence"]["arms"][0])
+    limit = _figure(story, "quality")["layout"]["shapes"][0]["y0"]
+
+    assert limit == pytest.approx(statistics.fmean(baseline) - 0.005)
+
+
+def _metrics(arm):
+    return [run["metric"] for run in arm["runs"] if run["stage"] == "quality"]
+
+
+def test_net_saving_starts_at_minus_the_trial_and_crosses_zero_at_break_even():
+    story = stories.promote()
+    saving = story["decision"]["saving"]
+    line = _figure(story, "cost")["data"][-1]
+    marked = _figure(story, "cost")["layout"]["shapes"][1]["x0"]
+
+    assert line["y"][0] == -saving["trial_usd"]
+    assert marked == pytest.approx(saving["payback_runs"])
+    assert marked * saving["usd_per_run"] - saving["trial_usd"] == pytest.approx(0)
+
+
+def test_loss_over_time_ends_at_the_runs_own_seconds():
+    story = stories.promote()
+    lines = _figure(story, "loss", view=1)["data"]
+    curve = story["evidence"]["arms"][0]["runs"][-1]["loss_curve"]
+
+    assert lines[-1]["name"] == "baseline"
+    assert lines[-1]["x"][-1] == pytest.approx(curve[-1][2])
+
+
+def test_loss_curves_without_times_are_drawn_over_steps_only():
+    story = stories.promote()
+    for arm in story["evidence"]["arms"]:
+        for run in arm["runs"]:
+            run["loss_curve"] = [point[:2] for point in run.get("loss_curve", [])]
+
+    assert [view.label for view in _charts(story)["loss"].views] == ["Over steps"]
+
+
+def test_a_diverged_run_leaves_a_gap_instead_of_breaking_the_chart():
+    story = stories.promote()
+    run = story["evidence"]["arms"][1]["runs"][-1]
+    run["loss_curve"][50][1] = float("nan")
+
+    thin_lines = [t for t in _figure(story, "loss")["data"] if "name" not in t]
+    assert any(None in line["y"] for line in thin_lines)
+
+
+def test_the_compile_phase_is_shaded_up_to_the_last_slow_early_step():
+    story = stories.promote()
+    seconds = story["evidence"]["arms"][1]["runs"][0]["step_seconds"]
+    rectangle = _figure(story, "trace")["layout"]["shapes"][1]
+
+    assert rectangle["type"] == "rect"
+    assert sum(seconds[:1]) < rectangle["x1"] <= sum(seconds[:3]) + 1e-9
+
+
+def test_long_traces_keep_their_spikes_and_say_that_they_are_thinned():
+    values = [0.05] * 20_000
+    values[12_345] = 3.0
+    points = thin(values)
+    story = stories.promote()
+    for arm in story["evidence"]["arms"]:
+        for run in arm["runs"]:
+            if run["stage"] == "speed":
+                run["step_seconds"] = run["step_seconds"] + run["step_seconds"][40:] * 10
+
+    assert len(points) <= 400
+    assert (12_345, 3.0) in points
+    assert "at most 400 are drawn" in _charts(story)["trace"].note
+
+
+def test_smoothing_keeps_level_and_length():
+    assert smooth([2.0] * 100) == [2.0] * 100
+    assert smooth([1.0, 2.0]) == [1.0, 2.0]
+
+
+def test_each_colour_has_one_dark_counterpart():
+    assert len(set(LIGHT.values())) == len(LIGHT) == len(DARK_OF_LIGHT)
+    assert LIGHT.keys() == DARK.keys()
+
+
+@pytest.mark.parametrize(("theme", "paper"), [(LIGHT, "#ffffff"), (DARK, "#151a21")])
+def test_text_and_lines_stand_out_from_the_paper(theme, paper):
+    """WCAG 2.2: 4.5 for text, 3 for graphics."""
+    for role, colour in theme.items():
+        if colour.startswith("#") and role not in ("paper", "grid", "axis"):
+            assert _contrast(colour, paper) >= 4.5, role
+
+
+def test_arms_differ_in_marker_and_dash_as_well_as_in_colour():
+    styles = [arm_style(index) for index in range(5)]
+
+    assert len({s.symbol for s in styles}) == len({s.dash for s in styles}) == 5
+    assert arm_style(5) == arm_style(1)
+
+
+def _contrast(one, other):
+    light, dark = sorted((_luminance(one), _luminance(other)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def _luminance(colour):
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
