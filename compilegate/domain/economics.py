@@ -1,0 +1,114 @@
+"""Money before and after a trial, in USD; every formula stands in its function's docstring.
+
+``speedup`` is a ratio of run times, baseline over candidate: 1.25 means 20 % less time.
+Whatever cannot be known is None; nothing is set to 0 for want of knowledge.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+WEEKS_PER_YEAR = 52
+DAYS_PER_YEAR = 365
+# A trial's upper estimate: full runs per arm, speed blocks, and hours of a speed segment.
+QUALITY_RUNS_PER_ARM = 3
+SPEED_BLOCKS = 6
+SEGMENT_HOURS = 0.1
+COLD_COMPILE_HOURS = 0.1
+
+
+@dataclass(frozen=True)
+class Range:
+    """A closed interval."""
+
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Saving:
+    """What a measured speed-up is worth; ``payback_runs`` None when nothing is saved."""
+
+    usd_per_run: float
+    usd_per_year: float
+    interval_usd_per_year: Range | None
+    payback_runs: float | None
+
+
+def annual_training_usd(usd_per_hour: float, run_hours: float, runs_per_week: float) -> float:
+    """Price of the cluster per hour x hours of a run x runs per week x 52."""
+    return usd_per_hour * run_hours * runs_per_week * WEEKS_PER_YEAR
+
+
+def saved_share(speedup: float, price_ratio: float = 1.0) -> float:
+    """Share of a run's price that is saved: 1 - price ratio / speed-up; negative = dearer."""
+    return 1 - price_ratio / speedup
+
+
+def amdahl_speedup(compute_share: float, compute_speedup: float) -> float:
+    """Speed-up of the whole step when only its compute share gets faster (Amdahl 1967).
+
+    1 / ((1 - f) + f / s) with f the share of a step spent computing, s its speed-up.
+    """
+    return 1 / ((1 - compute_share) + compute_share / compute_speedup)
+
+
+def break_even_seconds(overhead_seconds: float, speedup: float) -> float | None:
+    """Run length at which compiling pays: T = overhead / (1 - 1/speed-up).
+
+    A compiled run takes overhead + T/S; it is shorter than T from this length on.
+    None at a speed-up of 1 or below: no run is long enough.
+    """
+    share = saved_share(speedup)
+    return overhead_seconds / share if share > 0 else None
+
+
+def trial_usd(usd_per_hour: list[float], run_hours: float) -> float:
+    """Upper price of a trial; ``usd_per_hour`` of the whole cluster, baseline first.
+
+    Full runs: every arm x 3 x run hours. Speed gate at the dearest arm's price: 6 blocks of
+    one segment per arm (0.1 h, or the run if that is shorter), and a cold compilation of at
+    most 0.1 h per candidate.
+    """
+    dearest = max(usd_per_hour)
+    segment = min(run_hours, SEGMENT_HOURS) * len(usd_per_hour)
+    cold = min(run_hours, COLD_COMPILE_HOURS) * (len(usd_per_hour) - 1)
+    full = sum(usd_per_hour) * run_hours * QUALITY_RUNS_PER_ARM
+    return full + dearest * (segment * SPEED_BLOCKS + cold)
+
+
+def payback_days(trial: float, annual_saving: float) -> float | None:
+    """Days of production until the saving has paid for the trial; None if nothing is saved."""
+    return trial / (annual_saving / DAYS_PER_YEAR) if annual_saving > 0 else None
+
+
+def saving_from_speedup(
+    *,
+    usd_per_run: float,
+    runs_per_week: float,
+    speedup: float,
+    interval: Range | None,
+    trial: float | None,
+    price_ratio: float = 1.0,
+) -> Saving:
+    """Saving at a measured speed-up; ``usd_per_run`` is the baseline's.
+
+    Per run: usd_per_run x (1 - price ratio / speed-up), ``price_ratio`` being the candidate's
+    price per hour over the baseline's. Per year: x runs per week x 52. The interval is the
+    speed-up's, mapped through the same formula. Payback: trial / saving per run.
+    """
+    per_run = usd_per_run * saved_share(speedup, price_ratio)
+    runs = runs_per_week * WEEKS_PER_YEAR
+    bounds = None
+    if interval is not None and interval.low > 0 and math.isfinite(interval.high):
+        bounds = Range(
+            usd_per_run * saved_share(interval.low, price_ratio) * runs,
+            usd_per_run * saved_share(interval.high, price_ratio) * runs,
+        )
+    return Saving(
+        usd_per_run=per_run,
+        usd_per_year=per_run * runs,
+        interval_usd_per_year=bounds,
+        payback_runs=trial / per_run if trial is not None and per_run > 0 else None,
+    )

@@ -1,0 +1,160 @@
+"""Which training image a framework, compiler and region get, or why there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from compilegate.domain.versions import matches, parts
+from compilegate.domain.workload import Framework
+
+
+@dataclass(frozen=True)
+class Image:
+    """A training image's URI; ``uri`` is None with the reason in ``why``."""
+
+    uri: str | None
+    why: str = ""
+    patched_until: str | None = None
+    source: str = ""
+
+
+@dataclass(frozen=True)
+class Registry:
+    """Account that holds the images, by region."""
+
+    accounts: Mapping[str, str]
+    source: str
+
+    def uri(self, region: str, repository: str, tag: str) -> str | None:
+        """The image's URI in a region, None where the images are not published."""
+        account = self.accounts.get(region)
+        if account is None:
+            return None
+        domain = "amazonaws.com.cn" if region.startswith("cn-") else "amazonaws.com"
+        return f"{account}.dkr.ecr.{region}.{domain}/{repository}:{tag}"
+
+
+@dataclass(frozen=True)
+class FrameworkImage:
+    """An image without the managed compiler; a tag is None where the variant does not exist."""
+
+    framework: str
+    version: str
+    transformers: str | None
+    python: str | None
+    repository: str
+    gpu_tag: str
+    cpu_tag: str | None
+    registry: str
+    patched_until: str | None
+    source: str
+
+
+@dataclass(frozen=True)
+class CompilerImage:
+    """An image with the managed compiler; ``native_image`` is its twin without, if any."""
+
+    framework: str
+    version: str
+    versions_accepted: tuple[str, ...]
+    transformers: str | None
+    python: str
+    repository: str
+    tag: str
+    registry: str
+    regions: tuple[str, ...]
+    multi_device: str
+    native_image: str | None
+    same_image: bool
+    ships_transformers: bool
+    listed_2026: bool
+    source: str
+
+    def fits(self, framework: Framework) -> bool:
+        """Whether framework and versions are this image's; an unnamed version fits any."""
+        return (
+            framework.name == self.framework
+            and any(matches(framework.version, version) for version in self.versions_accepted)
+            and _agrees(framework.transformers, self.transformers)
+            and _agrees(framework.python, self.python)
+        )
+
+    def configuration(self) -> str:
+        """How to ask for this image, in the workload file's words."""
+        named = {
+            "framework.name": self.framework,
+            "version": self.version,
+            "transformers": self.transformers,
+            "python": self.python,
+        }
+        text = ", ".join(f"{key}: {value}" for key, value in named.items() if value)
+        launch = {"pytorchxla": ", training.distribution: pytorchxla for several GPUs"}
+        return text + launch.get(self.multi_device, "")
+
+
+def framework_image(
+    rows: Sequence[FrameworkImage],
+    registries: Mapping[str, Registry],
+    framework: Framework,
+    region: str,
+    gpu: bool,
+) -> Image:
+    """The newest image that matches what the workload names of the framework."""
+    family = [row for row in rows if row.framework == framework.name]
+    if not family:
+        return Image(None, f"no image of framework {framework.name} is on file")
+    found = [
+        row
+        for row in family
+        if matches(framework.version, row.version)
+        and _agrees(framework.transformers, row.transformers)
+        and _agrees(framework.python, row.python)
+    ]
+    if not found:
+        return Image(None, f"no image of {_named(framework)}; {_near(family, framework)}")
+    row = max(found, key=lambda row: (parts(row.version), parts(row.transformers or "")))
+    tag = row.gpu_tag if gpu else row.cpu_tag
+    if tag is None:
+        return Image(None, f"{row.repository} {row.version} has no CPU variant")
+    uri = registries[row.registry].uri(region, row.repository, tag)
+    if uri is None:
+        return Image(None, f"{row.repository} is not published in {region}")
+    return Image(uri, patched_until=row.patched_until, source=row.source)
+
+
+def compiler_image(
+    rows: Sequence[CompilerImage],
+    registries: Mapping[str, Registry],
+    framework: Framework,
+    region: str,
+) -> Image:
+    """The managed compiler's image for a framework in a region."""
+    row = next((row for row in rows if row.fits(framework)), None)
+    if row is None:
+        return Image(None, f"the managed compiler has no image of {_named(framework)}")
+    uri = registries[row.registry].uri(region, row.repository, row.tag)
+    if uri is None or region not in row.regions:
+        return Image(None, f"{row.repository} {row.version} is not published in {region}")
+    return Image(uri, source=row.source)
+
+
+def _agrees(asked: str | None, available: str | None) -> bool:
+    return asked is None or (available is not None and matches(asked, available))
+
+
+def _named(framework: Framework) -> str:
+    named = [f"{framework.name} {framework.version}"]
+    named += [f"transformers {framework.transformers}"] if framework.transformers else []
+    named += [framework.python] if framework.python else []
+    return ", ".join(named)
+
+
+def _near(family: Sequence[FrameworkImage], framework: Framework) -> str:
+    same = [row for row in family if matches(framework.version, row.version)]
+    offers = [
+        f"{row.version}{f' with transformers {row.transformers}' if row.transformers else ''}"
+        f"{f' ({row.python})' if row.python else ''}"
+        for row in (same or family)
+    ]
+    return f"there are {', '.join(offers[-6:])}"
