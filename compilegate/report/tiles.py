@@ -80,7 +80,9 @@ def _why_no_quality(case: Case) -> str:
 
 
 def _saving(case: Case) -> Tile:
-    per_year, name = number(case.saving.get("usd_per_year")), "Saving per year"
+    per_year = number(case.saving.get("usd_per_year"))
+    on = case.verdict in (Verdict.PROMOTE, Verdict.PERMANENT)
+    name = "Saving per year" if on else "Saving per year, were it on"
     per_run = number(case.saving.get("usd_per_run"))
     if per_year is None:
         if per_run is not None:

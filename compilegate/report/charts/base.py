@@ -98,7 +98,7 @@ def line_across(y: float, colour: str, dash: str = "solid", width: float = 1.2) 
     """A horizontal line through the whole plot."""
     return {
         "type": "line", "xref": "paper", "x0": 0, "x1": 1, "yref": "y", "y0": y, "y1": y,
-        "line": {"color": colour, "dash": dash, "width": width}, "layer": "below",
+        "line": {"color": colour, "dash": dash, "width": width}, "layer": "between",
     }  # fmt: skip
 
 
@@ -106,7 +106,7 @@ def line_up(x: float, colour: str, dash: str = "solid", width: float = 1.2) -> d
     """A vertical line through the whole plot."""
     return {
         "type": "line", "yref": "paper", "y0": 0, "y1": 1, "xref": "x", "x0": x, "x1": x,
-        "line": {"color": colour, "dash": dash, "width": width}, "layer": "below",
+        "line": {"color": colour, "dash": dash, "width": width}, "layer": "between",
     }  # fmt: skip
 
 
