@@ -118,6 +118,15 @@ class Fields:
                 raise self.wrong(key, "must hold finite numbers only", "remove it")
         return tuple(float(value) for value in values)
 
+    def texts(self, key: str) -> tuple[str, ...]:
+        """A list of strings, empty when absent."""
+        values = self._get(key, ())
+        if isinstance(values, str) or not isinstance(values, Sequence):
+            raise self.wrong(key, "must be a list", f'for example {key}: ["a", "b"]')
+        if not all(isinstance(value, str) and value for value in values):
+            raise self.wrong(key, "must hold text only", "put each item in quotes")
+        return tuple(values)
+
     def mapping(self, key: str) -> dict[str, Any]:
         """A mapping with text keys and plain values, empty when absent."""
         value = self._get(key, {})
