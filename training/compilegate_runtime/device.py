@@ -1,0 +1,69 @@
+"""The device a job trains on: its name, how to wait for it, how to count its memory."""
+
+import contextlib
+import os
+import resource
+import sys
+
+from compilegate_runtime.errors import HyperparameterError
+
+PRECISIONS = ("fp32", "tf32", "bf16")
+
+
+class Processor:
+    """The CPU of a job that needs no torch."""
+
+    is_gpu = False
+    torch_version = None
+    name = "cpu"
+
+    def __init__(self):
+        self.threads = int(os.environ.get("OMP_NUM_THREADS") or os.cpu_count() or 1)
+
+    def synchronize(self):
+        """Return when all work is done; a CPU works at once."""
+
+    def peak_memory_gib(self):
+        """Largest resident memory of this process so far."""
+        unit = 1 if sys.platform == "darwin" else 1024
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**30
+
+
+class TorchDevice(Processor):
+    """The GPU if there is one, else the CPU, with the precision that the job asks for."""
+
+    def __init__(self, precision):
+        super().__init__()
+        import torch
+
+        self.torch = torch
+        self.torch_version = torch.__version__
+        self.is_gpu = torch.cuda.is_available()
+        self.kind = "cuda" if self.is_gpu else "cpu"
+        self.precision = precision
+        if self.is_gpu:
+            self.name = torch.cuda.get_device_name()
+        elif os.environ.get("OMP_NUM_THREADS"):
+            torch.set_num_threads(self.threads)
+        else:
+            self.threads = torch.get_num_threads()
+        if precision == "tf32" and not self.is_gpu:
+            raise HyperparameterError("precision tf32 exists on GPUs only; use fp32 or bf16")
+        torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
+
+    def autocast(self):
+        """Context in which the forward pass runs."""
+        if self.precision == "bf16":
+            return self.torch.autocast(self.kind, dtype=self.torch.bfloat16)
+        return contextlib.nullcontext()
+
+    def synchronize(self):
+        """Return when all work is done."""
+        if self.is_gpu:
+            self.torch.cuda.synchronize()
+
+    def peak_memory_gib(self):
+        """Largest memory that tensors took on the GPU, or the process on a CPU."""
+        if self.is_gpu:
+            return self.torch.cuda.max_memory_allocated() / 2**30
+        return super().peak_memory_gib()

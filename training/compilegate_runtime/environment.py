@@ -1,0 +1,83 @@
+"""The folders and names that SageMaker hands to a job through environment variables."""
+
+import os
+import socket
+import time
+from pathlib import Path
+
+from compilegate_runtime.errors import DataError
+
+
+def evidence_folder():
+    """Where this process leaves its evidence; the speed gate gives each segment its own."""
+    chosen = os.environ.get("COMPILEGATE_EVIDENCE_DIR")
+    if chosen:
+        return Path(chosen)
+    return Path(os.environ.get("SM_OUTPUT_DATA_DIR", "output/data")) / "evidence"
+
+
+def failure_file():
+    """Where the reason of a failure goes, or None outside a training job."""
+    if os.environ.get("SM_OUTPUT_FAILURE"):
+        return Path(os.environ["SM_OUTPUT_FAILURE"])
+    folder = Path(os.environ.get("SM_OUTPUT_DIR", "/opt/ml/output"))
+    return folder / "failure" if folder.is_dir() else None
+
+
+def write_failure(reason):
+    """Leave ``reason`` where SageMaker reads a job's failure reason (1,024 characters of it)."""
+    path = failure_file()
+    if path is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(reason[:1024])
+
+
+def channel(name):
+    """Folder of an input channel. Raises DataError when the job has no such channel."""
+    folder = os.environ.get("SM_CHANNEL_" + name.upper())
+    if not folder or not Path(folder).is_dir():
+        raise DataError(
+            f"input channel {name!r} is missing: name it under training.inputs, or set "
+            f"SM_CHANNEL_{name.upper()} to a folder that exists"
+        )
+    return Path(folder)
+
+
+def channels():
+    """All input channels of the job, by name."""
+    prefix = "SM_CHANNEL_"
+    return {
+        key[len(prefix) :].lower(): Path(value)
+        for key, value in sorted(os.environ.items())
+        if key.startswith(prefix)
+    }
+
+
+def model_folder():
+    """Where the trained model goes, or None outside a training job."""
+    folder = os.environ.get("SM_MODEL_DIR")
+    return Path(folder) if folder else None
+
+
+def job_name():
+    """Name of the training job, or None outside one."""
+    return os.environ.get("TRAINING_JOB_NAME") or None
+
+
+def node():
+    """What tells machines apart: speed is only compared on equal nodes."""
+    return socket.gethostname()
+
+
+def world_size():
+    """Processes that train together."""
+    return int(os.environ.get("WORLD_SIZE", "1"))
+
+
+def process_age_seconds():
+    """Seconds since this process started, imports included; None where the kernel hides it."""
+    try:
+        started = float(Path("/proc/self/stat").read_text().rsplit(")", 1)[1].split()[19])
+        return time.clock_gettime(time.CLOCK_BOOTTIME) - started / os.sysconf("SC_CLK_TCK")
+    except (OSError, AttributeError, IndexError, ValueError):
+        return None

@@ -1,0 +1,95 @@
+"""Runs a training script as a job: settings in, evidence and a readable failure out."""
+
+import signal
+import sys
+import traceback
+
+from compilegate_runtime import environment
+from compilegate_runtime.compilers import NoCompiler, compiler_for
+from compilegate_runtime.device import PRECISIONS, Processor, TorchDevice
+from compilegate_runtime.errors import CompilerUnavailableError, StoppedError, TrainingError
+from compilegate_runtime.fingerprint import fingerprint
+from compilegate_runtime.hyperparameters import parse
+from compilegate_runtime.recorder import Recorder
+from compilegate_runtime.seeds import seed_everything
+
+
+class Job:
+    """What a training script gets: its settings, the device, the compiler, the recorder."""
+
+    def __init__(self, settings, device, compiler, recorder):
+        self.settings = settings
+        self.device = device
+        self.compiler = compiler
+        self.recorder = recorder
+
+    @property
+    def evaluates(self):
+        """A full run evaluates and saves its model; a speed segment stops after its steps."""
+        return not self.settings.max_steps
+
+
+def run(train, knobs, uses_torch=True):
+    """Run ``train(job)`` and end the process with 0, or 1 and the reason in the failure file."""
+    try:
+        settings = parse({"precision": PRECISIONS, **knobs}, sys.argv[1:])
+        _run(train, settings, uses_torch)
+    except TrainingError as error:
+        _end(str(error))
+    except Exception as error:  # noqa: BLE001 — whatever went wrong has to reach the failure file
+        traceback.print_exc()
+        _end(f"{type(error).__name__}: {error}")
+
+
+def _run(train, settings, uses_torch):
+    recorder = _recorder(settings, NoCompiler(settings.compiler), Processor())
+    _record_termination(recorder)
+    try:
+        device = TorchDevice(settings.precision) if uses_torch else Processor()
+        compiler = compiler_for(settings.compiler) if uses_torch else _torchless(settings)
+        recorder.use(compiler, device)
+        recorder.fingerprint = fingerprint(device, settings)
+        if uses_torch:
+            seed_everything(settings.seed)
+        train(Job(settings, device, compiler, recorder))
+        recorder.finish()
+    except Exception as error:
+        recorder.fail(str(error) or type(error).__name__)
+        raise
+    finally:
+        recorder.close()
+
+
+def _recorder(settings, compiler, device):
+    run_identity = {
+        "job": environment.job_name(),
+        "arm": settings.arm,
+        "replicate": settings.replicate,
+        "seed": settings.seed,
+    }
+    steps = settings.steps
+    if settings.max_steps:
+        steps = min(steps, settings.max_steps)
+    return Recorder(environment.evidence_folder(), run_identity, steps, compiler, device)
+
+
+def _torchless(settings):
+    if settings.compiler != "none":
+        raise CompilerUnavailableError(
+            f"compiler {settings.compiler} was asked for; this script has no graph to compile"
+        )
+    return NoCompiler()
+
+
+def _record_termination(recorder):
+    def stop(_signal, _frame):
+        recorder.fail("stopped by SIGTERM before it finished")
+        raise StoppedError
+
+    signal.signal(signal.SIGTERM, stop)
+
+
+def _end(reason):
+    print(f"compilegate failed: {reason}", file=sys.stderr, flush=True)
+    environment.write_failure(reason)
+    sys.exit(1)

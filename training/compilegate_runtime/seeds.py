@@ -1,0 +1,31 @@
+"""One seed gives the same weights and the same data order in every arm."""
+
+import random
+
+
+def seed_everything(seed):
+    """Seed every generator that initial weights and dropout draw from."""
+    random.seed(seed)
+    import torch
+
+    torch.manual_seed(seed)
+
+
+def data_order(seed, count):
+    """Yield one shuffled epoch of ``range(count)`` after the other, for ever.
+
+    Drawn from a generator of its own, so that whatever else uses random numbers (compiled
+    dropout draws differently from eager dropout) cannot change which samples come when.
+    """
+    order = random.Random(seed)
+    indices = list(range(count))
+    while True:
+        order.shuffle(indices)
+        yield list(indices)
+
+
+def batches(seed, count, batch_size):
+    """Yield lists of ``batch_size`` indices; a ragged rest of an epoch is dropped."""
+    for epoch in data_order(seed, count):
+        for start in range(0, count - batch_size + 1, batch_size):
+            yield epoch[start : start + batch_size]

@@ -1,0 +1,125 @@
+"""Writes the demo's input channels from what every machine with Python already has.
+
+    python training/prepare_data.py workloads/data
+
+``docstrings``: the documentation strings of the standard library, labelled with the chapter
+of the library reference that their module belongs to. Only modules that every supported
+Python has are read, from source, so the same Python version gives the same files.
+``table``: the Wisconsin breast cancer biopsies that scikit-learn carries (569 real cases, 30
+measurements each); needs scikit-learn, so run this with the training environment's Python.
+"""
+
+import ast
+import csv
+import hashlib
+import json
+import sys
+import sysconfig
+from pathlib import Path
+
+TOPICS = {
+    "text": "re string textwrap difflib json csv configparser html xml codecs encodings "
+    "plistlib pprint reprlib tomllib locale gettext shlex optparse argparse getopt",
+    "numbers": "_pydecimal fractions statistics random datetime _pydatetime calendar numbers "
+    "heapq bisect colorsys ipaddress uuid zoneinfo graphlib operator",
+    "files": "os posixpath ntpath genericpath pathlib shutil tempfile zipfile tarfile gzip bz2 "
+    "lzma glob fnmatch fileinput filecmp stat linecache _pyio shelve dbm pickle copy zipapp",
+    "concurrency": "asyncio threading multiprocessing concurrent queue sched subprocess "
+    "selectors contextlib _threading_local signal weakref",
+    "network": "email http urllib xmlrpc smtplib ftplib imaplib poplib socket socketserver ssl "
+    "wsgiref mailbox mimetypes webbrowser base64 quopri hmac netrc secrets",
+    "tools": "unittest doctest pdb bdb trace profile pstats timeit pydoc cProfile tracemalloc "
+    "traceback logging warnings cmd code codeop venv site platform sysconfig",
+    "language": "ast dis inspect importlib typing enum dataclasses collections functools abc "
+    "_collections_abc types pickletools tokenize symtable pyclbr pkgutil runpy zipimport "
+    "py_compile compileall ctypes modulefinder keyword copyreg",
+}
+VALIDATION_SHARE = 0.15
+TABLE_VALIDATION_SHARE = 0.25
+SHORTEST = 40  # characters; shorter ones say too little to have a topic
+
+
+def main(folder):
+    """Write every channel below ``folder``."""
+    rows = list(docstrings())
+    for channel in ("train", "validation"):
+        chosen = [row for row in rows if row["channel"] == channel]
+        path = folder / "docstrings" / channel / "docstrings.jsonl"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("w", encoding="utf-8") as file:
+            for row in chosen:
+                line = {key: row[key] for key in ("name", "topic", "text")}
+                file.write(json.dumps(line, ensure_ascii=False) + "\n")
+        print(f"{path}: {len(chosen)} docstrings")
+    write_table(folder / "table")
+
+
+def docstrings():
+    """Yield every distinct docstring with its name, topic and channel, in a fixed order."""
+    root = Path(sysconfig.get_paths()["stdlib"])
+    seen = set()
+    for topic, modules in TOPICS.items():
+        for module in modules.split():
+            for path in sources(root, module):
+                for name, text in documented(path, root):
+                    if len(text) >= SHORTEST and text not in seen:
+                        seen.add(text)
+                        channel = "validation" if fraction(name) < VALIDATION_SHARE else "train"
+                        yield {"name": name, "topic": topic, "text": text, "channel": channel}
+    if not seen:
+        sys.exit(f"no standard library sources under {root}: this Python came without them")
+
+
+def sources(root, module):
+    """Source files of a module or package, tests left out; none where Python lacks it."""
+    if (root / module).is_dir():
+        found = (root / module).rglob("*.py")
+        return sorted(p for p in found if not {"test", "tests"} & set(p.relative_to(root).parts))
+    path = root / (module + ".py")
+    return [path] if path.is_file() else []
+
+
+def documented(path, root):
+    """Yield qualified name and docstring of everything documented in one file."""
+    module = ".".join(path.relative_to(root).with_suffix("").parts)
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    stack = [(module, tree)]
+    while stack:
+        name, node = stack.pop()
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+            text = ast.get_docstring(node)
+            if text:
+                yield name, text
+        for child in ast.iter_child_nodes(node):
+            label = getattr(child, "name", None)
+            stack.append((f"{name}.{label}" if isinstance(label, str) else name, child))
+
+
+def fraction(name):
+    """A number in [0, 1) that depends on ``name`` alone: the split never moves an example."""
+    return int(hashlib.sha256(name.encode()).hexdigest()[:8], 16) / 2**32
+
+
+def write_table(folder):
+    """Write the biopsies as CSV channels, label first, no header, as XGBoost reads them."""
+    try:
+        from sklearn.datasets import load_breast_cancer
+    except ImportError:
+        print("scikit-learn is not installed: no table written", file=sys.stderr)
+        return
+    measurements, labels = load_breast_cancer(return_X_y=True)
+    for channel in ("train", "validation"):
+        path = folder / channel / "biopsies.csv"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        chosen = [
+            [int(label), *row.tolist()]
+            for index, (label, row) in enumerate(zip(labels, measurements))
+            if (fraction(str(index)) < TABLE_VALIDATION_SHARE) == (channel == "validation")
+        ]
+        with path.open("w", newline="") as file:
+            csv.writer(file).writerows(chosen)
+        print(f"{path}: {len(chosen)} rows")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1] if len(sys.argv) > 1 else "workloads/data"))
