@@ -150,7 +150,7 @@ def test_stopping_the_execution_stops_its_jobs(trainer, machines, client):
 
 def test_failing_sibling_stops_the_other_job(trainer, machines):
     slow = trainer.request(SLEEP)
-    broken = trainer.request("import time\ntime.sleep(1.5)\nraise SystemExit(1)")
+    broken = trainer.request("import time\ntime.sleep(0.6)\nraise SystemExit(1)")
     result = machines.run(machine(Each=each(train_state())), [slow, broken])
 
     assert result["status"] == "FAILED"
@@ -159,7 +159,7 @@ def test_failing_sibling_stops_the_other_job(trainer, machines):
 
 def test_state_that_times_out_stops_its_job(trainer, machines):
     request = trainer.request(SLEEP)
-    result = machines.run(machine(Train=train_state(TimeoutSeconds=2)), request)
+    result = machines.run(machine(Train=train_state(TimeoutSeconds=1)), request)
 
     assert (result["status"], result["error"]) == ("FAILED", "States.Timeout")
     assert stopped(trainer, f"{request['TrainingJobName']}-r0") == "Stopped"
@@ -167,7 +167,7 @@ def test_state_that_times_out_stops_its_job(trainer, machines):
 
 def test_machine_that_times_out_stops_its_job(trainer, machines):
     request = trainer.request(SLEEP)
-    definition = {**machine(Train=train_state()), "TimeoutSeconds": 2}
+    definition = {**machine(Train=train_state()), "TimeoutSeconds": 1}
     result = machines.run(definition, request)
 
     assert result["status"] == "TIMED_OUT"
