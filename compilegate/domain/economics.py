@@ -64,18 +64,23 @@ def break_even_seconds(overhead_seconds: float, speedup: float) -> float | None:
     return overhead_seconds / share if share > 0 else None
 
 
+def speed_gate_hours(arms: int, run_hours: float) -> float:
+    """Upper hours of the speed gate: 6 blocks of one segment per arm, and cold compilations.
+
+    A segment takes 0.1 h, or the run if that is shorter; so does compiling a candidate cold.
+    """
+    segment = min(run_hours, SEGMENT_HOURS) * arms
+    cold = min(run_hours, COLD_COMPILE_HOURS) * (arms - 1)
+    return segment * SPEED_BLOCKS + cold
+
+
 def trial_usd(usd_per_hour: list[float], run_hours: float) -> float:
     """Upper price of a trial; ``usd_per_hour`` of the whole cluster, baseline first.
 
-    Full runs: every arm x 3 x run hours. Speed gate at the dearest arm's price: 6 blocks of
-    one segment per arm (0.1 h, or the run if that is shorter), and a cold compilation of at
-    most 0.1 h per candidate.
+    Full runs: every arm x 3 x run hours. Speed gate: its hours at the dearest arm's price.
     """
-    dearest = max(usd_per_hour)
-    segment = min(run_hours, SEGMENT_HOURS) * len(usd_per_hour)
-    cold = min(run_hours, COLD_COMPILE_HOURS) * (len(usd_per_hour) - 1)
     full = sum(usd_per_hour) * run_hours * QUALITY_RUNS_PER_ARM
-    return full + dearest * (segment * SPEED_BLOCKS + cold)
+    return full + max(usd_per_hour) * speed_gate_hours(len(usd_per_hour), run_hours)
 
 
 def payback_days(trial: float, annual_saving: float) -> float | None:

@@ -11,12 +11,12 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from compilegate.domain import student_t
+from compilegate.domain.economics import Range, saving_from_speedup
 from compilegate.domain.evidence import Arm, Evidence, SpeedRun
 from compilegate.domain.quality import QualityFinding
 from compilegate.domain.speed import SpeedFinding, segments
 from compilegate.domain.steady_state import Segment
 
-WEEKS_PER_YEAR = 52
 CONFIDENCE = 0.95
 
 
@@ -105,35 +105,27 @@ def usd_per_run(arm: Arm, evidence: Evidence) -> float | None:
 def saving_figures(
     candidate: Arm, evidence: Evidence, speed: SpeedFinding
 ) -> dict[str, Any] | None:
-    """Saving in USD: baseline's price of a run minus the candidate's at the measured speed-up.
-
-    A run of the candidate takes 1/S of the baseline's hours; its price per hour may differ.
-    Payback is the trial's cost over the saving per run, None when nothing is saved.
-    """
-    base = usd_per_run(evidence.baseline, evidence)
-    if base is None or speed.estimate is None or not evidence.baseline.usd_per_hour:
+    """What the measured speed-up is worth (economics.saving_from_speedup), None if unpriced."""
+    base, rate = usd_per_run(evidence.baseline, evidence), evidence.baseline.usd_per_hour
+    if base is None or rate is None or speed.estimate is None or evidence.runs_per_week is None:
         return None
-    rate = (candidate.usd_per_hour or evidence.baseline.usd_per_hour) / (
-        evidence.baseline.usd_per_hour
+    saving = saving_from_speedup(
+        usd_per_run=base,
+        runs_per_week=evidence.runs_per_week,
+        speedup=speed.estimate,
+        interval=Range(*speed.interval) if speed.interval else None,
+        trial=evidence.plan.spent_usd,
+        price_ratio=(candidate.usd_per_hour or rate) / rate,
     )
-    per_run = base * (1 - rate / speed.estimate)
-    spent = evidence.plan.spent_usd
-    figures: dict[str, Any] = {
-        "usd_per_run": per_run,
+    bounds = saving.interval_usd_per_year
+    return {
+        "usd_per_run": saving.usd_per_run,
         "usd_per_run_baseline": base,
-        "usd_per_year": None,
-        "interval_usd_per_year": None,
-        "trial_usd": spent,
-        "payback_runs": spent / per_run if spent is not None and per_run > 0 else None,
+        "usd_per_year": saving.usd_per_year,
+        "interval_usd_per_year": [bounds.low, bounds.high] if bounds else None,
+        "trial_usd": evidence.plan.spent_usd,
+        "payback_runs": saving.payback_runs,
     }
-    if evidence.runs_per_week is not None:
-        runs = evidence.runs_per_week * WEEKS_PER_YEAR
-        figures["usd_per_year"] = per_run * runs
-        if speed.interval:
-            figures["interval_usd_per_year"] = [
-                base * (1 - rate / bound) * runs for bound in speed.interval
-            ]
-    return figures
 
 
 def _interval(values: Sequence[float]) -> list[float] | None:

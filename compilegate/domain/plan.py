@@ -1,8 +1,6 @@
 """The trial plan: arms, how they are measured and what that costs at most.
 
-The estimate is an upper one. A speed block is charged a full run per arm or the segment
-allowance, whichever is less, and every candidate one cold compilation; full runs are
-charged the workload's own ``run_hours``. A trial whose estimate exceeds ``max_trial_usd``
+The estimate is an upper one (economics.trial_usd). A trial whose estimate exceeds ``max_trial_usd``
 is refused before anything is spent.
 """
 
@@ -12,18 +10,16 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from compilegate.domain import economics
 from compilegate.domain.arm_plan import ArmPlan, scaled_learning_rate
 from compilegate.domain.decision import Reason
 from compilegate.domain.eligibility import Eligibility
 from compilegate.domain.facts_model import Facts
 from compilegate.domain.workload import BASELINE, Candidate, Workload
 
-SEEDS = (17, 18, 19)
+SEEDS = (17, 18, 19)  # as many as economics.QUALITY_RUNS_PER_ARM charges
 BLOCKS_PER_ROUND = 3
-MAX_BLOCKS = 6
 SPEED_STEPS = 160
-SEGMENT_HOURS = 0.1
-COLD_COMPILE_HOURS = 0.1
 
 
 @dataclass(frozen=True)
@@ -135,27 +131,24 @@ def _arm(
 
 def _costed(workload: Workload, arms: tuple[ArmPlan, ...]) -> Plan:
     run_hours = workload.schedule.run_hours
-    segment = min(run_hours, SEGMENT_HOURS)
-    rate = max(arm.usd_per_hour for arm in arms)
-    seeds = SEEDS[: max(2, workload.policy.max_quality_runs)]
-    block_hours = segment * len(arms)
-    cold_hours = min(run_hours, COLD_COMPILE_HOURS) * (len(arms) - 1)
-    speed_hours = block_hours * MAX_BLOCKS + cold_hours
-    quality_usd = sum(arm.usd_per_hour for arm in arms) * run_hours * len(seeds)
+    rates = [arm.usd_per_hour for arm in arms]
+    speed_hours = economics.speed_gate_hours(len(arms), run_hours)
+    usd = economics.trial_usd(rates, run_hours)
+    speed_usd = max(rates) * speed_hours
     return Plan(
         workload=workload.name,
         arms=arms,
-        seeds=seeds,
+        seeds=SEEDS[: max(2, workload.policy.max_quality_runs)],
         speed_steps=SPEED_STEPS,
         blocks_per_round=BLOCKS_PER_ROUND,
-        max_blocks=MAX_BLOCKS,
-        usd_per_block=rate * block_hours,
-        usd_per_quality_run=rate * run_hours,
+        max_blocks=economics.SPEED_BLOCKS,
+        usd_per_block=speed_usd / economics.SPEED_BLOCKS,
+        usd_per_quality_run=max(rates) * run_hours,
         estimate=Estimate(
-            usd=rate * speed_hours + quality_usd,
+            usd=usd,
             hours=speed_hours + run_hours,
-            speed_usd=rate * speed_hours,
-            quality_usd=quality_usd,
+            speed_usd=speed_usd,
+            quality_usd=usd - speed_usd,
         ),
         max_trial_usd=workload.policy.max_trial_usd,
     )
