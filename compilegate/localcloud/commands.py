@@ -12,10 +12,10 @@ from pathlib import Path
 from compilegate.domain.naming import stack_name
 from compilegate.localcloud import connection
 from compilegate.localcloud import logs as log_files
+from compilegate.localcloud.assembly_cache import assembly_of
 from compilegate.localcloud.deploy import DeployedStack, deploy, stack_outputs
 from compilegate.localcloud.lifecycle import LocalCloud
 from compilegate.localcloud.run_state import RunState
-from compilegate.localcloud.synth import synthesise
 
 STAGE = "local"
 
@@ -54,6 +54,15 @@ def up(*, attached: bool = False, cloud: LocalCloud | None = None) -> UpResult:
     """
     cloud = cloud or LocalCloud()
     running = cloud.state()
+    try:
+        return _up(cloud, running, attached=attached)
+    except Exception:
+        if running is None:
+            cloud.stop()  # an empty cloud is of no use
+        raise
+
+
+def _up(cloud: LocalCloud, running: RunState | None, *, attached: bool) -> UpResult:
     with ThreadPoolExecutor(max_workers=1) as pool:
         assembly = pool.submit(_timed_synth, cloud)
         began = time.monotonic()
@@ -113,6 +122,6 @@ def running(cloud: LocalCloud | None = None) -> Iterator[UpResult]:
 
 def _timed_synth(cloud: LocalCloud) -> tuple[Path, float]:
     began = time.monotonic()
-    output = cloud.places.home / "cdk.out"
-    folder = synthesise(cloud.places.repository, output, context={"stage": STAGE})
+    places = cloud.places
+    folder = assembly_of(places.repository, places.assemblies, context={"stage": STAGE})
     return folder, time.monotonic() - began

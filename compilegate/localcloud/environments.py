@@ -34,6 +34,11 @@ class Places:
         return self.home / "logs"
 
     @property
+    def assemblies(self) -> Path:
+        """Synthesised assemblies of the checkout, see ``assembly_cache``."""
+        return self.repository / ".compilegate" / "assemblies"
+
+    @property
     def work(self) -> Path:
         """Working files of a run; gone after it."""
         return self.home / "work"

@@ -11,14 +11,12 @@ from pathlib import Path
 
 from compilegate.domain.errors import EnvironmentNotReadyError
 
-_TAIL_CHARACTERS = 3000
-
 
 def synthesise(repository: Path, output: Path, *, context: dict[str, str]) -> Path:
     """Run ``app.py`` into the output folder, as ``cdk synth`` would; returns the folder.
 
     ``context`` is laid over that of ``cdk.json``. Raises EnvironmentNotReadyError with the
-    app's own words if it fails.
+    app's last words if it fails.
     """
     shutil.rmtree(output, ignore_errors=True)
     output.mkdir(parents=True)
@@ -39,8 +37,9 @@ def synthesise(repository: Path, output: Path, *, context: dict[str, str]) -> Pa
         check=False,
     )
     if result.returncode != 0:
+        last = next((line for line in reversed(result.stderr.splitlines()) if line.strip()), "")
         raise EnvironmentNotReadyError(
-            f"The CDK app did not synthesise:\n{result.stderr[-_TAIL_CHARACTERS:]}"
+            f"The CDK app did not synthesise: {last}\nIn full: run `.venv/bin/python app.py`"
         )
     return output
 

@@ -8,6 +8,7 @@ import pytest
 
 from compilegate.domain.errors import EnvironmentNotReadyError
 from compilegate.localcloud.assembly import read_stacks, zip_folder
+from compilegate.localcloud.assembly_cache import assembly_of
 from compilegate.localcloud.deploy import DeployError, deploy, stack_outputs
 from compilegate.localcloud.synth import synthesise
 
@@ -172,6 +173,32 @@ def test_synthesis_gives_the_app_its_context_and_a_node(tmp_path):
     assert seen["context"]["stage"] == "local"
     assert seen["context"]["region"] == "eu-west-1"
     assert seen["node"] is True
+
+
+def test_assembly_is_made_again_only_when_a_source_changed(tmp_path):
+    (tmp_path / "cdk.json").write_text("{}")
+    (tmp_path / "app.py").write_text(
+        "import os, pathlib\npathlib.Path('runs').open('a').write('x')\n"
+        "pathlib.Path(os.environ['CDK_OUTDIR'], 'manifest.json').write_text('{}')\n"
+    )
+    cache = tmp_path / ".compilegate"
+    first = assembly_of(tmp_path, cache, context={"stage": "local"})
+    same = assembly_of(tmp_path, cache, context={"stage": "local"})
+    (tmp_path / "stacks").mkdir()
+    (tmp_path / "stacks" / "storage.py").write_text("# changed")
+    changed = assembly_of(tmp_path, cache, context={"stage": "local"})
+
+    assert first == same != changed
+    assert (tmp_path / "runs").read_text() == "xx"
+
+
+def test_failed_synthesis_is_not_kept(tmp_path):
+    (tmp_path / "cdk.json").write_text("{}")
+    (tmp_path / "app.py").write_text("raise SystemExit('no')")
+    with pytest.raises(EnvironmentNotReadyError):
+        assembly_of(tmp_path, tmp_path / "cache", context={})
+
+    assert list((tmp_path / "cache").iterdir()) == []
 
 
 def test_app_that_fails_is_quoted(tmp_path):
