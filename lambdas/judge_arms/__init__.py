@@ -1,0 +1,1 @@
+"""Judges the trial so far and asks for the next jobs."""

@@ -1,0 +1,1 @@
+"""Fixes arms, rounds and cost, or refuses."""

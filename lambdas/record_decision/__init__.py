@@ -1,0 +1,1 @@
+"""Writes the decision into the ledger."""

@@ -1,0 +1,1 @@
+"""Gives the workload's lease back."""

@@ -1,0 +1,1 @@
+"""Says why a training job failed and stops the trial's others."""

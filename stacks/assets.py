@@ -1,0 +1,84 @@
+"""Lays out the folder that every Lambda is made of; an allow-list, so that nothing else slips in.
+
+Contents depend on files alone: no times, no modes of this machine, no compiled bytecode.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from compilegate.domain.errors import EnvironmentNotReadyError
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+PACKAGES = Path("build") / "lambda-packages"
+SOURCES = (
+    "compilegate/__init__.py",
+    "compilegate/ports.py",
+    "compilegate/adapters",
+    "compilegate/domain",
+    "compilegate/facts",
+    "compilegate/report",
+    "compilegate/usecases",
+    "lambdas",
+)
+# plotly's Python package stays behind: the report needs its JavaScript only.
+CHART_LIBRARY = "plotly.min.js"
+CHART_LIBRARY_PLACE = "compilegate/report/assets"
+# The file ownership and modes of whoever builds are not part of the function.
+FILE_MODE = 0o644
+FOLDER_MODE = 0o755
+
+
+def stage_bundle(target: Path, repository: Path = REPOSITORY) -> Path:
+    """Fill ``target`` with the Lambda bundle; raises EnvironmentNotReadyError with the fix."""
+    for source, place in _files(repository):
+        destination = target / place
+        destination.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, destination)
+        destination.chmod(FILE_MODE)
+    for folder in target.rglob("*/"):
+        folder.chmod(FOLDER_MODE)
+    return target
+
+
+def _files(repository: Path) -> Iterator[tuple[Path, Path]]:
+    """(source, place in the bundle), sources first so that nothing third-party shadows them."""
+    for name in SOURCES:
+        for path in _below(repository / name):
+            yield path, path.relative_to(repository)
+    packages = repository / PACKAGES
+    if not packages.is_dir():
+        raise EnvironmentNotReadyError(
+            f"the Lambdas' packages are missing ({packages}). Fix: run `make setup`"
+        )
+    for path in _below(packages):
+        place = path.relative_to(packages)
+        if place.parts[0] != "bin" and not place.parts[0].endswith(".dist-info"):
+            yield path, place
+    yield _chart_library(), Path(CHART_LIBRARY_PLACE) / CHART_LIBRARY
+
+
+def _below(path: Path) -> Iterator[Path]:
+    if path.is_file():
+        yield path
+        return
+    for found in sorted(path.rglob("*")):
+        hidden = any(part.startswith(".") for part in found.relative_to(path).parts)
+        if found.is_file() and "__pycache__" not in found.parts and not hidden:
+            yield found
+
+
+def _chart_library() -> Path:
+    # The package's place, without importing it: that takes a second.
+    spec = importlib.util.find_spec("plotly")
+    folders = list(spec.submodule_search_locations or ()) if spec else []
+    for folder in folders:
+        path = Path(folder) / "package_data" / CHART_LIBRARY
+        if path.is_file():
+            return path
+    raise EnvironmentNotReadyError(
+        f"{CHART_LIBRARY} is missing from the plotly package. Fix: run `make setup`"
+    )

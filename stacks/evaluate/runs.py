@@ -1,0 +1,129 @@
+"""One round of training jobs, a Map over the runs that JudgeArms asked for."""
+
+from __future__ import annotations
+
+from stacks.evaluate.tasks import CATCH_ALL, TRIAL, State, call, catch, jsonata, retry
+
+# An inline Map runs at most 40 iterations at once; a round has at most 36 runs.
+MAX_CONCURRENCY = 40
+# Waiting for capacity, downloading and uploading come on top of the job's own limit.
+QUEUE_AND_TRANSFER_SECONDS = 6 * 3600
+# SageMaker throttles CreateTrainingJob to a few calls a second and reports that, like most
+# refusals, as AmazonSageMakerException: a lasting refusal is told after about a minute.
+THROTTLED = ("SageMaker.AmazonSageMakerException", "SageMaker.ThrottlingException")
+
+# SageMaker never forgets a job's name, so a retried one gets a new one.
+JOB_NAME = "$run.job_base & '-r' & $string($states.context.State.RetryCount)"
+
+
+def training_round(settle_arn: str, *, bucket: str, then: str) -> State:
+    """Run every item of ``$runs`` ({run, request_key, job_base}); outcomes go to ``then``.
+
+    A job that fails is an outcome. Anything else fails the round: the other jobs are aborted.
+    """
+    return {
+        "Type": "Map",
+        "Items": jsonata("$runs"),
+        "MaxConcurrency": MAX_CONCURRENCY,
+        "ItemProcessor": {
+            "ProcessorConfig": {"Mode": "INLINE"},
+            "StartAt": "LoadRequest",
+            "States": {
+                "LoadRequest": _load_request(bucket),
+                "Train": _train(),
+                "RunEnded": _run_ended(),
+                "RunCompleted": _run_completed(),
+                "RunStopped": _run_stopped(),
+                "RunFailed": _run_failed(settle_arn),
+            },
+        },
+        "Assign": {"outcomes": jsonata("$states.result")},
+        "Output": {},
+        "Catch": CATCH_ALL,
+        "Next": then,
+    }
+
+
+def _load_request(bucket: str) -> State:
+    return {
+        "Type": "Task",
+        "Resource": "arn:aws:states:::aws-sdk:s3:getObject",
+        "Arguments": {"Bucket": bucket, "Key": jsonata("$states.input.request_key")},
+        "Assign": {
+            "run": jsonata("$states.input"),
+            "request": jsonata("$parse($states.result.Body)"),
+        },
+        "Output": {},
+        "TimeoutSeconds": 60,
+        "Retry": [retry(["States.TaskFailed"], seconds=1, attempts=3)],
+        "Next": "Train",
+    }
+
+
+def _train() -> State:
+    """Start the job and wait for it; a failed job goes on to RunFailed with its description."""
+    return {
+        "Type": "Task",
+        "Resource": "arn:aws:states:::sagemaker:createTrainingJob.sync",
+        "Arguments": jsonata(f"$merge([$request, {{'TrainingJobName': {JOB_NAME}}}])"),
+        "TimeoutSeconds": jsonata(
+            f"$request.StoppingCondition.MaxRuntimeInSeconds + {QUEUE_AND_TRANSFER_SECONDS}"
+        ),
+        "Assign": {"job": jsonata("$states.result.TrainingJobName")},
+        "Output": jsonata("$states.result"),
+        "Retry": [retry(THROTTLED, seconds=3, attempts=5)],
+        "Catch": [
+            catch(["States.TaskFailed"], "RunFailed") | {"Assign": {"job": jsonata(JOB_NAME)}}
+        ],
+        "Next": "RunEnded",
+    }
+
+
+def _run_ended() -> State:
+    """A job that reached its time limit, or was stopped, may come back without an error."""
+    return {
+        "Type": "Choice",
+        "Choices": [
+            {
+                "Condition": jsonata("$states.input.TrainingJobStatus = 'Completed'"),
+                "Next": "RunCompleted",
+            }
+        ],
+        "Default": "RunStopped",
+    }
+
+
+def _run_completed() -> State:
+    billable = "$states.input.BillableTimeInSeconds"
+    return {
+        "Type": "Pass",
+        "Output": {
+            "run": jsonata("$run.run"),
+            "job": jsonata("$job"),
+            "status": "Completed",
+            "reason": None,
+            "billable_seconds": jsonata(f"$exists({billable}) ? {billable} : null"),
+        },
+        "End": True,
+    }
+
+
+def _run_stopped() -> State:
+    """Gives RunFailed what it gets from an error: a name, and the job's description as text."""
+    return {
+        "Type": "Pass",
+        "Output": {"error": "States.TaskFailed", "cause": jsonata("$string($states.input)")},
+        "Next": "RunFailed",
+    }
+
+
+def _run_failed(settle_arn: str) -> State:
+    """Stop the trial's other jobs and say why this one ended."""
+    payload = {
+        **TRIAL,
+        "run": jsonata("$run.run"),
+        "job": jsonata("$job"),
+        "error": jsonata("$states.input.error"),
+        "cause": jsonata("$states.input.cause"),
+    }
+    return call(settle_arn, payload, then=None)

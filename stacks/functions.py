@@ -1,0 +1,127 @@
+"""The Lambdas: one shared bundle, one role each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from aws_cdk import Duration
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from constructs import Construct
+
+from compilegate.domain import naming
+from stacks.log_groups import log_group
+from stacks.permissions import JOB_OUTPUTS, RECORDS, REPORTS, REQUESTS, SPECS, Permissions
+from stacks.settings import Settings
+from stacks.storage import Storage
+
+Statements = list[iam.PolicyStatement]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One function: its folder under lambdas/, what it may do, and its size."""
+
+    name: str
+    may: Callable[[Permissions], Statements]
+    seconds: int = 60
+    megabytes: int = 512  # processor time comes with memory: below this, imports dominate
+
+
+STEPS = (
+    Step("acquire_lock", lambda can: [*can.take_lease(), *can.append_to_ledger()]),
+    Step("check_eligibility", lambda can: [*can.read(SPECS), *can.write(RECORDS)]),
+    Step("plan_trial", lambda can: [*can.read(SPECS), *can.write(RECORDS)]),
+    Step(
+        "judge_arms",
+        lambda can: [
+            *can.read(SPECS, RECORDS, JOB_OUTPUTS),
+            *can.tell_absent_from_denied(),
+            *can.write(RECORDS, REQUESTS),
+            *can.describe_jobs(),
+        ],
+        seconds=300,
+        megabytes=1024,
+    ),
+    Step("settle_failed_run", lambda can: can.stop_jobs(), seconds=120),
+    Step("record_decision", lambda can: [*can.read(RECORDS), *can.append_to_ledger()]),
+    Step(
+        "apply_flag",
+        lambda can: [*can.read(RECORDS), *can.append_to_ledger(), *can.write_flag()],
+    ),
+    Step(
+        "write_report",
+        lambda can: [*can.read(RECORDS), *can.tell_absent_from_denied(), *can.write(REPORTS)],
+        seconds=120,
+        megabytes=1024,
+    ),
+    Step("release_lock", lambda can: can.give_lease_back()),
+    Step(
+        "abort_trial",
+        lambda can: [*can.stop_jobs(), *can.append_to_ledger(), *can.give_lease_back()],
+        seconds=120,
+    ),
+)
+
+
+class Functions(Construct):
+    """``by_name`` holds every function by its folder's name."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        storage: Storage,
+        training_role: iam.IRole,
+        settings: Settings,
+        bundle: Path,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        self._settings = settings
+        self._code = lambda_.Code.from_asset(str(bundle))
+        self._environment = {
+            "DATA_BUCKET": storage.bucket.bucket_name,
+            "DATA_KEY_ARN": storage.key.key_arn,
+            "LEDGER_TABLE": storage.table.table_name,
+            "STAGE": settings.stage,
+            "TRAINING_ROLE_ARN": training_role.role_arn,
+            "SETTINGS": settings.for_functions(),
+        }
+        permissions = Permissions(storage, settings.stage)
+        self.by_name: Mapping[str, lambda_.Function] = {
+            step.name: self._function(step, permissions) for step in STEPS
+        }
+
+    def _function(self, step: Step, permissions: Permissions) -> lambda_.Function:
+        title = step.name.title().replace("_", "")
+        name = f"{naming.stack_name(self._settings.stage)}-{step.name.replace('_', '-')}"
+        group = log_group(self, f"{title}Logs", name=f"/aws/lambda/{name}", settings=self._settings)
+        role = iam.Role(
+            self,
+            f"{title}Role",
+            description=f"Compilegate {self._settings.stage}: {step.name}",
+            assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"),
+        )
+        group.grant_write(role)
+        for statement in step.may(permissions):
+            role.add_to_policy(statement)
+        return lambda_.Function(
+            self,
+            title,
+            function_name=name,
+            description=f"Compilegate {self._settings.stage}: {step.name.replace('_', ' ')}",
+            runtime=lambda_.Runtime.PYTHON_3_12,
+            architecture=lambda_.Architecture.X86_64,
+            code=self._code,
+            handler=f"lambdas.{step.name}.handler.handle",
+            environment=self._environment,
+            role=role,
+            timeout=Duration.seconds(step.seconds),
+            memory_size=step.megabytes,
+            log_group=group,
+            logging_format=lambda_.LoggingFormat.JSON,
+            tracing=lambda_.Tracing.ACTIVE,
+        )

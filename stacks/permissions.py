@@ -1,0 +1,102 @@
+"""What one function may do, a sentence per grant."""
+
+from __future__ import annotations
+
+from aws_cdk import Stack
+from aws_cdk import aws_iam as iam
+
+from compilegate.domain import naming
+from stacks.storage import Storage
+
+SPECS = f"{naming.WORKLOADS_PREFIX}*/specs/*"
+RECORDS = f"{naming.DECISIONS_PREFIX}*"
+REQUESTS = f"{naming.EXPERIMENTS_PREFIX}*/requests/*"
+JOB_OUTPUTS = f"{naming.EXPERIMENTS_PREFIX}*/jobs/*"
+REPORTS = f"{naming.REPORTS_PREFIX}*"
+
+
+class Permissions:
+    """Builds the policy statements of one stage."""
+
+    def __init__(self, storage: Storage, stage: str) -> None:
+        self._storage = storage
+        self._stack = Stack.of(storage)
+        self._stage = stage
+
+    def read(self, *patterns: str) -> list[iam.PolicyStatement]:
+        """Read objects of the data bucket."""
+        return [
+            self._allow(["s3:GetObject"], self._objects(patterns)),
+            self._allow(["kms:Decrypt"], [self._storage.key.key_arn]),
+        ]
+
+    def write(self, *patterns: str) -> list[iam.PolicyStatement]:
+        """Write objects of the data bucket."""
+        return [
+            self._allow(["s3:PutObject"], self._objects(patterns)),
+            # Decrypt as well: S3 needs it for an upload in several parts.
+            self._allow(["kms:GenerateDataKey", "kms:Decrypt"], [self._storage.key.key_arn]),
+        ]
+
+    def tell_absent_from_denied(self) -> list[iam.PolicyStatement]:
+        """Without it S3 answers 403 for an object that is not there, instead of 404.
+
+        No prefix condition: GetObject carries no prefix, so a condition would never hold.
+        """
+        return [self._allow(["s3:ListBucket"], [self._storage.bucket.bucket_arn])]
+
+    def append_to_ledger(self) -> list[iam.PolicyStatement]:
+        """Write an entry once and read the one that is already there; no update, no delete."""
+        return self._table(["dynamodb:PutItem", "dynamodb:GetItem"], "workload#*")
+
+    def take_lease(self) -> list[iam.PolicyStatement]:
+        """Take a workload's lease, or read who holds it."""
+        return self._table(["dynamodb:PutItem", "dynamodb:GetItem"], "lock#*")
+
+    def give_lease_back(self) -> list[iam.PolicyStatement]:
+        """Release a workload's lease."""
+        return self._table(["dynamodb:DeleteItem"], "lock#*")
+
+    def write_flag(self) -> list[iam.PolicyStatement]:
+        """Read and write the workloads' flags: the one grant this whole stack is built around."""
+        name = naming.flag_parameter(self._stage, "*").removeprefix("/")
+        arn = self._stack.format_arn(service="ssm", resource="parameter", resource_name=name)
+        return [self._allow(["ssm:GetParameter", "ssm:PutParameter"], [arn])]
+
+    def describe_jobs(self) -> list[iam.PolicyStatement]:
+        """Look at this project's training jobs."""
+        return [self._allow(["sagemaker:DescribeTrainingJob"], [self.training_jobs()])]
+
+    def stop_jobs(self) -> list[iam.PolicyStatement]:
+        """Find and stop this project's training jobs."""
+        return [
+            self._allow(["sagemaker:ListTrainingJobs"], ["*"]),  # knows no resources
+            self._allow(
+                ["sagemaker:DescribeTrainingJob", "sagemaker:StopTrainingJob"],
+                [self.training_jobs()],
+            ),
+        ]
+
+    def training_jobs(self) -> str:
+        """ARN pattern of the jobs that trials start."""
+        return self._stack.format_arn(
+            service="sagemaker", resource="training-job", resource_name=f"{naming.JOB_PREFIX}-*"
+        )
+
+    def _objects(self, patterns: tuple[str, ...]) -> list[str]:
+        return [self._storage.bucket.arn_for_objects(pattern) for pattern in patterns]
+
+    def _table(self, actions: list[str], keys: str) -> list[iam.PolicyStatement]:
+        return [
+            self._allow(
+                actions,
+                [self._storage.table.table_arn],
+                {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": [keys]}},
+            )
+        ]
+
+    @staticmethod
+    def _allow(
+        actions: list[str], resources: list[str], conditions: dict[str, object] | None = None
+    ) -> iam.PolicyStatement:
+        return iam.PolicyStatement(actions=actions, resources=resources, conditions=conditions)

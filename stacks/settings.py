@@ -1,0 +1,166 @@
+"""What a deployment may choose, read from the CDK context and checked before anything is built."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from compilegate.domain.errors import InvalidInputError
+from compilegate.domain.fields import Fields
+
+FILE = "cdk.json"
+STAGE = re.compile(r"[a-z][a-z0-9-]{0,15}")
+REGION = re.compile(r"[a-z]{2}(-[a-z]+)+-\d")
+BUCKET = re.compile(r"(?!.*\.\.)[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
+INSTANCE = re.compile(r"ml\.[a-z0-9-]+\.[a-z0-9-]+")
+EMAIL = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s]+")
+SUBNET = re.compile(r"subnet-[0-9a-f]+")
+SECURITY_GROUP = re.compile(r"sg-[0-9a-f]+")
+# The only values that CloudWatch Logs accepts.
+LOG_RETENTION_DAYS = (
+    1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922,
+    3288, 3653,
+)  # fmt: skip
+# Keys of the CDK itself: feature flags, looked-up values.
+FOREIGN_KEY = re.compile(r"[@:/]")
+
+
+@dataclass(frozen=True)
+class Vpc:
+    """Where training jobs get their network interfaces."""
+
+    subnet_ids: tuple[str, ...]
+    security_group_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """One deployment; days are calendar days, prices US dollars per instance and hour."""
+
+    stage: str
+    region: str
+    bucket_name: str | None = None
+    vpc: Vpc | None = None
+    input_buckets: tuple[str, ...] = ()
+    price_overrides: Mapping[str, float] = field(default_factory=dict)
+    notification_email: str | None = None
+    log_retention_days: int = 90
+    experiment_retention_days: int = 90
+    compile_cache_retention_days: int = 30
+
+    @classmethod
+    def from_context(cls, context: Mapping[str, Any]) -> Settings:
+        """Read the app's own keys; raises InvalidInputError naming key, value and fix."""
+        own = {
+            key: _decoded(key, value)
+            for key, value in context.items()
+            if not FOREIGN_KEY.search(key)
+        }
+        fields = Fields(own, "context")
+        try:
+            settings = cls(
+                stage=_matching(fields, "stage", STAGE, "a lower-case name such as prod", "dev"),
+                region=_matching(fields, "region", REGION, "an AWS region such as us-east-1"),
+                bucket_name=_matching(fields, "bucket_name", BUCKET, "an S3 bucket name", None),
+                vpc=_vpc(fields.optional_section("vpc")),
+                input_buckets=_list(fields, "input_buckets", BUCKET, "S3 bucket names"),
+                price_overrides=_prices(fields),
+                notification_email=_matching(
+                    fields, "notification_email", EMAIL, "one e-mail address", None
+                ),
+                log_retention_days=_log_retention(fields),
+                experiment_retention_days=_days(fields, "experiment_retention_days", 90),
+                compile_cache_retention_days=_days(fields, "compile_cache_retention_days", 30),
+            )
+            fields.done()
+        except InvalidInputError as error:
+            raise error.in_file(FILE) from None
+        return settings
+
+    def for_functions(self) -> str:
+        """The part that Lambdas read, as the JSON of their SETTINGS variable."""
+        vpc = self.vpc and {
+            "subnet_ids": list(self.vpc.subnet_ids),
+            "security_group_ids": list(self.vpc.security_group_ids),
+        }
+        document = {
+            "region": self.region,
+            "price_overrides": dict(self.price_overrides),
+            "vpc": vpc,
+        }
+        return json.dumps(document, sort_keys=True)
+
+
+def _decoded(key: str, value: Any) -> Any:
+    """``cdk --context key=value`` hands over text only; lists, mappings and numbers are JSON."""
+    if isinstance(value, str) and (value[:1] in ("[", "{") or key.endswith("_days")):
+        try:
+            return json.loads(value)
+        except ValueError:
+            return value
+    return value
+
+
+def _matching(fields: Fields, key: str, pattern: re.Pattern[str], what: str, *default: Any) -> Any:
+    value = fields.text(key, *default)
+    if value is not None and not pattern.fullmatch(value):
+        raise fields.wrong(key, "is not usable", f"give {what}; it must match {pattern.pattern}")
+    return value
+
+
+def _list(fields: Fields, key: str, pattern: re.Pattern[str], what: str) -> tuple[str, ...]:
+    values: tuple[str, ...] = fields.texts(key)
+    for value in values:
+        if not pattern.fullmatch(value):
+            fix = f"list {what}; each must match {pattern.pattern}"
+            raise fields.wrong(key, f"holds {value!r}", fix)
+    return values
+
+
+def _vpc(fields: Fields | None) -> Vpc | None:
+    if fields is None:
+        return None
+    vpc = Vpc(
+        _list(fields, "subnet_ids", SUBNET, "subnet ids"),
+        _list(fields, "security_group_ids", SECURITY_GROUP, "security group ids"),
+    )
+    for key, values, most in (
+        ("subnet_ids", vpc.subnet_ids, 16),
+        ("security_group_ids", vpc.security_group_ids, 5),
+    ):
+        if not 1 <= len(values) <= most:
+            raise fields.wrong(key, f"must hold 1 to {most} ids", "or leave `vpc` out: null")
+    fields.done()
+    return vpc
+
+
+def _prices(fields: Fields) -> dict[str, float]:
+    prices = fields.mapping("price_overrides")
+    for name, usd in prices.items():
+        number = isinstance(usd, int | float) and not isinstance(usd, bool)
+        if not INSTANCE.fullmatch(name) or not number or not 0 < usd < 1e5:
+            raise InvalidInputError(
+                "is not a price",
+                field=fields.path(f"price_overrides.{name}"),
+                value=usd,
+                fix="write an instance type and US dollars per hour, "
+                'for example {"ml.g5.xlarge": 1.41}',
+            )
+    return {name: float(usd) for name, usd in prices.items()}
+
+
+def _days(fields: Fields, key: str, default: int) -> int:
+    days: int = fields.integer(key, "days", low=1, high=3650, default=default)
+    return days
+
+
+def _log_retention(fields: Fields) -> int:
+    days = _days(fields, "log_retention_days", 90)
+    if days not in LOG_RETENTION_DAYS:
+        allowed = ", ".join(str(day) for day in LOG_RETENTION_DAYS)
+        problem = "is no retention of CloudWatch Logs"
+        raise fields.wrong("log_retention_days", problem, f"use one of {allowed}")
+    return days

@@ -1,0 +1,62 @@
+"""One stage of Compilegate: everything it owns, wired together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from aws_cdk import CfnOutput, Environment, Stack, Tags
+from constructs import Construct
+
+from compilegate.domain import naming
+from stacks.evaluate.construct import Evaluate
+from stacks.functions import Functions
+from stacks.notifications import Notifications
+from stacks.settings import Settings
+from stacks.storage import Storage
+from stacks.training_role import TrainingRole
+
+
+class CompilegateStack(Stack):
+    """The account stays open until deployment, so that synthesis needs none."""
+
+    def __init__(self, scope: Construct, *, settings: Settings, bundle: Path) -> None:
+        name = naming.stack_name(settings.stage)
+        super().__init__(
+            scope,
+            name,
+            stack_name=name,
+            env=Environment(region=settings.region),
+            description="Compilegate: proves whether a graph compiler pays, workload by workload",
+        )
+        storage = Storage(self, "Storage", settings=settings)
+        role = TrainingRole(self, "Training", storage=storage, settings=settings)
+        functions = Functions(
+            self,
+            "Functions",
+            storage=storage,
+            training_role=role,
+            settings=settings,
+            bundle=bundle,
+        ).by_name
+        notifications = Notifications(self, "Notifications", storage=storage, settings=settings)
+        evaluate = Evaluate(
+            self,
+            "Evaluate",
+            functions=functions,
+            storage=storage,
+            training_role=role,
+            topic=notifications.topic,
+            settings=settings,
+        )
+        notifications.watch(evaluate.machine, functions)
+        Tags.of(self).add("application", "compilegate")
+        Tags.of(self).add("compilegate:deployment", settings.stage)
+        for output, value in (
+            ("Stage", settings.stage),
+            ("DataBucket", storage.bucket.bucket_name),
+            ("LedgerTable", storage.table.table_name),
+            ("EvaluateStateMachine", evaluate.machine.state_machine_arn),
+            ("DecisionTopic", notifications.topic.topic_arn),
+            ("TrainingRole", role.role_arn),
+        ):
+            CfnOutput(self, output, value=value)

@@ -1,0 +1,145 @@
+"""Whom training jobs run as."""
+
+from __future__ import annotations
+
+from aws_cdk import ArnFormat, Aws, Stack
+from aws_cdk import aws_iam as iam
+from constructs import Construct
+
+from compilegate.domain import naming
+from stacks.settings import Settings
+from stacks.storage import Storage
+
+# AWS publishes these under one account per region; a registry's account says nothing more.
+TRAINING_IMAGES = (
+    "huggingface-*-training",
+    "pytorch-training",
+    "pytorch-trcomp-training",
+    "tensorflow-training",
+    "sagemaker-scikit-learn",
+    "sagemaker-xgboost",
+)
+LOG_GROUP = "/aws/sagemaker/TrainingJobs"
+READS = (naming.WORKLOADS_PREFIX, naming.COMPILE_CACHE_PREFIX)
+WRITES = (naming.EXPERIMENTS_PREFIX, naming.COMPILE_CACHE_PREFIX)
+
+
+class TrainingRole(iam.Role):
+    """The SageMaker execution role: the bucket's prefixes, the images, logs and metrics."""
+
+    def __init__(
+        self, scope: Construct, construct_id: str, *, storage: Storage, settings: Settings
+    ) -> None:
+        super().__init__(
+            scope,
+            construct_id,
+            description=f"Compilegate {settings.stage}: what a training job may touch",
+            assumed_by=iam.ServicePrincipal(
+                "sagemaker.amazonaws.com",
+                conditions={"StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID}},
+            ),
+        )
+        for statement in (
+            *_data(storage),
+            *_foreign_inputs(settings),
+            *_images(self),
+            *_logs_and_metrics(self),
+            *_network(settings),
+        ):
+            self.add_to_policy(statement)
+
+
+def _data(storage: Storage) -> list[iam.PolicyStatement]:
+    bucket = storage.bucket
+    return [
+        _allow(["s3:GetObject"], [bucket.arn_for_objects(f"{prefix}*") for prefix in READS]),
+        _allow(
+            ["s3:PutObject", "s3:AbortMultipartUpload"],
+            [bucket.arn_for_objects(f"{prefix}*") for prefix in WRITES],
+        ),
+        _allow(
+            ["s3:ListBucket"],
+            [bucket.bucket_arn],
+            {"StringLike": {"s3:prefix": [f"{prefix}*" for prefix in sorted({*READS, *WRITES})]}},
+        ),
+        _allow(["s3:GetBucketLocation"], [bucket.bucket_arn]),
+        _allow(["kms:Decrypt", "kms:Encrypt", "kms:GenerateDataKey"], [storage.key.key_arn]),
+    ]
+
+
+def _foreign_inputs(settings: Settings) -> list[iam.PolicyStatement]:
+    """Data that a workload file names by URI, in buckets that the deployment lists."""
+    arns = [f"arn:{Aws.PARTITION}:s3:::{name}" for name in settings.input_buckets]
+    if not arns:
+        return []
+    return [
+        _allow(["s3:GetObject"], [f"{arn}/*" for arn in arns]),
+        _allow(["s3:ListBucket", "s3:GetBucketLocation"], arns),
+    ]
+
+
+def _images(scope: Construct) -> list[iam.PolicyStatement]:
+    region = Stack.of(scope).region
+    return [
+        _allow(["ecr:GetAuthorizationToken"], ["*"]),  # knows no resources
+        _allow(
+            ["ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"],
+            [
+                f"arn:{Aws.PARTITION}:ecr:{region}:*:repository/{repository}"
+                for repository in TRAINING_IMAGES
+            ],
+        ),
+    ]
+
+
+def _logs_and_metrics(scope: Construct) -> list[iam.PolicyStatement]:
+    group = Stack.of(scope).format_arn(
+        service="logs",
+        resource="log-group",
+        resource_name=f"{LOG_GROUP}*",
+        arn_format=ArnFormat.COLON_RESOURCE_NAME,
+    )
+    return [
+        _allow(
+            [
+                "logs:CreateLogGroup",
+                "logs:CreateLogStream",
+                "logs:DescribeLogStreams",
+                "logs:PutLogEvents",
+            ],
+            [group],
+        ),
+        _allow(
+            ["cloudwatch:PutMetricData"],
+            ["*"],  # knows no resources; the condition narrows it
+            {"StringEquals": {"cloudwatch:namespace": LOG_GROUP}},
+        ),
+    ]
+
+
+def _network(settings: Settings) -> list[iam.PolicyStatement]:
+    """Inside a VPC a job brings its own network interfaces."""
+    if settings.vpc is None:
+        return []
+    return [
+        _allow(
+            [
+                "ec2:CreateNetworkInterface",
+                "ec2:CreateNetworkInterfacePermission",
+                "ec2:DeleteNetworkInterface",
+                "ec2:DeleteNetworkInterfacePermission",
+                "ec2:DescribeDhcpOptions",
+                "ec2:DescribeNetworkInterfaces",
+                "ec2:DescribeSecurityGroups",
+                "ec2:DescribeSubnets",
+                "ec2:DescribeVpcs",
+            ],
+            ["*"],  # as SageMaker documents it: interfaces do not exist beforehand
+        )
+    ]
+
+
+def _allow(
+    actions: list[str], resources: list[str], conditions: dict[str, object] | None = None
+) -> iam.PolicyStatement:
+    return iam.PolicyStatement(actions=actions, resources=resources, conditions=conditions)
