@@ -1,0 +1,1 @@
+"""The laptop's door to the domain: commands and what they print."""

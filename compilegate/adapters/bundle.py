@@ -1,0 +1,73 @@
+"""The source bundle of a workload: the same files make the same bytes on every machine."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import tarfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from compilegate.domain.errors import EnvironmentNotReadyError
+from compilegate.domain.naming import RUNTIME_PACKAGE
+
+RUNTIME = Path(__file__).resolve().parents[2] / "training" / RUNTIME_PACKAGE
+SKIPPED_FOLDERS = ("__pycache__",)
+SKIPPED_SUFFIXES = (".pyc", ".pyo")
+DIGEST_LENGTH = 12
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """A ``sourcedir.tar.gz``; ``digest`` is of its contents, before compression."""
+
+    body: bytes
+    digest: str
+    names: tuple[str, ...]
+
+
+def make_bundle(source_dir: Path, *, runtime: Path = RUNTIME) -> Bundle:
+    """The source folder at the root, with the recorder beside it unless it is in there.
+
+    Raises EnvironmentNotReadyError when the recorder is not where it is installed.
+    """
+    files = files_under(source_dir)
+    if not any(name.startswith(f"{RUNTIME_PACKAGE}/") for name in files):
+        if not runtime.is_dir():
+            raise EnvironmentNotReadyError(
+                f"{runtime} is missing. Fix: run compilegate from a complete checkout, or copy "
+                f"{RUNTIME_PACKAGE}/ into {source_dir}."
+            )
+        files |= {f"{RUNTIME_PACKAGE}/{name}": path for name, path in files_under(runtime).items()}
+    plain = _tar(files)
+    return Bundle(
+        body=gzip.compress(plain, mtime=0),
+        # Compression differs between zlib builds; the same sources must keep one digest.
+        digest=hashlib.sha256(plain).hexdigest()[:DIGEST_LENGTH],
+        names=tuple(sorted(files)),
+    )
+
+
+def files_under(folder: Path) -> dict[str, Path]:
+    """Relative name to path of every file but hidden ones and compiled Python."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        parts = path.relative_to(folder).parts
+        skipped = any(part.startswith(".") or part in SKIPPED_FOLDERS for part in parts)
+        if not skipped and path.suffix not in SKIPPED_SUFFIXES and path.is_file():
+            found["/".join(parts)] = path
+    return found
+
+
+def _tar(files: Mapping[str, Path]) -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.USTAR_FORMAT) as archive:
+        for name in sorted(files):
+            body = files[name].read_bytes()
+            entry = tarfile.TarInfo(name)  # mtime, uid and gid are 0 unless set
+            entry.size = len(body)
+            entry.mode = 0o755 if files[name].stat().st_mode & 0o100 else 0o644
+            archive.addfile(entry, io.BytesIO(body))
+    return buffer.getvalue()

@@ -1,0 +1,86 @@
+"""EVALUATE executions in Step Functions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from compilegate.adapters.clients import error_code
+from compilegate.domain.errors import NotFoundError
+
+RUNNING = "RUNNING"
+SUCCEEDED = "SUCCEEDED"
+
+
+@dataclass(frozen=True)
+class ExecutionState:
+    """One execution; times in epoch seconds, ``error`` and ``cause`` when it ended badly."""
+
+    arn: str
+    status: str
+    started_at: float
+    ended_at: float | None = None
+    error: str = ""
+    cause: str = ""
+
+    @property
+    def name(self) -> str:
+        """The execution's name, ``{workload}-{trial}``."""
+        return self.arn.rpartition(":")[2]
+
+    @property
+    def running(self) -> bool:
+        """Whether it has not ended."""
+        return self.status == RUNNING
+
+
+class StepFunctionsExecutions:
+    """Executions of one state machine."""
+
+    def __init__(self, stepfunctions: Any, state_machine: str) -> None:
+        self._client = stepfunctions
+        self._state_machine = state_machine
+
+    def start(self, name: str, payload: Mapping[str, Any]) -> str:
+        """StartExecution; returns the ARN."""
+        started = self._client.start_execution(
+            stateMachineArn=self._state_machine, name=name, input=json.dumps(payload)
+        )
+        return str(started["executionArn"])
+
+    def describe(self, arn: str) -> ExecutionState:
+        """DescribeExecution; raises NotFoundError."""
+        try:
+            found = self._client.describe_execution(executionArn=arn)
+        except ClientError as error:
+            if error_code(error) == "ExecutionDoesNotExist":
+                raise NotFoundError(f"there is no execution {arn}") from error
+            raise
+        return _state(found)
+
+    def stop(self, arn: str, cause: str) -> None:
+        """StopExecution; one that has already ended is left alone."""
+        self._client.stop_execution(executionArn=arn, error="Stopped", cause=cause)
+
+    def running(self) -> Sequence[ExecutionState]:
+        """Every execution that has not ended, newest first."""
+        pages = self._client.get_paginator("list_executions").paginate(
+            stateMachineArn=self._state_machine, statusFilter=RUNNING
+        )
+        return [_state(item) for page in pages for item in page["executions"]]
+
+
+def _state(found: Mapping[str, Any]) -> ExecutionState:
+    ended = found.get("stopDate")
+    return ExecutionState(
+        arn=str(found["executionArn"]),
+        status=str(found["status"]),
+        started_at=found["startDate"].timestamp(),
+        ended_at=None if ended is None else ended.timestamp(),
+        error=str(found.get("error") or ""),
+        cause=str(found.get("cause") or ""),
+    )

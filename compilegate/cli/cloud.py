@@ -1,0 +1,82 @@
+"""The cloud as the commands see it, AWS or embedded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from compilegate.adapters.executions import ExecutionState
+from compilegate.adapters.ledger_overview import Lock
+from compilegate.ports import Services
+
+
+class Executions(Protocol):
+    """EVALUATE executions."""
+
+    def start(self, name: str, payload: Mapping[str, Any]) -> str:
+        """Start one; returns its ARN."""
+        ...
+
+    def describe(self, arn: str) -> ExecutionState:
+        """Its state; raises NotFoundError."""
+        ...
+
+    def stop(self, arn: str, cause: str) -> None:
+        """Stop it."""
+        ...
+
+    def running(self) -> Sequence[ExecutionState]:
+        """Every execution that has not ended."""
+        ...
+
+
+class JobWatch(Protocol):
+    """A trial's jobs and what they print."""
+
+    def names(self, prefix: str) -> Sequence[str]:
+        """Every job whose name begins with ``prefix``, oldest first."""
+        ...
+
+    def lines(self, job: str, token: str | None) -> tuple[Sequence[str], str | None]:
+        """Lines since ``token``, and the next token."""
+        ...
+
+
+class Overview(Protocol):
+    """The whole ledger at a glance."""
+
+    def workloads(self) -> Sequence[str]:
+        """Every workload with an entry."""
+        ...
+
+    def locks(self) -> Sequence[Lock]:
+        """Every lease that is held."""
+        ...
+
+
+@dataclass(frozen=True)
+class Cloud:
+    """One stage of the app; ``poll_seconds`` is how often a watcher may ask."""
+
+    services: Services
+    executions: Executions
+    watch: JobWatch
+    overview: Overview
+    poll_seconds: float
+
+    @property
+    def is_local(self) -> bool:
+        """Whether training is this machine's own."""
+        return self.services.settings.simulated is not None
+
+
+@dataclass(frozen=True)
+class StartedCloud:
+    """An embedded cloud with the app deployed; seconds are wall clock."""
+
+    cloud: Cloud
+    started_now: bool
+    start_seconds: float
+    synth_seconds: float
+    deploy_seconds: float

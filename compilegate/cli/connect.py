@@ -1,0 +1,114 @@
+"""Connects the commands to a deployed stage by its stack's outputs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from botocore.exceptions import ClientError
+
+from compilegate.adapters import wiring
+from compilegate.adapters.clients import client
+from compilegate.adapters.executions import StepFunctionsExecutions
+from compilegate.adapters.job_watch import CloudJobWatch
+from compilegate.adapters.ledger_overview import DynamoDbOverview
+from compilegate.cli import project
+from compilegate.cli.cloud import Cloud, StartedCloud
+from compilegate.domain.errors import EnvironmentNotReadyError
+from compilegate.domain.naming import stack_name
+from compilegate.localcloud import commands, connection
+from compilegate.localcloud.lifecycle import LocalCloud
+from compilegate.localcloud.run_state import RunState
+from compilegate.ports import Settings
+
+LOCAL_POLL_SECONDS = 1.5
+AWS_POLL_SECONDS = 5.0
+NEEDED_OUTPUTS = ("DataBucket", "LedgerTable", "EvaluateStateMachine", "TrainingRole")
+
+
+def aws(stage: str) -> Cloud:
+    """The stage's stack in the account of the environment."""
+    # boto3 reads this variable alone; a profile's region is not where cdk.json deployed to.
+    os.environ["AWS_DEFAULT_REGION"] = project.region()
+    outputs = _aws_outputs(stage)
+    return _cloud(outputs, stage, AWS_POLL_SECONDS)
+
+
+def local() -> Cloud:
+    """The embedded cloud that runs."""
+    status = commands.status()
+    if status.state is None:
+        raise EnvironmentNotReadyError(
+            "The local cloud does not run. Fix: start it with `compilegate local up`."
+        )
+    if status.outputs is None:
+        raise EnvironmentNotReadyError(
+            "The local cloud runs without the app. Fix: deploy it with `compilegate local up`."
+        )
+    _aim_at(status.state)
+    return _cloud(status.outputs, commands.STAGE, LOCAL_POLL_SECONDS)
+
+
+@contextmanager
+def started_local(*, keep: bool) -> Iterator[StartedCloud]:
+    """The embedded cloud with the app as it is now, started if it does not run."""
+    with LocalCloud() as cloud:
+        up = commands.up(attached=not keep, cloud=cloud)
+        _aim_at(up.state)
+        yield StartedCloud(
+            cloud=_cloud(up.outputs, commands.STAGE, LOCAL_POLL_SECONDS),
+            started_now=up.started_now,
+            start_seconds=up.start_seconds,
+            synth_seconds=up.synth_seconds,
+            deploy_seconds=up.deploy_seconds,
+        )
+
+
+def _aim_at(state: RunState) -> None:
+    """Let this process's AWS clients call the embedded cloud and nothing else."""
+    os.environ.update(connection.environment(state))
+    os.environ.pop("AWS_PROFILE", None)  # it would name a profile that is no longer looked at
+    os.environ.pop("AWS_SESSION_TOKEN", None)
+    client.cache_clear()
+
+
+def _aws_outputs(stage: str) -> Mapping[str, str]:
+    name = stack_name(stage)
+    try:
+        stacks = client("cloudformation").describe_stacks(StackName=name)["Stacks"]
+    except ClientError as error:
+        if "does not exist" not in str(error):
+            raise
+        stacks = []
+    if not stacks:
+        region = client("cloudformation").meta.region_name
+        raise EnvironmentNotReadyError(
+            f"There is no stack {name} in {region}. Fix: deploy it with `make deploy`, name "
+            "another stage with --stage or region with AWS_REGION, or use --local."
+        )
+    return {item["OutputKey"]: item["OutputValue"] for item in stacks[0].get("Outputs", [])}
+
+
+def _cloud(outputs: Mapping[str, str], stage: str, poll_seconds: float) -> Cloud:
+    missing = [name for name in NEEDED_OUTPUTS if name not in outputs]
+    if missing:
+        raise EnvironmentNotReadyError(
+            f"The stack {stack_name(stage)} has no output {missing[0]}. Fix: deploy it again."
+        )
+    settings = Settings(
+        stage=stage,
+        region=client("s3").meta.region_name,
+        training_role_arn=outputs["TrainingRole"],
+        simulated=wiring.simulated_note(),
+    )
+    table = outputs["LedgerTable"]
+    return Cloud(
+        services=wiring.build(bucket=outputs["DataBucket"], table=table, settings=settings),
+        executions=StepFunctionsExecutions(
+            client("stepfunctions"), outputs["EvaluateStateMachine"]
+        ),
+        watch=CloudJobWatch(client("sagemaker"), client("logs")),
+        overview=DynamoDbOverview(client("dynamodb"), table),
+        poll_seconds=poll_seconds,
+    )

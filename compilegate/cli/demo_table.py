@@ -1,0 +1,111 @@
+"""The demo's last words: one table, where the reports are, where the time went."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from compilegate.cli.figures import flag_words, quality_words, saving_words, speedup_words
+from compilegate.cli.outcome import Outcome
+from compilegate.cli.output import console, say, say_line, verdict_text
+from compilegate.cli.trial_view import TrialView
+
+LINE_WIDTH = 80
+
+
+@dataclass(frozen=True)
+class Times:
+    """Where the demo's wall clock went, in seconds; ``overhead`` is all that is not training."""
+
+    total: float
+    setup: float
+    deploy: float
+    training: float
+    loop: float
+
+    @property
+    def overhead(self) -> float:
+        """Everything but training."""
+        return self.total - self.training
+
+    def to_dict(self) -> dict[str, float]:
+        """Rounded, for programs."""
+        return {
+            name: round(value, 1)
+            for name, value in {**asdict(self), "overhead": self.overhead}.items()
+        }
+
+
+def measure_times(
+    views: Sequence[TrialView], *, setup: float, deploy: float, total: float
+) -> Times:
+    """Training is while at least one job trained; the loop is the rest of the trials."""
+    spans = sorted(
+        (job.started_at, job.ended_at)
+        for view in views
+        for job in view.jobs
+        if job.started_at is not None and job.ended_at is not None
+    )
+    training, reached = 0.0, 0.0
+    for began, ended in spans:
+        training += max(0.0, ended - max(began, reached))
+        reached = max(reached, ended)
+    return Times(
+        total=total,
+        setup=setup,
+        deploy=deploy,
+        training=training,
+        loop=max(total - setup - deploy - training, 0.0),
+    )
+
+
+def show_demo(outcomes: Sequence[Outcome], times: Times, simulated: str | None) -> None:
+    """Everything a reader takes away."""
+    say()
+    console().print(demo_table(outcomes))
+    say("Reports:")
+    for outcome in outcomes:
+        say_line(f"  {outcome.report or 'none: the trial of ' + outcome.workload + ' failed'}")
+    say()
+    say(
+        f"Took {_minutes(times.total)}: set-up {times.setup:.0f} s, deploy {times.deploy:.0f} s, "
+        f"training {_minutes(times.training)}, the rest of the loop {times.loop:.0f} s. All that "
+        f"is not training: {100 * times.overhead / times.total:.0f} %."
+    )
+    if simulated:
+        say(f"Simulated: {simulated} The verdicts are measured, and may differ on another machine.")
+
+
+def demo_table(outcomes: Sequence[Outcome]) -> Table:
+    """A row per workload: verdict, why, figures; fits 80 columns."""
+    table = Table(box=box.ASCII2 if not console().is_terminal else box.ROUNDED, show_lines=True)
+    table.add_column("workload, verdict", max_width=18)
+    table.add_column("why", ratio=3)
+    table.add_column("measured", ratio=4)
+    for outcome in outcomes:
+        name = Text.assemble((outcome.workload, "bold"), "\n", verdict_text(outcome.verdict))
+        table.add_row(name, outcome.headline, _measured(outcome.decision))
+    return table
+
+
+def _measured(decision: Any) -> str:
+    if decision is None:
+        return "nothing: the flag is as it was"
+    return "\n".join(
+        (
+            f"speed-up {speedup_words(decision)}",
+            f"quality {quality_words(decision)}",
+            f"saving {saving_words(decision)}",
+            f"flag {flag_words(decision)}",
+        )
+    )
+
+
+def _minutes(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest:02} s" if minutes else f"{rest} s"

@@ -1,0 +1,59 @@
+"""The ways into a cloud; tests give the commands other doors.
+
+boto3 and the embedded cloud are imported when a door opens: half of what ``check``,
+``judge`` or ``--help`` would otherwise spend.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from compilegate.cli.cloud import Cloud, StartedCloud
+
+
+class Doors(Protocol):
+    """Opens clouds."""
+
+    def aws(self, stage: str) -> Cloud:
+        """The stage's stack in the account of the environment; EnvironmentNotReadyError."""
+        ...
+
+    def local(self) -> Cloud:
+        """The embedded cloud that runs; EnvironmentNotReadyError."""
+        ...
+
+    def started_local(self, *, keep: bool) -> AbstractContextManager[StartedCloud]:
+        """The embedded cloud with the app as it is now, started if it does not run.
+
+        One that was started here ends with the block unless ``keep``.
+        """
+        ...
+
+
+class RealDoors:
+    """Doors to AWS and to this machine's embedded cloud."""
+
+    def aws(self, stage: str) -> Cloud:
+        """The stage's stack."""
+        from compilegate.cli import connect  # noqa: PLC0415 - see above
+
+        return connect.aws(stage)
+
+    def local(self) -> Cloud:
+        """The embedded cloud that runs."""
+        from compilegate.cli import connect  # noqa: PLC0415 - see above
+
+        return connect.local()
+
+    def started_local(self, *, keep: bool) -> AbstractContextManager[StartedCloud]:
+        """The embedded cloud, started if it does not run."""
+        from compilegate.cli import connect  # noqa: PLC0415 - see above
+
+        return connect.started_local(keep=keep)
+
+
+def open_cloud(doors: Doors, *, local: bool, stage: str) -> Cloud:
+    """The cloud that a command's options name."""
+    return doors.local() if local else doors.aws(stage)

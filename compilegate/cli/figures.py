@@ -1,0 +1,52 @@
+"""A decision's figures as short text; what is unknown is a dash."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from compilegate.report.formats import (
+    UNKNOWN,
+    interval,
+    money,
+    number,
+    ratio,
+    shown,
+    signed,
+    significant,
+)
+
+
+def speedup_words(decision: Mapping[str, Any]) -> str:
+    """``1.31x (1.25 to 1.37)``."""
+    found = decision.get("speedup") or {}
+    estimate = shown(found.get("estimate"), ratio)
+    ends = interval(found.get("interval"), lambda value: f"{value:.2f}")
+    return estimate if ends == UNKNOWN else f"{estimate} ({ends})"
+
+
+def quality_words(decision: Mapping[str, Any]) -> str:
+    """``eval_loss +0.002 better (-0.01 to 0.02), margin 0.05``."""
+    found = decision.get("quality") or {}
+    estimate = number(found.get("estimate"))
+    if estimate is None:
+        return UNKNOWN
+    word = "better" if estimate > 0 else "worse" if estimate < 0 else "the same"
+    size = f"{significant(abs(estimate), 2)} " if estimate else ""
+    ends = interval(found.get("interval"), lambda value: signed(significant(value, 2)))
+    between = "" if ends == UNKNOWN else f" ({ends})"
+    margin = shown(found.get("margin"), lambda value: significant(value, 2))
+    return f"{size}{word}{between}, margin {margin}"
+
+
+def saving_words(decision: Mapping[str, Any]) -> str:
+    """``$1,200 per year``."""
+    found = decision.get("saving") or {}
+    per_year = shown(found.get("usd_per_year"), money)
+    return per_year if per_year == UNKNOWN else f"{per_year} per year"
+
+
+def flag_words(decision: Mapping[str, Any]) -> str:
+    """What the decision does to the flag."""
+    action = str((decision.get("flag") or {}).get("action"))
+    return {"enable": "on", "disable": "off", "keep": "left as it was"}.get(action, UNKNOWN)

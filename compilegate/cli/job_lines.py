@@ -1,0 +1,54 @@
+"""Reads the progress lines that training jobs print, ``compilegate key=value; …``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+PREFIX = "compilegate "
+
+
+@dataclass
+class JobLines:
+    """What one job has said so far; figures by arm, because a speed job carries every arm."""
+
+    arm: str | None = None
+    block: int | None = None
+    by_arm: dict[str | None, Mapping[str, float]] = field(default_factory=dict)
+    token: str | None = None
+
+    def take(self, lines: Iterable[str]) -> None:
+        """Read more lines; those that are not progress are passed over."""
+        for line in lines:
+            values = _values(line)
+            if not values:
+                continue
+            self.arm = values.get("arm", self.arm)
+            if values.get("block", "").isdigit():
+                self.block = int(values["block"])
+            if "step" in values:
+                self.by_arm[self.arm] = _numbers(values)
+
+    def latest(self, arm: str | None) -> Mapping[str, float]:
+        """The arm's last figures, empty before the first."""
+        return self.by_arm.get(arm, {})
+
+
+def _values(line: str) -> dict[str, str]:
+    if not line.startswith(PREFIX):
+        return {}
+    pairs = (part.partition("=") for part in line[len(PREFIX) :].replace(";", " ").split())
+    return {key: value for key, equals, value in pairs if equals}
+
+
+def _numbers(values: Mapping[str, str]) -> dict[str, float]:
+    found = {}
+    for key, text in values.items():
+        try:
+            number = float(text)
+        except ValueError:
+            continue
+        if math.isfinite(number):
+            found[key] = number
+    return found

@@ -1,0 +1,159 @@
+"""``compilegate local``: the embedded cloud's switch."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated
+
+import typer
+
+from compilegate.cli.options import JsonOption
+from compilegate.cli.output import emit_json, say, say_line
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+FOLLOW_SECONDS = 0.5
+
+
+@app.callback()
+def local() -> None:
+    """The embedded cloud: the real app and real training jobs on this machine."""
+
+
+@app.command("up")
+def up(*, as_json: JsonOption = False) -> None:
+    """Start the embedded cloud unless it runs, and deploy the app as it is now.
+
+    \b
+    compilegate local up
+    """
+    from compilegate.localcloud import commands  # noqa: PLC0415 - brings boto3
+
+    result = commands.up()
+    if as_json:
+        emit_json(
+            {
+                "endpoint": result.state.endpoint,
+                "pid": result.state.pid,
+                "started_now": result.started_now,
+                "outputs": result.outputs,
+                "seconds": {
+                    "start": round(result.start_seconds, 2),
+                    "synth": round(result.synth_seconds, 2),
+                    "deploy": round(result.deploy_seconds, 2),
+                },
+            }
+        )
+        return
+    verb = "started" if result.started_now else "was running already"
+    say(f"The local cloud {verb} at {result.state.endpoint} (process {result.state.pid}).")
+    stacks = ", ".join(stack.name for stack in result.stacks)
+    say(
+        f"Deployed {stacks}: start {result.start_seconds:.1f} s beside synthesis "
+        f"{result.synth_seconds:.1f} s, deploy {result.deploy_seconds:.1f} s."
+    )
+    say("Next: compilegate run FILE --local. End it with: compilegate local down")
+
+
+@app.command("down")
+def down(*, as_json: JsonOption = False) -> None:
+    """End the embedded cloud and everything it started; its data goes with it.
+
+    \b
+    compilegate local down
+    """
+    from compilegate.localcloud import commands  # noqa: PLC0415 - brings boto3
+
+    stopped = commands.down()
+    if as_json:
+        emit_json({"stopped": stopped})
+    else:
+        say("The local cloud has ended." if stopped else "No local cloud was running.")
+
+
+@app.command("status")
+def status(*, as_json: JsonOption = False) -> None:
+    """Show whether the embedded cloud runs, where, and what is deployed.
+
+    \b
+    compilegate local status
+    """
+    from compilegate.localcloud import commands  # noqa: PLC0415 - brings boto3
+
+    found = commands.status()
+    if as_json:
+        state = found.state
+        emit_json(
+            {
+                "running": state is not None,
+                "endpoint": state.endpoint if state else None,
+                "pid": state.pid if state else None,
+                "outputs": found.outputs,
+                "home": str(found.home),
+                "logs": list(found.log_parts),
+            }
+        )
+        return
+    if found.state is None:
+        say("The local cloud does not run. Start it with: compilegate local up")
+    else:
+        age = max(time.time() - found.state.started_at, 0) / 60
+        say(
+            f"The local cloud runs at {found.state.endpoint} (process {found.state.pid}, "
+            f"for {age:.0f} min)."
+        )
+        for name, value in sorted((found.outputs or {}).items()):
+            say_line(f"  {name:<22} {value}")
+        if found.outputs is None:
+            say("The app is not deployed. Deploy it with: compilegate local up")
+    say_line(f"Files: {found.home}")
+    if found.log_parts:
+        say(f"{len(found.log_parts)} logs; list them with: compilegate local logs")
+
+
+@app.command("logs")
+def logs(
+    part: Annotated[
+        str | None, typer.Argument(metavar="PART", help="Which log; without it they are listed.")
+    ] = None,
+    *,
+    last: Annotated[
+        int | None, typer.Option("--last", metavar="N", min=1, help="Only the last N lines.")
+    ] = None,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Go on as it grows, until Ctrl-C.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Show the log of one part: emulator, lambda/…, job/…, execution/….
+
+    \b
+    compilegate local logs
+    compilegate local logs emulator --last 50
+    compilegate local logs job/cg-demo-lm-0mabc123-s0-r0 --follow
+    """
+    from compilegate.localcloud import commands  # noqa: PLC0415 - brings boto3
+
+    if part is None:
+        parts = commands.status().log_parts
+        if as_json:
+            emit_json(list(parts))
+            return
+        for name in parts:
+            say_line(name)
+        if not parts:
+            say("There are no logs: the local cloud has not run.")
+        return
+    log = commands.logs(part)
+    lines = log.lines[-last:] if last else log.lines
+    if as_json:
+        emit_json({"part": log.part, "path": str(log.path), "lines": list(lines)})
+        return
+    for line in lines:
+        say_line(line)
+    shown = len(log.lines)
+    while follow:
+        time.sleep(FOLLOW_SECONDS)
+        grown = commands.logs(log.part).lines
+        for line in grown[shown:]:
+            say_line(line)
+        shown = len(grown)

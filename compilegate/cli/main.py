@@ -1,0 +1,78 @@
+"""The ``compilegate`` command."""
+
+from __future__ import annotations
+
+import signal
+from types import FrameType
+from typing import Annotated, NoReturn
+
+import typer
+
+from compilegate import __version__
+from compilegate.cli import check, demo, flag, judge, local, plan, report, run, status
+from compilegate.cli.doors import RealDoors
+from compilegate.cli.shell import Session, Shell
+
+app = typer.Typer(
+    cls=Shell,
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,  # help reads the same on a terminal and in a file
+    pretty_exceptions_enable=False,
+)
+app.command("check")(check.check)
+app.command("plan")(plan.plan)
+app.command("run")(run.run)
+app.command("status")(status.status)
+app.command("judge")(judge.judge)
+app.command("report")(report.report)
+app.add_typer(flag.app, name="flag")
+app.add_typer(local.app, name="local")
+app.command("demo")(demo.demo)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"compilegate {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    ctx: typer.Context,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show tracebacks; so does COMPILEGATE_DEBUG=1.")
+    ] = False,
+    version: Annotated[  # noqa: ARG001 - its callback does it
+        bool, typer.Option("--version", is_eager=True, callback=_version, help="Show the version.")
+    ] = False,
+) -> None:
+    """Measures a training job with a graph compiler on and off, and decides.
+
+    \b
+    See it work on this machine:    compilegate demo
+    Could a compiler help my job?   compilegate check workloads/my-job.yaml
+    Find out:                       compilegate run workloads/my-job.yaml
+
+    Exit codes: 0 promote or eligible, 10 stay off or ineligible, 11 inconclusive or benchmark,
+    12 revert, 13 invalid evidence, 2 bad input, 1 failure.
+    """
+    if isinstance(ctx.obj, Session):  # a test's own
+        ctx.obj.debug = ctx.obj.debug or debug
+    else:
+        ctx.obj = Session(doors=RealDoors(), debug=debug)
+
+
+def main() -> None:
+    """Run the command; a polite request to end is taken like Ctrl-C, so that all is cleared up."""
+    signal.signal(signal.SIGTERM, _stop)
+    signal.signal(signal.SIGHUP, _stop)
+    app(prog_name="compilegate")
+
+
+def _stop(_number: int, _frame: FrameType | None) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+if __name__ == "__main__":
+    main()

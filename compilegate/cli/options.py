@@ -1,0 +1,28 @@
+"""Options and arguments that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+JsonOption = Annotated[bool, typer.Option("--json", help="One JSON document, for programs.")]
+LocalOption = Annotated[
+    bool, typer.Option("--local", help="Use the embedded cloud on this machine.")
+]
+StageOption = Annotated[
+    str | None,
+    typer.Option(
+        "--stage",
+        envvar="COMPILEGATE_STAGE",
+        help="The deployed stage; without it the one that cdk.json names.",
+    ),
+]
+WorkloadFiles = Annotated[
+    list[Path], typer.Argument(metavar="FILE...", help="Workload files (YAML).")
+]
+ReportsOption = Annotated[
+    Path, typer.Option("--out", help="Folder that reports are saved in.", file_okay=False)
+]
+REPORTS = Path("compilegate-reports")

@@ -1,0 +1,68 @@
+"""Where commands write: people's text or one JSON document on standard output.
+
+Piped output has neither colour nor box drawing that moves, and is laid out for 80 columns.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import typer
+from rich.console import Console
+from rich.padding import Padding
+from rich.text import Text
+
+VERDICT_STYLES = {
+    "promote": "green", "permanent": "green", "eligible": "green",
+    "stay_off": "yellow", "ineligible": "yellow",
+    "inconclusive": "cyan", "continue": "cyan", "benchmark": "cyan",
+    "revert": "red", "invalid": "red", "failed": "red",
+}  # fmt: skip
+VERDICT_WORDS = {
+    "promote": "turn it on", "permanent": "on for good", "eligible": "eligible",
+    "stay_off": "leave it off", "ineligible": "not eligible", "inconclusive": "not proven",
+    "continue": "not settled", "benchmark": "measure it", "revert": "turned off again",
+    "invalid": "no fair comparison", "failed": "trial failed",
+}  # fmt: skip
+
+
+def console(*, stderr: bool = False) -> Console:
+    """A console on today's standard streams."""
+    return Console(stderr=stderr, highlight=False)
+
+
+def say(text: str = "", style: str | None = None, *, indent: int = 0) -> None:
+    """A paragraph, wrapped to the width; never read as markup, because it may hold a user's."""
+    console().print(Padding(Text(text, style=style or ""), (0, 0, 0, indent), expand=False))
+
+
+def say_line(text: str) -> None:
+    """A line that must stay whole, such as a path or a command to copy."""
+    typer.echo(text)
+
+
+def emit_json(value: object) -> None:
+    """One JSON document for programs."""
+    typer.echo(json.dumps(value, indent=2, default=str))
+
+
+def one_or_many(values: Sequence[Any]) -> Any:
+    """One given file answers with one document, several with a list."""
+    return values[0] if len(values) == 1 else list(values)
+
+
+def verdict_text(verdict: str) -> Text:
+    """The verdict in people's words, coloured where there is colour."""
+    words = VERDICT_WORDS.get(verdict, verdict)
+    return Text(words, style=f"bold {VERDICT_STYLES.get(verdict, '')}".strip())
+
+
+def reason_lines(reasons: Sequence[Mapping[str, Any]], *, indent: int = 2) -> None:
+    """Each reason in a paragraph, its fix after it."""
+    for reason in reasons:
+        severity = str(reason.get("severity") or "")
+        mark = {"block": "stops it: ", "warn": "mind: ", "info": ""}.get(severity, "")
+        fix = f" Fix: {reason['fix']}" if reason.get("fix") else ""
+        say(f"- {mark}{reason.get('message')}{fix}", indent=indent)

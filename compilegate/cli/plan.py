@@ -1,0 +1,107 @@
+"""``compilegate plan``: what a trial would run, and what that costs at most."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from compilegate.adapters.workload_files import read_workload
+from compilegate.cli import project
+from compilegate.cli.options import JsonOption
+from compilegate.cli.output import console, emit_json, say
+from compilegate.domain import naming
+from compilegate.domain.plan import Plan, Refusal
+from compilegate.domain.request import JobContext, quality_request, speed_request
+from compilegate.domain.workload import Workload
+from compilegate.report.formats import UNKNOWN, money, significant
+from compilegate.usecases.plan_trial import plan_for
+
+REFUSED = 11
+TRIAL = "trial-id"
+
+
+def plan(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A workload file (YAML).")],
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Show the arms, the jobs and the highest cost of a trial; nothing is started.
+
+    \b
+    compilegate plan workloads/bert-docs.yaml
+    compilegate plan workloads/bert-docs.yaml --json   also the CreateTrainingJob requests
+
+    Exit code 11 when the trial would be refused, for its cost or for want of a candidate.
+    """
+    workload = read_workload(file).workload
+    settings = project.settings()
+    found = plan_for(workload, settings)
+    if isinstance(found, Refusal):
+        _refuse(workload, found, as_json=as_json)
+    elif as_json:
+        emit_json({**found.to_dict(), "requests": requests(workload, found, settings.region)})
+    else:
+        show_plan(found)
+
+
+def _refuse(workload: Workload, refusal: Refusal, *, as_json: bool) -> None:
+    reason = {"code": refusal.reason.code, "message": refusal.reason.message}
+    if as_json:
+        emit_json({"workload": workload.name, "refused": reason})
+    else:
+        say(f"{workload.name}: there would be no trial: {refusal.reason.message}.")
+        say(f"See why in full: compilegate check {workload.name}.yaml", indent=2)
+    raise typer.Exit(REFUSED)
+
+
+def show_plan(found: Plan) -> None:
+    """Arms as a table, then rounds, cost and time."""
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    for name in ("arm", "compiler", "changes", "runs on", "$ per hour"):
+        table.add_column(name, overflow="fold", justify="right" if name[0] == "$" else "left")
+    for arm in found.arms:
+        changed = {key: value for key, value in arm.overrides.items() if key != "compiler"}
+        changes = ", ".join(f"{key} {value}" for key, value in changed.items()) or UNKNOWN
+        place = f"{arm.instance_count} x {arm.instance_type}"
+        table.add_row(arm.name, arm.compiler, changes, place, f"{arm.usd_per_hour:,.2f}")
+    say(f"{found.workload}: {len(found.arms)} arms")
+    console().print(table)
+    estimate, seeds = found.estimate, len(found.seeds)
+    say(
+        f"1. Speed: every arm back to back, {found.blocks_per_round} to {found.max_blocks} blocks "
+        f"of {found.speed_steps} steps; up to {money(estimate.speed_usd)}. Losers stop here."
+    )
+    say(f"2. Quality: {seeds} full runs per arm, all at once; up to {money(estimate.quality_usd)}.")
+    say(
+        f"Together up to {money(estimate.usd)} of the {money(found.max_trial_usd)} allowed "
+        f"(policy.max_trial_usd), about {significant(estimate.hours)} h."
+    )
+
+
+def requests(workload: Workload, found: Plan, region: str) -> Sequence[Mapping[str, Any]]:
+    """The first speed job's and every full run's request, with a stand-in bucket and role."""
+    context = JobContext(
+        bucket=project.UNKNOWN_BUCKET,
+        region=region,
+        role_arn=project.UNKNOWN_ROLE,
+        trial=TRIAL,
+        execution="execution",
+        source_key=naming.source_key(workload.name, "digest"),
+    )
+    speed = speed_request(
+        workload, found.arms, run=naming.speed_run(0), first_block=0,
+        blocks=found.blocks_per_round, steps=found.speed_steps, context=context,
+    )  # fmt: skip
+    full = [
+        quality_request(
+            workload, arm, run=naming.quality_run(replicate, index), replicate=replicate,
+            seed=seed, context=context,
+        )
+        for replicate, seed in enumerate(found.seeds)
+        for index, arm in enumerate(found.arms)
+    ]  # fmt: skip
+    return [speed, *full]

@@ -1,0 +1,54 @@
+"""What the project's ``cdk.json`` says about deployments, read without the CDK."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+from compilegate.domain.errors import InvalidInputError
+from compilegate.ports import Settings
+from stacks.settings import Settings as Deployment
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+# Stand in for what a deployment's stack would fill in.
+UNKNOWN_ROLE = "arn:aws:iam::000000000000:role/training-role"
+UNKNOWN_BUCKET = "data-bucket"
+
+
+def deployment() -> Deployment:
+    """The deployment that ``cdk.json`` of the working folder, else of the checkout, describes."""
+    for folder in (Path.cwd(), REPOSITORY):
+        file = folder / "cdk.json"
+        if file.is_file():
+            try:
+                context = json.loads(file.read_text(encoding="utf-8")).get("context", {})
+            except (ValueError, AttributeError) as error:
+                raise InvalidInputError(
+                    f"is not a CDK file: {error}", file=str(file), fix="restore it"
+                ) from error
+            return Deployment.from_context(context)
+    return Deployment.from_context({"region": "us-east-1"})
+
+
+def stage_name(given: str | None) -> str:
+    """The stage asked for, else the one that ``cdk.json`` names."""
+    return given or deployment().stage
+
+
+def region() -> str:
+    """The environment's region, else the one that ``cdk.json`` deploys to."""
+    return (
+        os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or deployment().region
+    )
+
+
+def settings() -> Settings:
+    """Settings for what is computed on this machine alone: check and plan."""
+    found = deployment()
+    return Settings(
+        stage=found.stage,
+        region=region(),
+        training_role_arn=UNKNOWN_ROLE,
+        price_overrides=found.price_overrides,
+    )

@@ -1,0 +1,115 @@
+"""``compilegate run``: evaluate workloads, all at once, and say how it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import typer
+from rich.text import Text
+
+from compilegate.adapters.workload_files import WorkloadFile
+from compilegate.cli import project
+from compilegate.cli.cloud import Cloud
+from compilegate.cli.figures import flag_words, quality_words, saving_words, speedup_words
+from compilegate.cli.options import (
+    REPORTS,
+    JsonOption,
+    LocalOption,
+    ReportsOption,
+    StageOption,
+    WorkloadFiles,
+)
+from compilegate.cli.outcome import Outcome, read_outcome, worst_exit_code
+from compilegate.cli.output import (
+    console,
+    emit_json,
+    one_or_many,
+    reason_lines,
+    say,
+    say_line,
+    verdict_text,
+)
+from compilegate.cli.shell import STOPPED, session
+from compilegate.cli.trials import StartedTrial, follow, read_workloads, start, stop
+
+
+def run(
+    ctx: typer.Context,
+    files: WorkloadFiles,
+    *,
+    local: LocalOption = False,
+    stage: StageOption = None,
+    out: ReportsOption = REPORTS,
+    as_json: JsonOption = False,
+) -> None:
+    """Evaluate workloads: check, measure, judge, set the flag, save the report.
+
+    \b
+    compilegate run workloads/bert-docs.yaml
+    compilegate run workloads/a.yaml workloads/b.yaml --local
+
+    Several files are evaluated at the same time. Exit code 0 promote, 10 stay off or
+    ineligible, 11 inconclusive, 13 invalid, 1 failure; of several the worst.
+
+    With --local, Ctrl-C stops the trials; against AWS it only stops watching them.
+    """
+    found = read_workloads(files)
+    doors = session(ctx).doors
+    if local:
+        with doors.started_local(keep=False) as started:
+            outcomes = _evaluate(found, started.cloud, out, quiet=as_json)
+    else:
+        cloud = doors.aws(project.stage_name(stage))
+        outcomes = _evaluate(found, cloud, out, quiet=as_json)
+    if as_json:
+        emit_json(one_or_many([outcome.to_dict() for outcome in outcomes]))
+    else:
+        for outcome in outcomes:
+            show_outcome(outcome)
+    raise typer.Exit(worst_exit_code([outcome.exit_code for outcome in outcomes]))
+
+
+def _evaluate(
+    files: Sequence[WorkloadFile], cloud: Cloud, out: Path, *, quiet: bool
+) -> list[Outcome]:
+    started = start(files, cloud)
+    try:
+        # With --json, standard output is the document's alone.
+        views = follow(started, cloud, console(stderr=quiet))
+    except KeyboardInterrupt:
+        _leave(started, cloud)
+        raise typer.Exit(STOPPED) from None
+    return [read_outcome(view.trial, cloud, view.state, out) for view in views]
+
+
+def _leave(started: Sequence[StartedTrial], cloud: Cloud) -> None:
+    """Ctrl-C: local trials end with their cloud; those in AWS are the team's, and go on."""
+    names = ", ".join(item.trial.workload for item in started)
+    if cloud.is_local:
+        stop(started, cloud)
+        typer.echo(f"Stopped {names}; nothing was decided, the flag is as it was.", err=True)
+        return
+    typer.echo(f"No longer watching {names}; the trial goes on in AWS. To stop it:", err=True)
+    for item in started:
+        typer.echo(f"  aws stepfunctions stop-execution --execution-arn {item.arn}", err=True)
+
+
+def show_outcome(outcome: Outcome) -> None:
+    """Verdict and headline, reasons, figures, where the report is."""
+    say()
+    title = Text(f"{outcome.workload}: ", style="bold")
+    console().print(title, verdict_text(outcome.verdict), Text(f"({outcome.verdict})"))
+    say(f"{outcome.headline}.".replace("..", "."), indent=2)
+    if outcome.decision is None:
+        say("Nothing was decided; the flag is as it was.", indent=2)
+        return
+    reason_lines(outcome.decision["reasons"])
+    for name, value in (
+        ("speed-up", speedup_words(outcome.decision)),
+        ("quality", quality_words(outcome.decision)),
+        ("saving", saving_words(outcome.decision)),
+        ("flag", flag_words(outcome.decision)),
+    ):
+        say(f"{name:<9} {value}", indent=2)
+    say_line(f"  report    {outcome.report}")

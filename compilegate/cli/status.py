@@ -1,0 +1,108 @@
+"""``compilegate status``: what runs, what is locked, what was decided last."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import typer
+from rich.text import Text
+
+from compilegate.cli import project
+from compilegate.cli.cloud import Cloud
+from compilegate.cli.doors import open_cloud
+from compilegate.cli.options import JsonOption, LocalOption, StageOption
+from compilegate.cli.output import console, emit_json, say, verdict_text
+from compilegate.cli.screen import clock
+from compilegate.cli.shell import session
+
+LAST = 3
+
+
+def status(
+    ctx: typer.Context,
+    workload: Annotated[
+        str | None, typer.Argument(metavar="WORKLOAD", help="Only this workload.")
+    ] = None,
+    *,
+    local: LocalOption = False,
+    stage: StageOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show running trials, held locks and the last decisions.
+
+    \b
+    compilegate status
+    compilegate status bert-docs --json
+    """
+    cloud = open_cloud(session(ctx).doors, local=local, stage=project.stage_name(stage))
+    document = {
+        "stage": cloud.services.settings.stage,
+        "running": _running(cloud, workload),
+        "locks": _locks(cloud, workload),
+        "trials": _trials(cloud, workload),
+    }
+    if as_json:
+        emit_json(document)
+    else:
+        _show(document)
+
+
+def _running(cloud: Cloud, workload: str | None) -> list[dict[str, Any]]:
+    return [
+        {"execution": state.name, "arn": state.arn, "started_at": state.started_at}
+        for state in cloud.executions.running()
+        if workload is None or state.name.rpartition("-")[0] == workload
+    ]
+
+
+def _locks(cloud: Cloud, workload: str | None) -> list[dict[str, Any]]:
+    return [
+        {"workload": lock.workload, "owner": lock.owner, "expires_at": lock.expires_at}
+        for lock in cloud.overview.locks()
+        if workload in (None, lock.workload)
+    ]
+
+
+def _trials(cloud: Cloud, workload: str | None) -> list[dict[str, Any]]:
+    """The last trials of each workload that ended, newest first."""
+    found: list[dict[str, Any]] = []
+    for name in [workload] if workload else cloud.overview.workloads():
+        ended = [
+            {"workload": name, **entry}
+            for entry in cloud.services.ledger.entries(name)
+            if entry.get("kind") in ("decision", "failed")
+        ]
+        found += sorted(ended, key=lambda entry: entry["at"], reverse=True)[:LAST]
+    return found
+
+
+def _show(document: Mapping[str, Any]) -> None:
+    now = time.time()
+    say(f"Stage {document['stage']}", style="bold")
+    running: Sequence[Mapping[str, Any]] = document["running"]
+    say("Running:" if running else "Nothing is running.")
+    for item in running:
+        say(f"{item['execution']}, for {clock(now - item['started_at'])}", indent=2)
+    owners = [item["arn"] for item in running]
+    for lock in document["locks"]:
+        if lock["owner"] not in owners:
+            holder = str(lock["owner"]).rpartition(":")[2]
+            say(
+                f"{lock['workload']} is locked by {holder}, which is not running; the lock ends "
+                f"{_moment(lock['expires_at'])}."
+            )
+    trials = document["trials"]
+    say("Last trials:" if trials else "No trial has ended yet.")
+    for entry in trials:
+        verdict = str(entry.get("verdict") or "failed")
+        head = Text(f"  {_moment(entry['at'])}  {entry['workload']}-{entry['trial']}: ")
+        console().print(head, verdict_text(verdict))
+        why = entry["reasons"][0] if entry.get("reasons") else entry.get("reason")
+        say(str(why or "no reason was recorded"), indent=4)
+
+
+def _moment(epoch: float) -> str:
+    return f"{datetime.fromtimestamp(epoch, tz=UTC):%Y-%m-%d %H:%M} UTC"

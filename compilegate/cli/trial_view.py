@@ -1,0 +1,137 @@
+"""What a running trial looks like at one moment, and how it is found out.
+
+Only jobs that have not ended are asked for again, so that watching stays cheap.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from compilegate.adapters.executions import ExecutionState
+from compilegate.cli.cloud import Cloud
+from compilegate.cli.job_lines import JobLines
+from compilegate.domain import naming
+from compilegate.domain.errors import NotFoundError
+from compilegate.usecases.trial import Trial
+
+ACTIVE = ("InProgress", "Stopping")
+RUN_ID = re.compile(r"(s\d+|q\d+[a-z])-r\d+")
+
+
+@dataclass(frozen=True)
+class JobView:
+    """One job; ``arm`` is None for a speed job, which carries every arm. Seconds of wall clock."""
+
+    name: str
+    run: str
+    arm: str | None
+    status: str
+    detail: str
+    started_at: float | None
+    ended_at: float | None
+    usd_per_hour: float | None
+    lines: JobLines
+
+    @property
+    def active(self) -> bool:
+        """Whether it has not ended."""
+        return self.status in ACTIVE
+
+    @property
+    def is_speed(self) -> bool:
+        """Whether it is a speed job."""
+        return self.run.startswith("s")
+
+    def seconds(self, now: float) -> float:
+        """How long it has trained so far."""
+        return 0.0 if self.started_at is None else max((self.ended_at or now) - self.started_at, 0)
+
+    def usd(self, now: float) -> float:
+        """What that costs at the plan's price."""
+        return self.seconds(now) / 3600 * (self.usd_per_hour or 0.0)
+
+
+@dataclass(frozen=True)
+class TrialView:
+    """One trial; ``arms`` are the plan's names, empty before there is a plan."""
+
+    trial: Trial
+    state: ExecutionState
+    arms: tuple[str, ...]
+    jobs: tuple[JobView, ...]
+    seeds: int
+
+    @property
+    def stage(self) -> str:
+        """What is going on, in two or three words."""
+        if not self.state.running:
+            return "decided" if self.state.status == "SUCCEEDED" else self.state.status.lower()
+        active = [job for job in self.jobs if job.active]
+        if active:
+            return "speed gate" if active[0].is_speed else "full runs"
+        return "judging" if self.jobs else "checking, planning"
+
+
+class TrialWatcher:
+    """Looks at one trial again and again."""
+
+    def __init__(self, trial: Trial, arn: str, cloud: Cloud) -> None:
+        self.trial, self.arn = trial, arn
+        self._cloud = cloud
+        self._plan: Mapping[str, Any] | None = None
+        self._jobs: dict[str, JobView] = {}
+
+    def look(self) -> TrialView:
+        """The trial as it is now."""
+        state = self._cloud.executions.describe(self.arn)
+        arms = self._arms()
+        if arms:
+            prefix = naming.trial_job_prefix(self.trial.workload, self.trial.trial)
+            for name in self._cloud.watch.names(prefix):
+                known = self._jobs.get(name)
+                if known is None or known.active:
+                    self._jobs[name] = self._look_at_job(name, prefix, known)
+        seeds = len(self._plan["seeds"]) if self._plan else 0
+        names = tuple(str(arm["name"]) for arm in arms)
+        return TrialView(self.trial, state, names, tuple(self._jobs.values()), seeds)
+
+    def _arms(self) -> Sequence[Mapping[str, Any]]:
+        if self._plan is None:
+            try:
+                self._plan = json.loads(
+                    self._cloud.services.store.get(self.trial.record_key("plan"))
+                )
+            except NotFoundError:
+                return ()
+        found: Sequence[Mapping[str, Any]] = self._plan["arms"]
+        return found
+
+    def _look_at_job(self, name: str, prefix: str, known: JobView | None) -> JobView:
+        described = self._cloud.services.jobs.describe(name)
+        lines = known.lines if known else JobLines()
+        told, lines.token = self._cloud.watch.lines(name, lines.token)
+        lines.take(told)
+        match = RUN_ID.fullmatch(name.removeprefix(prefix))
+        run = match[1] if match else ""
+        arm = self._arms()[ord(run[-1]) - ord("a")] if run.startswith("q") else None
+        rates = [entry["usd_per_hour"] for entry in ([arm] if arm else self._arms())]
+        return JobView(
+            name=name,
+            run=run,
+            arm=None if arm is None else str(arm["name"]),
+            status=str(described["TrainingJobStatus"]),
+            detail=str(described.get("FailureReason") or described.get("SecondaryStatus") or ""),
+            started_at=_epoch(described.get("TrainingStartTime")),
+            ended_at=_epoch(described.get("TrainingEndTime")),
+            # A speed job runs on the baseline's cluster.
+            usd_per_hour=rates[0],
+            lines=lines,
+        )
+
+
+def _epoch(moment: Any) -> float | None:
+    return None if moment is None else float(moment.timestamp())

@@ -1,0 +1,255 @@
+"""In-memory implementations of the ports, shared by every test that needs a cloud."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from compilegate.adapters.executions import ExecutionState
+from compilegate.adapters.ledger_overview import Lock
+from compilegate.cli.cloud import Cloud, StartedCloud
+from compilegate.domain.errors import EnvironmentNotReadyError, NotFoundError, WorkloadLockedError
+from compilegate.ports import Services, Settings
+
+ROLE = "arn:aws:iam::111122223333:role/training"
+MACHINE = "arn:aws:states:us-east-1:111122223333:execution:evaluate:"
+
+
+class MemoryStore:
+    """ObjectStore in a dictionary; ``others`` are URIs of other buckets that exist."""
+
+    def __init__(self, bucket: str = "data", others: Sequence[str] = ()) -> None:
+        self.bucket = bucket
+        self.objects: dict[str, bytes] = {}
+        self.others = tuple(others)
+
+    def get(self, key: str) -> bytes:
+        if key not in self.objects:
+            raise NotFoundError(f"s3://{self.bucket}/{key} does not exist")
+        return self.objects[key]
+
+    def put(self, key: str, body: bytes, content_type: str = "application/json") -> None:
+        self.objects[key] = body
+
+    def exists(self, uri: str) -> bool:
+        own = (f"s3://{self.bucket}/{key}" for key in self.objects)
+        return any(known.startswith(uri) for known in (*own, *self.others))
+
+
+class MemoryLedger:
+    """Ledger in a dictionary."""
+
+    def __init__(self) -> None:
+        self.items: dict[tuple[str, str], Mapping[str, Any]] = {}
+
+    def put_once(self, workload: str, sort_key: str, entry: Mapping[str, Any]) -> Mapping[str, Any]:
+        return self.items.setdefault((workload, sort_key), entry)
+
+    def entries(self, workload: str) -> Sequence[Mapping[str, Any]]:
+        return [entry for (name, _), entry in sorted(self.items.items()) if name == workload]
+
+
+class MemoryLocks:
+    """Locks in a dictionary of owner and expiry."""
+
+    def __init__(self) -> None:
+        self.held: dict[str, tuple[str, int]] = {}
+
+    def acquire(self, workload: str, owner: str, *, now: int, expires_at: int) -> None:
+        holder, until = self.held.get(workload, (owner, 0))
+        if holder != owner and until >= now:
+            raise WorkloadLockedError(f"{workload} is already being evaluated by {holder}")
+        self.held[workload] = (owner, expires_at)
+
+    def release(self, workload: str, owner: str) -> None:
+        if self.held.get(workload, ("", 0))[0] == owner:
+            del self.held[workload]
+
+
+class MemoryFlags:
+    """FlagStore in a dictionary."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, str] = {}
+
+    def read(self, name: str) -> str | None:
+        return self.values.get(name)
+
+    def write(self, name: str, value: str) -> None:
+        self.values[name] = value
+
+
+class MemoryJobs:
+    """TrainingJobs in a dictionary of descriptions."""
+
+    def __init__(self) -> None:
+        self.descriptions: dict[str, dict[str, Any]] = {}
+
+    def describe(self, job: str) -> Mapping[str, Any]:
+        if job not in self.descriptions:
+            raise NotFoundError(f"there is no training job {job}")
+        return self.descriptions[job]
+
+    def stop(self, job: str) -> None:
+        if self.describe(job)["TrainingJobStatus"] == "InProgress":
+            self.descriptions[job]["TrainingJobStatus"] = "Stopped"
+
+    def active(self, prefix: str) -> Sequence[str]:
+        return [
+            name
+            for name, described in self.descriptions.items()
+            if name.startswith(prefix) and described["TrainingJobStatus"] == "InProgress"
+        ]
+
+    def add(self, name: str, status: str, started: float, ended: float | None = None) -> None:
+        """A job with times in epoch seconds."""
+        self.descriptions[name] = {
+            "TrainingJobName": name,
+            "TrainingJobStatus": status,
+            "SecondaryStatus": "Training",
+            "TrainingStartTime": datetime.fromtimestamp(started, tz=UTC),
+            **({"TrainingEndTime": datetime.fromtimestamp(ended, tz=UTC)} if ended else {}),
+        }
+
+
+@dataclass
+class FixedClock:
+    """A clock that stands still until it is moved; seconds since 1970."""
+
+    seconds: int = 1_790_000_000
+
+    def now(self) -> int:
+        return self.seconds
+
+
+def services(stage: str = "dev", simulated: str | None = None) -> Services:
+    """Services in memory."""
+    settings = Settings(
+        stage=stage, region="us-east-1", training_role_arn=ROLE, simulated=simulated
+    )
+    return Services(
+        store=MemoryStore(),
+        ledger=MemoryLedger(),
+        locks=MemoryLocks(),
+        flags=MemoryFlags(),
+        jobs=MemoryJobs(),
+        clock=FixedClock(),
+        settings=settings,
+    )
+
+
+@dataclass
+class ScriptedExecutions:
+    """Executions that end as ``ends`` says by workload, after ``looks`` descriptions."""
+
+    ends: dict[str, str] = field(default_factory=dict)
+    looks: int = 1
+    started: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    stopped: dict[str, str] = field(default_factory=dict)
+    on_start: Any = None
+    on_look: Any = None
+
+    def start(self, name: str, payload: Mapping[str, Any]) -> str:
+        arn = MACHINE + name
+        self.started[arn] = payload
+        if self.on_start:
+            self.on_start(payload)
+        return arn
+
+    def describe(self, arn: str) -> ExecutionState:
+        if self.on_look:
+            self.on_look(arn)
+        if arn not in self.started:
+            raise NotFoundError(f"there is no execution {arn}")
+        if arn in self.stopped:
+            return ExecutionState(arn, "ABORTED", 1000.0, 1010.0, "Stopped", self.stopped[arn])
+        self.looks -= 1
+        if self.looks >= 0:
+            return ExecutionState(arn, "RUNNING", 1000.0)
+        status = self.ends.get(str(self.started[arn]["workload"]), "SUCCEEDED")
+        return ExecutionState(arn, status, 1000.0, 1060.0)
+
+    def stop(self, arn: str, cause: str) -> None:
+        self.stopped[arn] = cause
+
+    def running(self) -> Sequence[ExecutionState]:
+        return [
+            ExecutionState(arn, "RUNNING", 1000.0)
+            for arn in self.started
+            if arn not in self.stopped
+        ]
+
+
+@dataclass
+class ScriptedWatch:
+    """Jobs that are in memory, and what each prints."""
+
+    jobs: MemoryJobs
+    printed: dict[str, list[str]] = field(default_factory=dict)
+
+    def names(self, prefix: str) -> Sequence[str]:
+        return [name for name in self.jobs.descriptions if name.startswith(prefix)]
+
+    def lines(self, job: str, token: str | None) -> tuple[Sequence[str], str | None]:
+        read = int(token or 0)
+        lines = self.printed.get(job, [])
+        return lines[read:], str(len(lines))
+
+
+@dataclass
+class MemoryOverview:
+    """The ledger and the locks in memory, at a glance."""
+
+    services: Services
+
+    def workloads(self) -> Sequence[str]:
+        ledger = self.services.ledger
+        assert isinstance(ledger, MemoryLedger)
+        return sorted({name for name, _ in ledger.items})
+
+    def locks(self) -> Sequence[Lock]:
+        locks = self.services.locks
+        assert isinstance(locks, MemoryLocks)
+        return [Lock(name, owner, until) for name, (owner, until) in locks.held.items()]
+
+
+def cloud(stage: str = "dev", simulated: str | None = None, **executions: Any) -> Cloud:
+    """A cloud in memory; keywords go to its ScriptedExecutions."""
+    found = services(stage, simulated)
+    assert isinstance(found.jobs, MemoryJobs)
+    return Cloud(
+        services=found,
+        executions=ScriptedExecutions(**executions),
+        watch=ScriptedWatch(found.jobs),
+        overview=MemoryOverview(found),
+        poll_seconds=0.0,
+    )
+
+
+@dataclass
+class FakeDoors:
+    """Doors to clouds in memory; None is a cloud that is not there."""
+
+    aws_cloud: Cloud | None = None
+    local_cloud: Cloud | None = None
+    ended: bool = False
+
+    def aws(self, stage: str) -> Cloud:
+        if self.aws_cloud is None:
+            raise EnvironmentNotReadyError(f"There is no stack compilegate-{stage}. Fix: deploy it")
+        return self.aws_cloud
+
+    def local(self) -> Cloud:
+        if self.local_cloud is None:
+            raise EnvironmentNotReadyError("The local cloud does not run. Fix: start it")
+        return self.local_cloud
+
+    @contextmanager
+    def started_local(self, *, keep: bool) -> Any:
+        try:
+            yield StartedCloud(self.local(), True, 1.0, 2.0, 3.0)
+        finally:
+            self.ended = not keep
