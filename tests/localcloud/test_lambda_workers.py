@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from compilegate.localcloud import commands
+
 pytestmark = pytest.mark.e2e
 
 PROBE = """
@@ -38,6 +40,16 @@ def test_function_calls_the_local_cloud(client, make_function, cloud):
     assert environment["AWS_ENDPOINT_URL"] == cloud.state().endpoint
     assert environment["AWS_REGION"] == "us-east-1"
     assert "PYTHONPATH" not in environment
+
+
+def test_function_that_cannot_be_imported_says_so_and_logs_it(client, make_function, cloud):
+    arn = make_function("import absent_dependency\n")
+    answer = invoke(client, arn, {})
+
+    assert answer["errorType"] == "Runtime.ImportModuleError"
+    assert "No module named 'absent_dependency'" in answer["errorMessage"]
+    log = commands.logs(arn.rsplit(":", 1)[1], cloud=cloud)
+    assert any("absent_dependency" in line for line in log.lines)
 
 
 def test_error_is_named_after_its_class(client, make_function):

@@ -10,6 +10,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+_INIT_FAILED = "Worker init failed: "
 _ERROR_LINE = re.compile(r"([A-Za-z_][\w.]*)(:|$)")
 
 
@@ -17,6 +18,7 @@ def install() -> None:
     """Apply every change."""
     _isolate_workers()
     _report_exception_class()
+    _report_import_errors()
 
 
 def _isolate_workers() -> None:
@@ -41,6 +43,25 @@ def _report_exception_class() -> None:
             trace = [line for line in (answer.get("log") or "").splitlines() if line]
             body["errorType"] = _class_of(trace) or body["errorType"]
             body["stackTrace"] = [line for line in trace if line.startswith("  ")]
+        return answer
+
+    lambda_svc._execute_function_warm = execute
+
+
+def _report_import_errors() -> None:
+    """AWS says Runtime.ImportModuleError and logs it; the emulator a RuntimeError, unlogged."""
+    from ministack.services import lambda_svc  # noqa: PLC0415
+
+    original = lambda_svc._execute_function_warm
+
+    def execute(*arguments: Any, **named: Any) -> Any:
+        answer = original(*arguments, **named)
+        body = answer.get("body")
+        message = body.get("errorMessage") if isinstance(body, dict) else None
+        if answer.get("error") and isinstance(message, str) and message.startswith(_INIT_FAILED):
+            told = f"Unable to import module: {message.removeprefix(_INIT_FAILED)}"
+            body.update(errorType="Runtime.ImportModuleError", errorMessage=told)
+            answer["log"] = f"[ERROR] Runtime.ImportModuleError: {told}"
         return answer
 
     lambda_svc._execute_function_warm = execute
