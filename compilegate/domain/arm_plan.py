@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -33,5 +34,5 @@ def scaled_learning_rate(rate: float, batch_ratio: float, scaling: str | None) -
     if scaling == "linear":
         return rate * batch_ratio
     if scaling == "sqrt":
-        return rate * batch_ratio**0.5
+        return rate * math.sqrt(batch_ratio)
     return rate
