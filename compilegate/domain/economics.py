@@ -55,13 +55,12 @@ def amdahl_speedup(compute_share: float, compute_speedup: float) -> float:
 
 
 def break_even_seconds(overhead_seconds: float, speedup: float) -> float | None:
-    """Run length at which compiling pays: T = overhead / (1 - 1/speed-up).
+    """Run length at which compiling pays: T = overhead / (1 - 1/S) = overhead x S / (S - 1).
 
     A compiled run takes overhead + T/S; it is shorter than T from this length on.
     None at a speed-up of 1 or below: no run is long enough.
     """
-    share = saved_share(speedup)
-    return overhead_seconds / share if share > 0 else None
+    return overhead_seconds * speedup / (speedup - 1) if speedup > 1 else None
 
 
 def speed_gate_hours(arms: int, run_hours: float) -> float:

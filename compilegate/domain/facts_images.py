@@ -11,9 +11,10 @@ from compilegate.domain.workload import Framework
 
 @dataclass(frozen=True)
 class Image:
-    """A training image's URI; ``uri`` is None with the reason in ``why``."""
+    """A training image's URI; ``uri`` is None with reason code and text in its place."""
 
     uri: str | None
+    code: str = ""
     why: str = ""
     patched_until: str | None = None
     source: str = ""
@@ -103,7 +104,7 @@ def framework_image(
     """The newest image that matches what the workload names of the framework."""
     family = [row for row in rows if row.framework == framework.name]
     if not family:
-        return Image(None, f"no image of framework {framework.name} is on file")
+        return _none(f"no image of framework {framework.name} is on file")
     found = [
         row
         for row in family
@@ -112,14 +113,14 @@ def framework_image(
         and _agrees(framework.python, row.python)
     ]
     if not found:
-        return Image(None, f"no image of {_named(framework)}; {_near(family, framework)}")
+        return _none(f"no image of {_named(framework)}; {_near(family, framework)}")
     row = max(found, key=lambda row: (parts(row.version), parts(row.transformers or "")))
     tag = row.gpu_tag if gpu else row.cpu_tag
     if tag is None:
-        return Image(None, f"{row.repository} {row.version} has no CPU variant")
+        return _none(f"{row.repository} {row.version} has no CPU variant")
     uri = registries[row.registry].uri(region, row.repository, tag)
     if uri is None:
-        return Image(None, f"{row.repository} is not published in {region}")
+        return _none(f"{row.repository} is not published in {region}", "region_unsupported")
     return Image(uri, patched_until=row.patched_until, source=row.source)
 
 
@@ -132,11 +133,16 @@ def compiler_image(
     """The managed compiler's image for a framework in a region."""
     row = next((row for row in rows if row.fits(framework)), None)
     if row is None:
-        return Image(None, f"the managed compiler has no image of {_named(framework)}")
+        return _none(f"the managed compiler has no image of {_named(framework)}")
     uri = registries[row.registry].uri(region, row.repository, row.tag)
     if uri is None or region not in row.regions:
-        return Image(None, f"{row.repository} {row.version} is not published in {region}")
+        text = f"{row.repository} {row.version} is not published in {region}"
+        return _none(text, "region_unsupported")
     return Image(uri, source=row.source)
+
+
+def _none(why: str, code: str = "no_compiler_image") -> Image:
+    return Image(None, code, why)
 
 
 def _agrees(asked: str | None, available: str | None) -> bool:

@@ -1,0 +1,18 @@
+"""Whether a compiler could apply and pay, known before anything is spent."""
+
+from compilegate.domain.eligibility.check import check_eligibility
+from compilegate.domain.eligibility.reason import Reason, Severity
+from compilegate.domain.eligibility.result import (
+    CandidateEligibility,
+    Eligibility,
+    EligibilityVerdict,
+)
+
+__all__ = [
+    "CandidateEligibility",
+    "Eligibility",
+    "EligibilityVerdict",
+    "Reason",
+    "Severity",
+    "check_eligibility",
+]

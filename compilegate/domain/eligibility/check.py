@@ -1,0 +1,138 @@
+"""Asks every rule about every candidate and adds up the answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from compilegate.domain.eligibility import (
+    amortisation,
+    batch,
+    bottleneck,
+    dollars,
+    frameworks,
+    hardware,
+    history,
+    launch,
+    managed,
+    precision,
+    shapes,
+)
+from compilegate.domain.eligibility.context import WORKLOAD_FILE, Context
+from compilegate.domain.eligibility.money import economics_of
+from compilegate.domain.eligibility.reason import Reason, Severity, block
+from compilegate.domain.eligibility.result import (
+    CandidateEligibility,
+    Eligibility,
+    EligibilityVerdict,
+    best,
+    verdict_of,
+)
+from compilegate.domain.facts_model import Facts
+from compilegate.domain.workload import MANAGED_COMPILER, Candidate, Workload
+
+Rule = Callable[[Context], tuple[Reason, ...]]
+
+# In the order a good engineer asks: where is the time, does it fit, do shapes repeat, is a run
+# long enough, precision, side effects, dollars.
+RULES: tuple[Rule, ...] = (
+    bottleneck.bottleneck_rule,
+    hardware.instance_rule,
+    hardware.gpu_rule,
+    frameworks.no_graph_rule,
+    frameworks.torch_compile_rule,
+    frameworks.image_rule,
+    frameworks.family_rule,
+    managed.version_rule,
+    managed.region_rule,
+    managed.instance_rule,
+    managed.lifecycle_rule,
+    launch.baseline_rule,
+    launch.native_rule,
+    launch.managed_rule,
+    launch.script_rule,
+    shapes.shapes_rule,
+    amortisation.amortisation_rule,
+    precision.precision_rule,
+    batch.learning_rate_rule,
+    batch.memory_rule,
+    dollars.saving_rule,
+    dollars.budget_rule,
+    dollars.price_rule,
+)
+
+TORCH_COMPILE = Candidate(name="compile", compiler="torch_compile")
+MANAGED = Candidate(name="managed-compiler", compiler=MANAGED_COMPILER)
+DEFAULT_REGION = "us-east-1"
+
+
+def check_eligibility(
+    workload: Workload,
+    facts: Facts,
+    *,
+    region: str = DEFAULT_REGION,
+    price_overrides: Mapping[str, float] | None = None,
+) -> Eligibility:
+    """Whether each candidate may be tried, and what the workload could gain; USD, no I/O."""
+    overrides = price_overrides or {}
+
+    def context(candidate: Candidate, index: int | None) -> Context:
+        return Context(workload, candidate, index, facts, region, overrides)
+
+    listed = [context(found, index) for index, found in enumerate(workload.candidates)]
+    contexts = listed or _derived(context(TORCH_COMPILE, None), context(MANAGED, None))
+    found = tuple(_candidate(one) for one in contexts)
+    tried = [
+        one
+        for one, answer in zip(contexts, found, strict=True)
+        if answer.verdict is not EligibilityVerdict.INELIGIBLE
+    ]
+    return Eligibility(
+        workload=workload.name,
+        verdict=best([answer.verdict for answer in found]),
+        candidates=found,
+        reasons=_own_reasons(contexts, anything_left=bool(tried)),
+        economics=economics_of(contexts, tried),
+    )
+
+
+def reasons_of(context: Context) -> tuple[Reason, ...]:
+    """Every rule's answer, each said once, the weightiest first."""
+    found = dict.fromkeys(reason for rule in RULES for reason in rule(context))
+    order = list(Severity)
+    return tuple(sorted(found, key=lambda reason: order.index(reason.severity)))
+
+
+def _candidate(context: Context) -> CandidateEligibility:
+    reasons = reasons_of(context)
+    return CandidateEligibility(
+        candidate=context.candidate,
+        compiler=context.compiler,
+        verdict=verdict_of(reasons),
+        reasons=reasons,
+    )
+
+
+def _derived(torch_compile: Context, managed_compiler: Context) -> list[Context]:
+    """``torch_compile`` always; the managed compiler only where it would run as things are."""
+    reasons = reasons_of(managed_compiler)
+    ready = verdict_of(reasons) is not EligibilityVerdict.INELIGIBLE and not any(
+        reason.code in ("script_needs_port", "no_same_version_baseline") for reason in reasons
+    )
+    return [torch_compile, managed_compiler] if ready else [torch_compile]
+
+
+def _own_reasons(contexts: Sequence[Context], *, anything_left: bool) -> tuple[Reason, ...]:
+    """What concerns the workload whatever the candidate."""
+    first = contexts[0]
+    if first.has_graph or anything_left:
+        return history.history_rule(first.workload)
+    training, framework = first.workload.training, first.workload.framework
+    return (
+        block(
+            "not_gpu", "framework.name",
+            f"{framework.name} ({first.workload.model.name}) on {training.instance_type} is no "
+            "deep-learning graph on a GPU; no graph compiler applies",
+            fix=f"what does help: {frameworks.levers(framework.name)}",
+            source=WORKLOAD_FILE,
+        ),
+    )  # fmt: skip

@@ -1,0 +1,97 @@
+"""What eligibility answers (design contract, section 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any
+
+from compilegate.domain.eligibility.money import Economics
+from compilegate.domain.eligibility.reason import Reason, Severity
+from compilegate.domain.workload import Candidate
+
+
+class EligibilityVerdict(StrEnum):
+    """Closed set of answers, best first."""
+
+    ELIGIBLE = "eligible"
+    BENCHMARK = "benchmark"
+    INELIGIBLE = "ineligible"
+
+
+# Warnings of these codes question the benefit itself: measure before believing. Others
+# (an unscaled learning rate, unpatched images) concern the side effects, not the benefit.
+DOUBTS = frozenset({
+    "batch_may_shrink", "communication_bound", "data_bound", "distribution_unsupported",
+    "dynamic_shapes", "family_unproven", "low_gpu_utilization", "no_same_version_baseline",
+    "padding_longest", "run_too_short", "script_needs_port",
+})  # fmt: skip
+
+
+@dataclass(frozen=True)
+class CandidateEligibility:
+    """One candidate's answer."""
+
+    candidate: Candidate
+    compiler: str
+    verdict: EligibilityVerdict
+    reasons: tuple[Reason, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The candidate's part of the contract's document."""
+        return {
+            "name": self.candidate.name,
+            "compiler": self.compiler,
+            "verdict": str(self.verdict),
+            "reasons": _plain(self.reasons),
+        }
+
+
+@dataclass(frozen=True)
+class Eligibility:
+    """A workload's answer; its verdict is the best of its candidates'."""
+
+    workload: str
+    verdict: EligibilityVerdict
+    candidates: tuple[CandidateEligibility, ...]
+    reasons: tuple[Reason, ...]
+    economics: Economics
+
+    @property
+    def open_candidates(self) -> tuple[Candidate, ...]:
+        """The candidates that may be tried, in the workload's order."""
+        return tuple(
+            found.candidate
+            for found in self.candidates
+            if found.verdict is not EligibilityVerdict.INELIGIBLE
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The contract's document."""
+        return {
+            "workload": self.workload,
+            "verdict": str(self.verdict),
+            "candidates": [found.to_dict() for found in self.candidates],
+            "reasons": _plain(self.reasons),
+            "economics": self.economics.to_dict(),
+        }
+
+
+def verdict_of(reasons: Sequence[Reason]) -> EligibilityVerdict:
+    """Any block is ineligible; a warning that questions the benefit asks for a benchmark."""
+    if any(reason.severity is Severity.BLOCK for reason in reasons):
+        return EligibilityVerdict.INELIGIBLE
+    if any(reason.severity is Severity.WARN and reason.code in DOUBTS for reason in reasons):
+        return EligibilityVerdict.BENCHMARK
+    return EligibilityVerdict.ELIGIBLE
+
+
+def best(verdicts: Sequence[EligibilityVerdict]) -> EligibilityVerdict:
+    """The best of several; ineligible when there is none."""
+    order = list(EligibilityVerdict)
+    return min(verdicts, key=order.index, default=EligibilityVerdict.INELIGIBLE)
+
+
+def _plain(reasons: Sequence[Reason]) -> list[dict[str, str]]:
+    return [{**asdict(reason), "severity": str(reason.severity)} for reason in reasons]
