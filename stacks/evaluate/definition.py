@@ -48,7 +48,7 @@ def _before_spending(functions: Mapping[str, str]) -> State:
         "AcquireLock": call(
             functions["acquire_lock"],
             {**TRIAL, **EXECUTION},
-            assign={"round": 0, "outcomes": []},
+            assign={"round_number": 0, "outcomes": []},
             catches=[locked, *CATCH_ALL],
             then="CheckEligibility",
         ),
@@ -80,13 +80,13 @@ def _rounds(functions: Mapping[str, str], bucket: str) -> State:
             {
                 **TRIAL,
                 **EXECUTION,
-                "round": jsonata("$round"),
+                "round": jsonata("$round_number"),
                 "runs": jsonata("$outcomes"),
             },
             assign={
                 "verdict": answer("verdict"),
                 "next_stage": answer("next_stage"),
-                "round": answer("round"),
+                "round_number": answer("round"),
                 # In brackets because JSONata unwraps a list of one.
                 "runs": jsonata("[$states.result.Payload.runs]"),
                 "decision_key": answer("decision_key"),
@@ -95,8 +95,8 @@ def _rounds(functions: Mapping[str, str], bucket: str) -> State:
             then="NextStep",
         ),
         "NextStep": _choice(rounds, "RecordDecision"),
-        "SpeedGate": training_round(settle, bucket=bucket, then="JudgeArms"),
-        "QualityRuns": training_round(settle, bucket=bucket, then="JudgeArms"),
+        "SpeedGate": training_round("Speed", settle, bucket=bucket, then="JudgeArms"),
+        "QualityRuns": training_round("Quality", settle, bucket=bucket, then="JudgeArms"),
     }
 
 

@@ -16,10 +16,11 @@ THROTTLED = ("SageMaker.AmazonSageMakerException", "SageMaker.ThrottlingExceptio
 JOB_NAME = "$run.job_base & '-r' & $string($states.context.State.RetryCount)"
 
 
-def training_round(settle_arn: str, *, bucket: str, then: str) -> State:
+def training_round(stage: str, settle_arn: str, *, bucket: str, then: str) -> State:
     """Run every item of ``$runs`` ({run, request_key, job_base}); outcomes go to ``then``.
 
     A job that fails is an outcome. Anything else fails the round: the other jobs are aborted.
+    ``stage`` begins the states' names, which must be unique in the whole machine.
     """
     return {
         "Type": "Map",
@@ -27,14 +28,16 @@ def training_round(settle_arn: str, *, bucket: str, then: str) -> State:
         "MaxConcurrency": MAX_CONCURRENCY,
         "ItemProcessor": {
             "ProcessorConfig": {"Mode": "INLINE"},
-            "StartAt": "LoadRequest",
+            "StartAt": f"{stage}LoadRequest",
             "States": {
-                "LoadRequest": _load_request(bucket),
-                "Train": _train(),
-                "RunEnded": _run_ended(),
-                "RunCompleted": _run_completed(),
-                "RunStopped": _run_stopped(),
-                "RunFailed": _run_failed(settle_arn),
+                f"{stage}LoadRequest": _load_request(bucket, then=f"{stage}Train"),
+                f"{stage}Train": _train(then=f"{stage}RunEnded", job_failed=f"{stage}RunFailed"),
+                f"{stage}RunEnded": _run_ended(
+                    completed=f"{stage}RunCompleted", otherwise=f"{stage}RunStopped"
+                ),
+                f"{stage}RunCompleted": _run_completed(),
+                f"{stage}RunStopped": _run_stopped(then=f"{stage}RunFailed"),
+                f"{stage}RunFailed": _run_failed(settle_arn),
             },
         },
         "Assign": {"outcomes": jsonata("$states.result")},
@@ -44,7 +47,7 @@ def training_round(settle_arn: str, *, bucket: str, then: str) -> State:
     }
 
 
-def _load_request(bucket: str) -> State:
+def _load_request(bucket: str, *, then: str) -> State:
     return {
         "Type": "Task",
         "Resource": "arn:aws:states:::aws-sdk:s3:getObject",
@@ -56,12 +59,12 @@ def _load_request(bucket: str) -> State:
         "Output": {},
         "TimeoutSeconds": 60,
         "Retry": [retry(["States.TaskFailed"], seconds=1, attempts=3)],
-        "Next": "Train",
+        "Next": then,
     }
 
 
-def _train() -> State:
-    """Start the job and wait for it; a failed job goes on to RunFailed with its description."""
+def _train(*, then: str, job_failed: str) -> State:
+    """Start the job and wait for it; a failed job goes on with its description as the cause."""
     return {
         "Type": "Task",
         "Resource": "arn:aws:states:::sagemaker:createTrainingJob.sync",
@@ -73,23 +76,23 @@ def _train() -> State:
         "Output": jsonata("$states.result"),
         "Retry": [retry(THROTTLED, seconds=3, attempts=5)],
         "Catch": [
-            catch(["States.TaskFailed"], "RunFailed") | {"Assign": {"job": jsonata(JOB_NAME)}}
+            catch(["States.TaskFailed"], job_failed) | {"Assign": {"job": jsonata(JOB_NAME)}}
         ],
-        "Next": "RunEnded",
+        "Next": then,
     }
 
 
-def _run_ended() -> State:
+def _run_ended(*, completed: str, otherwise: str) -> State:
     """A job that reached its time limit, or was stopped, may come back without an error."""
     return {
         "Type": "Choice",
         "Choices": [
             {
                 "Condition": jsonata("$states.input.TrainingJobStatus = 'Completed'"),
-                "Next": "RunCompleted",
+                "Next": completed,
             }
         ],
-        "Default": "RunStopped",
+        "Default": otherwise,
     }
 
 
@@ -108,12 +111,12 @@ def _run_completed() -> State:
     }
 
 
-def _run_stopped() -> State:
-    """Gives RunFailed what it gets from an error: a name, and the job's description as text."""
+def _run_stopped(*, then: str) -> State:
+    """What an error would have brought: a name, and the job's description as text."""
     return {
         "Type": "Pass",
         "Output": {"error": "States.TaskFailed", "cause": jsonata("$string($states.input)")},
-        "Next": "RunFailed",
+        "Next": then,
     }
 
 
