@@ -66,6 +66,7 @@ def _recorder(settings, compiler, device):
         "arm": settings.arm,
         "replicate": settings.replicate,
         "seed": settings.seed,
+        "full_run_steps": settings.steps,  # what a speed segment stands for
     }
     steps = settings.steps
     if settings.max_steps:
