@@ -70,6 +70,8 @@ def load_yaml(path: Path) -> object:
     try:
         # The loader is a SafeLoader that also refuses a key given twice.
         return yaml.load(text, Loader=_OneValuePerKey)  # noqa: S506
+    except RecursionError as error:
+        raise InvalidInputError("is not YAML: nested too deeply", fix="write it flat") from error
     except yaml.YAMLError as error:
         raise _not_yaml(error, text) from error
 

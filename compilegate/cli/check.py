@@ -6,19 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import typer
-from rich.text import Text
 
 from compilegate.cli import project
 from compilegate.cli.options import JsonOption, WorkloadFiles
 from compilegate.cli.outcome import worst_exit_code
-from compilegate.cli.output import (
-    console,
-    emit_json,
-    one_or_many,
-    reason_lines,
-    say,
-    verdict_text,
-)
+from compilegate.cli.output import emit_json, one_or_many, reason_lines, say, say_verdict
 from compilegate.cli.trials import read_workloads
 from compilegate.domain.eligibility import check_eligibility
 from compilegate.facts import load_facts
@@ -28,7 +20,9 @@ EXIT_CODES = {"eligible": 0, "ineligible": 10, "benchmark": 11}
 
 
 def check(files: WorkloadFiles, *, as_json: JsonOption = False) -> None:
-    """Say whether a compiler could help, and why; spends nothing, needs no account.
+    """Say whether a compiler could help, and why.
+
+    Spends nothing and needs no account.
 
     \b
     compilegate check workloads/bert-docs.yaml
@@ -58,12 +52,11 @@ def check(files: WorkloadFiles, *, as_json: JsonOption = False) -> None:
 
 def show_eligibility(document: Mapping[str, Any]) -> None:
     """The workload's verdict and reasons, then each candidate's, then the money."""
-    out = console()
-    out.print(Text(f"{document['workload']}: ", style="bold"), verdict_text(document["verdict"]))
+    say_verdict(document["workload"], document["verdict"])
     reason_lines(document["reasons"])
     for candidate in document["candidates"]:
-        name = f"  {candidate['name']} ({candidate['compiler']}): "
-        out.print(Text(name), verdict_text(candidate["verdict"]))
+        name = f"{candidate['name']} ({candidate['compiler']})"
+        say_verdict(name, candidate["verdict"], indent=2)
         reason_lines(candidate["reasons"], indent=4)
     _show_economics(document.get("economics") or {})
 
@@ -80,6 +73,8 @@ def _show_economics(figures: Mapping[str, Any]) -> None:
         say(f"{name:<30} {value}", indent=2)
     if figures.get("prices_as_of"):
         say(f"Prices as of {figures['prices_as_of']}.", indent=2)
+    elif figures.get("price_source"):
+        say(f"Price: {figures['price_source']}.", indent=2, hang=2)
 
 
 def _with(value: Any, unit: str) -> str:

@@ -39,7 +39,9 @@ def demo(
     out: ReportsOption = REPORTS,
     as_json: JsonOption = False,
 ) -> None:
-    """Run three real workloads through the deployed app, here, without an AWS account.
+    """Run three real workloads through the loop on this machine.
+
+    No AWS account, no Docker, no GPU.
 
     \b
     compilegate demo

@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import Annotated, Any, TextIO
 
 import typer
-from rich.text import Text
 
 from compilegate.cli import project
 from compilegate.cli.figures import flag_words, quality_words, saving_words, speedup_words
 from compilegate.cli.options import JsonOption, StageOption
-from compilegate.cli.output import console, emit_json, reason_lines, say, verdict_text
+from compilegate.cli.output import emit_json, reason_lines, say, say_verdict
 from compilegate.cli.shell import BAD_INPUT
 from compilegate.domain import naming
 from compilegate.domain.decision import EXIT_CODES, Decision, Reason, Verdict
@@ -39,7 +38,9 @@ def judge(
     stage: StageOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Decide on an evidence document: the same judge that the state machine asks.
+    """Decide on an evidence document one already has.
+
+    It is the judge that the state machine asks; no AWS is needed.
 
     \b
     compilegate judge evidence.json
@@ -67,8 +68,7 @@ def judge(
 
 def show_decision(decision: Mapping[str, Any]) -> None:
     """Verdict first, then reasons, figures and the next step."""
-    title = Text(f"{decision['workload']}: ", style="bold")
-    console().print(title, verdict_text(decision["verdict"]), Text(f" ({decision['verdict']})"))
+    say_verdict(decision["workload"], decision["verdict"], decision["verdict"])
     reason_lines(decision["reasons"])
     rows = [
         ("candidate", str(decision.get("candidate") or UNKNOWN)),

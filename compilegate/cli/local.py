@@ -16,7 +16,7 @@ FOLLOW_SECONDS = 0.5
 
 @app.callback()
 def local() -> None:
-    """The embedded cloud: the real app and real training jobs on this machine."""
+    """Start, end and look into the embedded cloud."""
 
 
 @app.command("up")

@@ -19,9 +19,7 @@ StageOption = Annotated[
         help="The deployed stage; without it the one that cdk.json names.",
     ),
 ]
-WorkloadFiles = Annotated[
-    list[Path], typer.Argument(metavar="FILE...", help="Workload files (YAML).")
-]
+WorkloadFiles = Annotated[list[Path], typer.Argument(metavar="FILE", help="Workload files (YAML).")]
 ReportsOption = Annotated[
     Path, typer.Option("--out", help="Folder that reports are saved in.", file_okay=False)
 ]

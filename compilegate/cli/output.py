@@ -6,12 +6,12 @@ Piped output has neither colour nor box drawing that moves, and is laid out for 
 from __future__ import annotations
 
 import json
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import typer
 from rich.console import Console
-from rich.padding import Padding
 from rich.text import Text
 
 VERDICT_STYLES = {
@@ -33,9 +33,18 @@ def console(*, stderr: bool = False) -> Console:
     return Console(stderr=stderr, highlight=False)
 
 
-def say(text: str = "", style: str | None = None, *, indent: int = 0) -> None:
-    """A paragraph, wrapped to the width; never read as markup, because it may hold a user's."""
-    console().print(Padding(Text(text, style=style or ""), (0, 0, 0, indent), expand=False))
+def say(text: str = "", style: str | None = None, *, indent: int = 0, hang: int = 0) -> None:
+    """A paragraph, wrapped to the width, later lines ``hang`` further in.
+
+    Never read as markup, because it may hold a user's own words.
+    """
+    out = console()
+    first = " " * indent
+    lines = textwrap.wrap(
+        text, out.width, initial_indent=first, subsequent_indent=first + " " * hang,
+        break_long_words=False, break_on_hyphens=False,
+    ) or [""]  # fmt: skip
+    out.print(Text("\n".join(lines), style=style or ""), soft_wrap=True)
 
 
 def say_line(text: str) -> None:
@@ -59,10 +68,17 @@ def verdict_text(verdict: str) -> Text:
     return Text(words, style=f"bold {VERDICT_STYLES.get(verdict, '')}".strip())
 
 
+def say_verdict(name: str, verdict: str, code: str = "", *, indent: int = 0) -> None:
+    """``name: verdict (code)`` on one line."""
+    line = Text.assemble((f"{' ' * indent}{name}: ", "bold"), verdict_text(verdict))
+    console().print(line + Text(f" ({code})") if code else line)
+
+
 def reason_lines(reasons: Sequence[Mapping[str, Any]], *, indent: int = 2) -> None:
     """Each reason in a paragraph, its fix after it."""
     for reason in reasons:
         severity = str(reason.get("severity") or "")
         mark = {"block": "stops it: ", "warn": "mind: ", "info": ""}.get(severity, "")
-        fix = f" Fix: {reason['fix']}" if reason.get("fix") else ""
-        say(f"- {mark}{reason.get('message')}{fix}", indent=indent)
+        message = str(reason.get("message")).rstrip(".")
+        fix = f" Fix: {str(reason['fix']).rstrip('.')}." if reason.get("fix") else ""
+        say(f"- {mark}{message}.{fix}", indent=indent, hang=2)

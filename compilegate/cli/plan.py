@@ -29,11 +29,13 @@ def plan(
     *,
     as_json: JsonOption = False,
 ) -> None:
-    """Show the arms, the jobs and the highest cost of a trial; nothing is started.
+    """Show a trial's arms, jobs and highest cost. Nothing is started.
 
     \b
     compilegate plan workloads/bert-docs.yaml
-    compilegate plan workloads/bert-docs.yaml --json   also the CreateTrainingJob requests
+    compilegate plan workloads/bert-docs.yaml --json
+
+    --json adds the complete CreateTrainingJob requests.
 
     Exit code 11 when the trial would be refused, for its cost or for want of a candidate.
     """

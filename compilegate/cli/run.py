@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import typer
-from rich.text import Text
 
 from compilegate.adapters.workload_files import WorkloadFile
 from compilegate.cli import project
@@ -28,7 +27,7 @@ from compilegate.cli.output import (
     reason_lines,
     say,
     say_line,
-    verdict_text,
+    say_verdict,
 )
 from compilegate.cli.shell import STOPPED, session
 from compilegate.cli.trials import StartedTrial, follow, read_workloads, start, stop
@@ -43,7 +42,7 @@ def run(
     out: ReportsOption = REPORTS,
     as_json: JsonOption = False,
 ) -> None:
-    """Evaluate workloads: check, measure, judge, set the flag, save the report.
+    """Evaluate workloads: measure, judge, set the flag, report.
 
     \b
     compilegate run workloads/bert-docs.yaml
@@ -98,8 +97,7 @@ def _leave(started: Sequence[StartedTrial], cloud: Cloud) -> None:
 def show_outcome(outcome: Outcome) -> None:
     """Verdict and headline, reasons, figures, where the report is."""
     say()
-    title = Text(f"{outcome.workload}: ", style="bold")
-    console().print(title, verdict_text(outcome.verdict), Text(f"({outcome.verdict})"))
+    say_verdict(outcome.workload, outcome.verdict, outcome.verdict)
     say(f"{outcome.headline}.".replace("..", "."), indent=2)
     if outcome.decision is None:
         say("Nothing was decided; the flag is as it was.", indent=2)

@@ -8,13 +8,12 @@ from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
-from rich.text import Text
 
 from compilegate.cli import project
 from compilegate.cli.cloud import Cloud
 from compilegate.cli.doors import open_cloud
 from compilegate.cli.options import JsonOption, LocalOption, StageOption
-from compilegate.cli.output import console, emit_json, say, verdict_text
+from compilegate.cli.output import emit_json, say, say_verdict
 from compilegate.cli.screen import clock
 from compilegate.cli.shell import session
 
@@ -97,9 +96,8 @@ def _show(document: Mapping[str, Any]) -> None:
     trials = document["trials"]
     say("Last trials:" if trials else "No trial has ended yet.")
     for entry in trials:
-        verdict = str(entry.get("verdict") or "failed")
-        head = Text(f"  {_moment(entry['at'])}  {entry['workload']}-{entry['trial']}: ")
-        console().print(head, verdict_text(verdict))
+        name = f"{_moment(entry['at'])}  {entry['workload']}-{entry['trial']}"
+        say_verdict(name, str(entry.get("verdict") or "failed"), indent=2)
         why = entry["reasons"][0] if entry.get("reasons") else entry.get("reason")
         say(str(why or "no reason was recorded"), indent=4)
 

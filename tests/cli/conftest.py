@@ -1,0 +1,35 @@
+"""The command as a user calls it, with doors to clouds in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from compilegate.cli.main import app
+from compilegate.cli.shell import Session
+from tests.fakes import FakeDoors
+
+Invoke = Callable[..., Result]
+
+
+@pytest.fixture
+def doors() -> FakeDoors:
+    return FakeDoors()
+
+
+@pytest.fixture
+def invoke(doors: FakeDoors, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Invoke:
+    for name in ("COMPILEGATE_DEBUG", "COMPILEGATE_STAGE", "AWS_REGION", "AWS_DEFAULT_REGION"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments: object, given: str | None = None) -> Result:
+        words = [str(argument) for argument in arguments]
+        return CliRunner().invoke(app, words, input=given, obj=Session(doors=doors))
+
+    return call

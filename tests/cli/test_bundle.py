@@ -1,0 +1,77 @@
+"""The source bundle is the same bytes for the same files, and carries the recorder."""
+
+from __future__ import annotations
+
+import io
+import os
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from compilegate.adapters.bundle import make_bundle
+from compilegate.domain.errors import EnvironmentNotReadyError
+
+
+def source(folder: Path) -> Path:
+    (folder / "src" / "package" / "__pycache__").mkdir(parents=True)
+    (folder / "src" / ".hidden").mkdir()
+    for name in ("train.py", "package/model.py"):
+        (folder / "src" / name).write_text(name)
+    for name in (".env", ".hidden/x.py", "package/__pycache__/model.pyc", "old.pyc"):
+        (folder / "src" / name).write_text("must not travel")
+    (folder / "runtime").mkdir()
+    (folder / "runtime" / "recorder.py").write_text("recorder")
+    return folder / "src"
+
+
+def entries(body: bytes) -> list[tarfile.TarInfo]:
+    with tarfile.open(fileobj=io.BytesIO(body), mode="r:gz") as archive:
+        return archive.getmembers()
+
+
+def test_it_holds_the_sources_and_the_recorder_and_nothing_else(tmp_path: Path) -> None:
+    bundle = make_bundle(source(tmp_path), runtime=tmp_path / "runtime")
+
+    expected = ["compilegate_runtime/recorder.py", "package/model.py", "train.py"]
+    assert expected == [entry.name for entry in entries(bundle.body)]
+    assert tuple(expected) == bundle.names
+
+
+def test_times_owners_and_order_of_writing_do_not_change_it(tmp_path: Path) -> None:
+    folder = source(tmp_path)
+    before = make_bundle(folder, runtime=tmp_path / "runtime")
+    for path in folder.rglob("*.py"):
+        os.utime(path, (1, 1))
+    after = make_bundle(folder, runtime=tmp_path / "runtime")
+
+    assert before == after
+    assert {(0, 0, 0)} == {(e.mtime, e.uid, e.gid) for e in entries(after.body)}
+    assert b"\0\0\0\0" == after.body[4:8]  # gzip's own time
+
+
+def test_a_changed_file_changes_the_digest(tmp_path: Path) -> None:
+    folder = source(tmp_path)
+    before = make_bundle(folder, runtime=tmp_path / "runtime")
+    (folder / "train.py").write_text("changed")
+
+    after = make_bundle(folder, runtime=tmp_path / "runtime")
+
+    assert before.digest != after.digest
+    assert 12 == len(after.digest)
+
+
+def test_a_recorder_that_the_team_carries_is_kept(tmp_path: Path) -> None:
+    folder = source(tmp_path)
+    (folder / "compilegate_runtime").mkdir()
+    (folder / "compilegate_runtime" / "own.py").write_text("own")
+
+    bundle = make_bundle(folder, runtime=tmp_path / "runtime")
+
+    assert "compilegate_runtime/own.py" in bundle.names
+    assert "compilegate_runtime/recorder.py" not in bundle.names
+
+
+def test_a_missing_recorder_is_said(tmp_path: Path) -> None:
+    with pytest.raises(EnvironmentNotReadyError, match="Fix: run compilegate from a complete"):
+        make_bundle(source(tmp_path), runtime=tmp_path / "nowhere")
