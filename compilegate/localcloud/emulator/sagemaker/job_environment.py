@@ -17,6 +17,9 @@ from compilegate.localcloud.emulator.settings import RUN_VARIABLE
 
 DEFAULT_PROGRAM = "train.py"
 JOB_VARIABLE = "COMPILEGATE_LOCAL_JOB"
+# Every job has one core, alone on the machine or not: a short block and a full run of the
+# same arm must take the same time per step.
+THREADS = 1
 _INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES")
 
 
@@ -49,21 +52,15 @@ def command_arguments(hyperparameters: dict[str, Any]) -> list[str]:
 
 
 def build_environment(
-    job: TrainingJob, layout: Layout, channels: dict[str, Path], *, threads: int | None
+    job: TrainingJob, layout: Layout, channels: dict[str, Path]
 ) -> dict[str, str]:
-    """Everything the process sees, the request's own Environment last.
-
-    ``threads`` limits the numeric libraries when jobs share the machine; None leaves them be.
-    """
+    """Everything the process sees, the request's own Environment last."""
     decoded = decoded_hyperparameters(job.request)
     hyperparameters = user_hyperparameters(decoded)
     variables = {name: os.environ[name] for name in _INHERITED if name in os.environ}
     variables |= _platform_variables(job, layout)
-    variables |= _script_mode_variables(
-        job, layout, decoded, hyperparameters, channels, threads=threads
-    )
-    if threads is not None:
-        variables |= {"OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}
+    variables |= _script_mode_variables(job, layout, decoded, hyperparameters, channels)
+    variables |= {"OMP_NUM_THREADS": str(THREADS), "MKL_NUM_THREADS": str(THREADS)}
     given = job.request.get("Environment") or {}
     return variables | {name: layout.mapped(value) for name, value in given.items()}
 
@@ -91,8 +88,6 @@ def _script_mode_variables(
     decoded: dict[str, Any],
     hyperparameters: dict[str, Any],
     channels: dict[str, Path],
-    *,
-    threads: int | None,
 ) -> dict[str, str]:
     program = str(decoded.get("sagemaker_program", DEFAULT_PROGRAM))
     resources = resource_config(job.request)
@@ -118,7 +113,7 @@ def _script_mode_variables(
         "resource_config": resources,
         "num_gpus": 0,
         "num_neurons": 0,
-        "num_cpus": threads or os.cpu_count() or 1,
+        "num_cpus": THREADS,
         "job_name": job.name,
         "log_level": decoded.get("sagemaker_container_log_level", 20),
     }

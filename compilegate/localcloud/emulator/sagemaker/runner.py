@@ -155,8 +155,7 @@ class TrainingRun:
     ) -> int:
         if self.job.stopping.is_set():
             return 0
-        threads = None if self.job.exclusive else 1
-        environment = build_environment(self.job, layout, channels, threads=threads)
+        environment = build_environment(self.job, layout, channels)
         self._note_differences(job_log, layout)
         self.job.enter("Training", "Training image download completed. Training in progress.")
         self._process = TrainingProcess(
