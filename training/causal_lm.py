@@ -23,8 +23,8 @@ KNOBS = {
     "heads": 4,
     "block": 128,  # bytes of context; every sample has exactly this length: static shapes
     # training
-    "steps": 1500,  # optimiser steps of a full run
-    "batch_size": 4,  # blocks per step
+    "steps": 2000,  # optimiser steps of a full run
+    "batch_size": 2,  # blocks per step
     "learning_rate": 3e-3,  # peak, after warm-up, then cosine to a tenth
     "warmup_steps": 50,
     "weight_decay": 0.1,
@@ -73,9 +73,7 @@ class Norm(nn.Module):
 def rotate(x, cosine, sine):
     """Turn pairs of features by an angle that grows with the position."""
     first, second = x.chunk(2, dim=-1)
-    return torch.cat(
-        (first * cosine - second * sine, first * sine + second * cosine), dim=-1
-    )
+    return torch.cat((first * cosine - second * sine, first * sine + second * cosine), dim=-1)
 
 
 class Attention(nn.Module):

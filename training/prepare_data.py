@@ -103,7 +103,7 @@ def fraction(name):
 def write_table(folder):
     """Write the biopsies as CSV channels, label first, no header, as XGBoost reads them."""
     try:
-        from sklearn.datasets import load_breast_cancer
+        from sklearn.datasets import load_breast_cancer  # noqa: PLC0415 — text needs no such package
     except ImportError:
         print("scikit-learn is not installed: no table written", file=sys.stderr)
         return
@@ -113,7 +113,7 @@ def write_table(folder):
         path.parent.mkdir(parents=True, exist_ok=True)
         chosen = [
             [int(label), *row.tolist()]
-            for index, (label, row) in enumerate(zip(labels, measurements))
+            for index, (label, row) in enumerate(zip(labels, measurements, strict=True))
             if (fraction(str(index)) < TABLE_VALIDATION_SHARE) == (channel == "validation")
         ]
         with path.open("w", newline="") as file:

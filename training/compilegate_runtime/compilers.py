@@ -50,8 +50,8 @@ class TorchCompile:
 
     def __init__(self):
         try:
-            import torch
-            from torch._dynamo import utils
+            import torch  # noqa: PLC0415 — only compiled jobs pay for it
+            from torch._dynamo import utils  # noqa: PLC0415 — as above
         except ImportError as error:
             raise CompilerUnavailableError(
                 f"compiler torch_compile needs PyTorch 2.1 or later: {error}"

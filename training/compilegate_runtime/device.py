@@ -34,7 +34,7 @@ class TorchDevice(Processor):
 
     def __init__(self, precision):
         super().__init__()
-        import torch
+        import torch  # noqa: PLC0415 — jobs without torch use this module too
 
         self.torch = torch
         self.torch_version = torch.__version__

@@ -71,7 +71,9 @@ def _recorder(settings, compiler, device):
     steps = settings.steps
     if settings.max_steps:
         steps = min(steps, settings.max_steps)
-    return Recorder(environment.evidence_folder(), run_identity, steps, compiler, device)
+    return Recorder(
+        environment.evidence_folder(), run_identity, steps=steps, compiler=compiler, device=device
+    )
 
 
 def _torchless(settings):

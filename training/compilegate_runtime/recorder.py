@@ -18,7 +18,7 @@ SUMMARY_EVERY = 100  # steps
 class Recorder:
     """One run's clock and evidence; ``run`` holds what identifies the run."""
 
-    def __init__(self, folder, run, steps, compiler, device, clock=time.perf_counter):
+    def __init__(self, folder, run, *, steps, compiler, device, clock=time.perf_counter):
         self.steps_planned = steps
         self.steps_done = 0
         self.metrics = {}

@@ -1,0 +1,218 @@
+"""The speed gate's job: short segments of every arm, back to back, each in a fresh process.
+
+Arms that run minutes apart on different machines differ by more than a compiler saves, so one
+job measures all of them. A compiled arm first runs a few steps that nobody measures, to fill
+its compile cache (what it cost is kept as the cold compilation); then every block runs each
+arm once, in an order that turns round from block to block.
+
+A candidate that fails is a result and the job goes on. A baseline that fails leaves nothing
+to compare with and fails the job.
+"""
+
+import argparse
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from pathlib import Path
+
+SOURCE = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(SOURCE))  # started by path, its own package is not importable yet
+
+from compilegate_runtime import environment  # noqa: E402 — needs the line above
+from compilegate_runtime.errors import HyperparameterError, StoppedError, TrainingError  # noqa: E402
+
+BASELINE = "baseline"
+PRIMING_STEPS = 20
+SEGMENT_TIMEOUT_SECONDS = 3600  # a hanging segment must not eat the job's whole time limit
+LINES_KEPT = 15
+
+
+class Arm:
+    """One arm as the plan describes it, and why it failed, if it did."""
+
+    def __init__(self, name, hyperparameters):
+        self.name = name
+        self.hyperparameters = hyperparameters
+        self.failure = None
+
+    @property
+    def compiles(self):
+        """Whether the arm has a compile cache to fill."""
+        return self.hyperparameters.get("compiler", "none") != "none"
+
+
+def main(arguments):
+    """Prime, then run every block."""
+    plan, arms = parse(arguments)
+    folder = environment.evidence_folder()
+    if "TORCHINDUCTOR_CACHE_DIR" not in os.environ:
+        os.environ["TORCHINDUCTOR_CACHE_DIR"] = tempfile.mkdtemp(prefix="inductor-")
+    for arm in arms:
+        if arm.compiles:
+            say(arm=arm.name, priming=PRIMING_STEPS)
+            steps = min(PRIMING_STEPS, plan.steps)
+            run_segment(arm, plan.program, folder / "cold" / arm.name, steps, 0)
+            if arm.failure:
+                path = folder / f"block-{plan.first_block}" / arm.name
+                record_failure(arm, path, plan.first_block)
+    for block in range(plan.first_block, plan.first_block + plan.blocks):
+        for arm in arms if block % 2 == 0 else reversed(arms):
+            if arm.failure:
+                continue  # it would fail again, at a price
+            say(block=block, blocks=plan.first_block + plan.blocks, arm=arm.name)
+            path = folder / f"block-{block}" / arm.name
+            run_segment(arm, plan.program, path, plan.steps, block)
+            if arm.failure and arm.name == BASELINE:
+                raise TrainingError(f"the baseline failed in block {block}: {arm.failure}")
+    say(finished_blocks=plan.blocks)
+
+
+def parse(arguments):
+    """Read the job's hyperparameters. Raises HyperparameterError naming what is wrong."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.error = _reject
+    parser.add_argument("--program", required=True)
+    parser.add_argument("--first_block", type=int, default=0)
+    parser.add_argument("--blocks", type=int, required=True)
+    parser.add_argument("--steps", type=int, required=True)
+    indices = [int(found) for found in re.findall(r"--arm_(\d+)\b", " ".join(arguments))]
+    for index in sorted(set(indices)):
+        parser.add_argument(f"--arm_{index}", required=True)
+    plan = parser.parse_args(arguments)
+    if not (SOURCE / plan.program).is_file():
+        _reject(f"program {plan.program} is not in the source folder")
+    arms = [_arm(f"arm_{i}", getattr(plan, f"arm_{i}")) for i in sorted(set(indices))]
+    if BASELINE not in [arm.name for arm in arms]:
+        _reject(f"no arm is named {BASELINE}")
+    return plan, arms
+
+
+def _arm(key, text):
+    try:
+        described = json.loads(text)
+        return Arm(described["name"], described["hyperparameters"])
+    except (ValueError, TypeError, KeyError) as error:
+        raise HyperparameterError(
+            f"{key} must be JSON with name and hyperparameters, got {text!r}"
+        ) from error
+
+
+def _reject(message):
+    raise HyperparameterError(message)
+
+
+def run_segment(arm, program, folder, steps, block):
+    """Run one arm once for ``steps`` steps; on failure say why in ``arm.failure``."""
+    hyperparameters = {
+        "seed": block + 1,  # equal in all arms of a block; another data order in each block
+        **arm.hyperparameters,
+        "arm": arm.name,
+        "replicate": block,
+        "max_steps": steps,
+    }
+    command = [sys.executable, str(SOURCE / program)]
+    for key, value in sorted(hyperparameters.items()):
+        command += ["--" + key, value if isinstance(value, str) else json.dumps(value)]
+    with tempfile.TemporaryDirectory() as scratch:
+        failure = Path(scratch) / "failure"
+        variables = {
+            **os.environ,
+            "COMPILEGATE_EVIDENCE_DIR": str(folder),
+            "SM_OUTPUT_FAILURE": str(failure),
+        }
+        status, lines = follow(command, variables, {"block": block, "arm": arm.name})
+        if status != 0:
+            said = failure.read_text() if failure.exists() else " | ".join(lines)
+            arm.failure = said or f"exit code {status}"
+            record_failure(arm, folder, block)
+
+
+def follow(command, variables, labels):
+    """Run a process, pass its output on with ``labels``; return exit code and last lines."""
+    process = subprocess.Popen(  # noqa: S603 — the command is this interpreter and a checked file
+        command,
+        cwd=str(SOURCE),
+        env=variables,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        universal_newlines=True,
+    )
+    watch = threading.Timer(SEGMENT_TIMEOUT_SECONDS, process.kill)
+    watch.start()
+    lines = []
+    try:
+        for line in process.stdout:
+            lines = [*lines, line.rstrip()][-LINES_KEPT:]
+            if line.startswith("compilegate "):
+                say(line[len("compilegate ") :].rstrip(), **labels)
+            else:
+                sys.stdout.write(line)
+        return process.wait(), lines
+    finally:
+        watch.cancel()
+        if process.poll() is None:  # this job is being stopped: let the segment save its evidence
+            process.terminate()
+            process.wait()
+
+
+def record_failure(arm, folder, block):
+    """Make sure that a failed segment says so, even when it died before its first line."""
+    path = folder / "summary.json"
+    folder.mkdir(parents=True, exist_ok=True)
+    summary = json.loads(path.read_text()) if path.exists() else _empty_summary(arm, block)
+    summary.update(finished=False, reason=summary.get("reason") or arm.failure)
+    path.write_text(json.dumps(summary, indent=1) + "\n")
+    (folder / "steps.jsonl").touch()
+    say(block=block, arm=arm.name, failed=json.dumps(summary["reason"]))
+
+
+def _empty_summary(arm, block):
+    requested = arm.hyperparameters.get("compiler", "none")
+    return {
+        "schema": 1,
+        "job": environment.job_name(),
+        "arm": arm.name,
+        "replicate": block,
+        "seed": None,
+        "compiler": {
+            "requested": requested,
+            "applied": None,  # it failed before anybody could tell
+            "proof": "the segment failed",
+            "compile_seconds": 0.0,
+            "graphs": 0,
+            "recompiles": 0,
+            "graph_breaks": 0,
+        },
+        "metrics": {},
+        "loss_curve": [],
+        "peak_memory_gib": None,
+        "devices": environment.world_size(),
+        "fingerprint": {},
+        "initial_loss": None,
+        "node": environment.node(),
+    }
+
+
+def say(text="", **labels):
+    """Print one line that the job's metric definitions and the live progress understand."""
+    words = [f"{key}={value}" for key, value in labels.items()]
+    print("compilegate", *words, *([text] if text else []), flush=True)
+
+
+def _stop(_signal, _frame):
+    raise StoppedError
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, _stop)
+    try:
+        main(sys.argv[1:])
+    except TrainingError as problem:
+        print(f"compilegate failed: {problem}", file=sys.stderr, flush=True)
+        environment.write_failure(str(problem))
+        sys.exit(1)

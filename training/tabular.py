@@ -1,0 +1,81 @@
+"""Gradient-boosted trees on a table, by XGBoost: is a biopsy benign?
+
+Reads every ``*.csv`` of the channels ``train`` and ``validation`` (label first, no header)
+and reports ``eval_logloss``. Trees are no tensor graph: there is nothing here that a graph
+compiler could compile, and asking for one fails.
+"""
+
+import numpy
+import xgboost
+from compilegate_runtime import environment, job
+
+# Hyperparameters: each can be given as --name value.
+KNOBS = {
+    "steps": 300,  # boosting rounds
+    "batch_size": 1,  # unused: every round sees the whole table
+    "learning_rate": 0.1,
+    "max_depth": 4,
+    "subsample": 0.8,  # share of rows a round sees; what the seed decides
+    "colsample_bytree": 0.8,
+}
+
+
+def load(channel):
+    """A channel as XGBoost's own matrix."""
+    files = sorted(environment.channel(channel).glob("*.csv"))
+    table = numpy.concatenate([numpy.loadtxt(path, delimiter=",", ndmin=2) for path in files])
+    return xgboost.DMatrix(table[:, 1:], label=table[:, 0])
+
+
+class Rounds(xgboost.callback.TrainingCallback):
+    """Tells the recorder when a boosting round begins and ends."""
+
+    def __init__(self, recorder, samples):
+        super().__init__()
+        self.recorder = recorder
+        self.samples = samples
+
+    def before_iteration(self, model, epoch, evals_log):  # noqa: ARG002 — XGBoost's signature
+        """Start the step's clock."""
+        self.recorder.begin_step()
+        return False
+
+    def after_iteration(self, model, epoch, evals_log):  # noqa: ARG002 — XGBoost's signature
+        """Record the round with its training loss."""
+        self.recorder.end_step(evals_log["train"]["logloss"][-1], samples=self.samples)
+        return False
+
+
+def train(this):
+    """One run."""
+    knobs = this.settings
+    table, held_out = load("train"), load("validation")
+    results = {}
+    booster = xgboost.train(
+        {
+            "objective": "binary:logistic",
+            "eval_metric": "logloss",
+            "tree_method": "hist",
+            "eta": knobs.learning_rate,
+            "max_depth": knobs.max_depth,
+            "subsample": knobs.subsample,
+            "colsample_bytree": knobs.colsample_bytree,
+            "seed": knobs.seed,
+            "nthread": this.device.threads,
+        },
+        table,
+        num_boost_round=this.recorder.steps_planned,
+        evals=[(table, "train"), (held_out, "validation")],
+        evals_result=results,
+        verbose_eval=False,
+        callbacks=[Rounds(this.recorder, table.num_row())],
+    )
+    if this.evaluates:
+        this.recorder.metric("eval_logloss", results["validation"]["logloss"][-1])
+        folder = environment.model_folder()
+        if folder is not None:
+            booster.save_model(folder / "model.json")
+
+
+if __name__ == "__main__":
+    job.run(train, KNOBS, uses_torch=False)
