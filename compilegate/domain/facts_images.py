@@ -90,7 +90,7 @@ class CompilerImage:
             "python": self.python,
         }
         text = ", ".join(f"{key}: {value}" for key, value in named.items() if value)
-        launch = {"pytorchxla": ", training.distribution: pytorchxla for several GPUs"}
+        launch = {"pytorchxla": ", and for several GPUs distribution: pytorchxla on the candidate"}
         return text + launch.get(self.multi_device, "")
 
 

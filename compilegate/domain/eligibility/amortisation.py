@@ -49,8 +49,9 @@ def amortisation_rule(context: Context) -> tuple[Reason, ...]:
             warn(
                 "run_too_short", "schedule.run_hours",
                 f"a run of {_time(run)} can pay if compiling costs it "
-                f"{_time(overhead.warm_seconds)} (break-even {_time(found.warm_seconds)}), not if it costs "
-                f"{_time(overhead.cold_seconds)} (break-even {_time(found.cold_seconds)})",
+                f"{_time(overhead.warm_seconds)} (break-even {_time(found.warm_seconds)}), not "
+                f"if it costs {_time(overhead.cold_seconds)} (break-even "
+                f"{_time(found.cold_seconds)})",
                 fix="keep a compile cache between runs where the compiler has one, and judge "
                 "whole runs",
                 source=overhead.basis,

@@ -1,0 +1,279 @@
+"""Verdicts of whole workloads, the document's shape, and what holds for any workload."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from compilegate.domain.economics import break_even_seconds
+from compilegate.domain.workload import (
+    COMPILERS,
+    DISTRIBUTIONS,
+    FAMILIES,
+    FRAMEWORKS,
+    PADDINGS,
+    PRECISIONS,
+    Candidate,
+    Framework,
+    Model,
+    Profile,
+    Schedule,
+    Shapes,
+    Training,
+    Workload,
+)
+from compilegate.facts import load_facts
+from tests.domain.workload_builder import (
+    ARTICLE,
+    COMPILE,
+    MANAGED,
+    PYTORCH_XLA,
+    SOUND,
+    TENSORFLOW,
+    TRCOMP,
+    XGBOOST,
+    change,
+    check,
+    severities,
+)
+
+DEMO = change(
+    SOUND,
+    training__instance_type="ml.g5.xlarge",
+    training__distribution="none",
+    schedule=Schedule(runs_per_week=3000, run_hours=40 / 3600),
+)
+DOLLARS = ("annual_training_usd", "plausible_annual_saving_usd", "trial_usd", "payback_days")
+
+
+def test_boosted_trees_are_ineligible_with_the_levers_that_do_apply() -> None:
+    found = check(XGBOOST)
+
+    assert "ineligible" == found.verdict
+    assert {"framework_unsupported": "block"} == severities(found)
+    assert [("not_gpu", "block")] == [(r.code, r.severity) for r in found.reasons]
+    for lever in ("tree_method=hist", "distributed XGBoost", "LightGBM"):
+        assert lever in found.reasons[0].fix
+
+
+def test_sklearn_is_ineligible() -> None:
+    sklearn = change(XGBOOST, framework=Framework("sklearn", "1.4"), model__family="classical")
+
+    assert "ineligible" == check(sklearn).verdict
+
+
+def test_pytorch_on_a_cpu_is_ineligible() -> None:
+    found = check(change(SOUND, training__instance_type="ml.m6i.12xlarge"))
+
+    assert ("ineligible", "block") == (found.verdict, severities(found)["not_gpu"])
+
+
+def test_the_vendors_example_is_ineligible_for_its_compiler_and_eligible_for_torch_compile() -> (
+    None
+):
+    found = check(ARTICLE)
+    managed, compiled = found.candidates
+
+    assert ["ineligible", "eligible"] == [managed.verdict, compiled.verdict]
+    assert "eligible" == found.verdict
+    assert (COMPILE,) == found.open_candidates
+    assert {"version_unsupported", "distribution_unsupported"} == {
+        reason.code for reason in managed.reasons if reason.severity == "block"
+    }
+
+
+def test_the_nearest_valid_configuration_is_spelled_out() -> None:
+    fix = check(ARTICLE).candidates[0].reasons[0].fix
+
+    for words in (
+        "version: 1.11.0", "transformers: 4.21.1", "python: py38", "distribution: pytorchxla",
+        "same-version baseline: framework.name: pytorch, version: 1.13.1, python: py39",
+        "requirements.txt",
+    ):  # fmt: skip
+        assert words in fix
+
+
+@pytest.mark.parametrize("instance_type", ["ml.p5.48xlarge", "ml.g6.48xlarge", "ml.p4de.24xlarge"])
+def test_newer_gpus_are_for_torch_compile_not_for_the_managed_compiler(instance_type: str) -> None:
+    modern = check(change(SOUND, training__instance_type=instance_type))
+    managed = check(change(PYTORCH_XLA, training__instance_type=instance_type))
+
+    assert "eligible" == modern.verdict
+    assert "block" == severities(managed)["instance_unsupported"]
+
+
+def test_a_short_run_that_repeats_thousands_of_times_is_worth_a_benchmark() -> None:
+    found = check(DEMO)
+    optimistic = break_even_seconds(3, 1.5)
+
+    assert ("benchmark", {"run_too_short": "warn"}) == (found.verdict, severities(found))
+    assert optimistic is not None
+    assert optimistic < 40
+    assert pytest.approx(optimistic / 60) == found.to_dict()["economics"]["break_even_run_minutes"]
+
+
+def test_without_candidates_torch_compile_is_derived() -> None:
+    found = check(change(SOUND, candidates=()))
+
+    assert ["compile"] == [one.candidate.name for one in found.candidates]
+
+
+def test_the_managed_compiler_is_derived_only_where_it_runs_as_things_are() -> None:
+    def names(workload: Workload) -> list[str]:
+        return [one.candidate.name for one in check(change(workload, candidates=())).candidates]
+
+    assert ["compile", "managed-compiler"] == names(TRCOMP)
+    assert ["compile", "managed-compiler"] == names(TENSORFLOW)
+    assert ["compile"] == names(PYTORCH_XLA)
+    assert ["compile"] == names(ARTICLE)
+
+
+def test_the_workload_is_as_good_as_its_best_candidate() -> None:
+    found = check(change(SOUND, candidates=(MANAGED, COMPILE)))
+
+    assert "ineligible" == found.candidates[0].verdict
+    assert "eligible" == found.verdict
+
+
+def test_the_document_is_the_contracts() -> None:
+    document = json.loads(json.dumps(check(change(ARTICLE, shapes__static=False)).to_dict()))
+
+    assert ["workload", "verdict", "candidates", "reasons", "economics"] == list(document)
+    assert ["name", "compiler", "verdict", "reasons"] == list(document["candidates"][0])
+    assert ["code", "severity", "field", "message", "fix", "source"] == list(
+        document["candidates"][0]["reasons"][0]
+    )
+    assert {*DOLLARS, "break_even_run_minutes", "prices_as_of"} <= set(document["economics"])
+
+
+def test_economics_of_the_article_are_those_of_its_schedule() -> None:
+    economics = check(ARTICLE).to_dict()["economics"]
+
+    assert pytest.approx(152455.68) == economics["annual_training_usd"]
+    assert [0.0, pytest.approx(50818.56)] == economics["plausible_annual_saving_usd"]
+    assert "2026-09-01" == economics["prices_as_of"]
+    assert {} == economics["unknown"]
+    assert all("assumption" in text for text in economics["assumptions"])
+
+
+def test_waiting_for_data_lowers_the_plausible_saving() -> None:
+    economics = check(change(ARTICLE, profile=Profile(0.9, 0.05, 0.10))).to_dict()["economics"]
+
+    assert [1.0, pytest.approx(1.3953, abs=1e-4)] == economics["plausible_speedup"]
+
+
+def test_an_unknown_price_leaves_the_dollars_empty_with_the_reason() -> None:
+    economics = check(change(SOUND, training__instance_type="ml.g6e.48xlarge")).to_dict()[
+        "economics"
+    ]
+
+    for key in DOLLARS:
+        assert economics[key] is None
+        assert "no price is known for ml.g6e.48xlarge" == economics["unknown"][key]
+
+
+def test_a_given_price_fills_them() -> None:
+    found = check(
+        change(SOUND, training__instance_type="ml.g6e.48xlarge"),
+        price_overrides={"ml.g6e.48xlarge": 10.0},
+    )
+
+    assert pytest.approx(10 * 6 * 3 * 52) == found.economics.annual_training_usd
+    assert "price override" == found.economics.price_source
+
+
+def test_a_workload_without_a_graph_has_costs_but_no_saving() -> None:
+    economics = check(XGBOOST).to_dict()["economics"]
+
+    assert economics["annual_training_usd"] > 0
+    assert economics["plausible_annual_saving_usd"] is None
+    assert "there is no graph to compile" == economics["unknown"]["plausible_annual_saving_usd"]
+
+
+candidates = st.builds(
+    Candidate,
+    name=st.just("c"),
+    compiler=st.sampled_from([None, *COMPILERS]),
+    batch_size=st.none() | st.integers(1, 1024),
+    learning_rate_scaling=st.sampled_from([None, "linear", "sqrt", "none"]),
+    instance_type=st.none() | st.sampled_from([*load_facts().instances, "ml.x9.large"]),
+    instance_count=st.none() | st.integers(1, 16),
+    precision=st.sampled_from([None, *PRECISIONS]),
+    distribution=st.sampled_from([None, *DISTRIBUTIONS]),
+)
+shares = st.none() | st.floats(0, 1)
+versions = st.sampled_from(["1.7-1", "1.10.2", "1.11.0", "1.13.1", "2.1", "2.11", "2.13.0", "?"])
+workloads = st.builds(
+    Workload,
+    name=st.just("w"),
+    framework=st.builds(
+        Framework, name=st.sampled_from(FRAMEWORKS), version=versions,
+        transformers=st.sampled_from([None, "4.17.0", "4.36"]),
+        python=st.sampled_from([None, "py38", "py310"]),
+    ),
+    model=st.builds(
+        Model, family=st.sampled_from(FAMILIES), name=st.sampled_from(["gpt2", "bert-base-uncased"])
+    ),
+    training=st.builds(
+        Training, source_dir=st.just("."), entry_point=st.just("t.py"),
+        instance_type=st.sampled_from([*load_facts().instances, "", "ml.x9.large"]),
+        instance_count=st.integers(1, 64), distribution=st.sampled_from(DISTRIBUTIONS),
+        precision=st.sampled_from(PRECISIONS), batch_size=st.integers(1, 4096),
+        learning_rate=st.just(0.1), max_runtime_hours=st.just(1.0),
+    ),
+    shapes=st.builds(Shapes, st.booleans(), st.sampled_from(PADDINGS), st.booleans()),
+    schedule=st.builds(Schedule, st.floats(0.01, 1e4), st.floats(1e-4, 600)),
+    quality=st.builds(
+        dataclasses.replace, st.just(SOUND.quality),
+        history=st.lists(st.floats(-10, 10), max_size=6).map(tuple),
+    ),
+    profile=st.none() | st.builds(Profile, shares, shares, shares),
+    candidates=st.lists(candidates, max_size=3).map(tuple),
+)  # fmt: skip
+quick = settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+@given(workload=workloads, region=st.sampled_from(["us-east-1", "cn-north-1", "mars-1"]))
+@quick
+def test_any_workload_gets_an_answer_that_agrees_with_its_reasons(
+    workload: Workload, region: str
+) -> None:
+    found = check(workload, region=region)
+
+    json.dumps(found.to_dict(), allow_nan=False)
+    for one in found.candidates:
+        blocked = any(reason.severity == "block" for reason in one.reasons)
+        assert blocked == (one.verdict == "ineligible")
+    assert bool(found.open_candidates) == (found.verdict != "ineligible")
+
+
+@given(workload=workloads, factor=st.floats(0.1, 10))
+@quick
+def test_dollars_scale_with_prices(workload: Workload, factor: float) -> None:
+    types = {workload.training.instance_type, *load_facts().instances}
+    one, other = (
+        check(workload, price_overrides=dict.fromkeys(types, usd)).economics
+        for usd in (2.0, 2.0 * factor)
+    )
+
+    assert one.annual_training_usd is not None
+    assert pytest.approx(one.annual_training_usd * factor) == other.annual_training_usd
+    assert (one.trial_usd is None) == (other.trial_usd is None)
+    if one.trial_usd is not None:
+        assert pytest.approx(one.trial_usd * factor) == other.trial_usd
+    assert one.payback_days is None or pytest.approx(one.payback_days) == other.payback_days
+
+
+@given(workload=workloads)
+@quick
+def test_the_plausible_saving_never_exceeds_the_spend(workload: Workload) -> None:
+    economics = check(workload).economics
+    saving = economics.plausible_annual_saving_usd
+
+    if saving is not None:
+        assert economics.annual_training_usd is not None
+        assert 0 <= saving.low <= saving.high < economics.annual_training_usd

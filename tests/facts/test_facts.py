@@ -1,0 +1,210 @@
+"""The fact files: complete, dated, sourced, and looked up without guessing."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from compilegate.domain.facts_model import Facts, Instance
+from compilegate.domain.workload import MANAGED_COMPILER, Framework
+from compilegate.facts import FILES, load_facts, read
+
+DATE = re.compile(r"20\d\d-\d\d-\d\d")
+LISTS = ("images", "versions", "instances", "prices", "compile_overhead", "compute_speedup")
+
+
+@pytest.fixture(scope="module")
+def facts() -> Facts:
+    return load_facts()
+
+
+def uri(facts: Facts, framework: Framework, compiler: str, region: str = "us-east-1") -> str | None:
+    return facts.image(framework, compiler=compiler, region=region).uri
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_fact_file_says_how_old_it_is(name: str) -> None:
+    assert DATE.fullmatch(read(name)["as_of"])
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_row_names_its_source_or_the_basis_of_the_assumption(name: str) -> None:
+    document = read(name)
+    rows = [row for key in LISTS for row in document.get(key, [])]
+
+    assert [] == [row for row in rows if not (row.get("source") or row.get("basis"))]
+    assert rows or document["source"]
+
+
+def test_facts_are_read_once() -> None:
+    assert load_facts() is load_facts()
+
+
+@pytest.mark.parametrize(
+    ("framework", "compiler", "image"),
+    [
+        (
+            Framework("huggingface-pytorch", "2.1.0", "4.36.0", "py310"), "none",
+            "huggingface-pytorch-training:2.1.0-transformers4.36.0-gpu-py310-cu121-ubuntu20.04",
+        ),
+        (
+            Framework("huggingface-pytorch", "2.1", "4.36"), "torch_compile",
+            "huggingface-pytorch-training:2.1.0-transformers4.36.0-gpu-py310-cu121-ubuntu20.04",
+        ),
+        (Framework("pytorch", "2.8.0"), "torch_compile", "pytorch-training:2.8.0-gpu-py312"),
+        (
+            Framework("pytorch", "2.13.0"), "torch_compile",
+            "pytorch:2.13.0-cu133-amzn2023-sagemaker",
+        ),
+        (
+            Framework("pytorch", "1.13.1", None, "py39"), MANAGED_COMPILER,
+            "pytorch-trcomp-training:1.13.1-gpu-py39-cu117-ubuntu20.04-sagemaker",
+        ),
+        (
+            Framework("huggingface-pytorch", "1.11.0", "4.21.1"), MANAGED_COMPILER,
+            "huggingface-pytorch-trcomp-training:"
+            "1.11.0-transformers4.21.1-gpu-py38-cu113-ubuntu20.04",
+        ),
+        (
+            Framework("tensorflow", "2.9.1"), "none",
+            "tensorflow-training:2.9.1-gpu-py39-cu112-ubuntu20.04-sagemaker",
+        ),
+    ],
+)  # fmt: skip
+def test_an_image_is_the_one_that_the_sdk_would_take(
+    facts: Facts, framework: Framework, compiler: str, image: str
+) -> None:
+    assert f"763104351884.dkr.ecr.us-east-1.amazonaws.com/{image}" == uri(
+        facts, framework, compiler
+    )
+
+
+def test_xgboost_comes_from_the_algorithms_registry(facts: Facts) -> None:
+    expected = "683313688378.dkr.ecr.us-east-1.amazonaws.com/sagemaker-xgboost:1.7-1"
+
+    assert expected == uri(facts, Framework("xgboost", "1.7"), "none")
+
+
+def test_regions_have_their_own_accounts_and_china_its_own_domain(facts: Facts) -> None:
+    framework = Framework("pytorch", "2.8.0")
+
+    assert "626614931356.dkr.ecr.af-south-1.amazonaws.com/pytorch-training:2.8.0-gpu-py312" == uri(
+        facts, framework, "none", "af-south-1"
+    )
+    assert "727897471807.dkr.ecr.cn-north-1.amazonaws.com.cn/pytorch-training:2.8.0-gpu-py312" == (
+        uri(facts, framework, "none", "cn-north-1")
+    )
+
+
+def test_a_cpu_instance_gets_the_cpu_variant_or_none(facts: Facts) -> None:
+    cpu = facts.instance("ml.m5.xlarge")
+    pytorch, hugging_face = Framework("pytorch", "2.8.0"), Framework("huggingface-pytorch", "2.8.0")
+
+    plain = facts.image(pytorch, compiler="none", region="us-east-1", instance=cpu)
+    missing = facts.image(hugging_face, compiler="none", region="us-east-1", instance=cpu)
+
+    assert plain.uri is not None
+    assert plain.uri.endswith("pytorch-training:2.8.0-cpu-py312")
+    assert (None, "no_compiler_image") == (missing.uri, missing.code)
+    assert "no CPU variant" in missing.why
+
+
+@pytest.mark.parametrize(
+    ("framework", "compiler", "region", "expected"),
+    [
+        (Framework("pytorch", "2.99"), "none", "us-east-1", ("no_compiler_image", "2.13.0")),
+        (Framework("pytorch", "2.1.0", None, "py39"), "none", "us-east-1",
+         ("no_compiler_image", "(py310)")),
+        (Framework("sklearn", "1.4"), "none", "us-east-1", ("no_compiler_image", "sklearn")),
+        (Framework("pytorch", "2.8.0"), "none", "mars-1", ("region_unsupported", "mars-1")),
+        (Framework("pytorch", "2.8.0"), MANAGED_COMPILER, "us-east-1",
+         ("no_compiler_image", "the managed compiler")),
+        (Framework("tensorflow", "2.11.0"), MANAGED_COMPILER, "cn-north-1",
+         ("region_unsupported", "cn-north-1")),
+        (Framework("pytorch", "1.13.1"), MANAGED_COMPILER, "us-gov-west-1",
+         ("region_unsupported", "us-gov-west-1")),
+    ],
+)  # fmt: skip
+def test_no_image_comes_with_the_reason(
+    facts: Facts, framework: Framework, compiler: str, region: str, expected: tuple[str, str]
+) -> None:
+    image = facts.image(framework, compiler=compiler, region=region)
+
+    assert (None, expected[0]) == (image.uri, image.code)
+    assert expected[1] in image.why
+
+
+def test_prices_are_dated_or_say_that_they_are_not(facts: Facts) -> None:
+    dated, undated = facts.price("ml.g5.48xlarge", {}), facts.price("ml.g5.xlarge", {})
+
+    assert dated is not None
+    assert (20.36, "2026-09-01") == (dated.usd_per_hour, dated.as_of)
+    assert undated is not None
+    assert undated.as_of is None
+
+
+def test_an_override_wins_and_an_unknown_price_stays_unknown(facts: Facts) -> None:
+    given = facts.price("ml.g5.48xlarge", {"ml.g5.48xlarge": 12.5})
+
+    assert given is not None
+    assert (12.5, "price override") == (given.usd_per_hour, given.source)
+    assert facts.price("ml.g6e.48xlarge", {}) is None
+
+
+def test_instances_know_their_gpu(facts: Facts) -> None:
+    instance = facts.instance("ml.p5.48xlarge")
+
+    assert isinstance(instance, Instance)
+    assert instance.gpu is not None
+    assert (8, "NVIDIA H100", True, True) == (
+        instance.gpus, instance.gpu.name, instance.gpu.bf16, instance.gpu.fp8,
+    )  # fmt: skip
+    assert facts.instance("ml.nothing.xlarge") is None
+
+
+def test_a_gpu_without_hardware_bf16_says_so(facts: Facts) -> None:
+    instance = facts.instance("ml.g4dn.xlarge")
+
+    assert instance is not None
+    assert instance.gpu is not None
+    assert not instance.gpu.bf16
+
+
+def test_retired_types_are_marked(facts: Facts) -> None:
+    retired = {name for name, found in facts.instances.items() if found.retired}
+
+    assert {"ml.p3.2xlarge", "ml.p3.8xlarge", "ml.p3.16xlarge"} == retired
+
+
+def test_every_registry_named_by_an_image_exists(facts: Facts) -> None:
+    named = {row.registry for row in (*facts.images, *facts.managed.images)}
+
+    assert set() == named - set(facts.registries)
+
+
+def test_tested_models_are_found_by_exact_combination(facts: Facts) -> None:
+    rows = facts.tested(Framework("pytorch", "1.13.1"), "bert-base-uncased", "ml.g5.48xlarge")
+
+    assert [(29, 50)] == [
+        (row.native_batch, row.compiled_batch) for row in rows if row.sequence_length == 512
+    ]
+    assert [] == facts.tested(Framework("pytorch", "2.1.0"), "bert-base-uncased", "ml.g5.48xlarge")
+
+
+def test_the_overhead_of_a_family_goes_before_the_general_one(facts: Facts) -> None:
+    general = facts.compile_overhead("torch_compile", "transformer")
+    own = facts.compile_overhead("torch_compile", "diffusion")
+
+    assert general is not None
+    assert own is not None
+    assert (None, "diffusion") == (general.family, own.family)
+    assert facts.compile_overhead("none", "transformer") is None
+
+
+def test_limits_are_create_training_jobs(facts: Facts) -> None:
+    assert (63, 100, 2500) == (
+        facts.limits.job_name_max,
+        facts.limits.hyperparameters_max,
+        facts.limits.hyperparameter_value_max,
+    )
