@@ -74,8 +74,8 @@ def show_demo(outcomes: Sequence[Outcome], times: Times, simulated: str | None) 
     say()
     say(
         f"Took {_minutes(times.total)}: set-up {times.setup:.0f} s, deploy {times.deploy:.0f} s, "
-        f"training {_minutes(times.training)}, the rest of the loop {times.loop:.0f} s. All that "
-        f"is not training: {100 * times.overhead / times.total:.0f} %."
+        f"training {_minutes(times.training)}, the rest of the loop {times.loop:.0f} s. "
+        f"Not training: {100 * times.overhead / times.total:.0f} %."
     )
     if simulated:
         say(f"Simulated: {simulated} The verdicts are measured, and may differ on another machine.")

@@ -15,6 +15,7 @@ class JobLines:
 
     arm: str | None = None
     block: int | None = None
+    priming: bool = False  # fills its compile cache; measured blocks come after
     by_arm: dict[str | None, Mapping[str, float]] = field(default_factory=dict)
     token: str | None = None
 
@@ -27,6 +28,8 @@ class JobLines:
             self.arm = values.get("arm", self.arm)
             if values.get("block", "").isdigit():
                 self.block = int(values["block"])
+            if "priming" in values or "blocks" in values:
+                self.priming = "priming" in values
             if "step" in values:
                 self.by_arm[self.arm] = _numbers(values)
 

@@ -129,7 +129,8 @@ def _segment_row(arm: str, job: JobView) -> ArmRow:
     stage = "speed gate ended"
     if job.active:
         block = "" if job.lines.block is None else f" {job.lines.block + 1}"
-        stage = f"block{block}" if job.lines.arm == arm else "waits its turn"
+        turn = "first compilation" if job.lines.priming else f"block{block}"
+        stage = turn if job.lines.arm == arm else "waits its turn"
     return ArmRow(arm, stage, job.lines.latest(arm), None, None)
 
 
@@ -155,11 +156,11 @@ class LineScreen(Screen):
         now = time.time()
         for view in views:
             workload = view.trial.workload
-            for job in view.jobs:
-                self._show_job(workload, job, now)
             if self._stages.get(workload) != view.stage:
                 self._stages[workload] = view.stage
                 self._line(workload, view.stage)
+            for job in view.jobs:
+                self._show_job(workload, job, now)
 
     def _show_job(self, workload: str, job: JobView, now: float) -> None:
         what = f"{job.run} {job.arm or 'speed gate'}"
@@ -169,11 +170,12 @@ class LineScreen(Screen):
             took = "" if job.active else f" after {clock(job.seconds(now))}, {money(job.usd(now))}"
             self._line(workload, f"{what}: {job.status}{took}{why}")
         elif job.active and job.lines.by_arm and self._due(job.name):
-            row = ArmRow(what, "", job.lines.latest(job.lines.arm), job.seconds(now), job.usd(now))
+            row = ArmRow(what, "", job.lines.latest(job.lines.arm), None, None)
             step, rate, loss = row.cells()[2:5]
-            arm = f"{job.lines.arm} " if job.arm is None and job.lines.arm else ""
-            figures = f"{arm}step {step}, {rate} samples/s, loss {loss}"
-            self._line(workload, f"{what}: {figures}, {clock(job.seconds(now))}")
+            arm = f"{job.lines.arm}, " if job.arm is None and job.lines.arm else ""
+            parts = [f"{arm}step {step}", f"{rate} samples/s" if rate else ""]
+            parts += [f"loss {loss}" if loss else "", clock(job.seconds(now))]
+            self._line(workload, f"{what}: {', '.join(part for part in parts if part)}")
 
     def _due(self, job: str) -> bool:
         now = time.monotonic()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -33,3 +34,8 @@ def invoke(doors: FakeDoors, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
         return CliRunner().invoke(app, words, input=given, obj=Session(doors=doors))
 
     return call
+
+
+@pytest.fixture
+def python() -> str:
+    return sys.executable

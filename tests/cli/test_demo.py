@@ -1,0 +1,162 @@
+"""The demo's table and figures, and that it ends what it started."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from compilegate.adapters.executions import ExecutionState
+from compilegate.cli import demo
+from compilegate.cli.cloud import Cloud
+from compilegate.cli.demo_data import DataPreparation
+from compilegate.cli.demo_table import measure_times
+from compilegate.cli.job_lines import JobLines
+from compilegate.cli.trial_view import JobView, TrialView
+from compilegate.domain.errors import EnvironmentNotReadyError
+from compilegate.usecases.trial import Trial
+from tests.cli.conftest import Invoke
+from tests.cli.project import write_project
+from tests.cli.trial_script import decided, executions
+from tests.domain.evidence_builder import GOOD, NOISY, WORSE
+from tests.fakes import FakeDoors, cloud
+
+METRICS = {"one": GOOD, "two": WORSE, "three": NOISY}
+NOTE = "Trained on this machine's CPU."
+
+
+@pytest.fixture
+def local(doors: FakeDoors, monkeypatch: pytest.MonkeyPatch) -> Cloud:
+    """A local cloud that decides at once; the data is taken as prepared."""
+
+    class Prepared:
+        def __enter__(self) -> Prepared:
+            return self
+
+        def __exit__(self, *error: object) -> None:
+            pass
+
+        def wait(self) -> None:
+            pass
+
+    monkeypatch.setattr(demo, "preparing_data", lambda repository: Prepared())
+    doors.local_cloud = cloud("local", simulated=NOTE)
+    executions(doors.local_cloud).on_start = lambda payload: decided(
+        doors.local_cloud, payload, metrics=METRICS[payload["workload"]]
+    )
+    return doors.local_cloud
+
+
+def options(folder: Path) -> list[str]:
+    words = []
+    for name in METRICS:
+        change = ("name: bert-docs", f"name: {name}")
+        words += ["--workloads", str(write_project(folder / name, change))]
+    return words
+
+
+def test_three_verdicts_one_table_and_exit_0_whatever_they_are(
+    tmp_path: Path, invoke: Invoke, local: Cloud, doors: FakeDoors
+) -> None:
+    result = invoke("demo", *options(tmp_path))
+
+    assert 0 == result.exit_code, result.output
+    assert doors.ended
+    for expected in (
+        "Three trials at once: one, two, three.",
+        "turn it on",
+        "leave it off",
+        "not proven",
+        "flag left as it was",
+        "Reports:",
+        "Not training: 100 %",
+        f"Simulated: {NOTE}",
+    ):
+        assert expected in " ".join(result.stdout.split())
+    assert 3 == result.stdout.count("report.html")
+    assert [line for line in result.stdout.splitlines() if len(line) > 80] == []
+
+
+def test_a_trial_without_a_verdict_is_said_and_is_a_failure(
+    tmp_path: Path, invoke: Invoke, local: Cloud
+) -> None:
+    executions(local).ends = {"two": "FAILED"}
+
+    result = invoke("demo", *options(tmp_path))
+
+    assert 1 == result.exit_code
+    assert "trial failed" in result.stdout
+    assert "none: the trial of two failed" in result.stdout
+
+
+def test_as_json(tmp_path: Path, invoke: Invoke, local: Cloud) -> None:
+    result = invoke("demo", *options(tmp_path), "--json")
+
+    document = json.loads(result.stdout)
+    verdicts = [outcome["verdict"] for outcome in document["outcomes"]]
+    assert ["promote", "stay_off", "inconclusive"] == verdicts
+    assert {"total", "setup", "deploy", "training", "loop", "overhead"} == set(document["seconds"])
+    assert NOTE == document["simulated"]
+
+
+def test_ctrl_c_ends_the_cloud(
+    tmp_path: Path, invoke: Invoke, local: Cloud, doors: FakeDoors
+) -> None:
+    def interrupt(arn: str) -> None:
+        raise KeyboardInterrupt
+
+    executions(local).on_look = interrupt
+
+    result = invoke("demo", *options(tmp_path))
+
+    assert (130, True) == (result.exit_code, doors.ended)
+    assert "Stopping the trials and the embedded cloud" in result.stderr
+
+
+def test_keep_leaves_the_cloud_and_says_how_to_end_it(
+    tmp_path: Path, invoke: Invoke, local: Cloud, doors: FakeDoors
+) -> None:
+    result = invoke("demo", *options(tmp_path), "--keep")
+
+    assert not doors.ended
+    assert "compilegate local down" in result.stdout
+
+
+def job(started: float, ended: float) -> JobView:
+    return JobView("j", "q0a", "baseline", "Completed", "", started, ended, 1.0, JobLines())
+
+
+def test_training_is_the_time_in_which_any_job_trained() -> None:
+    state = ExecutionState("arn", "SUCCEEDED", 0.0, 100.0)
+    jobs = (job(10, 30), job(20, 40), job(25, 28), job(60, 70))
+    view = TrialView(Trial("w", "t", "k"), state, ("baseline",), jobs, 3)
+
+    times = measure_times([view], setup=15.0, deploy=5.0, total=100.0)
+
+    assert (40.0, 40.0, 60.0) == (times.training, times.loop, times.overhead)
+
+
+@pytest.mark.parametrize(("code", "fails"), [("print('done')", False), ("1/0", True)])
+def test_data_that_cannot_be_written_is_said_in_the_scripts_words(
+    code: str, fails: bool, tmp_path: Path, python: str
+) -> None:
+    with (tmp_path / "out").open("w+b") as output:
+        process = subprocess.Popen([python, "-c", code], stdout=output, stderr=subprocess.STDOUT)
+        preparation = DataPreparation(process, output)
+        if fails:
+            with pytest.raises(EnvironmentNotReadyError, match="ZeroDivisionError"):
+                preparation.wait()
+        else:
+            preparation.wait()
+
+        assert process.poll() is not None
+
+
+def test_data_preparation_never_outlives_its_block(tmp_path: Path, python: str) -> None:
+    with (tmp_path / "out").open("w+b") as output:
+        process = subprocess.Popen([python, "-c", "import time; time.sleep(60)"])
+        DataPreparation(process, output).end()
+
+    assert process.poll() is not None

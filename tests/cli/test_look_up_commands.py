@@ -1,0 +1,129 @@
+"""``status``, ``report`` and ``flag`` show what a trial left behind."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from compilegate.cli.cloud import Cloud
+from tests.cli.conftest import Invoke
+from tests.cli.project import write_project
+from tests.cli.trial_script import decided, executions
+from tests.domain.evidence_builder import GOOD
+from tests.fakes import FakeDoors, cloud
+
+
+@pytest.fixture
+def promoted(tmp_path: Path, invoke: Invoke, doors: FakeDoors) -> Cloud:
+    """A cloud after one promoted trial of bert-docs."""
+    doors.aws_cloud = cloud()
+    executions(doors.aws_cloud).on_start = partial(decided, doors.aws_cloud, metrics=GOOD)
+    assert 0 == invoke("run", write_project(tmp_path)).exit_code
+    return doors.aws_cloud
+
+
+def trial_of(found: Cloud) -> str:
+    (payload,) = executions(found).started.values()
+    return str(payload["trial"])
+
+
+def test_status_shows_what_runs_what_is_locked_and_what_was_decided(
+    invoke: Invoke, promoted: Cloud
+) -> None:
+    promoted.services.locks.acquire("other", "arn:x:other-dead", now=0, expires_at=2_000_000_000)
+
+    result = invoke("status")
+
+    assert f"  bert-docs-{trial_of(promoted)}, for " in result.stdout
+    assert "other is locked by other-dead, which is not running" in result.stdout
+    assert f"bert-docs-{trial_of(promoted)}: turn it on" in result.stdout
+    assert [line for line in result.stdout.splitlines() if len(line) > 80] == []
+
+
+def test_status_of_one_workload_as_json(invoke: Invoke, promoted: Cloud) -> None:
+    document = json.loads(invoke("status", "bert-docs", "--json").stdout)
+    nothing = json.loads(invoke("status", "unknown", "--json").stdout)
+
+    assert ["promote"] == [entry["verdict"] for entry in document["trials"]]
+    assert ([], [], []) == (nothing["running"], nothing["locks"], nothing["trials"])
+
+
+def test_flag_show_and_history(invoke: Invoke, promoted: Cloud) -> None:
+    shown = invoke("flag", "show", "bert-docs")
+    history = invoke("flag", "history", "bert-docs")
+
+    assert shown.stdout.startswith("bert-docs: on (probation, candidate compile)\n")
+    assert "compiler         torch_compile" in shown.stdout
+    assert "/compilegate/dev/workloads/bert-docs/compiler" in shown.stdout
+    assert "off -> on, candidate compile, by evaluate" in history.stdout
+    assert f"trial {trial_of(promoted)}" in history.stdout
+
+
+def test_flag_as_json(invoke: Invoke, promoted: Cloud) -> None:
+    shown = json.loads(invoke("flag", "show", "bert-docs", "--json").stdout)
+    absent = json.loads(invoke("flag", "show", "other", "--json").stdout)
+    history = json.loads(invoke("flag", "history", "bert-docs", "--json").stdout)
+
+    assert (True, True, {"compiler": "torch_compile"}) == (
+        shown["set"], shown["enabled"], shown["overrides"],
+    )  # fmt: skip
+    assert (False, False, "off") == (absent["set"], absent["enabled"], absent["state"])
+    assert ["enable"] == [entry["action"] for entry in history]
+
+
+def test_a_flag_never_set_is_said_so(invoke: Invoke, promoted: Cloud) -> None:
+    assert "other: off (never set" in invoke("flag", "show", "other").stdout
+    assert "has never been changed" in invoke("flag", "history", "other").stdout
+
+
+def test_report_saves_the_newest(tmp_path: Path, invoke: Invoke, promoted: Cloud) -> None:
+    result = invoke("report", "--out", tmp_path / "r")
+
+    path = Path(result.stdout.strip())
+    assert tmp_path / "r" / f"bert-docs-{trial_of(promoted)}" / "report.html" == path
+    assert {"report.html", "report.md", "report.json"} == {p.name for p in path.parent.iterdir()}
+
+
+def test_report_is_rendered_again_from_the_records(
+    tmp_path: Path, invoke: Invoke, doors: FakeDoors
+) -> None:
+    doors.aws_cloud = cloud()
+    executions(doors.aws_cloud).on_start = partial(
+        decided, doors.aws_cloud, metrics=GOOD, report=False
+    )
+    invoke("run", write_project(tmp_path))
+
+    result = invoke("report", "bert-docs", "--json")
+
+    saved = json.loads(result.stdout)
+    assert "<html" in Path(saved["html"]).read_text(encoding="utf-8")
+    headline = json.loads(Path(saved["json"]).read_text(encoding="utf-8"))["headline"]
+    assert headline.startswith("Turn the compiler on: 1.")
+
+
+def test_a_report_that_is_not_there_is_said_so(invoke: Invoke, promoted: Cloud) -> None:
+    result = invoke("report", "bert-docs", "--trial", "00000000")
+
+    assert 1 == result.exit_code
+    assert "there is no decision of bert-docs trial 00000000 yet" in result.stderr
+
+
+def test_without_a_local_cloud_the_saved_reports_are_looked_through(
+    tmp_path: Path, invoke: Invoke
+) -> None:
+    for trial in ("0aaaaaaa", "0bbbbbbb"):
+        folder = tmp_path / "compilegate-reports" / f"demo-lm-{trial}"
+        folder.mkdir(parents=True)
+        (folder / "report.html").write_text("<html>")
+
+    newest = invoke("report", "demo-lm", "--local")
+    older = invoke("report", "--trial", "0aaaaaaa", "--local")
+    none = invoke("report", "other", "--local")
+
+    assert "compilegate-reports/demo-lm-0bbbbbbb/report.html\n" == newest.stdout
+    assert "compilegate-reports/demo-lm-0aaaaaaa/report.html\n" == older.stdout
+    assert (1, "") == (none.exit_code, none.stdout)
+    assert "The local cloud does not run" in none.stderr

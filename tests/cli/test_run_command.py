@@ -1,0 +1,220 @@
+"""``run``: starts what it read, follows it, says how it ended; Ctrl-C leaves nothing behind."""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compilegate.cli.cloud import Cloud
+from compilegate.usecases.trial import Trial, load_spec
+from tests.cli.conftest import Invoke
+from tests.cli.project import write_project
+from tests.cli.trial_script import decided, executions, planned
+from tests.domain.evidence_builder import GOOD, NOISY, WORSE
+from tests.fakes import FakeDoors, MemoryJobs, ScriptedWatch, cloud
+
+
+@pytest.fixture
+def aws(doors: FakeDoors) -> Cloud:
+    doors.aws_cloud = cloud()
+    return doors.aws_cloud
+
+
+@pytest.mark.parametrize(
+    ("metrics", "end"),
+    [(GOOD, ("promote", 0)), (WORSE, ("stay_off", 10)), (NOISY, ("inconclusive", 11))],
+)
+def test_the_verdict_is_the_exit_code(
+    metrics: dict[str, Any], end: tuple[str, int], tmp_path: Path, invoke: Invoke, aws: Cloud
+) -> None:
+    executions(aws).on_start = partial(decided, aws, metrics=metrics)
+
+    result = invoke("run", write_project(tmp_path), "--json")
+
+    outcome = json.loads(result.stdout)
+    assert end == (outcome["verdict"], result.exit_code)
+    assert end[0] == outcome["decision"]["verdict"]
+    assert Path(outcome["report"]).is_file()
+
+
+def test_the_execution_gets_the_spec_that_was_uploaded(
+    tmp_path: Path, invoke: Invoke, aws: Cloud
+) -> None:
+    executions(aws).on_start = partial(decided, aws, metrics=GOOD)
+
+    invoke("run", write_project(tmp_path))
+
+    ((arn, payload),) = executions(aws).started.items()
+    trial = Trial.from_event(payload)
+    assert arn.endswith(f":bert-docs-{trial.trial}")
+    assert re.fullmatch(r"[a-z0-9]{8}", trial.trial)
+    assert "bert-docs" == load_spec(aws.services.store, trial).workload.name
+
+
+def test_piped_progress_is_a_plain_line_per_event(
+    tmp_path: Path, invoke: Invoke, aws: Cloud
+) -> None:
+    jobs, watch = aws.services.jobs, aws.watch
+    assert isinstance(jobs, MemoryJobs)
+    assert isinstance(watch, ScriptedWatch)
+
+    def train(payload: dict[str, Any]) -> None:
+        prefix = f"cg-bert-docs-{planned(aws, payload).trial}-"
+        jobs.add(f"{prefix}s0-r0", "Completed", 1000.0, 1030.0)
+        jobs.add(f"{prefix}q0b-r0", "InProgress", 1030.0)
+        watch.printed[f"{prefix}q0b-r0"] = [
+            "importing torch",
+            "compilegate step=10 steps=600 seconds=0.03 samples_per_second=512.3 loss=3.21;",
+        ]
+        decided(aws, payload, metrics=GOOD)
+
+    executions(aws).on_start = train
+    executions(aws).looks = 3
+
+    result = invoke("run", write_project(tmp_path))
+
+    progress = result.stdout.split("\n\n")[0]
+    assert "bert-docs: s0 speed gate: Completed after 0:30, $0.012" in progress
+    assert "bert-docs: full runs" in progress
+    assert "q0b compile: step 10/600, 512 samples/s, loss 3.21" in progress
+    assert "bert-docs: decided" in progress
+    assert "\x1b" not in result.stdout
+
+
+def test_the_end_says_verdict_reasons_figures_and_report(
+    tmp_path: Path, invoke: Invoke, aws: Cloud
+) -> None:
+    executions(aws).on_start = partial(decided, aws, metrics=GOOD)
+
+    result = invoke("run", write_project(tmp_path))
+
+    end = result.stdout.split("\n\n")[-1]
+    assert "bert-docs: turn it on (promote)" in end
+    assert "Turn the compiler on: because we say so." in end
+    assert re.search(r"speed-up  1\.\d\dx \(1\.\d\d to 1\.\d\d\)", end)
+    assert "flag      on" in end
+    assert re.search(r"report    compilegate-reports/bert-docs-\w{8}/report.html", end)
+
+
+def test_json_keeps_standard_output_for_the_document(
+    tmp_path: Path, invoke: Invoke, aws: Cloud
+) -> None:
+    executions(aws).on_start = partial(decided, aws, metrics=GOOD)
+
+    result = invoke("run", write_project(tmp_path), "--json")
+
+    assert "promote" == json.loads(result.stdout)["verdict"]
+    assert "bert-docs: decided" in result.stderr
+
+
+def test_a_failed_trial_is_exit_1_with_the_reason_from_the_ledger(
+    tmp_path: Path, invoke: Invoke, aws: Cloud
+) -> None:
+    def fail(payload: dict[str, Any]) -> None:
+        entry = {"kind": "failed", "trial": payload["trial"], "reason": "the quota is used up"}
+        aws.services.ledger.put_once("bert-docs", f"trial#{payload['trial']}#failed", entry)
+
+    executions(aws).on_start = fail
+    executions(aws).ends = {"bert-docs": "FAILED"}
+
+    result = invoke("run", write_project(tmp_path))
+
+    assert 1 == result.exit_code
+    assert "bert-docs: trial failed (failed)" in result.stdout
+    assert "the quota is used up." in result.stdout
+    assert "Nothing was decided; the flag is as it was." in result.stdout
+
+
+def two_projects(folder: Path) -> list[Path]:
+    first = write_project(folder / "a", ("name: bert-docs", "name: one"))
+    return [first, write_project(folder / "b", ("name: bert-docs", "name: two"))]
+
+
+def test_of_several_the_worst_exit_code_and_a_list_of_outcomes(
+    tmp_path: Path, invoke: Invoke, aws: Cloud
+) -> None:
+    metrics = {"one": GOOD, "two": NOISY}
+    executions(aws).on_start = lambda p: decided(aws, p, metrics=metrics[p["workload"]])
+
+    result = invoke("run", *two_projects(tmp_path), "--json")
+
+    outcomes = json.loads(result.stdout)
+    assert ["promote", "inconclusive"] == [outcome["verdict"] for outcome in outcomes]
+    assert 11 == result.exit_code
+
+
+def test_where_one_cannot_start_the_others_are_stopped(
+    tmp_path: Path, invoke: Invoke, aws: Cloud
+) -> None:
+    def refuse_the_second(payload: dict[str, Any]) -> None:
+        if payload["workload"] == "two":
+            raise ValueError("refused")
+
+    executions(aws).on_start = refuse_the_second
+
+    result = invoke("run", *two_projects(tmp_path))
+
+    assert 1 == result.exit_code
+    assert "Error: ValueError: refused" in result.stderr
+    stopped = [arn for arn in executions(aws).stopped if ":one-" in arn]
+    assert 1 == len(stopped)
+
+
+def interrupt(arn: str) -> None:
+    raise KeyboardInterrupt
+
+
+def test_ctrl_c_stops_local_trials_and_ends_the_cloud(
+    tmp_path: Path, invoke: Invoke, doors: FakeDoors
+) -> None:
+    doors.local_cloud = cloud("local", simulated="on a CPU")
+    executions(doors.local_cloud).on_look = interrupt
+
+    result = invoke("run", write_project(tmp_path), "--local")
+
+    assert 130 == result.exit_code
+    assert "Stopped bert-docs; nothing was decided, the flag is as it was." in result.stderr
+    assert ["stopped with Ctrl-C"] == list(executions(doors.local_cloud).stopped.values())
+    assert doors.ended
+
+
+def test_ctrl_c_leaves_trials_in_aws_alone_and_says_how_to_stop_them(
+    tmp_path: Path, invoke: Invoke, aws: Cloud
+) -> None:
+    executions(aws).on_look = interrupt
+
+    result = invoke("run", write_project(tmp_path))
+
+    (arn,) = executions(aws).started
+    assert 130 == result.exit_code
+    assert {} == executions(aws).stopped
+    assert f"aws stepfunctions stop-execution --execution-arn {arn}" in result.stderr
+
+
+def test_a_lost_network_ends_the_watching_not_the_trial(
+    tmp_path: Path, invoke: Invoke, aws: Cloud
+) -> None:
+    def lost(arn: str) -> None:
+        raise ConnectionError("network is down")
+
+    executions(aws).on_look = lost
+
+    result = invoke("run", write_project(tmp_path))
+
+    assert 1 == result.exit_code
+    assert "can no longer be watched (network is down); it goes on by itself" in result.stderr
+    assert {} == executions(aws).stopped
+
+
+def test_the_local_cloud_ends_after_a_run(tmp_path: Path, invoke: Invoke, doors: FakeDoors) -> None:
+    doors.local_cloud = cloud("local", simulated="on a CPU")
+    executions(doors.local_cloud).on_start = partial(decided, doors.local_cloud, metrics=GOOD)
+
+    result = invoke("run", write_project(tmp_path), "--local")
+
+    assert (0, True) == (result.exit_code, doors.ended)

@@ -1,0 +1,154 @@
+"""Progress: what a trial looks like while it runs, from its jobs and their lines."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import Any
+
+from rich.console import Console
+
+from compilegate.cli.job_lines import JobLines
+from compilegate.cli.screen import LineScreen, TableScreen, arm_rows, clock, progress_table, screen
+from compilegate.cli.trial_view import TrialWatcher
+from compilegate.domain import naming
+from compilegate.usecases.trial import Trial
+from tests.fakes import MemoryJobs, ScriptedWatch, cloud
+
+TRIAL = Trial("lm", "0abc1234", "workloads/lm/specs/x.json")
+PREFIX = "cg-lm-0abc1234-"
+
+
+def line(**values: Any) -> str:
+    return "compilegate " + " ".join(f"{key}={value}" for key, value in values.items()) + ";"
+
+
+def watched(*jobs: tuple[str, str, list[str]]) -> TrialWatcher:
+    """A watcher on a planned trial with these jobs: run, status, lines."""
+    found = cloud(looks=99)
+    arn = found.executions.start("lm-0abc1234", {"workload": "lm"})
+    plan = {
+        "seeds": [17, 18, 19],
+        "arms": [
+            {"name": "baseline", "usd_per_hour": 36.0},
+            {"name": "compile", "usd_per_hour": 72.0},
+        ],
+    }
+    found.services.store.put(naming.record_key("lm", "0abc1234", "plan"), json.dumps(plan).encode())
+    assert isinstance(found.services.jobs, MemoryJobs)
+    assert isinstance(found.watch, ScriptedWatch)
+    for run, status, lines in jobs:
+        ended = None if status == "InProgress" else 1100.0
+        found.services.jobs.add(f"{PREFIX}{run}-r0", status, 1000.0, ended)
+        found.watch.printed[f"{PREFIX}{run}-r0"] = lines
+    return TrialWatcher(TRIAL, arn, found)
+
+
+def test_lines_are_read_by_arm_and_noise_is_passed_over() -> None:
+    lines = JobLines()
+
+    lines.take(
+        [
+            "epoch 1", line(arm="baseline", block=0), line(step=10, steps=160, loss="nan"),
+            line(arm="compile", block=0), line(step=5, loss=3.5), "compilegate", "compilegate x",
+        ]
+    )  # fmt: skip
+
+    assert {"step": 10.0, "steps": 160.0} == dict(lines.latest("baseline"))
+    assert {"step": 5.0, "loss": 3.5} == dict(lines.latest("compile"))
+    assert ("compile", 0) == (lines.arm, lines.block)
+
+
+def test_before_there_is_a_plan_the_trial_is_checking() -> None:
+    found = cloud(looks=99)
+    arn = found.executions.start("lm-0abc1234", {"workload": "lm"})
+
+    view = TrialWatcher(TRIAL, arn, found).look()
+
+    assert ("checking, planning", ()) == (view.stage, view.jobs)
+
+
+def test_in_the_speed_gate_every_arm_has_its_own_figures() -> None:
+    said = [
+        line(arm="baseline", block=1), line(step=160, steps=160, samples_per_second=400),
+        line(arm="compile", block=1), line(step=80, steps=160, samples_per_second=500),
+    ]  # fmt: skip
+    view = watched(("s0", "InProgress", said)).look()
+
+    baseline, compiled = arm_rows(view, 1060.0)
+
+    assert "speed gate" == view.stage
+    assert ("  baseline", "waits its turn", "160/160", "400") == baseline.cells()[:4]
+    assert ("  compile", "block 2", "80/160", "500") == compiled.cells()[:4]
+
+
+def test_a_first_compilation_is_no_block_yet() -> None:
+    said = [line(arm="compile", priming=20), line(block=0, arm="compile", step=10, steps=20)]
+    first = watched(("s0", "InProgress", said)).look()
+    then = watched(("s0", "InProgress", [*said, line(block=0, blocks=3, arm="compile")])).look()
+
+    stages = [[row.stage for row in arm_rows(view, 1060.0)][1] for view in (first, then)]
+
+    assert ["first compilation", "block 1"] == stages
+
+
+def test_full_runs_are_counted_timed_and_priced_by_arm() -> None:
+    view = watched(
+        ("s0", "Completed", []),
+        ("q0a", "Completed", [line(step=600, steps=600)]),
+        ("q0b", "Completed", []),
+        ("q1b", "InProgress", [line(step=30, steps=600, samples_per_second=512.3, loss=3.21)]),
+    ).look()
+
+    baseline, compiled = arm_rows(view, 1050.0)
+
+    assert ("  baseline", "full runs 1/3", "600/600", "", "", "1:40", "$1.00") == baseline.cells()
+    assert (
+        "  compile", "full runs 1/3", "30/600", "512", "3.21", "2:30", "$3.00",
+    ) == compiled.cells()  # fmt: skip
+
+
+def test_a_job_that_ended_is_not_asked_for_again() -> None:
+    watcher = watched(("s0", "Completed", []))
+    watcher.look()
+    jobs = watcher._cloud.services.jobs
+    assert isinstance(jobs, MemoryJobs)
+    jobs.describe = None  # type: ignore[method-assign, assignment]  # any call would now fail
+
+    assert "Completed" == watcher.look().jobs[0].status
+
+
+def test_the_table_fits_80_columns() -> None:
+    lines = [line(step=12000, steps=52000, samples_per_second=51200.123, loss=3.2101)]
+    view = watched(("q0a", "InProgress", lines), ("q0b", "InProgress", lines)).look()
+    out = Console(file=io.StringIO(), width=80)
+
+    out.print(progress_table([view], 5000.0))
+
+    text = out.file.getvalue()
+    assert "12000/52000" in text
+    assert "full runs 0/3" in text
+    assert "…" not in text
+
+
+def test_a_terminal_gets_a_table_and_a_pipe_gets_lines() -> None:
+    assert isinstance(screen(Console(file=io.StringIO(), force_terminal=True)), TableScreen)
+    assert isinstance(screen(Console(file=io.StringIO())), LineScreen)
+
+
+def test_a_line_is_printed_once_per_event() -> None:
+    watcher = watched(("s0", "InProgress", [line(step=10, steps=160, loss=3.0)]))
+    out = Console(file=io.StringIO(), width=80)
+    lines = LineScreen(out)
+
+    for _ in range(3):
+        lines.show([watcher.look()])
+
+    printed = [text.strip() for text in out.file.getvalue().splitlines()]
+    assert ["0:00 lm: speed gate", "0:00 lm: s0 speed gate: InProgress"] == printed[:2]
+    assert printed[2].startswith("0:00 lm: s0 speed gate: step 10/160, loss 3, ")
+    assert 3 == len(printed)
+
+
+def test_durations_read_like_a_clock() -> None:
+    assert ["0:00", "1:05", "2:03:04"] == [clock(s) for s in (-1, 65, 7384)]
