@@ -11,6 +11,7 @@ import json
 import os
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,11 @@ COMMAND_CONTEXT = {
 
 def main() -> None:
     """Write the cloud assembly to CDK_OUTDIR, or to cdk.out."""
-    context = _context()
+    synthesise(_context(), Path(os.environ.get("CDK_OUTDIR", REPOSITORY / "cdk.out")))
+
+
+def synthesise(context: Mapping[str, Any], outdir: Path) -> None:
+    """Write the cloud assembly; raises CompilegateError before the CDK starts if it can."""
     settings = Settings.from_context(context)
     _use_packaged_node()
     # Only now: importing the CDK starts Node, which takes seconds that a typo need not cost.
@@ -36,8 +41,7 @@ def main() -> None:
 
     from stacks.stack import CompilegateStack  # noqa: PLC0415
 
-    outdir = os.environ.get("CDK_OUTDIR", str(REPOSITORY / "cdk.out"))
-    app = App(context=context, outdir=outdir)
+    app = App(context=dict(context), outdir=str(outdir))
     with tempfile.TemporaryDirectory(prefix="compilegate-bundle-") as folder:
         CompilegateStack(app, settings=settings, bundle=stage_bundle(Path(folder)))
         app.synth()
@@ -49,6 +53,11 @@ def _context() -> dict[str, Any]:
     if given:
         found: dict[str, Any] = json.loads(given)
         return found
+    return default_context()
+
+
+def default_context() -> dict[str, Any]:
+    """What cdk.json says, and what the cdk command adds to it."""
     document = json.loads((REPOSITORY / "cdk.json").read_text(encoding="utf-8"))
     return {**COMMAND_CONTEXT, **document["context"]}
 

@@ -20,11 +20,10 @@ class CompilegateStack(Stack):
     """The account stays open until deployment, so that synthesis needs none."""
 
     def __init__(self, scope: Construct, *, settings: Settings, bundle: Path) -> None:
-        name = naming.stack_name(settings.stage)
         super().__init__(
             scope,
-            name,
-            stack_name=name,
+            "Compilegate",  # not the stage's name, which would get into logical ids
+            stack_name=naming.stack_name(settings.stage),
             env=Environment(region=settings.region),
             description="Compilegate: proves whether a graph compiler pays, workload by workload",
         )

@@ -1,0 +1,53 @@
+"""The template, synthesised once for all tests that read it."""
+
+import json
+
+import pytest
+
+import app
+from tests.stacks.template import Template
+
+TEMPLATE = "Compilegate.template.json"
+VPC = {"subnet_ids": ["subnet-1a"], "security_group_ids": ["sg-2b"]}
+
+
+@pytest.fixture(scope="session")
+def synthesise(tmp_path_factory):
+    """Makes a cloud assembly; the CDK's kernel starts once and serves all of them."""
+
+    def make(**changes):
+        folder = tmp_path_factory.mktemp("assembly")
+        app.synthesise({**app.default_context(), **changes}, folder)
+        return folder
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def assembly(synthesise):
+    return synthesise()
+
+
+@pytest.fixture(scope="session")
+def template(assembly):
+    return load(assembly)
+
+
+@pytest.fixture(scope="session")
+def changed(synthesise):
+    """The template with every optional setting in use."""
+    return load(
+        synthesise(
+            bucket_name="my-data",
+            input_buckets=["corpus"],
+            vpc=VPC,
+            notification_email="team@example.com",
+            log_retention_days=14,
+            experiment_retention_days=7,
+        )
+    )
+
+
+def load(assembly):
+    """The template of an assembly."""
+    return Template(json.loads((assembly / TEMPLATE).read_text()))

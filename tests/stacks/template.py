@@ -1,0 +1,103 @@
+"""Reads a template by types and properties; logical ids are looked up, never written down."""
+
+import fnmatch
+import json
+
+PARTITION, ACCOUNT, REGION = "aws", "123456789012", "us-east-1"
+PSEUDO = {
+    "AWS::Partition": PARTITION,
+    "AWS::AccountId": ACCOUNT,
+    "AWS::Region": REGION,
+    "AWS::StackName": "stack",
+    "AWS::URLSuffix": "amazonaws.com",
+}
+
+
+class Template:
+    """One stack's template with its references resolved to readable text."""
+
+    def __init__(self, document):
+        self.document = document
+        self.resources = document["Resources"]
+
+    def of_type(self, kind):
+        """Logical id → resource."""
+        return {key: value for key, value in self.resources.items() if value["Type"] == kind}
+
+    def one(self, kind):
+        """The only resource of a type."""
+        found = self.of_type(kind)
+        assert len(found) == 1, f"{kind}: {sorted(found)}"
+        return next(iter(found.values()))
+
+    def resolve(self, value):
+        """Text with ``<LogicalId>`` or ``<LogicalId.Attribute>`` where the template refers."""
+        if isinstance(value, list):
+            return [self.resolve(item) for item in value]
+        if not isinstance(value, dict):
+            return value
+        if set(value) == {"Ref"}:
+            return PSEUDO.get(value["Ref"]) or f"<{value['Ref']}>"
+        if set(value) == {"Fn::GetAtt"}:
+            return f"<{'.'.join(value['Fn::GetAtt'])}>"
+        if set(value) == {"Fn::Join"}:
+            separator, parts = value["Fn::Join"]
+            return separator.join(self.resolve(part) for part in parts)
+        return {key: self.resolve(item) for key, item in value.items()}
+
+    def definition(self):
+        """The state machine's definition, parsed."""
+        machine = self.one("AWS::StepFunctions::StateMachine")
+        return json.loads(self.resolve(machine["Properties"]["DefinitionString"]))
+
+    def function(self, name):
+        """(logical id, resource) of a Lambda by its folder's name."""
+        handler = f"lambdas.{name}.handler.handle"
+        return next(
+            (key, value)
+            for key, value in self.of_type("AWS::Lambda::Function").items()
+            if value["Properties"]["Handler"] == handler
+        )
+
+    def role_owners(self):
+        """Role's logical id → who runs as it: function folder, ``evaluate`` or ``training``."""
+        owners = {}
+        for resource in self.of_type("AWS::Lambda::Function").values():
+            properties = resource["Properties"]
+            owners[self._role(properties["Role"])] = properties["Handler"].split(".")[1]
+        machine = self.one("AWS::StepFunctions::StateMachine")["Properties"]
+        owners[self._role(machine["RoleArn"])] = "evaluate"
+        for key, role in self.of_type("AWS::IAM::Role").items():
+            trusted = role["Properties"]["AssumeRolePolicyDocument"]["Statement"]
+            if any(s["Principal"].get("Service") == "sagemaker.amazonaws.com" for s in trusted):
+                owners[key] = "training"
+        return owners
+
+    def statements(self, owner):
+        """Every statement of the policies of one owner's role, resolved."""
+        role = next(key for key, name in self.role_owners().items() if name == owner)
+        return [
+            self.resolve(statement)
+            for policy in self.of_type("AWS::IAM::Policy").values()
+            if {"Ref": role} in policy["Properties"]["Roles"]
+            for statement in policy["Properties"]["PolicyDocument"]["Statement"]
+        ]
+
+    def allowed(self, action):
+        """Owner → resources on which it may do ``action``."""
+        found = {}
+        for owner in self.role_owners().values():
+            for statement in self.statements(owner):
+                patterns = as_list(statement["Action"])
+                if any(fnmatch.fnmatchcase(action, pattern) for pattern in patterns):
+                    assert "Allow" == statement["Effect"]
+                    found.setdefault(owner, []).extend(as_list(statement["Resource"]))
+        return {owner: sorted(found[owner]) for owner in sorted(found)}
+
+    @staticmethod
+    def _role(reference):
+        return reference["Fn::GetAtt"][0]
+
+
+def as_list(value):
+    return value if isinstance(value, list) else [value]

@@ -1,0 +1,61 @@
+"""Every Lambda: right runtime, bounded, observed, from the one bundle."""
+
+import json
+from pathlib import Path
+
+from stacks.evaluate.tasks import LAMBDA_SECONDS
+from stacks.functions import STEPS
+from tests.stacks.template import REGION
+
+LAMBDAS = Path(__file__).parents[2] / "lambdas"
+
+
+def properties(template):
+    return [item["Properties"] for item in template.of_type("AWS::Lambda::Function").values()]
+
+
+def test_every_folder_of_lambdas_is_deployed_and_nothing_else(template):
+    folders = sorted(path.parent.name for path in LAMBDAS.glob("*/handler.py"))
+
+    assert folders == sorted(step.name for step in STEPS)
+    assert folders == sorted(item["Handler"].split(".")[1] for item in properties(template))
+
+
+def test_all_share_one_bundle(template):
+    assert 1 == len({json.dumps(item["Code"], sort_keys=True) for item in properties(template)})
+
+
+def test_runtime_tracing_and_structured_logs(template):
+    for item in properties(template):
+        assert "python3.12" == item["Runtime"]
+        assert {"Mode": "Active"} == item["TracingConfig"]
+        assert "JSON" == item["LoggingConfig"]["LogFormat"]
+
+
+def test_every_function_writes_to_a_log_group_with_retention(template):
+    groups = template.of_type("AWS::Logs::LogGroup")
+    for item in properties(template):
+        group = groups[item["LoggingConfig"]["LogGroup"]["Ref"]]
+        assert 90 == group["Properties"]["RetentionInDays"]
+        assert f"/aws/lambda/{item['FunctionName']}" == group["Properties"]["LogGroupName"]
+
+
+def test_no_log_group_is_kept_for_ever(template):
+    for group in template.of_type("AWS::Logs::LogGroup").values():
+        assert group["Properties"]["RetentionInDays"] > 0
+
+
+def test_a_function_gives_up_before_the_state_that_waits_for_it(template):
+    for item in properties(template):
+        assert item["Timeout"] < LAMBDA_SECONDS
+
+
+def test_the_environment_is_what_the_wiring_reads(template):
+    for item in properties(template):
+        variables = template.resolve(item["Environment"]["Variables"])
+        expected = {
+            "DATA_BUCKET", "DATA_KEY_ARN", "LEDGER_TABLE", "SETTINGS", "STAGE", "TRAINING_ROLE_ARN",
+        }  # fmt: skip
+        assert expected == set(variables)
+        assert "dev" == variables["STAGE"]
+        assert REGION == json.loads(variables["SETTINGS"])["region"]

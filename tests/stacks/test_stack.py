@@ -1,0 +1,169 @@
+"""The stack as a whole: a pure function of the repository, the same on every stage."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+import app
+from tests.stacks.conftest import TEMPLATE, VPC
+
+
+def files(assembly):
+    return {
+        path.relative_to(assembly).as_posix(): path.read_bytes()
+        for path in assembly.rglob("*")
+        if path.is_file() and path.name not in ("tree.json", "manifest.json")
+    }
+
+
+def test_the_same_repository_gives_the_same_assembly_whatever_the_clock_says(
+    assembly, synthesise, monkeypatch
+):
+    source = app.REPOSITORY / "lambdas" / "apply_flag" / "handler.py"
+    before = source.stat()
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    os.utime(source, (1_000_000_000, 1_000_000_000))
+    try:
+        again = synthesise()
+    finally:
+        os.utime(source, (before.st_atime, before.st_mtime))
+
+    assert files(assembly) == files(again)
+
+
+def test_the_local_stage_differs_in_its_name_only(assembly, synthesise):
+    dev = (assembly / TEMPLATE).read_text()
+    local = (synthesise(stage="local") / TEMPLATE).read_text()
+
+    assert re.sub(r"\bdev\b", "STAGE", dev) == re.sub(r"\blocal\b", "STAGE", local)
+
+
+def test_synthesis_asks_for_no_account(assembly, template):
+    manifest = json.loads((assembly / "manifest.json").read_text())
+    environment = manifest["artifacts"]["Compilegate"]["environment"]
+
+    assert "aws://unknown-account/us-east-1" == environment
+    assert "missing" not in manifest
+
+
+def test_deployment_builds_no_docker_image(assembly):
+    assets = json.loads((assembly / "Compilegate.assets.json").read_text())
+
+    assert {} == assets["dockerImages"]
+
+
+def test_the_outputs_are_those_that_commands_read(template):
+    expected = [
+        "DataBucket", "DecisionTopic", "EvaluateStateMachine", "LedgerTable", "Stage",
+        "TrainingRole",
+    ]  # fmt: skip
+    assert expected == sorted(template.document["Outputs"])
+
+
+def test_everything_that_can_carry_a_tag_says_whose_it_is(template):
+    for kind in (
+        "AWS::S3::Bucket", "AWS::DynamoDB::Table", "AWS::KMS::Key", "AWS::SNS::Topic",
+        "AWS::Lambda::Function", "AWS::IAM::Role", "AWS::StepFunctions::StateMachine",
+        "AWS::Logs::LogGroup",
+    ):  # fmt: skip
+        for key, resource in template.of_type(kind).items():
+            tags = {tag["Key"]: tag["Value"] for tag in resource["Properties"]["Tags"]}
+            assert "compilegate" == tags["application"], key
+            assert "dev" == tags["compilegate:deployment"], key
+
+
+def test_a_vpc_reaches_the_functions_and_the_training_role(changed):
+    _, function = changed.function("plan_trial")
+    settings = json.loads(function["Properties"]["Environment"]["Variables"]["SETTINGS"])
+    assert VPC == settings["vpc"]
+    assert "training" in changed.allowed("ec2:CreateNetworkInterface")
+
+
+def test_without_a_vpc_training_has_no_network_permissions(template):
+    assert {} == template.allowed("ec2:CreateNetworkInterface")
+
+
+def test_the_topic_is_encrypted_and_refuses_plain_text(template):
+    assert "KmsMasterKeyId" in template.one("AWS::SNS::Topic")["Properties"]
+    policy = template.one("AWS::SNS::TopicPolicy")["Properties"]["PolicyDocument"]["Statement"]
+    denied = [statement for statement in policy if statement["Effect"] == "Deny"]
+    assert {"Bool": {"aws:SecureTransport": "false"}} in [item["Condition"] for item in denied]
+
+
+def test_alarms_may_publish_to_the_topic(template):
+    policy = template.one("AWS::SNS::TopicPolicy")["Properties"]["PolicyDocument"]["Statement"]
+    allowed = [statement for statement in policy if statement["Effect"] == "Allow"]
+
+    assert [{"Service": "cloudwatch.amazonaws.com"}] == [item["Principal"] for item in allowed]
+
+
+def test_an_address_is_subscribed_when_one_is_given(template, changed):
+    assert {} == template.of_type("AWS::SNS::Subscription")
+    assert "team@example.com" == changed.one("AWS::SNS::Subscription")["Properties"]["Endpoint"]
+
+
+def test_every_bad_ending_and_every_function_error_raises_an_alarm(template):
+    topic = template.one("AWS::SNS::TopicPolicy")["Properties"]["Topics"][0]
+    alarms = [item["Properties"] for item in template.of_type("AWS::CloudWatch::Alarm").values()]
+    watched = [
+        (alarm["MetricName"], *[str(dim["Value"]) for dim in alarm["Dimensions"]])
+        for alarm in alarms
+    ]
+
+    machine_metrics = {"ExecutionsFailed", "ExecutionsTimedOut", "ExecutionsAborted"}
+    assert machine_metrics == {metric for metric, _ in watched} - {"Errors"}
+    functions = template.of_type("AWS::Lambda::Function")
+    assert {str({"Ref": key}) for key in functions} == {
+        name for metric, name in watched if metric == "Errors"
+    }
+    for alarm in alarms:
+        assert [topic] == alarm["AlarmActions"]
+        assert "notBreaching" == alarm["TreatMissingData"]
+
+
+def test_an_execution_that_ends_badly_is_cleaned_up_by_event(template):
+    rule = template.one("AWS::Events::Rule")["Properties"]
+    machine, _ = next(iter(template.of_type("AWS::StepFunctions::StateMachine").items()))
+    abort, _ = template.function("abort_trial")
+
+    assert {
+        "source": ["aws.states"],
+        "detail-type": ["Step Functions Execution Status Change"],
+        "detail": {
+            "stateMachineArn": [{"Ref": machine}],
+            "status": ["FAILED", "TIMED_OUT", "ABORTED"],
+        },
+    } == rule["EventPattern"]
+    assert [{"Fn::GetAtt": [abort, "Arn"]}] == [target["Arn"] for target in rule["Targets"]]
+    permission = template.one("AWS::Lambda::Permission")["Properties"]
+    assert "events.amazonaws.com" == permission["Principal"]
+    assert "SourceArn" in permission
+
+
+def test_the_machine_logs_everything_and_is_traced(template):
+    machine = template.one("AWS::StepFunctions::StateMachine")["Properties"]
+
+    logging = machine["LoggingConfiguration"]
+    assert "ALL" == logging["Level"]
+    assert logging["IncludeExecutionData"] is True
+    assert {"Enabled": True} == machine["TracingConfiguration"]
+    (destination,) = logging["Destinations"]
+    group = destination["CloudWatchLogsLogGroup"]["LogGroupArn"]["Fn::GetAtt"][0]
+    assert 90 == template.of_type("AWS::Logs::LogGroup")[group]["Properties"]["RetentionInDays"]
+
+
+@pytest.mark.slow
+def test_the_script_writes_what_the_function_does(assembly, tmp_path):
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("CDK_")}
+    subprocess.run(
+        [sys.executable, "app.py"],
+        cwd=app.REPOSITORY,
+        env={**environment, "CDK_OUTDIR": str(tmp_path), "PATH": "/nonexistent"},
+        check=True,
+    )
+
+    assert files(assembly) == files(tmp_path)
