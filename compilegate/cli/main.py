@@ -65,8 +65,9 @@ def root(
 
 def main() -> None:
     """Run the command; a polite request to end is taken like Ctrl-C, so that all is cleared up."""
-    signal.signal(signal.SIGTERM, _stop)
-    signal.signal(signal.SIGHUP, _stop)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # ignored under nohup, on purpose
+            signal.signal(number, _stop)
     app(prog_name="compilegate")
 
 

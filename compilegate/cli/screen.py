@@ -127,7 +127,9 @@ def _full_run_row(arm: str, jobs: Sequence[JobView], wanted: int, now: float) ->
 
 def _segment_row(arm: str, job: JobView) -> ArmRow:
     stage = "speed gate ended"
-    if job.active:
+    if job.waiting:
+        stage = "waits for machine"
+    elif job.active:
         block = "" if job.lines.block is None else f" {job.lines.block + 1}"
         turn = "first compilation" if job.lines.priming else f"block{block}"
         stage = turn if job.lines.arm == arm else "waits its turn"
@@ -164,13 +166,16 @@ class LineScreen(Screen):
 
     def _show_job(self, workload: str, job: JobView, now: float) -> None:
         what = f"{job.run} {job.arm or 'speed gate'}"
-        if self._statuses.get(job.name) != job.status:
-            self._statuses[job.name] = job.status
+        figures = job.lines.latest(job.lines.arm)
+        status = "waits for a machine" if job.waiting else job.status
+        if self._statuses.get(job.name) != status:
+            self._statuses[job.name] = status
             why = f" ({job.detail})" if job.status == "Failed" else ""
             took = "" if job.active else f" after {clock(job.seconds(now))}, {money(job.usd(now))}"
-            self._line(workload, f"{what}: {job.status}{took}{why}")
-        elif job.active and job.lines.by_arm and self._due(job.name):
-            row = ArmRow(what, "", job.lines.latest(job.lines.arm), None, None)
+            words = "training" if status == "InProgress" else status
+            self._line(workload, f"{what}: {words}{took}{why}")
+        elif job.active and figures and self._due(job.name):
+            row = ArmRow(what, "", figures, None, None)
             step, rate, loss = row.cells()[2:5]
             arm = f"{job.lines.arm}, " if job.arm is None and job.lines.arm else ""
             parts = [f"{arm}step {step}", f"{rate} samples/s" if rate else ""]

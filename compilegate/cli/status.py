@@ -66,7 +66,7 @@ def _locks(cloud: Cloud, workload: str | None) -> list[dict[str, Any]]:
 
 
 def _trials(cloud: Cloud, workload: str | None) -> list[dict[str, Any]]:
-    """The last trials of each workload that ended, newest first."""
+    """The last trials of each workload that ended, newest first over all of them."""
     found: list[dict[str, Any]] = []
     for name in [workload] if workload else cloud.overview.workloads():
         ended = [
@@ -75,7 +75,7 @@ def _trials(cloud: Cloud, workload: str | None) -> list[dict[str, Any]]:
             if entry.get("kind") in ("decision", "failed")
         ]
         found += sorted(ended, key=lambda entry: entry["at"], reverse=True)[:LAST]
-    return found
+    return sorted(found, key=lambda entry: entry["at"], reverse=True)
 
 
 def _show(document: Mapping[str, Any]) -> None:

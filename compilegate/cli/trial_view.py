@@ -42,6 +42,11 @@ class JobView:
         return self.status in ACTIVE
 
     @property
+    def waiting(self) -> bool:
+        """Whether it has been asked for and does not train yet."""
+        return self.active and self.started_at is None
+
+    @property
     def is_speed(self) -> bool:
         """Whether it is a speed job."""
         return self.run.startswith("s")

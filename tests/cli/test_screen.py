@@ -145,7 +145,7 @@ def test_a_line_is_printed_once_per_event() -> None:
         lines.show([watcher.look()])
 
     printed = [text.strip() for text in out.file.getvalue().splitlines()]
-    assert ["0:00 lm: speed gate", "0:00 lm: s0 speed gate: InProgress"] == printed[:2]
+    assert ["0:00 lm: speed gate", "0:00 lm: s0 speed gate: training"] == printed[:2]
     assert printed[2].startswith("0:00 lm: s0 speed gate: step 10/160, loss 3, ")
     assert 3 == len(printed)
 
