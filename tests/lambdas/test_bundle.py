@@ -1,0 +1,99 @@
+"""What is shipped: the allow-list, nothing of this machine, importable with nothing around it."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from compilegate.domain.errors import EnvironmentNotReadyError
+from stacks.assets import CHART_LIBRARY, CHART_LIBRARY_PLACE, stage_bundle
+
+REPOSITORY = Path(__file__).parents[2]
+HANDLERS = sorted(path.parent.name for path in (REPOSITORY / "lambdas").glob("*/handler.py"))
+
+
+def names(folder):
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*"))
+
+
+def isolated(bundle, code):
+    """Run code that sees the standard library and the bundle, as on a bare runtime."""
+    setup = f"import sys; sys.path.insert(0, {str(bundle)!r})\n"
+    return subprocess.run(
+        [sys.executable, "-I", "-S", "-B", "-c", setup + code],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("name", HANDLERS)
+def test_a_handler_imports_with_nothing_but_its_bundle(bundle, name):
+    result = isolated(
+        bundle,
+        f"import lambdas.{name}.handler as module\n"
+        "assert callable(module.handle)\n"
+        "assert 'boto3' not in sys.modules",
+    )
+
+    assert "" == result.stderr
+    assert 0 == result.returncode
+
+
+def test_the_report_is_rendered_with_nothing_but_the_bundle(bundle):
+    result = isolated(
+        bundle, "from compilegate.report.assets import plotly_javascript as js; print(len(js()))"
+    )
+
+    assert int(result.stdout or 0) > 1_000_000, result.stderr
+
+
+def test_what_is_not_on_the_list_stays_behind(bundle):
+    top = {path.name for path in bundle.iterdir()}
+
+    assert {"compilegate", "lambdas", "jinja2", "markupsafe"} == top
+    packages = {path.name for path in (bundle / "compilegate").iterdir()}
+    expected = {
+        "__init__.py", "adapters", "domain", "facts", "ports.py", "report", "usecases",
+    }  # fmt: skip
+    assert expected == packages
+
+
+def test_nothing_compiled_hidden_or_of_the_build_is_shipped(bundle):
+    found = names(bundle)
+
+    assert not [name for name in found if "__pycache__" in name or name.endswith(".pyc")]
+    assert not [name for name in found if any(p.startswith(".") for p in name.split("/"))]
+    assert not [name for name in found if ".dist-info" in name]
+
+
+def test_the_chart_library_lies_where_the_report_looks(bundle):
+    assert (bundle / CHART_LIBRARY_PLACE / CHART_LIBRARY).is_file()
+
+
+def test_two_bundles_are_equal_down_to_the_modes(bundle, tmp_path):
+    before = os.umask(0o077)
+    try:
+        other = stage_bundle(tmp_path / "other")
+    finally:
+        os.umask(before)
+
+    assert names(bundle) == names(other)
+    for name in names(bundle):
+        one, two = bundle / name, other / name
+        assert one.stat().st_mode == two.stat().st_mode, name
+        assert one.is_dir() or one.read_bytes() == two.read_bytes(), name
+
+
+def test_missing_packages_are_named_with_the_command_that_brings_them(tmp_path):
+    with pytest.raises(EnvironmentNotReadyError, match=r"lambda-packages.*`make setup`"):
+        stage_bundle(tmp_path / "bundle", repository=tmp_path)
+
+
+@pytest.mark.parametrize("name", HANDLERS)
+def test_a_handler_stays_short(name):
+    lines = (REPOSITORY / "lambdas" / name / "handler.py").read_text().splitlines()
+
+    assert len(lines) < 40

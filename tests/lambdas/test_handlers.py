@@ -1,0 +1,123 @@
+"""Handlers as the runtime calls them: event in, answer out, errors with words for people."""
+
+import logging
+import sys
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from compilegate.adapters import clients, wiring
+from compilegate.domain.errors import NotFoundError, WorkloadLockedError
+
+TRIAL = {"workload": "bert-docs", "trial": "t0000001", "spec_key": "workloads/x/specs/1.json"}
+EXECUTION = "arn:aws:states:us-east-1:123456789012:execution:evaluate:bert-docs-t0000001"
+ENVIRONMENT = {
+    "AWS_DEFAULT_REGION": "us-east-1",
+    "AWS_REGION": "us-east-1",
+    "AWS_ACCESS_KEY_ID": "testing",
+    "AWS_SECRET_ACCESS_KEY": "testing",
+    "DATA_BUCKET": "data",
+    "LEDGER_TABLE": "ledger",
+    "STAGE": "dev",
+    "TRAINING_ROLE_ARN": "arn:aws:iam::123456789012:role/training",
+    "SETTINGS": '{"region": "us-east-1", "price_overrides": {}, "vpc": null}',
+}
+
+
+@pytest.fixture
+def deployed(monkeypatch):
+    """The tables and buckets that the environment of a function names."""
+    for key, value in ENVIRONMENT.items():
+        monkeypatch.setenv(key, value)
+    monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
+    with mock_aws():
+        wiring.services.cache_clear()
+        clients.client.cache_clear()
+        boto3.client("s3").create_bucket(Bucket="data")
+        boto3.client("dynamodb").create_table(
+            TableName="ledger",
+            BillingMode="PAY_PER_REQUEST",
+            AttributeDefinitions=[
+                {"AttributeName": name, "AttributeType": "S"} for name in ("pk", "sk")
+            ],
+            KeySchema=[
+                {"AttributeName": "pk", "KeyType": "HASH"},
+                {"AttributeName": "sk", "KeyType": "RANGE"},
+            ],
+        )
+        yield
+    wiring.services.cache_clear()
+    clients.client.cache_clear()
+
+
+@pytest.fixture
+def handle():
+    """Calls a function's handler by its folder's name."""
+
+    def call(name, **event):
+        __import__(f"lambdas.{name}.handler")
+        return sys.modules[f"lambdas.{name}.handler"].handle({**TRIAL, **event}, None)
+
+    return call
+
+
+def test_a_lease_is_taken_and_given_back(deployed, handle):
+    assert {} == handle("acquire_lock", execution=EXECUTION)
+    assert {} == handle("release_lock", execution=EXECUTION)
+    assert {} == handle("acquire_lock", execution=f"{EXECUTION}-2")
+
+
+def test_the_error_the_machine_catches_keeps_its_name_and_names_the_holder(deployed, handle):
+    handle("acquire_lock", execution=EXECUTION)
+
+    with pytest.raises(WorkloadLockedError, match=EXECUTION) as caught:
+        handle("acquire_lock", execution=f"{EXECUTION}-2")
+
+    assert "WorkloadLockedError" == type(caught.value).__name__
+
+
+def test_cleaning_up_answers_with_a_reason_twice_the_same(deployed, handle):
+    call = {"execution": EXECUTION, "error": "States.Timeout", "cause": ""}
+
+    first, second = handle("abort_trial", **call), handle("abort_trial", **call)
+
+    assert first == second
+    assert "States.Timeout" == first["error"]
+    assert first["reason"]
+
+
+def test_cleaning_up_understands_the_event_of_a_stopped_execution(deployed, handle):
+    detail = {
+        "executionArn": EXECUTION,
+        "status": "ABORTED",
+        "input": '{"workload": "bert-docs", "trial": "t0000001", "spec_key": "k"}',
+    }
+
+    assert "ABORTED" == handle("abort_trial", detail=detail)["error"]
+
+
+def test_log_lines_name_step_workload_and_trial(deployed, handle, caplog):
+    with caplog.at_level(logging.INFO):
+        handle("acquire_lock", execution=EXECUTION)
+
+    first, last = caplog.records
+    assert "acquire_lock bert-docs t0000001: begins" == first.getMessage()
+    assert "acquire_lock bert-docs t0000001: done" == last.getMessage()
+    assert EXECUTION == first.execution
+
+
+def test_an_error_meant_for_people_is_logged_without_a_traceback(deployed, handle, caplog):
+    with pytest.raises(NotFoundError):
+        handle("check_eligibility")
+
+    record = caplog.records[-1]
+    assert "s3://data/workloads/x/specs/1.json does not exist" in record.getMessage()
+    assert record.exc_info is None
+
+
+def test_an_error_nobody_foresaw_is_logged_with_its_traceback(deployed, handle, caplog):
+    with pytest.raises(KeyError):
+        handle("acquire_lock")  # no execution
+
+    assert caplog.records[-1].exc_info is not None

@@ -1,0 +1,61 @@
+"""Walks a state machine's definition: states, edges, and what can be reached."""
+
+import json
+import re
+
+VARIABLE = re.compile(r"\$([a-z_]+)\b(?!\()")
+
+
+def build(definition):
+    """Every state by name, those inside Maps included; fails on a name used twice."""
+    states = {}
+    for machine in machines(definition):
+        for name, state in machine["States"].items():
+            assert name not in states, f"{name} is used twice"
+            states[name] = state
+    return states
+
+
+def machines(definition):
+    """The definition and, below it, every Map's inner machine."""
+    yield definition
+    for state in definition["States"].values():
+        if "ItemProcessor" in state:
+            yield from machines(state["ItemProcessor"])
+
+
+def edges(state):
+    """Names of the states that may come next, errors included."""
+    found = [state["Next"]] if "Next" in state else []
+    found += [choice["Next"] for choice in state.get("Choices", ())]
+    found += [state["Default"]] if "Default" in state else []
+    found += [catcher["Next"] for catcher in state.get("Catch", ())]
+    return found
+
+
+def reachable(machine, start=None):
+    """Names that can be reached from ``start``, or from the machine's beginning."""
+    seen, waiting = set(), [start or machine["StartAt"]]
+    while waiting:
+        name = waiting.pop()
+        if name not in seen:
+            seen.add(name)
+            waiting += edges(machine["States"][name])
+    return seen
+
+
+def catchers(state):
+    """Error name → next state, in the order in which they are tried."""
+    return {
+        error: catcher["Next"]
+        for catcher in state.get("Catch", ())
+        for error in catcher["ErrorEquals"]
+    }
+
+
+def reads(state):
+    """Variables that a state's expressions read; ``$states`` and functions are not variables."""
+    text = json.dumps({key: part for key, part in state.items() if key != "ItemProcessor"})
+    expressions = re.findall(r"{%(.*?)%}", text)
+    names = {name for expression in expressions for name in VARIABLE.findall(expression)}
+    return names - {"states"}

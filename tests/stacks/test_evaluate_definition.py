@@ -1,0 +1,253 @@
+"""EVALUATE as a document: where every edge goes, what is retried, what travels."""
+
+import json
+from pathlib import Path
+
+import pytest
+from cfnlint import api
+
+from compilegate.usecases.acquire_lock import LEASE_SECONDS
+from stacks.evaluate.definition import MACHINE_SECONDS, definition
+from tests.stacks.asl import build, catchers, edges, machines, reachable, reads
+
+LAMBDAS = Path(__file__).parents[2] / "lambdas"
+FUNCTIONS = {
+    path.parent.name: f"arn:aws:lambda:us-east-1:123456789012:function:{path.parent.name}"
+    for path in LAMBDAS.glob("*/handler.py")
+}
+MACHINE = definition(
+    FUNCTIONS, bucket="data", topic_arn="arn:aws:sns:us-east-1:123456789012:decisions"
+)
+STATES = build(MACHINE)
+TOP = MACHINE["States"]
+ROUNDS = {"SpeedGate": "Speed", "QualityRuns": "Quality"}
+# Within a Map a state cannot leave the Map: its error fails the Map, which has the Catch.
+INNER = {name for round_ in ROUNDS for name in TOP[round_]["ItemProcessor"]["States"]}
+
+
+def called(state):
+    """The function that a state invokes."""
+    return state["Arguments"]["FunctionName"].rpartition(":")[2]
+
+
+def tasks(states):
+    return {name: state for name, state in states.items() if state["Type"] in ("Task", "Map")}
+
+
+def test_the_deployed_definition_is_this_one(template):
+    deployed = template.definition()
+
+    assert list(MACHINE["States"]) == list(deployed["States"])
+    assert MACHINE["TimeoutSeconds"] == deployed["TimeoutSeconds"]
+
+
+def test_every_state_can_be_reached():
+    for machine in machines(MACHINE):
+        assert set(machine["States"]) == reachable(machine)
+
+
+def test_every_edge_leads_to_a_state_of_the_same_machine():
+    for machine in machines(MACHINE):
+        for name, state in machine["States"].items():
+            assert set(edges(state)) <= set(machine["States"]), name
+
+
+def test_every_state_leads_on_or_ends():
+    for name, state in STATES.items():
+        ends = state["Type"] in ("Succeed", "Fail") or state.get("End") is True
+        assert ends != bool(edges(state)), name
+
+
+def test_names_fit_the_limit():
+    assert all(len(name) <= 80 for name in STATES)
+
+
+def test_every_function_is_called():
+    lambdas = [state for state in STATES.values() if "lambda" in state.get("Resource", "")]
+
+    assert set(FUNCTIONS) == {called(state) for state in lambdas}
+
+
+@pytest.mark.parametrize("name", sorted(set(tasks(TOP)) - {"AbortTrial"}))
+def test_any_error_of_a_step_aborts_the_trial(name):
+    assert "AbortTrial" == catchers(TOP[name])["States.ALL"]
+    assert "States.ALL" == list(catchers(TOP[name]))[-1]
+
+
+def test_a_failing_clean_up_still_ends_with_a_reason():
+    assert {"States.ALL": "TrialFailed"} == catchers(TOP["AbortTrial"])
+    (catcher,) = TOP["AbortTrial"]["Catch"]
+    assert {"error", "reason"} == set(catcher["Output"])
+
+
+def test_a_locked_workload_is_refused_without_touching_the_trial_that_holds_it():
+    found = catchers(TOP["AcquireLock"])
+
+    assert ["WorkloadLockedError", "States.ALL"] == list(found)
+    assert "AlreadyRunning" == found["WorkloadLockedError"]
+    assert {"AlreadyRunning"} == reachable(MACHINE, "AlreadyRunning")
+    assert "Fail" == TOP["AlreadyRunning"]["Type"]
+
+
+def test_aborting_leads_nowhere_but_to_the_end():
+    assert {"AbortTrial", "TrialFailed"} == reachable(MACHINE, "AbortTrial")
+
+
+@pytest.mark.parametrize("name", sorted(INNER))
+def test_within_a_round_only_a_failed_job_is_caught(name):
+    expected = {"States.TaskFailed": name.replace("Train", "RunFailed")} if "Train" in name else {}
+
+    assert expected == catchers(STATES[name])
+
+
+def test_what_is_ineligible_or_over_budget_reaches_the_end_without_training():
+    without = {
+        name: edge
+        for name in ("IsEligible", "IsPlanned")
+        for edge in edges(TOP[name])
+        if edge == "RecordDecision"
+    }
+
+    assert ["IsEligible", "IsPlanned"] == sorted(without)
+    assert set(ROUNDS).isdisjoint(reachable(MACHINE, "RecordDecision"))
+
+
+def test_training_is_only_reached_through_the_judge():
+    leading = {round_: [n for n, s in TOP.items() if round_ in edges(s)] for round_ in ROUNDS}
+
+    assert {"SpeedGate": ["NextStep"], "QualityRuns": ["NextStep"]} == leading
+    assert ["JudgeArms"] == [name for name, state in TOP.items() if "NextStep" in edges(state)]
+    assert ["JudgeArms"] * 2 == [TOP[round_]["Next"] for round_ in ROUNDS]
+
+
+def test_the_flag_is_applied_after_the_ledger_entry_and_the_lease_goes_last():
+    path, name = [], "RecordDecision"
+    while name != "Done":
+        path.append(name)
+        name = TOP[name]["Next"]
+
+    assert ["RecordDecision", "ApplyFlag", "WriteReport", "Notify", "ReleaseLock"] == path
+
+
+def test_only_one_step_applies_the_flag():
+    assert ["ApplyFlag"] == [
+        name
+        for name, state in STATES.items()
+        if "lambda" in state.get("Resource", "") and called(state) == "apply_flag"
+    ]
+
+
+@pytest.mark.parametrize("stage", ROUNDS.values())
+def test_throttled_training_is_retried_with_jitter_under_a_new_name(stage):
+    train = STATES[f"{stage}Train"]
+
+    (policy,) = train["Retry"]
+    assert "SageMaker.AmazonSageMakerException" in policy["ErrorEquals"]
+    assert "FULL" == policy["JitterStrategy"]
+    assert policy["MaxAttempts"] > 1
+    assert "$states.context.State.RetryCount" in train["Arguments"]
+    assert "States.ALL" not in policy["ErrorEquals"]
+    assert "States.TaskFailed" not in policy["ErrorEquals"]  # a failed job is not paid for twice
+
+
+def test_every_retry_has_jitter():
+    policies = [policy for state in STATES.values() for policy in state.get("Retry", ())]
+
+    assert {"FULL"} == {policy["JitterStrategy"] for policy in policies}
+
+
+def test_every_task_gives_up_in_the_end():
+    for name, state in STATES.items():
+        if state["Type"] == "Task":
+            assert "TimeoutSeconds" in state, name
+    assert MACHINE_SECONDS == MACHINE["TimeoutSeconds"]
+
+
+def test_the_lease_outlives_the_longest_execution():
+    assert LEASE_SECONDS > MACHINE_SECONDS
+
+
+def test_the_request_travels_by_key_and_never_leaves_its_branch():
+    for stage in ROUNDS.values():
+        load = STATES[f"{stage}LoadRequest"]
+        assert {"Bucket": "data", "Key": "{% $states.input.request_key %}"} == load["Arguments"]
+        assert {} == load["Output"]
+        assert {"run", "job", "status", "reason", "billable_seconds"} == set(
+            STATES[f"{stage}RunCompleted"]["Output"]
+        )
+
+
+def test_functions_get_keys_and_names_only():
+    allowed = {
+        "workload", "trial", "spec_key", "execution", "decision_key", "round", "runs", "run",
+        "job", "error", "cause",
+    }  # fmt: skip
+    for state in STATES.values():
+        if "lambda" in state.get("Resource", ""):
+            assert set(state["Arguments"]["Payload"]) <= allowed
+
+
+def test_variables_are_assigned_before_anything_can_read_them():
+    """A variable that is read must be assigned on the way, whichever way that was."""
+    for machine in machines(MACHINE):
+        outer = set() if machine is MACHINE else {"runs"}
+        for name, state in machine["States"].items():
+            for variable in reads(state) - outer:
+                assert assigned_on_every_path(machine, name, variable), (name, variable)
+
+
+def assigned_on_every_path(machine, target, variable):
+    """Whether no path reaches ``target`` without passing an assignment of ``variable``."""
+    seen, waiting = set(), [machine["StartAt"]]
+    while waiting:
+        name = waiting.pop()
+        if name == target:
+            return False
+        if name in seen:
+            continue
+        seen.add(name)
+        state = machine["States"][name]
+        if variable not in state.get("Assign", ()):
+            waiting += [edge for edge in edges(state) if edge not in catchers(state).values()]
+        waiting += [
+            catcher["Next"]
+            for catcher in state.get("Catch", ())
+            if variable not in catcher.get("Assign", ())
+        ]
+    return True
+
+
+def test_variables_of_a_branch_do_not_shadow_those_outside():
+    outside = {v for state in TOP.values() for v in state.get("Assign", ())}
+    inside = {v for name in INNER for v in STATES[name].get("Assign", ())}
+
+    assert set() == outside & inside
+
+
+def test_the_definition_is_valid_amazon_states_language():
+    document = json.loads(json.dumps(MACHINE))
+    for round_, stage in ROUNDS.items():
+        # cfn-lint takes a number only; in JSONata the language takes an expression as well.
+        train = document["States"][round_]["ItemProcessor"]["States"][f"{stage}Train"]
+        train["TimeoutSeconds"] = 1
+
+    assert [] == lint(document)
+
+
+def test_the_check_of_the_language_finds_a_seeded_fault():
+    document = json.loads(json.dumps(MACHINE))
+    document["States"]["Notify"]["Reesource"] = "$.x"
+
+    assert any("Reesource" in message for message in lint(document))
+
+
+def lint(document):
+    machine = {
+        "Type": "AWS::StepFunctions::StateMachine",
+        "Properties": {
+            "RoleArn": "arn:aws:iam::123456789012:role/r",
+            "DefinitionString": json.dumps(document),
+        },
+    }
+    template = json.dumps({"Resources": {"Machine": machine}})
+    return [str(match) for match in api.lint(template)]
