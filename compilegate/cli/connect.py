@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 from botocore.exceptions import ClientError
 
@@ -31,8 +32,8 @@ def aws(stage: str) -> Cloud:
     """The stage's stack in the account of the environment."""
     # boto3 reads this variable alone; a profile's region is not where cdk.json deployed to.
     os.environ["AWS_DEFAULT_REGION"] = project.region()
-    outputs = _aws_outputs(stage)
-    return _cloud(outputs, stage, AWS_POLL_SECONDS)
+    outputs = stack_outputs(client("cloudformation"), stage)
+    return cloud_of(outputs, stage, AWS_POLL_SECONDS)
 
 
 def local() -> Cloud:
@@ -47,7 +48,7 @@ def local() -> Cloud:
             "The local cloud runs without the app. Fix: deploy it with `compilegate local up`."
         )
     _aim_at(status.state)
-    return _cloud(status.outputs, commands.STAGE, LOCAL_POLL_SECONDS)
+    return cloud_of(status.outputs, commands.STAGE, LOCAL_POLL_SECONDS)
 
 
 @contextmanager
@@ -57,7 +58,7 @@ def started_local(*, keep: bool) -> Iterator[StartedCloud]:
         up = commands.up(attached=not keep, cloud=cloud)
         _aim_at(up.state)
         yield StartedCloud(
-            cloud=_cloud(up.outputs, commands.STAGE, LOCAL_POLL_SECONDS),
+            cloud=cloud_of(up.outputs, commands.STAGE, LOCAL_POLL_SECONDS),
             started_now=up.started_now,
             start_seconds=up.start_seconds,
             synth_seconds=up.synth_seconds,
@@ -73,16 +74,17 @@ def _aim_at(state: RunState) -> None:
     client.cache_clear()
 
 
-def _aws_outputs(stage: str) -> Mapping[str, str]:
+def stack_outputs(cloudformation: Any, stage: str) -> Mapping[str, str]:
+    """The stage's outputs; EnvironmentNotReadyError says what to do when there is no stack."""
     name = stack_name(stage)
     try:
-        stacks = client("cloudformation").describe_stacks(StackName=name)["Stacks"]
+        stacks = cloudformation.describe_stacks(StackName=name)["Stacks"]
     except ClientError as error:
         if "does not exist" not in str(error):
             raise
         stacks = []
     if not stacks:
-        region = client("cloudformation").meta.region_name
+        region = cloudformation.meta.region_name
         raise EnvironmentNotReadyError(
             f"There is no stack {name} in {region}. Fix: deploy it with `make deploy`, name "
             "another stage with --stage or region with AWS_REGION, or use --local."
@@ -90,7 +92,8 @@ def _aws_outputs(stage: str) -> Mapping[str, str]:
     return {item["OutputKey"]: item["OutputValue"] for item in stacks[0].get("Outputs", [])}
 
 
-def _cloud(outputs: Mapping[str, str], stage: str, poll_seconds: float) -> Cloud:
+def cloud_of(outputs: Mapping[str, str], stage: str, poll_seconds: float) -> Cloud:
+    """A cloud from its stack's outputs; EnvironmentNotReadyError when one is missing."""
     missing = [name for name in NEEDED_OUTPUTS if name not in outputs]
     if missing:
         raise EnvironmentNotReadyError(

@@ -56,13 +56,8 @@ def demo(
         session(ctx).doors, workloads, out, keep=keep, progress=progress
     )
     if as_json:
-        emit_json(
-            {
-                "outcomes": [outcome.to_dict() for outcome in outcomes],
-                "seconds": times.to_dict(),
-                "simulated": simulated,
-            }
-        )
+        documents = [outcome.to_dict() for outcome in outcomes]
+        emit_json({"outcomes": documents, "seconds": times.to_dict(), "simulated": simulated})
     else:
         show_demo(outcomes, times, simulated)
         if keep:

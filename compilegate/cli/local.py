@@ -131,18 +131,28 @@ def logs(
     compilegate local logs emulator --last 50
     compilegate local logs job/cg-demo-lm-0mabc123-s0-r0 --follow
     """
+    if part is None:
+        _list_logs(as_json=as_json)
+    else:
+        _show_log(part, last, follow=follow, as_json=as_json)
+
+
+def _list_logs(*, as_json: bool) -> None:
     from compilegate.localcloud import commands  # noqa: PLC0415 - brings boto3
 
-    if part is None:
-        parts = commands.status().log_parts
-        if as_json:
-            emit_json(list(parts))
-            return
-        for name in parts:
-            say_line(name)
-        if not parts:
-            say("There are no logs: the local cloud has not run.")
+    parts = commands.status().log_parts
+    if as_json:
+        emit_json(list(parts))
         return
+    for name in parts:
+        say_line(name)
+    if not parts:
+        say("There are no logs: the local cloud has not run.")
+
+
+def _show_log(part: str, last: int | None, *, follow: bool, as_json: bool) -> None:
+    from compilegate.localcloud import commands  # noqa: PLC0415 - brings boto3
+
     log = commands.logs(part)
     lines = log.lines[-last:] if last else log.lines
     if as_json:

@@ -56,6 +56,8 @@ def run(
     found = read_workloads(files)
     doors = session(ctx).doors
     if local:
+        progress = console(stderr=as_json)
+        progress.print("Starting the embedded cloud if it does not run, deploying the app …")
         with doors.started_local(keep=False) as started:
             outcomes = _evaluate(found, started.cloud, out, quiet=as_json)
     else:
