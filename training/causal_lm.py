@@ -25,7 +25,7 @@ KNOBS = {
     # training
     "steps": 2000,  # optimiser steps of a full run
     "batch_size": 2,  # blocks per step
-    "learning_rate": 3e-3,  # peak, after warm-up, then cosine to a tenth
+    "learning_rate": 3e-3,  # peak, after warm-up, then cosine down to zero
     "warmup_steps": 50,
     "weight_decay": 0.1,
     "clip_norm": 1.0,
@@ -163,11 +163,11 @@ class LanguageModel(nn.Module):
 
 
 def learning_rate_at(step, knobs):
-    """Share of the peak learning rate: linear warm-up, then cosine down to a tenth."""
+    """Share of the peak learning rate: linear warm-up, then cosine down to zero."""
     if step < knobs.warmup_steps:
         return (step + 1) / knobs.warmup_steps
     done = (step - knobs.warmup_steps) / max(1, knobs.steps - knobs.warmup_steps)
-    return 0.1 + 0.45 * (1 + math.cos(math.pi * min(1.0, done)))
+    return 0.5 * (1 + math.cos(math.pi * min(1.0, done)))
 
 
 def train(this):

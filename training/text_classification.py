@@ -5,6 +5,7 @@ Reads every ``*.jsonl`` of the channels ``train`` and ``validation`` (keys ``tex
 learned positions, normalisation after each block, GELU, dropout, a pooled first token.
 """
 
+import itertools
 import json
 import re
 from collections import Counter
@@ -17,14 +18,14 @@ from torch.nn import functional
 # Hyperparameters: each can be given as --name value.
 KNOBS = {
     # model
-    "width": 128,
-    "layers": 4,
+    "width": 96,
+    "layers": 3,
     "heads": 4,
     "dropout": 0.1,
     "activation": ("gelu", "gelu_tanh"),  # BERT's own, or ALBERT's cheaper approximation
     # text
     "vocabulary": 4096,  # most frequent words of the training channel; others are unknown
-    "max_length": 256,  # words kept of a text
+    "max_length": 192,  # words kept of a text
     # longest: each batch as long as its longest text, so shapes change from step to step;
     # max_length: every batch equally long, mostly padding, and the shapes stay
     "padding": ("longest", "max_length"),
@@ -172,7 +173,9 @@ def train(this):
         (collate([rows[index] for index in chosen], length), labels[chosen])
         for chosen in seeds.batches(knobs.seed, len(rows), knobs.batch_size)
     )
-    for tokens, targets in this.recorder.steps(batches):
+    first = next(batches)
+    this.recorder.initial_loss = loss_without_dropout(model, first, device)
+    for tokens, targets in this.recorder.steps(itertools.chain([first], batches)):
         with device.autocast():
             scores = forward(tokens.to(device.kind))
             loss = functional.cross_entropy(scores, targets.to(device.kind))
@@ -188,6 +191,20 @@ def train(this):
         accuracy = evaluate(model, vocabulary, names, knobs, device)
         this.recorder.metric("eval_accuracy", accuracy)
         save(model)
+
+
+@torch.no_grad()
+def loss_without_dropout(model, batch, device):
+    """Loss of the untrained model on the first batch, which both arms must share.
+
+    Dropout is off: eager and compiled code draw different random numbers for it.
+    """
+    model.eval()
+    with device.autocast():
+        scores = model(batch[0].to(device.kind))
+        loss = functional.cross_entropy(scores, batch[1].to(device.kind))
+    model.train()
+    return float(loss)
 
 
 @torch.no_grad()

@@ -29,7 +29,7 @@ class Recorder:
         self._clock = clock
         self._files = EvidenceFiles(folder)
         self._curve = LossCurve(steps)
-        self._initial_loss = None
+        self.initial_loss = None  # of step 1, unless the script measures it before
         self._finished = False
         self._reason = None
         self._compiled_before = 0.0
@@ -91,7 +91,7 @@ class Recorder:
         self._window[0] += seconds
         self._window[1] += samples
         if step == 1:
-            self._initial_loss = loss
+            self.initial_loss = loss if self.initial_loss is None else self.initial_loss
             self._compiler.verify()
         if step % PROGRESS_EVERY == 0 or step == self.steps_planned:
             self._progress(step, loss)
@@ -146,7 +146,7 @@ class Recorder:
                 "peak_memory_gib": round(peak, 3),
                 "devices": environment.world_size(),
                 "fingerprint": self.fingerprint,
-                "initial_loss": self._initial_loss,
+                "initial_loss": self.initial_loss,
                 "finished": self._finished,
                 "reason": self._reason,
                 "steps": self.steps_done,
