@@ -20,7 +20,7 @@ from enum import StrEnum
 
 from compilegate.domain import student_t
 from compilegate.domain.evidence import Arm, SpeedRun
-from compilegate.domain.steady_state import Segment, analyse
+from compilegate.domain.steady_state import MIN_STEPS, Segment, analyse
 from compilegate.domain.workload import Policy
 
 LOOKS = (3, 4, 6)
@@ -76,7 +76,9 @@ def judge_speed(
     if any(not run.finished for run in candidate.speed):
         return _finding(SpeedOutcome.CRASHED, [], level, "the candidate crashed in a speed block")
     logs = block_log_speedups(candidate, baseline)
-    outcome, reason = _outcome(logs, policy, level, max_blocks)
+    # Blocks that ran count against the limit even if they are of no use: they were paid for.
+    ran = len({run.block for run in candidate.speed} & {run.block for run in baseline.speed})
+    outcome, reason = _outcome(logs, policy, level, max_blocks - (ran - len(logs)))
     return _finding(outcome, logs, level, reason)
 
 
@@ -104,10 +106,9 @@ def _medians(runs: tuple[SpeedRun, ...]) -> Mapping[int, float]:
 def _outcome(
     logs: list[float], policy: Policy, level: float, max_blocks: int
 ) -> tuple[SpeedOutcome, str]:
-    n, reject = len(logs), math.log(policy.reject_speedup)
-    if n == 0:
-        return SpeedOutcome.MORE_BLOCKS, "no block measured yet"
-    mean = statistics.fmean(logs)
+    if not logs:
+        return _nothing_usable(max_blocks)
+    n, reject, mean = len(logs), math.log(policy.reject_speedup), statistics.fmean(logs)
     if _is_hopeless(logs, mean, reject, policy.alpha):
         return (
             SpeedOutcome.TOO_SLOW,
@@ -124,6 +125,13 @@ def _outcome(
             f"faster, yet {math.exp(mean):.2f}x is below the {policy.promote_speedup:.2f}x asked",
         )
     return SpeedOutcome.INCONCLUSIVE, f"{n} blocks vary too much to prove either side"
+
+
+def _nothing_usable(max_blocks: int) -> tuple[SpeedOutcome, str]:
+    if max_blocks > 0:
+        return SpeedOutcome.MORE_BLOCKS, "no block measured yet"
+    reason = f"no block reached a steady state: segments are too short (under {MIN_STEPS} steps)"
+    return SpeedOutcome.INCONCLUSIVE, reason
 
 
 def _is_hopeless(logs: list[float], mean: float, reject: float, alpha: float) -> bool:

@@ -94,10 +94,15 @@ def failed_quality_run(*, job: str, order: int, seed: int, reason: str) -> dict[
 
 def _common(summary: Mapping[str, Any], job: str) -> dict[str, Any]:
     compiler = summary.get("compiler") or {}
+    finished = summary.get("finished") is True
+    applied = compiler.get("applied")
+    if not isinstance(applied, bool):
+        # A run that crashed early could not tell; one that finished had to.
+        applied = False if finished else None
     return {
         "job": job,
-        "finished": summary.get("finished") is True,
-        "applied": compiler.get("applied") is True,
+        "finished": finished,
+        "applied": applied,
         "compiler": compiler,
         "fingerprint": summary.get("fingerprint") or {},
         "initial_loss": summary.get("initial_loss"),

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from compilegate.domain import naming
-from compilegate.domain.errors import CompilegateError, NotFoundError
+from compilegate.domain.errors import CompilegateError, InvalidEvidenceError, NotFoundError
 from compilegate.ports import Services
 from compilegate.usecases import evidence_document
 from compilegate.usecases.collect import failed_quality_run, quality_run, read_tarball, speed_runs
@@ -67,7 +67,10 @@ def _take_in(outcome: Mapping[str, Any], document: dict[str, Any], opened: OpenT
         )
         evidence_document.add_run(document, arm["name"], run)
     else:
-        for name, run in speed_runs(_files(opened, job), job=job):
+        found = list(speed_runs(_files(opened, job), job=job))
+        if not found:
+            raise InvalidEvidenceError(f"{job} completed and left no evidence of any block")
+        for name, run in found:
             evidence_document.add_run(document, name, run)
 
 

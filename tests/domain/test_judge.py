@@ -211,6 +211,22 @@ def test_a_segment_too_short_for_a_steady_state_is_not_counted() -> None:
     assert judge(doc).verdict == Verdict.CONTINUE
 
 
+def test_blocks_that_cannot_be_used_are_not_asked_for_again_and_again() -> None:
+    doc = document(blocks=6)
+    for run in arm(doc, "compile")["runs"]:
+        run["step_seconds"] = run["step_seconds"][:30]
+
+    assert Verdict.INCONCLUSIVE == judge(doc).verdict
+    assert "too short" in judge(doc).reasons[0].message
+
+
+def test_a_segment_that_failed_before_it_could_tell_is_a_crash_not_a_missing_treatment() -> None:
+    doc = document()
+    arm(doc, "compile")["runs"][0].update(finished=False, step_seconds=[], applied=None)
+
+    assert Verdict.STAY_OFF == judge(doc).verdict
+
+
 def test_two_candidates_share_the_error_and_the_faster_proven_one_wins() -> None:
     doc = document(metrics=GOOD)
     second = copy.deepcopy(arm(document(speedup=1.6, metrics=GOOD), "compile"))

@@ -24,7 +24,7 @@ from compilegate.localcloud.lifecycle import LocalCloud
 from compilegate.usecases.submit import Package, submit
 
 JOB = Path(__file__).parent / "job"
-FAST = ("--stop-grace-seconds", "1", "--checkpoint-seconds", "5", "--slots", "2")
+FAST = ("--stop-grace-seconds", "1", "--checkpoint-seconds", "5", "--slots", "8")
 
 
 @dataclass
@@ -36,7 +36,7 @@ class Running:
     trial: str
     execution: str
 
-    def wait(self, seconds: float = 90.0) -> dict[str, Any]:
+    def wait(self, seconds: float = 45.0) -> dict[str, Any]:
         """The execution once it has ended."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:

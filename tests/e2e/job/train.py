@@ -35,7 +35,9 @@ if args.crash == args.arm and full_run:
 rng = random.Random(f"{args.arm}-{args.seed}-{os.getpid()}")
 step_seconds = 0.03 / (args.speedup if compiled else 1.0)
 steps = FULL_STEPS if full_run else args.max_steps
-out = Path(os.environ["SM_OUTPUT_DATA_DIR"], "evidence")
+out = Path(
+    os.environ.get("COMPILEGATE_EVIDENCE_DIR") or Path(os.environ["SM_OUTPUT_DATA_DIR"], "evidence")
+)
 out.mkdir(parents=True, exist_ok=True)
 with (out / "steps.jsonl").open("w") as lines:
     for step in range(1, steps + 1):
