@@ -104,7 +104,7 @@ def _arm(
     count = change.instance_count or base.instance_count
     price = facts.price(instance_type, price_overrides)
     instance = facts.instance(instance_type)
-    image = facts.image(workload.framework, compiler=compiler, region=region)
+    image = facts.image(workload.framework, compiler=compiler, region=region, instance=instance)
     if price is None or instance is None:
         text = f"no price is known for {instance_type}; set it under price_overrides in cdk.json"
         return Refusal(Reason("price_unknown", text))
