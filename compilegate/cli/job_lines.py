@@ -33,6 +33,18 @@ class JobLines:
             if "step" in values:
                 self.by_arm[self.arm] = _numbers(values)
 
+    @property
+    def turn(self) -> str:
+        """What a speed job's current arm is at."""
+        if self.priming:
+            return "first compilation"
+        return "" if self.block is None else f"block {self.block + 1}"
+
+    @property
+    def segment(self) -> str:
+        """The speed job's current arm and what it is at, empty for a full run."""
+        return f"{self.arm}, {self.turn}" if self.arm and self.turn else ""
+
     def latest(self, arm: str | None) -> Mapping[str, float]:
         """The arm's last figures, empty before the first."""
         return self.by_arm.get(arm, {})

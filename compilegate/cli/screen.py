@@ -130,9 +130,7 @@ def _segment_row(arm: str, job: JobView) -> ArmRow:
     if job.waiting:
         stage = "waits for machine"
     elif job.active:
-        block = "" if job.lines.block is None else f" {job.lines.block + 1}"
-        turn = "first compilation" if job.lines.priming else f"block{block}"
-        stage = turn if job.lines.arm == arm else "waits its turn"
+        stage = job.lines.turn if job.lines.arm == arm else "waits its turn"
     return ArmRow(arm, stage, job.lines.latest(arm), None, None)
 
 
@@ -144,6 +142,7 @@ class LineScreen(Screen):
         self._began = time.monotonic()
         self._stages: dict[str, str] = {}
         self._statuses: dict[str, str] = {}
+        self._segments: dict[str, str] = {}
         self._told: dict[str, float] = {}
 
     def __enter__(self) -> LineScreen:
@@ -174,6 +173,9 @@ class LineScreen(Screen):
             took = "" if job.active else f" after {clock(job.seconds(now))}, {money(job.usd(now))}"
             words = "training" if status == "InProgress" else status
             self._line(workload, f"{what}: {words}{took}{why}")
+        elif job.active and self._segments.get(job.name, "") != job.lines.segment:
+            self._segments[job.name] = job.lines.segment
+            self._line(workload, f"{what}: {job.lines.segment}")
         elif job.active and figures and self._due(job.name):
             row = ArmRow(what, "", figures, None, None)
             step, rate, loss = row.cells()[2:5]

@@ -150,5 +150,20 @@ def test_a_line_is_printed_once_per_event() -> None:
     assert 3 == len(printed)
 
 
+def test_each_segment_of_a_speed_job_is_an_event() -> None:
+    watcher = watched(("s0", "InProgress", [line(arm="compile", priming=20)]))
+    said = watcher._cloud.watch.printed[f"{PREFIX}s0-r0"]
+    out = Console(file=io.StringIO(), width=80)
+    lines = LineScreen(out)
+
+    for addition in ([], [line(block=0, blocks=3, arm="baseline")], []):
+        said.extend(addition)
+        for _ in range(2):
+            lines.show([watcher.look()])
+
+    printed = [text.partition("gate: ")[2] for text in out.file.getvalue().splitlines()]
+    assert ["", "training", "compile, first compilation", "baseline, block 1"] == printed
+
+
 def test_durations_read_like_a_clock() -> None:
     assert ["0:00", "1:05", "2:03:04"] == [clock(s) for s in (-1, 65, 7384)]

@@ -1,0 +1,110 @@
+"""``local``: what the switch of the embedded cloud says; the cloud itself has its own tests."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from compilegate.domain.errors import NotFoundError
+from compilegate.localcloud import commands
+from compilegate.localcloud.deploy import DeployedStack
+from compilegate.localcloud.logs import PartLog
+from compilegate.localcloud.run_state import RunState
+from tests.cli.conftest import Invoke
+
+OUTPUTS = {"DataBucket": "data", "LedgerTable": "ledger"}
+
+
+@pytest.fixture
+def state() -> RunState:
+    return RunState("r", 77, 4566, "us-east-1", False, False, False, time.time() - 120)
+
+
+@pytest.fixture
+def running(state: RunState, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    stack = DeployedStack("compilegate-local", "CREATE_COMPLETE", OUTPUTS, 1.5)
+    up = commands.UpResult(state, (stack,), True, 0.4, 8.7, 1.5)
+    monkeypatch.setattr(commands, "up", lambda: up)
+    monkeypatch.setattr(commands, "down", lambda: True)
+    found = commands.StatusResult(state, OUTPUTS, tmp_path, ("emulator", "job/cg-lm-1-s0-r0"))
+    monkeypatch.setattr(commands, "status", lambda: found)
+
+
+def test_up_says_where_it_runs_and_what_comes_next(running: None, invoke: Invoke) -> None:
+    said = invoke("local", "up").stdout
+    document = json.loads(invoke("local", "up", "--json").stdout)
+
+    assert "The local cloud started at http://127.0.0.1:4566 (process 77)." in said
+    assert "Deployed compilegate-local: start 0.4 s beside synthesis 8.7 s, deploy 1.5 s." in said
+    assert "compilegate local down" in said
+    assert {"start": 0.4, "synth": 8.7, "deploy": 1.5} == document["seconds"]
+    assert OUTPUTS == document["outputs"]
+
+
+def test_status_and_the_list_of_logs(running: None, invoke: Invoke) -> None:
+    said = invoke("local", "status").stdout
+    document = json.loads(invoke("local", "status", "--json").stdout)
+
+    assert "runs at http://127.0.0.1:4566 (process 77, for 2 min)." in said
+    assert "  DataBucket             data\n" in said
+    assert (True, ["emulator", "job/cg-lm-1-s0-r0"]) == (document["running"], document["logs"])
+    assert "emulator\njob/cg-lm-1-s0-r0\n" == invoke("local", "logs").stdout
+
+
+def test_down_says_whether_anything_ran(
+    running: None, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "The local cloud has ended.\n" == invoke("local", "down").stdout
+
+    monkeypatch.setattr(commands, "down", lambda: False)
+    assert "No local cloud was running.\n" == invoke("local", "down").stdout
+    assert {"stopped": False} == json.loads(invoke("local", "down", "--json").stdout)
+
+
+def test_a_log_is_shown_whole_or_its_end(
+    invoke: Invoke, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    log = PartLog("emulator", tmp_path / "emulator.log", ("one [red]", "two", "three"))
+    monkeypatch.setattr(commands, "logs", lambda part: log)
+
+    assert "one [red]\ntwo\nthree\n" == invoke("local", "logs", "emulator").stdout
+    assert "two\nthree\n" == invoke("local", "logs", "emulator", "--last", 2).stdout
+    document = json.loads(invoke("local", "logs", "emulator", "--json").stdout)
+    assert ["one [red]", "two", "three"] == document["lines"]
+
+
+def test_a_log_that_grows_is_followed_until_ctrl_c(
+    invoke: Invoke, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    lines = ["one"]
+
+    def grow(seconds: float) -> None:
+        lines.append("more")
+        if len(lines) > 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(commands, "logs", lambda part: PartLog(part, tmp_path, tuple(lines)))
+    monkeypatch.setattr("compilegate.cli.local.time.sleep", grow)
+
+    result = invoke("local", "logs", "emulator", "--follow")
+
+    assert (130, "one\nmore\nmore\n") == (result.exit_code, result.stdout)
+
+
+def test_an_unknown_log_lists_those_there_are(
+    invoke: Invoke, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing(part: str) -> None:
+        raise NotFoundError(f"There is no log of {part!r}. Logs there are:\n  emulator")
+
+    monkeypatch.setattr(commands, "logs", missing)
+
+    result = invoke("local", "logs", "x")
+
+    assert (1, "Error: There is no log of 'x'. Logs there are:\n  emulator\n") == (
+        result.exit_code,
+        result.stderr,
+    )
