@@ -23,7 +23,7 @@ from compilegate.localcloud.lifecycle import LocalCloud
 from compilegate.localcloud.run_state import RunState
 from compilegate.ports import Settings
 
-LOCAL_POLL_SECONDS = 1.5
+LOCAL_POLL_SECONDS = 2.0
 AWS_POLL_SECONDS = 5.0
 NEEDED_OUTPUTS = ("DataBucket", "LedgerTable", "EvaluateStateMachine", "TrainingRole")
 
@@ -55,15 +55,22 @@ def local() -> Cloud:
 def started_local(*, keep: bool) -> Iterator[StartedCloud]:
     """The embedded cloud with the app as it is now, started if it does not run."""
     with LocalCloud() as cloud:
-        up = commands.up(attached=not keep, cloud=cloud)
-        _aim_at(up.state)
-        yield StartedCloud(
-            cloud=cloud_of(up.outputs, commands.STAGE, LOCAL_POLL_SECONDS),
-            started_now=up.started_now,
-            start_seconds=up.start_seconds,
-            synth_seconds=up.synth_seconds,
-            deploy_seconds=up.deploy_seconds,
-        )
+        ran_before = cloud.state() is not None
+        try:
+            up = commands.up(attached=not keep, cloud=cloud)
+            _aim_at(up.state)
+            yield StartedCloud(
+                cloud=cloud_of(up.outputs, commands.STAGE, LOCAL_POLL_SECONDS),
+                started_now=up.started_now,
+                start_seconds=up.start_seconds,
+                synth_seconds=up.synth_seconds,
+                deploy_seconds=up.deploy_seconds,
+            )
+        except BaseException:
+            # One that should outlive the command is only kept when all went well.
+            if keep and not ran_before:
+                cloud.stop()
+            raise
 
 
 def _aim_at(state: RunState) -> None:

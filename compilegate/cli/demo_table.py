@@ -85,12 +85,20 @@ def demo_table(outcomes: Sequence[Outcome]) -> Table:
     """A row per workload: verdict, why, figures; fits 80 columns."""
     table = Table(box=box.ASCII2 if not console().is_terminal else box.ROUNDED, show_lines=True)
     table.add_column("workload, verdict", max_width=18)
-    table.add_column("why", ratio=3)
-    table.add_column("measured", ratio=4)
+    table.add_column("why")
+    table.add_column("measured", min_width=30)
     for outcome in outcomes:
         name = Text.assemble((outcome.workload, "bold"), "\n", verdict_text(outcome.verdict))
-        table.add_row(name, outcome.headline, _measured(outcome.decision))
+        table.add_row(name, _why(outcome), _measured(outcome.decision))
     return table
+
+
+def _why(outcome: Outcome) -> str:
+    """The headline without the verdict that stands beside it."""
+    verdict, colon, rest = outcome.headline.partition(": ")
+    if colon and verdict.lower() == str(verdict_text(outcome.verdict)):
+        return rest[:1].upper() + rest[1:]
+    return outcome.headline
 
 
 def _measured(decision: Any) -> str:
