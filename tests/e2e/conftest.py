@@ -70,15 +70,18 @@ class Running:
             job["TrainingJobName"].removeprefix(prefix): job["TrainingJobStatus"] for job in found
         }
 
-    def wait_for_job(self, run: str, status: str = "InProgress", seconds: float = 30.0) -> str:
-        """The full name of a job once it is in a status."""
+    def wait_for_training(self, run: str, seconds: float = 30.0) -> str:
+        """The full name of a run's job once its script trains."""
         deadline = time.monotonic() + seconds
+        sagemaker = self.app.client("sagemaker")
         while time.monotonic() < deadline:
-            for name, found in self.jobs().items():
-                if name.startswith(run) and found == status:
-                    return naming.trial_job_prefix(self.workload, self.trial) + name
+            for name in self.jobs():
+                job = naming.trial_job_prefix(self.workload, self.trial) + name
+                found = sagemaker.describe_training_job(TrainingJobName=job)
+                if name.startswith(run) and found["SecondaryStatus"] == "Training":
+                    return job
             time.sleep(0.05)
-        raise AssertionError(f"{run} did not become {status}: {self.jobs()}")
+        raise AssertionError(f"{run} does not train: {self.jobs()}")
 
     def flag(self) -> dict[str, Any] | None:
         """The workload's flag, None when absent."""

@@ -44,7 +44,7 @@ def test_a_baseline_that_crashes_proves_nothing(trial):
 
 def test_a_killed_job_is_a_result_of_its_arm(trial, app):
     running = trial(hang="compile")
-    kill_job(app.cloud.state(), running.wait_for_job("q0b"))
+    kill_job(app.cloud.state(), running.wait_for_training("q0b"))
     running.wait()
 
     assert "stay_off" == running.record("decision")["verdict"]
@@ -53,7 +53,7 @@ def test_a_killed_job_is_a_result_of_its_arm(trial, app):
 
 def test_a_stopped_execution_leaves_nothing_running_and_says_who_stopped_it(trial, app):
     running = trial(hang="compile")
-    running.wait_for_job("q0b")
+    running.wait_for_training("q0b")
     app.client("stepfunctions").stop_execution(executionArn=running.execution)
 
     assert "ABORTED" == running.wait()["status"]
@@ -63,7 +63,7 @@ def test_a_stopped_execution_leaves_nothing_running_and_says_who_stopped_it(tria
 
 def test_a_job_stopped_by_hand_fails_the_trial_and_is_no_verdict(trial, app):
     running = trial(hang="compile")
-    job = running.wait_for_job("q0b")
+    job = running.wait_for_training("q0b")
     app.client("sagemaker").stop_training_job(TrainingJobName=job)
 
     found = running.wait()
@@ -75,7 +75,7 @@ def test_a_job_stopped_by_hand_fails_the_trial_and_is_no_verdict(trial, app):
 
 def test_a_second_trial_of_the_workload_is_refused_and_the_first_goes_on(trial, app):
     first = trial(hang="compile")
-    first.wait_for_job("q0b")
+    first.wait_for_training("q0b")
     second = trial(name=first.workload)
 
     refused = second.wait()
