@@ -15,7 +15,8 @@ from compilegate.cli.outcome import Outcome
 from compilegate.cli.output import console, say, say_line, verdict_text
 from compilegate.cli.trial_view import TrialView
 
-LINE_WIDTH = 80
+NAME_WIDTH, FIGURES_WIDTH = 18, 30  # "no fair comparison", "speed-up 1.31x (1.25 to 1.37)"
+FRAME_WIDTH = 10
 
 
 @dataclass(frozen=True)
@@ -83,10 +84,11 @@ def show_demo(outcomes: Sequence[Outcome], times: Times, simulated: str | None) 
 
 def demo_table(outcomes: Sequence[Outcome]) -> Table:
     """A row per workload: verdict, why, figures; fits 80 columns."""
-    table = Table(box=box.ASCII2 if not console().is_terminal else box.ROUNDED, show_lines=True)
-    table.add_column("workload, verdict", max_width=18)
-    table.add_column("why")
-    table.add_column("measured", min_width=30)
+    out = console()
+    table = Table(box=box.ROUNDED if out.is_terminal else box.ASCII2, show_lines=True)
+    table.add_column("workload, verdict", width=NAME_WIDTH, overflow="fold")
+    table.add_column("why", width=max(out.width - NAME_WIDTH - FIGURES_WIDTH - FRAME_WIDTH, 10))
+    table.add_column("measured", width=FIGURES_WIDTH)
     for outcome in outcomes:
         name = Text.assemble((outcome.workload, "bold"), "\n", verdict_text(outcome.verdict))
         table.add_row(name, _why(outcome), _measured(outcome.decision))
