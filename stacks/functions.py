@@ -32,7 +32,10 @@ class Step:
 
 STEPS = (
     Step("acquire_lock", lambda can: [*can.take_lease(), *can.append_to_ledger()]),
-    Step("check_eligibility", lambda can: [*can.read(SPECS), *can.write(RECORDS)]),
+    Step(
+        "check_eligibility",
+        lambda can: [*can.read(SPECS), *can.tell_absent_from_denied(), *can.write(RECORDS)],
+    ),
     Step("plan_trial", lambda can: [*can.read(SPECS), *can.write(RECORDS)]),
     Step(
         "judge_arms",

@@ -7,6 +7,9 @@ import pytest
 import app
 from tests.stacks.template import Template
 
+# Test modules import constructs, which starts the CDK's kernel as they are collected.
+app.use_packaged_node()
+
 TEMPLATE = "Compilegate.template.json"
 VPC = {"subnet_ids": ["subnet-1a"], "security_group_ids": ["sg-2b"]}
 

@@ -126,7 +126,7 @@ def test_functions_that_look_for_what_may_be_absent_can_tell_absent_from_denied(
     """Without s3:ListBucket, S3 answers 403 where the code expects 404."""
     allowed = template.allowed("s3:ListBucket")
 
-    assert {"judge_arms", "training", "write_report"} == set(allowed)
+    assert {"check_eligibility", "judge_arms", "training", "write_report"} == set(allowed)
 
 
 def test_training_touches_its_prefixes_only(template):

@@ -1,0 +1,38 @@
+"""AWS's own review of the template: what it finds is fixed, or accepted with a reason."""
+
+import json
+
+import pytest
+
+import app
+from stacks.assets import stage_bundle
+from stacks.settings import Settings
+
+ACCEPTED = {
+    "AwsSolutions-IAM5": "patterns within one bucket, one job prefix and one parameter path; "
+    "test_permissions.py pins every one",
+    "AwsSolutions-L1": "Python 3.12 is what the packages of the bundle are locked for",
+    "AwsSolutions-S1": "docs/decisions/0005-storage-that-stays.md",
+}
+
+
+@pytest.mark.slow
+def test_the_review_finds_nothing_that_is_not_accepted_with_a_reason(tmp_path):
+    import cdk_nag  # noqa: PLC0415 - starts the CDK
+    from aws_cdk import App, Validations  # noqa: PLC0415 - as above
+
+    from stacks.stack import CompilegateStack  # noqa: PLC0415 - as above
+
+    context = app.default_context()
+    cdk = App(context=context, outdir=str(tmp_path / "assembly"))
+    Validations.of(cdk).add_plugins(cdk_nag.AwsSolutionsChecks())
+    bundle = stage_bundle(tmp_path / "bundle")
+    CompilegateStack(cdk, settings=Settings.from_context(context), bundle=bundle)
+    with pytest.raises(RuntimeError, match="ValidationFailed"):  # the accepted findings
+        cdk.synth()
+
+    (review,) = json.loads((tmp_path / "assembly" / "validation-report.json").read_text())[
+        "pluginReports"
+    ]
+    found = {violation["ruleName"].partition("[")[0] for violation in review["violations"]}
+    assert set(ACCEPTED) == found
