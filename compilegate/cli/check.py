@@ -14,7 +14,7 @@ from compilegate.cli.output import emit_json, one_or_many, reason_lines, say, sa
 from compilegate.cli.trials import read_workloads
 from compilegate.domain.eligibility import check_eligibility
 from compilegate.facts import load_facts
-from compilegate.report.formats import interval, money, shown, significant
+from compilegate.report.formats import UNKNOWN, interval, money, shown, significant
 
 EXIT_CODES = {"eligible": 0, "ineligible": 10, "benchmark": 11}
 
@@ -70,6 +70,8 @@ def _show_economics(figures: Mapping[str, Any]) -> None:
         ("the trial is paid back after", _with(figures.get("payback_days"), "days")),
     )
     for name, value in rows:
+        if value == UNKNOWN:
+            continue
         say(f"{name:<30} {value}", indent=2)
     if figures.get("prices_as_of"):
         say(f"Prices as of {figures['prices_as_of']}.", indent=2)
