@@ -21,12 +21,12 @@ KNOBS = {
     "width": 64,  # model width
     "layers": 6,
     "heads": 4,
-    "block": 128,  # bytes of context; every sample has exactly this length: static shapes
+    "block": 64,  # bytes of context; every sample has exactly this length: static shapes
     # training
     "steps": 2000,  # optimiser steps of a full run
-    "batch_size": 2,  # blocks per step
-    "learning_rate": 3e-3,  # peak, after warm-up, then cosine down to zero
-    "warmup_steps": 50,
+    "batch_size": 4,  # blocks per step
+    "learning_rate": 6e-3,  # peak, after warm-up, then cosine down to zero
+    "warmup_steps": 100,
     "weight_decay": 0.1,
     "clip_norm": 1.0,
     # evaluation
@@ -141,9 +141,10 @@ class LanguageModel(nn.Module):
         self.layers = nn.ModuleList(Block(knobs.width, knobs.heads) for _ in range(knobs.layers))
         self.norm = Norm(knobs.width)
         self.head = nn.Linear(knobs.width, VOCABULARY, bias=False)
-        for parameter in self.parameters():
-            if parameter.dim() > 1:
-                nn.init.normal_(parameter, std=0.02)
+        for module in self.modules():  # every layer starts with outputs of unit size
+            if isinstance(module, nn.Linear):
+                nn.init.normal_(module.weight, std=module.in_features**-0.5)
+        nn.init.normal_(self.embedding.weight)
         size = knobs.width // knobs.heads
         frequency = 10000.0 ** (-torch.arange(0, size, 2) / size)
         angle = torch.arange(knobs.block)[:, None] * frequency[None]

@@ -103,7 +103,7 @@ class Recorder:
         steps = (step - 1) % PROGRESS_EVERY + 1
         print(
             f"compilegate step={step} steps={self.steps_planned} seconds={seconds / steps:.4f} "
-            f"samples_per_second={samples / seconds:.1f} loss={loss:.4f}",
+            f"samples_per_second={samples / max(seconds, 1e-9):.1f} loss={loss:.4f}",
             flush=True,
         )
         self._window = [0.0, 0]

@@ -1,0 +1,59 @@
+"""The demo's data and its tabular job."""
+
+import subprocess
+
+import pytest
+from conftest import PYTHON, TRAINING
+
+pytestmark = pytest.mark.training
+
+
+@pytest.fixture(scope="module")
+def data(jobs, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("data")
+    for name in ("first", "second"):
+        subprocess.run(
+            [PYTHON, TRAINING / "prepare_data.py", folder / name], check=True, capture_output=True
+        )
+    return folder
+
+
+def files(folder):
+    paths = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
+
+
+def test_the_same_python_writes_the_same_channels(data):
+    first = files(data / "first")
+
+    assert first == files(data / "second")
+    assert {
+        "docstrings/train/docstrings.jsonl",
+        "docstrings/validation/docstrings.jsonl",
+        "table/train/biopsies.csv",
+        "table/validation/biopsies.csv",
+    } == first.keys()
+
+
+def test_no_held_out_text_is_trained_on(data):
+    found = files(data / "first")
+    trained = set(found["docstrings/train/docstrings.jsonl"].splitlines())
+    held_out = set(found["docstrings/validation/docstrings.jsonl"].splitlines())
+
+    assert len(held_out) > 300
+    assert not trained & held_out
+
+
+def test_the_tabular_job_trains_on_its_channels_and_has_nothing_to_compile(jobs, data):
+    channels = {
+        "SM_CHANNEL_TRAIN": str(data / "first" / "table" / "train"),
+        "SM_CHANNEL_VALIDATION": str(data / "first" / "table" / "validation"),
+    }
+    done = jobs.run("tabular.py", channels, steps=20)
+    compiled = jobs.run("tabular.py", channels, steps=20, compiler="torch_compile")
+
+    assert 0 == done.status, done.output
+    assert done.summary()["metrics"]["eval_logloss"] < 0.3
+    assert 20 == len(done.steps())
+    assert 1 == compiled.status
+    assert "no graph to compile" in compiled.failure

@@ -1,0 +1,179 @@
+"""Whole training jobs, tiny ones, as SageMaker would start them."""
+
+import json
+import signal
+import time
+
+import pytest
+from test_recorder import COMPILER_KEYS, STEP_KEYS, SUMMARY_KEYS
+
+pytestmark = pytest.mark.training
+
+LANGUAGE_MODEL = {
+    "width": 16, "layers": 1, "heads": 2, "block": 16, "steps": 12, "batch_size": 2,
+    "eval_blocks": 4,
+}  # fmt: skip
+CLASSIFIER = {
+    "width": 16, "layers": 1, "heads": 2, "max_length": 32, "steps": 6, "batch_size": 4,
+}  # fmt: skip
+# Eager and compiled arithmetic add up in another order; float32 keeps about seven digits.
+SAME_LOSS = 1e-5
+
+
+@pytest.fixture(scope="module")
+def compiled(jobs):
+    return jobs.run("causal_lm.py", compiler="torch_compile", arm="compile", **LANGUAGE_MODEL)
+
+
+@pytest.fixture(scope="module")
+def baseline(jobs):
+    return jobs.run("causal_lm.py", {"TRAINING_JOB_NAME": "cg-lm"}, **LANGUAGE_MODEL)
+
+
+def test_a_run_leaves_the_evidence_of_the_contract(baseline):
+    assert 0 == baseline.status, baseline.output
+    found = baseline.summary()
+
+    assert SUMMARY_KEYS <= found.keys()
+    assert COMPILER_KEYS == found["compiler"].keys()
+    assert ("cg-lm", "baseline", True) == (found["job"], found["arm"], found["finished"])
+    assert ["eval_loss"] == list(found["metrics"])
+    assert list(range(1, 13)) == [step["step"] for step in baseline.steps()]
+    assert {32} == {step["tokens"] for step in baseline.steps()}
+    assert STEP_KEYS == baseline.steps()[0].keys()
+
+
+def test_an_arm_that_asks_for_the_compiler_proves_that_it_ran(compiled):
+    assert 0 == compiled.status, compiled.output
+    found = compiled.summary()["compiler"]
+
+    assert ("torch_compile", True) == (found["requested"], found["applied"])
+    assert found["graphs"] >= 1
+    assert found["compile_seconds"] > 0
+    assert "1 of 1 frames compiled" in found["proof"]
+    in_steps = sum(step.get("compile_seconds", 0.0) for step in compiled.steps())
+    assert in_steps == pytest.approx(found["compile_seconds"], abs=0.01)
+
+
+def test_both_arms_start_from_the_same_loss_and_differ_in_nothing_but_the_compiler(
+    baseline, compiled
+):
+    ours, theirs = compiled.summary(), baseline.summary()
+
+    assert ours["initial_loss"] == pytest.approx(theirs["initial_loss"], rel=SAME_LOSS)
+    assert ours["fingerprint"] == theirs["fingerprint"]
+
+
+def test_a_compiler_that_was_asked_for_and_switched_off_fails_the_run(jobs):
+    done = jobs.run(
+        "causal_lm.py", {"TORCHDYNAMO_DISABLE": "1"}, compiler="torch_compile", **LANGUAGE_MODEL
+    )
+    found = done.summary()
+
+    assert 1 == done.status
+    assert "asked for and not applied" in done.failure
+    assert (False, False) == (found["compiler"]["applied"], found["finished"])
+    assert 1 == len(done.steps())
+
+
+def test_the_managed_compiler_outside_its_image_fails_the_run_with_the_fix(jobs):
+    done = jobs.run("causal_lm.py", compiler="sagemaker_training_compiler", **LANGUAGE_MODEL)
+
+    assert 1 == done.status
+    assert "AWS training images" in done.failure
+    assert False is done.summary()["compiler"]["applied"]
+
+
+def test_a_run_that_diverges_stops_and_has_no_metric(jobs):
+    done = jobs.run("causal_lm.py", **{**LANGUAGE_MODEL, "learning_rate": 1e30})
+    found = done.summary()
+
+    assert 1 == done.status
+    assert "the loss became nan" in done.failure
+    assert (False, {}) == (found["finished"], found["metrics"])
+    assert done.steps()[-1]["loss"] is None
+
+
+def test_an_unknown_hyperparameter_fails_before_anything_starts(jobs):
+    done = jobs.run("causal_lm.py", batchsize=3)
+
+    assert 1 == done.status
+    assert "unknown hyperparameter --batchsize" in done.failure
+    assert "batch_size" in done.failure
+
+
+def test_a_stopped_job_leaves_valid_evidence_of_every_step(jobs):
+    process, folder = jobs.start("causal_lm.py", **{**LANGUAGE_MODEL, "steps": 1_000_000})
+    path = folder / "data" / "evidence" / "steps.jsonl"
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and not (path.exists() and path.read_text().count("\n") > 5):
+        time.sleep(0.05)
+    process.send_signal(signal.SIGTERM)
+    output = process.communicate(timeout=30)[0]
+    steps = [json.loads(line) for line in path.read_text().splitlines()]
+    found = json.loads((folder / "data" / "evidence" / "summary.json").read_text())
+
+    assert 143 == process.returncode, output
+    assert list(range(1, len(steps) + 1)) == [step["step"] for step in steps]
+    assert (False, len(steps)) == (found["finished"], found["steps"])
+    assert "SIGTERM" in found["reason"]
+
+
+def test_the_classifier_counts_words_and_not_padding(jobs):
+    done = jobs.run("text_classification.py", **CLASSIFIER)
+
+    assert 0 == done.status, done.output
+    assert 0 <= done.summary()["metrics"]["eval_accuracy"] <= 1
+    assert len({step["tokens"] for step in done.steps()}) > 1
+    assert all(step["tokens"] <= 4 * 32 for step in done.steps())
+
+
+def arm(name, **hyperparameters):
+    return json.dumps({"name": name, "hyperparameters": {**LANGUAGE_MODEL, **hyperparameters}})
+
+
+def test_the_speed_gate_runs_every_arm_of_every_block_and_primes_the_cache(jobs):
+    done = jobs.run(
+        "compilegate_runtime/speed_gate.py",
+        program="causal_lm.py", first_block=1, blocks=1, steps=5,
+        arm_0=arm("baseline", compiler="none"), arm_1=arm("compile", compiler="torch_compile"),
+    )  # fmt: skip
+    assert 0 == done.status, done.output
+    ours, theirs = done.summary("block-1/compile"), done.summary("block-1/baseline")
+
+    assert (True, True) == (ours["finished"], theirs["finished"])
+    assert ours["fingerprint"] == theirs["fingerprint"]
+    assert (1, 2) == (ours["replicate"], ours["seed"])
+    assert {} == ours["metrics"]
+    assert 5 == len(done.steps("block-1/compile"))
+    assert done.summary("cold/compile")["compiler"]["applied"] is True
+    assert 0 == ours["compiler"]["cache_misses"]
+    # An odd block turns the order round.
+    assert done.output.index("block=1 arm=compile step=5") < done.output.index(
+        "block=1 arm=baseline step=5"
+    )
+
+
+def test_a_candidate_that_fails_in_the_speed_gate_is_a_result(jobs):
+    done = jobs.run(
+        "compilegate_runtime/speed_gate.py",
+        program="causal_lm.py", blocks=2, steps=5,
+        arm_0=arm("baseline"), arm_1=arm("burst", learning_rate=1e30),
+    )  # fmt: skip
+    found = done.summary("block-0/burst")
+
+    assert 0 == done.status, done.output
+    assert (False, True) == (found["finished"], done.summary("block-1/baseline")["finished"])
+    assert "the loss became nan" in found["reason"]
+    assert not (done.folder / "data" / "evidence" / "block-1" / "burst").exists()
+
+
+def test_a_baseline_that_fails_fails_the_speed_gate(jobs):
+    done = jobs.run(
+        "compilegate_runtime/speed_gate.py",
+        program="causal_lm.py", blocks=1, steps=5,
+        arm_0=arm("baseline", learning_rate=1e30), arm_1=arm("compile"),
+    )  # fmt: skip
+
+    assert 1 == done.status
+    assert "the baseline failed in block 0: the loss became nan" in done.failure
