@@ -56,7 +56,7 @@ def _refuse(workload: Workload, refusal: Refusal, *, as_json: bool) -> None:
         emit_json({"workload": workload.name, "refused": reason})
     else:
         say(f"{workload.name}: there would be no trial: {refusal.reason.message}.")
-        say(f"See why in full: compilegate check {workload.name}.yaml", indent=2)
+        say("See why in full: compilegate check FILE", indent=2)
     raise typer.Exit(REFUSED)
 
 
