@@ -40,10 +40,13 @@ def quality_words(decision: Mapping[str, Any]) -> str:
 
 
 def saving_words(decision: Mapping[str, Any]) -> str:
-    """``$1,200 per year``."""
+    """``$1,200 per year``; conditional where the candidate is not on."""
     found = decision.get("saving") or {}
     per_year = shown(found.get("usd_per_year"), money)
-    return per_year if per_year == UNKNOWN else f"{per_year} per year"
+    if per_year == UNKNOWN:
+        return per_year
+    condition = "" if decision.get("verdict") in ("promote", "permanent") else " if on"
+    return f"{per_year} per year{condition}"
 
 
 def flag_words(decision: Mapping[str, Any]) -> str:

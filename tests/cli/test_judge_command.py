@@ -118,3 +118,15 @@ def test_a_file_that_is_not_json_is_bad_input(tmp_path: Path, invoke: Invoke) ->
     assert 2 == result.exit_code
     assert f"{file}: is not JSON" in result.stderr
     assert "need --jsonl" in result.stderr
+
+
+def test_a_saving_is_conditional_where_the_candidate_stays_off(
+    tmp_path: Path, invoke: Invoke
+) -> None:
+    file = tmp_path / "evidence.json"
+    said = []
+    for metrics in (GOOD, NOISY):
+        file.write_text(json.dumps(document(metrics=metrics)))
+        said += [line for line in invoke("judge", file).stdout.splitlines() if "saving" in line]
+
+    assert [False, True] == [line.endswith("per year if on") for line in said]
