@@ -19,7 +19,7 @@ from torch.nn import functional
 KNOBS = {
     # model
     "width": 96,
-    "layers": 3,
+    "layers": 2,
     "heads": 4,
     "dropout": 0.1,
     "activation": ("gelu", "gelu_tanh"),  # BERT's own, or ALBERT's cheaper approximation
@@ -30,10 +30,10 @@ KNOBS = {
     # max_length: every batch equally long, mostly padding, and the shapes stay
     "padding": ("longest", "max_length"),
     # training
-    "steps": 400,  # optimiser steps of a full run
-    "batch_size": 16,
+    "steps": 600,  # optimiser steps of a full run
+    "batch_size": 8,
     "learning_rate": 5e-4,  # peak, after warm-up, then linear to zero
-    "warmup_steps": 40,
+    "warmup_steps": 60,
     "weight_decay": 0.01,
     "clip_norm": 1.0,
 }
