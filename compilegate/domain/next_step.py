@@ -11,12 +11,15 @@ from compilegate.domain.workload import BASELINE
 
 
 def next_speed(evidence: Evidence, open_arms: Sequence[str]) -> dict[str, Any]:
-    """More blocks, up to the next look; losers are no longer among ``open_arms``."""
+    """More blocks, up to the next look; losers are no longer among ``open_arms``.
+
+    The first round is a single block, because that is enough to stop most losers.
+    """
     plan = evidence.plan
     done = {run.block for run in evidence.baseline.speed}
     first = max(done) + 1 if done else 0
     looks = [look for look in LOOKS if len(done) < look <= plan.max_blocks] or [plan.max_blocks]
-    blocks = max(1, min(looks[0] - len(done), plan.blocks_per_round))
+    blocks = max(1, min(looks[0] - len(done), plan.blocks_per_round)) if done else 1
     usd = None if plan.usd_per_block is None else round(plan.usd_per_block * blocks, 4)
     return {
         "stage": "speed",
@@ -25,7 +28,8 @@ def next_speed(evidence: Evidence, open_arms: Sequence[str]) -> dict[str, Any]:
         "steps": plan.speed_steps,
         "arms": [BASELINE, *open_arms],
         "usd": usd,
-        "why": f"{blocks} short blocks, both arms back to back, to measure the full-run speed-up",
+        "why": f"{blocks} short block{'s' * (blocks > 1)}, all arms back to back, "
+        "to measure the full-run speed-up",
     }
 
 

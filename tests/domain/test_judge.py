@@ -25,7 +25,7 @@ def arm(doc: dict[str, Any], name: str) -> dict[str, Any]:
     return next(arm for arm in doc["arms"] if arm["name"] == name)
 
 
-def test_nothing_measured_asks_for_the_first_blocks() -> None:
+def test_nothing_measured_asks_for_one_block_which_stops_most_losers() -> None:
     decision = judge(document(blocks=0))
 
     assert decision.verdict == Verdict.CONTINUE
@@ -35,7 +35,15 @@ def test_nothing_measured_asks_for_the_first_blocks() -> None:
         decision.next["block"],
         decision.next["blocks"],
         decision.next["arms"],
-    ) == ("speed", 0, 3, ["baseline", "compile"])
+    ) == ("speed", 0, 1, ["baseline", "compile"])
+
+
+@pytest.mark.parametrize(("done", "blocks"), [(1, 2), (3, 1), (4, 2)])
+def test_further_rounds_go_on_to_the_next_look(done: int, blocks: int) -> None:
+    step = judge(document(speedup=1.16, blocks=done, compile_seconds=0)).next
+
+    assert step is not None
+    assert (done, blocks) == (step["block"], step["blocks"])
 
 
 def test_a_fast_candidate_is_sent_to_full_runs_with_equal_seeds() -> None:
