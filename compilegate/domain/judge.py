@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from compilegate.domain.decision import Decision, Reason, Verdict
+from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.evidence import Arm, Evidence, parse_evidence
 from compilegate.domain.figures import (
     arm_figures,
@@ -52,7 +53,14 @@ def judge(document: Mapping[str, Any]) -> Decision:
     Raises InvalidEvidenceError when the document breaks its contract.
     """
     evidence = parse_evidence(document)
-    decision_id = _identity(document)
+    try:
+        return _judge(evidence, _identity(document))
+    except (ArithmeticError, ValueError) as error:
+        # Finite figures of absurd size overflow somewhere; no verdict can rest on them.
+        raise InvalidEvidenceError(f"a figure is beyond what can be computed: {error}") from error
+
+
+def _judge(evidence: Evidence, decision_id: str) -> Decision:
     invalid = invalid_reasons(evidence)
     if invalid:
         return _decision(evidence, decision_id, Verdict.INVALID, "speed", invalid)

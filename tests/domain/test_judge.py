@@ -292,11 +292,19 @@ def test_turning_the_metric_around_turns_nothing_else() -> None:
     assert less["estimate"] == pytest.approx(more["estimate"])
 
 
+def test_a_figure_beyond_arithmetic_is_invalid_evidence_not_a_crash() -> None:
+    doc = document(metrics=GOOD)
+    arm(doc, "baseline")["runs"][0]["compile_seconds"] = 1e308
+
+    with pytest.raises(InvalidEvidenceError, match="beyond what can be computed"):
+        judge(doc)
+
+
 LEAVES = st.sampled_from([None, -1, 0, 1e308, "", "x", [], {}, True, float("nan"), float("inf")])
 
 
 @given(data=st.data())
-@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=1000, deadline=None, suppress_health_check=list(HealthCheck))
 def test_no_corruption_of_unpromotable_evidence_promotes(data: st.DataObject) -> None:
     """A slow candidate stays unpromoted whatever single field of its evidence is broken."""
     doc = document(speedup=1.0, metrics=GOOD)
