@@ -84,7 +84,7 @@ build/.training: build/.tool requirements/training.lock requirements/torch.lock 
 	@touch $@
 
 build/.cdk: build/.tool package-lock.json
-	PATH="$(NODE_DIR):$$PATH" npm ci --silent --no-audit --no-fund
+	$(NODE_DIR)/node $(NODE_DIR)/../lib/node_modules/npm/bin/npm-cli.js ci --silent --no-audit --no-fund
 	@touch $@
 
 # Locks carry hashes and no hosts. torch is split off, see build/.training.
