@@ -13,6 +13,8 @@ from typing import Any
 from compilegate.domain.errors import InvalidInputError
 
 _MISSING = object()
+# No quantity of a training job comes near; above it, sums and squares start to overflow.
+LARGEST = 1e15
 
 
 class Fields:
@@ -79,10 +81,10 @@ class Fields:
             raise self.wrong(
                 key, f"must be a number of {unit}", f"write the bare number; the unit is {unit}"
             )
-        if not math.isfinite(value) or value < low or value > high or value <= above:
+        if not abs(value) <= LARGEST or value < low or value > high or value <= above:
             bounds = [f"above {above:g}"] if above > -math.inf else []
             bounds += [f"at least {low:g}"] if low > -math.inf else []
-            bounds += [f"at most {high:g}"] if high < math.inf else []
+            bounds += [f"at most {min(high, LARGEST):g}"]
             raise self.wrong(key, f"is out of range for {unit}", "use " + ", ".join(bounds))
         return float(value)
 
@@ -114,7 +116,7 @@ class Fields:
         for value in values:
             if isinstance(value, bool) or not isinstance(value, int | float):
                 raise self.wrong(key, "must hold numbers only", "remove what is not a number")
-            if not math.isfinite(value):
+            if not abs(value) <= LARGEST:
                 raise self.wrong(key, "must hold finite numbers only", "remove it")
         return tuple(float(value) for value in values)
 

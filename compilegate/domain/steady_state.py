@@ -18,6 +18,7 @@ from dataclasses import dataclass
 WINDOW = 15
 MIN_WARM_UP = 20
 MIN_STEPS = 40
+SHORTEST_STEP = 1e-9  # seconds; no clock resolves less, so less was not measured
 BAND = 3 * 1.4826
 WINSORIZED_SHARE = 0.02
 SPIKE_RATIO = 10.0
@@ -50,7 +51,7 @@ def analyse(
     where compilation happens inside a step, so the larger of both is the overhead.
     """
     n = len(step_seconds)
-    if n < MIN_STEPS or any(not math.isfinite(x) or x <= 0 for x in step_seconds):
+    if n < MIN_STEPS or any(not SHORTEST_STEP <= x < math.inf for x in step_seconds):
         return None
     warm_up = _warm_up_steps(step_seconds)
     spike = SPIKE_RATIO * baseline_median

@@ -296,7 +296,7 @@ def test_a_figure_beyond_arithmetic_is_invalid_evidence_not_a_crash() -> None:
     doc = document(metrics=GOOD)
     arm(doc, "baseline")["runs"][0]["compile_seconds"] = 1e308
 
-    with pytest.raises(InvalidEvidenceError, match="beyond what can be computed"):
+    with pytest.raises(InvalidEvidenceError, match="out of range"):
         judge(doc)
 
 
