@@ -44,7 +44,11 @@ def test_a_baseline_that_crashes_proves_nothing(trial):
 
 def test_a_killed_job_is_a_result_of_its_arm(trial, app):
     running = trial(hang="compile")
-    kill_job(app.cloud.state(), running.wait_for_training("q0b"))
+    job = running.wait_for_training("q0b")
+    describe = app.client("sagemaker").describe_training_job
+    while describe(TrainingJobName=job)["SecondaryStatus"] == "Training":
+        kill_job(app.cloud.state(), job)  # in vain until the job's process is there
+        time.sleep(0.2)
     running.wait()
 
     assert "stay_off" == running.record("decision")["verdict"]
