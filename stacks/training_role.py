@@ -13,6 +13,7 @@ from stacks.storage import Storage
 # AWS publishes these under one account per region; a registry's account says nothing more.
 TRAINING_IMAGES = (
     "huggingface-*-training",
+    "pytorch",
     "pytorch-training",
     "pytorch-trcomp-training",
     "tensorflow-training",
@@ -21,7 +22,8 @@ TRAINING_IMAGES = (
 )
 LOG_GROUP = "/aws/sagemaker/TrainingJobs"
 READS = (naming.WORKLOADS_PREFIX, naming.COMPILE_CACHE_PREFIX)
-WRITES = (naming.EXPERIMENTS_PREFIX, naming.COMPILE_CACHE_PREFIX)
+# Not the requests beside the jobs' output: the state machine executes those as they are.
+WRITES = (f"{naming.EXPERIMENTS_PREFIX}*/*/jobs/", naming.COMPILE_CACHE_PREFIX)
 
 
 class TrainingRole(iam.Role):

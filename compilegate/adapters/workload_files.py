@@ -74,6 +74,10 @@ def load_yaml(path: Path) -> object:
         raise InvalidInputError("is not YAML: nested too deeply", fix="write it flat") from error
     except yaml.YAMLError as error:
         raise _not_yaml(error, text) from error
+    except ValueError as error:
+        # A date that is none, or a number of thousands of digits.
+        problem = f"holds a value that cannot be read: {error}"
+        raise InvalidInputError(problem, fix="put it in quotes or correct it") from error
 
 
 class _OneValuePerKey(yaml.SafeLoader):

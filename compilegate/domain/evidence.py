@@ -117,6 +117,9 @@ def _evidence(document: object) -> Evidence:
     fields = Fields(document)
     if fields.integer("schema", "schema version") != 1:
         raise fields.wrong("schema", "is a version this release cannot read", "use 1")
+    phase = fields.choice("phase", PHASES, "trial")
+    if phase != "trial":
+        raise fields.wrong("phase", "is not judged by this release", "judge a trial")
     default_rate = fields.number("usd_per_hour", "USD", above=0.0, default=None)
     default_steps = fields.integer("full_run_steps", "steps", low=1, default=None)
     default_devices = fields.integer("devices", "devices", low=1, default=1)
@@ -130,7 +133,7 @@ def _evidence(document: object) -> Evidence:
         )
     return Evidence(
         workload=fields.text("workload"),
-        phase=fields.choice("phase", PHASES, "trial"),
+        phase=phase,
         promoted=fields.text("promoted", None),
         policy=parse_policy(fields.optional_section("policy")),
         quality=_quality(fields.section("quality")),

@@ -50,7 +50,7 @@ class Fields:
     def text(self, key: str, default: Any = _MISSING) -> Any:
         """A string; numbers that YAML read as such are refused, because 2.10 is not 2.1."""
         value = self._get(key, default)
-        if value is default or (isinstance(value, str) and value):
+        if value is default or (isinstance(value, str) and value and value.isprintable()):
             return value
         raise self.wrong(key, "must be text", f'put it in quotes: {key}: "{value}"')
 
@@ -135,7 +135,8 @@ class Fields:
         if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
             raise self.wrong(key, "must map names to values", f"for example {key}: {{epochs: 3}}")
         for name, item in value.items():
-            if isinstance(item, Mapping | list) or item is None:
+            finite = not isinstance(item, float) or math.isfinite(item)
+            if not isinstance(item, str | int | float | bool) or not finite:
                 raise InvalidInputError(
                     "must be one plain value",
                     field=self.path(f"{key}.{name}"),

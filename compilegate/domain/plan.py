@@ -77,6 +77,17 @@ def plan_trial(
         if isinstance(arm, Refusal):
             return arm
         arms.append(arm)
+        if (arm.image, arm.instance_type, arm.instance_count, arm.distribution) != (
+            arms[0].image, arms[0].instance_type, arms[0].instance_count, arms[0].distribution
+        ):  # fmt: skip
+            return Refusal(
+                Reason(
+                    "needs_own_speed_job",
+                    f"{arm.name} needs another image, instance or launcher than the baseline, so "
+                    "they cannot share the node that makes short blocks fair; this release "
+                    "cannot measure it: leave the candidate out",
+                )
+            )
     plan = _costed(workload, tuple(arms))
     if plan.estimate.usd > plan.max_trial_usd:
         return Refusal(

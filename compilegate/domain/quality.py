@@ -1,9 +1,10 @@
 """The quality gate: one-sided non-inferiority over replicated full runs.
 
 With x the candidate's metrics, B the concurrent baseline's and H the history, all turned so
-that higher is better, the reference is the precision-weighted mean of B and H, in which
-history may have drifted by KAPPA spreads. The spread is never taken smaller than the
-candidate's own. The candidate passes when D > -margin is proven (Schuirmann 1987, one side):
+that higher is better, the reference is the mean of B. History tells how much the metric
+varies, never where it stands: the data may have moved since. The spread is never taken
+smaller than the candidate's own. With D the difference, the candidate passes when D > -margin
+is proven (Schuirmann 1987, one side):
 
     P(T_df > (D + margin) / (s sqrt(v))) <= level
 
@@ -21,7 +22,6 @@ from enum import StrEnum
 from compilegate.domain import student_t
 from compilegate.domain.workload import Quality
 
-KAPPA = 0.5
 CHANCE = 0.8
 
 
@@ -85,15 +85,12 @@ def _compare(
     df = max(n - 1, 0) + max(n_b - 1, 0) + max(n_h - 1, 0)
     if n < 2 or n_b < 2 or df < 2:
         return None
-    weight_h = 1 / (1 / n_h + KAPPA**2) if n_h else 0.0
-    reference = (
-        weight_h * (statistics.fmean(history) if n_h else 0.0) + n_b * statistics.fmean(baseline)
-    ) / (weight_h + n_b)
     own = _squares(candidate)
     pooled = (_squares(history) + _squares(baseline) + own) / df
     spread = math.sqrt(max(pooled, own / (n - 1)))
-    error = spread * math.sqrt(1 / n + 1 / (weight_h + n_b))
-    return _Comparison(statistics.fmean(candidate) - reference, error, spread, df)
+    error = spread * math.sqrt(1 / n + 1 / n_b)
+    difference = statistics.fmean(candidate) - statistics.fmean(baseline)
+    return _Comparison(difference, error, spread, df)
 
 
 def _squares(values: Sequence[float]) -> float:

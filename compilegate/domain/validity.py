@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from compilegate.domain.decision import Reason
 from compilegate.domain.evidence import Arm, Evidence, QualityRun, SpeedRun
 from compilegate.domain.workload import MANAGED_COMPILER
-
-Runs = Sequence[SpeedRun] | Sequence[QualityRun]
 
 # Fingerprint keys that a candidate's own change explains.
 EXPLAINED = {
@@ -32,13 +30,17 @@ def invalid_reasons(evidence: Evidence) -> tuple[Reason, ...]:
     for candidate in evidence.candidates:
         reasons += _not_applied(candidate)
         reasons += _different_fingerprints(candidate, evidence.baseline)
+        reasons += _contradictions(candidate, evidence.baseline)
         reasons += _unequal_initial_loss(candidate, evidence.baseline)
     return tuple(reasons)
 
 
 def _not_applied(candidate: Arm) -> Iterator[Reason]:
-    for run in candidate.runs:
-        if run.applied is False:
+    """A full run must prove a compiler; a change of another kind shows in the fingerprint."""
+    proves = not candidate.overrides or "compiler" in candidate.overrides
+    unproven = [run for run in candidate.quality if run.finished and run.applied is not True]
+    for run in (*candidate.runs, *(unproven if proves else ())):
+        if run.applied is False or run in unproven:
             yield Reason(
                 "treatment_not_applied",
                 f"{candidate.name}: the change was asked for and not applied, so the arms did "
@@ -48,28 +50,48 @@ def _not_applied(candidate: Arm) -> Iterator[Reason]:
 
 
 def _different_fingerprints(candidate: Arm, baseline: Arm) -> Iterator[Reason]:
+    """Every finished run of both arms and stages against one reference, once any has one."""
     explained = _explained(candidate)
-    stages: tuple[tuple[str, Runs, Runs], ...] = (
-        ("speed", candidate.speed, baseline.speed),
-        ("quality", candidate.quality, baseline.quality),
-    )
-    for stage, ours, theirs in stages:
-        reference = next((_fingerprint(run) for run in theirs if _fingerprint(run)), None)
-        if reference is None:
-            continue
-        for run, allowed in [(r, frozenset[str]()) for r in theirs] + [
-            (r, explained) for r in ours
-        ]:
-            found = _fingerprint(run)
-            wrong = [key for key in _differing(found, reference) if key not in allowed]
-            if found and wrong:
-                key = wrong[0]
-                yield Reason(
-                    "arms_differ",
-                    f"{candidate.name}: the {stage} runs differ in {', '.join(wrong)} "
-                    f"({reference.get(key)!r} and {found.get(key)!r}), not only in the change",
-                )
-                return
+    everyone = [(run, frozenset[str]()) for run in baseline.runs]
+    everyone += [(run, explained) for run in candidate.runs]
+    reference = next((found for run, _ in everyone if (found := _fingerprint(run))), None)
+    if reference is None:
+        return
+    for run, allowed in everyone:
+        found = _fingerprint(run) or {}
+        wrong = [key for key in _differing(found, reference) if key not in allowed]
+        if wrong and (found or run.finished):
+            key = wrong[0]
+            yield Reason(
+                "arms_differ",
+                f"{candidate.name}: runs differ in {', '.join(wrong)} "
+                f"({reference.get(key)!r} and {found.get(key)!r}), not only in the change",
+            )
+            return
+
+
+def _contradictions(candidate: Arm, baseline: Arm) -> Iterator[Reason]:
+    """What cannot be if the runs are what they say: copies, other nodes, other batches."""
+    for arm in (baseline, candidate):
+        blocks = [run.block for run in arm.speed]
+        seeds = [run.seed for run in arm.quality if run.seed is not None]
+        orders = [run.order for run in arm.quality]
+        if any(len(set(found)) < len(found) for found in (blocks, seeds, orders)):
+            text = f"{arm.name}: two runs claim the same block, seed or order"
+            yield Reason("runs_repeated", text)
+    nodes = {run.block: run.node for run in baseline.speed}
+    samples = {run.block: run.samples_per_step for run in baseline.speed}
+    for run in candidate.speed:
+        node, size = nodes.get(run.block), samples.get(run.block)
+        if run.node and node and run.node != node:
+            text = f"{candidate.name}: block {run.block} ran on two nodes, which differ in speed"
+            yield Reason("arms_differ", text)
+            return
+        same_work = not {"batch_size", "instance_type", "instance_count"} & set(candidate.overrides)
+        if same_work and run.samples_per_step and size and run.samples_per_step != size:
+            text = f"{candidate.name}: {run.samples_per_step:g} samples a step against {size:g}"
+            yield Reason("arms_differ", text)
+            return
 
 
 def _explained(candidate: Arm) -> frozenset[str]:
@@ -84,9 +106,7 @@ def _fingerprint(run: SpeedRun | QualityRun) -> Mapping[str, Any] | None:
     return value if isinstance(value, Mapping) and value else None
 
 
-def _differing(found: Mapping[str, Any] | None, reference: Mapping[str, Any]) -> list[str]:
-    if not found:
-        return []
+def _differing(found: Mapping[str, Any], reference: Mapping[str, Any]) -> list[str]:
     return sorted(k for k in found.keys() | reference.keys() if found.get(k) != reference.get(k))
 
 

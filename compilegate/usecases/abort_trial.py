@@ -21,6 +21,8 @@ def abort_trial(event: Mapping[str, Any], *, services: Services) -> dict[str, An
     call = _from_status_change(event["detail"]) if "detail" in event else event
     trial = Trial.from_event(call)
     error, cause = str(call.get("error", "")), str(call.get("cause", ""))
+    if not _owns(trial, call, services):
+        return {"error": error or "TrialFailed", "reason": explain(error, cause)}
     stopped = stop_jobs(trial, services=services)
     entry = {
         "kind": "failed",
@@ -34,6 +36,17 @@ def abort_trial(event: Mapping[str, Any], *, services: Services) -> dict[str, An
     written = services.ledger.put_once(trial.workload, f"trial#{trial.trial}#failed", entry)
     services.locks.release(trial.workload, str(call["execution"]))
     return {"error": written["error"] or "TrialFailed", "reason": written["reason"]}
+
+
+def _owns(trial: Trial, call: Mapping[str, Any], services: Services) -> bool:
+    """Whether this execution is the trial's own: one started again with the same input is not.
+
+    An execution that was refused the lease never wrote its start; what it finds then is the
+    start of the one that holds it, or nothing, and there is nothing of its own to clean up.
+    """
+    entry = {"kind": "started", "execution": call["execution"], "at": services.clock.now()}
+    started = services.ledger.put_once(trial.workload, f"trial#{trial.trial}#started", entry)
+    return bool(started["execution"] == call["execution"])
 
 
 def _from_status_change(detail: Mapping[str, Any]) -> dict[str, Any]:

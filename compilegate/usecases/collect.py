@@ -97,8 +97,10 @@ def _common(summary: Mapping[str, Any], job: str) -> dict[str, Any]:
     finished = summary.get("finished") is True
     applied = compiler.get("applied")
     if not isinstance(applied, bool):
-        # A run that crashed early could not tell; one that finished had to.
-        applied = False if finished else None
+        # A run that crashed early could not tell, and one without a compiler has nothing to
+        # prove; any other had to.
+        asked = compiler.get("requested") not in (None, "none")
+        applied = False if finished and asked else None
     return {
         "job": job,
         "finished": finished,

@@ -65,6 +65,12 @@ def _take_in(outcome: Mapping[str, Any], document: dict[str, Any], opened: OpenT
             order=evidence_document.next_order(document),
             metric=opened.spec.workload.quality.metric,
         )
+        seed = opened.plan["seeds"][int(match[1])]
+        if run["seed"] != seed:
+            raise InvalidEvidenceError(
+                f"{job} was asked to train with seed {seed} and recorded {run['seed']!r}: a script "
+                "that ignores its seed says nothing about chance"
+            )
         evidence_document.add_run(document, arm["name"], run)
     else:
         found = list(speed_runs(_files(opened, job), job=job))

@@ -246,6 +246,63 @@ def test_two_candidates_share_the_error_and_the_faster_proven_one_wins() -> None
     assert (decision.verdict, decision.candidate) == (Verdict.PROMOTE, "compile-b48")
 
 
+def test_history_that_drifted_cannot_hide_a_loss() -> None:
+    doc = document(metrics=WORSE)
+    doc["quality"]["history"] = [2.9, 2.901, 2.899] * 4
+
+    assert Verdict.STAY_OFF == judge(doc).verdict
+
+
+def test_a_full_run_that_does_not_prove_its_compiler_is_invalid() -> None:
+    doc = document(metrics=GOOD)
+    for run in arm(doc, "compile")["runs"]:
+        del run["applied"]
+
+    assert {"treatment_not_applied"} == codes(judge(doc))
+
+
+def test_a_run_without_fingerprint_among_runs_that_have_one_is_invalid() -> None:
+    doc = document(metrics=GOOD)
+    for run in arm(doc, "compile")["runs"]:
+        del run["fingerprint"]
+
+    assert {"arms_differ"} == codes(judge(doc))
+
+
+def test_stages_that_ran_on_different_hardware_are_invalid() -> None:
+    doc = document(metrics=GOOD)
+    for item in doc["arms"]:
+        for run in item["runs"]:
+            if run["stage"] == "quality":
+                run["fingerprint"]["gpu"] = "other"
+
+    assert {"arms_differ"} == codes(judge(doc))
+
+
+@pytest.mark.parametrize("key", ["block", "seed", "order"])
+def test_runs_that_claim_to_be_the_same_run_are_invalid(key: str) -> None:
+    doc = document(metrics=GOOD)
+    stage = "speed" if key == "block" else "quality"
+    runs = [run for run in arm(doc, "baseline")["runs"] if run["stage"] == stage]
+    runs[1][key] = runs[0][key]
+
+    assert Verdict.INVALID == judge(doc).verdict
+    assert "runs_repeated" in codes(judge(doc))
+
+
+@pytest.mark.parametrize(("key", "value"), [("node", "elsewhere"), ("samples_per_step", 8)])
+def test_a_block_that_is_not_like_for_like_is_invalid(key: str, value: object) -> None:
+    doc = document(metrics=GOOD)
+    arm(doc, "compile")["runs"][0][key] = value
+
+    assert {"arms_differ"} == codes(judge(doc))
+
+
+def test_probation_is_refused_until_it_is_judged() -> None:
+    with pytest.raises(InvalidEvidenceError, match="phase"):
+        judge({**document(metrics=GOOD), "phase": "probation"})
+
+
 def test_same_evidence_same_decision_to_the_bit() -> None:
     doc = document(metrics=GOOD)
     once = json.dumps(judge(doc).to_dict("/f"), sort_keys=True)

@@ -1,8 +1,12 @@
 """Who may do what: the exact set of roles for everything that matters, nothing wider elsewhere."""
 
+from fnmatch import fnmatch
+
 import pytest
 
+from compilegate.facts import read
 from stacks.functions import STEPS
+from stacks.training_role import TRAINING_IMAGES
 from tests.stacks.template import ACCOUNT, REGION, as_list
 
 JOBS = f"arn:aws:sagemaker:{REGION}:{ACCOUNT}:training-job/cg-*"
@@ -134,7 +138,8 @@ def test_training_touches_its_prefixes_only(template):
     writes = [arn.partition(">")[2] for arn in template.allowed("s3:PutObject")["training"]]
 
     assert ["/compile-cache/*", "/workloads/*"] == reads
-    assert ["/compile-cache/*", "/experiments/*"] == writes
+    # Not the requests, which the state machine executes as they are.
+    assert ["/compile-cache/*", "/experiments/*/*/jobs/*"] == writes
 
 
 def test_training_lists_its_prefixes_only(template):
@@ -144,7 +149,7 @@ def test_training_lists_its_prefixes_only(template):
         if "s3:ListBucket" in as_list(statement["Action"])
     ]
 
-    expected = ["compile-cache/*", "experiments/*", "workloads/*"]
+    expected = ["compile-cache/*", "experiments/*/*/jobs/*", "workloads/*"]
     assert expected == statement["Condition"]["StringLike"]["s3:prefix"]
 
 
@@ -196,3 +201,11 @@ def test_a_role_belongs_to_one_function(template):
     assert sorted({step.name for step in STEPS} | {"evaluate", "training"}) == sorted(
         owners.values()
     )
+
+
+def test_training_may_pull_every_image_that_the_facts_know(template):
+    """A repository that no pattern covers would fail every job at the pull."""
+    patterns = TRAINING_IMAGES
+    facts = (*read("framework_images")["images"], *read("compiler_versions")["versions"])
+    for repository in {row["repository"] for row in facts}:
+        assert any(fnmatch(repository, pattern) for pattern in patterns), repository

@@ -312,7 +312,32 @@ def test_an_abort_by_event_after_an_abort_by_catch_changes_nothing(services: Any
     }  # fmt: skip
 
     assert first == abort_trial(event, services=services)
-    assert 1 == len(services.ledger.entries("bert-docs"))
+    kinds = [entry["kind"] for entry in services.ledger.entries("bert-docs")]
+    assert kinds.count("failed") == 1
+
+
+def test_another_execution_of_the_same_trial_cannot_abort_the_one_that_runs(
+    services: Any,
+) -> None:
+    acquire_lock(EVENT, services=services)
+    job = f"{naming.job_base('bert-docs', TRIAL, 'q0a')}-r0"
+    services.jobs.add(job, "InProgress", 0.0)
+    abort_trial({**EVENT, "execution": "copy", "error": "X", "cause": ""}, services=services)
+
+    assert services.jobs.describe(job)["TrainingJobStatus"] == "InProgress"
+    assert "failed" not in [entry["kind"] for entry in services.ledger.entries("bert-docs")]
+
+
+@pytest.mark.parametrize("change", [{"instance_type": "ml.p4d.24xlarge"}, {"instance_count": 2}])
+def test_an_arm_that_cannot_share_a_node_is_refused_at_planning(
+    services: Any, change: dict[str, Any]
+) -> None:
+    candidate = dataclasses.replace(SOUND.candidates[0], **change)
+    put_spec(services, dataclasses.replace(SOUND, candidates=(candidate,)))
+    answer = plan_trial(EVENT, services=services)
+    decision = json.loads(services.store.get(answer["decision_key"]))
+
+    assert decision["reasons"][0]["code"] == "needs_own_speed_job"
 
 
 def test_a_failed_run_stops_its_siblings_and_says_why(services: Any) -> None:
