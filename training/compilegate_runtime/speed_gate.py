@@ -3,7 +3,9 @@
 Arms that run minutes apart on different machines differ by more than a compiler saves, so one
 job measures all of them. A compiled arm first runs a few steps that nobody measures, to fill
 its compile cache (what it cost is kept as the cold compilation); then every block runs each
-arm once, in an order that turns round from block to block.
+arm once, in an order that turns round from block to block. All segments of a job see the
+same data in the same order, as the priming did: what is measured is a job whose cache is
+warm, which is what production runs are after the first.
 
 A candidate that fails is a result and the job goes on. A baseline that fails leaves nothing
 to compare with and fails the job.
@@ -56,7 +58,7 @@ def main(arguments):
         if arm.compiles:
             say(arm=arm.name, priming=PRIMING_STEPS)
             steps = min(PRIMING_STEPS, plan.steps)
-            run_segment(arm, plan.program, folder / "cold" / arm.name, steps, 0)
+            run_segment(arm, plan, folder / "cold" / arm.name, steps=steps, block=plan.first_block)
             if arm.failure:
                 path = folder / f"block-{plan.first_block}" / arm.name
                 record_failure(arm, path, plan.first_block)
@@ -66,7 +68,7 @@ def main(arguments):
                 continue  # it would fail again, at a price
             say(block=block, blocks=plan.first_block + plan.blocks, arm=arm.name)
             path = folder / f"block-{block}" / arm.name
-            run_segment(arm, plan.program, path, plan.steps, block)
+            run_segment(arm, plan, path, steps=plan.steps, block=block)
             if arm.failure and arm.name == BASELINE:
                 raise TrainingError(f"the baseline failed in block {block}: {arm.failure}")
     say(finished_blocks=plan.blocks)
@@ -106,16 +108,16 @@ def _reject(message):
     raise HyperparameterError(message)
 
 
-def run_segment(arm, program, folder, steps, block):
+def run_segment(arm, plan, folder, *, steps, block):
     """Run one arm once for ``steps`` steps; on failure say why in ``arm.failure``."""
     hyperparameters = {
-        "seed": block + 1,  # equal in all arms of a block; another data order in each block
+        "seed": plan.first_block + 1,
         **arm.hyperparameters,
         "arm": arm.name,
         "replicate": block,
         "max_steps": steps,
     }
-    command = [sys.executable, str(SOURCE / program)]
+    command = [sys.executable, str(SOURCE / plan.program)]
     for key, value in sorted(hyperparameters.items()):
         command += ["--" + key, value if isinstance(value, str) else json.dumps(value)]
     with tempfile.TemporaryDirectory() as scratch:
