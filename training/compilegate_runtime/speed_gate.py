@@ -181,6 +181,7 @@ def _empty_summary(arm, block):
         "arm": arm.name,
         "replicate": block,
         "seed": None,
+        "full_run_steps": arm.hyperparameters.get("steps"),
         "compiler": {
             "requested": requested,
             "applied": None,  # it failed before anybody could tell
