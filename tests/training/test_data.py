@@ -3,7 +3,8 @@
 import subprocess
 
 import pytest
-from conftest import PYTHON, TRAINING
+
+from tests.training.jobs import PYTHON, TRAINING
 
 pytestmark = pytest.mark.training
 

@@ -5,7 +5,8 @@ import signal
 import time
 
 import pytest
-from test_recorder import COMPILER_KEYS, STEP_KEYS, SUMMARY_KEYS
+
+from tests.training.test_recorder import COMPILER_KEYS, STEP_KEYS, SUMMARY_KEYS
 
 pytestmark = pytest.mark.training
 

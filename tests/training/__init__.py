@@ -1,0 +1,1 @@
+"""Training tests: the runtime alone, and whole jobs in the training environment."""
