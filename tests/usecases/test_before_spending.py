@@ -1,0 +1,89 @@
+"""Lease, eligibility and plan: what is recorded before a trial has cost anything."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import Any
+
+import pytest
+
+from compilegate.domain.errors import NotFoundError, WorkloadLockedError
+from compilegate.usecases.acquire_lock import acquire_lock
+from compilegate.usecases.check_eligibility import check_eligibility
+from compilegate.usecases.plan_trial import plan_trial
+from compilegate.usecases.release_lock import release_lock
+from compilegate.usecases.write_report import write_report
+from tests.domain.workload_builder import SOUND, XGBOOST
+from tests.usecases.trial_builder import EVENT, put_spec
+
+
+def test_the_lock_is_taken_once_and_released_by_its_holder_only(services: Any) -> None:
+    acquire_lock(EVENT, services=services)
+    other = {**EVENT, "execution": "other"}
+
+    with pytest.raises(WorkloadLockedError):
+        acquire_lock(other, services=services)
+
+    release_lock(other, services=services)
+    with pytest.raises(WorkloadLockedError):
+        acquire_lock(other, services=services)
+
+    release_lock(EVENT, services=services)
+    acquire_lock(other, services=services)
+
+
+def test_an_ineligible_workload_gets_its_decision_and_a_report_without_charts(
+    services: Any,
+) -> None:
+    put_spec(services, dataclasses.replace(XGBOOST, name="bert-docs"))
+    answer = check_eligibility(EVENT, services=services)
+    report = write_report({**EVENT, **answer}, services=services)
+
+    assert "ineligible" == answer["verdict"]
+    decision = json.loads(services.store.get(answer["decision_key"]))
+    assert "not_gpu" in {reason["code"] for reason in decision["reasons"]}
+    assert b"<!doctype html>" == services.store.get(report["report_key"])[:15].lower()
+    assert len(report["subject"]) <= 100
+
+
+def test_an_eligible_workload_goes_on_without_a_decision(services: Any) -> None:
+    assert {"verdict": "eligible", "decision_key": None} == check_eligibility(
+        EVENT, services=services
+    )
+
+
+def test_a_missing_spec_is_not_found(services: Any) -> None:
+    with pytest.raises(NotFoundError, match="does not exist"):
+        check_eligibility({**EVENT, "spec_key": "workloads/none.json"}, services=services)
+
+
+def test_a_plan_fixes_arms_and_cost(services: Any) -> None:
+    answer = plan_trial(EVENT, services=services)
+    plan = json.loads(services.store.get(answer["plan_key"]))
+
+    assert "continue" == answer["verdict"]
+    assert ["baseline", "compile"] == [arm["name"] for arm in plan["arms"]]
+    assert answer["estimated_usd"] == pytest.approx(plan["estimate"]["usd"], abs=1e-3)
+
+
+def test_a_plan_above_the_cap_is_refused(services: Any) -> None:
+    policy = dataclasses.replace(SOUND.policy, max_trial_usd=1.0)
+    put_spec(services, dataclasses.replace(SOUND, policy=policy))
+    answer = plan_trial(EVENT, services=services)
+
+    assert "inconclusive" == answer["verdict"]
+    decision = json.loads(services.store.get(answer["decision_key"]))
+    assert "trial_over_budget" == decision["reasons"][0]["code"]
+
+
+@pytest.mark.parametrize("change", [{"instance_type": "ml.p4d.24xlarge"}, {"instance_count": 2}])
+def test_an_arm_that_cannot_share_a_node_is_refused_at_planning(
+    services: Any, change: dict[str, Any]
+) -> None:
+    candidate = dataclasses.replace(SOUND.candidates[0], **change)
+    put_spec(services, dataclasses.replace(SOUND, candidates=(candidate,)))
+    answer = plan_trial(EVENT, services=services)
+    decision = json.loads(services.store.get(answer["decision_key"]))
+
+    assert decision["reasons"][0]["code"] == "needs_own_speed_job"

@@ -1,0 +1,84 @@
+"""The decision in the ledger and the flag, each written once whatever happens between."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from compilegate.domain import naming
+from compilegate.usecases.apply_flag import apply_flag
+from compilegate.usecases.plan_trial import plan_trial
+from compilegate.usecases.record_decision import record_decision
+from compilegate.usecases.trial import to_json
+from tests.usecases.trial_builder import EVENT, FLAG, TRIAL
+
+
+def decide(services: Any, verdict: str, action: str) -> dict[str, Any]:
+    """A recorded decision, as JudgeArms leaves it."""
+    plan_trial(EVENT, services=services)
+    key = naming.record_key("bert-docs", TRIAL, "decision")
+    decision = {
+        "decision_id": "d1", "verdict": verdict, "candidate": "compile", "judge_version": "0",
+        "reasons": [{"code": "x", "message": "y"}], "flag": {"name": FLAG, "action": action},
+    }  # fmt: skip
+    services.store.put(key, to_json(decision))
+    return {**EVENT, "decision_key": key}
+
+
+def test_a_decision_is_recorded_once(services: Any) -> None:
+    event = decide(services, "promote", "enable")
+    first = record_decision(event, services=services)
+    record_decision(event, services=services)
+
+    assert {"decision_id": "d1", "verdict": "promote", "flag_action": "enable"} == first
+    kinds = [entry["kind"] for entry in services.ledger.entries("bert-docs")]
+    assert ["decision"] == kinds
+
+
+def test_a_promotion_writes_the_ledger_first_and_then_the_flag(services: Any) -> None:
+    event = decide(services, "promote", "enable")
+
+    assert {"changed": True, "enabled": True} == apply_flag(event, services=services)
+    flag = json.loads(services.flags.read(FLAG))
+    entry = services.ledger.entries("bert-docs")[0]
+    assert {"compiler": "torch_compile"} == flag["overrides"]
+    assert flag == json.loads(entry["to"])
+
+
+def test_a_crash_between_ledger_and_flag_is_repaired_by_running_again(services: Any) -> None:
+    event = decide(services, "promote", "enable")
+    write = services.flags.write
+
+    def crash(name: str, value: str) -> None:
+        raise ConnectionError
+
+    services.flags.write = crash
+    with pytest.raises(ConnectionError):
+        apply_flag(event, services=services)
+    assert services.flags.read(FLAG) is None
+
+    services.flags.write = write
+    services.clock.seconds += 3600
+    apply_flag(event, services=services)
+
+    entry = services.ledger.entries("bert-docs")[0]
+    assert services.flags.read(FLAG) == entry["to"]
+    assert 1 == len(services.ledger.entries("bert-docs"))
+
+
+@pytest.mark.parametrize("action", ["keep", "disable"])
+def test_a_flag_that_is_off_stays_untouched(services: Any, action: str) -> None:
+    event = decide(services, "stay_off", action)
+
+    assert {"changed": False, "enabled": False} == apply_flag(event, services=services)
+    assert services.flags.read(FLAG) is None
+
+
+def test_a_proven_loss_switches_an_enabled_flag_off(services: Any) -> None:
+    apply_flag(decide(services, "promote", "enable"), services=services)
+    later = {**decide(services, "stay_off", "disable"), "trial": "abcd1235"}
+
+    assert {"changed": True, "enabled": False} == apply_flag(later, services=services)
+    assert not json.loads(services.flags.read(FLAG))["enabled"]
