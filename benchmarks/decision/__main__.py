@@ -1,0 +1,119 @@
+"""How often does the judge err, what does it find, what does it cost?
+
+    python -m benchmarks.decision [--quick | --study] [--workloads N] [--mode hybrid ...]
+        [--portfolio mixed ...] [--stress none ...] [--candidates 2] [--jobs 2] [--seed 1]
+
+Tables are printed; results.json keeps the latest result of every cell.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from benchmarks.decision.cells import Cell, run
+from benchmarks.decision.portfolio import RECIPES
+from benchmarks.decision.rules import MODES, NAIVE
+from benchmarks.decision.tables import table
+from benchmarks.decision.truth import STRESSES
+
+RESULTS = Path(__file__).with_name("results.json")
+QUICK = 300
+
+
+def main() -> None:
+    """Simulate, print, keep."""
+    options = _options()
+    for cell in study(options) if options.study else chosen(options):
+        began = time.monotonic()
+        result = run(cell, options.jobs, _progress(cell))
+        seconds = time.monotonic() - began
+        print(f"\r{_name(cell)}: {cell.workloads} workloads, {seconds:.0f} s", file=sys.stderr)
+        keep(result, options.output)
+        print(table(result), flush=True)
+
+
+def study(options: argparse.Namespace) -> list[Cell]:
+    """The cells that the documentation quotes."""
+    n, seed = options.workloads or 3000, options.seed
+    cells = [Cell(workloads=n, seed=seed, rules=(*MODES, *NAIVE))]
+    for portfolio in ("boundary_quality", "boundary_speed", "boundary", "all_good", "regressing"):
+        cells.append(Cell(portfolio, workloads=n, seed=seed, rules=("shadow", "hybrid", *NAIVE)))
+    for stress in list(STRESSES)[1:]:
+        for portfolio in ("boundary_quality", "boundary_speed", "mixed"):
+            cells.append(Cell(portfolio, stress, workloads=n, seed=seed, rules=("hybrid",)))
+    for k in (1, 3):
+        rules = ("hybrid",)
+        cells.append(Cell("boundary_quality", candidates=k, workloads=n, seed=seed, rules=rules))
+    return cells
+
+
+def chosen(options: argparse.Namespace) -> list[Cell]:
+    """The cells asked for on the command line."""
+    rules = tuple(options.mode) + (() if options.judge_only else NAIVE)
+    return [
+        Cell(
+            portfolio=portfolio,
+            stress=stress,
+            candidates=options.candidates,
+            workloads=options.workloads or QUICK,
+            seed=options.seed,
+            rules=rules,
+            max_runs=options.max_runs,
+            production_beside=not options.nothing_beside,
+        )
+        for portfolio in options.portfolio
+        for stress in options.stress
+    ]
+
+
+def keep(result: dict[str, Any], path: Path) -> None:
+    """Put a cell's result in the place of the older one, leaving the others."""
+    old = json.loads(path.read_text())["cells"] if path.exists() else []
+    same = ("portfolio", "stress", "candidates", "max_runs", "production_beside")
+    rest = [cell for cell in old if any(cell[name] != result[name] for name in same)]
+    cells = sorted([*rest, result], key=lambda cell: [str(cell[name]) for name in same])
+    path.write_text(json.dumps({"cells": cells}, indent=1) + "\n")
+
+
+def _name(cell: Cell) -> str:
+    return f"{cell.portfolio}, stress {cell.stress}, {cell.candidates} candidates"
+
+
+def _progress(cell: Cell) -> Any:
+    def tick(done: int) -> None:
+        if done % 10 == 0 or done == cell.workloads:
+            print(f"\r{_name(cell)}: {done}/{cell.workloads}", end="", file=sys.stderr, flush=True)
+
+    return tick
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.decision",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("--quick", action="store_true", help=f"{QUICK} workloads a cell, as without an option")
+    add("--study", action="store_true", help="every cell that the documentation quotes")
+    add("--workloads", type=int, help="workloads a cell")
+    add("--mode", nargs="+", choices=MODES, default=["hybrid"])
+    add("--portfolio", nargs="+", choices=list(RECIPES), default=["mixed"])
+    add("--stress", nargs="+", choices=list(STRESSES), default=["none"])
+    add("--candidates", type=int, default=2)
+    add("--max-runs", type=int, help="most quality runs of a candidate")
+    add("--nothing-beside", action="store_true", help="production makes no runs during shadow")
+    add("--judge-only", action="store_true", help="leave the naive procedures out")
+    add("--jobs", type=int, default=2)
+    add("--seed", type=int, default=1)
+    add("--output", type=Path, default=RESULTS)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,116 @@
+"""Operating characteristics of a rule: how often it errs, what it finds, what it costs.
+
+Shares carry the binomial standard error; ratios of sums (GPU-hours, savings) that of the
+ratio estimator over workloads.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import statistics
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from benchmarks.decision.rules import Outcome
+
+SPREADS = (0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0)
+DENOMINATOR = "article"  # all GPU-hours are in per cent of the article's procedure, to the letter
+Figure = dict[str, float | int | None]
+
+
+def summarise(outcomes: Iterable[Outcome]) -> dict[str, Any]:
+    """Every rule's characteristics over the same workloads."""
+    by_rule: dict[str, list[Outcome]] = {}
+    for outcome in outcomes:
+        by_rule.setdefault(outcome.rule, []).append(outcome)
+    reference = [outcome.gpu_hours for outcome in by_rule[DENOMINATOR]]
+    return {rule: _rule(found, reference) for rule, found in by_rule.items()}
+
+
+def _rule(found: list[Outcome], reference: Sequence[float]) -> dict[str, Any]:
+    good = [o for o in found if o.has_good]
+    return {
+        "verdicts": dict(Counter(o.verdict for o in found).most_common()),
+        "false_promotes": share(found, lambda o: o.promoted_bad),
+        "good_missed": share(good, _missed),
+        "provable_missed": share([o for o in good if o.is_provable], _missed),
+        "good_rejected": share(good, lambda o: o.verdict == "stay_off"),
+        **_after_promotion(found),
+        **_costs(found, reference),
+        "power_by_spread": _power_by_spread(good),
+        "reasons": dict(Counter(code for o in found for code in set(o.codes)).most_common()),
+        "calls": _mean([o.calls for o in found]),
+    }
+
+
+def _after_promotion(found: list[Outcome]) -> dict[str, Any]:
+    clean = [o for o in found if o.promoted_clean]
+    visible = [o for o in found if o.regresses >= 2 and o.spread_to_margin <= 1]
+    delays = sorted(o.delay for o in visible if o.delay is not None)
+    return {
+        "wrong_reverts": share(clean, _reverted),
+        "right_reverts": share(visible, _reverted),
+        "bad_reverted": share([o for o in found if o.promoted_bad], _reverted),
+        "delay": {
+            "median": statistics.median(delays) if delays else None,
+            "n": len(delays),
+            "counts": {str(k): v for k, v in sorted(Counter(delays).items())},
+        },
+    }
+
+
+def _costs(found: list[Outcome], reference: Sequence[float]) -> dict[str, Figure]:
+    oracle = [o.oracle_usd for o in found]
+    jobs = [o.baseline_gpu_hours for o in found]
+    return {
+        "gpu_hours": percent_of([o.gpu_hours for o in found], reference),
+        "gpu_hours_redone": percent_of([o.redone_gpu_hours for o in found], reference),
+        "probe_of_one_job": percent_of([o.probe_gpu_hours for o in found], jobs),
+        "jobs": _mean([o.gpu_hours / o.baseline_gpu_hours for o in found]),
+        "bad_runs": _mean([o.bad_runs for o in found]),
+        "weeks": _mean([o.weeks for o in found]),
+        "net_saving": percent_of([o.saved_usd for o in found], oracle),
+        "net_saving_redone": percent_of([o.saved_redone_usd for o in found], oracle),
+    }
+
+
+def _power_by_spread(good: list[Outcome]) -> list[dict[str, Any]]:
+    rows = []
+    for low, high in itertools.pairwise(SPREADS):
+        inside = [o for o in good if low <= o.spread_to_margin < high]
+        rows.append({"from": low, "to": high, **share(inside, lambda o: not _missed(o))})
+    return rows
+
+
+def _missed(outcome: Outcome) -> bool:
+    return not outcome.promoted or outcome.promoted_bad
+
+
+def _reverted(outcome: Outcome) -> bool:
+    return outcome.probation == "revert"
+
+
+def share(found: Sequence[Outcome], holds: Callable[[Outcome], bool]) -> Figure:
+    """Per cent of the outcomes for which it holds, its standard error and their number."""
+    n = len(found)
+    if n == 0:
+        return {"percent": None, "se": None, "n": 0}
+    p = sum(holds(outcome) for outcome in found) / n
+    return {"percent": 100 * p, "se": 100 * math.sqrt(p * (1 - p) / n), "n": n}
+
+
+def percent_of(parts: Sequence[float], wholes: Sequence[float]) -> Figure:
+    """100 sum(parts) / sum(wholes) and its standard error over workloads."""
+    n, whole = len(parts), math.fsum(wholes)
+    if whole == 0:
+        return {"percent": None, "se": None, "n": n}
+    ratio = math.fsum(parts) / whole
+    apart = math.fsum((a - ratio * b) ** 2 for a, b in zip(parts, wholes, strict=True))
+    return {"percent": 100 * ratio, "se": 100 * math.sqrt(apart) / abs(whole), "n": n}
+
+
+def _mean(values: Sequence[float]) -> Figure:
+    se = statistics.stdev(values) / math.sqrt(len(values)) if len(values) > 1 else None
+    return {"mean": statistics.fmean(values), "se": se, "n": len(values)}

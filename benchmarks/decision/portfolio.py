@@ -1,0 +1,181 @@
+"""Portfolios of simulated workloads: a plausible fleet, and worst cases at the very edges.
+
+Every figure is a judgement about a plausible training fleet, not a measurement of one: bounds
+on wrong decisions carry over to wherever the assumptions hold, costs and savings move with the
+fleet.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from benchmarks.decision.steps import unit_mean_factor
+from benchmarks.decision.truth import BASELINE, STRESSES, Arm, Steps, Stress, Workload
+
+MARGIN = 0.5  # percentage points
+# Just below what may be promoted: the hardest arm to keep out on speed.
+EDGE = 1.0999
+FAST = (1.3, 1.6)
+
+
+@dataclass(frozen=True)
+class Target:
+    """What an arm shall be: either a steady ratio or a whole-job speed-up, and a loss."""
+
+    loss: float
+    steady: float | None = None
+    speedup: float | None = None
+    regression: float = 0.0
+
+
+Recipe = Callable[[np.random.Generator, int], list[Target]]
+
+
+def draw(
+    rng: np.random.Generator, portfolio: str, *, stress: str = "none", candidates: int = 2
+) -> Workload:
+    """One workload of the named portfolio."""
+    broken = STRESSES[stress]
+    steps, baseline = _steps(rng), Arm(BASELINE)
+    start_up = float(rng.uniform(*broken.start_up_seconds))
+    whole = start_up + steps.count * steps.mean_seconds(baseline)
+    targets = RECIPES[portfolio](rng, candidates)
+    arms = [
+        _arm(rng, i, target, (steps, start_up, whole, broken)) for i, target in enumerate(targets)
+    ]
+    spread = MARGIN * _log_uniform(rng, 0.2, 2.0)
+    level = float(rng.uniform(60, 90))
+    size = int(rng.choice([0, 3, 5, 10, 20]))
+    offset = broken.history_drift * rng.standard_normal()
+    history = level + spread * (offset + noise(rng, size, broken))
+    return Workload(
+        name="simulated",
+        margin=MARGIN,
+        spread=spread,
+        level=level,
+        history=tuple(float(x) for x in history),
+        history_pace=tuple(unit_mean_factor(rng, broken.node_sd) for _ in history),
+        steps=steps,
+        start_up_seconds=start_up,
+        devices=int(rng.choice([1, 4, 8])),
+        runs_per_week=int(rng.choice([1, 3, 7])),
+        weeks_left=int(rng.choice([8, 26, 52])),
+        arms=(baseline, *arms),
+        stress=broken,
+    )
+
+
+def noise(rng: np.random.Generator, size: int, stress: Stress) -> np.ndarray:
+    """Seed-to-seed deviations of unit variance; a collapsed run falls far below."""
+    if stress.noise == "t5":
+        values = rng.standard_t(5, size) * math.sqrt(3 / 5)
+    elif stress.noise == "skew":
+        values = (2.0 - rng.gamma(2.0, 1.0, size)) / math.sqrt(2.0)
+    else:
+        values = rng.standard_normal(size)
+    collapsed = rng.random(size) < stress.collapse_share
+    return values - collapsed * rng.uniform(5, 10, size)
+
+
+def _steps(rng: np.random.Generator) -> Steps:
+    hours = float(np.clip(rng.lognormal(math.log(10), 1.2), 1, 200))
+    seconds = _log_uniform(rng, 0.1, 1.0)
+    return Steps(
+        seconds=seconds,
+        count=round(hours * 3600 / seconds),
+        correlation=float(rng.uniform(0.5, 0.95)),
+        variation=float(rng.uniform(0.01, 0.06)),
+        straggler_share=float(rng.uniform(0.001, 0.01)),
+        straggler_ratio=float(rng.uniform(2, 5)),
+        stall_share=float(rng.choice([0.0, rng.uniform(0.0, 0.01)])),
+        stall_ratio=float(rng.uniform(2, 8)),
+    )
+
+
+def _arm(
+    rng: np.random.Generator,
+    index: int,
+    target: Target,
+    job: tuple[Steps, float, float, Stress],
+) -> Arm:
+    """The arm that meets the target; every second candidate changes the batch too."""
+    steps, start_up, whole, stress = job
+    compile_seconds = _log_uniform(rng, 20, 900)
+    larger = index % 2 == 1
+    late = 1 + int(rng.poisson(3)) if rng.random() < 0.4 else 0
+    drafted = Arm(
+        name=f"compile-{index + 1}",
+        steps_ratio=2 / 3 if larger else 1.0,
+        compile_seconds=compile_seconds,
+        early_recompiles=int(rng.poisson(1)),
+        late_recompiles=late,
+        recompile_seconds=compile_seconds * float(rng.uniform(0.1, 0.4)),
+        loss=target.loss,
+        spread_ratio=stress.candidate_spread,
+        correlation=0.0 if larger else float(rng.uniform(0, 0.5)),
+        regression=target.regression,
+        regresses_at=int(rng.integers(0, 12)) if target.regression else None,
+    )
+    if target.steady is not None:
+        return replace(drafted, steady_ratio=target.steady)
+    return _solved(drafted, steps, whole / (target.speedup or 1.0) - start_up)
+
+
+def _solved(arm: Arm, steps: Steps, seconds: float) -> Arm:
+    """The arm with the steady ratio at which a full job takes ``seconds`` after start-up."""
+    scale = min(1.0, 0.25 * seconds / max(arm.overhead_seconds, 1e-9))
+    arm = replace(
+        arm,
+        compile_seconds=arm.compile_seconds * scale,
+        recompile_seconds=arm.recompile_seconds * scale,
+    )
+    count = max(1, round(steps.count * arm.steps_ratio))
+    step = (seconds - arm.overhead_seconds) / count * arm.steps_ratio / steps.seconds
+    compute = 1 + steps.straggler_share * (steps.straggler_ratio - 1)
+    return replace(arm, steady_ratio=compute / (step - steps.stall_share * steps.stall_ratio))
+
+
+def _log_uniform(rng: np.random.Generator, low: float, high: float) -> float:
+    return float(np.exp(rng.uniform(math.log(low), math.log(high))))
+
+
+def _mixed(rng: np.random.Generator, candidates: int) -> list[Target]:
+    """Wins, marginal cases and losses; a change of batch costs quality more often."""
+    low, high = [FAST, (1.05, 1.25), (0.7, 1.05)][int(rng.choice(3, p=[0.4, 0.3, 0.3]))]
+    first = float(rng.uniform(low, high))
+    targets = []
+    for i in range(candidates):
+        steady = first if i == 0 else first * float(rng.uniform(0.97, 1.20))
+        lossy, broken = (0.20, 0.03) if i == 0 else (0.45, 0.05)
+        kind = rng.random()
+        ratio = rng.uniform(4, 20) if kind < broken else rng.uniform(0, 2)
+        loss = MARGIN * float(ratio) if kind < broken + lossy else 0.0
+        regression = MARGIN * float(rng.uniform(1, 2)) if rng.random() < 0.05 else 0.0
+        targets.append(Target(loss, steady=steady, regression=regression))
+    return targets
+
+
+def _fast(rng: np.random.Generator) -> float:
+    return float(rng.uniform(*FAST))
+
+
+def _edge_of_either(rng: np.random.Generator) -> Target:
+    if rng.random() < 0.5:
+        return Target(MARGIN, speedup=_fast(rng))
+    return Target(0.0, speedup=EDGE)
+
+
+RECIPES: dict[str, Recipe] = {
+    "mixed": _mixed,
+    "boundary_quality": lambda rng, k: [Target(MARGIN, speedup=_fast(rng)) for _ in range(k)],
+    "boundary_speed": lambda _, k: [Target(0.0, speedup=EDGE) for _ in range(k)],
+    "boundary": lambda rng, k: [_edge_of_either(rng) for _ in range(k)],
+    "all_good": lambda rng, k: [Target(0.0, speedup=_fast(rng)) for _ in range(k)],
+    "regressing": lambda rng, k: [
+        Target(0.0, speedup=_fast(rng), regression=2 * MARGIN) for _ in range(k)
+    ],
+}

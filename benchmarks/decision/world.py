@@ -1,0 +1,151 @@
+"""What happens when a workload's jobs run, and the account of what that cost.
+
+Jobs are dedicated (a probe, a shadow run: extra GPU-hours) or scheduled production runs, which
+cost nothing extra but time, and exposure where a bad arm carries them.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from benchmarks.decision.portfolio import noise
+from benchmarks.decision.steps import segment, unit_mean_factor
+from benchmarks.decision.truth import BASELINE, USD_PER_DEVICE_HOUR, Arm, Workload
+
+
+@dataclass(frozen=True)
+class FullRun:
+    """One complete job."""
+
+    metric: float
+    hours: float
+
+
+@dataclass
+class Account:
+    """What a procedure spent and risked; hours are of a whole job, all its devices."""
+
+    probe_hours: float = 0.0
+    shadow_hours: float = 0.0
+    periods: int = 0  # production runs that went by, whoever made them
+    bad_runs: int = 0  # of these, made by an arm that is bad
+    spoilt_hours: float = 0.0  # of runs below the margin, to be made again
+    saved_hours: float = 0.0  # against the baseline, in runs whose quality held
+
+    @property
+    def dedicated_hours(self) -> float:
+        """Hours that only the procedure needed."""
+        return self.probe_hours + self.shadow_hours
+
+
+@dataclass
+class World:
+    """Runs jobs of one workload and keeps the account."""
+
+    workload: Workload
+    rng: np.random.Generator
+    account: Account = field(default_factory=Account)
+    _seeds: dict[int, float] = field(default_factory=dict)
+
+    def block(self, arms: list[str], steps: int) -> dict[str, tuple[list[float], float]]:
+        """Every arm once in a fresh process on one node; charged."""
+        node = unit_mean_factor(self.rng, self.workload.stress.node_sd)
+        found = {}
+        for name in arms:
+            arm = self.workload.arm(name)
+            found[name] = segment(self.rng, self.workload, arm, steps=steps, node=node)
+            self.account.probe_hours += sum(found[name][0]) / 3600
+        return found
+
+    def shadow_run(self, name: str, seed: int) -> FullRun:
+        """A dedicated complete job; charged."""
+        run = self._run(self.workload.arm(name), seed)
+        self.account.shadow_hours += run.hours
+        return run
+
+    def production_run(self, name: str, seed: int, *, since_promotion: int = -1) -> FullRun:
+        """A scheduled run; ``since_promotion`` counts the runs since the arm was promoted."""
+        arm = self.workload.arm(name)
+        loss = loss_at(arm, since_promotion)
+        run = self._run(arm, seed, loss)
+        self._book(arm, loss, 1)
+        return run
+
+    def let_production_go_on(self, name: str, *, since_promotion: int = 0) -> None:
+        """All runs that are left until the horizon, made by one arm."""
+        arm = self.workload.arm(name)
+        left = self.workload.runs_left - self.account.periods
+        sound = left
+        if arm.regresses_at is not None:
+            sound = min(left, max(0, arm.regresses_at - since_promotion))
+        self._book(arm, arm.loss, sound)
+        self._book(arm, arm.loss + arm.regression, left - sound)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether production has no runs left before the horizon."""
+        return self.account.periods >= self.workload.runs_left
+
+    def _book(self, arm: Arm, loss: float, runs: int) -> None:
+        """Enter production runs: a run below the margin saves nothing and counts as spoilt."""
+        if runs <= 0:
+            return
+        self.account.periods += runs
+        if arm.name == BASELINE:
+            return
+        hours = self.workload.hours(arm)
+        if loss >= self.workload.margin:
+            self.account.spoilt_hours += runs * hours
+        else:
+            saved = self.workload.hours(self.workload.arms[0]) - hours
+            self.account.saved_hours += runs * saved
+        self.account.bad_runs += runs * self.workload.is_bad(arm)
+
+    def _run(self, arm: Arm, seed: int, loss: float | None = None) -> FullRun:
+        workload, stress = self.workload, self.workload.stress
+        node = unit_mean_factor(self.rng, stress.node_sd)
+        restart = unit_mean_factor(self.rng, stress.restart_sd)
+        deviation = self._deviation(arm, seed)
+        lost = arm.loss if loss is None else loss
+        metric = workload.level - lost + workload.spread * arm.spread_ratio * deviation
+        return FullRun(metric=metric, hours=workload.hours(arm) * node * restart)
+
+    def _deviation(self, arm: Arm, seed: int) -> float:
+        """Chance of one run; a shared seed makes arms alike as far as they correlate."""
+        own = self._noise()
+        if arm.name == BASELINE:
+            return self._seeds.setdefault(seed, own)
+        if not arm.correlation:
+            return own
+        shared = self._seeds.setdefault(seed, self._noise())
+        return arm.correlation * shared + math.sqrt(1 - arm.correlation**2) * own
+
+    def _noise(self) -> float:
+        return float(noise(self.rng, 1, self.workload.stress)[0])
+
+
+def loss_at(arm: Arm, since_promotion: int) -> float:
+    """The arm's loss in its n-th production run since promotion (0 is the first)."""
+    regressed = arm.regresses_at is not None and since_promotion >= arm.regresses_at
+    return arm.loss + arm.regression * regressed
+
+
+def oracle_hours(workload: Workload) -> float:
+    """Hours saved by who knows the truth: the best arm from the first run on, or none."""
+    base = workload.hours(workload.arms[0])
+    savings = [0.0]
+    for arm in workload.candidates:
+        if arm.loss < workload.margin:
+            sound = workload.runs_left
+            if arm.regresses_at is not None and arm.loss + arm.regression >= workload.margin:
+                sound = min(sound, arm.regresses_at)
+            savings.append(sound * (base - workload.hours(arm)))
+    return max(savings)
+
+
+def usd(workload: Workload, hours: float) -> float:
+    """Price of hours of a whole job."""
+    return hours * workload.devices * USD_PER_DEVICE_HOUR
