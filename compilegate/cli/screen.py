@@ -107,18 +107,19 @@ def arm_rows(view: TrialView, now: float) -> Iterator[ArmRow]:
     for arm in view.arms:
         full = [job for job in view.jobs if job.arm == arm]
         if full:
-            yield _full_run_row(arm, full, view.seeds, now)
+            yield _full_run_row(arm, full, now)
         elif speed:
             yield _segment_row(arm, speed[-1])
 
 
-def _full_run_row(arm: str, jobs: Sequence[JobView], wanted: int, now: float) -> ArmRow:
+def _full_run_row(arm: str, jobs: Sequence[JobView], now: float) -> ArmRow:
+    """Counts the runs asked for so far: how many it takes, the judge says from round to round."""
     ended = sum(not job.active for job in jobs)
     talking = [job for job in jobs if job.active and job.lines.by_arm] or list(jobs)
     figures = next(iter(talking[0].lines.by_arm.values()), {})
     return ArmRow(
         arm=arm,
-        stage=f"full runs {ended}/{max(wanted, len(jobs))}",
+        stage=f"full runs {ended}/{len(jobs)}",
         figures=figures,
         seconds=sum(job.seconds(now) for job in jobs),
         usd=sum(job.usd(now) for job in jobs),

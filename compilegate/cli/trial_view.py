@@ -6,7 +6,6 @@ Only jobs that have not ended are asked for again, so that watching stays cheap.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +18,6 @@ from compilegate.domain.errors import NotFoundError
 from compilegate.usecases.trial import Trial
 
 ACTIVE = ("InProgress", "Stopping")
-RUN_ID = re.compile(r"(s\d+|q\d+[a-z])-r\d+")
 
 
 @dataclass(frozen=True)
@@ -49,7 +47,7 @@ class JobView:
     @property
     def is_speed(self) -> bool:
         """Whether it is a speed job."""
-        return self.run.startswith("s")
+        return self.arm is None
 
     def seconds(self, now: float) -> float:
         """How long it has trained so far."""
@@ -68,7 +66,6 @@ class TrialView:
     state: ExecutionState
     arms: tuple[str, ...]
     jobs: tuple[JobView, ...]
-    seeds: int
 
     @property
     def stage(self) -> str:
@@ -97,12 +94,12 @@ class TrialWatcher:
         if arms:
             prefix = naming.trial_job_prefix(self.trial.workload, self.trial.trial)
             for name in self._cloud.watch.names(prefix):
+                run = naming.job_run(self.trial.workload, self.trial.trial, name)
                 known = self._jobs.get(name)
-                if known is None or known.active:
-                    self._jobs[name] = self._look_at_job(name, prefix, known)
-        seeds = len(self._plan["seeds"]) if self._plan else 0
+                if run is not None and (known is None or known.active):
+                    self._jobs[name] = self._look_at_job(name, run, known)
         names = tuple(str(arm["name"]) for arm in arms)
-        return TrialView(self.trial, state, names, tuple(self._jobs.values()), seeds)
+        return TrialView(self.trial, state, names, tuple(self._jobs.values()))
 
     def _arms(self) -> Sequence[Mapping[str, Any]]:
         if self._plan is None:
@@ -115,25 +112,22 @@ class TrialWatcher:
         found: Sequence[Mapping[str, Any]] = self._plan["arms"]
         return found
 
-    def _look_at_job(self, name: str, prefix: str, known: JobView | None) -> JobView:
+    def _look_at_job(self, name: str, run: naming.RunId, known: JobView | None) -> JobView:
         described = self._cloud.services.jobs.describe(name)
         lines = known.lines if known else JobLines()
         told, lines.token = self._cloud.watch.lines(name, lines.token)
         lines.take(told)
-        match = RUN_ID.fullmatch(name.removeprefix(prefix))
-        run = match[1] if match else ""
-        arm = self._arms()[ord(run[-1]) - ord("a")] if run.startswith("q") else None
-        rates = [entry["usd_per_hour"] for entry in ([arm] if arm else self._arms())]
+        # A speed job runs on the baseline's cluster.
+        arm = self._arms()[run.arm_index or 0]
         return JobView(
             name=name,
-            run=run,
-            arm=None if arm is None else str(arm["name"]),
+            run=run.text,
+            arm=None if run.is_speed else str(arm["name"]),
             status=str(described["TrainingJobStatus"]),
             detail=str(described.get("FailureReason") or described.get("SecondaryStatus") or ""),
             started_at=_epoch(described.get("TrainingStartTime")),
             ended_at=_epoch(described.get("TrainingEndTime")),
-            # A speed job runs on the baseline's cluster.
-            usd_per_hour=rates[0],
+            usd_per_hour=arm["usd_per_hour"],
             lines=lines,
         )
 

@@ -6,7 +6,9 @@ and matches ``[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}``.
 
 from __future__ import annotations
 
+import re
 import string
+from dataclasses import dataclass
 
 STACK_PREFIX = "compilegate"
 JOB_PREFIX = "cg"
@@ -29,7 +31,30 @@ TAG_EXECUTION = "compilegate:execution"
 CHECKPOINT_PATH = "/opt/ml/checkpoints"
 RUNTIME_PACKAGE = "compilegate_runtime"
 
+# With these a job of the longest workload name and a retry of one digit fills JOB_NAME_MAX.
+ROUND_DIGITS = 3
+SEED_DIGITS = 10
+
 _BASE36 = string.digits + string.ascii_lowercase
+_RUN = re.compile(r"s(?P<speed>\d+)|q(?P<round>\d+)(?P<arm>[a-z])(?P<seed>\d+)")
+
+
+@dataclass(frozen=True)
+class RunId:
+    """A run's id and what it says; ``arm_index`` and ``seed`` are None for a speed job.
+
+    A speed job carries every arm of its round. Arm 0 is the baseline.
+    """
+
+    text: str
+    round_number: int
+    arm_index: int | None
+    seed: int | None
+
+    @property
+    def is_speed(self) -> bool:
+        """Whether it is a speed job."""
+        return self.arm_index is None
 
 
 def stack_name(stage: str) -> str:
@@ -62,9 +87,26 @@ def speed_run(round_number: int) -> str:
     return f"s{round_number}"
 
 
-def quality_run(replicate: int, arm_index: int) -> str:
-    """Run id of a full run: replicate and arm letter, ``a`` is the baseline."""
-    return f"q{replicate}{string.ascii_lowercase[arm_index]}"
+def quality_run(round_number: int, arm_index: int, seed: int) -> str:
+    """Run id of a full run: round, arm letter and seed.
+
+    The round makes it unique: what a round had to stop may be asked for again, and SageMaker
+    never forgets a job's name.
+    """
+    if not (0 <= round_number < 10**ROUND_DIGITS and 0 <= seed < 10**SEED_DIGITS):
+        raise ValueError(f"round {round_number} or seed {seed} does not fit a job's name")
+    return f"q{round_number}{string.ascii_lowercase[arm_index]}{seed}"
+
+
+def parse_run(run: str) -> RunId:
+    """Read a run id; raises ValueError for a text that is none."""
+    match = _RUN.fullmatch(run)
+    if match is None:
+        raise ValueError(f"{run!r} is not a run id")
+    if match["speed"] is not None:
+        return RunId(run, int(match["speed"]), None, None)
+    arm_index = string.ascii_lowercase.index(match["arm"])
+    return RunId(run, int(match["round"]), arm_index, int(match["seed"]))
 
 
 def trial_job_prefix(workload: str, trial: str) -> str:
@@ -75,6 +117,16 @@ def trial_job_prefix(workload: str, trial: str) -> str:
 def job_base(workload: str, trial: str, run: str) -> str:
     """Job name without the retry suffix that the state machine appends (``-r0``)."""
     return f"{trial_job_prefix(workload, trial)}{run}"
+
+
+def job_run(workload: str, trial: str, job: str) -> RunId | None:
+    """The run that a job's name says, whichever retry it is; None for a foreign name."""
+    prefix = trial_job_prefix(workload, trial)
+    run, retry, _ = job.removeprefix(prefix).rpartition("-r")
+    try:
+        return parse_run(run) if job.startswith(prefix) and retry else None
+    except ValueError:
+        return None
 
 
 def spec_key(workload: str, digest: str) -> str:

@@ -83,6 +83,11 @@ def all_runs(document: Document) -> Iterator[Mapping[str, Any]]:
         yield from arm["runs"]
 
 
+def full_runs(document: Document, name: str) -> int:
+    """How many full runs an arm has behind it."""
+    return sum(run["stage"] == "quality" for run in find_arm(document, name)["runs"])
+
+
 def next_order(document: Document) -> int:
     """Position in time of the next full run."""
     return sum(run["stage"] == "quality" for run in all_runs(document))

@@ -33,7 +33,7 @@ def judge_arms(event: Mapping[str, Any], *, services: Services) -> dict[str, Any
     if decision.verdict is not Verdict.CONTINUE or decision.next is None:
         key = save_decision(services, opened.trial, decision)
         return _answer(decision, "none", round_number, [], key)
-    runs = write_requests(decision.next, opened, round_number)
+    runs = write_requests(decision.next, opened, round_number, document)
     return _answer(decision, decision.next["stage"], round_number + 1, runs, None)
 
 

@@ -8,61 +8,74 @@ from typing import Any
 from compilegate.domain import naming
 from compilegate.domain.arm_plan import ArmPlan
 from compilegate.domain.request import JobContext, quality_request, speed_request
+from compilegate.usecases import evidence_document
 from compilegate.usecases.trial import OpenTrial, to_json
+
+Requests = dict[str, dict[str, Any]]
 
 
 def write_requests(
-    step: Mapping[str, Any], opened: OpenTrial, round_number: int
+    step: Mapping[str, Any],
+    opened: OpenTrial,
+    round_number: int,
+    document: evidence_document.Document,
 ) -> list[dict[str, str]]:
     """Store one request per job; returns run id, request key and job name base of each."""
-    trial, spec, plan = opened.trial, opened.spec, opened.plan
-    arms = [ArmPlan(**arm) for arm in plan["arms"]]
-    context = job_context(opened)
+    trial, arms = opened.trial, [ArmPlan(**arm) for arm in opened.plan["arms"]]
     if step["stage"] == "speed":
-        requests = {
-            naming.speed_run(round_number): speed_request(
-                spec.workload,
-                [arm for arm in arms if arm.name in step["arms"]],
-                run=naming.speed_run(round_number),
-                first_block=step["block"],
-                blocks=step["blocks"],
-                steps=step["steps"],
-                context=context,
-            )
-        }
+        requests = _speed_request(step, opened, arms, round_number)
     else:
-        requests = _quality_requests(step, opened, arms, context)
+        done = {arm.name: evidence_document.full_runs(document, arm.name) for arm in arms}
+        requests = _quality_requests(step, opened, arms, round_number, done=done)
+    written = []
     for run, request in requests.items():
-        opened.services.store.put(
-            naming.request_key(trial.workload, trial.trial, run), to_json(request)
-        )
-    return [
-        {
-            "run": run,
-            "request_key": naming.request_key(trial.workload, trial.trial, run),
-            "job_base": request["TrainingJobName"],
-        }
-        for run, request in requests.items()
-    ]
+        key = naming.request_key(trial.workload, trial.trial, run)
+        opened.services.store.put(key, to_json(request))
+        base = request["TrainingJobName"]
+        written.append({"run": run, "request_key": key, "job_base": base})
+    return written
+
+
+def _speed_request(
+    step: Mapping[str, Any], opened: OpenTrial, arms: list[ArmPlan], round_number: int
+) -> Requests:
+    run = naming.speed_run(round_number)
+    request = speed_request(
+        opened.spec.workload,
+        [arm for arm in arms if arm.name in step["arms"]],
+        run=run,
+        first_block=step["block"],
+        blocks=step["blocks"],
+        steps=step["steps"],
+        context=job_context(opened),
+    )
+    return {run: request}
 
 
 def _quality_requests(
-    step: Mapping[str, Any], opened: OpenTrial, arms: list[ArmPlan], context: JobContext
-) -> dict[str, dict[str, Any]]:
-    names = [arm.name for arm in arms]
+    step: Mapping[str, Any],
+    opened: OpenTrial,
+    arms: list[ArmPlan],
+    round_number: int,
+    *,
+    done: Mapping[str, int],
+) -> Requests:
+    """``done`` counts the full runs that each arm has behind it."""
+    names, context = [arm.name for arm in arms], job_context(opened)
+    replicates = dict(done)
     requests = {}
     for wanted in step["runs"]:
-        index = names.index(wanted["arm"])
-        replicate = list(opened.plan["seeds"]).index(wanted["seed"])
-        run = naming.quality_run(replicate, index)
+        index, seed = names.index(wanted["arm"]), int(wanted["seed"])
+        run = naming.quality_run(round_number, index, seed)
         requests[run] = quality_request(
             opened.spec.workload,
             arms[index],
             run=run,
-            replicate=replicate,
-            seed=wanted["seed"],
+            replicate=replicates[wanted["arm"]],
+            seed=seed,
             context=context,
         )
+        replicates[wanted["arm"]] += 1
     return requests
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,7 +12,6 @@ from compilegate.usecases import evidence_document
 from compilegate.usecases.collect import failed_quality_run, quality_run, read_tarball, speed_runs
 from compilegate.usecases.trial import OpenTrial
 
-QUALITY_RUN = re.compile(r"q(\d+)([a-z])")
 TIMED_OUT = "MaxRuntimeInSeconds"
 
 
@@ -50,34 +48,43 @@ def _take_in(outcome: Mapping[str, Any], document: dict[str, Any], opened: OpenT
         raise InfrastructureFailureError(f"{job} could not run: {outcome.get('reason')}")
     if any(run["job"] == job for run in evidence_document.all_runs(document)):
         return
-    match = QUALITY_RUN.fullmatch(str(outcome["run"]))
-    arm = opened.plan["arms"][ord(match[2]) - ord("a") if match else 0]
+    run = naming.parse_run(str(outcome["run"]))
+    # A speed job runs on the baseline's cluster.
+    arm = opened.plan["arms"][run.arm_index or 0]
     _charge(document, arm, job, opened.services)
     if _was_stopped(outcome):
         return  # a sibling failed: no result of this arm
     if outcome["status"] != "Completed":
-        _take_in_failure(outcome, document, opened.plan, match)
-    elif match:
-        files = _files(opened, job)
-        run = quality_run(
-            files,
-            job=job,
-            order=evidence_document.next_order(document),
-            metric=opened.spec.workload.quality.metric,
-        )
-        seed = opened.plan["seeds"][int(match[1])]
-        if run["seed"] != seed:
-            raise InvalidEvidenceError(
-                f"{job} was asked to train with seed {seed} and recorded {run['seed']!r}: a script "
-                "that ignores its seed says nothing about chance"
-            )
-        evidence_document.add_run(document, arm["name"], run)
+        _take_in_failure(outcome, document, arm, run)
+    elif run.is_speed:
+        _take_in_blocks(job, document, opened)
     else:
-        found = list(speed_runs(_files(opened, job), job=job))
-        if not found:
-            raise InvalidEvidenceError(f"{job} completed and left no evidence of any block")
-        for name, run in found:
-            evidence_document.add_run(document, name, run)
+        _take_in_full_run(job, document, opened, run)
+
+
+def _take_in_blocks(job: str, document: dict[str, Any], opened: OpenTrial) -> None:
+    found = list(speed_runs(_files(opened, job), job=job))
+    if not found:
+        raise InvalidEvidenceError(f"{job} completed and left no evidence of any block")
+    for name, run in found:
+        evidence_document.add_run(document, name, run)
+
+
+def _take_in_full_run(
+    job: str, document: dict[str, Any], opened: OpenTrial, asked: naming.RunId
+) -> None:
+    run = quality_run(
+        _files(opened, job),
+        job=job,
+        order=evidence_document.next_order(document),
+        metric=opened.spec.workload.quality.metric,
+    )
+    if run["seed"] != asked.seed:
+        raise InvalidEvidenceError(
+            f"{job} was asked to train with seed {asked.seed} and recorded {run['seed']!r}: a "
+            "script that ignores its seed says nothing about chance"
+        )
+    evidence_document.add_run(document, opened.plan["arms"][asked.arm_index]["name"], run)
 
 
 def _files(opened: OpenTrial, job: str) -> dict[str, bytes]:
@@ -91,22 +98,17 @@ def _files(opened: OpenTrial, job: str) -> dict[str, bytes]:
 def _take_in_failure(
     outcome: Mapping[str, Any],
     document: dict[str, Any],
-    plan: Mapping[str, Any],
-    match: re.Match[str] | None,
+    arm: Mapping[str, Any],
+    run: naming.RunId,
 ) -> None:
     job, reason = str(outcome["job"]), str(outcome.get("reason") or "no reason given")
-    if match is None:
+    if run.seed is None:
         blocks = [run["block"] for run in evidence_document.all_runs(document) if "block" in run]
         evidence_document.add_failed_block(document, job, max(blocks, default=-1) + 1, reason)
         return
-    run = failed_quality_run(
-        job=job,
-        order=evidence_document.next_order(document),
-        seed=plan["seeds"][int(match[1])],
-        reason=reason,
-    )
-    arm = plan["arms"][ord(match[2]) - ord("a")]
-    evidence_document.add_run(document, arm["name"], run)
+    order = evidence_document.next_order(document)
+    failed = failed_quality_run(job=job, order=order, seed=run.seed, reason=reason)
+    evidence_document.add_run(document, arm["name"], failed)
 
 
 def _charge(document: dict[str, Any], arm: Mapping[str, Any], job: str, services: Services) -> None:

@@ -125,13 +125,13 @@ def test_keep_leaves_the_cloud_and_says_how_to_end_it(
 
 
 def job(started: float, ended: float) -> JobView:
-    return JobView("j", "q0a", "baseline", "Completed", "", started, ended, 1.0, JobLines())
+    return JobView("j", "q1a17", "baseline", "Completed", "", started, ended, 1.0, JobLines())
 
 
 def test_training_is_the_time_in_which_any_job_trained() -> None:
     state = ExecutionState("arn", "SUCCEEDED", 0.0, 100.0)
     jobs = (job(10, 30), job(20, 40), job(25, 28), job(60, 70))
-    view = TrialView(Trial("w", "t", "k"), state, ("baseline",), jobs, 3)
+    view = TrialView(Trial("w", "t", "k"), state, ("baseline",), jobs)
 
     times = measure_times([view], setup=15.0, deploy=5.0, total=100.0)
 

@@ -66,8 +66,8 @@ def test_piped_progress_is_a_plain_line_per_event(
     def train(payload: dict[str, Any]) -> None:
         prefix = f"cg-bert-docs-{planned(aws, payload).trial}-"
         jobs.add(f"{prefix}s0-r0", "Completed", 1000.0, 1030.0)
-        jobs.add(f"{prefix}q0b-r0", "InProgress", 1030.0)
-        watch.printed[f"{prefix}q0b-r0"] = [
+        jobs.add(f"{prefix}q1b17-r0", "InProgress", 1030.0)
+        watch.printed[f"{prefix}q1b17-r0"] = [
             "importing torch",
             "compilegate step=10 steps=600 seconds=0.03 samples_per_second=512.3 loss=3.21;",
         ]
@@ -81,7 +81,7 @@ def test_piped_progress_is_a_plain_line_per_event(
     progress = result.stdout.split("\n\n")[0]
     assert "bert-docs: s0 speed gate: Completed after 0:30, $0.012" in progress
     assert "bert-docs: full runs" in progress
-    assert "q0b compile: step 10/600, 512 samples/s, loss 3.21" in progress
+    assert "q1b17 compile: step 10/600, 512 samples/s, loss 3.21" in progress
     assert "bert-docs: decided" in progress
     assert "\x1b" not in result.stdout
 

@@ -28,7 +28,6 @@ def watched(*jobs: tuple[str, str, list[str]]) -> TrialWatcher:
     found = cloud(looks=99)
     arn = found.executions.start("lm-0abc1234", {"workload": "lm"})
     plan = {
-        "seeds": [17, 18, 19],
         "arms": [
             {"name": "baseline", "usd_per_hour": 36.0},
             {"name": "compile", "usd_per_hour": 72.0},
@@ -95,16 +94,16 @@ def test_a_first_compilation_is_no_block_yet() -> None:
 def test_full_runs_are_counted_timed_and_priced_by_arm() -> None:
     view = watched(
         ("s0", "Completed", []),
-        ("q0a", "Completed", [line(step=600, steps=600)]),
-        ("q0b", "Completed", []),
-        ("q1b", "InProgress", [line(step=30, steps=600, samples_per_second=512.3, loss=3.21)]),
+        ("q1a17", "Completed", [line(step=600, steps=600)]),
+        ("q1b17", "Completed", []),
+        ("q2b18", "InProgress", [line(step=30, steps=600, samples_per_second=512.3, loss=3.21)]),
     ).look()
 
     baseline, compiled = arm_rows(view, 1050.0)
 
-    assert ("  baseline", "full runs 1/3", "600/600", "", "", "1:40", "$1.00") == baseline.cells()
+    assert ("  baseline", "full runs 1/1", "600/600", "", "", "1:40", "$1.00") == baseline.cells()
     assert (
-        "  compile", "full runs 1/3", "30/600", "512", "3.21", "2:30", "$3.00",
+        "  compile", "full runs 1/2", "30/600", "512", "3.21", "2:30", "$3.00",
     ) == compiled.cells()  # fmt: skip
 
 
@@ -120,14 +119,14 @@ def test_a_job_that_ended_is_not_asked_for_again() -> None:
 
 def test_the_table_fits_80_columns() -> None:
     lines = [line(step=12000, steps=52000, samples_per_second=51200.123, loss=3.2101)]
-    view = watched(("q0a", "InProgress", lines), ("q0b", "InProgress", lines)).look()
+    view = watched(("q1a17", "InProgress", lines), ("q1b17", "InProgress", lines)).look()
     out = Console(file=io.StringIO(), width=80)
 
     out.print(progress_table([view], 5000.0))
 
     text = out.file.getvalue()
     assert "12000/52000" in text
-    assert "full runs 0/3" in text
+    assert "full runs 0/1" in text
     assert "…" not in text
 
 

@@ -8,6 +8,7 @@ import re
 from typing import Any
 
 import botocore.session
+import pytest
 from botocore.validate import ParamValidator
 
 from compilegate.domain import naming
@@ -48,7 +49,7 @@ def workload(name: str = "bert-docs", **changes: Any) -> Workload:
 
 def full(**changes: Any) -> dict[str, Any]:
     return quality_request(
-        workload(**changes), arm(), run="q0b", replicate=0, seed=17, context=CONTEXT
+        workload(**changes), arm(), run="q1b17", replicate=0, seed=17, context=CONTEXT
     )
 
 
@@ -102,9 +103,40 @@ def test_requests_pass_sagemakers_model_and_its_limits() -> None:
 
 
 def test_the_longest_names_leave_room_for_the_retry_suffix() -> None:
-    longest = naming.job_base("x" * 32, "a" * 8, naming.quality_run(99, 25)) + "-r99"
+    run = naming.quality_run(10**naming.ROUND_DIGITS - 1, 25, 10**naming.SEED_DIGITS - 1)
 
-    assert len(longest) <= naming.JOB_NAME_MAX
+    assert len(naming.job_base("x" * 32, "a" * 8, run) + "-r9") == naming.JOB_NAME_MAX
+
+
+@pytest.mark.parametrize(("round_number", "seed"), [(1000, 1), (1, 10**10), (-1, 1), (1, -1)])
+def test_what_would_not_fit_a_job_name_is_refused(round_number: int, seed: int) -> None:
+    with pytest.raises(ValueError, match="does not fit"):
+        naming.quality_run(round_number, 0, seed)
+
+
+def test_a_run_id_says_round_arm_and_seed() -> None:
+    full, speed = naming.quality_run(12, 1, 4_294_967_295), naming.speed_run(3)
+
+    assert naming.RunId("q12b4294967295", 12, 1, 4_294_967_295) == naming.parse_run(full)
+    assert naming.RunId("s3", 3, None, None) == naming.parse_run(speed)
+    assert [False, True] == [naming.parse_run(run).is_speed for run in (full, speed)]
+
+
+@pytest.mark.parametrize("text", ["", "s", "q1a", "q0", "qa17", "x1", "q1b17-r0", "s1a"])
+def test_what_is_no_run_id_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="not a run id"):
+        naming.parse_run(text)
+
+
+def test_the_run_of_a_job_is_found_whichever_retry_it_is() -> None:
+    base = naming.job_base("bert-r2", "abcd1234", "q1b17")
+
+    assert naming.parse_run("q1b17") == naming.job_run("bert-r2", "abcd1234", f"{base}-r5")
+
+
+@pytest.mark.parametrize("job", ["cg-bert-r2-abcd1234-x-r0", "cg-other-q1b17-r0", "q1b17-r0"])
+def test_a_foreign_job_is_no_run(job: str) -> None:
+    assert naming.job_run("bert-r2", "abcd1234", job) is None
 
 
 def test_hyperparameters_decode_to_what_the_script_gets() -> None:
@@ -130,7 +162,7 @@ def test_a_speed_job_carries_every_arm_as_text_for_the_gate() -> None:
 def test_arms_of_a_trial_differ_in_nothing_but_the_change() -> None:
     base = quality_request(
         workload(), arm(name="baseline", compiler="none", overrides={}),
-        run="q0a", replicate=0, seed=17, context=CONTEXT,
+        run="q1a17", replicate=0, seed=17, context=CONTEXT,
     )  # fmt: skip
     candidate = full()
     differing = {

@@ -70,18 +70,19 @@ class Running:
             job["TrainingJobName"].removeprefix(prefix): job["TrainingJobStatus"] for job in found
         }
 
-    def wait_for_training(self, run: str, seconds: float = 30.0) -> str:
-        """The full name of a run's job once its script trains."""
+    def wait_for_full_run(self, arm_index: int, seconds: float = 30.0) -> str:
+        """The full name of the job of an arm's full run once its script trains."""
         deadline = time.monotonic() + seconds
         sagemaker = self.app.client("sagemaker")
         while time.monotonic() < deadline:
             for name in self.jobs():
                 job = naming.trial_job_prefix(self.workload, self.trial) + name
+                run = naming.job_run(self.workload, self.trial, job)
                 found = sagemaker.describe_training_job(TrainingJobName=job)
-                if name.startswith(run) and found["SecondaryStatus"] == "Training":
+                if run and run.arm_index == arm_index and found["SecondaryStatus"] == "Training":
                     return job
             time.sleep(0.05)
-        raise AssertionError(f"{run} does not train: {self.jobs()}")
+        raise AssertionError(f"no full run of arm {arm_index} trains: {self.jobs()}")
 
     def flag(self) -> dict[str, Any] | None:
         """The workload's flag, None when absent."""

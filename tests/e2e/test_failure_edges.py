@@ -12,6 +12,7 @@ from compilegate.localcloud.failures import Failure, inject, kill_job
 from tests.e2e.conftest import Running
 
 pytestmark = pytest.mark.e2e
+CANDIDATE = 1
 
 
 def assert_cleaned_up(running):
@@ -44,7 +45,7 @@ def test_a_baseline_that_crashes_proves_nothing(trial):
 
 def test_a_killed_job_is_a_result_of_its_arm(trial, app):
     running = trial(hang="compile")
-    job = running.wait_for_training("q0b")
+    job = running.wait_for_full_run(CANDIDATE)
     describe = app.client("sagemaker").describe_training_job
     while describe(TrainingJobName=job)["SecondaryStatus"] == "Training":
         kill_job(app.cloud.state(), job)  # in vain until the job's process is there
@@ -57,7 +58,7 @@ def test_a_killed_job_is_a_result_of_its_arm(trial, app):
 
 def test_a_stopped_execution_leaves_nothing_running_and_says_who_stopped_it(trial, app):
     running = trial(hang="compile")
-    running.wait_for_training("q0b")
+    running.wait_for_full_run(CANDIDATE)
     app.client("stepfunctions").stop_execution(executionArn=running.execution)
 
     assert "ABORTED" == running.wait()["status"]
@@ -67,7 +68,7 @@ def test_a_stopped_execution_leaves_nothing_running_and_says_who_stopped_it(tria
 
 def test_a_job_stopped_by_hand_fails_the_trial_and_is_no_verdict(trial, app):
     running = trial(hang="compile")
-    job = running.wait_for_training("q0b")
+    job = running.wait_for_full_run(CANDIDATE)
     app.client("sagemaker").stop_training_job(TrainingJobName=job)
 
     found = running.wait()
@@ -79,7 +80,7 @@ def test_a_job_stopped_by_hand_fails_the_trial_and_is_no_verdict(trial, app):
 
 def test_a_second_trial_of_the_workload_is_refused_and_the_first_goes_on(trial, app):
     first = trial(hang="compile")
-    first.wait_for_training("q0b")
+    first.wait_for_full_run(CANDIDATE)
     second = trial(name=first.workload)
 
     refused = second.wait()

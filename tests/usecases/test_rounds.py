@@ -37,7 +37,9 @@ def test_a_fast_candidate_gets_full_runs_of_both_arms(services: Any) -> None:
     answer = judge_arms({**EVENT, "round": 1, "runs": [done]}, services=services)
 
     assert "quality" == answer["next_stage"]
-    assert {"q0a", "q0b", "q1a", "q1b", "q2a", "q2b"} == {run["run"] for run in answer["runs"]}
+    assert {f"q1{arm}{seed}" for arm in "ab" for seed in (17, 18, 19)} == {
+        run["run"] for run in answer["runs"]
+    }
 
 
 def test_a_repeated_call_takes_the_same_job_in_once(services: Any) -> None:

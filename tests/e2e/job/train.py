@@ -1,7 +1,7 @@
 """A stand-in for a training script: writes the evidence it is told to write, at once.
 
 Knobs (hyperparameters): speedup of the compiled arm, loss_shift of the compiled arm, crash
-(arm name), hang (arm name), nan (arm name), unapplied (arm name).
+(arm name), hang (arm name), slow (arm name), nan (arm name), unapplied (arm name).
 """
 
 import argparse
@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 parser = argparse.ArgumentParser()
-for name in ("arm", "compiler", "precision", "crash", "hang", "nan", "unapplied"):
+for name in ("arm", "compiler", "precision", "crash", "hang", "slow", "nan", "unapplied"):
     parser.add_argument(f"--{name}", default="")
 for name in ("batch_size", "seed", "replicate", "max_steps"):
     parser.add_argument(f"--{name}", type=int, default=0)
@@ -28,6 +28,8 @@ full_run = args.max_steps == 0
 if args.hang == args.arm and full_run:
     print("compilegate step=1 steps=2000 seconds=0.03 samples_per_second=1.0 loss=3.0", flush=True)
     time.sleep(600)
+if args.slow == args.arm and full_run:
+    time.sleep(4)
 if args.crash == args.arm and full_run:
     Path(os.environ["SM_OUTPUT_DIR"], "failure").write_text("RuntimeError: CUDA out of memory")
     sys.exit(1)
