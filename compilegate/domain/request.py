@@ -15,7 +15,7 @@ from typing import Any
 
 from compilegate.domain import naming
 from compilegate.domain.arm_plan import ArmPlan
-from compilegate.domain.workload import MANAGED_COMPILER, Workload
+from compilegate.domain.workload import MANAGED_COMPILER, Training, Workload
 
 SPEED_PROGRAM = f"{naming.RUNTIME_PACKAGE}/speed_gate.py"
 # Metrics a job prints on lines that start with `compilegate `.
@@ -38,6 +38,10 @@ class JobContext:
     kms_key_arn: str | None = None
     subnet_ids: Sequence[str] = ()
     security_group_ids: Sequence[str] = ()
+
+    def uri(self, key: str) -> str:
+        """A key of the data bucket as S3 names it."""
+        return f"s3://{self.bucket}/{key}"
 
 
 def quality_request(
@@ -113,9 +117,7 @@ def _request(
     hyperparameters: Mapping[str, Any],
     context: JobContext,
 ) -> dict[str, Any]:
-    training = workload.training
-    base = f"s3://{context.bucket}/"
-    request: dict[str, Any] = {
+    request = {
         "TrainingJobName": naming.job_base(workload.name, context.trial, run),
         "RoleArn": context.role_arn,
         "AlgorithmSpecification": {
@@ -130,39 +132,55 @@ def _request(
                 **hyperparameters,
                 **_launcher(arm),
                 "sagemaker_program": program,
-                "sagemaker_submit_directory": base + context.source_key,
+                "sagemaker_submit_directory": context.uri(context.source_key),
                 "sagemaker_region": context.region,
             }.items()
         },
-        "InputDataConfig": [_channel(name, uri) for name, uri in sorted(training.inputs.items())],
-        "OutputDataConfig": {
-            "S3OutputPath": base + naming.jobs_prefix(workload.name, context.trial)
-        },
+        "OutputDataConfig": _output(workload, context),
+        "Tags": _tags(workload, run, stage, arm.name if stage == "quality" else "all", context),
+        "ProfilerConfig": {"DisableProfiler": True},
+    }
+    return {
+        **request,
+        **_machines(workload.training, arm),
+        **_caches(workload, arm, context),
+        **_inputs(workload.training),
+        **_network(context),
+    }
+
+
+def _output(workload: Workload, context: JobContext) -> dict[str, str]:
+    output = {"S3OutputPath": context.uri(naming.jobs_prefix(workload.name, context.trial))}
+    if context.kms_key_arn:
+        output["KmsKeyId"] = context.kms_key_arn
+    return output
+
+
+def _machines(training: Training, arm: ArmPlan) -> dict[str, Any]:
+    seconds = max(MIN_RUNTIME_SECONDS, round(training.max_runtime_hours * 3600))
+    return {
         "ResourceConfig": {
             "InstanceType": arm.instance_type,
             "InstanceCount": arm.instance_count,
             "VolumeSizeInGB": training.volume_gb,
         },
-        "StoppingCondition": {
-            "MaxRuntimeInSeconds": max(
-                MIN_RUNTIME_SECONDS, round(training.max_runtime_hours * 3600)
-            )
-        },
+        "StoppingCondition": {"MaxRuntimeInSeconds": seconds},
+    }
+
+
+def _caches(workload: Workload, arm: ArmPlan, context: JobContext) -> dict[str, Any]:
+    """The compile cache, kept between jobs, and the environment that points to it."""
+    return {
         "CheckpointConfig": {
-            "S3Uri": base + naming.compile_cache_prefix(workload.name),
+            "S3Uri": context.uri(naming.compile_cache_prefix(workload.name)),
             "LocalPath": naming.CHECKPOINT_PATH,
         },
         "Environment": {
             "TORCHINDUCTOR_CACHE_DIR": f"{naming.CHECKPOINT_PATH}/inductor",
             "COMPILEGATE_IMAGE": arm.image,
-            **training.environment,
+            **workload.training.environment,
         },
-        "Tags": _tags(workload, run, stage, arm.name if stage == "quality" else "all", context),
-        "ProfilerConfig": {"DisableProfiler": True},
     }
-    if not request["InputDataConfig"]:
-        del request["InputDataConfig"]
-    return {**request, **_security(context, request)}
 
 
 def _launcher(arm: ArmPlan) -> dict[str, Any]:
@@ -194,6 +212,11 @@ def _metric_definitions(metric: str) -> list[dict[str, str]]:
     ]
 
 
+def _inputs(training: Training) -> dict[str, Any]:
+    channels = [_channel(name, uri) for name, uri in sorted(training.inputs.items())]
+    return {"InputDataConfig": channels} if channels else {}
+
+
 def _channel(name: str, uri: str) -> dict[str, Any]:
     return {
         "ChannelName": name,
@@ -223,16 +246,12 @@ def _tags(
     return [{"Key": key, "Value": value} for key, value in tags.items()]
 
 
-def _security(context: JobContext, request: Mapping[str, Any]) -> dict[str, Any]:
-    settings: dict[str, Any] = {}
-    if context.kms_key_arn:
-        settings["OutputDataConfig"] = {
-            **request["OutputDataConfig"],
-            "KmsKeyId": context.kms_key_arn,
-        }
-    if context.subnet_ids:
-        settings["VpcConfig"] = {
+def _network(context: JobContext) -> dict[str, Any]:
+    if not context.subnet_ids:
+        return {}
+    return {
+        "VpcConfig": {
             "Subnets": list(context.subnet_ids),
             "SecurityGroupIds": list(context.security_group_ids),
         }
-    return settings
+    }
