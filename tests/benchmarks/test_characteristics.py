@@ -1,0 +1,115 @@
+import json
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from benchmarks.decision.__main__ import keep
+from benchmarks.decision.cells import Cell, play_workload, run
+from benchmarks.decision.characteristics import percent_of, share
+from benchmarks.decision.naive import Article, runs_needed, welch
+from benchmarks.decision.portfolio import draw
+from benchmarks.decision.rules import NAIVE, play
+from benchmarks.decision.tables import table
+from benchmarks.decision.truth import BASELINE
+from benchmarks.decision.world import World
+
+CELL = Cell(workloads=6, rules=("hybrid", *NAIVE))
+
+
+def silent(_):
+    return None
+
+
+def test_a_cell_is_the_same_whatever_the_number_of_processes():
+    assert run(CELL, 1, silent) == run(CELL, 2, silent)
+
+
+def test_another_seed_is_another_cell():
+    assert play_workload(CELL, 0) != play_workload(Cell(seed=2), 0)
+
+
+def test_the_first_workloads_of_a_longer_run_are_the_shorter_run():
+    longer = Cell(workloads=600, rules=CELL.rules)
+    assert play_workload(CELL, 4) == play_workload(longer, 4)
+
+
+def test_the_article_is_its_own_hundred_per_cent():
+    found = run(CELL, 1, silent)["rules"]
+    assert 100 == found["article"]["gpu_hours"]["percent"]
+    assert 0 == found["article"]["gpu_hours"]["se"]
+
+
+@pytest.mark.parametrize("rule", ["shadow", "hybrid", "canary", *NAIVE])
+def test_the_account_adds_up(rule):
+    for index in range(4):
+        workload = draw(np.random.default_rng(index), "mixed")
+        found = play(rule, workload, np.random.default_rng(index))
+        assert found.gpu_hours >= found.probe_gpu_hours >= 0
+        assert found.redone_gpu_hours >= found.gpu_hours
+        assert found.saved_redone_usd <= found.saved_usd <= found.oracle_usd
+        assert found.promoted == (found.probation is not None)
+        if not found.promoted:
+            assert found.saved_usd <= 0 or found.bad_runs + found.weeks > 0
+
+
+def test_shares_carry_their_standard_error():
+    found = play_workload(CELL, 0)
+    assert {"percent": None, "se": None, "n": 0} == share([], lambda _: True)
+    assert {"percent": 100.0, "se": 0.0, "n": len(found)} == share(found, lambda _: True)
+
+
+def test_a_ratio_of_sums_has_no_error_where_every_ratio_is_the_same():
+    found = percent_of([1.0, 2.0, 3.0], [2.0, 4.0, 6.0])
+    assert (50.0, 0.0, 3) == (found["percent"], found["se"], found["n"])
+
+
+def test_a_ratio_of_sums_agrees_with_the_spread_of_repeated_samples():
+    rng = np.random.default_rng(1)
+    draws = []
+    for _ in range(400):
+        wholes = rng.lognormal(size=200)
+        draws.append(percent_of(list(wholes * rng.uniform(0, 1, 200)), list(wholes)))
+    spread = np.std([found["percent"] for found in draws])
+    assert pytest.approx(spread, rel=0.15) == np.mean([found["se"] for found in draws])
+
+
+def test_results_of_a_cell_replace_its_older_ones(tmp_path):
+    path = tmp_path / "results.json"
+    found = run(CELL, 1, silent)
+    keep({**found, "workloads": 1}, path)
+    keep({**found, "stress": "t5"}, path)
+    keep(found, path)
+    cells = json.loads(path.read_text())["cells"]
+    assert [("none", 6), ("t5", 6)] == [(cell["stress"], cell["workloads"]) for cell in cells]
+
+
+def test_the_table_has_a_column_for_every_rule():
+    text = table(run(CELL, 1, silent))
+    assert all(rule in text for rule in CELL.rules)
+
+
+def test_the_article_to_the_letter_rejects_what_differs_either_way():
+    world = World(draw(np.random.default_rng(1), "all_good"), np.random.default_rng(1))
+    base = world.shadow_run(BASELINE, 1)
+    fast, better = base.hours / 1.4, base.metric + 0.3
+    run_of = type(base)
+    candidate = [run_of(metric=better, hours=fast)]
+    assert not Article(world, "letter")._accepts([base], candidate)
+    assert Article(world, "one_sided")._accepts([base], candidate)
+
+
+@pytest.mark.parametrize("ratio", [0.4, 0.6, 0.8])
+def test_the_textbook_plans_the_runs_that_reach_its_power(ratio):
+    def power(n):
+        df, shift = 2 * (n - 1), 1 / (ratio * np.sqrt(2 / n))
+        return stats.nct.sf(stats.t.ppf(0.95, df), df, shift)
+
+    n = runs_needed(ratio, 0.05)
+    assert power(n) >= 0.9 > power(n - 2)
+
+
+def test_welch_agrees_with_scipy():
+    ours, theirs = [1.0, 2.0, 3.0, 4.0], [2.0, 4.0, 6.5]
+    expected = stats.ttest_ind(ours, theirs, equal_var=False)
+    assert pytest.approx((expected.statistic, expected.df)) == welch(ours, theirs)

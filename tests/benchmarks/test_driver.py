@@ -1,0 +1,181 @@
+import json
+import math
+
+import numpy as np
+import pytest
+
+from benchmarks.decision.driver import Driver, empty_trial
+from benchmarks.decision.portfolio import draw
+from benchmarks.decision.rules import policy
+from benchmarks.decision.truth import BASELINE
+from benchmarks.decision.world import World, loss_at, oracle_hours
+from compilegate.domain.decision import Decision, Reason, Verdict
+from compilegate.domain.judge import judge
+
+SHADOW_PAIR = {
+    "stage": "quality",
+    "mode": "shadow",
+    "runs": [{"arm": "compile-1", "seed": 17}, {"arm": BASELINE, "seed": 17}],
+}
+CANARY_PAIR = {**SHADOW_PAIR, "mode": "canary"}
+
+
+def decision(verdict, step=None, candidate="compile-1"):
+    return Decision(
+        "simulated", "id", "0", "speed", verdict, candidate, (Reason("code", "why"),), next=step
+    )
+
+
+def world(portfolio="all_good", seed=3):
+    return World(draw(np.random.default_rng(seed), portfolio), np.random.default_rng(seed))
+
+
+def driver(*, beside=True, decide=judge, **options):
+    return Driver(world(**options), policy("hybrid"), production_beside=beside, decide=decide)
+
+
+def runs(found, name):
+    return next(arm["runs"] for arm in found.document["arms"] if arm["name"] == name)
+
+
+def test_the_document_keeps_to_the_contract():
+    document = empty_trial(world().workload, policy("shadow"))
+    assert {
+        "schema", "workload", "phase", "promoted", "policy", "quality", "usd_per_hour",
+        "runs_per_week", "runs_remaining", "full_run_steps", "devices", "arms",
+    } == set(document)  # fmt: skip
+    json.dumps(document)
+
+
+def test_a_speed_step_is_answered_by_every_arm_on_one_node_and_charged():
+    found = driver()
+    found.answer({"stage": "speed", "block": 2, "steps": 64, "arms": [BASELINE, "compile-2"]})
+    base, candidate = runs(found, BASELINE)[0], runs(found, "compile-2")[0]
+    assert [] == runs(found, "compile-1")
+    assert (2, 2) == (base["block"], candidate["block"])
+    assert base["node"] == candidate["node"]
+    assert (64, 64) == (len(base["step_seconds"]), len(candidate["step_seconds"]))
+    seconds = math.fsum(base["step_seconds"] + candidate["step_seconds"])
+    assert pytest.approx(seconds / 3600) == found.world.account.probe_hours
+    assert 0 == found.world.account.periods
+
+
+def test_a_speed_step_may_ask_for_several_blocks():
+    found = driver()
+    found.answer({"stage": "speed", "block": 1, "blocks": 2, "steps": 64, "arms": [BASELINE]})
+    assert [1, 2] == [run["block"] for run in runs(found, BASELINE)]
+
+
+def test_a_shadow_step_is_charged_whatever_the_arm_and_production_runs_beside_for_nothing():
+    found = driver()
+    found.answer(SHADOW_PAIR)
+    base, candidate = runs(found, BASELINE), runs(found, "compile-1")
+    assert ["production", "shadow"] == [run["mode"] for run in base]
+    assert [0, 2, 1] == [run["order"] for run in base + candidate]
+    charged = base[1]["wall_seconds"] + candidate[0]["wall_seconds"]
+    assert pytest.approx(charged / 3600) == found.world.account.shadow_hours
+    assert 1 == found.world.account.periods
+
+
+def test_without_production_beside_a_shadow_step_brings_only_what_it_asks():
+    found = driver(beside=False)
+    found.answer(SHADOW_PAIR)
+    assert ["shadow"] == [run["mode"] for run in runs(found, BASELINE)]
+    assert 1 == found.world.account.periods
+
+
+def test_a_canary_step_costs_time_and_exposure_and_no_gpu_hours():
+    found = driver(portfolio="boundary_quality")
+    found.answer(CANARY_PAIR)
+    assert ["canary"] == [run["mode"] for run in runs(found, "compile-1")]
+    account = found.world.account
+    assert (0, 2, 1) == (account.dedicated_hours, account.periods, account.bad_runs)
+
+
+def test_probation_runs_are_production_runs_in_the_order_asked():
+    found = driver()
+    found.answer(SHADOW_PAIR)
+    step = [{"arm": "compile-1", "confirm": False}, {"arm": BASELINE, "confirm": True}]
+    found.answer({"stage": "probation", "runs": step})
+    watched = [run for run in runs(found, "compile-1") if run["stage"] == "probation"]
+    confirmed = [run for run in runs(found, BASELINE) if run["stage"] == "probation"]
+    assert [(3, False)] == [(run["order"], run["confirm"]) for run in watched]
+    assert [(4, True)] == [(run["order"], run["confirm"]) for run in confirmed]
+    assert 2 == found.watched
+    assert 3 == found.world.account.periods
+
+
+def test_an_unknown_stage_is_refused():
+    with pytest.raises(ValueError, match="no such stage"):
+        driver().answer({"stage": "prayer"})
+
+
+def test_the_driver_follows_the_judge_until_it_settles():
+    asked = iter([SHADOW_PAIR, CANARY_PAIR, None])
+
+    def decide(document):
+        step = next(asked)
+        return decision(Verdict.CONTINUE if step else Verdict.STAY_OFF, step)
+
+    found = driver(decide=decide)
+    ending = found.trial()
+    assert ("stay_off", 3) == (ending.verdict, ending.calls)
+    assert 3 == found.world.account.periods
+
+
+def test_a_trial_ends_with_production():
+    ending = driver(decide=lambda _: decision(Verdict.CONTINUE, CANARY_PAIR)).trial()
+    assert "horizon" == ending.verdict
+
+
+def test_probation_tells_the_judge_what_was_promoted():
+    seen = []
+
+    def decide(document):
+        seen.append((document["phase"], document["promoted"]))
+        return decision(Verdict.PERMANENT)
+
+    assert "permanent" == driver(decide=decide).probation("compile-1").verdict
+    assert [("probation", "compile-1")] == seen
+
+
+def test_the_shipped_judge_settles_and_finds_a_clear_win():
+    verdicts = [Driver(world(seed=seed), policy("hybrid")).trial().verdict for seed in range(8)]
+    assert "promote" in verdicts
+    assert {"promote", "stay_off", "inconclusive"} >= set(verdicts)
+
+
+def test_a_regression_begins_at_its_run():
+    arm = draw(np.random.default_rng(2), "regressing").candidates[0]
+    at = arm.regresses_at
+    assert [arm.loss, arm.loss + arm.regression] == [loss_at(arm, at - 1), loss_at(arm, at)]
+
+
+def test_production_to_the_horizon_earns_what_the_oracle_earns():
+    found = world()
+    best = min(found.workload.candidates, key=found.workload.hours)
+    found.let_production_go_on(best.name)
+    assert found.workload.runs_left == found.account.periods
+    assert pytest.approx(oracle_hours(found.workload)) == found.account.saved_hours
+
+
+def test_runs_below_the_margin_save_nothing_and_are_spoilt():
+    found = world("boundary_quality")
+    arm = found.workload.candidates[0]
+    found.let_production_go_on(arm.name)
+    assert 0 == found.account.saved_hours
+    expected = found.workload.runs_left * found.workload.hours(arm)
+    assert pytest.approx(expected) == found.account.spoilt_hours
+    assert 0 == oracle_hours(found.workload)
+
+
+def test_arms_of_one_seed_correlate_as_configured():
+    found = world("mixed")
+    arm = found.workload.candidates[0]
+    pairs = [
+        (found.shadow_run(BASELINE, seed).metric, found.shadow_run(arm.name, seed).metric)
+        for seed in range(4000)
+    ]
+    ours, theirs = np.array(pairs).T
+    assert pytest.approx(arm.correlation, abs=0.05) == np.corrcoef(ours, theirs)[0, 1]
+    assert pytest.approx(arm.loss, abs=0.1) == ours.mean() - theirs.mean()
