@@ -100,7 +100,7 @@ def _options() -> argparse.Namespace:
     )
     add = parser.add_argument
     add("--quick", action="store_true", help=f"{QUICK} workloads a cell, as without an option")
-    add("--study", action="store_true", help="every cell that the documentation quotes")
+    add("--study", action="store_true", help="every cell that is quoted: over an hour on 2 cores")
     add("--workloads", type=int, help="workloads a cell")
     add("--mode", nargs="+", choices=MODES, default=["hybrid"])
     add("--portfolio", nargs="+", choices=list(RECIPES), default=["mixed"])

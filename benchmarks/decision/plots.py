@@ -51,7 +51,7 @@ COLOURS = {
     "textbook": "#595959",
 }
 MARKERS = {"hybrid": "o", "shadow": "s", "canary": "^", "charitable": "D", "textbook": "v"}
-STYLE = {
+STYLE: Any = {
     "svg.hashsalt": "compilegate",  # the same figures give the same file
     "svg.fonttype": "path",
     "font.size": 10.5,

@@ -163,7 +163,7 @@ def _promotion(workload: Workload, arm: Arm | None) -> dict[str, Any]:
     }
 
 
-def _costs(world: World, probe_hours: float) -> dict[str, float]:
+def _costs(world: World, probe_hours: float) -> dict[str, Any]:
     workload, account = world.workload, world.account
     dedicated, spoilt = account.dedicated_hours, account.spoilt_hours
     saved = usd(workload, account.saved_hours - dedicated)
