@@ -22,6 +22,7 @@ from benchmarks.decision.tables import table
 from benchmarks.decision.truth import STRESSES
 
 RESULTS = Path(__file__).with_name("results.json")
+QUICK_RESULTS = Path(__file__).parents[2] / "build" / "decision-quick.json"
 QUICK = 300
 
 
@@ -33,7 +34,7 @@ def main() -> None:
         result = run(cell, options.jobs, _progress(cell))
         seconds = time.monotonic() - began
         print(f"\r{_name(cell)}: {cell.workloads} workloads, {seconds:.0f} s", file=sys.stderr)
-        keep(result, options.output)
+        keep(result, options.output or (QUICK_RESULTS if options.quick else RESULTS))
         print(table(result), flush=True)
 
 
@@ -60,7 +61,7 @@ def chosen(options: argparse.Namespace) -> list[Cell]:
             portfolio=portfolio,
             stress=stress,
             candidates=options.candidates,
-            workloads=options.workloads or QUICK,
+            workloads=QUICK if options.quick else options.workloads or QUICK,
             seed=options.seed,
             rules=rules,
             max_runs=options.max_runs,
@@ -75,6 +76,7 @@ def keep(result: dict[str, Any], path: Path) -> None:
     """Put a cell's result in the place of the older one, leaving the others."""
     old = json.loads(path.read_text())["cells"] if path.exists() else []
     same = ("portfolio", "stress", "candidates", "max_runs", "production_beside")
+    path.parent.mkdir(exist_ok=True)
     rest = [cell for cell in old if any(cell[name] != result[name] for name in same)]
     cells = sorted([*rest, result], key=lambda cell: [str(cell[name]) for name in same])
     path.write_text(json.dumps({"cells": cells}, indent=1) + "\n")
@@ -99,7 +101,7 @@ def _options() -> argparse.Namespace:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    add("--quick", action="store_true", help=f"{QUICK} workloads a cell, as without an option")
+    add("--quick", action="store_true", help=f"{QUICK} workloads, results.json left alone")
     add("--study", action="store_true", help="every cell that is quoted: over an hour on 2 cores")
     add("--workloads", type=int, help="workloads a cell")
     add("--mode", nargs="+", choices=MODES, default=["hybrid"])
@@ -111,7 +113,7 @@ def _options() -> argparse.Namespace:
     add("--judge-only", action="store_true", help="leave the naive procedures out")
     add("--jobs", type=int, default=2)
     add("--seed", type=int, default=1)
-    add("--output", type=Path, default=RESULTS)
+    add("--output", type=Path, help="results.json, or one under build for --quick")
     return parser.parse_args()
 
 
