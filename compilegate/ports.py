@@ -76,6 +76,10 @@ class TrainingJobs(Protocol):
         """Names of jobs in progress that begin with ``prefix``."""
         ...
 
+    def statuses(self, prefix: str) -> Mapping[str, str]:
+        """TrainingJobStatus of every job whose name begins with ``prefix``."""
+        ...
+
 
 class Clock(Protocol):
     """The time, passed in so that use cases can be replayed."""

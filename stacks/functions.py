@@ -43,12 +43,21 @@ STEPS = (
             *can.read(SPECS, RECORDS, JOB_OUTPUTS),
             *can.tell_absent_from_denied(),
             *can.write(RECORDS, REQUESTS),
-            *can.describe_jobs(),
+            *can.stop_jobs(),
         ],
         seconds=300,
         megabytes=1024,
     ),
-    Step("settle_failed_run", lambda can: can.stop_jobs(), seconds=120),
+    Step(
+        "settle_run",
+        lambda can: [
+            *can.read(SPECS, RECORDS, JOB_OUTPUTS),
+            *can.tell_absent_from_denied(),
+            *can.stop_jobs(),
+        ],
+        seconds=300,
+        megabytes=1024,
+    ),
     Step("record_decision", lambda can: [*can.read(RECORDS), *can.append_to_ledger()]),
     Step(
         "apply_flag",

@@ -63,10 +63,6 @@ class Permissions:
         arn = self._stack.format_arn(service="ssm", resource="parameter", resource_name=name)
         return [self._allow(["ssm:GetParameter", "ssm:PutParameter"], [arn])]
 
-    def describe_jobs(self) -> list[iam.PolicyStatement]:
-        """Look at this project's training jobs."""
-        return [self._allow(["sagemaker:DescribeTrainingJob"], [self.training_jobs()])]
-
     def stop_jobs(self) -> list[iam.PolicyStatement]:
         """Find and stop this project's training jobs."""
         return [

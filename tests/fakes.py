@@ -104,6 +104,13 @@ class MemoryJobs:
             if name.startswith(prefix) and described["TrainingJobStatus"] == "InProgress"
         ]
 
+    def statuses(self, prefix: str) -> Mapping[str, str]:
+        return {
+            name: described["TrainingJobStatus"]
+            for name, described in self.descriptions.items()
+            if name.startswith(prefix)
+        }
+
     def add(self, name: str, status: str, started: float, ended: float | None = None) -> None:
         """A job with times in epoch seconds."""
         self.descriptions[name] = {

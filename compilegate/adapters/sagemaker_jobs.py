@@ -9,6 +9,8 @@ from botocore.exceptions import ClientError
 
 from compilegate.domain.errors import NotFoundError
 
+PAGE_SIZE = 100  # the most that ListTrainingJobs gives at once
+
 
 class SageMakerJobs:
     """TrainingJobs on SageMaker."""
@@ -36,8 +38,19 @@ class SageMakerJobs:
 
     def active(self, prefix: str) -> Sequence[str]:
         """Names of jobs in progress that begin with ``prefix``."""
+        return list(self._list(prefix, StatusEquals="InProgress"))
+
+    def statuses(self, prefix: str) -> Mapping[str, str]:
+        """TrainingJobStatus of every job whose name begins with ``prefix``."""
+        return self._list(prefix)
+
+    def _list(self, prefix: str, **filters: str) -> dict[str, str]:
         pages = self._sagemaker.get_paginator("list_training_jobs").paginate(
-            NameContains=prefix, StatusEquals="InProgress"
+            NameContains=prefix, PaginationConfig={"PageSize": PAGE_SIZE}, **filters
         )
-        names = [job["TrainingJobName"] for page in pages for job in page["TrainingJobSummaries"]]
-        return [name for name in names if name.startswith(prefix)]
+        found = [job for page in pages for job in page["TrainingJobSummaries"]]
+        return {
+            job["TrainingJobName"]: job["TrainingJobStatus"]
+            for job in found
+            if job["TrainingJobName"].startswith(prefix)
+        }

@@ -15,14 +15,13 @@ from typing import Any
 
 from compilegate.domain import naming
 from compilegate.domain.arm_plan import ArmPlan
+from compilegate.domain.rounds import job_seconds
 from compilegate.domain.workload import MANAGED_COMPILER, Training, Workload
 
 SPEED_PROGRAM = f"{naming.RUNTIME_PACKAGE}/speed_gate.py"
 # Metrics a job prints on lines that start with `compilegate `.
 PROGRESS_METRICS = ("step", "steps", "seconds", "samples_per_second", "loss")
 NUMBER = r"([-+0-9.eE]+|nan|inf)"
-# SageMaker stops a job at its limit; the speed job shares one limit between its segments.
-MIN_RUNTIME_SECONDS = 900
 
 
 @dataclass(frozen=True)
@@ -157,14 +156,14 @@ def _output(workload: Workload, context: JobContext) -> dict[str, str]:
 
 
 def _machines(training: Training, arm: ArmPlan) -> dict[str, Any]:
-    seconds = max(MIN_RUNTIME_SECONDS, round(training.max_runtime_hours * 3600))
     return {
         "ResourceConfig": {
             "InstanceType": arm.instance_type,
             "InstanceCount": arm.instance_count,
             "VolumeSizeInGB": training.volume_gb,
         },
-        "StoppingCondition": {"MaxRuntimeInSeconds": seconds},
+        # SageMaker stops a job at its limit; a speed job's segments share one.
+        "StoppingCondition": {"MaxRuntimeInSeconds": job_seconds(training.max_runtime_hours)},
     }
 
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from compilegate.domain.rounds import LEASE_SECONDS
 from compilegate.ports import Services
 from compilegate.usecases.trial import Trial
 
-# As long as an execution may run at most; the sweep of a dead execution releases it far
-# earlier, this is what remains if even that never happens.
-LEASE_SECONDS = 7 * 24 * 3600 + 3600
-
 
 def acquire_lock(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]:
-    """Take the lease; raises WorkloadLockedError naming the execution that holds it."""
+    """Take the lease; raises WorkloadLockedError naming the execution that holds it.
+
+    The sweep of a dead execution releases it; its end is for when even that never happens.
+    """
     trial = Trial.from_event(event)
     now = services.clock.now()
     services.locks.acquire(

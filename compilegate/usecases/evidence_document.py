@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
@@ -10,11 +11,13 @@ from compilegate.domain.failures import REASON_MAX
 from compilegate.domain.workload import BASELINE, Workload
 
 WEEKS_PER_YEAR = 52
+# Scheduled production runs carry no evidence yet: whatever policy asks for runs as shadow.
+RUNS_AS = "shadow"
 Document = dict[str, Any]
 
 
 def begin(workload: Workload, plan: Mapping[str, Any]) -> Document:
-    """A document without runs."""
+    """A document without runs; the baseline is the plan's first arm."""
     arms = [
         {
             "name": arm["name"],
@@ -31,18 +34,22 @@ def begin(workload: Workload, plan: Mapping[str, Any]) -> Document:
         "workload": workload.name,
         "phase": "trial",
         "promoted": None,
-        "policy": asdict(workload.policy),
+        "policy": {**asdict(workload.policy), "quality_runs": RUNS_AS},
         "quality": asdict(workload.quality),
+        "usd_per_hour": arms[0]["usd_per_hour"],
+        "devices": arms[0]["devices"],
         "runs_per_week": workload.schedule.runs_per_week,
         "runs_remaining": workload.schedule.runs_per_week * WEEKS_PER_YEAR,
         "plan": {
             "speed_steps": plan["speed_steps"],
             "blocks_per_round": plan["blocks_per_round"],
             "max_blocks": plan["max_blocks"],
-            "seeds": plan["seeds"],
             "usd_per_block": plan["usd_per_block"],
             "usd_per_quality_run": plan["usd_per_quality_run"],
             "spent_usd": 0.0,
+            "usd_by_job": {},
+            "asked_quality_runs": workload.policy.quality_runs,
+            "production_beside": False,
         },
         "arms": arms,
     }
@@ -69,6 +76,13 @@ def add_failed_block(document: Document, job: str, block: int, reason: str) -> N
             "compile_seconds": 0.0, "step_seconds": [], "reason": reason[:REASON_MAX],
         },
     )  # fmt: skip
+
+
+def charge(document: Document, job: str, usd: float) -> None:
+    """Put a job's price on the account; charging it again replaces what was known before."""
+    plan = document["plan"]
+    plan["usd_by_job"][job] = usd
+    plan["spent_usd"] = math.fsum(plan["usd_by_job"].values())
 
 
 def find_arm(document: Document, name: str) -> Document:

@@ -6,84 +6,39 @@ Returns ``next_stage`` ``none`` once the trial is settled; the decision is then 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
-from compilegate.domain.decision import Decision, Reason, Verdict
-from compilegate.domain.errors import InvalidEvidenceError, NotFoundError
-from compilegate.domain.judge import JUDGE_VERSION, judge
+from compilegate.domain.decision import Decision, Verdict
+from compilegate.domain.judge import judge as ask_judge
 from compilegate.ports import Services
-from compilegate.usecases import evidence_document
+from compilegate.usecases.account import charge_round, settle_strays
 from compilegate.usecases.decide import save_decision
+from compilegate.usecases.judging import Judge, judge_with, load_evidence
 from compilegate.usecases.round_requests import write_requests
-from compilegate.usecases.take_in import take_in_round
-from compilegate.usecases.trial import OpenTrial, Trial, load_record, open_trial, save_record
+from compilegate.usecases.take_in import refuse_foreign_stops
+from compilegate.usecases.trial import Trial, open_trial, save_record
+from compilegate.usecases.trial_limits import within_limits
 
-MAX_ROUNDS = 20
 
-
-def judge_arms(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]:
+def judge_arms(
+    event: Mapping[str, Any], *, services: Services, judge: Judge = ask_judge
+) -> dict[str, Any]:
     """Judge the trial so far; ``continue`` comes with the requests of the next round."""
     opened = open_trial(Trial.from_event(event), services)
-    round_number = int(event["round"])
-    document = _document(opened)
-    decision = _judge(event["runs"], document, opened)
-    save_record(services.store, opened.trial, "evidence", document)
-    decision = _within_limits(decision, document, opened.plan, round_number)
+    outcomes, round_number = event["runs"], int(event["round"])
+    document = load_evidence(opened)
+    charge_round(outcomes, document, opened)
+    settle_strays(outcomes, document, opened, round_number)
+    decision = judge_with(outcomes, document, opened, judge)
+    save_record(opened.services.store, opened.trial, "evidence", document)
+    if decision.verdict is Verdict.CONTINUE:
+        refuse_foreign_stops(outcomes)
+    decision = within_limits(decision, document, opened, round_number)
     if decision.verdict is not Verdict.CONTINUE or decision.next is None:
         key = save_decision(services, opened.trial, decision)
         return _answer(decision, "none", round_number, [], key)
     runs = write_requests(decision.next, opened, round_number, document)
     return _answer(decision, decision.next["stage"], round_number + 1, runs, None)
-
-
-def _document(opened: OpenTrial) -> dict[str, Any]:
-    try:
-        found: dict[str, Any] = load_record(opened.services.store, opened.trial, "evidence")
-    except NotFoundError:
-        return evidence_document.begin(opened.spec.workload, opened.plan)
-    return found
-
-
-def _judge(
-    outcomes: Sequence[Mapping[str, Any]], document: dict[str, Any], opened: OpenTrial
-) -> Decision:
-    try:
-        take_in_round(outcomes, document, opened)
-        return judge(document)
-    except InvalidEvidenceError as error:
-        return Decision(
-            workload=opened.trial.workload,
-            decision_id=f"{opened.trial.trial}-invalid",
-            judge_version=JUDGE_VERSION,
-            stage="quality" if evidence_document.next_order(document) else "speed",
-            verdict=Verdict.INVALID,
-            candidate=None,
-            reasons=(Reason("evidence_invalid", str(error)),),
-        )
-
-
-def _within_limits(
-    decision: Decision, document: Mapping[str, Any], plan: Mapping[str, Any], round_number: int
-) -> Decision:
-    """The hard cap is enforced during the trial as well, on what the jobs really took."""
-    if decision.verdict is not Verdict.CONTINUE or decision.next is None:
-        return decision
-    spent, wanted = document["plan"]["spent_usd"], decision.next["usd"] or 0.0
-    reason = None
-    if spent + wanted > plan["max_trial_usd"]:
-        reason = Reason(
-            "trial_over_budget",
-            f"${spent:,.2f} is spent and the next step may cost ${wanted:,.2f}: together more "
-            f"than policy.max_trial_usd (${plan['max_trial_usd']:,.2f})",
-        )
-    elif round_number >= MAX_ROUNDS:
-        reason = Reason("too_many_rounds", f"not settled after {MAX_ROUNDS} rounds")
-    if reason is None:
-        return decision
-    return replace(
-        decision, verdict=Verdict.INCONCLUSIVE, reasons=(reason, *decision.reasons), next=None
-    )
 
 
 def _answer(

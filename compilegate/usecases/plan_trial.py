@@ -15,6 +15,7 @@ from compilegate.facts import load_facts
 from compilegate.ports import Services, Settings
 from compilegate.usecases.decide import save_decision
 from compilegate.usecases.trial import Trial, load_spec, save_record
+from compilegate.usecases.trial_limits import limits
 
 
 def plan_trial(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]:
@@ -36,9 +37,11 @@ def plan_trial(event: Mapping[str, Any], *, services: Services) -> dict[str, Any
         return {
             "verdict": "inconclusive", "plan_key": None, "estimated_usd": None, "decision_key": key,
         }  # fmt: skip
-    document = {
-        **plan.to_dict(), "trial": trial.trial, "spec_key": trial.spec_key,
-        "execution": str(event["execution"]), "source_key": spec.source_key,
+    document = plan.to_dict()
+    document |= {
+        "trial": trial.trial, "spec_key": trial.spec_key, "execution": str(event["execution"]),
+        "source_key": spec.source_key, "started_at": services.clock.now(),
+        "limits": limits(document, spec.workload.training.max_runtime_hours),
     }  # fmt: skip
     return {
         "verdict": "continue",

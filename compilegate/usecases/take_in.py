@@ -7,11 +7,11 @@ from typing import Any
 
 from compilegate.domain import naming
 from compilegate.domain.errors import CompilegateError, InvalidEvidenceError, NotFoundError
-from compilegate.ports import Services
 from compilegate.usecases import evidence_document
 from compilegate.usecases.collect import failed_quality_run, quality_run, read_tarball, speed_runs
 from compilegate.usecases.trial import OpenTrial
 
+COMPLETED = "Completed"
 TIMED_OUT = "MaxRuntimeInSeconds"
 
 
@@ -22,24 +22,41 @@ class InfrastructureFailureError(CompilegateError):
 def take_in_round(
     outcomes: Sequence[Mapping[str, Any]], document: dict[str, Any], opened: OpenTrial
 ) -> None:
-    """Add the runs and cost of a round's jobs.
+    """Add the runs of a round's jobs; repeating it adds nothing.
 
     Raises InfrastructureFailureError, InvalidEvidenceError.
     """
     for outcome in outcomes:
         _take_in(outcome, document, opened)
-    stopped = [o for o in outcomes if _was_stopped(o)]
-    if stopped and not any(_failed(o) for o in outcomes):
-        names = ", ".join(str(outcome["job"]) for outcome in stopped)
-        raise InfrastructureFailureError(f"stopped before the end, not by this trial: {names}")
 
 
-def _was_stopped(outcome: Mapping[str, Any]) -> bool:
+def refuse_foreign_stops(outcomes: Sequence[Mapping[str, Any]]) -> None:
+    """Raise InfrastructureFailureError for a job that was stopped, and not by this trial.
+
+    The trial stops a round's jobs when one of them fails, and those of an arm that is settled.
+    """
+    if any(has_failed(outcome) for outcome in outcomes):
+        return
+    own = {arm for outcome in outcomes for arm in outcome.get("settled_arms", ())}
+    foreign = [
+        str(outcome["job"])
+        for outcome in outcomes
+        if was_stopped(outcome) and naming.parse_run(str(outcome["run"])).arm_index not in own
+    ]
+    if foreign:
+        raise InfrastructureFailureError(
+            f"stopped before the end, not by this trial: {', '.join(foreign)}"
+        )
+
+
+def was_stopped(outcome: Mapping[str, Any]) -> bool:
+    """Whether somebody stopped the job; one at its time limit was not, it failed."""
     return outcome["status"] == "Stopped" and TIMED_OUT not in str(outcome.get("reason"))
 
 
-def _failed(outcome: Mapping[str, Any]) -> bool:
-    return outcome["status"] != "Completed" and not _was_stopped(outcome)
+def has_failed(outcome: Mapping[str, Any]) -> bool:
+    """Whether the run neither completed nor was stopped."""
+    return outcome["status"] != COMPLETED and not was_stopped(outcome)
 
 
 def _take_in(outcome: Mapping[str, Any], document: dict[str, Any], opened: OpenTrial) -> None:
@@ -48,14 +65,11 @@ def _take_in(outcome: Mapping[str, Any], document: dict[str, Any], opened: OpenT
         raise InfrastructureFailureError(f"{job} could not run: {outcome.get('reason')}")
     if any(run["job"] == job for run in evidence_document.all_runs(document)):
         return
+    if was_stopped(outcome):
+        return  # it could no longer change the verdict: no result of this arm
     run = naming.parse_run(str(outcome["run"]))
-    # A speed job runs on the baseline's cluster.
-    arm = opened.plan["arms"][run.arm_index or 0]
-    _charge(document, arm, job, opened.services)
-    if _was_stopped(outcome):
-        return  # a sibling failed: no result of this arm
-    if outcome["status"] != "Completed":
-        _take_in_failure(outcome, document, arm, run)
+    if outcome["status"] != COMPLETED:
+        _take_in_failure(outcome, document, opened, run)
     elif run.is_speed:
         _take_in_blocks(job, document, opened)
     else:
@@ -98,23 +112,14 @@ def _files(opened: OpenTrial, job: str) -> dict[str, bytes]:
 def _take_in_failure(
     outcome: Mapping[str, Any],
     document: dict[str, Any],
-    arm: Mapping[str, Any],
-    run: naming.RunId,
+    opened: OpenTrial,
+    asked: naming.RunId,
 ) -> None:
     job, reason = str(outcome["job"]), str(outcome.get("reason") or "no reason given")
-    if run.seed is None:
+    if asked.arm_index is None or asked.seed is None:
         blocks = [run["block"] for run in evidence_document.all_runs(document) if "block" in run]
         evidence_document.add_failed_block(document, job, max(blocks, default=-1) + 1, reason)
         return
     order = evidence_document.next_order(document)
-    failed = failed_quality_run(job=job, order=order, seed=run.seed, reason=reason)
-    evidence_document.add_run(document, arm["name"], failed)
-
-
-def _charge(document: dict[str, Any], arm: Mapping[str, Any], job: str, services: Services) -> None:
-    """Billable seconds are the cluster's wall clock; the arm's price is that of the cluster."""
-    try:
-        seconds = services.jobs.describe(job).get("BillableTimeInSeconds") or 0
-    except NotFoundError:
-        seconds = 0
-    document["plan"]["spent_usd"] += seconds / 3600 * arm["usd_per_hour"]
+    run = failed_quality_run(job=job, order=order, seed=asked.seed, reason=reason)
+    evidence_document.add_run(document, opened.plan["arms"][asked.arm_index]["name"], run)

@@ -15,6 +15,7 @@ from constructs import Construct
 
 from compilegate.domain import naming
 from stacks.evaluate.definition import definition
+from stacks.evaluate.tasks import State
 from stacks.log_groups import log_group
 from stacks.permissions import REQUESTS, Permissions
 from stacks.settings import Settings
@@ -40,27 +41,12 @@ class Evaluate(Construct):
         settings: Settings,
     ) -> None:
         super().__init__(scope, construct_id)
-        name = f"{naming.stack_name(settings.stage)}-evaluate"
         document = definition(
             {step: function.function_arn for step, function in functions.items()},
             bucket=storage.bucket.bucket_name,
             topic_arn=topic.topic_arn,
         )
-        self.machine = sfn.StateMachine(
-            self,
-            "Machine",
-            state_machine_name=name,
-            definition_body=sfn.DefinitionBody.from_string(Stack.of(self).to_json_string(document)),
-            # The name's prefix keeps the group out of the account's limit on log policies.
-            logs=sfn.LogOptions(
-                destination=log_group(
-                    self, "Logs", name=f"/aws/vendedlogs/states/{name}", settings=settings
-                ),
-                level=sfn.LogLevel.ALL,
-                include_execution_data=True,
-            ),
-            tracing_enabled=True,
-        )
+        self.machine = self._machine(document, settings)
         permissions = Permissions(storage, settings.stage)
         for statement in (
             *_invoke(functions),
@@ -70,6 +56,21 @@ class Evaluate(Construct):
         ):
             self.machine.add_to_role_policy(statement)
         self._clean_up_with(functions["abort_trial"])
+
+    def _machine(self, document: State, settings: Settings) -> sfn.StateMachine:
+        name = f"{naming.stack_name(settings.stage)}-evaluate"
+        # The name's prefix keeps the group out of the account's limit on log policies.
+        group = log_group(self, "Logs", name=f"/aws/vendedlogs/states/{name}", settings=settings)
+        return sfn.StateMachine(
+            self,
+            "Machine",
+            state_machine_name=name,
+            definition_body=sfn.DefinitionBody.from_string(Stack.of(self).to_json_string(document)),
+            logs=sfn.LogOptions(
+                destination=group, level=sfn.LogLevel.ALL, include_execution_data=True
+            ),
+            tracing_enabled=True,
+        )
 
     def _clean_up_with(self, abort: lambda_.IFunction) -> None:
         """A stopped execution, its own time limit and States.Runtime run no Catch."""

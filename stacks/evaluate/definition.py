@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from stacks.evaluate.runs import training_round
+from compilegate.domain.rounds import MACHINE_SECONDS
+from stacks.evaluate.runs import quality_round, speed_round
+from stacks.evaluate.settled import settled
 from stacks.evaluate.tasks import (
     ABORT,
     CATCH_ALL,
@@ -18,12 +20,7 @@ from stacks.evaluate.tasks import (
     call,
     catch,
     jsonata,
-    retry,
 )
-
-# The lease of a workload outlives this (compilegate/usecases/acquire_lock.py).
-MACHINE_SECONDS = 7 * 24 * 3600
-DECISION = {**TRIAL, "decision_key": jsonata("$decision_key")}
 
 
 def definition(functions: Mapping[str, str], *, bucket: str, topic_arn: str) -> State:
@@ -36,7 +33,7 @@ def definition(functions: Mapping[str, str], *, bucket: str, topic_arn: str) -> 
         "States": {
             **_before_spending(functions),
             **_rounds(functions, bucket),
-            **_settled(functions, topic_arn),
+            **settled(functions, topic_arn),
             **_failed(functions),
         },
     }
@@ -72,7 +69,7 @@ def _before_spending(functions: Mapping[str, str]) -> State:
 
 
 def _rounds(functions: Mapping[str, str], bucket: str) -> State:
-    settle = functions["settle_failed_run"]
+    settle = functions["settle_run"]
     rounds = {"$next_stage = 'speed'": "SpeedGate", "$next_stage = 'quality'": "QualityRuns"}
     return {
         "JudgeArms": call(
@@ -95,65 +92,8 @@ def _rounds(functions: Mapping[str, str], bucket: str) -> State:
             then="NextStep",
         ),
         "NextStep": _choice(rounds, "RecordDecision"),
-        "SpeedGate": training_round("Speed", settle, bucket=bucket, then="JudgeArms"),
-        "QualityRuns": training_round("Quality", settle, bucket=bucket, then="JudgeArms"),
-    }
-
-
-def _settled(functions: Mapping[str, str], topic_arn: str) -> State:
-    return {
-        "RecordDecision": call(
-            functions["record_decision"],
-            DECISION,
-            assign={"verdict": answer("verdict"), "decision_id": answer("decision_id")},
-            catches=CATCH_ALL,
-            then="ApplyFlag",
-        ),
-        "ApplyFlag": call(
-            functions["apply_flag"],
-            DECISION,
-            assign={"flag_changed": answer("changed"), "flag_enabled": answer("enabled")},
-            catches=CATCH_ALL,
-            then="WriteReport",
-        ),
-        "WriteReport": call(
-            functions["write_report"],
-            DECISION,
-            assign={"report_key": answer("report_key")},
-            catches=CATCH_ALL,
-            then="Notify",
-        ),
-        "Notify": {
-            "Type": "Task",
-            "Resource": "arn:aws:states:::sns:publish",
-            "Arguments": {
-                "TopicArn": topic_arn,
-                "Subject": jsonata("$substring($states.input.subject, 0, 100)"),
-                "Message": jsonata("$states.input.message"),
-            },
-            "Output": {},
-            "TimeoutSeconds": 60,
-            "Retry": [retry(["States.TaskFailed"], seconds=1, attempts=3)],
-            "Catch": CATCH_ALL,
-            "Next": "ReleaseLock",
-        },
-        "ReleaseLock": call(
-            functions["release_lock"], {**TRIAL, **EXECUTION}, catches=CATCH_ALL, then="Done"
-        ),
-        "Done": {
-            "Type": "Succeed",
-            "Output": {
-                name: jsonata(f"${name}")
-                for name in (
-                    "verdict",
-                    "decision_id",
-                    "decision_key",
-                    "report_key",
-                    "flag_changed",
-                    "flag_enabled",
-                )
-            },
-        },
+        "SpeedGate": speed_round(settle, bucket=bucket, then="JudgeArms"),
+        "QualityRuns": quality_round(settle, bucket=bucket, then="JudgeArms"),
     }
 
 

@@ -2,25 +2,46 @@
 
 from __future__ import annotations
 
-from stacks.evaluate.tasks import CATCH_ALL, TRIAL, State, call, catch, jsonata, retry
+from collections.abc import Mapping
+
+from compilegate.domain.rounds import QUEUE_AND_TRANSFER_SECONDS
+from stacks.evaluate.tasks import CATCH_ALL, NULL, TRIAL, State, call, catch, jsonata, retry
 
 # An inline Map runs at most 40 iterations at once; a round has at most 36 runs.
 MAX_CONCURRENCY = 40
-# Waiting for capacity, downloading and uploading come on top of the job's own limit.
-QUEUE_AND_TRANSFER_SECONDS = 6 * 3600
 # SageMaker throttles CreateTrainingJob to a few calls a second and reports that, like most
 # refusals, as AmazonSageMakerException: a lasting refusal is told after about a minute.
 THROTTLED = ("SageMaker.AmazonSageMakerException", "SageMaker.ThrottlingException")
 
 # SageMaker never forgets a job's name, so a retried one gets a new one.
 JOB_NAME = "$run.job_base & '-r' & $string($states.context.State.RetryCount)"
+RUN = {"run": jsonata("$run.run"), "job": jsonata("$job")}
 
 
-def training_round(stage: str, settle_arn: str, *, bucket: str, then: str) -> State:
+def speed_round(settle_arn: str, *, bucket: str, then: str) -> State:
+    """Run the one speed job of ``$runs``."""
+    completed = {"SpeedRunCompleted": _outcome()}
+    return _round("Speed", completed, settle_arn, bucket=bucket, then=then)
+
+
+def quality_round(settle_arn: str, *, bucket: str, then: str) -> State:
+    """Run the full runs of ``$runs``; each that completes may end what is settled by it."""
+    outcome_alone = "QualityRunNotLookedAt"
+    completed = {
+        "QualityRunCompleted": _look_early(settle_arn, otherwise=outcome_alone),
+        outcome_alone: _outcome(),
+    }
+    return _round("Quality", completed, settle_arn, bucket=bucket, then=then)
+
+
+def _round(
+    stage: str, completed: Mapping[str, State], settle_arn: str, *, bucket: str, then: str
+) -> State:
     """Run every item of ``$runs`` ({run, request_key, job_base}); outcomes go to ``then``.
 
     A job that fails is an outcome. Anything else fails the round: the other jobs are aborted.
-    ``stage`` begins the states' names, which must be unique in the whole machine.
+    ``stage`` begins the states' names, which must be unique in the whole machine; ``completed``
+    are the states of a job that completed, its first one named ``{stage}RunCompleted``.
     """
     return {
         "Type": "Map",
@@ -35,7 +56,7 @@ def training_round(stage: str, settle_arn: str, *, bucket: str, then: str) -> St
                 f"{stage}RunEnded": _run_ended(
                     completed=f"{stage}RunCompleted", otherwise=f"{stage}RunStopped"
                 ),
-                f"{stage}RunCompleted": _run_completed(),
+                **completed,
                 f"{stage}RunStopped": _run_stopped(then=f"{stage}RunFailed"),
                 f"{stage}RunFailed": _run_failed(settle_arn),
             },
@@ -96,19 +117,14 @@ def _run_ended(*, completed: str, otherwise: str) -> State:
     }
 
 
-def _run_completed() -> State:
-    billable = "$states.input.BillableTimeInSeconds"
-    return {
-        "Type": "Pass",
-        "Output": {
-            "run": jsonata("$run.run"),
-            "job": jsonata("$job"),
-            "status": "Completed",
-            "reason": None,
-            "billable_seconds": jsonata(f"$exists({billable}) ? {billable} : null"),
-        },
-        "End": True,
-    }
+def _outcome() -> State:
+    return {"Type": "Pass", "Output": {**RUN, "status": "Completed", "reason": NULL}, "End": True}
+
+
+def _look_early(settle_arn: str, *, otherwise: str) -> State:
+    """Judge what there is so far; that this fails must not cost the run that completed."""
+    payload = {**TRIAL, **RUN, "status": "Completed", "runs": jsonata("$runs")}
+    return call(settle_arn, payload, then=None, catches=[catch(["States.ALL"], otherwise)])
 
 
 def _run_stopped(*, then: str) -> State:
@@ -121,11 +137,11 @@ def _run_stopped(*, then: str) -> State:
 
 
 def _run_failed(settle_arn: str) -> State:
-    """Stop the trial's other jobs and say why this one ended."""
+    """Say why the run ended and stop the trial's other jobs, which can no longer matter."""
     payload = {
         **TRIAL,
-        "run": jsonata("$run.run"),
-        "job": jsonata("$job"),
+        **RUN,
+        "runs": jsonata("$runs"),
         "error": jsonata("$states.input.error"),
         "cause": jsonata("$states.input.cause"),
     }

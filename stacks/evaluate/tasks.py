@@ -26,12 +26,20 @@ def jsonata(expression: str) -> str:
     return f"{{% {expression} %}}"
 
 
+# A null of JSON's own would be dropped in synthesis.
+NULL = jsonata("null")
 # Read from the execution rather than from a variable: there in every state, even the first.
 TRIAL = {
     key: jsonata(f"$states.context.Execution.Input.{key}")
     for key in ("workload", "trial", "spec_key")
 }
 EXECUTION = {"execution": jsonata("$states.context.Execution.Id")}
+# What a Catch knows of the error.
+FAILURE = {
+    "error": jsonata("$states.errorOutput.Error"),
+    # A timeout has a name but no cause.
+    "cause": jsonata("$exists($states.errorOutput.Cause) ? $states.errorOutput.Cause : ''"),
+}
 
 
 def retry(errors: Sequence[str], *, seconds: int, attempts: int) -> State:
@@ -48,15 +56,7 @@ def retry(errors: Sequence[str], *, seconds: int, attempts: int) -> State:
 
 def catch(errors: Sequence[str], target: str) -> State:
     """Go to ``target`` with the error's name and cause as its input."""
-    return {
-        "ErrorEquals": list(errors),
-        "Next": target,
-        "Output": {
-            "error": jsonata("$states.errorOutput.Error"),
-            # A timeout has a name but no cause.
-            "cause": jsonata("$exists($states.errorOutput.Cause) ? $states.errorOutput.Cause : ''"),
-        },
-    }
+    return {"ErrorEquals": list(errors), "Next": target, "Output": dict(FAILURE)}
 
 
 CATCH_ALL = [catch(["States.ALL"], ABORT)]

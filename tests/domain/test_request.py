@@ -13,12 +13,8 @@ from botocore.validate import ParamValidator
 
 from compilegate.domain import naming
 from compilegate.domain.arm_plan import ArmPlan, scaled_learning_rate
-from compilegate.domain.request import (
-    MIN_RUNTIME_SECONDS,
-    JobContext,
-    quality_request,
-    speed_request,
-)
+from compilegate.domain.request import JobContext, quality_request, speed_request
+from compilegate.domain.rounds import MIN_RUNTIME_SECONDS
 from compilegate.domain.workload import Workload
 from compilegate.domain.workload_file import parse_workload
 from tests.domain.test_workload import changed

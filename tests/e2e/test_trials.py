@@ -15,7 +15,8 @@ pytestmark = pytest.mark.e2e
 def test_a_faster_candidate_of_equal_quality_is_promoted(trial):
     running = trial()
 
-    assert "SUCCEEDED" == running.wait()["status"]
+    found = running.wait()
+    assert "SUCCEEDED" == found["status"], found.get("cause")
     decision = running.record("decision")
     assert "promote" == decision["verdict"], decision["reasons"]
     assert 1.4 < decision["speedup"]["estimate"] < 1.55
@@ -45,7 +46,8 @@ def test_the_report_lies_where_people_find_it(trial, app):
 def test_a_loser_goes_no_further_than_the_speed_gate(trial):
     running = trial(speedup=0.9)
 
-    assert "SUCCEEDED" == running.wait()["status"]
+    found = running.wait()
+    assert "SUCCEEDED" == found["status"], found.get("cause")
     assert "stay_off" == running.record("decision")["verdict"]
     assert {"s0-r0"} == set(running.jobs())
     assert running.flag() is None
@@ -78,7 +80,8 @@ def test_a_candidate_that_diverges_stays_off(trial):
 def test_an_ineligible_workload_is_recorded_with_reasons_and_costs_nothing(trial):
     running = trial(framework="xgboost")
 
-    assert "SUCCEEDED" == running.wait()["status"]
+    found = running.wait()
+    assert "SUCCEEDED" == found["status"], found.get("cause")
     decision = running.record("decision")
     assert "ineligible" == decision["verdict"]
     assert decision["reasons"]

@@ -24,6 +24,13 @@ def machines(definition):
             yield from machines(state["ItemProcessor"])
 
 
+def leaves(value):
+    """Every value of a document that is neither a list nor a mapping."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    return [leaf for item in value for leaf in leaves(item)] if isinstance(value, list) else [value]
+
+
 def edges(state):
     """Names of the states that may come next, errors included."""
     found = [state["Next"]] if "Next" in state else []

@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 from cfnlint import api
 
-from compilegate.usecases.acquire_lock import LEASE_SECONDS
-from stacks.evaluate.definition import MACHINE_SECONDS, definition
-from tests.stacks.asl import build, catchers, edges, machines, reachable, reads
+from compilegate.domain.rounds import LEASE_SECONDS, MACHINE_SECONDS
+from stacks.evaluate.definition import definition
+from stacks.evaluate.settled import FAILURES
+from tests.stacks.asl import build, catchers, edges, leaves, machines, reachable, reads
 
 LAMBDAS = Path(__file__).parents[2] / "lambdas"
 FUNCTIONS = {
@@ -22,6 +23,7 @@ STATES = build(MACHINE)
 TOP = MACHINE["States"]
 ROUNDS = {"SpeedGate": "Speed", "QualityRuns": "Quality"}
 # Within a Map a state cannot leave the Map: its error fails the Map, which has the Catch.
+AFTER_THE_FLAG = {"WriteReport": "Notify", "Notify": "ReleaseLock", "ReleaseLock": "Done"}
 INNER = {name for round_ in ROUNDS for name in TOP[round_]["ItemProcessor"]["States"]}
 
 
@@ -41,6 +43,10 @@ def test_the_deployed_definition_is_this_one(template):
     assert MACHINE["TimeoutSeconds"] == deployed["TimeoutSeconds"]
 
 
+def test_nothing_is_null_which_synthesis_would_drop():
+    assert None not in leaves(MACHINE)
+
+
 def test_every_state_can_be_reached():
     for machine in machines(MACHINE):
         assert set(machine["States"]) == reachable(machine)
@@ -55,7 +61,7 @@ def test_every_edge_leads_to_a_state_of_the_same_machine():
 def test_every_state_leads_on_or_ends():
     for name, state in STATES.items():
         ends = state["Type"] in ("Succeed", "Fail") or state.get("End") is True
-        assert ends != bool(edges(state)), name
+        assert ends != bool(edges({**state, "Catch": ()})), name
 
 
 def test_names_fit_the_limit():
@@ -68,7 +74,7 @@ def test_every_function_is_called():
     assert set(FUNCTIONS) == {called(state) for state in lambdas}
 
 
-@pytest.mark.parametrize("name", sorted(set(tasks(TOP)) - {"AbortTrial"}))
+@pytest.mark.parametrize("name", sorted(set(tasks(TOP)) - {"AbortTrial", *AFTER_THE_FLAG}))
 def test_any_error_of_a_step_aborts_the_trial(name):
     assert "AbortTrial" == catchers(TOP[name])["States.ALL"]
     assert "States.ALL" == list(catchers(TOP[name]))[-1]
@@ -93,11 +99,46 @@ def test_aborting_leads_nowhere_but_to_the_end():
     assert {"AbortTrial", "TrialFailed"} == reachable(MACHINE, "AbortTrial")
 
 
-@pytest.mark.parametrize("name", sorted(INNER))
-def test_within_a_round_only_a_failed_job_is_caught(name):
-    expected = {"States.TaskFailed": name.replace("Train", "RunFailed")} if "Train" in name else {}
+@pytest.mark.parametrize(("name", "then"), sorted(AFTER_THE_FLAG.items()))
+def test_after_the_flag_an_error_is_written_down_and_the_trial_goes_on(name, then):
+    state = TOP[name]
 
-    assert expected == catchers(STATES[name])
+    assert then == state["Next"]
+    assert {"States.ALL": then} == catchers(state)
+    (catcher,) = state["Catch"]
+    (variable,) = set(catcher["Assign"]) & set(FAILURES)
+    assert {"error", "cause"} == set(catcher["Assign"][variable])
+
+
+def test_the_output_says_what_failed_after_the_flag_and_null_where_nothing_did():
+    assert set(FAILURES) <= set(TOP["Done"]["Output"])
+    assert {"{% null %}"} == {TOP["ApplyFlag"]["Assign"][name] for name in FAILURES}
+
+
+def test_without_a_report_people_are_told_all_the_same():
+    (catcher,) = TOP["WriteReport"]["Catch"]
+
+    assert {"subject", "message"} == set(catcher["Output"])
+
+
+def test_giving_the_lease_back_is_tried_again_after_any_error():
+    assert ["States.ALL"] == TOP["ReleaseLock"]["Retry"][-1]["ErrorEquals"]
+
+
+@pytest.mark.parametrize("name", sorted(INNER))
+def test_within_a_round_a_failed_job_is_caught_and_a_look_that_fails(name):
+    caught = {
+        "SpeedTrain": {"States.TaskFailed": "SpeedRunFailed"},
+        "QualityTrain": {"States.TaskFailed": "QualityRunFailed"},
+        "QualityRunCompleted": {"States.ALL": "QualityRunNotLookedAt"},
+    }
+
+    assert caught.get(name, {}) == catchers(STATES[name])
+
+
+def test_a_full_run_that_completed_counts_even_where_the_look_at_it_failed():
+    assert STATES["SpeedRunCompleted"] == STATES["QualityRunNotLookedAt"]
+    assert "settle_run" == called(STATES["QualityRunCompleted"])
 
 
 def test_what_is_ineligible_or_over_budget_reaches_the_end_without_training():
@@ -172,15 +213,14 @@ def test_the_request_travels_by_key_and_never_leaves_its_branch():
         load = STATES[f"{stage}LoadRequest"]
         assert {"Bucket": "data", "Key": "{% $states.input.request_key %}"} == load["Arguments"]
         assert {} == load["Output"]
-        assert {"run", "job", "status", "reason", "billable_seconds"} == set(
-            STATES[f"{stage}RunCompleted"]["Output"]
-        )
+    outcome = STATES["QualityRunNotLookedAt"]["Output"]
+    assert {"run", "job", "status", "reason"} == set(outcome)
 
 
 def test_functions_get_keys_and_names_only():
     allowed = {
         "workload", "trial", "spec_key", "execution", "decision_key", "round", "runs", "run",
-        "job", "error", "cause",
+        "job", "status", "error", "cause",
     }  # fmt: skip
     for state in STATES.values():
         if "lambda" in state.get("Resource", ""):

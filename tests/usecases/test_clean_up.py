@@ -1,4 +1,4 @@
-"""What is stopped, and by whom, when a run or a whole trial goes wrong."""
+"""What is stopped, and by whom, when a whole trial goes wrong."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from typing import Any
 from compilegate.domain import naming
 from compilegate.usecases.abort_trial import abort_trial
 from compilegate.usecases.acquire_lock import acquire_lock
-from compilegate.usecases.settle_failed_run import settle_failed_run
 from tests.usecases.trial_builder import EVENT, TRIAL
 
 
 def test_an_abort_stops_jobs_writes_down_why_and_releases_the_lock(services: Any) -> None:
     acquire_lock(EVENT, services=services)
-    job = f"{naming.job_base('bert-docs', TRIAL, 'q0a')}-r0"
+    job = f"{naming.job_base('bert-docs', TRIAL, 'q1a17')}-r0"
     services.jobs.add(job, "InProgress", 0.0)
     answer = abort_trial({**EVENT, "error": "States.Timeout", "cause": ""}, services=services)
 
@@ -41,26 +40,9 @@ def test_another_execution_of_the_same_trial_cannot_abort_the_one_that_runs(
     services: Any,
 ) -> None:
     acquire_lock(EVENT, services=services)
-    job = f"{naming.job_base('bert-docs', TRIAL, 'q0a')}-r0"
+    job = f"{naming.job_base('bert-docs', TRIAL, 'q1a17')}-r0"
     services.jobs.add(job, "InProgress", 0.0)
     abort_trial({**EVENT, "execution": "copy", "error": "X", "cause": ""}, services=services)
 
     assert services.jobs.describe(job)["TrainingJobStatus"] == "InProgress"
     assert "failed" not in [entry["kind"] for entry in services.ledger.entries("bert-docs")]
-
-
-def test_a_failed_run_stops_its_siblings_and_says_why(services: Any) -> None:
-    sibling = f"{naming.job_base('bert-docs', TRIAL, 'q0a')}-r0"
-    services.jobs.add(sibling, "InProgress", 0.0)
-    cause = json.dumps({"TrainingJobStatus": "Failed", "FailureReason": "AlgorithmError: NaN"})
-    answer = settle_failed_run(
-        {**EVENT, "run": "q0b", "job": "j", "error": "States.TaskFailed", "cause": cause},
-        services=services,
-    )
-
-    assert "Stopped" == services.jobs.describe(sibling)["TrainingJobStatus"]
-    assert ("Failed", "AlgorithmError: NaN", False) == (
-        answer["status"],
-        answer["reason"],
-        answer["infrastructure"],
-    )

@@ -2,62 +2,151 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from typing import Any
 
 import pytest
 
-from compilegate.domain import naming
 from compilegate.usecases.judge_arms import judge_arms
+from compilegate.usecases.plan_trial import plan_trial
 from compilegate.usecases.take_in import InfrastructureFailureError
+from tests.domain.workload_builder import COMPILE, SOUND
 from tests.usecases.trial_builder import (
     EVENT,
-    TRIAL,
+    asks_full_runs,
+    asks_speed,
+    call_judge,
+    evidence,
     first_round,
+    load,
     outcome,
     put_output,
+    put_spec,
+    quality_output,
+    says,
     speed_output,
 )
 
+LARGER = dataclasses.replace(COMPILE, name="compile-b48", batch_size=48)
+STOPPED = {"reason": "the job was stopped"}
 
-def test_the_first_round_asks_for_one_speed_job_with_a_complete_request(services: Any) -> None:
+
+def names(answer: dict[str, Any]) -> list[str]:
+    return [run["run"] for run in answer["runs"]]
+
+
+def requests(services: Any, answer: dict[str, Any]) -> list[dict[str, Any]]:
+    return [json.loads(services.store.get(run["request_key"])) for run in answer["runs"]]
+
+
+def test_the_judge_begins_with_one_speed_job(services: Any) -> None:
+    plan_trial(EVENT, services=services)
+    answer = judge_arms({**EVENT, "round": 0, "runs": []}, services=services)
+
+    assert ("continue", "speed", 1, ["s0"]) == (
+        answer["verdict"], answer["next_stage"], answer["round"], names(answer)
+    )  # fmt: skip
+
+
+def test_a_round_comes_with_complete_requests(services: Any) -> None:
     answer = first_round(services)
 
-    assert ("continue", "speed", 1, 1) == (
-        answer["verdict"], answer["next_stage"], answer["round"], len(answer["runs"])
-    )  # fmt: skip
-    request = json.loads(services.store.get(answer["runs"][0]["request_key"]))
+    (request,) = requests(services, answer)
     assert answer["runs"][0]["job_base"] == request["TrainingJobName"]
 
 
-def test_a_fast_candidate_gets_full_runs_of_both_arms(services: Any) -> None:
+def test_full_runs_are_asked_for_with_the_seeds_the_judge_chose(services: Any) -> None:
+    first_round(services)
+    asked = asks_full_runs("compile 4294967295", "baseline 0")
+    answer = call_judge(services, 3, [], asked)
+
+    assert ("quality", 4) == (answer["next_stage"], answer["round"])
+    assert ["q3b4294967295", "q3a0"] == names(answer)
+    parameters = [request["HyperParameters"] for request in requests(services, answer)]
+    assert [("4294967295", '"compile"'), ("0", '"baseline"')] == [
+        (found["seed"], found["arm"]) for found in parameters
+    ]
+
+
+def test_replicates_count_the_full_runs_of_an_arm(services: Any) -> None:
+    first_round(services)
+    done = outcome("q1b17")
+    put_output(services, done["job"], quality_output(17))
+    asked = asks_full_runs("compile 18", "compile 19", "baseline 17")
+    answer = call_judge(services, 2, [done], asked)
+
+    found = [r["HyperParameters"]["replicate"] for r in requests(services, answer)]
+    assert ["1", "2", "0"] == found
+
+
+def test_what_one_candidates_crash_stopped_is_asked_for_again_under_a_new_name(
+    services: Any,
+) -> None:
+    put_spec(services, dataclasses.replace(SOUND, candidates=(COMPILE, LARGER)))
+    first_round(services)
+    asked = asks_full_runs("compile 17", "compile-b48 17", "baseline 17")
+    first = call_judge(services, 1, [], asked)
+    ended = [
+        outcome("q1b17", "Failed", reason="CUDA out of memory"),
+        outcome("q1c17", "Stopped", **STOPPED),
+        outcome("q1a17", "Stopped", **STOPPED),
+    ]
+    again = call_judge(services, 2, ended, asks_full_runs("compile-b48 17", "baseline 17"))
+
+    assert ["q2c17", "q2a17"] == names(again)
+    bases = [run["job_base"] for answer in (first, again) for run in answer["runs"]]
+    assert len(bases) == len(set(bases))
+    assert [0, 1, 0] == [len(arm["runs"]) for arm in evidence(services)["arms"]]
+
+
+def test_a_repeated_call_takes_the_same_job_in_and_charges_it_once(services: Any) -> None:
     first_round(services)
     done = outcome("s0")
     put_output(services, done["job"], speed_output(range(3), speedup=1.5))
-    answer = judge_arms({**EVENT, "round": 1, "runs": [done]}, services=services)
-
-    assert "quality" == answer["next_stage"]
-    assert {f"q1{arm}{seed}" for arm in "ab" for seed in (17, 18, 19)} == {
-        run["run"] for run in answer["runs"]
-    }
-
-
-def test_a_repeated_call_takes_the_same_job_in_once(services: Any) -> None:
-    first_round(services)
-    done = outcome("s0")
-    put_output(services, done["job"], speed_output(range(3), speedup=1.5))
-    event = {**EVENT, "round": 1, "runs": [done]}
-    first = judge_arms(event, services=services)
-    second = judge_arms(event, services=services)
-    evidence = json.loads(services.store.get(naming.record_key("bert-docs", TRIAL, "evidence")))
+    services.jobs.add(done["job"], "Completed", 1000.0, 4600.0)
+    first = call_judge(services, 1, [done], asks_full_runs("compile 17"))
+    spent = evidence(services)["plan"]["spent_usd"]
+    second = call_judge(services, 1, [done], asks_full_runs("compile 17"))
 
     assert first == second
-    assert [3, 3] == [len(arm["runs"]) for arm in evidence["arms"]]
+    assert [3, 3] == [len(arm["runs"]) for arm in evidence(services)["arms"]]
+    assert load(services, "plan")["arms"][0]["usd_per_hour"] == pytest.approx(spent)
+    assert spent == evidence(services)["plan"]["spent_usd"]
+
+
+def test_the_document_says_what_the_baseline_costs_and_how_runs_were_asked_for(
+    services: Any,
+) -> None:
+    first_round(services)
+    document, plan = evidence(services), load(services, "plan")
+
+    assert "hybrid" == SOUND.policy.quality_runs
+    assert ("shadow", "hybrid", False) == (
+        document["policy"]["quality_runs"],
+        document["plan"]["asked_quality_runs"],
+        document["plan"]["production_beside"],
+    )
+    baseline = plan["arms"][0]
+    assert (baseline["usd_per_hour"], baseline["devices"]) == (
+        document["usd_per_hour"],
+        document["devices"],
+    )
+    assert "seeds" not in document["plan"]
+
+
+def test_a_script_that_ignores_its_seed_is_invalid(services: Any) -> None:
+    first_round(services)
+    done = outcome("q1b18")
+    put_output(services, done["job"], quality_output(17))
+    answer = call_judge(services, 2, [done], says("promote"))
+
+    assert ("invalid", "none") == (answer["verdict"], answer["next_stage"])
 
 
 def test_a_completed_speed_job_without_evidence_is_invalid(services: Any) -> None:
     first_round(services)
-    answer = judge_arms({**EVENT, "round": 1, "runs": [outcome("s0")]}, services=services)
+    answer = call_judge(services, 1, [outcome("s0")], says("promote"))
 
     assert ("invalid", "none") == (answer["verdict"], answer["next_stage"])
 
@@ -67,28 +156,52 @@ def test_what_the_cloud_could_not_run_ends_the_trial_without_verdict(services: A
     failed = outcome("s0", "Failed", infrastructure=True, reason="CapacityError: none left")
 
     with pytest.raises(InfrastructureFailureError, match="CapacityError"):
-        judge_arms({**EVENT, "round": 1, "runs": [failed]}, services=services)
+        call_judge(services, 1, [failed], says("stay_off"))
 
 
 def test_a_job_stopped_by_hand_is_no_verdict(services: Any) -> None:
     first_round(services)
-    stopped = outcome("s0", "Stopped", reason="the job was stopped")
+    stopped = outcome("s0", "Stopped", **STOPPED)
 
     with pytest.raises(InfrastructureFailureError, match="not by this trial"):
-        judge_arms({**EVENT, "round": 1, "runs": [stopped]}, services=services)
+        call_judge(services, 1, [stopped], asks_speed())
 
 
-def test_spending_counts_what_jobs_really_took_and_the_cap_holds(services: Any) -> None:
+def test_a_job_stopped_by_hand_does_not_matter_once_the_trial_is_settled(services: Any) -> None:
     first_round(services)
-    plan = json.loads(services.store.get(naming.record_key("bert-docs", TRIAL, "plan")))
-    done = outcome("s0")
-    put_output(services, done["job"], speed_output(range(3), speedup=1.5))
-    seconds = round((plan["max_trial_usd"] - 1) / plan["arms"][0]["usd_per_hour"] * 3600)
-    services.jobs.descriptions[done["job"]] = {"BillableTimeInSeconds": seconds}
-    answer = judge_arms({**EVENT, "round": 1, "runs": [done]}, services=services)
-    decision = json.loads(services.store.get(answer["decision_key"]))
+    done = outcome("q1b17")
+    put_output(services, done["job"], quality_output(17))
+    stopped = outcome("q1b18", "Stopped", **STOPPED)
 
-    assert ("inconclusive", "trial_over_budget") == (
-        answer["verdict"],
-        decision["reasons"][0]["code"],
-    )
+    assert "stay_off" == call_judge(services, 2, [done, stopped], says("stay_off"))["verdict"]
+
+
+def test_what_the_trial_stopped_itself_is_no_result_and_no_failure(services: Any) -> None:
+    first_round(services)
+    done = outcome("q1b17", settled_arms=[1])
+    put_output(services, done["job"], quality_output(17))
+    stopped = outcome("q1b18", "Stopped", **STOPPED, settled_arms=[])
+    answer = call_judge(services, 2, [done, stopped], asks_full_runs("compile 18"))
+
+    assert ["q2b18"] == names(answer)
+    assert [0, 1] == [len(arm["runs"]) for arm in evidence(services)["arms"]]
+
+
+def test_a_foreign_stop_beside_one_of_the_trials_own_is_still_a_failure(services: Any) -> None:
+    first_round(services)
+    done = outcome("q1b17", settled_arms=[1])
+    put_output(services, done["job"], quality_output(17))
+    own, foreign = (outcome(run, "Stopped", **STOPPED) for run in ("q1b18", "q1a17"))
+
+    with pytest.raises(InfrastructureFailureError, match=f"by this trial: {foreign['job']}$"):
+        call_judge(services, 2, [done, own, foreign], asks_full_runs("compile 18"))
+
+
+def test_completed_runs_are_kept_even_where_a_foreign_stop_fails_the_trial(services: Any) -> None:
+    first_round(services)
+    done, stopped = outcome("q1b17"), outcome("q1a17", "Stopped", **STOPPED)
+    put_output(services, done["job"], quality_output(17))
+
+    with pytest.raises(InfrastructureFailureError):
+        call_judge(services, 2, [done, stopped], asks_full_runs("compile 18"))
+    assert [0, 1] == [len(arm["runs"]) for arm in evidence(services)["arms"]]

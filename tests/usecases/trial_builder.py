@@ -1,13 +1,15 @@
-"""A trial on in-memory services, and what its jobs would have left."""
+"""A trial on in-memory services, what its jobs would have left, and a judge told what to say."""
 
 from __future__ import annotations
 
 import io
 import json
 import tarfile
+from collections.abc import Mapping
 from typing import Any
 
 from compilegate.domain import naming
+from compilegate.domain.decision import Decision, Reason, Verdict
 from compilegate.usecases.judge_arms import judge_arms
 from compilegate.usecases.plan_trial import plan_trial
 from compilegate.usecases.trial import to_json
@@ -30,7 +32,75 @@ def put_spec(services: Any, workload: Any) -> None:
 
 def first_round(services: Any) -> dict[str, Any]:
     plan_trial(EVENT, services=services)
-    return judge_arms({**EVENT, "round": 0, "runs": []}, services=services)
+    return call_judge(services, 0, [], asks_speed())
+
+
+def call_judge(
+    services: Any, round_number: int, outcomes: list[dict[str, Any]], *says: Decision
+) -> dict[str, Any]:
+    """One call of JudgeArms with a judge that says this."""
+    event = {**EVENT, "round": round_number, "runs": outcomes}
+    return judge_arms(event, services=services, judge=ScriptedJudge(*says))
+
+
+def full_round(services: Any, round_number: int, *runs: str, candidate: str = "compile") -> None:
+    """JudgeArms asks for these full runs, given as arm and seed, ``compile 17``."""
+    plan_trial(EVENT, services=services)
+    call_judge(services, round_number, [], asks_full_runs(*runs, candidate=candidate))
+
+
+class ScriptedJudge:
+    """Says one decision after the other, the last one again; keeps what it was shown."""
+
+    def __init__(self, *decisions: Decision) -> None:
+        self.decisions = list(decisions)
+        self.shown: list[dict[str, Any]] = []
+
+    def __call__(self, document: Mapping[str, Any]) -> Decision:
+        self.shown.append(json.loads(json.dumps(document)))
+        return self.decisions.pop(0) if len(self.decisions) > 1 else self.decisions[0]
+
+
+def says(verdict: str, step: dict[str, Any] | None = None, candidate: str = "compile") -> Decision:
+    return Decision(
+        workload="bert-docs",
+        decision_id="d1",
+        judge_version="0",
+        stage="quality",
+        verdict=Verdict(verdict),
+        candidate=candidate,
+        reasons=(Reason("told", "told so"),),
+        next=step,
+    )
+
+
+def asks_speed(*arms: str, usd: float | None = 1.0, blocks: int = 1) -> Decision:
+    step = {
+        "stage": "speed", "block": 0, "blocks": blocks, "steps": 160, "usd": usd,
+        "arms": ["baseline", *(arms or ("compile",))], "why": "",
+    }  # fmt: skip
+    return says("continue", step)
+
+
+def asks_full_runs(*runs: str, usd: float | None = 1.0, candidate: str = "compile") -> Decision:
+    wanted = [run.split() for run in runs]
+    step = {
+        "stage": "quality", "mode": "shadow", "usd": usd, "why": "",
+        "runs": [{"arm": arm, "seed": int(seed)} for arm, seed in wanted],
+    }  # fmt: skip
+    return says("continue", step, candidate)
+
+
+def evidence(services: Any) -> dict[str, Any]:
+    """The trial's evidence document as recorded."""
+    return load(services, "evidence")
+
+
+def load(services: Any, document: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(
+        services.store.get(naming.record_key("bert-docs", TRIAL, document))
+    )
+    return found
 
 
 def outcome(run: str, status: str = "Completed", **extra: Any) -> dict[str, Any]:
@@ -51,6 +121,17 @@ def evidence_tar(files: dict[str, Any]) -> bytes:
             entry.size = len(body)
             tar.addfile(entry, io.BytesIO(body))
     return buffer.getvalue()
+
+
+def quality_output(seed: int, metric: float = 0.91) -> bytes:
+    steps = [{"step": n, "seconds": 0.03, "samples": 32, "loss": 3.0} for n in range(20)]
+    summary = {
+        "schema": 1, "finished": True, "seed": seed, "metrics": {"eval_accuracy": metric},
+        "wall_seconds": 60.0, "compiler": {"applied": True, "compile_seconds": 1.0},
+        "fingerprint": {"gpu": "g"}, "initial_loss": 3.0,
+    }  # fmt: skip
+    lines = b"".join(json.dumps(step).encode() + b"\n" for step in steps)
+    return evidence_tar({"evidence/summary.json": summary, "evidence/steps.jsonl": lines})
 
 
 def speed_output(blocks: range, *, speedup: float) -> bytes:

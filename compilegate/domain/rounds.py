@@ -1,0 +1,46 @@
+"""How long a trial may go on: rounds, and the time of the state machine and its lease."""
+
+from __future__ import annotations
+
+# Up to six rounds of speed blocks, and room for two that had to be repeated.
+SPEED_ROUNDS = 8
+# Eight looks at a candidate's quality (2 to 36 runs), a round before the first, and room for
+# three rounds that were stopped and asked for again.
+ROUNDS_PER_CANDIDATE = 12
+MIN_RUNTIME_SECONDS = 900
+# Waiting for capacity, downloading and uploading come on top of a job's own limit.
+QUEUE_AND_TRANSFER_SECONDS = 6 * 3600
+# All 20 rounds of one candidate at three days each: 66 h of training and 6 h around it. Where
+# a job may take longer, a round that might not end in time is not begun (``has_time``), so that
+# no trial is cut off undecided. Step Functions itself ends an execution after a year.
+MACHINE_SECONDS = 60 * 24 * 3600
+# Judging, recording, flag and report after the last round.
+ENDING_SECONDS = 3600
+# The lease outlives the longest execution, so that it never ends under a running trial.
+LEASE_SECONDS = MACHINE_SECONDS + 3600
+
+
+def max_rounds(candidates: int) -> int:
+    """A bound that no sound trial reaches: what is beyond it would go on for ever."""
+    return SPEED_ROUNDS + ROUNDS_PER_CANDIDATE * candidates
+
+
+def job_seconds(max_runtime_hours: float) -> int:
+    """The time limit that a job gets."""
+    return max(MIN_RUNTIME_SECONDS, round(max_runtime_hours * 3600))
+
+
+def round_seconds(max_runtime_hours: float) -> int:
+    """The longest that a round can take: its jobs run side by side."""
+    return job_seconds(max_runtime_hours) + QUEUE_AND_TRANSFER_SECONDS
+
+
+def longest_seconds(candidates: int, max_runtime_hours: float) -> int:
+    """The longest path of a trial, every round at its limit."""
+    return max_rounds(candidates) * round_seconds(max_runtime_hours) + ENDING_SECONDS
+
+
+def has_time(elapsed_seconds: float, max_runtime_hours: float) -> bool:
+    """Whether one more round ends before the state machine's own limit."""
+    needed = round_seconds(max_runtime_hours) + ENDING_SECONDS
+    return elapsed_seconds + needed <= MACHINE_SECONDS

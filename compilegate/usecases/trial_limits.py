@@ -1,0 +1,89 @@
+"""Limits that hold while a trial runs: its money, its rounds, the state machine's time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from compilegate.domain import rounds
+from compilegate.domain.decision import Decision, Reason, Verdict
+from compilegate.usecases.trial import OpenTrial
+
+HOUR = 3600
+
+
+def limits(plan: Mapping[str, Any], max_runtime_hours: float) -> dict[str, Any]:
+    """What the plan allows, for its record: whether even the longest path ends in time."""
+    candidates = len(plan["arms"]) - 1
+    longest = rounds.longest_seconds(candidates, max_runtime_hours)
+    return {
+        "max_rounds": rounds.max_rounds(candidates),
+        "longest_hours": round(longest / HOUR, 2),
+        "machine_hours": rounds.MACHINE_SECONDS / HOUR,
+        "fits": longest <= rounds.MACHINE_SECONDS,
+    }
+
+
+def within_limits(
+    decision: Decision, document: Mapping[str, Any], opened: OpenTrial, round_number: int
+) -> Decision:
+    """The decision, or ``inconclusive`` where its next step is beyond a limit."""
+    step = decision.next
+    if decision.verdict is not Verdict.CONTINUE or step is None:
+        return decision
+    reason = (
+        _over_budget(step, document, opened.plan)
+        or _too_many_rounds(opened.plan, round_number)
+        or _over_time(opened)
+    )
+    if reason is None:
+        return decision
+    reasons = (reason, *decision.reasons)
+    return replace(decision, verdict=Verdict.INCONCLUSIVE, reasons=reasons, next=None)
+
+
+def _over_budget(
+    step: Mapping[str, Any], document: Mapping[str, Any], plan: Mapping[str, Any]
+) -> Reason | None:
+    """The hard cap, on what the jobs really took."""
+    spent, cap = document["plan"]["spent_usd"], plan["max_trial_usd"]
+    wanted = _price(step, plan)
+    if spent + wanted <= cap:
+        return None
+    return Reason(
+        "trial_over_budget",
+        f"${spent:,.2f} is spent and the next step may cost ${wanted:,.2f}: together more "
+        f"than policy.max_trial_usd (${cap:,.2f})",
+    )
+
+
+def _price(step: Mapping[str, Any], plan: Mapping[str, Any]) -> float:
+    """The step's own price; where the judge knows none, the plan's upper one."""
+    if step.get("usd") is not None:
+        return float(step["usd"])
+    if step["stage"] == "speed":
+        return float(plan["usd_per_block"]) * int(step["blocks"])
+    return float(plan["usd_per_quality_run"]) * len(step["runs"])
+
+
+def _too_many_rounds(plan: Mapping[str, Any], round_number: int) -> Reason | None:
+    most = rounds.max_rounds(len(plan["arms"]) - 1)
+    if round_number < most:
+        return None
+    return Reason("too_many_rounds", f"not settled after {most} rounds")
+
+
+def _over_time(opened: OpenTrial) -> Reason | None:
+    """A round that the state machine's limit might cut off would leave nothing decided."""
+    elapsed = opened.services.clock.now() - opened.plan["started_at"]
+    hours = opened.spec.workload.training.max_runtime_hours
+    if rounds.has_time(elapsed, hours):
+        return None
+    days = rounds.MACHINE_SECONDS / (24 * HOUR)
+    return Reason(
+        "trial_over_time",
+        f"not settled after {elapsed / (24 * HOUR):.0f} days, and one more round of up to "
+        f"{hours:g} hours (training.max_runtime_hours) might not end within the {days:.0f} days "
+        "that a trial may take",
+    )

@@ -1,1 +1,0 @@
-"""Says why a training job failed and stops the trial's others."""

@@ -1,0 +1,177 @@
+"""What a trial may cost and how long it may go on, held while it runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from compilegate.domain import naming, rounds
+from compilegate.usecases.account import STOP_SECONDS
+from compilegate.usecases.plan_trial import plan_trial
+from tests.domain.workload_builder import SOUND, change
+from tests.usecases.trial_builder import (
+    EVENT,
+    TRIAL,
+    asks_full_runs,
+    asks_speed,
+    call_judge,
+    evidence,
+    first_round,
+    load,
+    outcome,
+    put_output,
+    put_spec,
+    speed_output,
+)
+
+HOUR = 3600
+
+
+def spent(services: Any) -> float:
+    return float(evidence(services)["plan"]["spent_usd"])
+
+
+def rate(services: Any) -> float:
+    return float(load(services, "plan")["arms"][0]["usd_per_hour"])
+
+
+def reason(services: Any) -> str:
+    return str(load(services, "decision")["reasons"][0]["code"])
+
+
+def speed_job_that_took(services: Any, hours: float) -> dict[str, Any]:
+    done = outcome("s0")
+    put_output(services, done["job"], speed_output(range(1), speedup=1.5))
+    services.jobs.add(done["job"], "Completed", 1000.0, 1000.0 + hours * HOUR)
+    return done
+
+
+def test_the_cap_counts_what_jobs_really_took(services: Any) -> None:
+    first_round(services)
+    cap = load(services, "plan")["max_trial_usd"]
+    done = speed_job_that_took(services, (cap - 1) / rate(services))
+    within = call_judge(services, 1, [done], asks_full_runs("compile 17", usd=0.9))
+    beyond = call_judge(services, 1, [done], asks_full_runs("compile 17", usd=1.1))
+
+    assert ["continue", "inconclusive"] == [within["verdict"], beyond["verdict"]]
+    assert "trial_over_budget" == reason(services)
+
+
+@pytest.mark.parametrize(
+    ("asked", "price"),
+    [
+        (asks_speed(usd=None, blocks=3), "usd_per_block"),
+        (asks_full_runs("compile 1", "compile 2", "compile 3", usd=None), "usd_per_quality_run"),
+    ],
+)
+def test_a_step_without_a_price_costs_what_the_plan_says(
+    asked: Any, price: str, services: Any
+) -> None:
+    first_round(services)
+    plan = load(services, "plan")
+    room = (plan["max_trial_usd"] - 3 * plan[price]) / rate(services)
+    within = call_judge(services, 1, [speed_job_that_took(services, room - 0.001)], asked)
+    beyond = call_judge(services, 1, [speed_job_that_took(services, room + 0.001)], asked)
+
+    assert ["continue", "inconclusive"] == [within["verdict"], beyond["verdict"]]
+
+
+def test_rounds_are_bounded_by_the_number_of_candidates(services: Any) -> None:
+    first_round(services)
+    most = rounds.max_rounds(1)
+    last = call_judge(services, most - 1, [], asks_full_runs("compile 17"))
+    beyond = call_judge(services, most, [], asks_full_runs("compile 17"))
+
+    assert (20, ["continue", "inconclusive"]) == (most, [last["verdict"], beyond["verdict"]])
+    assert "too_many_rounds" == reason(services)
+
+
+def test_a_round_that_might_outlast_the_machine_is_not_begun(services: Any) -> None:
+    first_round(services)
+    needed = rounds.round_seconds(SOUND.training.max_runtime_hours) + rounds.ENDING_SECONDS
+    services.clock.seconds += rounds.MACHINE_SECONDS - needed
+    within = call_judge(services, 1, [], asks_full_runs("compile 17"))
+    services.clock.seconds += 1
+    beyond = call_judge(services, 1, [], asks_full_runs("compile 17"))
+
+    assert ["continue", "inconclusive"] == [within["verdict"], beyond["verdict"]]
+    assert "trial_over_time" == reason(services)
+
+
+@pytest.mark.parametrize(("hours", "fits"), [(12.0, True), (60.0, True), (72.0, False)])
+def test_the_plan_says_whether_the_longest_path_ends_in_time(
+    hours: float, fits: bool, services: Any
+) -> None:
+    put_spec(services, change(SOUND, training__max_runtime_hours=hours))
+    plan_trial(EVENT, services=services)
+    found = load(services, "plan")["limits"]
+
+    assert (20, fits) == (found["max_rounds"], found["fits"])
+    assert found["longest_hours"] == pytest.approx(20 * (hours + 6) + 1)
+
+
+def test_every_round_at_its_limit_ends_before_the_machine_and_the_lease() -> None:
+    """However long jobs may take: a round begins only where it ends in time."""
+    for hours in (0.1, 12.0, 66.0, 28 * 24.0):
+        elapsed, begun = 0, 0
+        while rounds.has_time(elapsed, hours) and begun < rounds.max_rounds(3):
+            elapsed, begun = elapsed + rounds.round_seconds(hours), begun + 1
+        assert begun > 0
+        assert elapsed + rounds.ENDING_SECONDS <= rounds.MACHINE_SECONDS < rounds.LEASE_SECONDS
+
+
+def stray(services: Any, run: str, status: str = "InProgress", **times: float) -> str:
+    job = f"{naming.job_base('bert-docs', TRIAL, run)}-r0"
+    services.jobs.add(job, status, **times)
+    return job
+
+
+def test_a_job_nobody_waits_for_is_stopped_and_charged(services: Any) -> None:
+    first_round(services)
+    started = float(services.clock.seconds)
+    job = stray(services, "q1b17", started=started)
+    services.clock.seconds += HOUR
+    call_judge(services, 2, [], asks_full_runs("compile 17"))
+
+    assert "Stopped" == services.jobs.describe(job)["TrainingJobStatus"]
+    arm = load(services, "plan")["arms"][1]["usd_per_hour"]
+    assert spent(services) == pytest.approx(arm * (HOUR + STOP_SECONDS) / HOUR)
+
+
+def test_what_a_stopped_job_was_billed_in_the_end_replaces_the_estimate(services: Any) -> None:
+    first_round(services)
+    job = stray(services, "q1b17", started=float(services.clock.seconds))
+    call_judge(services, 2, [], asks_full_runs("compile 17"))
+    services.jobs.descriptions[job]["BillableTimeInSeconds"] = 36
+    call_judge(services, 3, [], asks_full_runs("compile 18"))
+
+    assert spent(services) == pytest.approx(rate(services) / 100)
+
+
+def test_the_cap_holds_for_jobs_nobody_waits_for(services: Any) -> None:
+    first_round(services)
+    hours = load(services, "plan")["max_trial_usd"] / rate(services)
+    stray(services, "s0", "Completed", started=0.0, ended=hours * HOUR)
+
+    assert "inconclusive" == call_judge(services, 1, [], asks_speed())["verdict"]
+
+
+def test_jobs_of_the_round_just_asked_for_are_left_alone(services: Any) -> None:
+    """A call that is repeated late must not stop what the first one's answer has started."""
+    first_round(services)
+    job = stray(services, "s1", started=0.0)
+    call_judge(services, 1, [], asks_speed())
+
+    assert "InProgress" == services.jobs.describe(job)["TrainingJobStatus"]
+    assert 0 == spent(services)
+
+
+def test_what_a_stopped_job_cost_stays_on_the_account(services: Any) -> None:
+    first_round(services)
+    stopped = outcome("q1a17", "Stopped", reason="the job was stopped", settled_arms=[0, 1])
+    services.jobs.add(stopped["job"], "Stopped", 1000.0, 1000.0 + HOUR)
+    call_judge(services, 2, [stopped], asks_full_runs("compile 17"))
+    call_judge(services, 3, [], asks_full_runs("compile 18"))
+
+    assert spent(services) == pytest.approx(rate(services))

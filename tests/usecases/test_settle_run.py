@@ -1,0 +1,220 @@
+"""A run has ended: what is said of it, and which of its round's jobs are stopped."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from compilegate.domain.decision import Decision
+from compilegate.usecases.settle_run import settle_run
+from tests.domain.workload_builder import COMPILE, SOUND
+from tests.usecases.trial_builder import (
+    EVENT,
+    ScriptedJudge,
+    asks_full_runs,
+    call_judge,
+    evidence,
+    first_round,
+    outcome,
+    put_output,
+    put_spec,
+    quality_output,
+    says,
+)
+
+LARGER = dataclasses.replace(COMPILE, name="compile-b48", batch_size=48)
+STOPPED = json.dumps({"TrainingJobStatus": "Stopped"})
+CRASHED = json.dumps({"TrainingJobStatus": "Failed", "FailureReason": "AlgorithmError: NaN"})
+ROUND = ("q1b17", "q1a17", "q1b18")
+
+
+@pytest.fixture
+def services(services: Any) -> Any:
+    """A trial of two candidates in its first round of full runs, all of them running."""
+    put_spec(services, dataclasses.replace(SOUND, candidates=(COMPILE, LARGER)))
+    first_round(services)
+    call_judge(services, 1, [], asks_full_runs("compile 17", "baseline 17", "compile 18"))
+    for run in ROUND:
+        services.jobs.add(job_of(run), "InProgress", 0.0)
+    return services
+
+
+def job_of(run: str) -> str:
+    return str(outcome(run)["job"])
+
+
+def complete(services: Any, run: str) -> None:
+    services.jobs.descriptions[job_of(run)]["TrainingJobStatus"] = "Completed"
+    put_output(services, job_of(run), quality_output(int(run[3:])))
+
+
+def settle(
+    services: Any,
+    run: str,
+    judge: Any = None,
+    *,
+    cause: str | None = None,
+    round_: Sequence[str] = ROUND,
+) -> dict[str, Any]:
+    ended = {"status": "Completed"} if cause is None else {"error": "x", "cause": cause}
+    event = {
+        **EVENT, "run": run, "job": job_of(run), "runs": [{"run": item} for item in round_],
+        **ended,
+    }  # fmt: skip
+    return settle_run(event, services=services, judge=judge or ScriptedJudge(says("continue")))
+
+
+def still_running(services: Any) -> list[str]:
+    running = services.jobs.active("cg-")
+    return [run for run in ROUND if job_of(run) in running]
+
+
+def goes_on_with(candidate: str) -> Decision:
+    return asks_full_runs(f"{candidate} 19", candidate=candidate)
+
+
+def test_a_failed_run_stops_its_siblings_and_says_why(services: Any) -> None:
+    answer = settle(services, "q1b17", cause=CRASHED)
+
+    assert ("Failed", "AlgorithmError: NaN", False) == (
+        answer["status"], answer["reason"], answer["infrastructure"]
+    )  # fmt: skip
+    assert [] == still_running(services)
+
+
+def test_a_failed_speed_job_says_why(services: Any) -> None:
+    answer = settle(services, "s1", cause=CRASHED, round_=["s1"])
+
+    assert ("s1", "Failed", []) == (answer["run"], answer["status"], answer["settled_arms"])
+
+
+def test_a_completed_run_is_judged_with_its_completed_siblings_and_earlier_rounds(
+    services: Any,
+) -> None:
+    for run in ("q1b17", "q1a17"):
+        complete(services, run)
+    judge = ScriptedJudge(goes_on_with("compile"))
+    settle(services, "q1b17", judge)
+
+    (document,) = judge.shown
+    found = [[run["job"] for run in arm["runs"]] for arm in document["arms"]]
+    assert [[job_of("q1a17")], [job_of("q1b17")], []] == found
+
+
+def test_an_open_trial_leaves_every_run_alone(services: Any) -> None:
+    complete(services, "q1b17")
+    answer = settle(services, "q1b17", ScriptedJudge(goes_on_with("compile")))
+
+    assert {"run": "q1b17", "job": job_of("q1b17"), "status": "Completed", "reason": None,
+            "settled_arms": []} == answer  # fmt: skip
+    assert ["q1a17", "q1b18"] == still_running(services)
+
+
+def test_a_candidate_that_looks_good_is_held_to_all_its_runs(services: Any) -> None:
+    complete(services, "q1b17")
+    settle(services, "q1b17", ScriptedJudge(says("promote")))
+
+    assert ["q1a17", "q1b18"] == still_running(services)
+
+
+@pytest.mark.parametrize("verdict", ["stay_off", "inconclusive", "invalid"])
+def test_a_lost_trial_stops_what_is_still_running(verdict: str, services: Any) -> None:
+    complete(services, "q1b17")
+    answer = settle(services, "q1b17", ScriptedJudge(says(verdict)))
+
+    assert [0, 1, 2] == answer["settled_arms"]
+    assert [] == still_running(services)
+
+
+def test_a_lost_candidate_is_stopped_while_the_baseline_runs_on_for_the_next(
+    services: Any,
+) -> None:
+    complete(services, "q1b17")
+    answer = settle(services, "q1b17", ScriptedJudge(goes_on_with("compile-b48")))
+
+    assert [1] == answer["settled_arms"]
+    assert ["q1a17"] == still_running(services)
+
+
+def test_a_repeated_call_gives_the_same_answer(services: Any) -> None:
+    complete(services, "q1b17")
+    judge = ScriptedJudge(goes_on_with("compile-b48"))
+
+    assert settle(services, "q1b17", judge) == settle(services, "q1b17", judge)
+
+
+def test_the_run_that_this_trial_stopped_stops_no_others(services: Any) -> None:
+    complete(services, "q1b17")
+    judge = ScriptedJudge(goes_on_with("compile-b48"))
+    settle(services, "q1b17", judge)
+    answer = settle(services, "q1b18", judge, cause=STOPPED)
+
+    assert ("Stopped", [1]) == (answer["status"], answer["settled_arms"])
+    assert ["q1a17"] == still_running(services)
+
+
+def test_a_run_that_somebody_else_stopped_ends_the_round(services: Any) -> None:
+    services.jobs.stop(job_of("q1b17"))
+    answer = settle(services, "q1b17", cause=STOPPED)
+
+    assert ("Stopped", []) == (answer["status"], answer["settled_arms"])
+    assert [] == still_running(services)
+
+
+def test_the_look_leaves_no_trace_in_the_records(services: Any) -> None:
+    before = dict(services.store.objects)
+    complete(services, "q1b17")
+    settle(services, "q1b17", ScriptedJudge(says("stay_off")))
+
+    changed = {key for key in services.store.objects if key not in before}
+    assert {
+        f"experiments/bert-docs/abcd1234/jobs/{job_of('q1b17')}/output/output.tar.gz"
+    } == changed
+    assert [0, 0, 0] == [len(arm["runs"]) for arm in evidence(services)["arms"]]
+
+
+def test_whatever_goes_wrong_with_the_look_does_not_cost_the_run(
+    services: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(document: Any) -> Decision:
+        raise RuntimeError("the judge is broken")
+
+    complete(services, "q1b17")
+    with caplog.at_level(logging.ERROR):
+        answer = settle(services, "q1b17", broken)
+
+    assert ("Completed", []) == (answer["status"], answer["settled_arms"])
+    assert "the judge is broken" in caplog.text
+    assert ["q1a17", "q1b18"] == still_running(services)
+
+
+def test_broken_evidence_of_a_sibling_ends_the_round_that_it_makes_invalid(services: Any) -> None:
+    complete(services, "q1b17")
+    complete(services, "q1a17")
+    put_output(services, job_of("q1a17"), quality_output(99))
+    answer = settle(services, "q1b17", ScriptedJudge(goes_on_with("compile")))
+
+    assert [0, 1, 2] == answer["settled_arms"]
+
+
+def test_of_a_retried_run_only_the_last_job_counts(services: Any) -> None:
+    complete(services, "q1a17")
+    retried = job_of("q1a17").replace("-r0", "-r1")
+    services.jobs.add(retried, "InProgress", 0.0)
+    complete(services, "q1b17")
+    judge = ScriptedJudge(goes_on_with("compile"))
+    settle(services, "q1b17", judge)
+
+    assert [0, 1, 0] == [len(arm["runs"]) for arm in judge.shown[0]["arms"]]
+
+
+def test_a_run_alone_in_its_round_is_left_to_the_round(services: Any) -> None:
+    judge = ScriptedJudge(says("stay_off"))
+
+    assert [] == settle(services, "q1b17", judge, round_=["q1b17"])["settled_arms"]
+    assert [] == judge.shown
