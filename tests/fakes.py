@@ -150,9 +150,13 @@ def services(stage: str = "dev", simulated: str | None = None) -> Services:
 
 @dataclass
 class ScriptedExecutions:
-    """Executions that end as ``ends`` says by workload, after ``looks`` descriptions."""
+    """Executions that end as ``ends`` says by workload, after ``looks`` descriptions.
+
+    ``outputs`` are what they end with, by workload.
+    """
 
     ends: dict[str, str] = field(default_factory=dict)
+    outputs: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     looks: int = 1
     started: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     stopped: dict[str, str] = field(default_factory=dict)
@@ -176,8 +180,9 @@ class ScriptedExecutions:
         self.looks -= 1
         if self.looks >= 0:
             return ExecutionState(arn, "RUNNING", 1000.0)
-        status = self.ends.get(str(self.started[arn]["workload"]), "SUCCEEDED")
-        return ExecutionState(arn, status, 1000.0, 1060.0)
+        workload = str(self.started[arn]["workload"])
+        status, output = self.ends.get(workload, "SUCCEEDED"), self.outputs.get(workload, {})
+        return ExecutionState(arn, status, 1000.0, 1060.0, output=output)
 
     def stop(self, arn: str, cause: str) -> None:
         self.stopped[arn] = cause

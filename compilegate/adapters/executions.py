@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -18,7 +18,10 @@ SUCCEEDED = "SUCCEEDED"
 
 @dataclass(frozen=True)
 class ExecutionState:
-    """One execution; times in epoch seconds, ``error`` and ``cause`` when it ended badly."""
+    """One execution; times in epoch seconds, ``error`` and ``cause`` when it ended badly.
+
+    ``output`` is what it ended with; only ``describe`` knows it.
+    """
 
     arn: str
     status: str
@@ -26,6 +29,7 @@ class ExecutionState:
     ended_at: float | None = None
     error: str = ""
     cause: str = ""
+    output: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -83,4 +87,5 @@ def _state(found: Mapping[str, Any]) -> ExecutionState:
         ended_at=None if ended is None else ended.timestamp(),
         error=str(found.get("error") or ""),
         cause=str(found.get("cause") or ""),
+        output=json.loads(found.get("output") or "{}"),
     )

@@ -71,7 +71,8 @@ def show_demo(outcomes: Sequence[Outcome], times: Times, simulated: str | None) 
     console().print(demo_table(outcomes))
     say("Reports:")
     for outcome in outcomes:
-        say_line(f"  {outcome.report or 'none: the trial of ' + outcome.workload + ' failed'}")
+        failed = "trial" if outcome.decision is None else "report"
+        say_line(f"  {outcome.report or f'none: the {failed} of {outcome.workload} failed'}")
     say()
     say(
         f"Took {_minutes(times.total)}: set-up {times.setup:.0f} s, deploy {times.deploy:.0f} s, "

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from compilegate.adapters.executions import ExecutionState
+from compilegate.adapters.executions import SUCCEEDED, ExecutionState
 from compilegate.cli.cloud import Cloud
 from compilegate.domain import naming
 from compilegate.domain.decision import EXIT_CODES, Verdict
@@ -20,6 +20,16 @@ from compilegate.usecases.write_report import render_trial
 
 EXTENSIONS = ("html", "md", "json")
 FAILURE = 1
+# In the order of the states that may fail (stacks/evaluate/settled.py).
+AFTER_THE_FLAG = ("report_failed", "notify_failed", "release_failed")
+
+
+@dataclass(frozen=True)
+class Missing:
+    """What else did not come about, and the command that makes up for it or shows it."""
+
+    message: str
+    command: str | None = None
 
 
 @dataclass(frozen=True)
@@ -32,6 +42,7 @@ class Outcome:
     headline: str
     failure: str | None
     report: Path | None
+    missing: tuple[Missing, ...] = ()
 
     @property
     def verdict(self) -> str:
@@ -52,6 +63,7 @@ class Outcome:
             "headline": self.headline,
             "failure": self.failure,
             "report": None if self.report is None else str(self.report),
+            "missing": [asdict(item) for item in self.missing],
             "decision": self.decision,
         }
 
@@ -59,13 +71,67 @@ class Outcome:
 def read_outcome(trial: Trial, cloud: Cloud, state: ExecutionState, reports: Path) -> Outcome:
     """The end of a trial whose execution has ended; its report is saved under ``reports``."""
     services = cloud.services
-    failure = None if state.status == "SUCCEEDED" else _failure(trial, services, state)
-    decision = _decision(trial, services) if failure is None else None
-    if failure is None and decision is None:
+    if state.status != SUCCEEDED:
+        failure = _failure(trial, services, state)
+        missing = _decided_before(trial, cloud)
+        return Outcome(trial.workload, trial.trial, None, failure, failure, None, missing)
+    decision = _decision(trial, services)
+    if decision is None:
         failure = "the execution ended without a decision"
-    folder = None if decision is None else save_report(trial, services, reports)
-    headline = failure or _headline(folder, decision)
-    return Outcome(trial.workload, trial.trial, decision, headline, failure, folder)
+        return Outcome(trial.workload, trial.trial, None, failure, failure, None)
+    failed = failed_after_the_flag(state.output)
+    try:
+        report = save_report(trial, services, reports)
+    except Exception as error:  # noqa: BLE001 - the verdict stands, whatever a report fails of
+        report = None
+        failed = {"report_failed": str(error), **failed}
+    missing = _missing(trial, failed, report, local=cloud.is_local)
+    headline = _headline(report, decision)
+    return Outcome(trial.workload, trial.trial, decision, headline, None, report, missing)
+
+
+def failed_after_the_flag(output: Mapping[str, Any]) -> dict[str, str]:
+    """Why what came after the flag failed, as the execution's output tells it."""
+    return {
+        name: explain(str(found["error"]), str(found["cause"])).rstrip(".")
+        for name in AFTER_THE_FLAG
+        if isinstance(found := output.get(name), Mapping)
+    }
+
+
+def _missing(
+    trial: Trial, failed: Mapping[str, str], report: Path | None, *, local: bool
+) -> tuple[Missing, ...]:
+    again = None
+    report_words = (
+        "The decision stands; the trial could not write its report ({}), so this one was made from "
+        "its records."
+    )
+    if report is None:
+        again = report_command(trial.workload, trial.trial, local=local)
+        report_words = "The decision stands, its report is missing ({}). To write it again:"
+    found = {
+        "report_failed": Missing(report_words, again),
+        "notify_failed": Missing("Nobody was told of the decision ({})."),
+        "release_failed": Missing(
+            "The workload's lock was not given back ({}): it ends by itself. When, says:",
+            f"compilegate status{local_option(local=local)}",
+        ),
+    }
+    return tuple(
+        Missing(found[name].message.format(why), found[name].command)
+        for name, why in failed.items()
+    )
+
+
+def report_command(workload: str, trial: str, *, local: bool) -> str:
+    """The command that makes a trial's report from its records."""
+    return f"compilegate report {workload} --trial {trial}{local_option(local=local)}"
+
+
+def local_option(*, local: bool) -> str:
+    """What a command to copy ends with."""
+    return " --local" if local else ""
 
 
 def save_report(trial: Trial, services: Services, reports: Path) -> Path:
@@ -121,6 +187,18 @@ def _failure(trial: Trial, services: Services, state: ExecutionState) -> str:
         if entry.get("kind") == "failed" and entry.get("trial") == trial.trial:
             return str(entry["reason"])
     return explain(state.error or state.status, state.cause)
+
+
+def _decided_before(trial: Trial, cloud: Cloud) -> tuple[Missing, ...]:
+    """An execution can be ended from outside when its decision is already in the ledger."""
+    show = f"compilegate flag show {trial.workload}{local_option(local=cloud.is_local)}"
+    for entry in cloud.services.ledger.entries(trial.workload):
+        if entry.get("kind") == "decision" and entry.get("trial") == trial.trial:
+            text = (
+                f"Its decision was recorded before ({entry['verdict']}). What production is told:"
+            )
+            return (Missing(text, show),)
+    return ()
 
 
 def _headline(report: Path | None, decision: Mapping[str, Any] | None) -> str:

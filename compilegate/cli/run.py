@@ -102,7 +102,9 @@ def show_outcome(outcome: Outcome) -> None:
     say_verdict(outcome.workload, outcome.verdict, outcome.verdict)
     say(f"{outcome.headline}.".replace("..", "."), indent=2)
     if outcome.decision is None:
-        say("Nothing was decided; the flag is as it was.", indent=2)
+        if not outcome.missing:
+            say("Nothing was decided; the flag is as it was.", indent=2)
+        _show_missing(outcome)
         return
     reason_lines(outcome.decision["reasons"])
     for name, value in (
@@ -112,4 +114,13 @@ def show_outcome(outcome: Outcome) -> None:
         ("flag", flag_words(outcome.decision)),
     ):
         say(f"{name:<9} {value}", indent=2)
-    say_line(f"  report    {outcome.report}")
+    if outcome.report is not None:
+        say_line(f"  report    {outcome.report}")
+    _show_missing(outcome)
+
+
+def _show_missing(outcome: Outcome) -> None:
+    for item in outcome.missing:
+        say(item.message, indent=2)
+        if item.command:
+            say_line(f"    {item.command}")

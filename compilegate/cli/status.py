@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -13,9 +13,11 @@ from compilegate.cli import project
 from compilegate.cli.cloud import Cloud
 from compilegate.cli.doors import open_cloud
 from compilegate.cli.options import JsonOption, LocalOption, StageOption
-from compilegate.cli.output import emit_json, say, say_verdict
+from compilegate.cli.outcome import report_command
+from compilegate.cli.output import emit_json, say, say_line, say_verdict
 from compilegate.cli.screen import clock
 from compilegate.cli.shell import session
+from compilegate.domain import naming
 
 LAST = 3
 
@@ -37,11 +39,12 @@ def status(
     compilegate status bert-docs --json
     """
     cloud = open_cloud(session(ctx).doors, local=local, stage=project.stage_name(stage))
+    running = _running(cloud, workload)
     document = {
         "stage": cloud.services.settings.stage,
-        "running": _running(cloud, workload),
+        "running": running,
         "locks": _locks(cloud, workload),
-        "trials": _trials(cloud, workload),
+        "trials": _trials(cloud, workload, [item["execution"] for item in running]),
     }
     if as_json:
         emit_json(document)
@@ -65,7 +68,7 @@ def _locks(cloud: Cloud, workload: str | None) -> list[dict[str, Any]]:
     ]
 
 
-def _trials(cloud: Cloud, workload: str | None) -> list[dict[str, Any]]:
+def _trials(cloud: Cloud, workload: str | None, running: Collection[str]) -> list[dict[str, Any]]:
     """The last trials of each workload that ended, newest first over all of them."""
     found: list[dict[str, Any]] = []
     for name in [workload] if workload else cloud.overview.workloads():
@@ -74,8 +77,22 @@ def _trials(cloud: Cloud, workload: str | None) -> list[dict[str, Any]]:
             for entry in cloud.services.ledger.entries(name)
             if entry.get("kind") in ("decision", "failed")
         ]
-        found += sorted(ended, key=lambda entry: entry["at"], reverse=True)[:LAST]
+        last = sorted(ended, key=lambda entry: entry["at"], reverse=True)[:LAST]
+        # The newest only: each look is a call.
+        if last and _has_no_report(last[0], cloud, running):
+            command = report_command(name, str(last[0]["trial"]), local=cloud.is_local)
+            last[0]["report_missing"] = command
+        found += last
     return sorted(found, key=lambda entry: entry["at"], reverse=True)
+
+
+def _has_no_report(entry: Mapping[str, Any], cloud: Cloud, running: Collection[str]) -> bool:
+    """Whether a decided trial has ended without its report; one that runs may still write it."""
+    workload, trial = str(entry["workload"]), str(entry["trial"])
+    if entry["kind"] != "decision" or naming.execution_name(workload, trial) in running:
+        return False
+    store = cloud.services.store
+    return not store.exists(f"s3://{store.bucket}/{naming.report_key(workload, trial, 'html')}")
 
 
 def _show(document: Mapping[str, Any]) -> None:
@@ -100,6 +117,9 @@ def _show(document: Mapping[str, Any]) -> None:
         say_verdict(name, str(entry.get("verdict") or "failed"), indent=2)
         why = entry["reasons"][0] if entry.get("reasons") else entry.get("reason")
         say(str(why or "no reason was recorded"), indent=4)
+        if entry.get("report_missing"):
+            say("The decision stands, its report is missing. To write it again:", indent=4)
+            say_line(f"      {entry['report_missing']}")
 
 
 def _moment(epoch: float) -> str:

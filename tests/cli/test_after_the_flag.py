@@ -1,0 +1,133 @@
+"""What fails once the flag is set does not unsay the decision: ``run`` and ``status`` tell."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compilegate.cli import outcome as outcome_module
+from compilegate.cli.cloud import Cloud
+from compilegate.domain import naming
+from compilegate.usecases.trial import Trial
+from tests.cli.conftest import Invoke
+from tests.cli.project import write_project
+from tests.cli.trial_script import decided, executions
+from tests.domain.evidence_builder import GOOD
+from tests.fakes import FakeDoors, cloud
+
+CAUSE = json.dumps({"errorMessage": "a chart is broken", "errorType": "ValueError"})
+REPORT_FAILED = {"report_failed": {"error": "ValueError", "cause": CAUSE}, "notify_failed": None}
+
+
+@pytest.fixture
+def aws(doors: FakeDoors) -> Cloud:
+    """A cloud in which a trial is decided and its report is not written."""
+    doors.aws_cloud = cloud()
+    executions(doors.aws_cloud).on_start = partial(
+        decided, doors.aws_cloud, metrics=GOOD, report=False
+    )
+    executions(doors.aws_cloud).outputs = {"bert-docs": REPORT_FAILED}
+    return doors.aws_cloud
+
+
+def told(result: Any) -> str:
+    return " ".join(result.stdout.split())
+
+
+def trial_of(found: Cloud) -> str:
+    (payload,) = executions(found).started.values()
+    return str(payload["trial"])
+
+
+def cannot_render(trial: Trial, services: Any) -> Any:
+    raise ZeroDivisionError("still broken here")
+
+
+def test_the_decision_stands_where_the_report_failed(
+    tmp_path: Path, invoke: Invoke, aws: Cloud
+) -> None:
+    result = invoke("run", write_project(tmp_path))
+
+    assert 0 == result.exit_code
+    assert "bert-docs: turn it on (promote)" in told(result)
+    assert (
+        "could not write its report (ValueError: a chart is broken), so this one was made"
+        in told(result)
+    )
+    assert f"report compilegate-reports/bert-docs-{trial_of(aws)}/report.html" in told(result)
+
+
+def test_where_it_cannot_be_made_here_either_the_command_for_later_is_told(
+    tmp_path: Path, invoke: Invoke, aws: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outcome_module, "render_trial", cannot_render)
+    result = invoke("run", write_project(tmp_path))
+
+    assert 0 == result.exit_code
+    command = f"compilegate report bert-docs --trial {trial_of(aws)}"
+    assert "is missing (ValueError: a chart is broken). To write it again:" in told(result)
+    assert f"    {command}\n" in result.stdout
+    assert "report compilegate-reports" not in told(result)
+
+
+def test_programs_get_what_is_missing_as_a_list(
+    tmp_path: Path, invoke: Invoke, aws: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outcome_module, "render_trial", cannot_render)
+    executions(aws).outputs = {
+        "bert-docs": {
+            "notify_failed": {"error": "SNS.NotFoundException", "cause": "no topic"},
+            "release_failed": {"error": "States.Timeout", "cause": ""},
+        }
+    }
+    outcome = json.loads(invoke("run", write_project(tmp_path), "--json").stdout)
+
+    assert ("promote", None, None) == (outcome["verdict"], outcome["failure"], outcome["report"])
+    report, notify, release = outcome["missing"]
+    assert "still broken here" in report["message"]
+    assert report["command"].startswith("compilegate report bert-docs --trial ")
+    assert {
+        "message": "Nobody was told of the decision (SNS.NotFoundException: no topic).",
+        "command": None,
+    } == notify
+    assert "lock was not given back" in release["message"]
+
+
+def test_status_names_the_newest_decision_without_a_report(
+    tmp_path: Path, invoke: Invoke, aws: Cloud
+) -> None:
+    invoke("run", write_project(tmp_path))
+    executions(aws).stopped = dict.fromkeys(executions(aws).started, "ended")
+    command = f"compilegate report bert-docs --trial {trial_of(aws)}"
+    before = invoke("status")
+    place = naming.report_key("bert-docs", trial_of(aws), "html")
+    aws.services.store.put(place, b"<html>")
+    after = invoke("status")
+
+    assert "The decision stands, its report is missing." in before.stdout
+    assert f"      {command}\n" in before.stdout
+    assert "missing" not in after.stdout
+
+
+def test_a_trial_that_runs_may_still_write_its_report(
+    tmp_path: Path, invoke: Invoke, aws: Cloud
+) -> None:
+    invoke("run", write_project(tmp_path))
+
+    assert "missing" not in invoke("status").stdout
+
+
+def test_an_execution_ended_after_its_decision_does_not_claim_that_nothing_was_decided(
+    tmp_path: Path, invoke: Invoke, aws: Cloud
+) -> None:
+    executions(aws).ends = {"bert-docs": "ABORTED"}
+    result = invoke("run", write_project(tmp_path))
+
+    assert 1 == result.exit_code
+    assert "Its decision was recorded before (promote)" in told(result)
+    assert "compilegate flag show bert-docs" in told(result)
+    assert "Nothing was decided" not in told(result)
