@@ -65,10 +65,16 @@ class Running:
         """Status of every job of the trial, by run id."""
         prefix = naming.trial_job_prefix(self.workload, self.trial)
         sagemaker = self.app.client("sagemaker")
-        found = sagemaker.list_training_jobs(NameContains=prefix)["TrainingJobSummaries"]
+        pages = sagemaker.get_paginator("list_training_jobs").paginate(NameContains=prefix)
         return {
-            job["TrainingJobName"].removeprefix(prefix): job["TrainingJobStatus"] for job in found
+            job["TrainingJobName"].removeprefix(prefix): job["TrainingJobStatus"]
+            for page in pages
+            for job in page["TrainingJobSummaries"]
         }
+
+    def job(self, run: str) -> str:
+        """The full name of a job from its run id and retry."""
+        return naming.trial_job_prefix(self.workload, self.trial) + run
 
     def wait_for_full_run(self, arm_index: int, seconds: float = 30.0) -> str:
         """The full name of the job of an arm's full run once its script trains."""
