@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from compilegate.domain.rounds import QUEUE_AND_TRANSFER_SECONDS
 from stacks.evaluate.tasks import CATCH_ALL, NULL, TRIAL, State, call, catch, jsonata, retry
 
-# An inline Map runs at most 40 iterations at once; a round has at most 36 runs.
+# As many iterations as an inline Map runs at once; the judge's rounds are far smaller.
 MAX_CONCURRENCY = 40
 # SageMaker throttles CreateTrainingJob to a few calls a second and reports that, like most
 # refusals, as AmazonSageMakerException: a lasting refusal is told after about a minute.
