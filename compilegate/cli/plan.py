@@ -14,6 +14,7 @@ from compilegate.cli import project
 from compilegate.cli.options import JsonOption
 from compilegate.cli.output import console, emit_json, say
 from compilegate.domain import naming
+from compilegate.domain.next_step import FIRST_SEED
 from compilegate.domain.plan import Plan, Refusal
 from compilegate.domain.request import JobContext, quality_request, speed_request
 from compilegate.domain.workload import Workload
@@ -72,14 +73,18 @@ def show_plan(found: Plan) -> None:
         table.add_row(arm.name, arm.compiler, changes, place, f"{arm.usd_per_hour:,.2f}")
     say(f"{found.workload}: {len(found.arms)} arms")
     console().print(table)
-    estimate, seeds = found.estimate, len(found.seeds)
+    estimate = found.estimate
     say(
-        f"1. Speed: every arm back to back, {found.blocks_per_round} to {found.max_blocks} blocks "
+        f"1. Speed: every arm back to back, 1 to {found.max_blocks} blocks "
         f"of {found.speed_steps} steps; up to {money(estimate.speed_usd)}. Losers stop here."
     )
-    say(f"2. Quality: {seeds} full runs per arm, all at once; up to {money(estimate.quality_usd)}.")
     say(
-        f"Together up to {money(estimate.usd)} of the {money(found.max_trial_usd)} allowed "
+        f"2. Quality: one candidate at a time, a few full runs a round until it is settled; "
+        f"probably {found.quality_runs} per arm (at most {found.max_quality_runs}), "
+        f"{money(estimate.quality_usd)}."
+    )
+    say(
+        f"Together about {money(estimate.usd)} of the {money(found.max_trial_usd)} allowed "
         f"(policy.max_trial_usd), about {significant(estimate.hours)} h."
     )
 
@@ -100,10 +105,10 @@ def requests(workload: Workload, found: Plan, region: str) -> Sequence[Mapping[s
     )  # fmt: skip
     full = [
         quality_request(
-            workload, arm, run=naming.quality_run(replicate, index), replicate=replicate,
+            workload, arm, run=naming.quality_run(1, index, seed), replicate=replicate,
             seed=seed, context=context,
         )
-        for replicate, seed in enumerate(found.seeds)
+        for replicate, seed in enumerate(range(FIRST_SEED, FIRST_SEED + found.quality_runs))
         for index, arm in enumerate(found.arms)
     ]  # fmt: skip
     return [speed, *full]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
+
+from compilegate.domain.arithmetic import rounded
 
 
 class Verdict(StrEnum):
@@ -86,15 +87,21 @@ class Decision:
 
     def to_dict(self, flag_name: str) -> dict[str, Any]:
         """The document of the contract; ``flag_name`` is the parameter's full name."""
-        return {
+        document: dict[str, Any] = {
             "schema": 1,
-            **{
-                name: value
-                for name, value in dataclasses.asdict(self).items()
-                if name not in ("reasons", "arms", "verdict")
-            },
+            "workload": self.workload,
+            "decision_id": self.decision_id,
+            "judge_version": self.judge_version,
+            "stage": self.stage,
             "verdict": str(self.verdict),
-            "reasons": [dataclasses.asdict(reason) for reason in self.reasons],
-            "arms": [dict(arm) for arm in self.arms],
+            "candidate": self.candidate,
+            "reasons": [{"code": r.code, "message": r.message} for r in self.reasons],
+            "speedup": self.speedup,
+            "quality": self.quality,
+            "arms": list(self.arms),
+            "saving": self.saving,
+            "next": self.next,
             "flag": {"name": flag_name, "action": str(self.flag_action)},
         }
+        rounded_document: dict[str, Any] = rounded(document)
+        return rounded_document

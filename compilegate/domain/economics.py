@@ -73,12 +73,14 @@ def speed_gate_hours(arms: int, run_hours: float) -> float:
     return segment * SPEED_BLOCKS + cold
 
 
-def trial_usd(usd_per_hour: list[float], run_hours: float) -> float:
-    """Upper price of a trial; ``usd_per_hour`` of the whole cluster, baseline first.
+def trial_usd(
+    usd_per_hour: list[float], run_hours: float, quality_runs: int = QUALITY_RUNS_PER_ARM
+) -> float:
+    """Estimated price of a trial; ``usd_per_hour`` of the whole cluster, baseline first.
 
-    Full runs: every arm x 3 x run hours. Speed gate: its hours at the dearest arm's price.
+    Full runs: every arm x runs x run hours. Speed gate: its hours at the dearest arm's price.
     """
-    full = sum(usd_per_hour) * run_hours * QUALITY_RUNS_PER_ARM
+    full = sum(usd_per_hour) * run_hours * quality_runs
     return full + max(usd_per_hour) * speed_gate_hours(len(usd_per_hour), run_hours)
 
 

@@ -114,11 +114,14 @@ class Fields:
         if not isinstance(values, Sequence) or isinstance(values, str):
             raise self.wrong(key, "must be a list of numbers", f"for example {key}: [0.91, 0.92]")
         for value in values:
+            # Evidence brings step times by the million: the common case is decided first.
+            if type(value) is float and -LARGEST <= value <= LARGEST:
+                continue
             if isinstance(value, bool) or not isinstance(value, int | float):
                 raise self.wrong(key, "must hold numbers only", "remove what is not a number")
             if not abs(value) <= LARGEST:
                 raise self.wrong(key, "must hold finite numbers only", "remove it")
-        return tuple(float(value) for value in values)
+        return tuple(map(float, values))
 
     def texts(self, key: str) -> tuple[str, ...]:
         """A list of strings, empty when absent."""

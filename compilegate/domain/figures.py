@@ -6,16 +6,23 @@ Unknown is None; a figure is never made up to fill a table.
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from compilegate.domain import student_t
-from compilegate.domain.economics import Range, saving_from_speedup
-from compilegate.domain.evidence import Arm, Evidence, SpeedRun
+from compilegate.domain.arithmetic import deviation, mean, median, squares
+from compilegate.domain.convergence import same_quality_figures
+from compilegate.domain.economics import (
+    WEEKS_PER_YEAR,
+    Range,
+    break_even_seconds,
+    saving_from_speedup,
+)
+from compilegate.domain.evidence import Arm, Evidence, SpeedRun, mean_or_none, metrics, walls
+from compilegate.domain.noninferiority import Samples, compare
+from compilegate.domain.pricing import trial_usd, usd_per_run
 from compilegate.domain.quality import QualityFinding
-from compilegate.domain.speed import SpeedFinding, segments
-from compilegate.domain.steady_state import Segment
+from compilegate.domain.speed import Segments, SpeedFinding
 
 CONFIDENCE = 0.95
 
@@ -33,116 +40,188 @@ def speedup_figures(speed: SpeedFinding | None) -> dict[str, Any] | None:
     }
 
 
+def production_speedup_figures(evidence: Evidence, promoted: Arm) -> dict[str, Any] | None:
+    """Speed-up of production's whole jobs, baseline over candidate; None unless both ran twice.
+
+    Welch's interval on ln(wall clock), the degrees of freedom by Satterthwaite (1946).
+    """
+    ours = [math.log(wall) for wall in walls(promoted.full_runs)]
+    timed = [*evidence.history_wall_seconds, *walls(evidence.baseline.full_runs)]
+    theirs = [math.log(wall) for wall in timed]
+    if len(ours) < 2 or len(theirs) < 2:
+        return None
+    parts = [squares(logs) / (len(logs) - 1) / len(logs) for logs in (ours, theirs)]
+    total, centre = math.fsum(parts), mean(theirs) - mean(ours)
+    if total == 0:
+        return None
+    df = total**2 / (parts[0] ** 2 / (len(ours) - 1) + parts[1] ** 2 / (len(theirs) - 1))
+    half = student_t.quantile(0.5 + CONFIDENCE / 2, df) * math.sqrt(total)
+    return {
+        "estimate": math.exp(centre),
+        "interval": [math.exp(centre - half), math.exp(centre + half)],
+        "confidence": CONFIDENCE,
+        "lower_bound": None,
+        "blocks": 0,
+    }
+
+
 def quality_figures(
     finding: QualityFinding | None, evidence: Evidence, candidate: Arm
 ) -> dict[str, Any] | None:
     """Quality difference, candidate minus baseline, higher is better; None before full runs."""
     if finding is None:
         return None
+    found = finding.comparison
     return {
         "metric": evidence.quality.metric,
         "goal": evidence.quality.goal,
-        "estimate": finding.estimate,
+        "estimate": found.difference if found else None,
         "interval": list(finding.interval) if finding.interval else None,
+        "confidence": 1 - 2 * finding.level if finding.level else None,
         "margin": evidence.quality.margin,
+        "spread": found.spread if found else None,
+        "look": finding.look,
         "provable_margin": finding.provable_margin,
         "runs_needed": finding.runs_needed,
         "runs": {
             "baseline": len(evidence.baseline.quality),
             "candidate": len(candidate.quality),
+            "history": len(evidence.quality.history),
         },
     }
 
 
-def arm_figures(arm: Arm, evidence: Evidence) -> dict[str, Any]:
+def production_quality_figures(evidence: Evidence, promoted: Arm) -> dict[str, Any] | None:
+    """Quality of production's runs against every baseline run known; None before the first."""
+    samples = Samples(
+        candidate=evidence.oriented(metrics(promoted.probation)),
+        baseline=evidence.oriented(metrics(evidence.baseline.full_runs)),
+        history=evidence.oriented(evidence.quality.history),
+    )
+    found = compare(samples)
+    level = (1 - CONFIDENCE) / 2
+    usable = found is not None and found.df > 0 and found.spread > 0
+    return {
+        "metric": evidence.quality.metric,
+        "goal": evidence.quality.goal,
+        "estimate": found.difference if found else None,
+        "interval": list(found.interval(level)) if found and usable else None,
+        "confidence": CONFIDENCE,
+        "margin": evidence.quality.margin,
+        "spread": found.spread if found else None,
+        "look": None,
+        "provable_margin": None,
+        "runs_needed": None,
+        "runs": {
+            "baseline": len(evidence.baseline.full_runs),
+            "candidate": len(promoted.probation),
+            "history": len(evidence.quality.history),
+        },
+    }
+
+
+def arm_figures(arm: Arm, evidence: Evidence, segments: Segments) -> dict[str, Any]:
     """One arm's measured figures; throughput in samples per second of steady state."""
-    steady = segments(arm, evidence.baseline)
+    steady = segments[arm.name]
     rates = [
         run.samples_per_step / segment.steady_step_seconds
         for run in arm.speed
         if (segment := steady.get(run.block)) and run.samples_per_step
     ]
-    metrics = [run.metric for run in arm.quality if run.metric is not None]
+    found = metrics(arm.full_runs)
     details = [run.detail for run in arm.runs]
-    compilers = [found for detail in details if isinstance(found := detail.get("compiler"), dict)]
+    compilers = [item for detail in details if isinstance(item := detail.get("compiler"), dict)]
     return {
         "name": arm.name,
-        "samples_per_second": statistics.fmean(rates) if rates else None,
+        "samples_per_second": mean_or_none(rates),
         "samples_per_second_interval": _interval(rates),
         "step_seconds_median": _median_step(arm.speed),
         "warm_up_steps": max((s.warm_up_steps for s in steady.values() if s), default=None),
         "compile_seconds_cold": _largest(detail.get("cold_compile_seconds") for detail in details),
         "compile_seconds_warm": _median([run.compile_seconds for run in arm.speed if run.finished]),
-        "recompiles": _largest(found.get("recompiles") for found in compilers),
-        "graph_breaks": _largest(found.get("graph_breaks") for found in compilers),
-        "graphs": _largest(found.get("graphs") for found in compilers),
+        "recompiles": _largest(item.get("recompiles") for item in compilers),
+        "graph_breaks": _largest(item.get("graph_breaks") for item in compilers),
+        "graphs": _largest(item.get("graphs") for item in compilers),
         "peak_memory_gib": _largest(detail.get("peak_memory_gib") for detail in details),
-        "usd_per_run": usd_per_run(arm, evidence),
-        "metric_mean": statistics.fmean(metrics) if metrics else None,
-        "metric_sd": statistics.stdev(metrics) if len(metrics) > 1 else None,
-        "runs": len(arm.quality),
+        "usd_per_run": usd_per_run(arm, evidence, segments),
+        "metric_mean": mean_or_none(found),
+        "metric_sd": deviation(found) if len(found) > 1 else None,
+        "runs": len(arm.full_runs),
         "failed_runs": sum(not run.finished for run in arm.runs),
     }
 
 
-def full_run_hours(arm: Arm, evidence: Evidence) -> float | None:
-    """Hours of a production run: measured on full runs, else extrapolated from the blocks."""
-    walls = [run.wall_seconds for run in arm.quality if run.finished and run.wall_seconds]
-    if walls:
-        return statistics.fmean(walls) / 3600
-    found: list[Segment] = [s for s in segments(arm, evidence.baseline).values() if s]
-    if found:
-        return statistics.fmean(s.full_run_seconds(arm.full_run_steps) for s in found) / 3600
-    return None
-
-
-def usd_per_run(arm: Arm, evidence: Evidence) -> float | None:
-    """Price of a production run of this arm: hours x price of the whole cluster."""
-    hours = full_run_hours(arm, evidence)
-    return None if hours is None or arm.usd_per_hour is None else hours * arm.usd_per_hour
-
-
 def saving_figures(
-    candidate: Arm, evidence: Evidence, speed: SpeedFinding
+    candidate: Arm, evidence: Evidence, segments: Segments, speed: SpeedFinding
 ) -> dict[str, Any] | None:
     """What the measured speed-up is worth (economics.saving_from_speedup), None if unpriced."""
-    base, rate = usd_per_run(evidence.baseline, evidence), evidence.baseline.usd_per_hour
-    if base is None or rate is None or speed.estimate is None or evidence.runs_per_week is None:
+    base = usd_per_run(evidence.baseline, evidence, segments)
+    if base is None or speed.estimate is None or evidence.runs_per_week is None:
         return None
+    spent = trial_usd(evidence)
     saving = saving_from_speedup(
         usd_per_run=base,
         runs_per_week=evidence.runs_per_week,
         speedup=speed.estimate,
         interval=Range(*speed.interval) if speed.interval else None,
-        trial=evidence.plan.spent_usd,
-        price_ratio=(candidate.usd_per_hour or rate) / rate,
+        trial=spent,
+        price_ratio=evidence.price_ratio(candidate),
     )
-    bounds = saving.interval_usd_per_year
+    bounds, runs = saving.interval_usd_per_year, evidence.runs_per_week * WEEKS_PER_YEAR
     return {
         "usd_per_run": saving.usd_per_run,
+        "interval_usd_per_run": [bounds.low / runs, bounds.high / runs] if bounds else None,
         "usd_per_run_baseline": base,
         "usd_per_year": saving.usd_per_year,
         "interval_usd_per_year": [bounds.low, bounds.high] if bounds else None,
-        "trial_usd": evidence.plan.spent_usd,
+        "trial_usd": spent,
         "payback_runs": saving.payback_runs,
+        "break_even_run_minutes": break_even_run_minutes(candidate, evidence, segments),
+        "same_quality": same_quality_figures(candidate, evidence, segments),
     }
+
+
+def break_even_run_minutes(candidate: Arm, evidence: Evidence, segments: Segments) -> float | None:
+    """Length of a baseline run from which the candidate is faster, its overhead included.
+
+    Overhead is what the candidate's warm-up and compilation cost beyond the baseline's; the
+    steady speed-up is that of whole runs without it. None when no run is long enough.
+    """
+    pairs = [
+        (base, mine)
+        for block, mine in segments[candidate.name].items()
+        if mine and (base := segments[evidence.baseline.name].get(block))
+    ]
+    if not pairs:
+        return None
+    overhead = mean([mine.overhead_seconds - base.overhead_seconds for base, mine in pairs])
+    n_base, n_mine = evidence.baseline.full_run_steps or 1, candidate.full_run_steps or 1
+    steady = math.exp(
+        mean(
+            [
+                math.log(base.steady_step_seconds * n_base / (mine.steady_step_seconds * n_mine))
+                for base, mine in pairs
+            ]
+        )
+    )
+    seconds = break_even_seconds(max(overhead, 0.0), steady)
+    return None if seconds is None else seconds / 60
 
 
 def _interval(values: Sequence[float]) -> list[float] | None:
     n = len(values)
     if n < 2:
         return None
-    half = student_t.quantile(0.5 + CONFIDENCE / 2, n - 1) * statistics.stdev(values) / math.sqrt(n)
-    mean = statistics.fmean(values)
-    return [mean - half, mean + half]
+    half = student_t.quantile(0.5 + CONFIDENCE / 2, n - 1) * deviation(values) / math.sqrt(n)
+    return [mean(values) - half, mean(values) + half]
 
 
 def _median_step(runs: Iterable[SpeedRun]) -> float | None:
-    return _median([statistics.median(run.step_seconds) for run in runs if run.step_seconds])
+    return _median([median(run.step_seconds) for run in runs if run.step_seconds])
 
 
 def _median(values: Sequence[float]) -> float | None:
-    return statistics.median(values) if values else None
+    return median(values) if values else None
 
 
 def _largest(values: Iterable[object]) -> float | None:

@@ -1,13 +1,25 @@
-"""The one step that would most cheaply settle an open trial (design contract, section 6)."""
+"""The one step that would most cheaply settle an open trial (design contract, section 6).
+
+Seeds are the smallest unused ones of each arm, so that both arms train on the same seeds as
+far as production leaves them a choice.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from compilegate.domain.evidence import Evidence
-from compilegate.domain.speed import LOOKS
+from compilegate.domain.evidence import Arm, Evidence, finished, walls
+from compilegate.domain.full_runs import CONCURRENT_RUNS, first_runs
+from compilegate.domain.looks import next_look
+from compilegate.domain.noninferiority import history_weight
+from compilegate.domain.power import Design
+from compilegate.domain.pricing import usd_per_run
+from compilegate.domain.speed import LOOKS, Segments
 from compilegate.domain.workload import BASELINE
+
+FIRST_SEED = 17
 
 
 def next_speed(evidence: Evidence, open_arms: Sequence[str]) -> dict[str, Any]:
@@ -17,38 +29,119 @@ def next_speed(evidence: Evidence, open_arms: Sequence[str]) -> dict[str, Any]:
     """
     plan = evidence.plan
     done = {run.block for run in evidence.baseline.speed}
-    first = max(done) + 1 if done else 0
     looks = [look for look in LOOKS if len(done) < look <= plan.max_blocks] or [plan.max_blocks]
     blocks = max(1, min(looks[0] - len(done), plan.blocks_per_round)) if done else 1
-    usd = None if plan.usd_per_block is None else round(plan.usd_per_block * blocks, 4)
+    arms = [BASELINE, *open_arms]
     return {
         "stage": "speed",
-        "block": first,
+        "block": max(done) + 1 if done else 0,
         "blocks": blocks,
         "steps": plan.speed_steps,
-        "arms": [BASELINE, *open_arms],
-        "usd": usd,
+        "arms": arms,
+        "usd": _block_usd(evidence, arms, blocks),
         "why": f"{blocks} short block{'s' * (blocks > 1)}, all arms back to back, "
         "to measure the full-run speed-up",
     }
 
 
-def next_quality(evidence: Evidence, open_arms: Sequence[str]) -> dict[str, Any]:
-    """The full runs that are missing, one per arm and seed."""
-    plan = evidence.plan
-    seeds = plan.seeds[: evidence.policy.max_quality_runs]
-    done = {arm.name: {run.seed for run in arm.quality} for arm in evidence.arms}
+def _block_usd(evidence: Evidence, arms: Sequence[str], blocks: int) -> float | None:
+    """What the blocks may cost: the plan's estimate, else the last segments' own time."""
+    if evidence.plan.usd_per_block is not None:
+        return evidence.plan.usd_per_block * blocks
+    total = 0.0
+    for arm in evidence.arms:
+        if arm.name not in arms:
+            continue
+        seen = [run.step_seconds for run in arm.speed if run.step_seconds]
+        if not seen or arm.usd_per_hour is None:
+            return None
+        total += math.fsum(seen[-1]) / 3600 * arm.usd_per_hour
+    return total * blocks
+
+
+def next_quality(
+    evidence: Evidence, candidate: Arm, design: Design, segments: Segments
+) -> dict[str, Any]:
+    """The next full runs of the candidate under test, and the baseline runs they lack."""
+    shadow = is_shadow(evidence, candidate)
+    n = len(finished(candidate.quality))
+    more = _candidate_runs(evidence, n, design, shadow=shadow)
+    base = _baseline_runs(evidence, n, more, shadow=shadow)
     runs = [
         {"arm": name, "seed": seed}
-        for seed in seeds
-        for name in (BASELINE, *open_arms)
-        if seed not in done[name]
+        for name, seed in _alternating(candidate, more, evidence.baseline, base)
     ]
-    usd = None if plan.usd_per_quality_run is None else plan.usd_per_quality_run * len(runs)
+    mode = "shadow" if shadow else "canary"
     return {
         "stage": "quality",
-        "mode": "shadow",
+        "mode": mode,
         "runs": runs,
-        "usd": None if usd is None else round(usd, 4),
-        "why": f"{len(seeds)} full runs per arm, same seeds, to prove that quality is held",
+        "usd": _runs_usd(evidence, runs, segments) if shadow else 0.0,
+        "why": _why(candidate, n + more, base, mode),
     }
+
+
+def is_shadow(evidence: Evidence, candidate: Arm) -> bool:
+    """Whether the next run is an extra one; a hybrid trial's first ones are."""
+    mode = evidence.policy.quality_runs
+    if mode == "hybrid":
+        return len(finished(candidate.quality)) < first_runs(evidence)
+    return mode == "shadow"
+
+
+def _candidate_runs(evidence: Evidence, n: int, design: Design, *, shadow: bool) -> int:
+    if not shadow:  # one at a time: production should not carry a loser longer than needed
+        return 1 if n < design.n_max else 0
+    if n == 0:
+        return min(first_runs(evidence), design.n_max)
+    return (next_look(n, design.n_max) or n) - n
+
+
+def _baseline_runs(evidence: Evidence, n: int, more: int, *, shadow: bool) -> int:
+    """Baseline runs of the same weeks that balance the candidate's, history counted.
+
+    Production's own baseline runs come for nothing beside a shadow trial, so it pays for
+    some only when none came in.
+    """
+    have = len(finished(evidence.baseline.quality))
+    if shadow and evidence.plan.production_beside and (have or not n):
+        return 0
+    credit = history_weight(len(evidence.quality.history)) if shadow else 0.0
+    balanced = math.ceil(n + more - credit) - have
+    untimed = not walls(evidence.baseline.quality) and not evidence.history_wall_seconds
+    least = CONCURRENT_RUNS - have if n + more >= 2 or untimed else 0
+    wanted = max(balanced, least, 0 if more else 1)
+    return min(wanted, 1) if not shadow else wanted
+
+
+def _alternating(candidate: Arm, more: int, baseline: Arm, base: int) -> Iterator[tuple[str, int]]:
+    """Candidate and baseline in turn, so that both see the same weeks."""
+    mine, theirs = _unused_seeds(candidate), _unused_seeds(baseline)
+    for turn in range(max(more, base)):
+        if turn < more:
+            yield candidate.name, next(mine)
+        if turn < base:
+            yield BASELINE, next(theirs)
+
+
+def _unused_seeds(arm: Arm) -> Iterator[int]:
+    used = {run.seed for run in arm.quality}
+    return (s for s in range(FIRST_SEED, FIRST_SEED + 10**6) if s not in used)
+
+
+def _runs_usd(
+    evidence: Evidence, runs: Sequence[dict[str, Any]], segments: Segments
+) -> float | None:
+    """What the runs may cost: the plan's upper estimate, else measured or extrapolated hours."""
+    if evidence.plan.usd_per_quality_run is not None:
+        return evidence.plan.usd_per_quality_run * len(runs)
+    prices = {arm.name: usd_per_run(arm, evidence, segments) for arm in evidence.arms}
+    found = [prices[run["arm"]] for run in runs]
+    return math.fsum(p for p in found if p is not None) if None not in found else None
+
+
+def _why(candidate: Arm, total: int, base: int, mode: str) -> str:
+    against = f", with {base} of the baseline" if base else ""
+    where = "extra runs" if mode == "shadow" else "scheduled production runs"
+    plural = "s" * (total > 1)
+    return f"{where}{against}, up to {total} of {candidate.name} run{plural}, to prove its quality"

@@ -1,13 +1,16 @@
-"""The trial plan: arms, how they are measured and what that costs at most.
+"""The trial plan: arms, how they are measured and what that probably costs.
 
-The estimate is an upper one (economics.trial_usd). A trial whose estimate exceeds ``max_trial_usd``
-is refused before anything is spent.
+Full runs are asked for round by round until quality is settled; the estimate takes the runs
+that a proof needs with 80 % chance at the spread that history shows, three per arm without
+one. A trial whose estimate exceeds ``max_trial_usd``, or that could hardly prove the margin,
+is refused before anything is spent; the cap is enforced while it runs as well.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from compilegate.domain import economics
@@ -15,16 +18,22 @@ from compilegate.domain.arm_plan import ArmPlan, scaled_learning_rate
 from compilegate.domain.decision import Reason
 from compilegate.domain.eligibility import Eligibility
 from compilegate.domain.facts_model import Facts
+from compilegate.domain.looks import looks
+from compilegate.domain.noninferiority import Samples
+from compilegate.domain.power import design_for
+from compilegate.domain.quality import TELLING_HISTORY, underpowered
 from compilegate.domain.workload import BASELINE, Candidate, Workload
 
-SEEDS = (17, 18, 19)  # as many as economics.QUALITY_RUNS_PER_ARM charges
-BLOCKS_PER_ROUND = 3
-SPEED_STEPS = 160
+# One block stops most losers; two more reach the first look.
+BLOCKS_PER_ROUND = 2
+SPEED_STEPS = 320
+SHORT_SPEED_STEPS = 160
+SHORT_RUN_HOURS = 1.0
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """Upper estimate of a trial; ``usd`` of all jobs, ``hours`` of the longest path."""
+    """What a trial probably costs; ``usd`` of all jobs, ``hours`` of the longest path."""
 
     usd: float
     hours: float
@@ -34,11 +43,15 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything that is fixed before a trial starts."""
+    """Everything that is fixed before a trial starts.
+
+    ``quality_runs`` per arm are expected, up to ``max_quality_runs`` allowed per candidate.
+    """
 
     workload: str
     arms: tuple[ArmPlan, ...]
-    seeds: tuple[int, ...]
+    quality_runs: int
+    max_quality_runs: int
     speed_steps: int
     blocks_per_round: int
     max_blocks: int
@@ -88,7 +101,10 @@ def plan_trial(
                     "cannot measure it: leave the candidate out",
                 )
             )
-    plan = _costed(workload, tuple(arms))
+    proof = _proof(workload, candidates=len(candidates))
+    if isinstance(proof, Refusal):
+        return proof
+    plan = _costed(workload, tuple(arms), proof)
     if plan.estimate.usd > plan.max_trial_usd:
         return Refusal(
             Reason(
@@ -140,24 +156,58 @@ def _arm(
     )
 
 
-def _costed(workload: Workload, arms: tuple[ArmPlan, ...]) -> Plan:
+@dataclass(frozen=True)
+class _Proof:
+    """Full runs per arm that the proof probably takes, and those that it may take."""
+
+    runs: int
+    n_max: int
+
+
+def _proof(workload: Workload, *, candidates: int) -> _Proof | Refusal:
+    quality, schedule = workload.quality, workload.schedule
+    # Every trial runs its full runs as shadow runs so far, whatever policy says.
+    design = design_for(
+        replace(workload.policy, quality_runs="shadow"),
+        history=len(quality.history),
+        candidates=candidates,
+        runs_remaining=schedule.runs_per_week * economics.WEEKS_PER_YEAR,
+    )
+    if design is None:
+        text = f"{schedule.runs_per_week:g} runs a week leave too few to prove quality on"
+        return Refusal(Reason("saving_below_trial_cost", text))
+    history = Samples((), (), quality.history)
+    refused = underpowered(history, quality.margin, design)
+    if refused:
+        return Refusal(Reason("underpowered", f"{quality.metric}: {refused.reason}"))
+    needed = None
+    if len(quality.history) >= TELLING_HISTORY and history.pooled_variance:
+        needed = design.runs_needed(math.sqrt(history.pooled_variance) / quality.margin)
+        needed = needed or design.n_max
+    return _Proof(needed or min(economics.QUALITY_RUNS_PER_ARM, design.n_max), design.n_max)
+
+
+def _costed(workload: Workload, arms: tuple[ArmPlan, ...], proof: _Proof) -> Plan:
     run_hours = workload.schedule.run_hours
     rates = [arm.usd_per_hour for arm in arms]
     speed_hours = economics.speed_gate_hours(len(arms), run_hours)
-    usd = economics.trial_usd(rates, run_hours)
+    usd = economics.trial_usd(rates, run_hours, proof.runs)
+    short = run_hours < SHORT_RUN_HOURS
+    rounds = sum(n <= proof.runs for n in looks(proof.n_max))
     speed_usd = max(rates) * speed_hours
     return Plan(
         workload=workload.name,
         arms=arms,
-        seeds=SEEDS[: max(2, workload.policy.max_quality_runs)],
-        speed_steps=SPEED_STEPS,
+        quality_runs=proof.runs,
+        max_quality_runs=proof.n_max,
+        speed_steps=SHORT_SPEED_STEPS if short else SPEED_STEPS,
         blocks_per_round=BLOCKS_PER_ROUND,
         max_blocks=economics.SPEED_BLOCKS,
         usd_per_block=speed_usd / economics.SPEED_BLOCKS,
         usd_per_quality_run=max(rates) * run_hours,
         estimate=Estimate(
             usd=usd,
-            hours=speed_hours + run_hours,
+            hours=speed_hours + run_hours * rounds,
             speed_usd=speed_usd,
             quality_usd=usd - speed_usd,
         ),

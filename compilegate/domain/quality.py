@@ -1,28 +1,34 @@
-"""The quality gate: one-sided non-inferiority over replicated full runs.
+"""The quality gate: group-sequential non-inferiority over full runs.
 
-With x the candidate's metrics, B the concurrent baseline's and H the history, all turned so
-that higher is better, the reference is the mean of B. History tells how much the metric
-varies, never where it stands: the data may have moved since. The spread is never taken
-smaller than the candidate's own. With D the difference, the candidate passes when D > -margin
-is proven (Schuirmann 1987, one side):
-
-    P(T_df > (D + margin) / (s sqrt(v))) <= level
-
-A difference that is not proven either way is no proof of equality.
+At look n (looks.py) the candidate passes when a loss of the margin or more is ruled out,
+P(T_df > (D + m)/se) <= a(n) (one side of Schuirmann 1987), and fails when a loss is proven,
+P(T_df > -D/se) <= a(n), of half a margin or more: a smaller one is within what the team
+accepts. Between looks it can only be given up: on a loss beyond any doubt, or
+when what is still to come would hardly prove the margin (conditional power at the current
+trend, Lan and Wittes 1988). Giving up takes promotions away and so costs no error.
 """
 
 from __future__ import annotations
 
 import math
-import statistics
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from statistics import NormalDist
 
 from compilegate.domain import student_t
-from compilegate.domain.workload import Quality
+from compilegate.domain.looks import look_at, spent
+from compilegate.domain.noninferiority import Comparison, Samples, compare
+from compilegate.domain.power import LIKELY, Design, runs_for_one_look
 
-CHANCE = 0.8
+# A loss as unlikely as this by chance ends the arm at any number of runs.
+BEYOND_DOUBT = 0.002
+DOUBT_DF = 3
+# Give up where the last look would pass with less than this chance.
+FUTILE = 0.15
+# A history this long tells the spread well enough to refuse an underpowered trial.
+TELLING_HISTORY = 5
+# Metrics that agree to this share are one result copied.
+COPIED = 1e-12
 
 
 class QualityOutcome(StrEnum):
@@ -32,106 +38,124 @@ class QualityOutcome(StrEnum):
     WORSE = "worse"
     CRASHED = "crashed"
     MORE_RUNS = "more_runs"
+    UNDERPOWERED = "underpowered"
     INCONCLUSIVE = "inconclusive"
 
 
 @dataclass(frozen=True)
 class QualityFinding:
-    """Difference candidate minus reference in the metric's unit; negative is worse."""
+    """The comparison so far and what it means; ``level`` is what the last look may spend."""
 
     outcome: QualityOutcome
-    estimate: float | None
-    interval: tuple[float, float] | None
-    provable_margin: float | None
-    runs_needed: int | None
     reason: str
+    comparison: Comparison | None = None
+    look: int | None = None
+    level: float | None = None
+    provable_margin: float | None = None
+    runs_needed: int | None = None
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """Difference with the look's own error on each side, so that it holds at every look."""
+        if self.comparison is None or self.level is None:
+            return None
+        return self.comparison.interval(self.level)
 
 
-@dataclass(frozen=True)
-class _Comparison:
-    difference: float
-    standard_error: float
-    spread: float
-    df: int
+def judge_quality(samples: Samples, margin: float, design: Design) -> QualityFinding:
+    """Decide one candidate's quality; metrics higher is better, ``margin`` in their unit."""
+    n = len(samples.candidate)
+    look = look_at(n, design.n_max)
+    if n < 2 or look is None:
+        return _before_the_first_look(samples, margin, design)
+    # Runs past a look wait for the next one: looking in between would spend error unseen.
+    looked = compare(Samples(samples.candidate[:look], samples.baseline, samples.history))
+    found = compare(samples)
+    if looked is None or found is None or looked.df < 2:
+        return QualityFinding(QualityOutcome.MORE_RUNS, "too few runs to tell how much it varies")
+    if found.spread < COPIED * max(1.0, abs(samples.candidate[0])):
+        reason = "every run gave exactly the same metric, which says nothing about chance"
+        return QualityFinding(QualityOutcome.INCONCLUSIVE, reason)
+    return _at_a_look(looked, found, margin, design)
 
 
-def judge_quality(
-    candidate: Sequence[float], baseline: Sequence[float], quality: Quality, *, level: float
-) -> QualityFinding:
-    """Decide one candidate's quality at error ``level`` on the final metrics of both arms."""
-    sign = 1.0 if quality.goal == "maximize" else -1.0
-    comparison = _compare(
-        [sign * x for x in candidate],
-        [sign * x for x in baseline],
-        [sign * x for x in quality.history],
-    )
-    if comparison is None:
-        return QualityFinding(
-            QualityOutcome.INCONCLUSIVE, None, None, None, None,
-            "too few runs to know how much the metric varies from seed to seed",
-        )  # fmt: skip
-    if comparison.spread == 0:
-        return QualityFinding(
-            QualityOutcome.INCONCLUSIVE, comparison.difference, None, None, None,
-            "every run gave exactly the same metric, which says nothing about chance",
-        )  # fmt: skip
-    return _decide(comparison, quality.margin, level)
+def _before_the_first_look(samples: Samples, margin: float, design: Design) -> QualityFinding:
+    found = compare(samples)
+    if found and _beyond_doubt(found, margin):
+        return QualityFinding(QualityOutcome.WORSE, _worse_words(found), found)
+    hopeless = underpowered(samples, margin, design)
+    return hopeless or QualityFinding(QualityOutcome.MORE_RUNS, "full runs are missing", found)
 
 
-def _compare(
-    candidate: Sequence[float], baseline: Sequence[float], history: Sequence[float]
-) -> _Comparison | None:
-    n, n_b, n_h = len(candidate), len(baseline), len(history)
-    df = max(n - 1, 0) + max(n_b - 1, 0) + max(n_h - 1, 0)
-    if n < 2 or n_b < 2 or df < 2:
+def _beyond_doubt(found: Comparison, margin: float) -> bool:
+    if found.df < DOUBT_DF or found.spread == 0 or found.difference > -margin / 2:
+        return False
+    return found.p_worse <= BEYOND_DOUBT
+
+
+def underpowered(samples: Samples, margin: float, design: Design) -> QualityFinding | None:
+    """The refusal of a trial that could hardly prove the margin; None where it could."""
+    if len(samples.history) < TELLING_HISTORY:
         return None
-    own = _squares(candidate)
-    pooled = (_squares(history) + _squares(baseline) + own) / df
-    spread = math.sqrt(max(pooled, own / (n - 1)))
-    error = spread * math.sqrt(1 / n + 1 / n_b)
-    difference = statistics.fmean(candidate) - statistics.fmean(baseline)
-    return _Comparison(difference, error, spread, df)
-
-
-def _squares(values: Sequence[float]) -> float:
-    if len(values) < 2:
-        return 0.0
-    mean = statistics.fmean(values)
-    return math.fsum((value - mean) ** 2 for value in values)
-
-
-def _decide(c: _Comparison, margin: float, level: float) -> QualityFinding:
-    half = student_t.quantile(1 - level, c.df) * c.standard_error
-    p_inferior = student_t.upper_tail((c.difference + margin) / c.standard_error, c.df)
-    p_worse = student_t.upper_tail(-c.difference / c.standard_error, c.df)
-    provable = half + student_t.quantile(CHANCE, c.df) * c.standard_error
-    if p_inferior <= level:
-        outcome, reason = QualityOutcome.HELD, f"a loss of {margin:g} or more is ruled out"
-    elif p_worse <= level:
-        outcome, reason = QualityOutcome.WORSE, f"worse by {-c.difference:.4g} beyond chance"
-    else:
-        outcome, reason = (
-            QualityOutcome.INCONCLUSIVE,
-            (
-                f"the metric varies by {c.spread:.4g} from seed to seed; with this many runs only "
-                f"a margin of {provable:.4g} could be proven, not {margin:g}"
-            ),
-        )
+    variance = samples.pooled_variance or 0.0
+    spread = math.sqrt(variance)
+    if spread == 0 or design.runs_needed(spread / margin, design.least_chance) is not None:
+        return None
+    provable = design.best_margin(LIKELY) * spread
     return QualityFinding(
-        outcome=outcome,
-        estimate=c.difference,
-        interval=(c.difference - half, c.difference + half),
+        QualityOutcome.UNDERPOWERED,
+        f"the metric varies by {spread:.4g} from run to run; {design.n_max} runs could prove a "
+        f"margin of {provable:.4g}, not {margin:g}",
         provable_margin=provable,
-        runs_needed=runs_needed(c.spread, margin, level),
-        reason=reason,
     )
 
 
-def runs_needed(spread: float, margin: float, level: float, *, limit: int = 500) -> int | None:
-    """Runs per arm that would prove ``margin`` with 80 % chance at zero loss; None above limit."""
-    for n in range(2, limit + 1):
-        df = 2 * (n - 1)
-        needed = student_t.quantile(1 - level, df) + student_t.quantile(CHANCE, df)
-        if margin / (spread * math.sqrt(2 / n)) >= needed:
-            return n
-    return None
+def _at_a_look(
+    looked: Comparison, found: Comparison, margin: float, design: Design
+) -> QualityFinding:
+    look = looked.runs
+    level = spent(look, design.n_max, design.level)
+    relative = found.spread / margin
+    needed = runs_for_one_look(relative, history=design.history, level=design.level)
+
+    def finding(outcome: QualityOutcome, reason: str, seen: Comparison) -> QualityFinding:
+        provable = design.provable_margin(max(seen.runs, 2))
+        return QualityFinding(
+            outcome, reason, seen, look, level, provable and provable * seen.spread, needed
+        )
+
+    if looked.p_inferior(margin) <= level:
+        return finding(QualityOutcome.HELD, f"a loss of {margin:g} or more is ruled out", looked)
+    lost = looked.p_worse <= level and looked.difference <= -margin / 2
+    if lost or _beyond_doubt(found, margin):
+        return finding(QualityOutcome.WORSE, _worse_words(found), found)
+    if look == design.n_max or chance_of_passing(found, margin, design) < FUTILE:
+        return finding(QualityOutcome.INCONCLUSIVE, _unproven_words(found, margin, design), found)
+    return finding(QualityOutcome.MORE_RUNS, f"{look} runs do not settle it yet", looked)
+
+
+def chance_of_passing(found: Comparison, margin: float, design: Design) -> float:
+    """Conditional power at the last look: Phi((D n/n_max + m)/(s sqrt(v_max)) - t_{1-a}).
+
+    The trend D is shrunk towards no loss by the share of runs that it rests on.
+    """
+    last = design.n_max
+    reference = max(found.reference_runs, found.history_weight + last)
+    drift = found.difference * min(1.0, found.runs / last) + margin
+    bar = student_t.quantile(
+        1 - spent(last, last, design.level), found.df + 2 * (last - found.runs)
+    )
+    return NormalDist().cdf(drift / found.error_at(last, reference) - bar)
+
+
+def _worse_words(found: Comparison) -> str:
+    return f"worse by {-found.difference:.4g} beyond chance"
+
+
+def _unproven_words(found: Comparison, margin: float, design: Design) -> str:
+    provable = design.best_margin(LIKELY) * found.spread
+    return (
+        f"the metric varies by {found.spread:.4g} from run to run; up to {design.n_max} runs could "
+        f"prove a margin of {provable:.4g}, not {margin:g} at a difference of "
+        f"{found.difference:.4g}"
+    )

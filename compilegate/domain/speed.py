@@ -2,30 +2,37 @@
 
 The unit of replication is the block, in which every arm ran in a fresh process back to back
 on one node, so that the node's own speed cancels. Steps inside a process are correlated and
-never counted as replicates (Kalibera and Jones 2013). For block b
+never counted as replicates (Kalibera and Jones 2013, section 6). For block b
 
     L_b = ln[(O_B + N_B m_B) / (O_C + N_C m_C)]
 
 with overhead O (compilation included), steady step m and steps N of a full run; the interval
-is Student's t over blocks. Looks at 3, 4 and 6 blocks share the error by Bonferroni.
+is Student's t over blocks. Looks at 3, 4 and 6 blocks share the error by Bonferroni. Where a
+candidate's cluster costs more per hour, its speed-up has to pay for that as well.
 """
 
 from __future__ import annotations
 
 import math
-import statistics
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from compilegate.domain import student_t
-from compilegate.domain.evidence import Arm, SpeedRun
+from compilegate.domain.arithmetic import deviation, mean, median
+from compilegate.domain.evidence import Arm, Evidence
 from compilegate.domain.steady_state import MIN_STEPS, Segment, analyse
 from compilegate.domain.workload import Policy
 
 LOOKS = (3, 4, 6)
 # Spread of L over blocks assumed while there are too few blocks to measure it.
 ASSUMED_BLOCK_SD = 0.03
+CONFIDENCE = 0.95
+# Blocks that agree to this are one measurement copied, not precision.
+COPIED = 1e-9
+
+# Segments[arm][block]; None where a segment is too short for a steady state.
+Segments = Mapping[str, Mapping[int, Segment | None]]
 
 
 class SpeedOutcome(StrEnum):
@@ -41,26 +48,44 @@ class SpeedOutcome(StrEnum):
 
 @dataclass(frozen=True)
 class SpeedFinding:
-    """Speed-up of one candidate as a ratio of full-run times; interval is two-sided."""
+    """Speed-up of one candidate as a ratio of full-run times; ``interval`` is two-sided.
+
+    ``logs`` are the blocks' L_b; ``level`` is the error one look may spend; ``lower_bound``
+    is the one-sided bound at that level, None before two blocks.
+    """
 
     outcome: SpeedOutcome
-    blocks: int
+    logs: tuple[float, ...]
     estimate: float | None
     interval: tuple[float, float] | None
     confidence: float
+    level: float
     lower_bound: float | None
     reason: str
 
+    @property
+    def blocks(self) -> int:
+        """Usable blocks."""
+        return len(self.logs)
 
-def segments(arm: Arm, baseline: Arm) -> dict[int, Segment | None]:
-    """Each block's steady state of one arm; None where a segment is too short."""
-    medians = _medians(baseline.speed)
+
+def analyse_segments(evidence: Evidence) -> Segments:
+    """The steady state of every segment whose block has a baseline."""
+    medians = {
+        run.block: median(run.step_seconds)
+        for run in evidence.baseline.speed
+        if run.finished and run.step_seconds
+    }
+    return {arm.name: _segments(arm, medians) for arm in evidence.arms}
+
+
+def _segments(arm: Arm, medians: Mapping[int, float]) -> dict[int, Segment | None]:
     return {
         run.block: analyse(
             run.step_seconds,
             compile_seconds=run.compile_seconds,
             baseline_median=medians[run.block],
-            full_run_steps=arm.full_run_steps,
+            full_run_steps=arm.full_run_steps or 1,
         )
         if run.finished and run.block in medians
         else None
@@ -69,62 +94,66 @@ def segments(arm: Arm, baseline: Arm) -> dict[int, Segment | None]:
 
 
 def judge_speed(
-    candidate: Arm, baseline: Arm, policy: Policy, *, candidates: int, max_blocks: int
+    candidate: Arm, evidence: Evidence, segments: Segments, *, candidates: int
 ) -> SpeedFinding:
     """Decide one candidate's speed on the blocks there are; ``candidates`` share the error."""
+    policy, baseline = evidence.policy, evidence.baseline
     level = policy.alpha / (len(LOOKS) * candidates)
+    logs = block_log_speedups(candidate, evidence, segments)
     if any(not run.finished for run in candidate.speed):
-        return _finding(SpeedOutcome.CRASHED, [], level, "the candidate crashed in a speed block")
-    logs = block_log_speedups(candidate, baseline)
+        return _finding(SpeedOutcome.CRASHED, logs, level, "the candidate crashed in a speed block")
     # Blocks that ran count against the limit even if they are of no use: they were paid for.
     ran = len({run.block for run in candidate.speed} & {run.block for run in baseline.speed})
-    outcome, reason = _outcome(logs, policy, level, max_blocks - (ran - len(logs)))
+    toll = max(0.0, math.log(evidence.price_ratio(candidate)))
+    limit = evidence.plan.max_blocks - (ran - len(logs))
+    outcome, reason = (
+        _outcome([log - toll for log in logs], policy, level, limit)
+        if logs
+        else _nothing_usable(limit)
+    )
+    if toll:
+        reason += f" (at {evidence.price_ratio(candidate):.2f} times the price per hour)"
     return _finding(outcome, logs, level, reason)
 
 
-def block_log_speedups(candidate: Arm, baseline: Arm) -> list[float]:
-    """L_b of every block in which both arms have a steady state."""
-    ours, theirs = segments(candidate, baseline), segments(baseline, baseline)
+def block_log_speedups(candidate: Arm, evidence: Evidence, segments: Segments) -> list[float]:
+    """L_b of every block in which both arms have a steady state, in the order of blocks."""
+    ours, theirs = segments[candidate.name], segments[evidence.baseline.name]
+    n_base, n_mine = evidence.baseline.full_run_steps or 1, candidate.full_run_steps or 1
     return [
-        math.log(
-            base.full_run_seconds(baseline.full_run_steps)
-            / mine.full_run_seconds(candidate.full_run_steps)
-        )
+        math.log(base.full_run_seconds(n_base) / mine.full_run_seconds(n_mine))
         for block in sorted(ours.keys() & theirs.keys())
         if (mine := ours[block]) is not None and (base := theirs[block]) is not None
     ]
 
 
-def _medians(runs: tuple[SpeedRun, ...]) -> Mapping[int, float]:
-    return {
-        run.block: statistics.median(run.step_seconds)
-        for run in runs
-        if run.finished and run.step_seconds
-    }
-
-
 def _outcome(
-    logs: list[float], policy: Policy, level: float, max_blocks: int
+    logs: Sequence[float], policy: Policy, level: float, max_blocks: int
 ) -> tuple[SpeedOutcome, str]:
-    if not logs:
-        return _nothing_usable(max_blocks)
-    n, reject, mean = len(logs), math.log(policy.reject_speedup), statistics.fmean(logs)
-    if _is_hopeless(logs, mean, reject, policy.alpha):
+    n, reject, centre = len(logs), math.log(policy.reject_speedup), mean(logs)
+    if _is_hopeless(logs, reject, policy.alpha):
         return (
             SpeedOutcome.TOO_SLOW,
-            f"{math.exp(mean):.2f}x is below {policy.reject_speedup:.2f}x beyond chance",
+            f"{math.exp(centre):.2f}x is below {policy.reject_speedup:.2f}x beyond chance",
         )
-    proven = n in LOOKS and _lower(logs, level) > reject
-    if proven and mean >= math.log(policy.promote_speedup):
+    look = max((look for look in LOOKS if look <= n), default=0)
+    proven = bool(look) and lower_bound(logs[:look], level) > reject
+    if proven and centre >= math.log(policy.promote_speedup):
         return SpeedOutcome.PASSED, f"proven above {policy.reject_speedup:.2f}x"
     if n < max_blocks:
-        return SpeedOutcome.MORE_BLOCKS, f"{n} blocks do not settle it yet"
+        blocks = "one block does" if n == 1 else f"{n} blocks do"
+        return SpeedOutcome.MORE_BLOCKS, f"{blocks} not settle it yet"
     if proven:
-        return (
-            SpeedOutcome.BELOW_PROMOTE,
-            f"faster, yet {math.exp(mean):.2f}x is below the {policy.promote_speedup:.2f}x asked",
-        )
+        return _faster_than_reject(logs, policy)
     return SpeedOutcome.INCONCLUSIVE, f"{n} blocks vary too much to prove either side"
+
+
+def _faster_than_reject(logs: Sequence[float], policy: Policy) -> tuple[SpeedOutcome, str]:
+    asked = f"{policy.promote_speedup:.2f}x asked"
+    if upper_bound(logs, policy.alpha) < math.log(policy.promote_speedup):
+        text = f"faster, yet {math.exp(mean(logs)):.2f}x is below the {asked}"
+        return SpeedOutcome.BELOW_PROMOTE, text
+    return SpeedOutcome.INCONCLUSIVE, f"faster, yet not clearly by the {asked}"
 
 
 def _nothing_usable(max_blocks: int) -> tuple[SpeedOutcome, str]:
@@ -134,36 +163,45 @@ def _nothing_usable(max_blocks: int) -> tuple[SpeedOutcome, str]:
     return SpeedOutcome.INCONCLUSIVE, reason
 
 
-def _is_hopeless(logs: list[float], mean: float, reject: float, alpha: float) -> bool:
+def _is_hopeless(logs: Sequence[float], reject: float, alpha: float) -> bool:
+    """Stopping a loser costs no error: it can only take promotions away."""
     n = len(logs)
     if n <= 2:
-        return mean + 3 * ASSUMED_BLOCK_SD / math.sqrt(n) < reject
-    margin = student_t.quantile(1 - alpha / 2, n - 1) * statistics.stdev(logs) / math.sqrt(n)
-    return mean + margin < reject
+        return mean(logs) + 3 * ASSUMED_BLOCK_SD / math.sqrt(n) < reject
+    return upper_bound(logs, alpha / 2) < reject
 
 
-def _lower(logs: list[float], level: float) -> float:
-    n = len(logs)
-    spread = statistics.stdev(logs)
-    if spread == 0:  # identical blocks are a copied measurement, not precision
+def lower_bound(logs: Sequence[float], level: float) -> float:
+    """One-sided lower bound of the mean of two or more blocks, error ``level``; a logarithm."""
+    n, spread = len(logs), deviation(logs)
+    if spread < COPIED:
         return -math.inf
-    return statistics.fmean(logs) - student_t.quantile(1 - level, n - 1) * spread / math.sqrt(n)
+    return mean(logs) - student_t.quantile(1 - level, n - 1) * spread / math.sqrt(n)
 
 
-def _finding(outcome: SpeedOutcome, logs: list[float], level: float, reason: str) -> SpeedFinding:
-    n, confidence = len(logs), 0.95
-    if n < 2:
-        estimate = math.exp(logs[0]) if logs else None
-        return SpeedFinding(outcome, n, estimate, None, confidence, None, reason)
-    mean, error = statistics.fmean(logs), statistics.stdev(logs) / math.sqrt(n)
-    half = student_t.quantile(0.5 + confidence / 2, n - 1) * error
-    lower = _lower(logs, level)
+def upper_bound(logs: Sequence[float], level: float) -> float:
+    """One-sided upper bound of the mean of two or more blocks, error ``level``; a logarithm."""
+    n = len(logs)
+    half = student_t.quantile(1 - level, n - 1) * deviation(logs) / math.sqrt(n)
+    return mean(logs) + half
+
+
+def _finding(
+    outcome: SpeedOutcome, logs: Sequence[float], level: float, reason: str
+) -> SpeedFinding:
+    estimate, interval, lower = math.exp(mean(logs)) if logs else None, None, -math.inf
+    if len(logs) >= 2:
+        n, centre = len(logs), mean(logs)
+        half = student_t.quantile(0.5 + CONFIDENCE / 2, n - 1) * deviation(logs) / math.sqrt(n)
+        interval = (math.exp(centre - half), math.exp(centre + half))
+        lower = lower_bound(logs, level)
     return SpeedFinding(
         outcome=outcome,
-        blocks=n,
-        estimate=math.exp(mean),
-        interval=(math.exp(mean - half), math.exp(mean + half)),
-        confidence=confidence,
+        logs=tuple(logs),
+        estimate=estimate,
+        interval=interval,
+        confidence=CONFIDENCE,
+        level=level,
         lower_bound=math.exp(lower) if math.isfinite(lower) else None,
         reason=reason,
     )

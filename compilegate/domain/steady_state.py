@@ -11,9 +11,10 @@ a longer run is extrapolated as ln N / ln n, because new guards fail ever more r
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+from compilegate.domain.arithmetic import mean, median
 
 WINDOW = 15
 MIN_WARM_UP = 20
@@ -51,40 +52,42 @@ def analyse(
     where compilation happens inside a step, so the larger of both is the overhead.
     """
     n = len(step_seconds)
-    if n < MIN_STEPS or any(not SHORTEST_STEP <= x < math.inf for x in step_seconds):
+    usable = n >= MIN_STEPS and math.isfinite(math.fsum(step_seconds))
+    if not usable or min(step_seconds) < SHORTEST_STEP:
         return None
     warm_up = _warm_up_steps(step_seconds)
     spike = SPIKE_RATIO * baseline_median
     tail = step_seconds[warm_up:]
-    calm = [x for x in tail if x <= spike]
+    late_events = [x for x in tail if x > spike]
+    calm = sorted(x for x in tail if x <= spike) if late_events else sorted(tail)
     if len(calm) < WINDOW:
         return None
     steady = _winsorized_mean(calm)
     recurrence = math.log(max(full_run_steps, 2)) / math.log(n)
-    late = sum(x - steady for x in tail if x > spike) * max(1.0, recurrence)
-    early = sum(step_seconds[:warm_up]) - warm_up * steady
+    late = math.fsum(x - steady for x in late_events) * max(1.0, recurrence)
+    early = math.fsum(step_seconds[:warm_up]) - warm_up * steady
     return Segment(
         warm_up_steps=warm_up,
         steady_step_seconds=steady,
         overhead_seconds=max(early, compile_seconds, 0.0) + late,
-        spikes=len(tail) - len(calm),
+        spikes=len(late_events),
     )
 
 
 def _warm_up_steps(x: Sequence[float]) -> int:
     n = len(x)
     second_half = x[n // 2 :]
-    median = statistics.median(second_half)
-    spread = statistics.median(abs(value - median) for value in second_half)
-    limit = median + BAND * spread
+    middle = median(second_half)
+    spread = median(abs(value - middle) for value in second_half)
+    limit = middle + BAND * spread
     for start in range(MIN_WARM_UP, n // 2, 5):
-        if statistics.median(x[start : start + WINDOW]) <= limit:
+        if median(x[start : start + WINDOW]) <= limit:
             return start
     return n // 2
 
 
-def _winsorized_mean(values: Sequence[float]) -> float:
-    ordered = sorted(values)
+def _winsorized_mean(ordered: Sequence[float]) -> float:
+    """Mean of sorted values with the outermost shares pulled in to what lies next to them."""
     cut = int(len(ordered) * WINSORIZED_SHARE)
-    low, high = ordered[cut], ordered[len(ordered) - 1 - cut]
-    return statistics.fmean(min(max(value, low), high) for value in ordered)
+    inner = ordered[cut : len(ordered) - cut]
+    return mean([*inner, *[inner[0]] * cut, *[inner[-1]] * cut])

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from compilegate.domain.decision import Reason
-from compilegate.domain.evidence import Arm, Evidence, QualityRun, SpeedRun
+from compilegate.domain.evidence import PROBATION, Arm, Evidence, FullRun, SpeedRun
 from compilegate.domain.workload import MANAGED_COMPILER
 
 # Fingerprint keys that a candidate's own change explains.
@@ -22,6 +22,8 @@ EXPLAINED = {
 MANAGED_COMPILER_EXPLAINS = {"image", "torch"}
 # Eager and compiled arithmetic round differently; anything larger is another model or batch.
 INITIAL_LOSS_TOLERANCE = 1e-2
+# Samples of a whole run: a last batch more or less is the same training.
+SAME_WORK = 0.02
 
 
 def invalid_reasons(evidence: Evidence) -> tuple[Reason, ...]:
@@ -29,6 +31,8 @@ def invalid_reasons(evidence: Evidence) -> tuple[Reason, ...]:
     reasons: list[Reason] = []
     for candidate in evidence.candidates:
         reasons += _not_applied(candidate)
+        if evidence.phase == PROBATION:
+            continue  # production's image, driver and data move on; only the change must not
         reasons += _different_fingerprints(candidate, evidence.baseline)
         reasons += _contradictions(candidate, evidence.baseline)
         reasons += _unequal_initial_loss(candidate, evidence.baseline)
@@ -38,9 +42,9 @@ def invalid_reasons(evidence: Evidence) -> tuple[Reason, ...]:
 def _not_applied(candidate: Arm) -> Iterator[Reason]:
     """A full run must prove a compiler; a change of another kind shows in the fingerprint."""
     proves = not candidate.overrides or "compiler" in candidate.overrides
-    unproven = [run for run in candidate.quality if run.finished and run.applied is not True]
-    for run in (*candidate.runs, *(unproven if proves else ())):
-        if run.applied is False or run in unproven:
+    for run in candidate.runs:
+        unproven = proves and isinstance(run, FullRun) and run.applied is None
+        if run.finished and (run.applied is False or unproven):
             yield Reason(
                 "treatment_not_applied",
                 f"{candidate.name}: the change was asked for and not applied, so the arms did "
@@ -74,22 +78,39 @@ def _contradictions(candidate: Arm, baseline: Arm) -> Iterator[Reason]:
     """What cannot be if the runs are what they say: copies, other nodes, other batches."""
     for arm in (baseline, candidate):
         blocks = [run.block for run in arm.speed]
-        seeds = [run.seed for run in arm.quality if run.seed is not None]
         orders = [run.order for run in arm.quality]
-        if any(len(set(found)) < len(found) for found in (blocks, seeds, orders)):
-            text = f"{arm.name}: two runs claim the same block, seed or order"
+        results = [
+            (run.seed, run.metric, run.wall_seconds)
+            for run in arm.quality
+            if run.seed is not None and run.finished
+        ]
+        if any(len(set(found)) < len(found) for found in (blocks, orders, results)):
+            text = f"{arm.name}: two runs claim the same block or order, or are copies"
             yield Reason("runs_repeated", text)
+    yield from _unlike_blocks(candidate, baseline)
+
+
+def _unlike_blocks(candidate: Arm, baseline: Arm) -> Iterator[Reason]:
+    """Blocks whose arms ran on different nodes, or do different work in a whole run."""
     nodes = {run.block: run.node for run in baseline.speed}
     samples = {run.block: run.samples_per_step for run in baseline.speed}
+    other_cluster = (
+        candidate.devices != baseline.devices
+        or candidate.usd_per_hour != baseline.usd_per_hour
+        or {"instance_type", "instance_count"} & set(candidate.overrides)
+    )
     for run in candidate.speed:
         node, size = nodes.get(run.block), samples.get(run.block)
-        if run.node and node and run.node != node:
+        if run.node and node and run.node != node and not other_cluster:
             text = f"{candidate.name}: block {run.block} ran on two nodes, which differ in speed"
             yield Reason("arms_differ", text)
             return
-        same_work = not {"batch_size", "instance_type", "instance_count"} & set(candidate.overrides)
-        if same_work and run.samples_per_step and size and run.samples_per_step != size:
-            text = f"{candidate.name}: {run.samples_per_step:g} samples a step against {size:g}"
+        if not run.samples_per_step or not size:
+            continue
+        ours = run.samples_per_step * (candidate.full_run_steps or 1)
+        theirs = size * (baseline.full_run_steps or 1)
+        if not math.isclose(ours, theirs, rel_tol=SAME_WORK):
+            text = f"{candidate.name}: {ours:g} samples in a whole run against {theirs:g}"
             yield Reason("arms_differ", text)
             return
 
@@ -101,7 +122,7 @@ def _explained(candidate: Arm) -> frozenset[str]:
     return frozenset(names)
 
 
-def _fingerprint(run: SpeedRun | QualityRun) -> Mapping[str, Any] | None:
+def _fingerprint(run: SpeedRun | FullRun) -> Mapping[str, Any] | None:
     value = run.detail.get("fingerprint")
     return value if isinstance(value, Mapping) and value else None
 
@@ -127,6 +148,6 @@ def _unequal_initial_loss(candidate: Arm, baseline: Arm) -> Iterator[Reason]:
             return
 
 
-def _initial_loss(run: QualityRun) -> float | None:
+def _initial_loss(run: FullRun) -> float | None:
     value = run.detail.get("initial_loss")
     return float(value) if isinstance(value, int | float) else None

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from compilegate.domain.errors import InvalidEvidenceError
-from compilegate.domain.evidence import Arm, Evidence, QualityRun, SpeedRun, parse_evidence
-from compilegate.domain.speed import segments
+from compilegate.domain.evidence import Arm, Evidence, FullRun, SpeedRun
+from compilegate.domain.evidence_file import parse_evidence
+from compilegate.domain.speed import Segments, analyse_segments
 from compilegate.domain.steady_state import Segment
 
 
@@ -41,7 +42,7 @@ class MeasuredArm:
         return self.arm.name
 
     @property
-    def quality(self) -> Sequence[QualityRun]:
+    def quality(self) -> Sequence[FullRun]:
         """Full runs, oldest first."""
         return self.arm.quality
 
@@ -80,8 +81,8 @@ class Measured:
         for number, block in arm.blocks.items():
             base = self.baseline.blocks.get(number)
             if base and base.segment and block.segment:
-                ours = block.segment.full_run_seconds(arm.arm.full_run_steps)
-                theirs = base.segment.full_run_seconds(self.baseline.arm.full_run_steps)
+                ours = block.segment.full_run_seconds(arm.arm.full_run_steps or 1)
+                theirs = base.segment.full_run_seconds(self.baseline.arm.full_run_steps or 1)
                 found[number] = theirs / ours
         return found
 
@@ -100,12 +101,19 @@ def measure(document: Mapping[str, Any] | None, candidate: str | None) -> Measur
     except InvalidEvidenceError as error:
         return f"The evidence could not be read: {error}"
     others = sorted(evidence.candidates, key=lambda arm: arm.name != candidate)
-    arms = [_measured(arm, evidence) for arm in (evidence.baseline, *others)]
+    segments = _segments(evidence)
+    arms = [_measured(arm, segments) for arm in (evidence.baseline, *others)]
     return Measured(evidence, arms, candidate)
 
 
-def _measured(arm: Arm, evidence: Evidence) -> MeasuredArm:
-    # A broken segment must not take the whole report with it: the verdict says what is wrong.
-    usable = all(math.isfinite(x) and x > 0 for run in arm.speed for x in run.step_seconds)
-    steady = segments(arm, evidence.baseline) if usable else {}
+def _segments(evidence: Evidence) -> Segments:
+    """A broken segment must not take the whole report with it: the verdict says what is wrong."""
+    steps = (x for arm in evidence.arms for run in arm.speed for x in run.step_seconds)
+    if all(math.isfinite(x) and x > 0 for x in steps):
+        return analyse_segments(evidence)
+    return {arm.name: {} for arm in evidence.arms}
+
+
+def _measured(arm: Arm, segments: Segments) -> MeasuredArm:
+    steady = segments[arm.name]
     return MeasuredArm(arm, {run.block: Block(run, steady.get(run.block)) for run in arm.speed})

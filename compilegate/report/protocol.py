@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from compilegate.report.case import Case, named
 from compilegate.report.formats import UNKNOWN, count, number, plural, ratio, shown, significant
 from compilegate.report.tables import Table
@@ -66,6 +64,4 @@ def _quality(case: Case) -> str:
     done = [run.seed for run in case.measured.baseline.quality]
     if done:
         return f"{plural(len(done), 'full run')} per arm, seeds {', '.join(map(str, done))}"
-    planned: Any = case.plan.get("seeds") or ()
-    seeds = ", ".join(map(str, planned))
-    return f"no full run; seeds {seeds} were planned" if seeds else "no full run"
+    return "no full run"

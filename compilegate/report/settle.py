@@ -97,7 +97,7 @@ def _run_length(case: Case) -> Iterator[str]:
         return
     base, ours = case.measured.baseline.steady, case.measured.lead.steady
     steps = case.measured.lead.arm.full_run_steps
-    if not base or not ours or steps != case.measured.baseline.arm.full_run_steps:
+    if not base or not ours or not steps or steps != case.measured.baseline.arm.full_run_steps:
         return
     m_b, m_c = (statistics.fmean(s.steady_step_seconds for s in arm) for arm in (base, ours))
     o_b, o_c = (statistics.fmean(s.overhead_seconds for s in arm) for arm in (base, ours))

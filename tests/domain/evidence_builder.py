@@ -100,4 +100,4 @@ def document(
 
 GOOD = {"baseline": [2.500, 2.504, 2.498], "compile": [2.501, 2.503, 2.499]}
 WORSE = {"baseline": [2.500, 2.504, 2.498], "compile": [2.551, 2.553, 2.549]}
-NOISY = {"baseline": [0.70, 0.74, 0.66], "compile": [0.71, 0.67, 0.73]}
+NOISY = {"baseline": [0.70, 0.82, 0.58], "compile": [0.71, 0.59, 0.83]}

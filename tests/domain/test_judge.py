@@ -46,16 +46,24 @@ def test_further_rounds_go_on_to_the_next_look(done: int, blocks: int) -> None:
     assert (done, blocks) == (step["block"], step["blocks"])
 
 
-def test_a_fast_candidate_is_sent_to_full_runs_with_equal_seeds() -> None:
+def test_a_fast_candidate_is_sent_to_two_full_runs_beside_production() -> None:
     decision = judge(document())
 
-    assert decision.verdict == Verdict.CONTINUE
+    assert Verdict.CONTINUE == decision.verdict
     assert decision.next is not None
-    assert decision.next["stage"] == "quality"
-    assert {("baseline", 17), ("compile", 17), ("baseline", 18), ("compile", 18),
-            ("baseline", 19), ("compile", 19)} == {
+    assert "quality" == decision.next["stage"]
+    assert [("compile", 17), ("compile", 18)] == [
         (run["arm"], run["seed"]) for run in decision.next["runs"]
-    }  # fmt: skip
+    ]
+
+
+def test_without_production_beside_it_the_trial_pays_for_baseline_runs_of_the_same_seeds() -> None:
+    decision = judge({**document(), "plan": {"production_beside": False}})
+
+    assert decision.next is not None
+    assert [("compile", 17), ("baseline", 17), ("compile", 18), ("baseline", 18)] == [
+        (run["arm"], run["seed"]) for run in decision.next["runs"]
+    ]
 
 
 def test_fast_and_not_worse_is_promoted() -> None:
@@ -122,13 +130,17 @@ def test_faster_but_below_the_asked_speedup_stays_off_only_after_every_block() -
     assert all_blocks.verdict == Verdict.STAY_OFF
 
 
-def test_whole_jobs_that_do_not_bear_the_gate_out_cannot_promote() -> None:
+@pytest.mark.parametrize(("slower", "verdict"), [(1.4, "continue"), (1.8, "inconclusive")])
+def test_whole_jobs_that_do_not_bear_the_gate_out_cannot_promote(
+    slower: float, verdict: str
+) -> None:
+    """Node noise is given the chance to even out; what no noise explains ends the trial."""
     doc = document(metrics=GOOD)
     for run in arm(doc, "compile")["runs"]:
         if run["stage"] == "quality":
-            run["wall_seconds"] *= 1.4
+            run["wall_seconds"] *= slower
 
-    assert judge(doc).verdict == Verdict.INCONCLUSIVE
+    assert verdict == judge(doc).verdict
     assert "full_run_disagrees" in codes(judge(doc))
 
 
@@ -180,13 +192,19 @@ def test_a_candidate_that_crashes_in_a_block_stays_off() -> None:
     assert judge(doc).verdict == Verdict.STAY_OFF
 
 
-@pytest.mark.parametrize("stage", ["speed", "quality"])
-def test_a_baseline_that_fails_proves_nothing(stage: str) -> None:
+def test_a_baseline_that_fails_in_a_block_proves_nothing() -> None:
     doc = document(metrics=GOOD)
-    run = next(run for run in arm(doc, "baseline")["runs"] if run["stage"] == stage)
-    run.update(finished=False, metric=None, step_seconds=[])
+    arm(doc, "baseline")["runs"][0].update(finished=False, step_seconds=[])
 
-    assert judge(doc).verdict == Verdict.INCONCLUSIVE
+    assert Verdict.INCONCLUSIVE == judge(doc).verdict
+
+
+def test_a_baseline_whose_full_runs_mostly_fail_proves_nothing() -> None:
+    doc = document(metrics=GOOD)
+    for run in arm(doc, "baseline")["runs"][-2:]:
+        run.update(finished=False, metric=None)
+
+    assert Verdict.INCONCLUSIVE == judge(doc).verdict
 
 
 def test_a_finished_run_without_metric_counts_as_failed() -> None:
@@ -279,7 +297,7 @@ def test_stages_that_ran_on_different_hardware_are_invalid() -> None:
     assert {"arms_differ"} == codes(judge(doc))
 
 
-@pytest.mark.parametrize("key", ["block", "seed", "order"])
+@pytest.mark.parametrize("key", ["block", "order"])
 def test_runs_that_claim_to_be_the_same_run_are_invalid(key: str) -> None:
     doc = document(metrics=GOOD)
     stage = "speed" if key == "block" else "quality"
@@ -298,8 +316,8 @@ def test_a_block_that_is_not_like_for_like_is_invalid(key: str, value: object) -
     assert {"arms_differ"} == codes(judge(doc))
 
 
-def test_probation_is_refused_until_it_is_judged() -> None:
-    with pytest.raises(InvalidEvidenceError, match="phase"):
+def test_a_probation_that_names_no_arm_is_invalid_input() -> None:
+    with pytest.raises(InvalidEvidenceError, match="promoted"):
         judge({**document(metrics=GOOD), "phase": "probation"})
 
 
@@ -386,10 +404,10 @@ def test_no_corruption_of_unpromotable_evidence_promotes(data: st.DataObject) ->
     assert verdict != Verdict.PROMOTE
 
 
-def test_missing_evidence_of_a_promotable_trial_never_promotes() -> None:
+def test_without_three_whole_blocks_nothing_is_promoted() -> None:
     full = document(metrics=GOOD)
     for name in ("baseline", "compile"):
-        for index in range(len(arm(full, name)["runs"])):
+        for index in range(3):
             doc = copy.deepcopy(full)
             del arm(doc, name)["runs"][index]
 

@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from compilegate.domain.evidence import QualityRun
+from compilegate.domain.evidence import FullRun
 from compilegate.report.charts.base import Chart, Frame, View, figure, inert
 from compilegate.report.charts.palette import arm_style
 from compilegate.report.charts.thin import POINTS, smooth
@@ -40,7 +40,7 @@ def loss_chart(measured: Measured) -> Chart:
     )
 
 
-def _curve(run: QualityRun) -> Curve:
+def _curve(run: FullRun) -> Curve:
     points = run.detail.get("loss_curve")
     found: Curve = {}
     for point in points if isinstance(points, Sequence) else ():

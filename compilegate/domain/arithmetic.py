@@ -1,0 +1,50 @@
+"""Sums that come out the same on every machine and in every order of their terms.
+
+``math.fsum`` rounds once, so a mean does not depend on the order in which runs are listed;
+the standard library's ``statistics`` changed its rounding between Python versions.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+# Digits of a figure in a decision: libraries of other systems round the last ones otherwise.
+SIGNIFICANT_DIGITS = 10
+
+
+def mean(values: Sequence[float]) -> float:
+    """Arithmetic mean; raises ZeroDivisionError when there is nothing to average."""
+    return math.fsum(values) / len(values)
+
+
+def squares(values: Sequence[float]) -> float:
+    """Sum of squared deviations from the mean; 0 for fewer than two values."""
+    if len(values) < 2 or min(values) == max(values):
+        return 0.0  # exactly: the mean of equal values may be off by its last digit
+    centre = mean(values)
+    return math.fsum((value - centre) ** 2 for value in values)
+
+
+def deviation(values: Sequence[float]) -> float:
+    """Sample standard deviation (n - 1) of at least two values."""
+    return math.sqrt(squares(values) / (len(values) - 1))
+
+
+def median(values: Iterable[float]) -> float:
+    """Middle value, or the mean of the two middle ones; raises IndexError when empty."""
+    ordered = sorted(values)
+    half = len(ordered) // 2
+    return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2
+
+
+def rounded(value: Any) -> Any:
+    """The document with every float cut to ten significant digits."""
+    if isinstance(value, float):
+        return float(f"{value:.{SIGNIFICANT_DIGITS}g}")
+    if isinstance(value, dict):
+        return {key: rounded(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [rounded(item) for item in value]
+    return value

@@ -1,0 +1,128 @@
+"""The second gate for one candidate: its full runs' quality, crashes and wall clock.
+
+What the gate may use is fixed by policy before any run: how many runs, of which mode.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from compilegate.domain.arithmetic import mean
+from compilegate.domain.decision import Reason
+from compilegate.domain.evidence import Arm, Evidence, finished, metrics, walls
+from compilegate.domain.looks import next_look
+from compilegate.domain.noninferiority import Samples
+from compilegate.domain.power import EVEN, Design, design_for
+from compilegate.domain.quality import (
+    TELLING_HISTORY,
+    QualityFinding,
+    QualityOutcome,
+    judge_quality,
+    underpowered,
+)
+from compilegate.domain.worth import Worth, worth_of_runs
+
+# Spread of ln(wall clock) over nodes, assumed where a few runs cannot tell it (8 % of full
+# runs' time between equal machines, Sinha et al. 2022).
+WALL_SD = 0.08
+# Baseline runs that must have been trained in the same weeks as the candidate's.
+CONCURRENT_RUNS = 1
+
+
+@dataclass(frozen=True)
+class WallClock:
+    """Whole jobs, baseline over candidate; ``ratio`` None while a side was not timed."""
+
+    ratio: float | None
+    doubtful: bool
+    disproved: bool
+
+
+def design_of(evidence: Evidence) -> Design | None:
+    """What the quality gate of each candidate may use, None if not even two runs are left."""
+    return design_for(
+        evidence.policy,
+        history=len(evidence.quality.history),
+        candidates=len(evidence.candidates),
+        runs_remaining=evidence.runs_remaining,
+    )
+
+
+def first_runs(evidence: Evidence) -> int:
+    """One run against a telling history can already prove disaster; else a spread needs two."""
+    return 1 if len(evidence.quality.history) >= TELLING_HISTORY else 2
+
+
+def samples_of(candidate: Arm, evidence: Evidence) -> Samples:
+    """The final metrics that the gate compares, higher is better."""
+    return Samples(
+        candidate=evidence.oriented(metrics(candidate.quality)),
+        baseline=evidence.oriented(metrics(evidence.baseline.quality)),
+        history=evidence.oriented(evidence.quality.history),
+    )
+
+
+def refuse_before_spending(evidence: Evidence, design: Design) -> Reason | None:
+    """Why no number of runs that policy allows would prove the margin, by history alone."""
+    history = Samples((), (), evidence.oriented(evidence.quality.history))
+    found = underpowered(history, evidence.quality.margin, design)
+    return Reason("underpowered", f"{evidence.quality.metric}: {found.reason}") if found else None
+
+
+def judge_full_runs(candidate: Arm, evidence: Evidence, design: Design) -> QualityFinding:
+    """Decide one candidate on its full runs."""
+    if any(not run.finished for run in candidate.quality):
+        return QualityFinding(QualityOutcome.CRASHED, "a full run crashed or diverged")
+    failures = sum(not run.finished for run in evidence.baseline.quality)
+    if failures >= 2 and failures > len(finished(evidence.baseline.quality)):
+        reason = f"{failures} full runs of the baseline failed: nothing to compare with"
+        return QualityFinding(QualityOutcome.INCONCLUSIVE, reason)
+    samples = samples_of(candidate, evidence)
+    found = judge_quality(samples, evidence.quality.margin, design)
+    if found.outcome is QualityOutcome.HELD and len(samples.baseline) < CONCURRENT_RUNS:
+        reason = "history alone may have drifted: a baseline run of today is missing"
+        return replace(found, outcome=QualityOutcome.MORE_RUNS, reason=reason)
+    return found
+
+
+def wall_clock(candidate: Arm, evidence: Evidence) -> WallClock:
+    """Whether whole jobs bear out the gate: mean T_B / mean T_C against ``reject_speedup``.
+
+    ``doubtful`` means below it or unmeasured, ``disproved`` below it beyond node noise. A
+    dearer cluster has to be faster by its price as well.
+    """
+    ours, theirs = walls(candidate.quality), walls(evidence.baseline.quality)
+    theirs += evidence.history_wall_seconds
+    if not theirs or len(ours) < len(finished(candidate.quality)) or not ours:
+        return WallClock(None, doubtful=True, disproved=False)
+    ratio = mean(theirs) / mean(ours)
+    bar = math.log(evidence.policy.reject_speedup) + toll(candidate, evidence)
+    allowance = 3 * WALL_SD * math.sqrt(1 / len(ours) + 1 / len(theirs))
+    return WallClock(ratio, math.log(ratio) < bar, math.log(ratio) + allowance < bar)
+
+
+def toll(candidate: Arm, evidence: Evidence) -> float:
+    """ln of how much dearer the candidate's cluster is per hour, 0 where it is not."""
+    return max(0.0, math.log(evidence.price_ratio(candidate)))
+
+
+def worth_of_shadow_runs(
+    candidate: Arm, evidence: Evidence, design: Design, speedup: float
+) -> tuple[Worth, int] | None:
+    """What the dedicated runs still needed bring and cost, and how many; None if L is unknown."""
+    remaining = evidence.runs_remaining
+    samples = samples_of(candidate, evidence)
+    n, variance = len(samples.candidate), samples.pooled_variance
+    if remaining is None:
+        return None
+    needed = None
+    if variance and samples.degrees_of_freedom >= 2:
+        relative = math.sqrt(variance) / evidence.quality.margin
+        needed = design.runs_needed(relative, EVEN) or design.n_max
+    target = max(needed or 0, next_look(n, design.n_max) or n)
+    if evidence.policy.quality_runs == "hybrid":  # production carries all but the first
+        target = first_runs(evidence)
+    saved = 1 - evidence.price_ratio(candidate) / speedup
+    runs = max(target - n, 0)
+    return worth_of_runs(remaining, saved, runs * (1 - saved), runs), runs

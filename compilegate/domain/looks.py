@@ -1,0 +1,47 @@
+"""When the quality gate looks, and how much of the error each look may spend.
+
+Looks come at fixed numbers of candidate runs. Look n of n_max spends
+
+    a(n) = c x level x sqrt(n / n_max)
+
+a power-family spending schedule (Lan and DeMets 1983): little while a few runs say little.
+With c = 1 / sum sqrt(n / n_max) the looks add up to ``level`` (Bonferroni), which needs no
+assumption on how they depend on each other. The larger constants use that dependence; they
+come from a simulation of the test at the margin (benchmarks/decision/calibrate.py) and keep
+the total at or below ``level`` over every history, spread and drift simulated.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+SCHEDULE = (2, 3, 5, 8, 12, 18, 24, 36)
+CALIBRATED: Mapping[int, float] = {
+    2: 1.0, 3: 0.72, 5: 0.58, 8: 0.51, 12: 0.46, 18: 0.42, 24: 0.39, 36: 0.37,
+}  # fmt: skip
+
+
+def last_look(most: float) -> int | None:
+    """The largest look within ``most`` runs, None below two: a spread needs two."""
+    return max((n for n in SCHEDULE if n <= most), default=None)
+
+
+def looks(n_max: int) -> tuple[int, ...]:
+    """The looks of a design that ends at ``n_max``, itself a look."""
+    return SCHEDULE[: SCHEDULE.index(n_max) + 1]
+
+
+def spent(n: int, n_max: int, level: float) -> float:
+    """a(n): the error that the look at ``n`` runs may spend."""
+    return CALIBRATED[n_max] * level * math.sqrt(n / n_max)
+
+
+def look_at(n: int, n_max: int) -> int | None:
+    """The last look that ``n`` runs have reached, None before the first."""
+    return max((look for look in looks(n_max) if look <= n), default=None)
+
+
+def next_look(n: int, n_max: int) -> int | None:
+    """The look after ``n`` runs, None after the last."""
+    return next((look for look in looks(n_max) if look > n), None)
