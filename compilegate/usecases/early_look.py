@@ -1,6 +1,7 @@
 """Judges a round before all of it has ended, so that what is settled costs no more.
 
-The evidence is looked at in memory only: JudgeArms takes it in once the round has ended.
+The evidence is looked at in memory only: JudgeArms takes it in, and what it cost, once the round
+has ended.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Any
 from compilegate.domain import naming
 from compilegate.domain.decision import Decision, Verdict
 from compilegate.ports import Services
-from compilegate.usecases.account import IN_PROGRESS, charge_round
+from compilegate.usecases.account import IN_PROGRESS
 from compilegate.usecases.judging import Judge, judge_with, load_evidence
 from compilegate.usecases.take_in import COMPLETED
 from compilegate.usecases.trial import Trial, open_trial
@@ -36,9 +37,7 @@ def stop_settled_arms(
         for run, (job, status) in jobs.items()
         if status == COMPLETED
     ]
-    document = load_evidence(opened)
-    charge_round(outcomes, document, opened)
-    decision = judge_with(outcomes, document, opened, judge)
+    decision = judge_with(outcomes, load_evidence(opened), opened, judge)
     under_test = {arm for run in jobs if (arm := naming.parse_run(run).arm_index)}
     names = [str(arm["name"]) for arm in opened.plan["arms"]]
     settled = _settled(decision, under_test, names)

@@ -97,6 +97,14 @@ def test_cleaning_up_understands_the_event_of_a_stopped_execution(deployed, hand
     assert "ABORTED" == handle("abort_trial", detail=detail)["error"]
 
 
+def test_a_completed_run_is_settled_even_where_nothing_can_be_looked_at(deployed, handle, caplog):
+    runs = [{"run": "q1b17"}, {"run": "q1a17"}]
+    answer = handle("settle_run", run="q1b17", job="cg-x-r0", status="Completed", runs=runs)
+
+    assert ("Completed", []) == (answer["status"], answer["settled_arms"])
+    assert "no early look at cg-x-r0" in caplog.text
+
+
 def test_log_lines_name_step_workload_and_trial(deployed, handle, caplog):
     with caplog.at_level(logging.INFO):
         handle("acquire_lock", execution=EXECUTION)
