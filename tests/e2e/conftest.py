@@ -189,7 +189,9 @@ def trial(app: App, request: pytest.FixtureRequest) -> Callable[..., Running]:
                     "instance_type": "ml.g5.xlarge", "instance_count": 1, "distribution": "none",
                     "precision": "bf16", "batch_size": 32, "learning_rate": 1e-3,
                     "max_runtime_hours": 1,
-                    "hyperparameters": {"speedup": 1.5, "loss_shift": 0.0, **hyperparameters},
+                    "hyperparameters": {
+                        "speedup": 1.5, "loss_shift": 0.0, "noise": 0.002, **hyperparameters,
+                    },
                 },
                 "shapes": {"static": True},
                 "schedule": {"runs_per_week": 1000, "run_hours": 0.5},

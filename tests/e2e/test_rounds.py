@@ -1,23 +1,80 @@
-"""Rounds of full runs: several candidates, runs asked for again, candidates lost on the way."""
+"""Rounds of full runs: asked for again, one after the other, ended early."""
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
-pytestmark = pytest.mark.e2e
+from compilegate.domain import naming
 
+pytestmark = pytest.mark.e2e
 TWO = [
     {"name": "compile", "compiler": "torch_compile"},
     {"name": "compile-b48", "compiler": "torch_compile", "batch_size": 48},
 ]
+BASELINE, FIRST, SECOND = 0, 1, 2
 
 
-def test_after_one_candidate_crashed_the_other_is_asked_for_again_under_new_names(trial):
-    running = trial(candidates=TWO, crash="compile", slow="compile-b48")
+def ends(running):
+    """How the full runs of each arm ended, by round."""
+    found = {}
+    for job, status in running.jobs().items():
+        run = naming.job_run(running.workload, running.trial, running.job(job))
+        if not run.is_speed:
+            found.setdefault((run.round_number, run.arm_index), Counter())[status] += 1
+    return found
 
-    found = running.wait()
+
+def succeeded(running):
+    found = running.wait(60)
     assert "SUCCEEDED" == found["status"], found.get("cause")
-    decision = running.record("decision")
+    assert "InProgress" not in running.jobs().values()
+    assert running.lock() is None
+    return running.record("decision")
+
+
+def test_what_one_candidates_crash_stopped_is_asked_for_again_under_new_names(trial):
+    running = trial(candidates=TWO, behind="compile-b48", crash="compile", slow="baseline")
+    decision = succeeded(running)
+
     assert ("promote", "compile-b48") == (decision["verdict"], decision["candidate"])
-    ended = running.jobs()
-    assert {"Completed", "Failed", "Stopped"} == set(ended.values())
+    found = ends(running)
+    first, last = min(found)[0], max(found)[0]
+    assert "Failed" in found[first, FIRST]
+    assert {"Stopped"} == set(found[first, BASELINE])
+    assert {"Completed"} == set(found[last, BASELINE]) == set(found[last, SECOND])
+
+
+def test_a_trial_goes_on_round_by_round_until_it_is_settled(trial):
+    running = trial(noise=0.02)
+    decision = succeeded(running)
+
+    rounds = {round_number for round_number, _ in ends(running)}
+    assert len(rounds) > 1
+    assert "promote" == decision["verdict"], decision["reasons"]
+    runs = running.record("evidence")["arms"][FIRST]["runs"]
+    seeds = [run["seed"] for run in runs if run["stage"] == "quality"]
+    assert len(seeds) == len(set(seeds)) == decision["quality"]["runs"]["candidate"]
+
+
+def test_a_candidate_that_is_lost_stops_what_is_still_running(trial):
+    running = trial(nan="compile", slow="baseline")
+
+    assert "stay_off" == succeeded(running)["verdict"]
+    found = ends(running)
+    assert {"Stopped"} == {
+        status for (_, arm), c in found.items() if arm == BASELINE for status in c
+    }
+    assert {"started", "decision"} == set(running.entries())
+
+
+def test_a_lost_candidate_is_stopped_while_the_baseline_runs_on_for_the_next(trial):
+    running = trial(candidates=TWO, behind="compile-b48", nan="compile", slow="compile",
+                    slow_seed=18)  # fmt: skip
+    decision = succeeded(running)
+
+    assert ("promote", "compile-b48") == (decision["verdict"], decision["candidate"])
+    found = ends(running)
+    assert {"Completed": 1, "Stopped": 1} == found[min(found)[0], FIRST]
+    assert {"Completed"} == {s for (_, arm), c in found.items() if arm != FIRST for s in c}

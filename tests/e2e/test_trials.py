@@ -31,7 +31,7 @@ def test_a_faster_candidate_of_equal_quality_is_promoted(trial):
     assert {"started", "decision", "flag"} == set(running.entries())
     assert running.lock() is None
     assert {"Completed"} == set(running.jobs().values())
-    assert 8 == len(running.jobs())  # two speed jobs, three full runs of each arm
+    assert 6 == len(running.jobs())  # two speed jobs, two full runs of each arm
 
 
 def test_the_report_lies_where_people_find_it(trial, app):

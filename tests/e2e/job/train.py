@@ -1,7 +1,8 @@
 """A stand-in for a training script: writes the evidence it is told to write, at once.
 
-Knobs (hyperparameters): speedup of the compiled arm, loss_shift of the compiled arm, crash
-(arm name), hang (arm name), slow (arm name), nan (arm name), unapplied (arm name).
+Knobs (hyperparameters): speedup of the compiled arms, loss_shift of the compiled arms, noise of
+the loss; and arms by name: behind (its speed-up is 0.1 less), crash, hang, nan (it diverges),
+unapplied, slow (its full runs take seconds; slow_seed: only the one of that seed).
 """
 
 import argparse
@@ -13,11 +14,12 @@ import time
 from pathlib import Path
 
 parser = argparse.ArgumentParser()
-for name in ("arm", "compiler", "precision", "crash", "hang", "slow", "nan", "unapplied"):
+ARMS = ("behind", "crash", "hang", "nan", "slow", "unapplied")
+for name in ("arm", "compiler", "precision", *ARMS):
     parser.add_argument(f"--{name}", default="")
-for name in ("batch_size", "seed", "replicate", "max_steps"):
+for name in ("batch_size", "seed", "replicate", "max_steps", "slow_seed"):
     parser.add_argument(f"--{name}", type=int, default=0)
-for name in ("learning_rate", "speedup", "loss_shift"):
+for name in ("learning_rate", "speedup", "loss_shift", "noise"):
     parser.add_argument(f"--{name}", type=float, default=1.0)
 args = parser.parse_args()
 
@@ -28,14 +30,15 @@ full_run = args.max_steps == 0
 if args.hang == args.arm and full_run:
     print("compilegate step=1 steps=2000 seconds=0.03 samples_per_second=1.0 loss=3.0", flush=True)
     time.sleep(600)
-if args.slow == args.arm and full_run:
+if args.slow == args.arm and full_run and args.slow_seed in (0, args.seed):
     time.sleep(4)
 if args.crash == args.arm and full_run:
     Path(os.environ["SM_OUTPUT_DIR"], "failure").write_text("RuntimeError: CUDA out of memory")
     sys.exit(1)
 
 rng = random.Random(f"{args.arm}-{args.seed}-{os.getpid()}")
-step_seconds = 0.03 / (args.speedup if compiled else 1.0)
+speedup = args.speedup - 0.1 * (args.behind == args.arm)
+step_seconds = 0.03 / (speedup if compiled else 1.0)
 steps = FULL_STEPS if full_run else args.max_steps
 out = Path(
     os.environ.get("COMPILEGATE_EVIDENCE_DIR") or Path(os.environ["SM_OUTPUT_DATA_DIR"], "evidence")
@@ -47,7 +50,9 @@ with (out / "steps.jsonl").open("w") as lines:
         line = {"step": step, "seconds": seconds, "samples": 32, "tokens": None,
                 "loss": 3.0 - step / 1e4, "data_wait_seconds": 0.0}  # fmt: skip
         lines.write(json.dumps(line) + "\n")
-shift = args.loss_shift if compiled else 0.0
+# The same for an arm and seed wherever it runs, so that a trial's verdict is no chance.
+chance = random.Random(f"{args.arm}-{args.seed}").gauss(0, 1)
+loss = 2.5 + (args.loss_shift if compiled else 0.0) + args.noise * chance
 finished = not (args.nan == args.arm and full_run)
 summary = {
     "schema": 1,
@@ -60,7 +65,7 @@ summary = {
         "compile_seconds": 2.0 if compiled else 0.0, "graphs": 1, "recompiles": 0,
         "graph_breaks": 0,
     },
-    "metrics": {"eval_loss": 2.5 + shift + 0.002 * rng.gauss(0, 1)} if finished else {},
+    "metrics": {"eval_loss": loss} if finished else {},
     "loss_curve": [[1, 3.0], [steps, 2.8]],
     "peak_memory_gib": 1.0,
     "devices": 1,
