@@ -59,6 +59,11 @@ class Monitor:
         return len(self.old) + len(self.new)
 
     @property
+    def reference(self) -> float:
+        """Where the candidate's runs should stand; needs a baseline run."""
+        return mean([*self.old, *self.new]) + self.level
+
+    @property
     def limit(self) -> float:
         """Where the sum alarms, in the figure's unit."""
         h = cusum.threshold(self.shift, self.spread, runs=self.runs, error=FALSE_ALARM)
@@ -75,8 +80,7 @@ class Monitor:
         value = self.figure(run)
         if value is None or not self.reference_runs or self.spread <= 0:
             return False
-        reference = mean([*self.old, *self.new]) + self.level
-        self.total = cusum.step(self.total, value, reference=reference, shift=self.shift)
+        self.total = cusum.step(self.total, value, reference=self.reference, shift=self.shift)
         return self.total > self.limit
 
     @property
@@ -89,7 +93,14 @@ class Monitor:
         self.total = 0.0
 
     def confirmed_fall(self, ours: Sequence[FullRun], theirs: Sequence[FullRun]) -> Reason | None:
-        """Whether the runs made to check an alarm fell by more than what is tolerated.
+        """Whether the runs made to check an alarm fell by more than what is tolerated."""
+        fall = self.fall(ours, theirs)
+        if fall is None or fall <= self.tolerated:
+            return None
+        return Reason(self.code, self.fall_words(fall))
+
+    def fall(self, ours: Sequence[FullRun], theirs: Sequence[FullRun]) -> float | None:
+        """How far the runs made to check an alarm stand below the baseline's; None unmeasured.
 
         Earlier baseline runs count as what they are worth under drift (noninferiority.py).
         """
@@ -101,10 +112,7 @@ class Monitor:
         weight = history_weight(len(earlier), KAPPA)
         before = weight * mean(earlier) if earlier else 0.0
         reference = (before + math.fsum(today)) / (weight + len(today))
-        fall = reference - mean(mine)
-        if fall <= self.tolerated:
-            return None
-        return Reason(self.code, self.fall_words(fall))
+        return reference - mean(mine)
 
     def fall_words(self, fall: float) -> str:
         """The fall as a person reads it."""

@@ -136,7 +136,7 @@ def _outcome(
             SpeedOutcome.TOO_SLOW,
             f"{math.exp(centre):.2f}x is below {policy.reject_speedup:.2f}x beyond chance",
         )
-    look = max((look for look in LOOKS if look <= n), default=0)
+    look = look_at(n)
     proven = bool(look) and lower_bound(logs[:look], level) > reject
     if proven and centre >= math.log(policy.promote_speedup):
         return SpeedOutcome.PASSED, f"proven above {policy.reject_speedup:.2f}x"
@@ -165,10 +165,20 @@ def _nothing_usable(max_blocks: int) -> tuple[SpeedOutcome, str]:
 
 def _is_hopeless(logs: Sequence[float], reject: float, alpha: float) -> bool:
     """Stopping a loser costs no error: it can only take promotions away."""
+    return best_case(logs, alpha) < reject
+
+
+def look_at(blocks: int) -> int:
+    """The last look that so many blocks have reached, 0 before the first."""
+    return max((look for look in LOOKS if look <= blocks), default=0)
+
+
+def best_case(logs: Sequence[float], alpha: float) -> float:
+    """The most that the mean of these blocks may still turn out to be; a logarithm."""
     n = len(logs)
     if n <= 2:
-        return mean(logs) + 3 * ASSUMED_BLOCK_SD / math.sqrt(n) < reject
-    return upper_bound(logs, alpha / 2) < reject
+        return mean(logs) + 3 * ASSUMED_BLOCK_SD / math.sqrt(n)
+    return upper_bound(logs, alpha / 2)
 
 
 def lower_bound(logs: Sequence[float], level: float) -> float:
