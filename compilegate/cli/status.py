@@ -115,8 +115,10 @@ def _show(document: Mapping[str, Any]) -> None:
     for entry in trials:
         name = f"{_moment(entry['at'])}  {entry['workload']}-{entry['trial']}"
         say_verdict(name, str(entry.get("verdict") or "failed"), indent=2)
-        why = entry["reasons"][0] if entry.get("reasons") else entry.get("reason")
-        say(str(why or "no reason was recorded"), indent=4)
+        # The speed's reason comes first; what decided may be the quality's after it.
+        reasons = entry.get("reasons") or [entry.get("reason") or "no reason was recorded"]
+        for why in reasons[:2]:
+            say(str(why), indent=4)
         if entry.get("report_missing"):
             say("The decision stands, its report is missing. To write it again:", indent=4)
             say_line(f"      {entry['report_missing']}")

@@ -40,6 +40,7 @@ def test_status_shows_what_runs_what_is_locked_and_what_was_decided(
     assert f"  bert-docs-{trial_of(promoted)}, for " in result.stdout
     assert "other is locked by other-dead, which is not running" in result.stdout
     assert f"bert-docs-{trial_of(promoted)}: turn it on" in result.stdout
+    assert "compile: eval_loss" in result.stdout  # quality's reason, not the speed's alone
     assert [line for line in result.stdout.splitlines() if len(line) > 80] == []
 
 
