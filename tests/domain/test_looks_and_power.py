@@ -1,0 +1,235 @@
+"""Looks spend no more than the error, and the runs that a proof takes are told honestly."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+from statsmodels.stats.power import TTestIndPower
+
+from compilegate.domain.looks import (
+    CALIBRATED,
+    SCHEDULE,
+    last_look,
+    look_at,
+    looks,
+    next_look,
+    spent,
+)
+from compilegate.domain.noninferiority import KAPPA, Samples
+from compilegate.domain.power import (
+    EVEN,
+    FAIR,
+    LIKELY,
+    SHADOW_RUNS,
+    VERY_LIKELY,
+    Design,
+    design_for,
+    runs_for_one_look,
+)
+from compilegate.domain.quality import QualityOutcome, judge_quality
+from compilegate.domain.workload import Policy
+
+ALPHA = 0.05
+HISTORIES = (0, 5, 20)
+# First look that proves the margin with a chance of 80 % / 90 %; histories of 0, 5 and 20 runs.
+# The study's own look constants are a little larger, so that it may need a look less.
+TABLE = {
+    (12, 0.2): ((3, 3), (2, 2), (2, 2)),
+    (12, 0.4): ((5, 8), (5, 5), (3, 5)),
+    (12, 0.6): ((8, 12), (8, 12), (8, 8)),
+    (12, 0.8): ((12, None), (12, None), (12, None)),
+    (12, 1.0): ((None, None), (None, None), (None, None)),
+    (12, 1.5): ((None, None), (None, None), (None, None)),
+    (36, 0.2): ((3, 3), (2, 2), (2, 2)),
+    (36, 0.4): ((8, 8), (5, 5), (5, 5)),
+    (36, 0.6): ((12, 12), (8, 12), (8, 12)),
+    (36, 0.8): ((18, 18), (18, 18), (12, 18)),
+    (36, 1.0): ((24, 36), (24, 24), (18, 24)),
+    (36, 1.5): ((None, None), (None, None), (None, None)),
+}
+# In standard deviations, chance 80 %, by number of runs.
+PROVABLE = {
+    2: (8.1, 3.5, 2.8),
+    3: (3.7, 2.7, 2.3),
+    5: (2.2, 1.9, 1.8),
+    8: (1.6, 1.5, 1.4),
+    12: (1.2, 1.15, 1.1),
+}
+
+
+@pytest.mark.parametrize("n_max", SCHEDULE)
+def test_looks_spend_at_least_what_needs_no_assumption_and_less_than_one_look_each(
+    n_max: int,
+) -> None:
+    bonferroni = 1 / sum(math.sqrt(n / n_max) for n in looks(n_max))
+
+    assert bonferroni <= CALIBRATED[n_max] <= 1
+
+
+@pytest.mark.parametrize("n_max", SCHEDULE)
+def test_later_looks_may_spend_more(n_max: int) -> None:
+    levels = [spent(n, n_max, ALPHA) for n in looks(n_max)]
+
+    assert sorted(levels) == levels
+    assert levels[-1] <= ALPHA
+
+
+def test_looks_come_at_fixed_numbers_of_runs() -> None:
+    assert [None, None, 2, 3, 3, 5, 12] == [look_at(n, 12) for n in (0, 1, 2, 3, 4, 5, 40)]
+    assert [2, 3, 12, None] == [next_look(n, 12) for n in (0, 2, 11, 12)]
+    assert [None, 2, 3, 12, 36] == [last_look(n) for n in (1.9, 2, 4.5, 17, math.inf)]
+
+
+def error_at_the_margin(
+    paths: int, *, history: int, n_max: int, sd: float, seed: int, drift: float = KAPPA
+) -> float:
+    """Share of candidates promoted that lose exactly the margin of 1, one look after another."""
+    rng, held = np.random.default_rng(seed), 0
+    design = Design(history, n_max, ALPHA)
+    for _ in range(paths):
+        candidate, baseline = sd * rng.standard_normal((2, n_max))
+        past = sd * (rng.standard_normal(history) + drift * rng.standard_normal())
+        for n in looks(n_max):
+            samples = Samples((candidate[:n] - 1).tolist(), baseline[:n].tolist(), past.tolist())
+            outcome = judge_quality(samples, 1.0, design).outcome
+            if outcome is not QualityOutcome.MORE_RUNS:
+                held += outcome is QualityOutcome.HELD
+                break
+    return held / paths
+
+
+@pytest.mark.parametrize("history", HISTORIES)
+def test_the_looks_together_err_at_most_at_the_level(history: int) -> None:
+    """2,000 paths: the bound is the level and three standard errors."""
+    error = error_at_the_margin(2000, history=history, n_max=12, sd=1.0, seed=history)
+
+    assert error <= ALPHA + 3 * math.sqrt(ALPHA * (1 - ALPHA) / 2000)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_max", [5, 12, 36])
+@pytest.mark.parametrize("history", HISTORIES)
+@pytest.mark.parametrize("sd", [0.4, 1.0])
+def test_the_looks_together_err_at_most_at_the_level_over_many_paths(
+    n_max: int, history: int, sd: float
+) -> None:
+    """20,000 paths: the bound is the level and three standard errors, 0.0046."""
+    error = error_at_the_margin(20_000, history=history, n_max=n_max, sd=sd, seed=7 + history)
+
+    assert error <= ALPHA + 3 * math.sqrt(ALPHA * (1 - ALPHA) / 20_000)
+
+
+@pytest.mark.parametrize(("n_max", "relative_spread"), TABLE)
+def test_the_planning_table_is_the_studys_or_one_look_later(
+    n_max: int, relative_spread: float
+) -> None:
+    order = [*SCHEDULE, None]
+    for history, expected in zip(HISTORIES, TABLE[n_max, relative_spread], strict=True):
+        design = Design(history, n_max, ALPHA)
+        for chance, look in zip((LIKELY, VERY_LIKELY), expected, strict=True):
+            found = design.runs_needed(relative_spread, chance)
+            later = order.index(found) - order.index(look)
+
+            assert later in (0, 1), (history, chance, look, found)
+
+
+def test_the_planning_table_is_later_in_two_cells_only() -> None:
+    later = [
+        (key, history, chance)
+        for key, row in TABLE.items()
+        for history, cell in zip(HISTORIES, row, strict=True)
+        for chance, look in zip((LIKELY, VERY_LIKELY), cell, strict=True)
+        if Design(history, key[0], ALPHA).runs_needed(key[1], chance) != look
+    ]
+
+    assert {((36, 0.8), 20, LIKELY), ((36, 1.0), 20, LIKELY)} >= set(later)
+
+
+@pytest.mark.parametrize("n", PROVABLE)
+def test_provable_margins_are_the_studys(n: int) -> None:
+    found = [Design(history, 12, ALPHA).provable_margin(n) for history in HISTORIES]
+
+    assert pytest.approx(PROVABLE[n], rel=0.04) == found
+
+
+def exact_runs(relative_spread: float, level: float, chance: float) -> int:
+    power, n = TTestIndPower().power, 2
+    while power(1 / relative_spread, n, level, ratio=1, alternative="larger") < chance:
+        n += 1
+    return n
+
+
+@pytest.mark.parametrize("relative_spread", [0.2, 0.4, 0.5, 0.6, 0.8, 1.0, 1.2, 1.5, 2.0])
+@pytest.mark.parametrize("level", [0.05, 0.025, 0.0125])
+@pytest.mark.parametrize("chance", [EVEN, LIKELY, VERY_LIKELY])
+def test_runs_for_one_look_are_within_one_of_the_exact_noncentral_t(
+    relative_spread: float, level: float, chance: float
+) -> None:
+    """Two central quantiles stand in for the noncentral t; one run is what that costs."""
+    found = runs_for_one_look(relative_spread, history=0, level=level, chance=chance)
+
+    assert found is not None
+    assert abs(found - exact_runs(relative_spread, level, chance)) <= 1
+
+
+@pytest.mark.parametrize(
+    ("relative_spread", "runs"), [(0.2, 2), (0.4, 4), (0.6, 7), (0.8, 12), (1.0, 18), (1.5, 40)]
+)
+def test_the_exact_numbers_are_the_studys(relative_spread: float, runs: int) -> None:
+    assert runs == exact_runs(relative_spread, ALPHA, VERY_LIKELY)
+
+
+@pytest.mark.parametrize("n", [5, 8, 12])
+@pytest.mark.parametrize("chance", [LIKELY, VERY_LIKELY])
+def test_a_look_proves_its_provable_margin_with_about_the_chance_it_says(
+    n: int, chance: float
+) -> None:
+    """From five runs on; at two or three the stand-in is off by up to a tenth."""
+    margin, df = Design(0, 12, ALPHA).provable_margin(n, chance), 2 * (n - 1)
+    assert margin is not None
+    bar = stats.t.isf(spent(n, 12, ALPHA), df)
+    exact = stats.nct.sf(bar, df, margin / math.sqrt(2 / n))
+
+    assert pytest.approx(chance, abs=0.01) == exact
+
+
+def test_a_spread_that_no_number_of_runs_masters_needs_none() -> None:
+    assert runs_for_one_look(20, history=0, level=ALPHA) is None
+    assert Design(0, 36, ALPHA).runs_needed(20) is None
+
+
+def test_a_proof_needs_degrees_of_freedom() -> None:
+    assert Design(0, 12, ALPHA).provable_margin(1) is None
+
+
+def test_the_best_margin_is_the_last_looks() -> None:
+    design = Design(5, 12, ALPHA)
+
+    assert design.provable_margin(12) == design.best_margin()
+
+
+@pytest.mark.parametrize(
+    ("mode", "most", "remaining", "n_max"),
+    [
+        ("shadow", 36, None, SHADOW_RUNS),
+        ("shadow", 24, None, 24),
+        ("hybrid", 36, None, 36),
+        ("canary", 12, None, 12),
+        ("hybrid", 36, 24, 12),
+        ("hybrid", 36, 5, 2),
+        ("hybrid", 36, 3.9, None),
+    ],
+)
+def test_a_design_uses_what_policy_allows_and_half_of_what_remains(
+    mode: str, most: int, remaining: float | None, n_max: int | None
+) -> None:
+    policy = Policy(quality_runs=mode, max_quality_runs=most)
+    design = design_for(policy, history=3, candidates=2, runs_remaining=remaining)
+
+    assert n_max == (design.n_max if design else None)
+    if design:
+        assert (3, policy.alpha / 2) == (design.history, design.level)
+        assert (EVEN if mode == "shadow" else FAIR) == design.least_chance

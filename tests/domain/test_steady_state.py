@@ -1,0 +1,132 @@
+"""Where a segment settles, and what before and after it is overhead."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from compilegate.domain.steady_state import MIN_STEPS, MIN_WARM_UP, Segment, analyse
+
+
+def settled(steps: list[float], *, compiling: float = 0.0, full_run: int = 1000) -> Segment:
+    found = analyse(steps, compile_seconds=compiling, baseline_median=0.1, full_run_steps=full_run)
+    assert found is not None
+    return found
+
+
+def noisy(count: int, *, seed: int = 3, step: float = 0.1, noise: float = 0.01) -> list[float]:
+    rng = random.Random(seed)
+    return [step * (1 + noise * rng.gauss(0, 1)) for _ in range(count)]
+
+
+def test_warm_up_is_cut_where_the_data_settles_and_charged_as_overhead() -> None:
+    slow = [0.9, 0.5] + [0.2] * 28
+    found = settled(slow + noisy(130))
+
+    assert 25 <= found.warm_up_steps <= 35
+    # The cut may leave a third of a window of slow steps behind: it errs against neither arm.
+    assert pytest.approx(0.1, rel=0.04) == found.steady_step_seconds
+    assert pytest.approx(sum(slow) - 30 * 0.1, rel=0.2) == found.overhead_seconds
+
+
+def test_a_segment_that_is_steady_from_the_start_has_the_least_warm_up_and_no_overhead() -> None:
+    found = settled([0.1] * 160)
+
+    assert (MIN_WARM_UP, 0) == (found.warm_up_steps, found.spikes)
+    assert pytest.approx(0, abs=1e-12) == found.overhead_seconds
+
+
+def test_warm_up_takes_at_most_half_of_the_segment() -> None:
+    assert 80 == settled([0.5] * 88 + [0.1] * 72).warm_up_steps
+
+
+def test_compilation_outside_the_steps_is_charged_too() -> None:
+    assert 12.0 == settled([0.1] * 100, compiling=12.0).overhead_seconds
+
+
+def test_compilation_inside_the_first_step_is_charged_once() -> None:
+    found = settled([12.1] + [0.1] * 159, compiling=12.0)
+
+    assert pytest.approx(12.0) == found.overhead_seconds
+
+
+def test_a_late_recompilation_recurs_over_a_longer_run_as_the_logarithm_of_its_steps() -> None:
+    steps = [0.1] * 160
+    steps[120] = 5.1
+    short, long = settled(steps, full_run=160), settled(steps, full_run=160**2)
+
+    assert 1 == short.spikes
+    assert pytest.approx(0.1) == short.steady_step_seconds
+    assert pytest.approx([5.0, 10.0]) == [short.overhead_seconds, long.overhead_seconds]
+
+
+def test_a_full_run_shorter_than_the_segment_still_pays_a_recompilation_whole() -> None:
+    steps = [0.1] * 160
+    steps[120] = 5.1
+
+    assert pytest.approx(5.0) == settled(steps, full_run=50).overhead_seconds
+
+
+def test_a_straggler_below_the_spike_ratio_is_pulled_in_not_charged() -> None:
+    steps = noisy(160)
+    steps[100] = 0.9
+    found = settled(steps)
+
+    assert 0 == found.spikes
+    assert pytest.approx(0.1, rel=0.005) == found.steady_step_seconds
+
+
+def test_a_full_run_is_overhead_and_steady_steps() -> None:
+    assert pytest.approx(12 + 1000 * 0.1) == settled([0.1] * 100, compiling=12).full_run_seconds(
+        1000
+    )
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [0.1] * (MIN_STEPS - 1),
+        [0.1] * 50 + [-1.0],
+        [0.1] * 50 + [math.nan],
+        [0.1] * 50 + [math.inf],
+        [0.0] * 50,
+        [],
+        [0.1] * 20 + [9.0] * 140,
+    ],
+    ids=["short", "negative", "nan", "infinite", "no time", "empty", "only spikes"],
+)
+def test_a_segment_without_a_steady_state_has_none(steps: list[float]) -> None:
+    assert analyse(steps, compile_seconds=0.0, baseline_median=0.1, full_run_steps=100) is None
+
+
+@given(seed=st.integers(0, 1000), power=st.integers(-10, 10))
+@settings(max_examples=50, deadline=None)
+def test_another_unit_of_time_changes_seconds_only(seed: int, power: int) -> None:
+    factor, steps = 2.0**power, [3.0, *noisy(99, seed=seed, noise=0.05)]
+    found = settled(steps)
+    scaled = analyse(
+        [x * factor for x in steps],
+        compile_seconds=0.0,
+        baseline_median=0.1 * factor,
+        full_run_steps=1000,
+    )
+
+    assert scaled == Segment(
+        warm_up_steps=found.warm_up_steps,
+        steady_step_seconds=found.steady_step_seconds * factor,
+        overhead_seconds=found.overhead_seconds * factor,
+        spikes=found.spikes,
+    )
+
+
+@given(seed=st.integers(0, 1000), noise=st.floats(0, 0.1))
+@settings(max_examples=50, deadline=None)
+def test_the_steady_step_lies_among_the_steps(seed: int, noise: float) -> None:
+    steps = noisy(160, seed=seed, noise=noise)
+
+    assert min(steps) <= settled(steps).steady_step_seconds * (1 + 1e-12)
+    assert settled(steps).steady_step_seconds <= max(steps) * (1 + 1e-12)
