@@ -12,7 +12,7 @@ from compilegate.domain.arithmetic import mean
 from compilegate.domain.decision import Reason
 from compilegate.domain.evidence import Arm, Evidence, finished, metrics, walls
 from compilegate.domain.looks import next_look
-from compilegate.domain.noninferiority import Samples
+from compilegate.domain.noninferiority import Samples, history_weight
 from compilegate.domain.power import EVEN, Design, design_for
 from compilegate.domain.quality import (
     TELLING_HISTORY,
@@ -125,4 +125,25 @@ def worth_of_shadow_runs(
         target = first_runs(evidence)
     saved = 1 - evidence.price_ratio(candidate) / speedup
     runs = max(target - n, 0)
-    return worth_of_runs(remaining, saved, runs * (1 - saved), runs), runs
+    cost = runs * (1 - saved) + paid_baseline_runs(evidence, n, target)
+    return worth_of_runs(remaining, saved, cost, runs), runs
+
+
+def paid_baseline_runs(evidence: Evidence, n: int, target: int) -> int:
+    """Dedicated baseline runs that balance ``target`` candidate runs, history counted.
+
+    Production's own baseline runs come for nothing beside a shadow trial, so it pays for
+    some only when none came in.
+    """
+    have = len(finished(evidence.baseline.quality))
+    if evidence.plan.production_beside and (have or not n):
+        return 0
+    balanced = math.ceil(target - history_weight(len(evidence.quality.history))) - have
+    return max(balanced, concurrent_runs_missing(evidence, target))
+
+
+def concurrent_runs_missing(evidence: Evidence, target: int) -> int:
+    """Baseline runs of the same weeks without which ``target`` candidate runs prove nothing."""
+    have = len(finished(evidence.baseline.quality))
+    untimed = not walls(evidence.baseline.quality) and not evidence.history_wall_seconds
+    return max(CONCURRENT_RUNS - have, 0) if target >= 2 or untimed else 0

@@ -27,7 +27,7 @@ LEAST_WALL_SD = 0.01
 LEAST_DF = 4
 
 # Share of the limit that has to be checked before a probation ends well.
-SUSPICIOUS = 0.5
+SUSPICIOUS = 0.65
 
 Figure = Callable[[FullRun], float | None]
 

@@ -10,10 +10,13 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from compilegate.domain.evidence import Arm, Evidence, finished, walls
-from compilegate.domain.full_runs import CONCURRENT_RUNS, first_runs
+from compilegate.domain.evidence import Arm, Evidence, finished
+from compilegate.domain.full_runs import (
+    concurrent_runs_missing,
+    first_runs,
+    paid_baseline_runs,
+)
 from compilegate.domain.looks import next_look
-from compilegate.domain.noninferiority import history_weight
 from compilegate.domain.power import Design
 from compilegate.domain.pricing import usd_per_run
 from compilegate.domain.speed import LOOKS, Segments
@@ -98,20 +101,12 @@ def _candidate_runs(evidence: Evidence, n: int, design: Design, *, shadow: bool)
 
 
 def _baseline_runs(evidence: Evidence, n: int, more: int, *, shadow: bool) -> int:
-    """Baseline runs of the same weeks that balance the candidate's, history counted.
-
-    Production's own baseline runs come for nothing beside a shadow trial, so it pays for
-    some only when none came in.
-    """
-    have = len(finished(evidence.baseline.quality))
-    if shadow and evidence.plan.production_beside and (have or not n):
-        return 0
-    credit = history_weight(len(evidence.quality.history)) if shadow else 0.0
-    balanced = math.ceil(n + more - credit) - have
-    untimed = not walls(evidence.baseline.quality) and not evidence.history_wall_seconds
-    least = CONCURRENT_RUNS - have if n + more >= 2 or untimed else 0
-    wanted = max(balanced, least, 0 if more else 1)
-    return min(wanted, 1) if not shadow else wanted
+    """Baseline runs of the same weeks: as many as the candidate's where production makes them."""
+    least = 0 if more else 1
+    if shadow:
+        return max(paid_baseline_runs(evidence, n, n + more), least)
+    balanced = n + more - len(finished(evidence.baseline.quality))
+    return min(max(balanced, concurrent_runs_missing(evidence, n + more), least), 1)
 
 
 def _alternating(candidate: Arm, more: int, baseline: Arm, base: int) -> Iterator[tuple[str, int]]:

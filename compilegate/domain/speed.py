@@ -27,6 +27,8 @@ from compilegate.domain.workload import Policy
 LOOKS = (3, 4, 6)
 # Spread of L over blocks assumed while there are too few blocks to measure it.
 ASSUMED_BLOCK_SD = 0.03
+# Share of alpha at which a candidate that falls short is given up; no promotion rests on it.
+HOPELESS_SHARE = 0.2
 CONFIDENCE = 0.95
 # Blocks that agree to this are one measurement copied, not precision.
 COPIED = 1e-9
@@ -131,11 +133,8 @@ def _outcome(
     logs: Sequence[float], policy: Policy, level: float, max_blocks: int
 ) -> tuple[SpeedOutcome, str]:
     n, reject, centre = len(logs), math.log(policy.reject_speedup), mean(logs)
-    if _is_hopeless(logs, reject, policy.alpha):
-        return (
-            SpeedOutcome.TOO_SLOW,
-            f"{math.exp(centre):.2f}x is below {policy.reject_speedup:.2f}x beyond chance",
-        )
+    if best_case(logs, policy.alpha) < math.log(policy.promote_speedup):
+        return _hopeless(centre, policy)
     look = look_at(n)
     proven = bool(look) and lower_bound(logs[:look], level) > reject
     if proven and centre >= math.log(policy.promote_speedup):
@@ -144,16 +143,19 @@ def _outcome(
         blocks = "one block does" if n == 1 else f"{n} blocks do"
         return SpeedOutcome.MORE_BLOCKS, f"{blocks} not settle it yet"
     if proven:
-        return _faster_than_reject(logs, policy)
+        asked = f"{policy.promote_speedup:.2f}x asked"
+        return SpeedOutcome.INCONCLUSIVE, f"faster, yet not clearly by the {asked}"
     return SpeedOutcome.INCONCLUSIVE, f"{n} blocks vary too much to prove either side"
 
 
-def _faster_than_reject(logs: Sequence[float], policy: Policy) -> tuple[SpeedOutcome, str]:
-    asked = f"{policy.promote_speedup:.2f}x asked"
-    if upper_bound(logs, policy.alpha) < math.log(policy.promote_speedup):
-        text = f"faster, yet {math.exp(mean(logs)):.2f}x is below the {asked}"
-        return SpeedOutcome.BELOW_PROMOTE, text
-    return SpeedOutcome.INCONCLUSIVE, f"faster, yet not clearly by the {asked}"
+def _hopeless(centre: float, policy: Policy) -> tuple[SpeedOutcome, str]:
+    """Beyond chance below what is asked; stopping it costs no error, it only takes promotions."""
+    speedup = math.exp(centre)
+    if speedup < policy.reject_speedup:
+        text = f"{speedup:.2f}x is beyond chance below the {policy.promote_speedup:.2f}x asked"
+        return SpeedOutcome.TOO_SLOW, text
+    text = f"faster, yet {speedup:.2f}x is below the {policy.promote_speedup:.2f}x asked"
+    return SpeedOutcome.BELOW_PROMOTE, text
 
 
 def _nothing_usable(max_blocks: int) -> tuple[SpeedOutcome, str]:
@@ -161,11 +163,6 @@ def _nothing_usable(max_blocks: int) -> tuple[SpeedOutcome, str]:
         return SpeedOutcome.MORE_BLOCKS, "no block measured yet"
     reason = f"no block reached a steady state: segments are too short (under {MIN_STEPS} steps)"
     return SpeedOutcome.INCONCLUSIVE, reason
-
-
-def _is_hopeless(logs: Sequence[float], reject: float, alpha: float) -> bool:
-    """Stopping a loser costs no error: it can only take promotions away."""
-    return best_case(logs, alpha) < reject
 
 
 def look_at(blocks: int) -> int:
@@ -178,7 +175,7 @@ def best_case(logs: Sequence[float], alpha: float) -> float:
     n = len(logs)
     if n <= 2:
         return mean(logs) + 3 * ASSUMED_BLOCK_SD / math.sqrt(n)
-    return upper_bound(logs, alpha / 2)
+    return upper_bound(logs, alpha * HOPELESS_SHARE)
 
 
 def lower_bound(logs: Sequence[float], level: float) -> float:

@@ -9,6 +9,7 @@ most alpha/K (intersection-union test, Berger 1982), and any of K with at most a
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -93,11 +94,7 @@ def judge_trial(evidence: Evidence, segments: Segments) -> TrialFinding:
         key=lambda finding: _saved_share(finding, evidence),
         reverse=True,
     )
-    unsettled = [f for f in findings if f.verdict is Verdict.CONTINUE]
-    if unsettled:
-        step = next_speed(evidence, [f.arm.name for f in unsettled])
-        return _finding(unsettled[0], findings, step)
-    return _second_gate(evidence, findings, design, segments)
+    return _in_order(evidence, findings, design, segments)
 
 
 def _refused(evidence: Evidence, design: Design | None) -> list[Reason]:
@@ -148,12 +145,18 @@ def _saved_share(finding: CandidateFinding, evidence: Evidence) -> tuple[float, 
     return (1 - evidence.price_ratio(finding.arm) / speedup, finding.arm.name)
 
 
-def _second_gate(
+def _in_order(
     evidence: Evidence, findings: list[CandidateFinding], design: Design, segments: Segments
 ) -> TrialFinding:
-    """One candidate at a time, so that only what is still in question is paid for."""
+    """One candidate at a time, greatest saving first: only what is in question is paid for.
+
+    Candidates that save less than one whose speed is proven wait for its full runs.
+    """
     settled = list(findings)
     for index, finding in enumerate(findings):
+        if finding.verdict is Verdict.CONTINUE:
+            step = next_speed(evidence, _open_ahead(findings[index:]))
+            return _finding(finding, settled[: index + 1], step)
         if finding.verdict is not Verdict.PROMOTE:
             continue
         found = _quality_finding(finding, evidence, design)
@@ -168,6 +171,12 @@ def _second_gate(
         if chosen:
             return _finding(chosen[0], settled)
     raise AssertionError("every finding has one of the verdicts above")
+
+
+def _open_ahead(findings: list[CandidateFinding]) -> list[str]:
+    """Candidates whose speed is open, down to the first whose speed is proven."""
+    ahead = itertools.takewhile(lambda finding: finding.verdict is not Verdict.PROMOTE, findings)
+    return [finding.arm.name for finding in ahead if finding.verdict is Verdict.CONTINUE]
 
 
 def _quality_finding(
