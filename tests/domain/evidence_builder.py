@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import random
+from collections.abc import Sequence
+from statistics import NormalDist, stdev
 from typing import Any
+
+from compilegate.domain.decision import Decision
 
 STEPS = 160
 FINGERPRINT = {"gpu": "A10G", "torch": "2.13.0", "code_sha256": "c", "data_sha256": "d"}
@@ -101,3 +106,105 @@ def document(
 GOOD = {"baseline": [2.500, 2.504, 2.498], "compile": [2.501, 2.503, 2.499]}
 WORSE = {"baseline": [2.500, 2.504, 2.498], "compile": [2.551, 2.553, 2.549]}
 NOISY = {"baseline": [0.70, 0.82, 0.58], "compile": [0.71, 0.59, 0.83]}
+
+
+def arm(doc: dict[str, Any], name: str = "compile") -> dict[str, Any]:
+    """The arm of that name."""
+    return next(item for item in doc["arms"] if item["name"] == name)
+
+
+def runs(doc: dict[str, Any], name: str = "compile", stage: str = "quality") -> list[Any]:
+    """The runs of one arm in one stage."""
+    return [run for run in arm(doc, name)["runs"] if run["stage"] == stage]
+
+
+def codes(decision: Decision) -> set[str]:
+    """Codes of all its reasons."""
+    return {reason.code for reason in decision.reasons}
+
+
+def words(decision: Decision) -> str:
+    """All that it says to a person."""
+    return "\n".join(reason.message for reason in decision.reasons)
+
+
+def asked(decision: Decision) -> list[tuple[str, int]]:
+    """Arm and seed of the full runs that it asks for."""
+    return [(run["arm"], run["seed"]) for run in (decision.next or {})["runs"]]
+
+
+def sample(count: int, centre: float, sd: float) -> list[float]:
+    """Values of exactly this mean and spread, shaped like a normal sample, in no telling order."""
+    scores = [NormalDist().inv_cdf((i + 0.5) / count) for i in range(count)]
+    scale = sd / stdev(scores) if count > 1 else 0.0
+    found = [centre + scale * score for score in scores]
+    random.Random(count).shuffle(found)
+    return found
+
+
+def add_candidate(
+    doc: dict[str, Any], name: str, *, speedup: float, metrics: Sequence[float] = (), **keys: Any
+) -> None:
+    """Another candidate with as many blocks as the first; ``keys`` are the arm's own."""
+    count = len(runs(doc, "baseline", "speed"))
+    other = document(speedup=speedup, blocks=count, metrics={"compile": list(metrics)})
+    order = 1 + max((run["order"] for item in doc["arms"] for run in item["runs"]
+                     if run["stage"] != "speed"), default=-1)  # fmt: skip
+    added = {**arm(other), "name": name, **keys}
+    for position, run in enumerate(run for run in added["runs"] if run["stage"] == "quality"):
+        run["order"] = order + position
+    doc["arms"].append(added)
+
+
+# A promoted candidate whose truth is 1.4x and no loss; one margin is five of these spreads.
+PROBATION_MARGIN, PROBATION_SD = 0.02, 0.004
+BASE_WALL, MINE_WALL, CENTRE = 1000.0, 1000.0 / 1.4, 0.9
+
+
+def probation_document(
+    *,
+    history: int = 20,
+    sd: float = PROBATION_SD,
+    policy: dict[str, Any] | None = None,
+    wall_sd: float = 0.01,
+) -> dict[str, Any]:
+    """A trial that ended with a promotion, in probation, with no production run yet."""
+    doc = document(
+        metrics={"baseline": sample(3, CENTRE, sd), "compile": sample(3, CENTRE, sd)},
+        margin=PROBATION_MARGIN,
+        goal="maximize",
+        policy=policy,
+    )
+    for name, wall in (("baseline", BASE_WALL), ("compile", MINE_WALL)):
+        for run, log in zip(runs(doc, name), sample(3, 0.0, wall_sd), strict=True):
+            run["wall_seconds"] = wall * math.exp(log)
+    doc["quality"]["history"] = sample(history, CENTRE, sd)
+    doc["quality"]["history_wall_seconds"] = [
+        BASE_WALL * math.exp(log) for log in sample(history, 0.0, wall_sd)
+    ]
+    return {**doc, "phase": "probation", "promoted": "compile"}
+
+
+def watch(
+    doc: dict[str, Any],
+    name: str = "compile",
+    *,
+    metric: float | None = CENTRE,
+    wall_seconds: float | None = None,
+    confirm: bool = False,
+    **keys: Any,
+) -> dict[str, Any]:
+    """Append one production run of the probation; ``metric`` None is a crash."""
+    order = 1 + max(run.get("order", -1) for item in doc["arms"] for run in item["runs"])
+    run = {
+        "stage": "probation",
+        "order": order,
+        "confirm": confirm,
+        "metric": metric,
+        "wall_seconds": wall_seconds or (BASE_WALL if name == "baseline" else MINE_WALL),
+        "finished": metric is not None,
+        "applied": True,
+        **keys,
+    }
+    arm(doc, name)["runs"].append(run)
+    return doc

@@ -1,0 +1,86 @@
+"""A trial driven by its own questions: whatever is asked for is done, until it is settled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from compilegate.domain.decision import Verdict
+from compilegate.domain.judge import judge
+from compilegate.domain.looks import SCHEDULE
+from tests.domain.evidence_builder import (
+    add_candidate,
+    arm,
+    document,
+    quality_run,
+    runs,
+    sample,
+    speed_run,
+)
+
+Metric = Callable[[str, int], float]
+STEP, JOB = 0.03, 65.0
+
+
+def answer(doc: dict[str, Any], step: dict[str, Any], speeds: dict[str, float], metric: Metric
+           ) -> None:  # fmt: skip
+    """Make the runs that ``next`` asks for, on machines of known truth."""
+    if step["stage"] == "speed":
+        for block in range(step["block"], step["block"] + step["blocks"]):
+            for name in step["arms"]:
+                arm(doc, name)["runs"].append(speed_run(block, STEP / speeds[name], seed=len(name)))
+        return
+    for run in step["runs"]:
+        order = 1 + max(run.get("order", -1) for item in doc["arms"] for run in item["runs"])
+        value = metric(run["arm"], len(runs(doc, run["arm"])))
+        wall = JOB / speeds[run["arm"]]
+        arm(doc, run["arm"])["runs"].append(quality_run(order, run["seed"], value, wall))
+        arm(doc, run["arm"])["runs"][-1]["mode"] = step["mode"]
+
+
+@pytest.mark.parametrize("mode", ["shadow", "hybrid", "canary"])
+@pytest.mark.parametrize("history", [0, 8])
+@pytest.mark.parametrize(
+    ("truth", "verdict"),
+    [
+        ((1.4, 0.0, 0.004), "promote"),
+        ((1.4, 0.05, 0.004), "stay_off"),
+        ((1.0, 0.0, 0.004), "stay_off"),
+        ((1.4, 0.0, 0.1), "inconclusive"),
+        ((1.15, 0.0, 0.004), "stay_off"),
+    ],
+)
+def test_doing_what_is_asked_ends_with_the_truth(
+    mode: str, history: int, truth: tuple[float, float, float], verdict: str
+) -> None:
+    speedup, loss, sd = truth
+    doc = document(blocks=0, policy={"quality_runs": mode})
+    doc["quality"]["history"] = sample(history, 2.5, sd)
+    noise = {"baseline": sample(60, 2.5, sd), "compile": sample(59, 2.5 + loss, sd)}
+    speeds = {"baseline": 1.0, "compile": speedup}
+    steps = 0
+    while (decision := judge(doc)).verdict is Verdict.CONTINUE:
+        answer(doc, dict(decision.next or {}), speeds, lambda name, index: noise[name][index])
+        steps += 1
+        assert steps < 4 * SCHEDULE[-1]
+
+    assert verdict == decision.verdict
+
+
+def test_a_trial_of_two_goes_on_to_the_second_when_the_first_loses() -> None:
+    doc = document(blocks=0, speedup=1.3)
+    add_candidate(doc, "faster", speedup=1.6)
+    speeds = {"baseline": 1.0, "compile": 1.3, "faster": 1.6}
+    noise = {
+        name: sample(40 + len(name), 2.55 if name == "faster" else 2.5, 0.004) for name in speeds
+    }
+    led = []
+    while (decision := judge(doc)).verdict is Verdict.CONTINUE:
+        led.append(decision.candidate)
+        answer(doc, dict(decision.next or {}), speeds, lambda name, index: noise[name][index])
+        assert len(led) < 4 * SCHEDULE[-1]
+
+    assert (Verdict.PROMOTE, "compile") == (decision.verdict, decision.candidate)
+    assert led.index("compile", led.index("faster")) == led.index("faster") + led.count("faster")

@@ -1,0 +1,242 @@
+"""The speed gate: blocks are the replicates, losers end early, winners are proven."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from compilegate.domain.decision import Verdict
+from compilegate.domain.evidence import TrialPlan
+from compilegate.domain.evidence_file import parse_evidence
+from compilegate.domain.judge import judge
+from compilegate.domain.speed import LOOKS, analyse_segments, block_log_speedups, judge_speed
+from compilegate.domain.workload import Policy
+from tests.domain.evidence_builder import add_candidate, arm, codes, document, runs, words
+
+MOST = TrialPlan().max_blocks
+POLICY = Policy()
+
+
+def step(doc: dict[str, Any]) -> dict[str, Any]:
+    decision = judge(doc)
+    assert Verdict.CONTINUE == decision.verdict
+    assert decision.next is not None
+    return dict(decision.next)
+
+
+def with_block_speedups(speedups: Sequence[float]) -> dict[str, Any]:
+    """Blocks of exactly these full-run speed-ups."""
+    doc = document(blocks=len(speedups), compile_seconds=0)
+    bases = runs(doc, "baseline", "speed")
+    for mine, base, speedup in zip(runs(doc, stage="speed"), bases, speedups, strict=True):
+        mine["step_seconds"] = [seconds / speedup for seconds in base["step_seconds"]]
+    return doc
+
+
+def test_nothing_measured_asks_for_one_block_which_stops_most_losers() -> None:
+    asked = step(document(blocks=0))
+
+    assert ("speed", 0, 1) == (asked["stage"], asked["block"], asked["blocks"])
+    assert ["baseline", "compile"] == asked["arms"]
+    assert TrialPlan().speed_steps == asked["steps"]
+
+
+@pytest.mark.parametrize(("done", "blocks"), [(1, 2), (3, 1), (4, 2)])
+def test_further_rounds_go_on_to_the_next_look(done: int, blocks: int) -> None:
+    asked = step(with_block_speedups([1.2, 1.5, 1.2, 1.5][:done]))
+
+    assert (done, blocks) == (asked["block"], asked["blocks"])
+
+
+def test_a_round_is_no_longer_than_the_plan_says() -> None:
+    doc = {**document(speedup=1.3, blocks=1), "plan": {"blocks_per_round": 1}}
+
+    assert 1 == step(doc)["blocks"]
+
+
+def test_a_settled_candidate_is_not_measured_again() -> None:
+    doc = document(speedup=1.4, blocks=1)
+    add_candidate(doc, "slow", speedup=0.8)
+
+    assert ["baseline", "compile"] == step(doc)["arms"]
+
+
+def test_the_price_of_a_block_is_that_of_the_last_ones_or_the_plans() -> None:
+    doc = document(blocks=1)
+    seconds = sum(sum(run["step_seconds"]) for item in doc["arms"] for run in item["runs"])
+
+    assert pytest.approx(2 * seconds / 3600 * 1.408) == step(doc)["usd"]
+    assert 14.0 == step({**doc, "plan": {"usd_per_block": 7.0}})["usd"]
+    assert step(document(blocks=0))["usd"] is None
+
+
+@pytest.mark.parametrize("speedup", [0.7, 0.9, 0.95])
+def test_a_loser_is_stopped_after_the_first_block(speedup: float) -> None:
+    decision = judge(document(speedup=speedup, blocks=1))
+
+    assert (Verdict.STAY_OFF, "speed") == (decision.verdict, decision.stage)
+    assert {"speedup_too_small"} == codes(decision)
+    assert decision.next is None
+
+
+def test_a_steady_gain_eaten_by_compilation_stays_off() -> None:
+    decision = judge(document(speedup=1.4, compile_seconds=60, full_run_steps=1000))
+
+    assert Verdict.STAY_OFF == decision.verdict
+
+
+def test_the_same_compilation_is_nothing_to_a_long_run() -> None:
+    found = judge(document(speedup=1.4, compile_seconds=60, full_run_steps=1_000_000)).speedup
+
+    assert found is not None
+    assert pytest.approx(1.4, rel=0.02) == found["estimate"]
+
+
+@pytest.mark.parametrize("blocks", [4, 5, MOST])
+def test_faster_but_clearly_below_the_asked_speedup_stays_off(blocks: int) -> None:
+    speedups = [1.155, 1.165, 1.16, 1.158, 1.162, 1.16]
+    first = judge(with_block_speedups(speedups[:1]))
+    decision = judge(with_block_speedups(speedups[:blocks]))
+
+    assert Verdict.CONTINUE == first.verdict
+    assert (Verdict.STAY_OFF, {"speedup_below_promote"}) == (decision.verdict, codes(decision))
+
+
+@pytest.mark.parametrize(
+    "speedups", [[1.0, 1.6] * 3, [1.0, 1.2] * 3, [1.16, 1.23, 1.17, 1.22, 1.16, 1.24]]
+)
+def test_blocks_that_prove_neither_side_are_inconclusive(speedups: list[float]) -> None:
+    decision = judge(with_block_speedups(speedups))
+
+    assert (Verdict.INCONCLUSIVE, {"speed_inconclusive"}) == (decision.verdict, codes(decision))
+
+
+@pytest.mark.parametrize("candidates", [1, 2, 3])
+def test_bounds_are_students_t_over_blocks_and_candidates_share_the_error(candidates: int) -> None:
+    evidence = parse_evidence(with_block_speedups([1.30, 1.36, 1.33]))
+    segments, candidate = analyse_segments(evidence), evidence.candidates[0]
+    found = judge_speed(candidate, evidence, segments, candidates=candidates)
+    logs = [math.log(speedup) for speedup in (1.30, 1.36, 1.33)]
+    error = stats.sem(logs)
+    both = stats.t.interval(0.95, 2, loc=sum(logs) / 3, scale=error)
+    level = POLICY.alpha / (len(LOOKS) * candidates)
+    lower = sum(logs) / 3 - stats.t.isf(level, 2) * error
+
+    assert pytest.approx(logs) == block_log_speedups(candidate, evidence, segments)
+    assert found.interval is not None
+    assert pytest.approx([math.exp(x) for x in both]) == list(found.interval)
+    assert pytest.approx(math.exp(lower)) == found.lower_bound
+
+
+def test_what_one_candidate_proves_is_not_enough_among_three() -> None:
+    doc = with_block_speedups([1.18, 1.26, 1.22])
+    alone = judge(doc)
+    for name in ("slow-a", "slow-b"):
+        add_candidate(doc, name, speedup=0.8)
+    among_three = judge(doc)
+
+    assert {"speedup_proven", "quality_unsettled"} == codes(alone)
+    assert "speed_unsettled" in codes(among_three)
+
+
+def test_blocks_between_looks_are_not_looked_at() -> None:
+    """Five blocks: the sixth decides, and until then the fourth's look stands."""
+    proven = [1.30, 1.31, 1.30, 1.31]
+    unproven = [1.0, 1.6, 1.0, 1.6]
+
+    assert "speedup_proven" in codes(judge(with_block_speedups([*proven, 1.3])))
+    assert "speed_unsettled" in codes(judge(with_block_speedups([*unproven, 1.3])))
+
+
+def test_a_candidate_that_crashes_in_a_block_stays_off() -> None:
+    doc = document()
+    runs(doc, stage="speed")[1].update(finished=False, step_seconds=[])
+
+    assert Verdict.STAY_OFF == judge(doc).verdict
+    assert {"candidate_crashed"} == codes(judge(doc))
+
+
+def test_a_segment_that_failed_before_it_could_tell_is_a_crash_not_a_missing_treatment() -> None:
+    doc = document()
+    runs(doc, stage="speed")[0].update(finished=False, step_seconds=[], applied=None)
+
+    assert {"candidate_crashed"} == codes(judge(doc))
+
+
+def test_a_baseline_that_fails_in_a_block_proves_nothing() -> None:
+    doc = document()
+    runs(doc, "baseline", "speed")[0].update(finished=False, step_seconds=[])
+
+    assert (Verdict.INCONCLUSIVE, {"baseline_failed"}) == (judge(doc).verdict, codes(judge(doc)))
+
+
+def test_copied_blocks_prove_nothing() -> None:
+    doc = document(blocks=1)
+    for name in ("baseline", "compile"):
+        first = runs(doc, name, "speed")[0]
+        arm(doc, name)["runs"] += [
+            {**copy.deepcopy(first), "block": block} for block in range(1, MOST)
+        ]
+
+    assert Verdict.INCONCLUSIVE == judge(doc).verdict
+
+
+def test_segments_too_short_for_a_steady_state_count_against_the_limit_alone() -> None:
+    few, every = document(blocks=3), document(blocks=MOST)
+    for doc in (few, every):
+        for run in runs(doc, stage="speed"):
+            run["step_seconds"] = run["step_seconds"][:30]
+
+    assert Verdict.CONTINUE == judge(few).verdict
+    assert Verdict.INCONCLUSIVE == judge(every).verdict
+    assert "too short" in words(judge(every))
+
+
+@pytest.mark.parametrize(("price", "verdict"), [(1.0, "continue"), (1.5, "stay_off")])
+def test_a_dearer_cluster_has_to_be_faster_by_its_price(price: float, verdict: str) -> None:
+    doc = document(speedup=1.4)
+    arm(doc)["usd_per_hour"] = 1.408 * price
+
+    assert verdict == judge(doc).verdict
+    assert (price > 1) == ("times the price per hour" in words(judge(doc)))
+
+
+def test_a_cheaper_cluster_still_has_to_be_faster() -> None:
+    doc = document(speedup=1.0)
+    arm(doc)["usd_per_hour"] = 0.5
+
+    assert Verdict.STAY_OFF == judge(doc).verdict
+
+
+@given(nodes=st.lists(st.floats(0.5, 2), min_size=3, max_size=3))
+@settings(max_examples=30, deadline=None)
+def test_a_nodes_own_speed_cancels_inside_its_block(nodes: list[float]) -> None:
+    doc = document()
+    expected = judge(doc).speedup
+    for name in ("baseline", "compile"):
+        for run, node in zip(runs(doc, name, "speed"), nodes, strict=True):
+            run["step_seconds"] = [seconds * node for seconds in run["step_seconds"]]
+            run["compile_seconds"] *= node
+
+    found = judge(doc).speedup
+    assert expected is not None and found is not None
+    assert pytest.approx(expected["estimate"], rel=1e-9) == found["estimate"]
+    assert pytest.approx(expected["interval"], rel=1e-6) == found["interval"]
+
+
+def test_a_longer_full_run_of_the_candidate_is_counted_in_its_steps() -> None:
+    doc = with_block_speedups([1.5, 1.51, 1.49])
+    arm(doc)["full_run_steps"] = 3000
+    for run in runs(doc, stage="speed"):
+        run["samples_per_step"] *= 2 / 3
+
+    found = judge(doc).speedup
+    assert found is not None
+    assert pytest.approx(1.0, rel=0.01) == found["estimate"]
