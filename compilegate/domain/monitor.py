@@ -15,7 +15,7 @@ from compilegate.domain.arithmetic import mean, squares
 from compilegate.domain.decision import Reason
 from compilegate.domain.evidence import Arm, Evidence, FullRun, metrics, walls
 from compilegate.domain.full_runs import toll
-from compilegate.domain.noninferiority import KAPPA, history_weight
+from compilegate.domain.noninferiority import allowed_drift, history_weight
 
 # Chance of a false alarm over a whole probation, before its runs are checked.
 FALSE_ALARM = 0.02
@@ -102,14 +102,15 @@ class Monitor:
     def fall(self, ours: Sequence[FullRun], theirs: Sequence[FullRun]) -> float | None:
         """How far the runs made to check an alarm stand below the baseline's; None unmeasured.
 
-        Earlier baseline runs count as what they are worth under drift (noninferiority.py).
+        Earlier baseline runs count as what they are worth under drift (noninferiority.py):
+        nothing where those of today contradict them, as when the data grew for both arms.
         """
         mine = [value for run in ours if (value := self.figure(run)) is not None]
         today = [value for run in theirs if (value := self.figure(run)) is not None]
         if not mine or not today:
             return None
         earlier = [*self.old, *self.new]
-        weight = history_weight(len(earlier), KAPPA)
+        weight = history_weight(len(earlier), allowed_drift(earlier, today, self.spread**2))
         before = weight * mean(earlier) if earlier else 0.0
         reference = (before + math.fsum(today)) / (weight + len(today))
         return reference - mean(mine)

@@ -105,7 +105,7 @@ def compare(samples: Samples) -> Comparison | None:
         return None
     if n >= 2:
         variance = max(variance, squares(samples.candidate) / (n - 1))
-    kappa = _kappa(samples, variance)
+    kappa = allowed_drift(samples.history, samples.baseline, variance)
     w_h, w_b = history_weight(len(samples.history), kappa), float(len(samples.baseline))
     means = [mean(values) if values else 0.0 for values in (samples.history, samples.baseline)]
     reference = (w_h * means[0] + w_b * means[1]) / (w_h + w_b)
@@ -120,10 +120,10 @@ def compare(samples: Samples) -> Comparison | None:
     )
 
 
-def _kappa(samples: Samples, variance: float) -> float:
-    """The allowed drift, or the drift that today's baseline shows if that is larger."""
-    if not samples.history or not samples.baseline or variance <= 0:
+def allowed_drift(history: Sequence[float], baseline: Sequence[float], variance: float) -> float:
+    """The drift that is allowed for, or the one that today's baseline shows if that is larger."""
+    if not history or not baseline or variance <= 0:
         return KAPPA
-    shift = (mean(samples.baseline) - mean(samples.history)) ** 2 / variance
-    expected = 1 / len(samples.history) + 1 / len(samples.baseline) + KAPPA**2
+    shift = (mean(baseline) - mean(history)) ** 2 / variance
+    expected = 1 / len(history) + 1 / len(baseline) + KAPPA**2
     return KAPPA if shift <= CONFLICT**2 * expected else math.sqrt(shift)
