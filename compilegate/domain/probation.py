@@ -32,8 +32,8 @@ class _Watch:
     monitors: Mapping[str, Monitor]
     alarm: str | None = None
     confirmations: dict[str, list[FullRun]] = field(default_factory=dict)
-    seen: list[tuple[str, FullRun]] = field(default_factory=list)
     watched: int = 0
+    baselines: int = 0
     crashes: int = 0
     reverted: Reason | None = None
     cleared: int = 0
@@ -90,11 +90,13 @@ def _take(watch: _Watch, name: str, run: FullRun, promoted: str) -> None:
         if _confirmed_enough(watch, promoted):
             _settle_alarm(watch, promoted)
     elif name == promoted:
-        watch.watched += 1
+        # A run with nothing to compare it with was not watched.
+        watch.watched += watch.monitors["quality"].reference_runs > 0
         for key, monitor in watch.monitors.items():
             if monitor.watch(run) and watch.alarm is None:
                 watch.alarm = key
     else:
+        watch.baselines += 1
         for monitor in watch.monitors.values():
             monitor.learn(run)
 
@@ -138,6 +140,8 @@ def _standing(watch: _Watch, evidence: Evidence, promoted: Arm) -> ProbationFind
         return ProbationFinding(Verdict.PERMANENT, found, None, watch.monitors)
     text = f"{promoted.name}: {watch.watched} of {wanted} production runs watched, no alarm"
     missing = min(m.reference_runs for m in watch.monitors.values()) < LEAST_REFERENCE
+    # Jobs that do not record a figure do not record it however often they are asked.
+    missing = missing and watch.baselines < LEAST_REFERENCE
     name = BASELINE if missing else promoted.name
     why = "a baseline run to compare with" if missing else "the next scheduled production run"
     return _open(watch, [Reason("probation_goes_on", text), *reasons], _step([name], why))

@@ -32,6 +32,7 @@ def invalid_reasons(evidence: Evidence) -> tuple[Reason, ...]:
     for candidate in evidence.candidates:
         reasons += _not_applied(candidate)
         if evidence.phase == PROBATION:
+            reasons += _repeated_in_production(candidate, evidence.baseline)
             continue  # production's image, driver and data move on; only the change must not
         reasons += _different_fingerprints(candidate, evidence.baseline)
         reasons += _contradictions(candidate, evidence.baseline)
@@ -88,6 +89,12 @@ def _contradictions(candidate: Arm, baseline: Arm) -> Iterator[Reason]:
             text = f"{arm.name}: two runs claim the same block or order, or are copies"
             yield Reason("runs_repeated", text)
     yield from _unlike_blocks(candidate, baseline)
+
+
+def _repeated_in_production(candidate: Arm, baseline: Arm) -> Iterator[Reason]:
+    orders = [run.order for arm in (baseline, candidate) for run in arm.probation]
+    if len(set(orders)) < len(orders):
+        yield Reason("runs_repeated", f"{candidate.name}: two production runs claim the same order")
 
 
 def _unlike_blocks(candidate: Arm, baseline: Arm) -> Iterator[Reason]:

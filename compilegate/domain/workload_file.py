@@ -34,6 +34,9 @@ from compilegate.domain.workload import (
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?")
 _INSTANCE = re.compile(r"ml\.[a-z0-9-]+\.[a-z0-9]+")
 
+# Every candidate has a letter in its jobs' names, and alpha / K to prove itself at.
+MOST_CANDIDATES = 8
+
 
 def parse_workload(document: object) -> Workload:
     """Read a workload document.
@@ -195,6 +198,13 @@ def parse_policy(fields: Fields | None) -> Policy:
 
 def _candidates(fields: Fields) -> tuple[Candidate, ...]:
     candidates = tuple(_candidate(item) for item in fields.sections("candidates"))
+    if len(candidates) > MOST_CANDIDATES:
+        raise fields.wrong(
+            "candidates",
+            f"names {len(candidates)} candidates",
+            f"name at most {MOST_CANDIDATES}, better three: they share the error allowed, so each "
+            "one more makes a proof longer for all",
+        )
     names = [candidate.name for candidate in candidates]
     for name in names:
         if name == BASELINE or names.count(name) > 1:
