@@ -40,9 +40,9 @@ def median(values: Iterable[float]) -> float:
 
 
 def rounded(value: Any) -> Any:
-    """The document with every float cut to ten significant digits."""
+    """The document with every float cut to ten significant digits; None where it is no number."""
     if isinstance(value, float):
-        return float(f"{value:.{SIGNIFICANT_DIGITS}g}")
+        return float(f"{value:.{SIGNIFICANT_DIGITS}g}") if math.isfinite(value) else None
     if isinstance(value, dict):
         return {key: rounded(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -42,6 +42,8 @@ def judge(document: Mapping[str, Any]) -> Decision:
     except (ArithmeticError, ValueError) as error:
         # Finite figures of absurd size overflow somewhere; no verdict can rest on them.
         raise InvalidEvidenceError(f"a figure is beyond what can be computed: {error}") from error
+    except RecursionError as error:
+        raise InvalidEvidenceError("the document is nested too deeply to be read") from error
 
 
 def _judge(evidence: Evidence, identity: str) -> Decision:
