@@ -1,0 +1,194 @@
+"""The decision document is the contract's, whatever the evidence was like."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from compilegate.domain.arithmetic import SIGNIFICANT_DIGITS, rounded
+from compilegate.domain.decision import EXIT_CODES, FLAG_ACTIONS, FlagAction, Verdict
+from compilegate.domain.errors import InvalidEvidenceError
+from compilegate.domain.judge import JUDGE_VERSION, judge
+from tests.domain.evidence_builder import (
+    CENTRE,
+    GOOD,
+    NOISY,
+    PROBATION_MARGIN,
+    WORSE,
+    arm,
+    document,
+    probation_document,
+    runs,
+    watch,
+)
+
+FLAG = "/compilegate/prod/workloads/lm/compiler"
+KEYS = [
+    "schema", "workload", "decision_id", "judge_version", "stage", "verdict", "candidate",
+    "reasons", "speedup", "quality", "arms", "saving", "next", "flag",
+]  # fmt: skip
+ENDED = {"promote": 0, "permanent": 0, "stay_off": 10, "ineligible": 10, "inconclusive": 11,
+         "continue": 11, "revert": 12, "invalid": 13}  # fmt: skip
+
+
+def not_applied() -> dict[str, Any]:
+    doc = document(metrics=GOOD)
+    runs(doc)[0]["applied"] = False
+    return doc
+
+
+def in_probation(*metrics: float | None) -> dict[str, Any]:
+    doc = probation_document()
+    for metric in metrics:
+        watch(doc, metric=metric)
+    return doc
+
+
+EVIDENCE = {
+    "nothing": document(blocks=0),
+    "one block": document(blocks=1),
+    "speed": document(),
+    "slow": document(speedup=0.8),
+    "promote": document(metrics=GOOD),
+    "worse": document(metrics=WORSE),
+    "noisy": document(metrics=NOISY, goal="maximize", margin=0.005),
+    "invalid": not_applied(),
+    "watched": in_probation(CENTRE),
+    "alarm": in_probation(*[CENTRE - 3 * PROBATION_MARGIN] * 3),
+    "permanent": in_probation(*[CENTRE] * 12),
+    "revert": in_probation(None, None),
+}
+
+
+@pytest.fixture(params=EVIDENCE)
+def decided(request: pytest.FixtureRequest) -> dict[str, Any]:
+    return judge(EVIDENCE[request.param]).to_dict(FLAG)
+
+
+def leaves(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
+    if isinstance(value, dict):
+        for name, item in value.items():
+            yield from leaves(item, name)
+    elif isinstance(value, list):
+        for item in value:
+            yield from leaves(item, key)
+    else:
+        yield key, value
+
+
+def test_its_keys_are_exactly_the_contracts(decided: dict[str, Any]) -> None:
+    assert KEYS == list(decided)
+    assert 1 == decided["schema"]
+    assert {"name", "action"} == set(decided["flag"])
+    assert all({"code", "message"} == set(reason) for reason in decided["reasons"])
+
+
+def test_its_words_come_from_closed_sets(decided: dict[str, Any]) -> None:
+    assert decided["stage"] in {"speed", "quality", "probation"}
+    assert decided["verdict"] in ENDED
+    assert decided["flag"]["action"] in {"enable", "disable", "keep"}
+    assert decided["reasons"]
+
+
+def test_it_names_the_judge_and_its_own_identity(decided: dict[str, Any]) -> None:
+    assert JUDGE_VERSION == decided["judge_version"]
+    assert 16 == len(decided["decision_id"])
+    assert FLAG == decided["flag"]["name"]
+
+
+def test_figures_have_at_most_ten_significant_digits(decided: dict[str, Any]) -> None:
+    for key, value in leaves(decided):
+        if isinstance(value, float):
+            assert float(f"{value:.{SIGNIFICANT_DIGITS}g}") == value, key
+
+
+def test_it_is_strict_json_that_reads_back_as_itself(decided: dict[str, Any]) -> None:
+    assert decided == json.loads(json.dumps(decided, allow_nan=False))
+
+
+def test_only_what_goes_on_says_what_is_next(decided: dict[str, Any]) -> None:
+    assert (decided["verdict"] == "continue") == (decided["next"] is not None)
+
+
+def test_what_is_next_follows_the_contract(decided: dict[str, Any]) -> None:
+    step = decided["next"]
+    if step is None:
+        return
+    keys = {
+        "speed": {"stage", "block", "blocks", "steps", "arms", "usd", "why"},
+        "quality": {"stage", "mode", "runs", "usd", "why"},
+        "probation": {"stage", "runs", "why"},
+    }[step["stage"]]
+    assert keys == set(step)
+    assert step["why"]
+
+
+@pytest.mark.parametrize("name", ["promote", "worse", "noisy"])
+def test_a_trials_figures_are_the_contracts(name: str) -> None:
+    decided = judge(EVIDENCE[name]).to_dict(FLAG)
+
+    assert {"estimate", "interval", "confidence"} <= set(decided["speedup"])
+    assert {"estimate", "interval", "margin", "runs"} <= set(decided["quality"])
+    assert {"baseline", "candidate", "history"} == set(decided["quality"]["runs"])
+    assert {"usd_per_run", "usd_per_year", "interval_usd_per_year", "payback_runs"} <= set(
+        decided["saving"]
+    )
+
+
+def test_every_verdict_has_a_flag_action_and_an_exit_code() -> None:
+    assert set(Verdict) == set(FLAG_ACTIONS) == set(EXIT_CODES) == set(ENDED)
+    assert ENDED == {str(verdict): code for verdict, code in EXIT_CODES.items()}
+
+
+def test_only_proof_switches_on_and_only_proof_switches_off() -> None:
+    def verdicts(action: FlagAction) -> set[Verdict]:
+        return {verdict for verdict, found in FLAG_ACTIONS.items() if found is action}
+
+    assert {Verdict.PROMOTE, Verdict.PERMANENT} == verdicts(FlagAction.ENABLE)
+    assert {Verdict.STAY_OFF, Verdict.REVERT, Verdict.INELIGIBLE} == verdicts(FlagAction.DISABLE)
+
+
+def test_a_figure_that_a_job_could_not_measure_is_unknown_not_nan() -> None:
+    doc = document(metrics=GOOD)
+    arm(doc)["runs"][0].update(peak_memory_gib=math.nan, compiler={"graphs": math.inf})
+    found = judge(doc).to_dict(FLAG)["arms"][1]
+
+    assert (None, None) == (found["peak_memory_gib"], found["graphs"])
+
+
+def test_prices_beyond_arithmetic_leave_the_saving_unknown() -> None:
+    doc = document(metrics=GOOD)
+    doc["usd_per_hour"], arm(doc)["usd_per_hour"] = 1e-300, 1e15
+
+    json.dumps(judge(doc).to_dict(FLAG), allow_nan=False)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_what_is_no_number_is_rounded_to_unknown(value: float) -> None:
+    assert {"a": [None, 1]} == rounded({"a": (value, 1)})
+
+
+def test_ten_digits_of_any_size_are_kept() -> None:
+    assert [1.23456789e-20, 123456789000.0, 7] == rounded([1.23456789e-20, 123456789000.0, 7])
+    assert 0.3333333333 == rounded(1 / 3)
+
+
+def test_evidence_nested_beyond_reading_is_invalid() -> None:
+    nested: list[Any] = []
+    for _ in range(5000):
+        nested = [nested]
+
+    with pytest.raises(InvalidEvidenceError, match="nested"):
+        judge({**document(metrics=GOOD), "note": nested})
+
+
+def test_a_figure_beyond_arithmetic_is_invalid_evidence_not_a_crash() -> None:
+    doc = document(metrics=GOOD)
+    arm(doc, "baseline")["runs"][0]["compile_seconds"] = 1e308
+
+    with pytest.raises(InvalidEvidenceError, match="out of range"):
+        judge(doc)
