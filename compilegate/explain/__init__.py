@@ -1,0 +1,1 @@
+"""Why a decision is what it is: every number with its formula, inputs and plain words."""

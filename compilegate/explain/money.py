@@ -1,0 +1,144 @@
+"""What is it worth in dollars?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from compilegate.domain.convergence import same_quality_figures
+from compilegate.domain.decision import Decision
+from compilegate.domain.economics import WEEKS_PER_YEAR, saved_share, saving_from_speedup
+from compilegate.domain.evidence import Arm, Evidence
+from compilegate.domain.figures import break_even_run_minutes, saving_figures
+from compilegate.domain.pricing import full_run_hours, trial_usd, usd_per_run
+from compilegate.domain.speed import Segments, SpeedFinding
+from compilegate.explain.item import Item, Section, Teller, share
+
+TELL = Teller(Section.MONEY)
+YEAR = "per run x runs per week x 52"
+
+
+def money_items(
+    decision: Decision, candidate: Arm, speed: SpeedFinding, evidence: Evidence, segments: Segments
+) -> Iterator[Item]:
+    """The saving, from hours and prices to dollars a year."""
+    found = decision.saving
+    if found is None:
+        text = "unknown: price per hour, runs per week or the time of a run is missing"
+        yield TELL.answer(None, text, of=saving_figures)
+        return
+    yield _answer(decision, found)
+    yield from _runs(candidate, speed, evidence, segments, found)
+    yield from _year(evidence, speed, found)
+    yield from _trial(found)
+    yield from _break_even(found)
+    yield from _same_quality(found)
+
+
+def _answer(decision: Decision, found: Mapping[str, Any]) -> Item:
+    per_year, on = found["usd_per_year"], decision.verdict in ("promote", "permanent")
+    saves = "saves" if on else "would save, if it were on,"
+    costs = "costs" if on else "would cost, if it were on,"
+    text = f"it {saves if per_year >= 0 else costs} {_usd(abs(per_year))} a year at this schedule"
+    return TELL.answer(per_year, text, of=saving_figures)
+
+
+def _runs(
+    candidate: Arm, speed: SpeedFinding, evidence: Evidence, segments: Segments,
+    found: Mapping[str, Any],
+) -> Iterator[Item]:  # fmt: skip
+    base = evidence.baseline
+    yield TELL(
+        "price of a run today", found["usd_per_run_baseline"],
+        "A run of the baseline on the whole cluster, at list prices.",
+        unit="USD", formula="hours x USD per hour",
+        inputs={"hours": full_run_hours(base, evidence, segments),
+                "USD per hour": base.usd_per_hour},
+        of=usd_per_run,
+    )  # fmt: skip
+    ratio = evidence.price_ratio(candidate)
+    part = saved_share(speed.estimate or 1.0, ratio)
+    yield TELL(
+        "share of it that is saved", part,
+        f"The candidate's run costs {share(1 - part)} of today's.",
+        formula="1 - price ratio / S", inputs={"price ratio": ratio, "S": speed.estimate},
+        of=saved_share,
+    )  # fmt: skip
+    yield TELL(
+        "saving per run", found["usd_per_run"], _between(found["interval_usd_per_run"]),
+        unit="USD", formula="price of a run x share saved",
+        inputs={"price": found["usd_per_run_baseline"], "share": part}, of=saving_from_speedup,
+    )  # fmt: skip
+
+
+def _year(evidence: Evidence, speed: SpeedFinding, found: Mapping[str, Any]) -> Iterator[Item]:
+    rate = evidence.runs_per_week
+    yield TELL(
+        "saving per year", found["usd_per_year"], "At the schedule given.", unit="USD",
+        formula=YEAR, inputs={"per run": found["usd_per_run"], "runs per week": rate,
+                              "weeks": WEEKS_PER_YEAR},
+        of=saving_from_speedup,
+    )  # fmt: skip
+    if found["interval_usd_per_year"]:
+        yield TELL(
+            "its interval", list(found["interval_usd_per_year"]),
+            "The interval of the speed-up, put through the same formula.",
+            unit="USD", formula=YEAR,
+            inputs={"S": list(speed.interval) if speed.interval else None}, of=saving_from_speedup,
+        )  # fmt: skip
+
+
+def _trial(found: Mapping[str, Any]) -> Iterator[Item]:
+    yield TELL(
+        "cost of the trial so far", found["trial_usd"],
+        "Short blocks and extra full runs; runs that production made anyway cost it nothing."
+        if found["trial_usd"] is not None
+        else "Unknown: a price or the time of an extra run is missing.",
+        unit="USD", formula="hours x USD per hour", of=trial_usd,
+    )  # fmt: skip
+    if found["payback_runs"] is not None:
+        yield TELL(
+            "payback", found["payback_runs"],
+            "Production runs until the trial has paid for itself.",
+            unit="runs", formula="cost of the trial / saving per run",
+            inputs={"trial": found["trial_usd"], "per run": found["usd_per_run"]},
+            of=saving_from_speedup,
+        )  # fmt: skip
+
+
+def _break_even(found: Mapping[str, Any]) -> Iterator[Item]:
+    minutes = found["break_even_run_minutes"]
+    yield TELL(
+        "shortest run that pays", minutes,
+        "A shorter run loses more to compilation than it gains."
+        if minutes is not None
+        else "No run is long enough: the steady steps are not faster, or were not measured.",
+        unit="minutes", formula="O S / (S - 1), O the extra overhead, S of steady steps",
+        of=break_even_run_minutes,
+    )  # fmt: skip
+
+
+def _same_quality(found: Mapping[str, Any]) -> Iterator[Item]:
+    same = found["same_quality"]
+    if not same:
+        return
+    for arm in ("baseline", "candidate"):
+        usd, steps = same[f"usd_{arm}"], same[f"steps_{arm}"]
+        yield TELL(
+            "price of the same quality", usd,
+            arm if steps is not None else f"{arm}: never got there",
+            symbol=arm, unit="USD", formula="price of a run x steps to the baseline's final loss "
+            "/ steps of a run",
+            inputs={"steps": steps, "loss": same["loss"]}, of=same_quality_figures,
+        )  # fmt: skip
+
+
+def _between(ends: Any) -> str:
+    return f"Between {_usd(ends[0])} and {_usd(ends[1])} by the interval of S." if ends else ""
+
+
+def _usd(value: float) -> str:
+    sign, size = "-" if value < 0 else "", abs(value)
+    if size < 1:
+        return f"{sign}${size:.2g}"
+    return f"{sign}${size:,.0f}" if size >= 1000 else f"{sign}${size:,.2f}"

@@ -1,0 +1,215 @@
+"""Does production bear the promotion out? Both watches, run by run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+from compilegate.domain import cusum
+from compilegate.domain.decision import Decision, Verdict
+from compilegate.domain.evidence import Arm, Evidence, FullRun
+from compilegate.domain.figures import production_quality_figures, production_speedup_figures
+from compilegate.domain.monitor import FALSE_ALARM, SUSPICIOUS, Monitor
+from compilegate.domain.probation import (
+    CONFIRMATIONS,
+    ProbationFinding,
+    judge_probation,
+)
+from compilegate.domain.workload import BASELINE
+from compilegate.explain.item import Item, Section, Teller, share, short
+
+TELL = Teller(Section.PROBATION)
+WATCHES = {"quality": "quality watch", "speed": "speed watch"}
+
+
+@dataclass(frozen=True)
+class Moment:
+    """The probation just after one run, judged with what was known by then."""
+
+    arm: str
+    run: FullRun
+    finding: ProbationFinding
+
+    @property
+    def alarmed(self) -> bool:
+        """Whether an alarm is open."""
+        return any(reason.code == "alarm" for reason in self.finding.reasons)
+
+
+def probation_items(
+    decision: Decision, promoted: Arm, speedup: float | None, evidence: Evidence
+) -> Iterator[Item]:
+    """What is watched, the sums after each run, alarms and how they were checked."""
+    words = decision.reasons[0].message.removeprefix(f"{promoted.name}: ")
+    yield TELL.answer(str(decision.verdict), words, of=judge_probation)
+    start = judge_probation(_until(evidence, promoted, ()), speedup).monitors
+    moments = list(replay(evidence, promoted, speedup))
+    for key, monitor in start.items():
+        yield from _watch(key, monitor, moments)
+        yield from _sums(key, moments, promoted.name)
+    yield from _checks(moments, promoted.name)
+    yield from _production(decision, promoted, evidence)
+    yield TELL(
+        "production runs asked for", evidence.policy.probation_runs,
+        "Watched without a fall borne out, the candidate stays on for good.",
+        unit="runs", of="workload.Policy.probation_runs",
+    )  # fmt: skip
+
+
+def _production(decision: Decision, promoted: Arm, evidence: Evidence) -> Iterator[Item]:
+    speed, quality = production_speedup_figures(evidence, promoted), decision.quality
+    if speed:
+        words = f"Interval {_ends(speed)} ({share(speed['confidence'])}, Welch)."
+        yield TELL(
+            "speed-up of production's whole jobs",
+            speed["estimate"],
+            words,
+            unit="x",
+            formula="e^(mean ln(T_B) - mean ln(T_C))",
+            of=production_speedup_figures,
+        )
+    if quality and quality["estimate"] is not None:
+        interval = f", interval {_ends(quality)}" if quality["interval"] else ""
+        words = f"Above 0 is better{interval}. The margin is {evidence.quality.margin:g}."
+        yield TELL(
+            "quality of production's runs",
+            quality["estimate"],
+            words,
+            unit=evidence.quality.metric,
+            formula="mean(x) - mu",
+            inputs=quality["runs"],
+            of=production_quality_figures,
+        )
+
+
+def _ends(figures: Mapping[str, Any]) -> str:
+    low, high = figures["interval"]
+    return f"{short(low)} to {short(high)}"
+
+
+def replay(evidence: Evidence, promoted: Arm, speedup: float | None) -> Iterator[Moment]:
+    """Judge again after each run; a later run never changes what was said before."""
+    runs = [(BASELINE, run) for run in evidence.baseline.probation]
+    runs += [(promoted.name, run) for run in promoted.probation]
+    ordered = sorted(runs, key=lambda item: item[1].order)
+    for count, (name, run) in enumerate(ordered, start=1):
+        known = _until(evidence, promoted, ordered[:count])
+        moment = Moment(name, run, judge_probation(known, speedup))
+        yield moment
+        if moment.finding.verdict is Verdict.REVERT:
+            return
+
+
+def _until(evidence: Evidence, promoted: Arm, runs: Sequence[tuple[str, FullRun]]) -> Evidence:
+    """The evidence with these production runs only."""
+
+    def cut(arm: Arm) -> Arm:
+        if arm.name not in (BASELINE, promoted.name):
+            return arm
+        return replace(arm, probation=tuple(run for name, run in runs if name == arm.name))
+
+    return replace(evidence, arms=tuple(cut(arm) for arm in evidence.arms))
+
+
+def _watch(key: str, monitor: Monitor, moments: Sequence[Moment]) -> Iterator[Item]:
+    known = moments[-1].finding.monitors[key] if moments else monitor
+    name, unit = WATCHES[key], "log ratio" if key == "speed" else known.noun
+    if known.reference_runs:
+        gain = " + gain" * bool(known.level)
+        yield TELL(
+            f"{name}: where it should stand", known.reference,
+            f"{known.noun}, turned so that higher is better, as the baseline's runs have it"
+            + (", plus the gain that was promoted." if gain else "."),
+            symbol="mu", unit=unit, formula=f"mean(baseline runs){gain}",
+            inputs={"baseline runs": known.reference_runs, "gain": known.level},
+            of="monitor.Monitor.reference",
+        )  # fmt: skip
+    fall = "the gain above reject_speedup" if key == "speed" else "one margin"
+    yield TELL(
+        f"{name}: fall to see", monitor.shift,
+        f"A lasting fall of this size, {fall}, must not go unseen.",
+        symbol="m", unit=unit, of=f"monitor.{key}_monitor",
+    )  # fmt: skip
+    yield TELL(
+        f"{name}: spread", monitor.spread, "What one run differs from the next by.",
+        symbol="s", unit=unit, of=f"monitor.{key}_monitor",
+    )  # fmt: skip
+    yield from _threshold(name, monitor, unit)
+
+
+def _threshold(name: str, monitor: Monitor, unit: str) -> Iterator[Item]:
+    k = monitor.shift / (2 * monitor.spread)
+    h = cusum.threshold(monitor.shift, monitor.spread, runs=monitor.runs, error=FALSE_ALARM)
+    yield TELL(
+        f"{name}: allowance", k,
+        "Half the fall, in spreads: only runs that stand lower than that add to the sum.",
+        symbol="k", unit="spreads", formula="m / (2 s)",
+        inputs={"m": monitor.shift, "s": monitor.spread}, of=cusum.threshold,
+    )  # fmt: skip
+    yield TELL(
+        f"{name}: threshold", h,
+        f"So high that {monitor.runs} sound runs give a false alarm with a chance of "
+        f"{share(FALSE_ALARM)}.",
+        symbol="h", unit="spreads",
+        formula=f"(e^(2kb) - 2kb - 1) / (2 k^2) = runs / -ln(1 - {FALSE_ALARM:g}), "
+        f"b = h + {cusum.OVERSHOOT:g}",
+        inputs={"k": k, "runs": monitor.runs}, of=cusum.threshold,
+    )  # fmt: skip
+    yield TELL(
+        f"{name}: limit", monitor.limit,
+        f"A sum above it is an alarm; where the watch ends, one above {share(SUSPICIOUS)} of it is "
+        "checked as well.",
+        symbol="h s", unit=unit, formula="h x s", inputs={"h": h, "s": monitor.spread},
+        of="monitor.Monitor.limit",
+    )  # fmt: skip
+
+
+def _sums(key: str, moments: Sequence[Moment], promoted: str) -> Iterator[Item]:
+    """S_t after each of the candidate's watched runs."""
+    alarmed = False
+    for moment in moments:
+        monitor, checking = moment.finding.monitors[key], alarmed and moment.run.confirm
+        alarmed = moment.alarmed
+        if moment.arm != promoted or not moment.run.finished or checking:
+            continue
+        value = monitor.figure(moment.run)
+        if value is None or not monitor.reference_runs:
+            continue
+        yield TELL(
+            f"{WATCHES[key]}: the sum after each run", monitor.total,
+            "The sum grows with every run below mu - m/2 and shrinks with those above.",
+            symbol=f"S_{moment.run.order}", formula="S_t = max(0, S_(t-1) + mu - m/2 - x_t)",
+            inputs={"x_t": value, "mu": monitor.reference, "h s": monitor.limit,
+                    "alarm": "alarm" if monitor.total > monitor.limit > 0 else ""},
+            of=cusum.step,
+        )  # fmt: skip
+
+
+def _checks(moments: Sequence[Moment], promoted: str) -> Iterator[Item]:
+    """Each alarm's extra runs, and the fall that they bore out or did not."""
+    pending: dict[str, list[FullRun]] = {BASELINE: [], promoted: []}
+    for before, after in pairwise(moments):
+        if not (before.alarmed and after.run.confirm and after.run.finished):
+            continue
+        pending[after.arm].append(after.run)
+        if all(len(runs) >= CONFIRMATIONS for runs in pending.values()):
+            yield from _falls(before, pending[promoted], pending[BASELINE])
+            pending = {BASELINE: [], promoted: []}
+
+
+def _falls(before: Moment, ours: Sequence[FullRun], theirs: Sequence[FullRun]) -> Iterator[Item]:
+    for key, monitor in before.finding.monitors.items():
+        fall = monitor.fall(ours, theirs)
+        if fall is None:
+            continue
+        gone = fall > monitor.tolerated
+        yield TELL(
+            "alarm checked, baseline and candidate in turn", fall,
+            "borne out" if gone else "not borne out",
+            symbol=f"fall ({key})", unit=None,
+            formula="(w_H mean(earlier) + sum(baseline)) / (w_H + n_B) - mean(candidate)",
+            inputs={"tolerated": monitor.tolerated, "n_C": len(ours), "n_B": len(theirs)},
+            of=Monitor.fall,
+        )  # fmt: skip

@@ -1,0 +1,180 @@
+"""Is the candidate faster? The speed gate, number by number."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+
+from compilegate.domain import student_t
+from compilegate.domain.arithmetic import deviation, mean
+from compilegate.domain.evidence import Evidence
+from compilegate.domain.full_runs import toll
+from compilegate.domain.speed import (
+    ASSUMED_BLOCK_SD,
+    LOOKS,
+    Segments,
+    SpeedFinding,
+    best_case,
+    block_log_speedups,
+    judge_speed,
+    look_at,
+    lower_bound,
+)
+from compilegate.domain.trial import CandidateFinding
+from compilegate.explain.item import Item, Section, Teller, share
+
+LOG = "log ratio"
+
+
+def speed_items(
+    finding: CandidateFinding, evidence: Evidence, segments: Segments
+) -> Iterator[Item]:
+    """From the blocks to the gate, for one candidate."""
+    tell, speed = Teller(Section.SPEED, finding.arm.name), finding.speed
+    yield tell.answer(str(speed.outcome), speed.reason, of=judge_speed)
+    yield from _blocks(tell, finding, evidence, segments)
+    if not speed.logs:
+        return
+    yield from _estimate(tell, speed)
+    cost = toll(finding.arm, evidence)
+    if cost:
+        yield tell(
+            "toll of a dearer cluster", cost,
+            "The candidate's cluster costs more per hour, so its speed-up has to pay for that "
+            "first: c is taken off every block.",
+            symbol="c", unit=LOG, formula="ln(candidate's USD per hour / baseline's)",
+            inputs={"price ratio": evidence.price_ratio(finding.arm)}, of=toll,
+        )  # fmt: skip
+    net = [log - cost for log in speed.logs]
+    yield from _gate(tell, net, speed, evidence)
+    yield from _promote(tell, net, evidence)
+    yield _hopeless(tell, net, evidence)
+
+
+def _blocks(
+    tell: Teller, finding: CandidateFinding, evidence: Evidence, segments: Segments
+) -> Iterator[Item]:
+    ours, theirs = segments[finding.arm.name], segments[evidence.baseline.name]
+    usable = [b for b in sorted(ours.keys() & theirs.keys()) if ours[b] and theirs[b]]
+    steps = evidence.baseline.full_run_steps, finding.arm.full_run_steps
+    for block, log in zip(usable, finding.speed.logs, strict=True):
+        base, mine = theirs[block], ours[block]
+        if base is None or mine is None:
+            continue
+        yield tell(
+            "blocks",
+            log,
+            "B is the baseline, C the candidate. O: seconds that a run pays once (compilation, "
+            "warm-up); m: seconds of a steady step; N: steps of a whole run. Above 0 the "
+            "candidate is faster.",
+            symbol=f"L_{block}",
+            unit=LOG,
+            formula="L = ln[(O_B + N_B m_B) / (O_C + N_C m_C)]",
+            inputs={
+                "O_B": base.overhead_seconds, "m_B": base.steady_step_seconds, "N_B": steps[0],
+                "O_C": mine.overhead_seconds, "m_C": mine.steady_step_seconds, "N_C": steps[1],
+            },
+            of=block_log_speedups,
+        )  # fmt: skip
+
+
+def _estimate(tell: Teller, speed: SpeedFinding) -> Iterator[Item]:
+    estimate = speed.estimate or 1.0
+    yield tell(
+        "speed-up of a whole run", speed.estimate,
+        f"A whole run takes {share(1 / estimate)} of the baseline's time, compilation included.",
+        symbol="S", unit="x", formula="e^mean(L)",
+        inputs={"mean(L)": mean(speed.logs), "blocks": speed.blocks}, of=judge_speed,
+    )  # fmt: skip
+    if speed.interval is None:
+        return
+    n = speed.blocks
+    yield tell(
+        "its interval", list(speed.interval),
+        f"The true speed-up lies in here with {share(speed.confidence)} confidence.",
+        unit="x", formula="e^(mean(L) -+ t s / sqrt(R))",
+        inputs={
+            "mean(L)": mean(speed.logs), "s": deviation(speed.logs), "R": n,
+            "t": student_t.quantile(0.5 + speed.confidence / 2, n - 1),
+        },
+        of=judge_speed,
+    )  # fmt: skip
+
+
+def _gate(
+    tell: Teller, net: Sequence[float], speed: SpeedFinding, evidence: Evidence
+) -> Iterator[Item]:
+    yield tell(
+        "error of one look", speed.level,
+        f"Chance of passing a slow candidate that one look may spend: the looks at {_listed()} "
+        "blocks and the candidates share alpha.",
+        symbol="a", formula=f"alpha / ({len(LOOKS)} K)",
+        inputs={"alpha": evidence.policy.alpha, "K": len(evidence.candidates)}, of=judge_speed,
+    )  # fmt: skip
+    look = look_at(len(net))
+    if not look:
+        words = f"The gate looks at {_listed()} blocks."
+        yield tell("blocks so far", len(net), words, unit="blocks", of=look_at)
+        return
+    seen, cost = net[:look], "" if net == list(speed.logs) else " - c"
+    t, error = student_t.quantile(1 - speed.level, look - 1), deviation(seen) / math.sqrt(look)
+    yield tell(
+        "standard error", error, "How far the mean of so few blocks may be off by chance.",
+        symbol="se", unit=LOG, formula="s / sqrt(R)", inputs={"s": deviation(seen), "R": look},
+        of=deviation,
+    )  # fmt: skip
+    yield tell(
+        "allowance for few blocks", t,
+        "Standard errors to go down for the promised error: the fewer the blocks, the more.",
+        symbol="t", formula="t quantile at 1 - a, R - 1 degrees of freedom",
+        inputs={"a": speed.level, "R": look}, of=student_t.quantile,
+    )  # fmt: skip
+    inputs = {f"mean(L){cost}": mean(seen), "t": t, "se": error}
+    yield _bound(tell, lower_bound(seen, speed.level), evidence, cost, inputs)
+
+
+def _bound(
+    tell: Teller, bound: float, evidence: Evidence, cost: str, inputs: Mapping[str, float]
+) -> Item:
+    bar = evidence.policy.reject_speedup
+    passed = "passed" if bound > math.log(bar) else "not passed"
+    copies = "" if math.isfinite(bound) else "Equal blocks are copies and prove nothing. "
+    return tell(
+        "proven speed-up", math.exp(bound) if math.isfinite(bound) else None,
+        f"{copies}The gate asks for more than {bar:.2f}x (reject_speedup): {passed}.",
+        symbol="LB", unit="x", formula=f"e^(mean(L){cost} - t se)",
+        inputs={**inputs, "reject_speedup": bar}, of=lower_bound,
+    )  # fmt: skip
+
+
+def _promote(tell: Teller, net: Sequence[float], evidence: Evidence) -> Iterator[Item]:
+    asked = evidence.policy.promote_speedup
+    reached = mean(net) >= math.log(asked)
+    yield tell(
+        "speed-up against the one asked", math.exp(mean(net)),
+        f"The estimate has to reach {asked:.2f}x (promote_speedup): "
+        f"{'reached' if reached else 'not reached'}.",
+        unit="x", formula="e^mean(L) >= promote_speedup",
+        inputs={"mean(L)": mean(net), "promote_speedup": asked}, of=judge_speed,
+    )  # fmt: skip
+
+
+def _hopeless(tell: Teller, net: Sequence[float], evidence: Evidence) -> Item:
+    n, centre, bar = len(net), mean(net), evidence.policy.reject_speedup
+    best = best_case(net, evidence.policy.alpha)
+    formula, inputs = f"e^(mean(L) + 3 x {ASSUMED_BLOCK_SD:g} / sqrt(R))", {"R": float(n)}
+    if n > 2:
+        formula, spread = "e^(mean(L) + t s / sqrt(R))", deviation(net)
+        inputs |= {"s": spread}
+        if spread:
+            inputs |= {"t": (best - centre) * math.sqrt(n) / spread}
+    return tell(
+        "best that it can still be", math.exp(min(best, 700.0)),
+        f"Below {bar:.2f}x (reject_speedup) the candidate is given up at once: "
+        f"{'it is' if best < math.log(bar) else 'it is not'}.",
+        unit="x", formula=formula, inputs={"mean(L)": centre, **inputs}, of=best_case,
+    )  # fmt: skip
+
+
+def _listed() -> str:
+    return f"{', '.join(map(str, LOOKS[:-1]))} and {LOOKS[-1]}"
