@@ -8,7 +8,8 @@ from typing import Any
 from compilegate.domain import naming
 from compilegate.domain.errors import CompilegateError, InvalidEvidenceError, NotFoundError
 from compilegate.usecases import evidence_document
-from compilegate.usecases.collect import failed_quality_run, quality_run, read_tarball, speed_runs
+from compilegate.usecases.collect import failed_quality_run, quality_run, speed_runs
+from compilegate.usecases.job_output import JobOutput, read_output
 from compilegate.usecases.trial import OpenTrial
 
 COMPLETED = "Completed"
@@ -77,7 +78,7 @@ def _take_in(outcome: Mapping[str, Any], document: dict[str, Any], opened: OpenT
 
 
 def _take_in_blocks(job: str, document: dict[str, Any], opened: OpenTrial) -> None:
-    found = list(speed_runs(_files(opened, job), job=job))
+    found = list(speed_runs(_output(opened, job), job=job))
     if not found:
         raise InvalidEvidenceError(f"{job} completed and left no evidence of any block")
     for name, run in found:
@@ -88,7 +89,7 @@ def _take_in_full_run(
     job: str, document: dict[str, Any], opened: OpenTrial, asked: naming.RunId
 ) -> None:
     run = quality_run(
-        _files(opened, job),
+        _output(opened, job),
         job=job,
         order=evidence_document.next_order(document),
         metric=opened.spec.workload.quality.metric,
@@ -101,12 +102,12 @@ def _take_in_full_run(
     evidence_document.add_run(document, opened.plan["arms"][asked.arm_index]["name"], run)
 
 
-def _files(opened: OpenTrial, job: str) -> dict[str, bytes]:
+def _output(opened: OpenTrial, job: str) -> JobOutput:
     key = naming.job_output_key(opened.trial.workload, opened.trial.trial, job)
     try:
-        return read_tarball(opened.services.store.get(key))
+        return read_output(opened.services.store.get(key))
     except NotFoundError:
-        return {}
+        return JobOutput()
 
 
 def _take_in_failure(

@@ -1,0 +1,117 @@
+"""Reads the evidence that a job left in its output tarball, in memory that steps hardly cost.
+
+A full run writes a line per step, millions of them; each is kept as three numbers.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import tarfile
+from array import array
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from compilegate.domain.errors import InvalidEvidenceError
+
+CURVE_POINTS = 200
+FOLDER = "evidence/"
+SUMMARY = "summary.json"
+STEPS = "steps.jsonl"
+
+
+@dataclass
+class Steps:
+    """The steps of one process, in order; a loss that was not recorded is NaN."""
+
+    seconds: array[float] = field(default_factory=lambda: array("d"))
+    numbers: array[float] = field(default_factory=lambda: array("d"))
+    losses: array[float] = field(default_factory=lambda: array("d"))
+    samples: float = 0.0
+    steps_with_samples: int = 0
+
+    def add(self, line: Mapping[str, Any]) -> None:
+        """Take in one line; raises KeyError, TypeError or ValueError when it is no step."""
+        loss, samples = line.get("loss"), line.get("samples")
+        self.seconds.append(float(line["seconds"]))
+        self.numbers.append(float(line["step"]))
+        self.losses.append(math.nan if loss is None else float(loss))
+        if samples:
+            self.samples += float(samples)
+            self.steps_with_samples += 1
+
+    @property
+    def samples_per_step(self) -> float | None:
+        """Mean over the steps that told, None when none did."""
+        return self.samples / self.steps_with_samples if self.steps_with_samples else None
+
+    def loss_curve(self) -> list[list[float]]:
+        """[step, loss, seconds since the first step began], thinned to what a chart can show."""
+        count = len(self.seconds)
+        stride = max(1, count // CURVE_POINTS)
+        curve, elapsed = [], 0.0
+        for index, seconds in enumerate(self.seconds):
+            elapsed += seconds
+            shown = index % stride == 0 or index == count - 1
+            if shown and not math.isnan(self.losses[index]):
+                step = self.numbers[index]
+                curve.append([int(step), self.losses[index], round(elapsed, 4)])
+        return curve
+
+
+@dataclass(frozen=True)
+class JobOutput:
+    """What one job left: summaries and steps by file name."""
+
+    summaries: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    steps: Mapping[str, Steps] = field(default_factory=dict)
+
+    def summary(self, name: str) -> Mapping[str, Any]:
+        """The summary of that name; raises InvalidEvidenceError when it is not there."""
+        if name not in self.summaries:
+            raise InvalidEvidenceError(f"{name} is missing from the job's output")
+        return self.summaries[name]
+
+    def steps_beside(self, summary: str) -> Steps:
+        """The steps recorded beside a summary, none when the job was killed before the first."""
+        return self.steps.get(summary.removesuffix(SUMMARY) + STEPS) or Steps()
+
+
+def read_output(body: bytes) -> JobOutput:
+    """Read an output tarball; raises InvalidEvidenceError when a summary is broken."""
+    summaries: dict[str, Mapping[str, Any]] = {}
+    steps: dict[str, Steps] = {}
+    with tarfile.open(fileobj=io.BytesIO(body)) as tar:
+        for member in tar:
+            name = member.name.removeprefix("./")
+            handle = tar.extractfile(member) if name.startswith(FOLDER) else None
+            if handle is None:
+                continue
+            if name.endswith(SUMMARY):
+                summaries[name] = _summary(name, handle.read())
+            elif name.endswith(STEPS):
+                steps[name] = read_steps(handle)
+    return JobOutput(summaries, steps)
+
+
+def _summary(name: str, body: bytes) -> Mapping[str, Any]:
+    try:
+        summary = json.loads(body)
+    except ValueError as error:
+        raise InvalidEvidenceError(f"{name} is broken: {error}") from error
+    if not isinstance(summary, dict) or summary.get("schema") != 1:
+        raise InvalidEvidenceError(f"{name} is not evidence of schema 1")
+    return summary
+
+
+def read_steps(lines: Iterable[bytes]) -> Steps:
+    """Step lines; a line cut short by a killed job ends them."""
+    steps = Steps()
+    for line in lines:
+        try:
+            steps.add(json.loads(line))
+        except (ValueError, TypeError, KeyError, AttributeError):
+            break
+    return steps

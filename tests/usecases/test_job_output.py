@@ -1,0 +1,88 @@
+"""What a job left is read whole, whatever its length and however it ended."""
+
+from __future__ import annotations
+
+import io
+import json
+import tarfile
+import tracemalloc
+
+import pytest
+
+from compilegate.domain.errors import InvalidEvidenceError
+from compilegate.usecases.job_output import CURVE_POINTS, read_output, read_steps
+
+SUMMARY = {"schema": 1, "seed": 17, "finished": True}
+
+
+def line(step: int, **changes) -> bytes:
+    text = {"step": step, "seconds": 0.5, "samples": 8, "loss": 1 / step, **changes}
+    return json.dumps(text).encode() + b"\n"
+
+
+def tarball(files: dict[str, bytes]) -> bytes:
+    body = io.BytesIO()
+    with tarfile.open(fileobj=body, mode="w:gz") as tar:
+        for name, content in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            tar.addfile(member, io.BytesIO(content))
+    return body.getvalue()
+
+
+def test_summaries_and_the_steps_beside_them_are_found() -> None:
+    output = read_output(
+        tarball(
+            {
+                "./evidence/block-0/compile/summary.json": json.dumps(SUMMARY).encode(),
+                "./evidence/block-0/compile/steps.jsonl": line(1) + line(2),
+                "./model/weights.bin": b"not evidence",
+            }
+        )
+    )
+    name = "evidence/block-0/compile/summary.json"
+
+    assert [name] == list(output.summaries)
+    assert 17 == output.summary(name)["seed"]
+    assert [0.5, 0.5] == output.steps_beside(name).seconds.tolist()
+
+
+def test_a_last_line_cut_short_ends_the_steps_and_nothing_else() -> None:
+    steps = read_steps([line(1), line(2), b'{"step": 3, "sec'])
+
+    assert 2 == len(steps.seconds)
+
+
+@pytest.mark.parametrize("body", [b"{", b"[]", b'{"schema": 2}'])
+def test_a_broken_summary_is_an_error_that_names_it(body: bytes) -> None:
+    with pytest.raises(InvalidEvidenceError, match="evidence/summary.json"):
+        read_output(tarball({"evidence/summary.json": body}))
+
+
+def test_a_missing_summary_is_an_error_that_names_it() -> None:
+    with pytest.raises(InvalidEvidenceError, match="is missing"):
+        read_output(tarball({})).summary("evidence/summary.json")
+
+
+def test_samples_are_averaged_over_the_steps_that_told() -> None:
+    assert 8.0 == read_steps([line(1), line(2, samples=None), line(3)]).samples_per_step
+    assert read_steps([line(1, samples=None)]).samples_per_step is None
+
+
+def test_a_loss_that_was_not_recorded_leaves_a_gap_in_the_curve() -> None:
+    curve = read_steps([line(1), line(2, loss=None), line(4)]).loss_curve()
+
+    assert [[1, 1.0, 0.5], [4, 0.25, 1.5]] == curve
+
+
+def test_many_steps_cost_little_memory_and_are_thinned_for_the_chart() -> None:
+    """A million steps are kept in tens of megabytes; parsed lines would take a gigabyte."""
+    count = 100_000
+    tracemalloc.start()
+    steps = read_steps(line(step) for step in range(1, count + 1))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert count == len(steps.seconds)
+    assert peak / count < 60
+    assert CURVE_POINTS <= len(steps.loss_curve()) <= 2 * CURVE_POINTS
