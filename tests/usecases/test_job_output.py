@@ -55,7 +55,7 @@ def test_a_last_line_cut_short_ends_the_steps_and_nothing_else() -> None:
 
 @pytest.mark.parametrize("body", [b"{", b"[]", b'{"schema": 2}'])
 def test_a_broken_summary_is_an_error_that_names_it(body: bytes) -> None:
-    with pytest.raises(InvalidEvidenceError, match="evidence/summary.json"):
+    with pytest.raises(InvalidEvidenceError, match=r"evidence/summary\.json"):
         read_output(tarball({"evidence/summary.json": body}))
 
 
