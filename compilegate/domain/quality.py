@@ -73,7 +73,7 @@ def judge_quality(samples: Samples, margin: float, design: Design) -> QualityFin
     found = compare(samples)
     if looked is None or found is None or looked.df < 2:
         return QualityFinding(QualityOutcome.MORE_RUNS, "too few runs to tell how much it varies")
-    if found.spread < COPIED * max(1.0, abs(samples.candidate[0])):
+    if found.spread < COPIED * max(margin, abs(samples.candidate[0])):
         reason = "every run gave exactly the same metric, which says nothing about chance"
         return QualityFinding(QualityOutcome.INCONCLUSIVE, reason)
     return _at_a_look(looked, found, margin, design)
