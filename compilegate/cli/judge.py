@@ -2,68 +2,127 @@
 
 from __future__ import annotations
 
-import json
-import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Annotated, Any, TextIO
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import typer
 
+from compilegate.cli import judge_options as options
 from compilegate.cli import project
 from compilegate.cli.figures import flag_words, quality_words, saving_words, speedup_words
+from compilegate.cli.judge_files import read_json
+from compilegate.cli.judge_stream import stream
+from compilegate.cli.judged import judged
 from compilegate.cli.options import JsonOption, StageOption
 from compilegate.cli.output import emit_json, reason_lines, say, say_verdict
-from compilegate.cli.shell import BAD_INPUT
 from compilegate.domain import naming
-from compilegate.domain.decision import EXIT_CODES, Decision, Reason, Verdict
-from compilegate.domain.errors import InvalidEvidenceError, InvalidInputError
-from compilegate.domain.judge import JUDGE_VERSION
-from compilegate.domain.judge import judge as decide
-from compilegate.report.formats import UNKNOWN
+from compilegate.domain.decision import EXIT_CODES, Decision
+from compilegate.domain.errors import InvalidInputError
+from compilegate.report.formats import UNKNOWN, money, number, plural
 
-STANDARD = "-"
+REFUSED = 11
 
 
 def judge(
-    file: Annotated[
-        str | None, typer.Argument(metavar="FILE", help="An evidence document (JSON); - reads it.")
-    ] = None,
+    file: options.FileArgument = None,
     *,
-    jsonl: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Many documents, one per line; - is standard input."),
-    ] = None,
+    jsonl: options.JsonlOption = None,
+    explain: options.ExplainOption = False,
+    plan: options.PlanOption = False,
+    spread: options.SpreadOption = None,
+    margin: options.MarginOption = None,
+    history: options.HistoryOption = None,
+    max_runs: options.MaxRunsOption = None,
+    candidates: options.CandidatesOption = None,
+    alpha: options.AlphaOption = None,
     stage: StageOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Decide on an evidence document one already has.
+    """Decide on an evidence document one already has, or plan what a proof takes.
 
     It is the judge that the state machine asks; no AWS is needed.
 
     \b
     compilegate judge evidence.json
-    compilegate judge evidence.json --json
+    compilegate judge evidence.json --explain
     cat many.jsonl | compilegate judge --jsonl - > decisions.jsonl
+    compilegate judge --plan
+    compilegate judge --plan --spread 0.003 --margin 0.005 --history 10
 
     --jsonl writes one decision per line, in order, as it goes, and nothing else to standard
     output. A document that breaks the contract is decided as invalid; a line that is not JSON
     as well, and the exit code is then 2, else 0.
+
+    --plan exits with 11 when no allowed number of runs would prove the margin.
     """
-    if (file is None) == (jsonl is None):
-        raise InvalidInputError("give either FILE or --jsonl FILE", fix="see judge --help")
+    given = {"spread": spread, "margin": margin, "history": history, "max_runs": max_runs,
+             "candidates": candidates, "alpha": alpha}  # fmt: skip
+    _check_combination(file, jsonl, given, explain=explain, plan=plan)
+    if plan:
+        raise typer.Exit(_plan(file, given, as_json=as_json))
     name = project.stage_name(stage)
     if jsonl is not None:
-        raise typer.Exit(_stream(jsonl, name))
-    document = _document(str(file))
-    decision = _judged(document)
-    shown = decision.to_dict(naming.flag_parameter(name, decision.workload))
-    if as_json:
+        raise typer.Exit(stream(jsonl, name))
+    raise typer.Exit(_one(str(file), name, explain=explain, as_json=as_json))
+
+
+def _check_combination(
+    file: str | None, jsonl: str | None, given: Mapping[str, Any], *, explain: bool, plan: bool
+) -> None:
+    """Options that contradict each other, by name."""
+    for name, value in given.items():
+        if value is not None and not plan:
+            option = f"--{name.replace('_', '-')}"
+            raise InvalidInputError("plans a proof", field=option, value=value, fix="add --plan")
+    if plan and explain:
+        raise InvalidInputError("explains a decision, and --plan makes none", field="--explain",
+                                fix="leave one of them out")  # fmt: skip
+    if jsonl is not None and explain:
+        raise InvalidInputError("explains one document", field="--explain",
+                                fix="judge FILE --explain, one document at a time")  # fmt: skip
+    if jsonl is not None and plan:
+        raise InvalidInputError("is for decisions, and --plan makes none", field="--jsonl",
+                                value=jsonl, fix="leave one of them out")  # fmt: skip
+    if not plan and (file is None) == (jsonl is None):
+        raise InvalidInputError("give either FILE or --jsonl FILE", fix="see judge --help")
+
+
+def _one(file: str, stage: str, *, explain: bool, as_json: bool) -> int:
+    document = read_json(file)
+    decision = judged(document)
+    shown = decision.to_dict(naming.flag_parameter(stage, decision.workload))
+    items = _explained(document, decision) if explain else None
+    if as_json and items is not None:
+        emit_json({"decision": shown, "explanation": [item.to_dict() for item in items]})
+    elif as_json:
         emit_json(shown)
     else:
         show_decision(shown)
-    raise typer.Exit(EXIT_CODES[decision.verdict])
+        if items is not None:
+            from compilegate.cli.explanation import show_explanation  # noqa: PLC0415 - only if asked
+
+            show_explanation(items)
+    return EXIT_CODES[decision.verdict]
+
+
+def _explained(document: object, decision: Decision) -> Sequence[Any]:
+    from compilegate.explain.explain import explain  # noqa: PLC0415 - a stream must not pay for it
+
+    return explain(document, decision)
+
+
+def _plan(file: str | None, given: Mapping[str, Any], *, as_json: bool) -> int:
+    from compilegate.cli import judge_plan, plan_screen  # noqa: PLC0415 - as above
+
+    found = judge_plan.plan(file, judge_plan.Given(**given))
+    case = "designs" in found
+    if as_json:
+        emit_json(found)
+    elif case:
+        plan_screen.show_case(found)
+    else:
+        plan_screen.show_table(found)
+    return REFUSED if case and all(design["refused"] for design in found["designs"]) else 0
 
 
 def show_decision(decision: Mapping[str, Any]) -> None:
@@ -80,73 +139,25 @@ def show_decision(decision: Mapping[str, Any]) -> None:
     ]
     for name, value in rows:
         say(f"{name:<10} {value}", indent=2)
-    if decision.get("next"):
-        say(f"next: {decision['next']['stage']}: {decision['next'].get('why') or ''}", indent=2)
+    step = decision.get("next")
+    if step:
+        say(f"{'next':<10} {next_words(step)}", indent=2, hang=11)
 
 
-def _document(file: str) -> object:
-    if file == STANDARD:
-        text = sys.stdin.read()
+def next_words(step: Mapping[str, Any]) -> str:
+    """``2 runs (compile seed 17, baseline seed 17), about $480: why``."""
+    if step["stage"] == "speed":
+        what = f"{plural(step['blocks'], 'block')} from {step['block']} on"
+        who = ", ".join(step["arms"])
     else:
-        path = Path(file)
-        if not path.is_file():
-            raise InvalidInputError(
-                "is not a file", file=file, fix="name an evidence document (JSON)"
-            )
-        text = path.read_text(encoding="utf-8", errors="replace")
-    try:
-        return json.loads(text)
-    except ValueError as error:
-        raise InvalidInputError(
-            f"is not JSON: {error}", file=file, fix="many documents, one per line, need --jsonl"
-        ) from error
+        mode = f"{step['mode']} " if step.get("mode") else ""
+        what = plural(len(step["runs"]), f"{mode}run")
+        who = ", ".join(_run_words(run) for run in step["runs"])
+    usd = number(step.get("usd"))
+    price = "" if usd is None else f", about {money(usd)}" if usd else ", nothing extra to pay"
+    return f"{what} ({who}){price}: {step.get('why') or ''}"
 
 
-def _judged(document: object) -> Decision:
-    if not isinstance(document, Mapping):
-        return _invalid(document, "the document must be a JSON object")
-    try:
-        return decide(document)
-    except InvalidEvidenceError as error:
-        return _invalid(document, str(error))
-
-
-def _invalid(document: object, why: str) -> Decision:
-    workload = document.get("workload") if isinstance(document, Mapping) else None
-    return Decision(
-        workload=workload if isinstance(workload, str) and workload else "unknown",
-        decision_id="invalid",
-        judge_version=JUDGE_VERSION,
-        stage="speed",
-        verdict=Verdict.INVALID,
-        candidate=None,
-        reasons=(Reason("evidence_invalid", why),),
-    )
-
-
-def _stream(file: str, stage: str) -> int:
-    code = 0
-    with _lines(file) as lines:
-        for number, line in enumerate(lines, start=1):
-            if not line.strip():
-                continue
-            try:
-                decision = _judged(json.loads(line))
-            except ValueError as error:
-                code = BAD_INPUT
-                decision = _invalid(None, f"line {number} is not JSON: {error}")
-            flag = naming.flag_parameter(stage, decision.workload)
-            typer.echo(json.dumps(decision.to_dict(flag), separators=(",", ":")))
-    return code
-
-
-@contextmanager
-def _lines(file: str) -> Iterator[TextIO]:
-    if file == STANDARD:
-        yield sys.stdin
-        return
-    path = Path(file)
-    if not path.is_file():
-        raise InvalidInputError("is not a file", file=file, fix="name a file of JSON lines, or -")
-    with path.open(encoding="utf-8", errors="replace") as stream:
-        yield stream
+def _run_words(run: Mapping[str, Any]) -> str:
+    seed = f" seed {run['seed']}" if run.get("seed") is not None else ""
+    return f"{run['arm']}{seed}"

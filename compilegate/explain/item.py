@@ -90,8 +90,9 @@ class Teller:
 
 
 def sentence(text: str) -> str:
-    """The text as a sentence of its own."""
-    return text[:1].upper() + text[1:].rstrip(".") + "." if text else ""
+    """The text as a sentence of its own; a metric's name keeps its case."""
+    name = "_" in text.partition(" ")[0]
+    return f"{text[:1] if name else text[:1].upper()}{text[1:].rstrip('.')}." if text else ""
 
 
 def short(value: float) -> str:

@@ -182,7 +182,7 @@ def _sums(key: str, moments: Sequence[Moment], promoted: str) -> Iterator[Item]:
             "The sum grows with every run below mu - m/2 and shrinks with those above.",
             symbol=f"S_{moment.run.order}", formula="S_t = max(0, S_(t-1) + mu - m/2 - x_t)",
             inputs={"x_t": value, "mu": monitor.reference, "h s": monitor.limit,
-                    "alarm": "alarm" if monitor.total > monitor.limit > 0 else ""},
+                    "alarm": "alarm" if monitor.total > monitor.limit else ""},
             of=cusum.step,
         )  # fmt: skip
 

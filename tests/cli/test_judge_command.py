@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import Invoke
+from tests.docs.examples import probation
 from tests.domain.evidence_builder import GOOD, NOISY, WORSE, document
 
 
@@ -18,12 +19,27 @@ def unfair() -> dict[str, Any]:
     return found
 
 
+def watched(runs: int) -> dict[str, Any]:
+    """A probation of so many sound runs, ten asked for."""
+    found = {**probation(), "policy": {"probation_runs": 10}}
+    compiled = found["arms"][1]
+    sound = next(run for run in compiled["runs"] if run["stage"] == "probation")
+    kept = [run for run in compiled["runs"] if run["stage"] != "probation"]
+    compiled["runs"] = [*kept, *({**sound, "order": 10 + n} for n in range(runs))]
+    base = found["arms"][0]
+    base["runs"] = [run for run in base["runs"] if run["stage"] != "probation"]
+    return found
+
+
 CASES = [
     (document(metrics=GOOD), "promote", 0),
     (document(metrics=WORSE), "stay_off", 10),
     (document(metrics=NOISY), "inconclusive", 11),
     (document(), "continue", 11),
     (unfair(), "invalid", 13),
+    (watched(10), "permanent", 0),
+    (watched(4), "continue", 11),
+    (probation(), "revert", 12),
 ]
 
 
@@ -38,7 +54,9 @@ def test_verdict_and_exit_code(
 
     decision = json.loads(result.stdout)
     assert (verdict, code) == (decision["verdict"], result.exit_code)
-    assert "/compilegate/prod/workloads/lm/compiler" == decision["flag"]["name"]
+    assert (
+        f"/compilegate/prod/workloads/{evidence['workload']}/compiler" == decision["flag"]["name"]
+    )
 
 
 def test_people_read_the_verdict_first_within_80_columns(tmp_path: Path, invoke: Invoke) -> None:
@@ -130,3 +148,65 @@ def test_a_saving_is_conditional_where_the_candidate_stays_off(
         said += [line for line in invoke("judge", file).stdout.splitlines() if "saving" in line]
 
     assert [False, True] == [line.endswith("per year if on") for line in said]
+
+
+@pytest.mark.parametrize(
+    ("evidence", "told"),
+    [
+        (document(), "next 2 shadow runs (compile seed 17, compile seed 18), about $0.038: extra"),
+        (document(blocks=0), "next 1 block from 0 on (baseline, compile): 1 short block"),
+        (watched(4), "next 1 run (compile): the next scheduled production run"),
+        (
+            document(policy={"quality_runs": "canary"}),
+            "compile seed 17, baseline seed 17), nothing extra to pay: scheduled production runs",
+        ),
+    ],
+)
+def test_an_open_decision_tells_the_next_runs_and_their_cost(
+    evidence: dict[str, Any], told: str, tmp_path: Path, invoke: Invoke
+) -> None:
+    file = tmp_path / "evidence.json"
+    file.write_text(json.dumps(evidence))
+
+    result = invoke("judge", file)
+
+    assert told in " ".join(result.stdout.split())
+    assert 11 == result.exit_code
+
+
+@pytest.mark.parametrize(
+    ("evidence", "first"),
+    [
+        (probation(), "bert-docs: turned off again (revert)"),
+        (watched(10), "bert-docs: on for good (permanent)"),
+        (watched(4), "bert-docs: not settled (continue)"),
+    ],
+)
+def test_a_probation_says_first_what_becomes_of_the_flag(
+    evidence: dict[str, Any], first: str, tmp_path: Path, invoke: Invoke
+) -> None:
+    file = tmp_path / "evidence.json"
+    file.write_text(json.dumps(evidence))
+
+    lines = invoke("judge", file).stdout.splitlines()
+
+    assert first == lines[0]
+    assert [] == [line for line in lines if len(line) > 80]
+
+
+def test_a_dash_reads_standard_input(invoke: Invoke) -> None:
+    result = invoke("judge", "-", "--json", given=json.dumps(document(metrics=GOOD)))
+
+    assert ("promote", 0) == (json.loads(result.stdout)["verdict"], result.exit_code)
+
+
+def test_a_document_of_a_million_steps_is_judged(tmp_path: Path, invoke: Invoke) -> None:
+    found = document(metrics=GOOD)
+    for arm in found["arms"]:
+        for run in arm["runs"]:
+            if run["stage"] == "speed":
+                run["step_seconds"] += run["step_seconds"][1:] * 1100
+    file = tmp_path / "evidence.json"
+    file.write_text(json.dumps(found))
+
+    assert "promote" == json.loads(invoke("judge", file, "--json").stdout)["verdict"]

@@ -1,0 +1,224 @@
+"""``judge --explain``: the numbers shown are the decision's, and recompute its verdict."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scipy import stats
+
+from tests.cli.conftest import Invoke
+from tests.docs.examples import probation, trial
+from tests.domain.evidence_builder import GOOD, NOISY, WORSE, document
+
+QUESTIONS = [
+    "Is the comparison fair?", "Is it worth measuring?", "Is it faster? (compile)",
+    "Do whole jobs agree? (compile)", "Is quality held? (compile)", "What is it worth?",
+    "What happens now?",
+]  # fmt: skip
+
+
+def explained(evidence: Any, tmp_path: Path, invoke: Invoke) -> dict[str, Any]:
+    file = tmp_path / "evidence.json"
+    file.write_text(json.dumps(evidence))
+    result = invoke("judge", file, "--explain", "--json")
+    assert result.exception is None or isinstance(result.exception, SystemExit)
+    found: dict[str, Any] = json.loads(result.stdout)
+    return found
+
+
+def item(found: dict[str, Any], name: str, section: str | None = None) -> dict[str, Any]:
+    items = [i for i in found["explanation"] if i["name"] == name]
+    return next(i for i in items if section in (None, i["section"]))
+
+
+def test_the_questions_come_in_their_order_within_80_columns(
+    tmp_path: Path, invoke: Invoke
+) -> None:
+    file = tmp_path / "evidence.json"
+    file.write_text(json.dumps(trial()))
+
+    result = invoke("judge", file, "--explain")
+
+    lines = result.stdout.splitlines()
+    assert QUESTIONS == [line for line in lines if line in QUESTIONS]
+    assert [] == [line for line in lines if len(line) > 80]
+    assert 0 == result.exit_code
+
+
+def test_the_decision_is_the_same_with_and_without_its_explanation(
+    tmp_path: Path, invoke: Invoke
+) -> None:
+    found = explained(trial(), tmp_path, invoke)
+
+    plain = invoke("judge", tmp_path / "evidence.json", "--json")
+
+    assert json.loads(plain.stdout) == found["decision"]
+
+
+@pytest.mark.parametrize("metrics", [GOOD, WORSE, NOISY])
+def test_the_speed_gates_bound_recomputes_from_the_blocks_shown(
+    metrics: dict[str, list[float]], tmp_path: Path, invoke: Invoke
+) -> None:
+    found = explained(document(metrics=metrics), tmp_path, invoke)
+    logs = []
+    for block in (i for i in found["explanation"] if i["name"] == "blocks"):
+        seen = block["inputs"]
+        log = math.log(
+            (seen["O_B"] + seen["N_B"] * seen["m_B"]) / (seen["O_C"] + seen["N_C"] * seen["m_C"])
+        )
+        assert log == pytest.approx(block["value"])
+        logs.append(log)
+    level = item(found, "error of one look")["value"]
+    bound = stats.tmean(logs) - stats.t.ppf(1 - level, len(logs) - 1) * stats.sem(logs)
+
+    assert math.exp(bound) == pytest.approx(item(found, "proven speed-up")["value"])
+    assert found["decision"]["speedup"]["lower_bound"] == item(found, "proven speed-up")["value"]
+    assert found["decision"]["speedup"]["estimate"] == pytest.approx(
+        item(found, "speed-up of a whole run")["value"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("evidence", "held"),
+    [(trial(), True), (document(metrics=GOOD), True), (document(metrics=NOISY), False)],
+)
+def test_the_quality_test_recomputes_from_the_terms_shown(
+    evidence: dict[str, Any], held: bool, tmp_path: Path, invoke: Invoke
+) -> None:
+    found = explained(evidence, tmp_path, invoke)
+    reference = item(found, "where the baseline stands")
+    terms = reference["inputs"]
+    weighted = terms["w_H"] * terms.get("mean(H)", 0.0) + terms["n_b"] * terms["mean(B)"]
+    test = item(found, "chance of this at a loss of the margin")
+    seen, level = test["inputs"], item(found, "error of this look")["value"]
+    spread = item(found, "spread from run to run")
+
+    assert reference["value"] == pytest.approx(weighted / (terms["w_H"] + terms["n_b"]))
+    assert spread["value"] == pytest.approx(
+        math.sqrt(max(spread["inputs"]["pooled"], spread["inputs"]["own"]))
+    )
+    t = (seen["D"] + seen["margin"]) / seen["se"]
+    assert test["value"] == pytest.approx(stats.t.sf(t, seen["df"]))
+    assert held == (test["value"] <= level)
+    low = item(found, "worst difference that is left")["value"]
+    assert held == (low > -seen["margin"])
+    assert found["decision"]["quality"]["estimate"] == item(found, "difference")["value"]
+
+
+def test_the_money_recomputes_from_price_speed_up_and_schedule(
+    tmp_path: Path, invoke: Invoke
+) -> None:
+    found = explained(trial(), tmp_path, invoke)
+    price, year = item(found, "price of a run today"), item(found, "saving per year")
+    speedup = item(found, "speed-up of a whole run")["value"]
+
+    expected = price["value"] * (1 - 1 / speedup) * year["inputs"]["runs per week"] * 52
+
+    assert expected == pytest.approx(year["value"])
+    assert found["decision"]["saving"]["usd_per_year"] == year["value"]
+
+
+def test_a_probations_sums_recompute_and_the_checked_fall_is_why_it_reverts(
+    tmp_path: Path, invoke: Invoke
+) -> None:
+    found = explained(probation(), tmp_path, invoke)
+    rows = [i for i in found["explanation"] if i["name"] == "quality watch: the sum after each run"]
+    shift = item(found, "quality watch: fall to see")["value"]
+    total, sums = 0.0, []
+    for row in rows:
+        seen = row["inputs"]
+        total = max(0.0, total + seen["mu"] - shift / 2 - seen["x_t"])
+        sums.append(total)
+    fall = item(found, "alarm checked, baseline and candidate in turn")
+
+    assert [row["value"] for row in rows] == pytest.approx(sums)
+    assert ["", "", "", "", "alarm"] == [row["inputs"]["alarm"] for row in rows]
+    assert fall["value"] > fall["inputs"]["tolerated"]
+    assert "revert" == found["decision"]["verdict"]
+
+
+def test_every_number_names_a_place_in_the_domain_that_exists(
+    tmp_path: Path, invoke: Invoke
+) -> None:
+    for evidence in (trial(), probation(), document(metrics=NOISY), document(blocks=0)):
+        for found in explained(evidence, tmp_path, invoke)["explanation"]:
+            if found["source"] is None:
+                continue
+            module, *names = found["source"].split(".")
+            place: Any = importlib.import_module(f"compilegate.domain.{module}")
+            for name in names:
+                fields = getattr(place, "__dataclass_fields__", {})
+                place = fields[name] if name in fields else getattr(place, name)
+
+
+def unfair() -> dict[str, Any]:
+    found = document(metrics=GOOD)
+    found["arms"][1]["runs"][-1]["applied"] = False
+    return found
+
+
+def two_candidates() -> dict[str, Any]:
+    found = document(metrics=GOOD)
+    second = json.loads(json.dumps(found["arms"][1]))
+    found["arms"].append({**second, "name": "second", "usd_per_hour": 2.0})
+    return found
+
+
+def copied() -> dict[str, Any]:
+    found = document()
+    for arm in found["arms"]:
+        for block, run in enumerate(arm["runs"]):
+            run["step_seconds"] = [0.03 if arm["name"] == "baseline" else 0.02] * 160
+            run["compile_seconds"] = 0
+            run["block"] = block
+    return found
+
+
+CASES = {
+    "nothing measured": document(blocks=0),
+    "one block": document(blocks=1),
+    "a slow candidate": document(speedup=0.8, blocks=3),
+    "copied blocks": copied(),
+    "five blocks": document(speedup=1.13, blocks=5),
+    "no full runs": document(),
+    "one full run": document(metrics={"baseline": [2.5], "compile": [2.5]}),
+    "equal metrics": document(metrics={"baseline": [2.5, 2.5], "compile": [2.5, 2.5]}),
+    "runs between two looks": document(metrics={"baseline": [2.5, 2.51, 2.49, 2.5],
+                                                "compile": [2.51, 2.5, 2.52, 2.5]}),
+    "two candidates, one dearer": two_candidates(),
+    "unfair": unfair(),
+    "no runs left": {**document(blocks=0), "runs_remaining": 1},
+    "not JSON's idea of evidence": {"schema": 1},
+    "a list": [],
+    "hybrid": document(metrics=NOISY, policy={"quality_runs": "hybrid"}),
+    "a short probation": {**probation(), "policy": {"probation_runs": 2}},
+    "a probation without baseline": {
+        **probation(),
+        "quality": {"metric": "a", "goal": "maximize", "margin": 0.1},
+        "arms": [{"name": "baseline", "runs": []}, probation()["arms"][1]],
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_kind_of_evidence_has_its_explanation(
+    name: str, tmp_path: Path, invoke: Invoke
+) -> None:
+    file = tmp_path / "evidence.json"
+    file.write_text(json.dumps(CASES[name]))
+
+    shown = invoke("judge", file, "--explain")
+    data = invoke("judge", file, "--explain", "--json")
+
+    assert None is shown.exception or isinstance(shown.exception, SystemExit), shown.exception
+    assert [] == [line for line in shown.stdout.splitlines() if len(line.rstrip()) > 80]
+    assert "" == shown.stderr
+    sections = [i["section"] for i in json.loads(data.stdout)["explanation"]]
+    assert ("fairness", "next") == (sections[0], sections[-1])
+    assert "NaN" not in data.stdout
+    assert "Infinity" not in data.stdout

@@ -1,0 +1,138 @@
+"""``judge --jsonl`` as a filter in a pipe: at once, in order, quiet, whatever a line holds."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compilegate.cli.judge_stream import Progress
+from tests.cli.conftest import Invoke
+from tests.domain.evidence_builder import GOOD, document
+
+COMMAND = [sys.executable, "-m", "compilegate.cli.main", "judge", "--jsonl", "-"]
+LINE = json.dumps(document(metrics=GOOD)) + "\n"
+
+
+def test_each_decision_is_there_before_the_next_document_is_asked_for() -> None:
+    with subprocess.Popen(
+        COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdin
+        assert process.stdout
+        verdicts = []
+        for _ in range(3):
+            process.stdin.write(LINE)
+            process.stdin.flush()
+            verdicts.append(json.loads(process.stdout.readline())["verdict"])
+        _, told = process.communicate()
+
+    assert ["promote"] * 3 == verdicts
+    assert ("", 0) == (told, process.returncode)
+
+
+def test_a_reader_that_leaves_early_ends_it_without_a_word(tmp_path: Path) -> None:
+    many = tmp_path / "many.jsonl"
+    many.write_text(LINE * 400)
+    with (
+        many.open() as given,
+        subprocess.Popen(
+            COMMAND, stdin=given, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        ) as process,
+    ):
+        assert process.stdout
+        assert process.stderr
+        process.stdout.readline()
+        process.stdout.close()
+        told = process.stderr.read()
+
+    assert b"" == told
+
+
+def test_memory_does_not_grow_with_the_number_of_documents(tmp_path: Path) -> None:
+    script = (
+        "import sys, tracemalloc; from compilegate.cli.judge_stream import stream;"
+        "tracemalloc.start(); stream(sys.argv[1], 'dev');"
+        "print(tracemalloc.get_traced_memory()[1], file=sys.stderr)"
+    )
+    peaks = []
+    for count in (20, 400):
+        file = tmp_path / f"{count}.jsonl"
+        file.write_text(LINE * count)
+        done = subprocess.run(
+            [sys.executable, "-c", script, str(file)], capture_output=True, check=True
+        )
+        assert count == done.stdout.count(b"\n")
+        peaks.append(int(done.stderr))
+
+    kept = 400 * len(LINE)
+    assert peaks[1] - peaks[0] < 0.2 * kept
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("[" * 100_000, "nested too deeply"),
+        (json.dumps({**document(), "usd_per_hour": -1}), "usd_per_hour: is out of range"),
+        (LINE.replace('"lm"', '"\\ud800"', 1), "workload: must be text"),
+        (LINE.replace('"lm"', '{"a":' * 90_000 + "1" + "}" * 90_000, 1), "deeply"),
+    ],
+    ids=["brackets", "a negative price", "half a character", "braces"],
+)
+def test_no_line_stops_the_stream(line: str, message: str, tmp_path: Path, invoke: Invoke) -> None:
+    file = tmp_path / "many.jsonl"
+    file.write_text(f"{line.rstrip()}\n{LINE}")
+
+    result = invoke("judge", "--jsonl", file)
+
+    decisions = [json.loads(found) for found in result.stdout.splitlines()]
+    assert ["invalid", "promote"] == [found["verdict"] for found in decisions]
+    assert message in decisions[0]["reasons"][0]["message"]
+
+
+def test_bytes_that_are_not_text_spoil_their_own_line_only(tmp_path: Path, invoke: Invoke) -> None:
+    file = tmp_path / "many.jsonl"
+    file.write_bytes(b"\xff\xfe\n" + LINE.encode())
+
+    result = invoke("judge", "--jsonl", file)
+
+    verdicts = [json.loads(found)["verdict"] for found in result.stdout.splitlines()]
+    assert (["invalid", "promote"], 2) == (verdicts, result.exit_code)
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(("to", "told"), [(Terminal(), True), (io.StringIO(), False)])
+def test_progress_is_for_a_terminal_that_shows_nothing_else(
+    to: io.StringIO, told: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdout", io.StringIO())
+    progress = Progress(to)
+    progress.count()
+    progress.end()
+
+    assert told == ("1 decided" in to.getvalue())
+
+
+def test_a_stream_imports_nothing_that_only_explains_or_plans(tmp_path: Path) -> None:
+    file = tmp_path / "one.jsonl"
+    file.write_text(LINE)
+    script = (
+        "import sys; from typer.testing import CliRunner; from compilegate.cli.main import app;"
+        "CliRunner().invoke(app, ['judge', '--jsonl', sys.argv[1]]);"
+        "print([m for m in sys.modules if 'compilegate.explain' in m or 'plan_screen' in m])"
+    )
+
+    done: Any = subprocess.run(
+        [sys.executable, "-c", script, str(file)], capture_output=True, text=True, check=True
+    )
+
+    assert "[]" == done.stdout.strip()
