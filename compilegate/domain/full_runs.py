@@ -80,10 +80,21 @@ def judge_full_runs(candidate: Arm, evidence: Evidence, design: Design) -> Quali
         return QualityFinding(QualityOutcome.INCONCLUSIVE, reason)
     samples = samples_of(candidate, evidence)
     found = judge_quality(samples, evidence.quality.margin, design)
-    if found.outcome is QualityOutcome.HELD and len(samples.baseline) < CONCURRENT_RUNS:
+    if _held_by_history_alone(found, samples):
         reason = "history alone may have drifted: a baseline run of today is missing"
         return replace(found, outcome=QualityOutcome.MORE_RUNS, reason=reason)
     return found
+
+
+def lacks_todays_baseline_only(candidate: Arm, evidence: Evidence, design: Design) -> bool:
+    """Whether the proof is there but for a baseline run of the same weeks."""
+    samples = samples_of(candidate, evidence)
+    found = judge_quality(samples, evidence.quality.margin, design)
+    return _held_by_history_alone(found, samples)
+
+
+def _held_by_history_alone(found: QualityFinding, samples: Samples) -> bool:
+    return found.outcome is QualityOutcome.HELD and len(samples.baseline) < CONCURRENT_RUNS
 
 
 def wall_clock(candidate: Arm, evidence: Evidence) -> WallClock:

@@ -14,6 +14,7 @@ from compilegate.domain.evidence import Arm, Evidence, finished
 from compilegate.domain.full_runs import (
     concurrent_runs_missing,
     first_runs,
+    lacks_todays_baseline_only,
     paid_baseline_runs,
 )
 from compilegate.domain.looks import next_look
@@ -68,8 +69,11 @@ def next_quality(
     """The next full runs of the candidate under test, and the baseline runs they lack."""
     shadow = is_shadow(evidence, candidate)
     n = len(finished(candidate.quality))
-    more = _candidate_runs(evidence, n, design, shadow=shadow)
-    base = _baseline_runs(evidence, n, more, shadow=shadow)
+    if lacks_todays_baseline_only(candidate, evidence, design):
+        more, base = 0, concurrent_runs_missing(evidence, n)
+    else:
+        more = _candidate_runs(evidence, n, design, shadow=shadow)
+        base = _baseline_runs(evidence, n, more, shadow=shadow)
     runs = [
         {"arm": name, "seed": seed}
         for name, seed in _alternating(candidate, more, evidence.baseline, base)
