@@ -34,7 +34,7 @@ def calmer_first(one: list[float], other: list[float]) -> tuple[list[float], lis
     """Two samples of equal size, so that the pooled spread is not below the first one's own."""
     size = min(len(one), len(other))
     pair = sorted([one[:size], other[:size]], key=squares)
-    assume(squares(pair[0]) < squares(pair[1]) and squares(pair[1]) > 1e-6)
+    assume(1e-6 < squares(pair[0]) < squares(pair[1]))
     return pair[0], pair[1]
 
 

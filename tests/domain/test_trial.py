@@ -131,14 +131,16 @@ def test_the_price_of_extra_runs_is_the_plans_or_what_was_measured() -> None:
     assert 14.0 == next_step({**doc, "plan": {"usd_per_quality_run": 7.0}})["usd"]
 
 
-@pytest.mark.xfail(reason="it asks for candidate runs up to the next look as well", strict=True)
-def test_a_passed_candidate_with_history_only_needs_one_baseline_run_of_today() -> None:
-    doc = trial("shadow", history=12)
+@pytest.mark.parametrize("mode", ["shadow", "hybrid", "canary"])
+@pytest.mark.parametrize("history", [5, 12])
+def test_a_candidate_that_passed_on_history_alone_needs_one_baseline_run_of_today(
+    mode: str, history: int
+) -> None:
+    doc = trial(mode, history=history)
     for value in sample(3, 2.5, 0.003):
         run_full(doc, "compile", value)
-    arms = [name for name, _ in asked(judge(doc))]
 
-    assert 1 == arms.count("baseline")
+    assert [("baseline", 17)] == asked(judge(doc))
     run_full(doc, "baseline", 2.5, mode="production")
     assert Verdict.PROMOTE == judge(doc).verdict
 

@@ -1,0 +1,234 @@
+"""What holds for any evidence: order, direction, units and repetition change no verdict."""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from compilegate.domain.decision import Decision, Verdict
+from compilegate.domain.judge import judge
+from tests.domain.evidence_builder import document, runs, sample
+from tests.domain.evidence_strategies import MARGIN, any_evidence, trials
+
+SECONDS = ("compile_seconds", "wall_seconds")
+QUALITY_UNITS = ("estimate", "interval", "margin", "spread", "provable_margin")
+slow = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+def outline(decision: Decision) -> dict[str, Any]:
+    """A decision without the order in which arms and equal reasons are listed."""
+    found = decision.to_dict("/f")
+    found["arms"] = sorted(found["arms"], key=lambda item: str(item["name"]))
+    found["reasons"] = sorted(found["reasons"], key=str)
+    return found
+
+
+def judged(decision: Decision) -> dict[str, Any]:
+    """What a decision comes to, without figures in units."""
+    step = {key: value for key, value in (decision.next or {}).items() if key != "usd"}
+    return {
+        "verdict": decision.verdict,
+        "stage": decision.stage,
+        "candidate": decision.candidate,
+        "codes": [reason.code for reason in decision.reasons],
+        "next": step,
+    }
+
+
+def scaled(value: Any, factor: float) -> Any:
+    if isinstance(value, list | tuple):
+        return [scaled(item, factor) for item in value]
+    return None if value is None else value * factor
+
+
+def with_metrics(doc: dict[str, Any], change: Callable[[float], float]) -> dict[str, Any]:
+    other = copy.deepcopy(doc)
+    other["quality"]["history"] = [change(x) for x in other["quality"].get("history", [])]
+    for item in other["arms"]:
+        for run in item["runs"]:
+            if run.get("metric") is not None:
+                run["metric"] = change(run["metric"])
+    return other
+
+
+def in_metric_unit(doc: dict[str, Any], factor: float) -> dict[str, Any]:
+    other = with_metrics(doc, lambda x: x * factor)
+    other["quality"]["margin"] *= factor
+    return other
+
+
+def in_time_unit(doc: dict[str, Any], factor: float) -> dict[str, Any]:
+    other = copy.deepcopy(doc)
+    past = other["quality"].get("history_wall_seconds", [])
+    other["quality"]["history_wall_seconds"] = [x * factor for x in past]
+    for item in other["arms"]:
+        for run in item["runs"]:
+            for key in SECONDS:
+                run[key] = run[key] * factor if run.get(key) is not None else None
+            run["step_seconds"] = [x * factor for x in run.get("step_seconds", [])]
+    return other
+
+
+@given(doc=any_evidence, seed=st.integers(0, 99))
+@slow
+def test_the_order_in_which_arms_and_runs_are_listed_changes_nothing(
+    doc: dict[str, Any], seed: int
+) -> None:
+    expected, rng = outline(judge(doc)), random.Random(seed)
+    other = copy.deepcopy(doc)
+    rng.shuffle(other["arms"])
+    for item in other["arms"]:
+        rng.shuffle(item["runs"])
+
+    assert expected == outline(judge(other))
+
+
+@given(doc=any_evidence)
+@slow
+def test_the_same_evidence_gives_the_same_decision_to_the_bit(doc: dict[str, Any]) -> None:
+    again = json.loads(json.dumps(doc))
+
+    assert json.dumps(judge(doc).to_dict("/f")) == json.dumps(judge(again).to_dict("/f"))
+
+
+@given(doc=any_evidence)
+@slow
+def test_the_evidence_is_left_as_it_was(doc: dict[str, Any]) -> None:
+    before = copy.deepcopy(doc)
+    judge(doc)
+
+    assert before == doc
+
+
+@given(doc=any_evidence)
+@slow
+def test_turning_the_metric_around_turns_nothing_else(doc: dict[str, Any]) -> None:
+    other = with_metrics(doc, lambda x: -x)
+    other["quality"]["goal"] = {"maximize": "minimize", "minimize": "maximize"}[
+        doc["quality"]["goal"]
+    ]
+    one, two = judge(doc), judge(other)
+
+    assert judged(one) == judged(two)
+    assert (one.speedup, one.saving) == (two.speedup, two.saving)
+    assert {**(one.quality or {}), "goal": ""} == {**(two.quality or {}), "goal": ""}
+
+
+@given(doc=any_evidence, power=st.integers(-45, 45))
+@slow
+def test_the_metrics_unit_scales_its_figures_and_nothing_else(
+    doc: dict[str, Any], power: int
+) -> None:
+    """By a power of two, which rounds nothing, exactly."""
+    one, two = judge(doc), judge(in_metric_unit(doc, 2.0**power))
+
+    assert judged(one) == judged(two)
+    assert (one.speedup, one.saving) == (two.speedup, two.saving)
+    assert (one.quality is None) == (two.quality is None)
+    for key in QUALITY_UNITS if one.quality and two.quality else ():
+        assert scaled(one.quality[key], 2.0**power) == two.quality[key], key
+
+
+@given(doc=any_evidence, factor=st.floats(0.001, 1000))
+@slow
+def test_any_other_unit_of_the_metric_scales_it_up_to_rounding(
+    doc: dict[str, Any], factor: float
+) -> None:
+    one, two = judge(doc), judge(in_metric_unit(doc, factor))
+
+    assert judged(one) == judged(two)
+    for key in QUALITY_UNITS if one.quality and two.quality else ():
+        if one.quality[key] is not None:
+            found = scaled(two.quality[key], 1 / factor)
+            assert pytest.approx(one.quality[key], rel=1e-6, abs=1e-9) == found, key
+
+
+@given(doc=any_evidence, power=st.integers(-8, 8))
+@slow
+def test_the_unit_of_time_scales_the_money_and_nothing_else(
+    doc: dict[str, Any], power: int
+) -> None:
+    one, two = judge(doc), judge(in_time_unit(doc, 2.0**power))
+
+    assert judged(one) == judged(two)
+    assert one.quality == two.quality
+    if one.speedup and two.speedup:
+        assert pytest.approx(one.speedup["estimate"], rel=1e-12) == two.speedup["estimate"]
+    if one.saving and two.saving:
+        found = scaled(two.saving["usd_per_run"], 2.0**-power)
+        assert pytest.approx(one.saving["usd_per_run"], rel=1e-9) == found
+
+
+@given(doc=trials(), factor=st.floats(1, 3))
+@slow
+def test_a_slower_candidate_is_never_promoted_for_it(doc: dict[str, Any], factor: float) -> None:
+    assume(len(doc["arms"]) == 2)
+    slower = copy.deepcopy(doc)
+    for run in runs(slower, stage="speed"):
+        run["step_seconds"] = [x * factor for x in run["step_seconds"]]
+    for run in runs(slower):
+        run["wall_seconds"] *= factor
+
+    if Verdict.PROMOTE == judge(slower).verdict:
+        assert Verdict.PROMOTE == judge(doc).verdict
+
+
+@given(doc=trials(), loss=st.floats(0, 3))
+@slow
+def test_a_worse_candidate_is_never_promoted_for_it(doc: dict[str, Any], loss: float) -> None:
+    assume(len(doc["arms"]) == 2)
+    worse = copy.deepcopy(doc)
+    for run in runs(worse):
+        run["metric"] += loss * MARGIN
+
+    if Verdict.PROMOTE == judge(worse).verdict:
+        assert Verdict.PROMOTE == judge(doc).verdict
+
+
+@given(doc=trials(), alpha=st.floats(0.001, 0.05), wider=st.floats(1, 4))
+@slow
+def test_a_promotion_outlives_a_larger_error_and_a_wider_margin(
+    doc: dict[str, Any], alpha: float, wider: float
+) -> None:
+    strict, lax = copy.deepcopy(doc), copy.deepcopy(doc)
+    strict["policy"]["alpha"] = alpha
+    lax["quality"]["margin"] *= wider
+
+    if Verdict.PROMOTE == judge(strict).verdict:
+        assert Verdict.PROMOTE == judge(doc).verdict
+    if Verdict.PROMOTE == judge(doc).verdict:
+        assert Verdict.PROMOTE == judge(lax).verdict
+
+
+@given(blocks=st.integers(3, 6), n=st.integers(3, 12), loss=st.floats(0, 0.4))
+@slow
+def test_more_of_the_same_evidence_never_turns_a_promotion_off(
+    blocks: int, n: int, loss: float
+) -> None:
+    doc = document(
+        blocks=blocks,
+        margin=MARGIN,
+        metrics={"baseline": sample(n, 2.5, 0.002),
+                 "compile": sample(n, 2.5 + loss * MARGIN, 0.002)},
+    )  # fmt: skip
+
+    assert judge(doc).verdict in (Verdict.PROMOTE, Verdict.CONTINUE)
+
+
+@given(doc=any_evidence)
+@slow
+def test_the_identity_is_that_of_the_evidence(doc: dict[str, Any]) -> None:
+    identity, other = judge(doc).decision_id, copy.deepcopy(doc)
+    first = other["arms"][0]["runs"][0]
+    first["step_seconds"][-1] = math.nextafter(first["step_seconds"][-1], 1)
+
+    assert judge(doc).decision_id == identity
+    assert judge(other).decision_id != identity

@@ -1,0 +1,234 @@
+"""The figures of a decision: money by hand, intervals by scipy, unknown where unknown."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+from scipy import stats
+
+from compilegate.domain.decision import Decision
+from compilegate.domain.evidence_file import parse_evidence
+from compilegate.domain.judge import judge
+from compilegate.domain.speed import analyse_segments
+from tests.domain.evidence_builder import (
+    BASE_WALL,
+    CENTRE,
+    GOOD,
+    PROBATION_MARGIN,
+    add_candidate,
+    arm,
+    document,
+    probation_document,
+    runs,
+    sample,
+    watch,
+)
+
+PRICE, JOB = 1.408, 65.0
+BASE_USD = JOB / 3600 * PRICE
+
+
+def saving(doc: dict[str, Any]) -> dict[str, Any]:
+    found = judge(doc).saving
+    assert found is not None
+    return dict(found)
+
+
+def speedup(doc: dict[str, Any]) -> dict[str, Any]:
+    found = judge(doc).speedup
+    assert found is not None
+    return dict(found)
+
+
+def figures(decision: Decision, name: str = "compile") -> dict[str, Any]:
+    return dict(next(item for item in decision.arms if item["name"] == name))
+
+
+def test_a_saving_is_the_baselines_price_times_the_share_of_time_saved() -> None:
+    doc = document(metrics=GOOD)
+    found, share = saving(doc), 1 - 1 / speedup(doc)["estimate"]
+
+    assert pytest.approx(BASE_USD) == found["usd_per_run_baseline"]
+    assert pytest.approx(BASE_USD * share) == found["usd_per_run"]
+    assert pytest.approx(BASE_USD * share * 2800 * 52) == found["usd_per_year"]
+
+
+def test_the_savings_interval_is_the_speedups() -> None:
+    doc = document(metrics=GOOD)
+    found, bounds = saving(doc), [BASE_USD * (1 - 1 / s) for s in speedup(doc)["interval"]]
+
+    assert pytest.approx(bounds) == found["interval_usd_per_run"]
+    assert pytest.approx([x * 2800 * 52 for x in bounds]) == found["interval_usd_per_year"]
+
+
+def test_a_dearer_cluster_saves_less() -> None:
+    doc = document(metrics=GOOD)
+    arm(doc)["usd_per_hour"] = 1.1 * PRICE
+
+    assert (
+        pytest.approx(BASE_USD * (1 - 1.1 / speedup(doc)["estimate"]))
+        == (saving(doc)["usd_per_run"])
+    )
+
+
+def test_a_trial_costs_its_segments_and_its_extra_runs() -> None:
+    doc = document(metrics=GOOD)
+    seconds = sum(sum(run["step_seconds"]) for name in ("baseline", "compile")
+                  for run in runs(doc, name, "speed"))  # fmt: skip
+    seconds += sum(run["wall_seconds"] for name in ("baseline", "compile")
+                   for run in runs(doc, name))  # fmt: skip
+    found = saving(doc)
+
+    assert pytest.approx(seconds / 3600 * PRICE) == found["trial_usd"]
+    assert pytest.approx(found["trial_usd"] / found["usd_per_run"]) == found["payback_runs"]
+
+
+def test_runs_that_production_made_anyway_cost_the_trial_nothing() -> None:
+    doc = document(metrics=GOOD)
+    before = saving(doc)["trial_usd"]
+    for run in runs(doc, "baseline"):
+        run["mode"] = "production"
+    for run in runs(doc):
+        run["mode"] = "canary"
+    walls = [run["wall_seconds"] for name in ("baseline", "compile") for run in runs(doc, name)]
+
+    assert pytest.approx(before - sum(walls) / 3600 * PRICE) == saving(doc)["trial_usd"]
+
+
+def test_the_bill_knows_better_than_the_evidence() -> None:
+    assert 12.5 == saving({**document(metrics=GOOD), "plan": {"spent_usd": 12.5}})["trial_usd"]
+
+
+def test_an_extra_run_of_unknown_length_leaves_the_trials_price_unknown() -> None:
+    doc = document(metrics=GOOD)
+    runs(doc)[0]["wall_seconds"] = None
+
+    assert (None, None) == (saving(doc)["trial_usd"], saving(doc)["payback_runs"])
+
+
+@pytest.mark.parametrize("key", ["usd_per_hour", "runs_per_week"])
+def test_without_a_price_or_a_schedule_there_is_no_saving(key: str) -> None:
+    assert judge({**document(metrics=GOOD), key: None}).saving is None
+
+
+def test_before_any_full_run_prices_are_extrapolated_from_the_blocks() -> None:
+    found = judge(document())
+
+    assert pytest.approx(60 / 3600 * PRICE, rel=0.1) == figures(found, "baseline")["usd_per_run"]
+
+
+def test_past_wall_clocks_price_the_baseline() -> None:
+    doc = document()
+    doc["quality"]["history_wall_seconds"] = [100.0, 140.0]
+
+    assert pytest.approx(120 / 3600 * PRICE) == figures(judge(doc), "baseline")["usd_per_run"]
+
+
+def test_break_even_is_the_overhead_over_the_share_saved() -> None:
+    """3 s of compilation at 1.4x: 3 x 1.4 / 0.4 = 10.5 s."""
+    assert pytest.approx(10.5 / 60, rel=0.1) == saving(document())["break_even_run_minutes"]
+    assert saving(document(speedup=0.9))["break_even_run_minutes"] is None
+
+
+def with_curves(doc: dict[str, Any], *, faster: float, floor: float = 2.0) -> dict[str, Any]:
+    """Loss curves of 100 points; the candidate's falls ``faster`` times as fast."""
+    for name, pace in (("baseline", 1.0), ("compile", faster)):
+        low = 2.0 if name == "baseline" else floor
+        for run in runs(doc, name):
+            run["loss_curve"] = [[n, low + math.exp(-n * pace / 300)] for n in range(20, 2001, 20)]
+    return doc
+
+
+def test_fewer_steps_to_the_same_loss_cost_less() -> None:
+    found = saving(with_curves(document(metrics=GOOD), faster=2.0))["same_quality"]
+    price = figures(judge(document(metrics=GOOD)))["usd_per_run"]
+
+    assert 2000 == found["steps_baseline"]
+    assert pytest.approx(1050, abs=60) == found["steps_candidate"]
+    assert pytest.approx(BASE_USD) == found["usd_baseline"]
+    assert pytest.approx(price * found["steps_candidate"] / 2000) == found["usd_candidate"]
+
+
+def test_a_candidate_that_never_gets_there_has_no_price_for_the_same_quality() -> None:
+    found = saving(with_curves(document(metrics=GOOD), faster=1.0, floor=2.5))["same_quality"]
+
+    assert (None, None) == (found["steps_candidate"], found["usd_candidate"])
+    assert found["usd_baseline"] is not None
+
+
+@pytest.mark.parametrize("curve", [None, "no", [[1, 2.0]] * 9, [["a", 1]] * 20, [[1]] * 20])
+def test_without_usable_curves_the_same_quality_has_no_price(curve: object) -> None:
+    doc = with_curves(document(metrics=GOOD), faster=1.0)
+    for run in runs(doc):
+        run["loss_curve"] = curve
+
+    assert saving(doc)["same_quality"] is None
+
+
+def test_throughput_carries_students_interval() -> None:
+    doc = document(blocks=4)
+    steady = analyse_segments(parse_evidence(doc))["compile"].values()
+    rates = [32 / segment.steady_step_seconds for segment in steady if segment]
+    mean = sum(rates) / 4
+    found = figures(judge(doc))
+
+    assert pytest.approx(mean) == found["samples_per_second"]
+    assert pytest.approx(stats.t.interval(0.95, 3, loc=mean, scale=stats.sem(rates))) == (
+        tuple(found["samples_per_second_interval"])
+    )
+
+
+def test_an_arms_figures_say_what_its_runs_recorded() -> None:
+    doc = document(metrics=GOOD)
+    first = runs(doc, stage="speed")[0]
+    first.update(peak_memory_gib=19.4, compiler={"graphs": 3, "recompiles": 1, "graph_breaks": 2})
+    runs(doc)[0].update(cold_compile_seconds=41.0)
+    found = figures(judge(doc))
+
+    assert (19.4, 3, 1, 2, 41.0) == tuple(
+        found[key]
+        for key in (
+            "peak_memory_gib", "graphs", "recompiles", "graph_breaks", "compile_seconds_cold",
+        )
+    )  # fmt: skip
+    assert 3.0 == found["compile_seconds_warm"]
+    assert (3, 0) == (found["runs"], found["failed_runs"])
+    assert pytest.approx(stats.describe(GOOD["compile"]).variance) == found["metric_sd"] ** 2
+
+
+def test_every_arm_has_its_figures() -> None:
+    doc = document(metrics=GOOD)
+    add_candidate(doc, "other", speedup=1.2)
+
+    assert ["baseline", "compile", "other"] == [item["name"] for item in judge(doc).arms]
+
+
+def test_production_speed_carries_welchs_interval() -> None:
+    doc = probation_document(history=6, wall_sd=0.05)
+    for log in sample(5, 0.0, 0.02):
+        watch(doc, metric=CENTRE, wall_seconds=BASE_WALL / 1.4 * math.exp(log))
+    ours = [math.log(run["wall_seconds"])
+            for run in runs(doc) + runs(doc, stage="probation")]  # fmt: skip
+    theirs = [math.log(run["wall_seconds"]) for run in runs(doc, "baseline")]
+    theirs += [math.log(wall) for wall in doc["quality"]["history_wall_seconds"]]
+    expected = stats.ttest_ind(theirs, ours, equal_var=False).confidence_interval(0.95)
+
+    assert (
+        pytest.approx([math.exp(expected.low), math.exp(expected.high)])
+        == (speedup(doc)["interval"])
+    )
+    assert pytest.approx(1.4, rel=0.02) == speedup(doc)["estimate"]
+
+
+def test_production_quality_is_compared_with_every_baseline_run_known() -> None:
+    doc = probation_document()
+    for value in sample(6, CENTRE - PROBATION_MARGIN / 4, 0.002):
+        watch(doc, metric=value)
+    found = judge(doc).quality
+    assert found is not None
+
+    assert pytest.approx(-PROBATION_MARGIN / 4, abs=1e-3) == found["estimate"]
+    assert found["interval"][0] < found["estimate"] < found["interval"][1]
+    assert {"baseline": 3, "candidate": 6, "history": 20} == found["runs"]
