@@ -160,7 +160,7 @@ def _promote(tell: Teller, net: Sequence[float], evidence: Evidence) -> Iterator
 
 
 def _hopeless(tell: Teller, net: Sequence[float], evidence: Evidence) -> Item:
-    n, centre, bar = len(net), mean(net), evidence.policy.reject_speedup
+    n, centre, bar = len(net), mean(net), evidence.policy.promote_speedup
     best = best_case(net, evidence.policy.alpha)
     formula, inputs = f"e^(mean(L) + 3 x {ASSUMED_BLOCK_SD:g} / sqrt(R))", {"R": float(n)}
     if n > 2:
@@ -170,7 +170,7 @@ def _hopeless(tell: Teller, net: Sequence[float], evidence: Evidence) -> Item:
             inputs |= {"t": (best - centre) * math.sqrt(n) / spread}
     return tell(
         "best that it can still be", math.exp(min(best, 700.0)),
-        f"Below {bar:.2f}x (reject_speedup) the candidate is given up at once: "
+        f"Below {bar:.2f}x (promote_speedup) the candidate is given up at once: "
         f"{'it is' if best < math.log(bar) else 'it is not'}.",
         unit="x", formula=formula, inputs={"mean(L)": centre, **inputs}, of=best_case,
     )  # fmt: skip

@@ -83,6 +83,23 @@ def test_the_speed_gates_bound_recomputes_from_the_blocks_shown(
     )
 
 
+@pytest.mark.parametrize("blocks", [1, 2, 3, 6])
+@pytest.mark.parametrize("speedup", [0.9, 1.05, 1.15, 1.19, 1.22, 1.3])
+def test_a_candidate_is_given_up_where_its_best_case_is_shown_below_the_bar(
+    speedup: float, blocks: int, tmp_path: Path, invoke: Invoke
+) -> None:
+    evidence = document(speedup=speedup, blocks=blocks, compile_seconds=0.2)
+    found = explained(evidence, tmp_path, invoke)
+    outcome = next(
+        i for i in found["explanation"] if (i["section"], i["name"]) == ("speed", "answer")
+    )
+    best = item(found, "best that it can still be")
+
+    given_up = outcome["value"] in ("too_slow", "below_promote")
+    assert given_up == (best["value"] < 1.2)
+    assert given_up == best["words"].endswith("it is.")
+
+
 @pytest.mark.parametrize(
     ("evidence", "held"),
     [(trial(), True), (document(metrics=GOOD), True), (document(metrics=NOISY), False)],
