@@ -1,0 +1,105 @@
+"""Any evidence is explained, and what is shown decides as the judge did."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from compilegate.cli.judged import judged
+from compilegate.domain.speed import LOOKS
+from compilegate.explain.explain import explain
+from compilegate.explain.item import Section
+from tests.domain.evidence_builder import GOOD, document
+from tests.domain.evidence_strategies import probations, trials
+from tests.domain.test_fuzz import BROKEN, PLACES, UNPROMOTABLE, corrupt
+
+many = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+Items = list[dict[str, Any]]
+
+
+def items_of(doc: Any) -> Items:
+    decision = judged(doc)
+    found = [item.to_dict() for item in explain(doc, decision)]
+    json.dumps(found, allow_nan=False)
+    return found
+
+
+def about(items: Items, section: str) -> dict[str, dict[str, dict[str, Any]]]:
+    """Items by arm and name; of a table the last row."""
+    found: dict[str, dict[str, dict[str, Any]]] = {}
+    for item in items:
+        if item["section"] == section:
+            found.setdefault(str(item["arm"]), {})[item["name"]] = item
+    return found
+
+
+@given(doc=trials())
+@many
+def test_the_speed_shown_decides_as_the_gate_did(doc: dict[str, Any]) -> None:
+    for items in about(items_of(doc), Section.SPEED).values():
+        outcome, bound = items["answer"]["value"], items.get("proven speed-up")
+        asked = items["speed-up against the one asked"]["value"]
+        given_up = items["best that it can still be"]["value"] < 1.2
+        proven = bound is not None and (bound["value"] or 0) > 1.1
+
+        assert (outcome in ("too_slow", "below_promote")) == given_up
+        assert (outcome == "passed") == (proven and asked >= 1.2 and not given_up)
+        assert (bound is not None) == (
+            items["speed-up of a whole run"]["inputs"]["blocks"] >= LOOKS[0]
+        )
+
+
+@given(doc=trials())
+@many
+def test_the_quality_shown_decides_as_the_gate_did(doc: dict[str, Any]) -> None:
+    for items in about(items_of(doc), Section.QUALITY).values():
+        test, outcome = (
+            items.get("chance of this at a loss of the margin"),
+            items["answer"]["value"],
+        )
+        chance = items.get("chance that the last look passes")
+        if test is not None:
+            passed = test["value"] <= items["error of this look"]["value"]
+            alone = items["answer"]["words"].startswith("History alone")
+            assert passed == (outcome == "held" or alone)
+        if chance is not None:
+            assert (outcome == "inconclusive") == (chance["value"] < 0.15)
+
+
+@given(doc=probations())
+@many
+def test_the_probation_shown_decides_as_the_watch_did(doc: dict[str, Any]) -> None:
+    items = items_of(doc)
+    verdict = next(i["value"] for i in items if i["section"] == "next")
+    falls = [i for i in items if i["name"].startswith("alarm checked")]
+    borne_out = [i for i in falls if i["value"] > i["inputs"]["tolerated"]]
+
+    assert ("revert" == verdict) == bool(borne_out)
+    assert [i for i in falls if "not" not in i["words"]] == borne_out
+
+
+@given(data=st.data())
+@many
+def test_broken_evidence_is_explained_as_far_as_it_goes(data: st.DataObject) -> None:
+    name = data.draw(st.sampled_from(list(UNPROMOTABLE)))
+    doc = UNPROMOTABLE[name]()
+    place = data.draw(st.sampled_from(PLACES[name]))
+    corrupt(doc, place, data.draw(st.sampled_from(["drop", "repeat", "negate", "set"])),
+            data.draw(st.sampled_from(BROKEN)))  # fmt: skip
+
+    items = items_of(doc)
+
+    assert ("fairness", "next") == (items[0]["section"], items[-1]["section"])
+
+
+def test_an_explanation_leaves_the_evidence_as_it_was() -> None:
+    doc = document(metrics=GOOD)
+    before = copy.deepcopy(doc)
+
+    items_of(doc)
+
+    assert before == doc
