@@ -109,7 +109,11 @@ def judge_speed(
     toll = max(0.0, math.log(evidence.price_ratio(candidate)))
     limit = evidence.plan.max_blocks - (ran - len(logs))
     outcome, reason = (
-        _outcome([log - toll for log in logs], policy, level, limit)
+        _outcome(
+            [log - toll for log in logs],
+            [log - toll for log in calm_log_speedups(candidate, evidence, segments)],
+            (policy, level, limit),
+        )
         if logs
         else _nothing_usable(limit)
     )
@@ -129,11 +133,27 @@ def block_log_speedups(candidate: Arm, evidence: Evidence, segments: Segments) -
     ]
 
 
+def calm_log_speedups(candidate: Arm, evidence: Evidence, segments: Segments) -> list[float]:
+    """L_b, were the candidate's late events in the block the only ones of its whole run.
+
+    One late recompilation, extrapolated, can make a single block of a good candidate look
+    hopeless; whether they recur is for more blocks to say.
+    """
+    ours, theirs = segments[candidate.name], segments[evidence.baseline.name]
+    n_base, n_mine = evidence.baseline.full_run_steps or 1, candidate.full_run_steps or 1
+    return [
+        math.log(base.full_run_seconds(n_base) / mine.calm_run_seconds(n_mine))
+        for block in sorted(ours.keys() & theirs.keys())
+        if (mine := ours[block]) is not None and (base := theirs[block]) is not None
+    ]
+
+
 def _outcome(
-    logs: Sequence[float], policy: Policy, level: float, max_blocks: int
+    logs: Sequence[float], calm: Sequence[float], limits: tuple[Policy, float, int]
 ) -> tuple[SpeedOutcome, str]:
+    policy, level, max_blocks = limits
     n, reject, centre = len(logs), math.log(policy.reject_speedup), mean(logs)
-    if best_case(logs, policy.alpha) < math.log(policy.promote_speedup):
+    if best_case(logs, policy.alpha, calm) < math.log(policy.promote_speedup):
         return _hopeless(centre, policy)
     look = look_at(n)
     proven = bool(look) and lower_bound(logs[:look], level) > reject
@@ -170,11 +190,14 @@ def look_at(blocks: int) -> int:
     return max((look for look in LOOKS if look <= blocks), default=0)
 
 
-def best_case(logs: Sequence[float], alpha: float) -> float:
-    """The most that the mean of these blocks may still turn out to be; a logarithm."""
+def best_case(logs: Sequence[float], alpha: float, calm: Sequence[float] = ()) -> float:
+    """The most that the mean of these blocks may still turn out to be; a logarithm.
+
+    ``calm`` are the same blocks by calm_log_speedups, which one or two blocks are judged by.
+    """
     n = len(logs)
     if n <= 2:
-        return mean(logs) + 3 * ASSUMED_BLOCK_SD / math.sqrt(n)
+        return mean(calm or logs) + 3 * ASSUMED_BLOCK_SD / math.sqrt(n)
     return upper_bound(logs, alpha * HOPELESS_SHARE)
 
 

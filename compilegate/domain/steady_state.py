@@ -27,16 +27,21 @@ SPIKE_RATIO = 10.0
 
 @dataclass(frozen=True)
 class Segment:
-    """What one process measured; seconds."""
+    """What one process measured; seconds. ``late_seconds`` is part of the overhead."""
 
     warm_up_steps: int
     steady_step_seconds: float
     overhead_seconds: float
     spikes: int
+    late_seconds: float = 0.0
 
     def full_run_seconds(self, steps: int) -> float:
         """Time of a run of ``steps`` steps by this segment's overhead and steady step."""
         return self.overhead_seconds + steps * self.steady_step_seconds
+
+    def calm_run_seconds(self, steps: int) -> float:
+        """The same, were the late events of this segment the only ones of the whole run."""
+        return self.full_run_seconds(steps) - self.late_seconds
 
 
 def analyse(
@@ -71,6 +76,7 @@ def analyse(
         steady_step_seconds=steady,
         overhead_seconds=max(early, compile_seconds, 0.0) + late,
         spikes=len(late_events),
+        late_seconds=late,
     )
 
 
