@@ -16,6 +16,7 @@ from compilegate.domain.speed import (
     SpeedFinding,
     best_case,
     block_log_speedups,
+    calm_log_speedups,
     judge_speed,
     look_at,
     lower_bound,
@@ -48,7 +49,8 @@ def speed_items(
     net = [log - cost for log in speed.logs]
     yield from _gate(tell, net, speed, evidence)
     yield from _promote(tell, net, evidence)
-    yield _hopeless(tell, net, evidence)
+    calm = [log - cost for log in calm_log_speedups(finding.arm, evidence, segments)]
+    yield _hopeless(tell, net, calm, evidence)
 
 
 def _blocks(
@@ -159,20 +161,25 @@ def _promote(tell: Teller, net: Sequence[float], evidence: Evidence) -> Iterator
     )  # fmt: skip
 
 
-def _hopeless(tell: Teller, net: Sequence[float], evidence: Evidence) -> Item:
-    n, centre, bar = len(net), mean(net), evidence.policy.promote_speedup
-    best = best_case(net, evidence.policy.alpha)
-    formula, inputs = f"e^(mean(L) + 3 x {ASSUMED_BLOCK_SD:g} / sqrt(R))", {"R": float(n)}
-    if n > 2:
+def _hopeless(
+    tell: Teller, net: Sequence[float], calm: Sequence[float], evidence: Evidence
+) -> Item:
+    n, bar = len(net), evidence.policy.promote_speedup
+    best = best_case(net, evidence.policy.alpha, calm)
+    late = "" if calm == net or n > 2 else " Late recompilations may not recur and count once."
+    if n <= 2:
+        formula = f"e^(mean(L) + 3 x {ASSUMED_BLOCK_SD:g} / sqrt(R))"
+        inputs = {"mean(L)": mean(calm), "R": float(n)}
+    else:
         formula, spread = "e^(mean(L) + t s / sqrt(R))", deviation(net)
-        inputs |= {"s": spread}
+        inputs = {"mean(L)": mean(net), "R": float(n), "s": spread}
         if spread:
-            inputs |= {"t": (best - centre) * math.sqrt(n) / spread}
+            inputs["t"] = (best - mean(net)) * math.sqrt(n) / spread
     return tell(
         "best that it can still be", math.exp(min(best, 700.0)),
         f"Below {bar:.2f}x (promote_speedup) the candidate is given up at once: "
-        f"{'it is' if best < math.log(bar) else 'it is not'}.",
-        unit="x", formula=formula, inputs={"mean(L)": centre, **inputs}, of=best_case,
+        f"{'it is' if best < math.log(bar) else 'it is not'}.{late}",
+        unit="x", formula=formula, inputs=inputs, of=best_case,
     )  # fmt: skip
 
 

@@ -97,7 +97,24 @@ def test_a_candidate_is_given_up_where_its_best_case_is_shown_below_the_bar(
 
     given_up = outcome["value"] in ("too_slow", "below_promote")
     assert given_up == (best["value"] < 1.2)
-    assert given_up == best["words"].endswith("it is.")
+    assert given_up == ("it is." in best["words"])
+
+
+def test_a_late_recompilation_in_one_block_counts_once_in_its_best_case(
+    tmp_path: Path, invoke: Invoke
+) -> None:
+    evidence = document(blocks=1)
+    run = next(r for arm in evidence["arms"] if arm["name"] == "compile" for r in arm["runs"])
+    run["step_seconds"][120] += 12.0
+
+    found = explained(evidence, tmp_path, invoke)
+    best, estimate = (
+        item(found, name) for name in ("best that it can still be", "speed-up of a whole run")
+    )
+
+    assert best["inputs"]["mean(L)"] > estimate["inputs"]["mean(L)"]
+    assert "Late recompilations may not recur" in best["words"]
+    assert "continue" == found["decision"]["verdict"]
 
 
 @pytest.mark.parametrize(
