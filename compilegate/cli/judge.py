@@ -46,7 +46,6 @@ def judge(
     compilegate judge evidence.json
     compilegate judge evidence.json --explain
     cat many.jsonl | compilegate judge --jsonl - > decisions.jsonl
-    compilegate judge --plan
     compilegate judge --plan --spread 0.003 --margin 0.005 --history 10
 
     --jsonl writes one decision per line, in order, as it goes, and nothing else to standard
