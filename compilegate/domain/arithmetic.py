@@ -39,6 +39,11 @@ def median(values: Iterable[float]) -> float:
     return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2
 
 
+def normal_below(z: float) -> float:
+    """P(Z <= z) of the standard normal: erfc(-z / sqrt 2) / 2 (Abramowitz and Stegun, 26.2.29)."""
+    return math.erfc(-z / math.sqrt(2)) / 2
+
+
 def rounded(value: Any) -> Any:
     """The document with every float cut to ten significant digits; None where it is no number."""
     if isinstance(value, float):

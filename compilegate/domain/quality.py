@@ -13,9 +13,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from enum import StrEnum
-from statistics import NormalDist
 
 from compilegate.domain import student_t
+from compilegate.domain.arithmetic import normal_below
 from compilegate.domain.looks import look_at, spent
 from compilegate.domain.noninferiority import Comparison, Samples, compare
 from compilegate.domain.power import LIKELY, Design, runs_for_one_look
@@ -145,7 +145,7 @@ def chance_of_passing(found: Comparison, margin: float, design: Design) -> float
     bar = student_t.quantile(
         1 - spent(last, last, design.level), found.df + 2 * (last - found.runs)
     )
-    return NormalDist().cdf(drift / found.error_at(last, reference) - bar)
+    return normal_below(drift / found.error_at(last, reference) - bar)
 
 
 def _worse_words(found: Comparison) -> str:

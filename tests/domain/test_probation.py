@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from typing import Any
 
 import pytest
@@ -198,12 +199,13 @@ def test_a_crash_of_the_baseline_says_nothing_of_the_candidate() -> None:
 def test_a_sum_that_stands_high_at_the_end_is_checked_before_permanence() -> None:
     """The fall began late: too little for an alarm, too much to be taken for granted."""
     doc = probation_document(sd=PROBATION_MARGIN / 2)
-    for _ in range(WANTED - 2):
+    for _ in range(WANTED - 1):
         watch(doc)
-    watch(doc, metric=CENTRE - 1.2 * PROBATION_MARGIN)
-    watch(doc, metric=CENTRE - 1.2 * PROBATION_MARGIN)
+    watch(doc, metric=CENTRE - 1.4 * PROBATION_MARGIN)
     decision = judge(doc)
+    reached, limit = re.findall(r"[0-9.]+(?= over|\))", decision.reasons[0].message)
 
+    assert float(reached) < float(limit)
     assert (Verdict.CONTINUE, 2 * CONFIRMATIONS) == (decision.verdict, len(asked_arms(decision)))
     assert Verdict.REVERT == follow(copy.deepcopy(doc), loss=2 * PROBATION_MARGIN)[0].verdict
     assert Verdict.PERMANENT == follow(doc)[0].verdict
@@ -227,6 +229,15 @@ def test_baseline_runs_are_asked_for_until_there_are_enough() -> None:
 
     assert ["baseline"] * LEAST_REFERENCE == made[:LEAST_REFERENCE]
     assert ["compile"] * WANTED == made[LEAST_REFERENCE:]
+
+
+def test_the_baseline_runs_of_a_check_are_a_reference_from_then_on() -> None:
+    doc = watch(without_reference(), metric=None)
+    for _ in range(CONFIRMATIONS):
+        watch(doc, "baseline", confirm=True)
+        watch(doc, confirm=True)
+
+    assert ["compile"] == asked_arms(judge(doc))
 
 
 def test_runs_that_nothing_could_be_compared_with_do_not_count() -> None:

@@ -267,3 +267,13 @@ def test_one_failed_baseline_run_among_several_does_not_end_the_trial() -> None:
     runs(doc, "baseline")[-1].update(finished=False, metric=None)
 
     assert judge(doc).verdict in (Verdict.PROMOTE, Verdict.CONTINUE)
+
+
+def test_a_first_baseline_run_that_failed_is_made_again() -> None:
+    doc = document(metrics={"baseline": GOOD["baseline"][:1], "compile": GOOD["compile"][:2]})
+    runs(doc, "baseline")[0].update(finished=False, metric=None)
+    decision = judge(doc)
+
+    assert Verdict.CONTINUE == decision.verdict
+    assert decision.next is not None
+    assert "baseline" in [run["arm"] for run in decision.next["runs"]]

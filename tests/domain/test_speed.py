@@ -151,7 +151,7 @@ def test_blocks_between_looks_are_not_looked_at() -> None:
     proven = [1.30, 1.31, 1.30, 1.31]
     unproven = [1.0, 1.6, 1.0, 1.6]
 
-    assert "speedup_proven" in codes(judge(with_block_speedups([*proven, 1.3])))
+    assert "speedup_proven" in codes(judge(with_block_speedups([*proven, 2.2])))
     assert "speed_unsettled" in codes(judge(with_block_speedups([*unproven, 1.3])))
 
 

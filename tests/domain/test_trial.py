@@ -230,6 +230,17 @@ def test_whole_jobs_that_do_not_bear_the_gate_out_cannot_promote(
     assert "full_run_disagrees" in codes(judge(doc))
 
 
+def test_whole_jobs_on_a_dearer_cluster_have_to_be_faster_by_its_price() -> None:
+    doc = document(metrics=GOOD)
+    for run in runs(doc):
+        run["wall_seconds"] = JOB / 1.15
+    assert Verdict.PROMOTE == judge(doc).verdict
+    arm(doc)["usd_per_hour"] = 1.1 * doc["usd_per_hour"]
+
+    assert Verdict.CONTINUE == judge(doc).verdict
+    assert "full_run_disagrees" in codes(judge(doc))
+
+
 def test_whole_jobs_beyond_doubt_too_slow_end_the_trial_before_its_quality_is_known() -> None:
     doc = document(metrics={"baseline": GOOD["baseline"][:2], "compile": GOOD["compile"][:1]})
     runs(doc)[0]["wall_seconds"] *= 3
