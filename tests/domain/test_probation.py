@@ -263,13 +263,6 @@ def test_a_job_that_records_no_wall_clock_is_watched_on_quality_and_ends() -> No
     assert Verdict.PERMANENT == decision.verdict
 
 
-def test_copies_of_one_production_run_are_invalid() -> None:
-    doc = watch(probation_document())
-    arm(doc)["runs"] += [copy.deepcopy(runs(doc, stage="probation")[0]) for _ in range(WANTED)]
-
-    assert (Verdict.INVALID, {"runs_repeated"}) == (judge(doc).verdict, codes(judge(doc)))
-
-
 def test_a_metric_too_noisy_to_watch_is_told() -> None:
     decision = judge(probation_document(sd=2 * PROBATION_MARGIN))
 

@@ -231,7 +231,7 @@ def test_whole_jobs_that_do_not_bear_the_gate_out_cannot_promote(
 
 
 def test_whole_jobs_on_a_dearer_cluster_have_to_be_faster_by_its_price() -> None:
-    doc = document(metrics=GOOD)
+    doc = document(speedup=1.8, metrics=GOOD)
     for run in runs(doc):
         run["wall_seconds"] = JOB / 1.15
     assert Verdict.PROMOTE == judge(doc).verdict

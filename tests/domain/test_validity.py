@@ -206,6 +206,13 @@ def test_in_production_the_image_may_move_on_and_the_change_may_not_be_lost() ->
     assert "probation" == judge(doc).stage
 
 
+def test_copies_of_one_production_run_are_invalid() -> None:
+    doc = watch(probation_document())
+    arm(doc)["runs"] += [copy.deepcopy(runs(doc, stage="probation")[0]) for _ in range(12)]
+
+    assert {"runs_repeated"} == invalid_codes(doc)
+
+
 @pytest.mark.parametrize("promoted", [None, "baseline", "nobody"])
 def test_a_probation_that_names_no_candidate_is_bad_input(promoted: str | None) -> None:
     with pytest.raises(InvalidEvidenceError, match="promoted"):
