@@ -3,7 +3,10 @@
     python -m benchmarks.decision [--quick | --study] [--workloads N] [--mode hybrid ...]
         [--portfolio mixed ...] [--stress none ...] [--candidates 2] [--jobs 2] [--seed 1]
 
-Tables are printed; results.json keeps the latest result of every cell.
+    python -m benchmarks.decision --document
+
+Tables are printed; results.json keeps the latest result of every cell. The second form simulates
+nothing: it writes the kept results into docs/how-it-decides.md.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.decision.cells import Cell, run
+from benchmarks.decision.document import write
 from benchmarks.decision.portfolio import RECIPES
 from benchmarks.decision.rules import MODES, NAIVE
 from benchmarks.decision.tables import table
@@ -29,6 +33,9 @@ QUICK = 300
 def main() -> None:
     """Simulate, print, keep."""
     options = _options()
+    if options.document:
+        write()
+        return
     for cell in study(options) if options.study else chosen(options):
         began = time.monotonic()
         result = run(cell, options.jobs, _progress(cell))
@@ -43,7 +50,7 @@ def study(options: argparse.Namespace) -> list[Cell]:
     n, seed = options.workloads or 3000, options.seed
     cells = [Cell(workloads=n, seed=seed, rules=(*MODES, *NAIVE))]
     for portfolio in ("boundary_quality", "boundary_speed", "boundary", "all_good", "regressing"):
-        cells.append(Cell(portfolio, workloads=n, seed=seed, rules=("shadow", "hybrid", *NAIVE)))
+        cells.append(Cell(portfolio, workloads=n, seed=seed, rules=(*MODES, *NAIVE)))
     for stress in list(STRESSES)[1:]:
         for portfolio in ("boundary_quality", "boundary_speed", "mixed"):
             cells.append(Cell(portfolio, stress, workloads=n, seed=seed, rules=("hybrid",)))
@@ -103,6 +110,7 @@ def _options() -> argparse.Namespace:
     add = parser.add_argument
     add("--quick", action="store_true", help=f"{QUICK} workloads, results.json left alone")
     add("--study", action="store_true", help="every cell that is quoted: over an hour on 2 cores")
+    add("--document", action="store_true", help="write the kept results into the documentation")
     add("--workloads", type=int, help="workloads a cell")
     add("--mode", nargs="+", choices=MODES, default=["hybrid"])
     add("--portfolio", nargs="+", choices=list(RECIPES), default=["mixed"])

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import multiprocessing
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,8 @@ import numpy as np
 from benchmarks.decision.characteristics import DENOMINATOR, summarise
 from benchmarks.decision.portfolio import draw
 from benchmarks.decision.rules import NAIVE, Outcome, play
+from compilegate import domain
+from compilegate.domain.judge import JUDGE_VERSION
 
 CHUNK = 5
 NOTHING = {"percent": None, "se": None, "n": 0}
@@ -74,7 +78,17 @@ def run(cell: Cell, jobs: int, tick: Callable[[int], None]) -> dict[str, Any]:
     if cell.portfolio == "regressing":  # an arm that always fails soon has no oracle to equal
         for found in rules.values():
             found.update(net_saving=NOTHING, net_saving_redone=NOTHING)
-    return {**cell.key, "workloads": cell.workloads, "seed": cell.seed, "rules": rules}
+    size = {"workloads": cell.workloads, "seed": cell.seed, "judge": judge_name()}
+    return {**cell.key, **size, "rules": rules}
+
+
+def judge_name() -> str:
+    """The judge's version, and a digest of the code that decides: results name what they are of."""
+    folder = Path(domain.__file__).parent
+    digest = hashlib.sha256()
+    for path in sorted(folder.glob("*.py")):
+        digest.update(path.read_bytes())
+    return f"{JUDGE_VERSION} ({digest.hexdigest()[:8]})"
 
 
 def _played(cell: Cell, jobs: int) -> Iterator[list[Outcome]]:

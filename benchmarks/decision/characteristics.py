@@ -17,6 +17,8 @@ from benchmarks.decision.rules import Outcome
 
 SPREADS = (0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0)
 DENOMINATOR = "article"  # all GPU-hours are in per cent of the article's procedure, to the letter
+# Production runs that a whole probation takes with one alarm to check: 12 watched, 3 of each arm.
+ROOM = 18
 Figure = dict[str, float | int | None]
 
 
@@ -31,11 +33,13 @@ def summarise(outcomes: Iterable[Outcome]) -> dict[str, Any]:
 
 def _rule(found: list[Outcome], reference: Sequence[float]) -> dict[str, Any]:
     good = [o for o in found if o.has_good]
+    provable = [o for o in good if o.is_provable]
     return {
-        "verdicts": dict(Counter(o.verdict for o in found).most_common()),
+        "verdicts": _endings(o.verdict for o in found),
         "false_promotes": share(found, lambda o: o.promoted_bad),
         "good_missed": share(good, _missed),
-        "provable_missed": share([o for o in good if o.is_provable], _missed),
+        "provable_missed": share(provable, _missed),
+        "provable_missed_by": _endings(o.verdict for o in provable if _missed(o)),
         "good_rejected": share(good, lambda o: o.verdict == "stay_off"),
         **_after_promotion(found),
         **_costs(found, reference),
@@ -52,6 +56,8 @@ def _after_promotion(found: list[Outcome]) -> dict[str, Any]:
     return {
         "wrong_reverts": share(clean, _reverted),
         "right_reverts": share(visible, _reverted),
+        "right_reverts_by": _endings(str(o.probation) for o in visible),
+        "right_reverts_in_time": share([o for o in visible if (o.room or 0) >= ROOM], _reverted),
         "bad_reverted": share([o for o in found if o.promoted_bad], _reverted),
         "delay": {
             "median": statistics.median(delays) if delays else None,
@@ -82,6 +88,10 @@ def _power_by_spread(good: list[Outcome]) -> list[dict[str, Any]]:
         inside = [o for o in good if low <= o.spread_to_margin < high]
         rows.append({"from": low, "to": high, **share(inside, lambda o: not _missed(o))})
     return rows
+
+
+def _endings(verdicts: Iterable[str]) -> dict[str, int]:
+    return dict(Counter(verdicts).most_common())
 
 
 def _missed(outcome: Outcome) -> bool:

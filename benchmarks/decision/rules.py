@@ -47,6 +47,7 @@ class Outcome:
     probation: str | None
     regresses: float  # margins that the promoted arm loses after promotion; 0 = it does not
     delay: int | None  # production runs from the regression to the return
+    room: int | None  # production runs that were left at the promotion
     baseline_gpu_hours: float
     probe_gpu_hours: float
     gpu_hours: float
@@ -105,6 +106,7 @@ def play(
         calls=course.calls,
         probation=course.watch.verdict if course.watch else None,
         delay=_delay(arm, course.watched) if course.reverted else None,
+        room=workload.runs_left - course.tried if arm else None,
         bad_runs=course.bad_runs,
         weeks=course.weeks,
         **_promotion(workload, arm),
@@ -118,6 +120,7 @@ class _Course:
 
     trial: Ending
     watch: Ending | None
+    tried: int  # production runs that went by during the trial
     watched: int  # production runs of the probation
     weeks: float  # of the trial
     bad_runs: int
@@ -145,6 +148,7 @@ def _follow(world: World, ask: Procedure) -> _Course:
     return _Course(
         trial=trial,
         watch=watch,
+        tried=periods,
         watched=account.periods - periods,
         weeks=periods / world.workload.runs_per_week,
         bad_runs=account.bad_runs,

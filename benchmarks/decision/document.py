@@ -1,0 +1,261 @@
+"""Writes the results into docs/how-it-decides.md, between its markers, so that neither drifts.
+
+    python -m benchmarks.decision --document
+
+A block begins with ``<!-- begin NAME -->`` and ends with ``<!-- end NAME -->``; what stands between
+is made from results.json, levels.json and the gate's own constants.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.decision.cells import Cell
+from benchmarks.decision.levels import CANDIDATES, DESIGNS, LEVELS_FILE
+from compilegate.domain.looks import CALIBRATED, SCHEDULE, looks
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "how-it-decides.md"
+RESULTS = Path(__file__).with_name("results.json")
+BLOCK = re.compile(
+    r"(?P<begin><!-- begin (?P<name>[a-z-]+)[^>]*-->\n).*?(?P<end><!-- end (?P=name) -->)",
+    re.DOTALL,
+)
+
+# The columns of the tables.
+HEADS = {
+    "hybrid": "hybrid",
+    "shadow": "shadow",
+    "canary": "canary",
+    "article": "article, letter",
+    "article_one_sided": "one-sided",
+    "charitable": "charitable",
+    "textbook": "textbook",
+}
+PORTFOLIOS = {
+    "mixed": "mixed fleet",
+    "boundary_quality": "every arm loses exactly the margin",
+    "boundary_speed": "every arm is 1.0999x",
+    "boundary": "every arm is one or the other",
+}
+STRESSES = {
+    "none": "none broken",
+    "drift": "history drifted by 0.5 sd",
+    "drift2": "history drifted by 1 sd",
+    "t5": "heavy tails (t, 5 df)",
+    "skew": "skewed to the bad side",
+    "collapse": "3 % of runs collapse",
+    "spread": "candidate's sd 1.5 times",
+    "nodes": "nodes differ by 8 %, not 4 %",
+    "start_up": "1 to 5 min of start-up",
+}
+COSTS = (
+    ("GPU-hours of the trial, % of the article's", "gpu_hours"),
+    ("with bad production runs made again", "gpu_hours_redone"),
+    ("short blocks, % of one baseline job", "probe_of_one_job"),
+    ("extra full-length jobs a workload", "jobs"),
+    ("production runs made by a bad arm", "bad_runs"),
+    ("weeks to the decision", "weeks"),
+    ("net saving in the time left, % of an oracle's", "net_saving"),
+    ("with bad production runs made again", "net_saving_redone"),
+)
+WATCH = (
+    ("all_good", "faultless promotions reverted, all good", "wrong_reverts"),
+    ("mixed", "faultless promotions reverted, mixed", "wrong_reverts"),
+    ("regressing", "regressions of 2 margins reverted (sd up to the margin)", "right_reverts"),
+    ("regressing", "where at least 18 runs were left", "right_reverts_in_time"),
+)
+RULES = tuple(HEADS)
+MISSED = {
+    "promote": "had a bad arm promoted",
+    "stay_off": "were rejected",
+    "inconclusive": "were left unproven",
+    "horizon": "were still open when the runs ran out",
+}
+MINUS = "\N{MINUS SIGN}"
+Cells = Sequence[Mapping[str, Any]]
+Figure = Mapping[str, Any]
+
+
+def write(page: Path = PAGE) -> None:
+    """Refresh every block of the page."""
+    page.write_text(refreshed(page.read_text()))
+
+
+def refreshed(text: str) -> str:
+    """The page with today's results."""
+    cells = json.loads(RESULTS.read_text())["cells"]
+    return BLOCK.sub(lambda m: f"{m['begin']}{BLOCKS[m['name']](cells)}\n{m['end']}", text)
+
+
+def provenance(cells: Cells) -> str:
+    """How much was simulated."""
+    sizes = sorted({cell["workloads"] for cell in cells})
+    seeds = sorted({cell["seed"] for cell in cells})
+    size = " or ".join(f"{size:,}" for size in sizes)
+    judges = ", ".join(sorted({cell.get("judge", "unnamed") for cell in cells}))
+    return (
+        f"{len(cells)} cells of {size} workloads each, seed {', '.join(map(str, seeds))}, "
+        f"judge {judges}. ± is one standard error."
+    )
+
+
+def errors(cells: Cells) -> str:
+    """Workloads whose promoted arm is bad."""
+    rows = []
+    for portfolio, words in PORTFOLIOS.items():
+        cell = _cell(cells, Cell(portfolio))
+        rows.append([words, *(_of(cell, rule, "false_promotes") for rule in RULES)])
+    return _table(["bad arm promoted, % of workloads", *HEADS.values()], rows)
+
+
+def stress(cells: Cells) -> str:
+    """Hybrid mode where an assumption does not hold."""
+    rows = []
+    for name, words in STRESSES.items():
+        at = {
+            p: _cell(cells, Cell(p, name)) for p in ("boundary_quality", "boundary_speed", "mixed")
+        }
+        mixed = at["mixed"]
+        figures = [_of(cell, "hybrid", "false_promotes") for cell in at.values()]
+        figures += [_of(mixed, "hybrid", key) for key in ("provable_missed", "wrong_reverts")]
+        rows.append([words, *figures, _of(mixed, "hybrid", "net_saving")])
+    for candidates in (1, 3):
+        cell = _cell(cells, Cell("boundary_quality", candidates=candidates))
+        found = _of(cell, "hybrid", "false_promotes")
+        rows.append([f"{candidates} candidate{'s' * (candidates > 1)}, not 2", found, *[""] * 5])
+    head = ["assumption", "bad promoted: loss = margin", "1.0999x", "mixed",
+            "good missed where provable", "wrong reverts", "net saving"]  # fmt: skip
+    return _table(head, rows)
+
+
+def power(cells: Cells) -> str:
+    """Good arms promoted, by the spread of the metric."""
+    good, mixed = _cell(cells, Cell("all_good")), _cell(cells, Cell("mixed"))
+    rules = [rule for rule in RULES if not rule.startswith("article")]
+    rows = []
+    for i, row in enumerate(_rows_of(good, "hybrid")):
+        figures = [_percent(_rows_of(good, rule)[i]) if _has(good, rule) else "" for rule in rules]
+        figures.append(_percent(_rows_of(mixed, "hybrid")[i]))
+        rows.append([f"{row['from']:g} to {row['to']:g}", *figures])
+    heads = [HEADS[rule] for rule in rules]
+    table = _table(["sd over margin", *heads, "hybrid, mixed fleet"], rows)
+    return f"{table}\n\n{_missed(mixed)}"
+
+
+def costs(cells: Cells) -> str:
+    """What deciding costs in the mixed fleet, and what it brings."""
+    cell = _cell(cells, Cell("mixed"))
+    rows = [[words, *(_of(cell, rule, key) for rule in RULES)] for words, key in COSTS]
+    return _table(["mixed fleet", *HEADS.values()], rows)
+
+
+def watch(cells: Cells) -> str:
+    """What the probation reverts."""
+    rows = []
+    for portfolio, words, key in WATCH:
+        cell = _cell(cells, Cell(portfolio))
+        rows.append([words, *(_of(cell, rule, key) for rule in RULES)])
+    cell = _cell(cells, Cell("regressing"))
+    rows.append(["runs from the fall to the revert, median", *(_delay(cell, r) for r in RULES)])
+    rows.append(["regressions the time left was too short for", *(_cut(cell, r) for r in RULES)])
+    return _table(["%, but for the last two rows", *HEADS.values()], rows)
+
+
+def constants(_: Cells) -> str:
+    """The looks' constants, and what they would be without knowing how looks depend."""
+    plain = {n: 1 / sum((k / n) ** 0.5 for k in looks(n)) for n in SCHEDULE}
+    rows = [
+        ["c", *(f"{CALIBRATED[n]:.2f}" for n in SCHEDULE)],
+        ["Bonferroni", *(f"{plain[n]:.2f}" for n in SCHEDULE)],
+    ]
+    return _table(["n_max", *map(str, SCHEDULE)], rows)
+
+
+def levels(_: Cells) -> str:
+    """What the looks spend in the designs that trials have, over what they may."""
+    found = json.loads(LEVELS_FILE.read_text())
+    rows = []
+    for design, words in DESIGNS.items():
+        row = [f"{design} ({words})"]
+        for k in CANDIDATES:
+            one = next(r for r in found["rows"] if (r["design"], r["candidates"]) == (design, k))
+            row.append(f"{one['error'] / one['level']:.2f} ± {one['se'] / one['level']:.2f}")
+        rows.append(row)
+    heads = [f"K = {k}" for k in CANDIDATES]
+    return _table(["baseline runs of the same weeks", *heads], rows)
+
+
+BLOCKS: Mapping[str, Callable[[Cells], str]] = {
+    "provenance": provenance,
+    "errors": errors,
+    "stress": stress,
+    "power": power,
+    "costs": costs,
+    "watch": watch,
+    "constants": constants,
+    "levels": levels,
+}
+
+
+def _cell(cells: Cells, wanted: Cell) -> Mapping[str, Any] | None:
+    key = wanted.key
+    return next((cell for cell in cells if all(cell[name] == key[name] for name in key)), None)
+
+
+def _has(cell: Mapping[str, Any] | None, rule: str) -> bool:
+    return cell is not None and rule in cell["rules"]
+
+
+def _rows_of(cell: Mapping[str, Any] | None, rule: str) -> list[Figure]:
+    return list(cell["rules"][rule]["power_by_spread"]) if cell and _has(cell, rule) else []
+
+
+def _of(cell: Mapping[str, Any] | None, rule: str, key: str) -> str:
+    if cell is None or not _has(cell, rule):
+        return ""
+    return _percent(cell["rules"][rule].get(key))
+
+
+def _percent(figure: Figure | None) -> str:
+    if figure is None:
+        return ""
+    value = figure.get("percent", figure.get("mean"))
+    if value is None:
+        return "-"
+    if "percent" in figure and value == 0 and not figure["se"]:
+        return f"0 of {figure['n']:,}"
+    digits = 2 if "percent" not in figure or abs(value) < 1 else 1
+    return f"{value:.{digits}f} ± {figure['se']:.{digits}f}".replace("-", MINUS)
+
+
+def _delay(cell: Mapping[str, Any] | None, rule: str) -> str:
+    median = cell["rules"][rule]["delay"]["median"] if cell and _has(cell, rule) else None
+    return "" if median is None else f"{median:g}"
+
+
+def _cut(cell: Mapping[str, Any] | None, rule: str) -> str:
+    endings = cell["rules"][rule].get("right_reverts_by") if cell and _has(cell, rule) else None
+    return f"{endings.get('horizon', 0)} of {sum(endings.values())}" if endings else ""
+
+
+def _missed(mixed: Mapping[str, Any] | None) -> str:
+    """How the good arms that could have been proven were missed, in hybrid mode."""
+    if mixed is None:
+        return ""
+    found = mixed["rules"]["hybrid"]
+    share, endings = found["provable_missed"], found.get("provable_missed_by", {})
+    parts = ", ".join(f"{count} {MISSED[verdict]}" for verdict, count in endings.items())
+    return (
+        f"Where a good arm could be proven in the mixed fleet (sd up to 0.8 margins, 24 runs or "
+        f"more left; {share['n']} workloads), hybrid mode missed {_percent(share)} %: {parts}."
+    )
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)

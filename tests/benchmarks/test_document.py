@@ -1,0 +1,87 @@
+import json
+import math
+
+import numpy as np
+import pytest
+
+from benchmarks.decision.calibrate import nulls
+from benchmarks.decision.calibrate import pass_levels as calibrated_levels
+from benchmarks.decision.document import BLOCK, BLOCKS, PAGE, ROOT, refreshed
+from benchmarks.decision.levels import DESIGNS, LEVELS_FILE, achieved, baseline_runs, pass_levels
+from compilegate.domain.judge import judge
+from compilegate.domain.looks import looks, spent
+from compilegate.domain.noninferiority import Samples, compare
+
+PAGE_TEXT = PAGE.read_text()
+
+
+def test_the_page_shows_what_the_kept_results_say():
+    """Where this fails: python -m benchmarks.decision --document."""
+    assert refreshed(PAGE_TEXT) == PAGE_TEXT
+
+
+def test_every_table_has_its_place_on_the_page():
+    assert set(BLOCKS) == {found["name"] for found in BLOCK.finditer(PAGE_TEXT)}
+
+
+def example(name):
+    return judge(json.loads((ROOT / "docs" / "examples" / name).read_text())).to_dict("flag")
+
+
+def test_the_worked_example_is_the_judges():
+    found = example("evidence.json")
+    words = " ".join(PAGE_TEXT.split())
+    assert "promote" == found["verdict"]
+    assert f"estimate of {found['speedup']['estimate']:.2f}x" in words
+    assert f"${found['saving']['usd_per_run']:.0f} a run" in words
+    assert f"${found['saving']['usd_per_year']:,.0f} a year" in words
+    assert 3 == math.ceil(found["saving"]["payback_runs"])
+    assert "trial has paid for itself after three runs" in words
+    assert {"baseline": 2, "candidate": 3} == {
+        arm: found["quality"]["runs"][arm] for arm in ("baseline", "candidate")
+    }
+    assert f"differ by {found['quality']['estimate']:.5f}" in words
+
+
+def test_the_worked_example_of_a_revert_is_the_judges():
+    found = example("probation.json")
+    assert "revert" == found["verdict"]
+    assert "0.005896" in found["reasons"][0]["message"]
+    assert "show a loss of 0.0059" in " ".join(PAGE_TEXT.split())
+
+
+def test_levels_without_history_are_those_of_the_calibration():
+    """No history, no drift, no conflict: one law."""
+    paths = 40_000
+    ours = pass_levels(
+        np.random.default_rng(1), paths, design="as many baseline runs", history=0, n_max=12
+    )
+    theirs = calibrated_levels(nulls(np.random.default_rng(2), paths, 0))[:, :5]
+    assert pytest.approx(achieved(theirs, 12, 0.05), abs=0.005) == achieved(ours, 12, 0.05)
+
+
+@pytest.mark.parametrize("design", DESIGNS)
+def test_levels_are_what_the_gates_own_comparison_spends(design):
+    rng, paths, history, n_max = np.random.default_rng(3), 1500, 5, 5
+    passed = 0
+    for _ in range(paths):
+        x, base = rng.standard_normal((2, n_max))
+        past = list(rng.standard_normal(history) + 0.5 * rng.standard_normal())
+        passed += any(
+            compare(
+                Samples(list(x[:n] - 1), list(base[: baseline_runs(design, n, i, history)]), past)
+            ).p_inferior(1)
+            <= spent(n, n_max, 0.05)
+            for i, n in enumerate(looks(n_max))
+        )
+    found = pass_levels(
+        np.random.default_rng(4), 40_000, design=design, history=history, n_max=n_max
+    )
+    error = 4 * math.sqrt(0.05 * 0.95 / paths)
+    assert pytest.approx(passed / paths, abs=error) == achieved(found, n_max, 0.05)
+
+
+def test_one_candidate_keeps_its_level_in_every_design():
+    for row in json.loads(LEVELS_FILE.read_text())["rows"]:
+        allowed = {1: 1.0, 2: 1.06, 3: 1.1}.get(row["candidates"], 1.2)
+        assert row["error"] <= allowed * row["level"] + 2 * row["se"]
