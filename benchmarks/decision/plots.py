@@ -19,6 +19,7 @@ import matplotlib as mpl
 mpl.use("svg")
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
 
 from benchmarks.decision.cells import Cell
 from benchmarks.decision.rules import RULES
@@ -61,12 +62,14 @@ STYLE: Any = {
     "axes.titlesize": 12,
     "axes.titleweight": "bold",
     "axes.titlepad": 12,
+    "figure.constrained_layout.w_pad": 0.12,
+    "figure.constrained_layout.h_pad": 0.12,
     "axes.edgecolor": "#888888",
     "xtick.color": "#333333",
     "ytick.color": "#333333",
     "figure.facecolor": "white",
 }
-PAPER = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
+PAPER = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}
 Cells = Sequence[dict[str, Any]]
 
 
@@ -163,8 +166,8 @@ def power(axes: Axes, cells: Cells) -> None:
     axes.set_ylim(0, 104)
     axes.set_xlabel("seed-to-seed spread over the margin")
     axes.set_title("Good arms promoted, %")
-    _end_labels(axes, ends, 1.78)
-    axes.set_xlim(0.2, 4.6)
+    _end_labels(axes, ends, 1.88)
+    axes.set_xlim(0.2, 4.8)
     axes.spines["bottom"].set_bounds(0.2, 2.0)
 
 
@@ -208,7 +211,14 @@ def _bar(axes: Axes, position: float, figure: dict[str, Any], rule: str) -> None
         low = min(error, value)
         axes.errorbar(value, position, xerr=[[low], [error]], color="#333333", capsize=2.5, lw=1)
     words = "-" if figure["percent"] is None else f"{value:.1f}"
-    axes.annotate(words, (value + error, position), (5, 0), textcoords="offset points", va="center")
+    axes.annotate(
+        words,
+        (value + error, position),
+        (5, 0),
+        textcoords="offset points",
+        va="center",
+        bbox=PAPER,
+    )
 
 
 def _bars(axes: Axes, title: str) -> None:
@@ -238,7 +248,12 @@ def _end_labels(axes: Axes, ends: list[tuple[float, str]], x: float) -> None:
     at = -1e9
     for value, rule in sorted(ends):
         at = max(value, at + 7)
-        axes.text(x, at, f"{NAMES[rule]}", color=COLOURS[rule], va="center", weight="bold")
+        axes.text(x, at, NAMES[rule], color=_dark(COLOURS[rule]), va="center", weight="bold")
+
+
+def _dark(colour: str) -> tuple[float, ...]:
+    """The colour as text on white, where light ones would hardly be read."""
+    return tuple(0.65 * part for part in to_rgb(colour))
 
 
 if __name__ == "__main__":
