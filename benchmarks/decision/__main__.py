@@ -51,6 +51,10 @@ def study(options: argparse.Namespace) -> list[Cell]:
     cells = [Cell(workloads=n, seed=seed, rules=(*MODES, *NAIVE))]
     for portfolio in ("boundary_quality", "boundary_speed", "boundary", "all_good", "regressing"):
         cells.append(Cell(portfolio, workloads=n, seed=seed, rules=(*MODES, *NAIVE)))
+    for portfolio in ("mixed", "boundary_quality"):  # as EVALUATE runs trials today
+        cells.append(
+            Cell(portfolio, workloads=n, seed=seed, rules=("shadow",), production_beside=False)
+        )
     for stress in list(STRESSES)[1:]:
         for portfolio in ("boundary_quality", "boundary_speed", "mixed"):
             cells.append(Cell(portfolio, stress, workloads=n, seed=seed, rules=("hybrid",)))

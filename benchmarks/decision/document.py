@@ -70,6 +70,8 @@ WATCH = (
     ("regressing", "where at least 18 runs were left", "right_reverts_in_time"),
 )
 RULES = tuple(HEADS)
+# Shares of workloads, where none among so many says more than 0.
+COUNTED = ("false_promotes", "provable_missed", "wrong_reverts")
 MISSED = {
     "promote": "had a bad arm promoted",
     "stay_off": "were rejected",
@@ -151,7 +153,23 @@ def costs(cells: Cells) -> str:
     """What deciding costs in the mixed fleet, and what it brings."""
     cell = _cell(cells, Cell("mixed"))
     rows = [[words, *(_of(cell, rule, key) for rule in RULES)] for words, key in COSTS]
-    return _table(["mixed fleet", *HEADS.values()], rows)
+    table = _table(["mixed fleet", *HEADS.values()], rows)
+    return f"{table}\n\n{_as_evaluate(cells)}"
+
+
+def _as_evaluate(cells: Cells) -> str:
+    """Shadow mode where the trial pays for its baseline runs."""
+    mixed = _cell(cells, Cell("mixed", production_beside=False))
+    edge = _cell(cells, Cell("boundary_quality", production_beside=False))
+    keys = ("gpu_hours", "net_saving", "provable_missed", "false_promotes")
+    hours, saving, missed, bad = (_of(mixed, "shadow", key) for key in keys)
+    return (
+        "As EVALUATE runs trials today, shadow with baseline runs of its own, the mixed fleet "
+        f"takes {hours} % of the article's GPU-hours and saves {saving} % of an oracle's; bad arms "
+        f"promoted: {bad} %, with both exactly at the margin "
+        f"{_of(edge, 'shadow', 'false_promotes')} %; good ones missed where they could be proven: "
+        f"{missed} %."
+    )
 
 
 def watch(cells: Cells) -> str:
@@ -218,7 +236,10 @@ def _rows_of(cell: Mapping[str, Any] | None, rule: str) -> list[Figure]:
 def _of(cell: Mapping[str, Any] | None, rule: str, key: str) -> str:
     if cell is None or not _has(cell, rule):
         return ""
-    return _percent(cell["rules"][rule].get(key))
+    figure = cell["rules"][rule].get(key)
+    if key in COUNTED and figure and figure["percent"] == 0:
+        return f"0 of {figure['n']:,}"
+    return _percent(figure)
 
 
 def _percent(figure: Figure | None) -> str:
@@ -227,8 +248,8 @@ def _percent(figure: Figure | None) -> str:
     value = figure.get("percent", figure.get("mean"))
     if value is None:
         return "-"
-    if "percent" in figure and value == 0 and not figure["se"]:
-        return f"0 of {figure['n']:,}"
+    if not figure["se"]:
+        return f"{value:g}"
     digits = 2 if "percent" not in figure or abs(value) < 1 else 1
     return f"{value:.{digits}f} ± {figure['se']:.{digits}f}".replace("-", MINUS)
 
