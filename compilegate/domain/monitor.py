@@ -15,7 +15,7 @@ from compilegate.domain.arithmetic import mean, squares
 from compilegate.domain.decision import Reason
 from compilegate.domain.evidence import Arm, Evidence, FullRun, metrics, walls
 from compilegate.domain.full_runs import toll
-from compilegate.domain.noninferiority import allowed_drift, history_weight
+from compilegate.domain.noninferiority import KAPPA, allowed_drift, history_weight
 
 # Chance of a false alarm over a whole probation, before its runs are checked.
 FALSE_ALARM = 0.02
@@ -60,8 +60,16 @@ class Monitor:
 
     @property
     def reference(self) -> float:
-        """Where the candidate's runs should stand; needs a baseline run."""
-        return mean([*self.old, *self.new]) + self.level
+        """Where the candidate's runs should stand; needs a baseline run.
+
+        Baseline runs of before the probation count less once those since contradict them.
+        """
+        drift = allowed_drift(self.old, self.new, self.spread**2)
+        if drift <= KAPPA:
+            return mean([*self.old, *self.new]) + self.level
+        weight = history_weight(len(self.old), drift)
+        total = weight * mean(self.old) + math.fsum(self.new)
+        return total / (weight + len(self.new)) + self.level
 
     @property
     def limit(self) -> float:
@@ -123,7 +131,8 @@ class Monitor:
 
     def alarm_words(self) -> str:
         """What the sum has seen."""
-        return f"{self.noun} fell (cumulative sum {self.total:.4g} over {self.limit:.4g})"
+        word = "over" if self.total > self.limit else "close to its limit of"
+        return f"{self.noun} fell (cumulative sum {self.total:.4g}, {word} {self.limit:.4g})"
 
     def weaknesses(self) -> list[Reason]:
         """Where this watch sees little, so that nobody takes silence for proof."""

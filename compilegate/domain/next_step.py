@@ -140,7 +140,6 @@ def _runs_usd(
 
 
 def _why(candidate: Arm, total: int, base: int, mode: str) -> str:
-    against = f", with {base} of the baseline" if base else ""
     where = "extra runs" if mode == "shadow" else "scheduled production runs"
-    plural = "s" * (total > 1)
-    return f"{where}{against}, up to {total} of {candidate.name} run{plural}, to prove its quality"
+    against = f"; {base} of the baseline beside" if base else ""
+    return f"{where}, to have {total} of {candidate.name}{against}: to prove its quality"

@@ -91,8 +91,7 @@ def judge_trial(evidence: Evidence, segments: Segments) -> TrialFinding:
         return TrialFinding(Verdict.INCONCLUSIVE, "speed", (reason,))
     findings = sorted(
         (_speed_finding(arm, evidence, segments) for arm in evidence.candidates),
-        key=lambda finding: _saved_share(finding, evidence),
-        reverse=True,
+        key=lambda finding: (-_saved_share(finding, evidence), finding.arm.name),
     )
     return _in_order(evidence, findings, design, segments)
 
@@ -139,10 +138,9 @@ def _speed_finding(candidate: Arm, evidence: Evidence, segments: Segments) -> Ca
     return CandidateFinding(candidate, verdict, "speed", (reason,), speed)
 
 
-def _saved_share(finding: CandidateFinding, evidence: Evidence) -> tuple[float, str]:
-    """Share of a run's price that is saved; equal ones in the order of their names."""
-    speedup = finding.speed.estimate or 1e-9
-    return (1 - evidence.price_ratio(finding.arm) / speedup, finding.arm.name)
+def _saved_share(finding: CandidateFinding, evidence: Evidence) -> float:
+    """Share of a run's price that is saved, as far as is known."""
+    return 1 - evidence.price_ratio(finding.arm) / (finding.speed.estimate or 1e-9)
 
 
 def _in_order(

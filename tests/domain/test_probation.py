@@ -204,7 +204,7 @@ def test_a_sum_that_stands_high_at_the_end_is_checked_before_permanence() -> Non
         watch(doc)
     watch(doc, metric=CENTRE - 1.4 * PROBATION_MARGIN)
     decision = judge(doc)
-    reached, limit = re.findall(r"[0-9.]+(?= over|\))", decision.reasons[0].message)
+    reached, limit = re.findall(r"[0-9.]+(?=, close|\))", decision.reasons[0].message)
 
     assert float(reached) < float(limit)
     assert (Verdict.CONTINUE, 2 * CONFIRMATIONS) == (decision.verdict, len(asked_arms(decision)))
