@@ -31,14 +31,15 @@ def next_speed(evidence: Evidence, open_arms: Sequence[str]) -> dict[str, Any]:
 
     The first round is a single block, because that is enough to stop most losers.
     """
-    plan = evidence.plan
-    done = {run.block for run in evidence.baseline.speed}
-    looks = [look for look in LOOKS if len(done) < look <= plan.max_blocks] or [plan.max_blocks]
-    blocks = max(1, min(looks[0] - len(done), plan.blocks_per_round)) if done else 1
-    arms = [BASELINE, *open_arms]
+    plan, arms = evidence.plan, [BASELINE, *open_arms]
+    used = {run.block for run in evidence.baseline.speed}
+    # A candidate that waited has fewer blocks than the baseline.
+    done = max(len(arm.speed) for arm in evidence.arms if arm.name in open_arms)
+    looks = [look for look in LOOKS if done < look <= plan.max_blocks] or [plan.max_blocks]
+    blocks = max(1, min(looks[0] - done, plan.blocks_per_round)) if done else 1
     return {
         "stage": "speed",
-        "block": max(done) + 1 if done else 0,
+        "block": max(used, default=-1) + 1,
         "blocks": blocks,
         "steps": plan.speed_steps,
         "arms": arms,

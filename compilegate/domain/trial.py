@@ -188,8 +188,8 @@ def _quality_finding(
         verdict = _agreed(passed.arm, evidence, design, reasons)
     elif verdict is Verdict.CONTINUE:
         verdict = _worth_going_on(passed, evidence, design, reasons)
-    if verdict is not Verdict.PROMOTE:  # what decides comes first, what was passed before last
-        reasons = [*reasons[len(passed.reasons) :], *passed.reasons]
+    if verdict is not Verdict.PROMOTE:  # what decides was found last and is told first
+        reasons.reverse()
     if evidence.plan.asked_quality_runs not in (None, "shadow"):
         reasons.append(Reason("runs_as_shadow", MODE_NOTE))
     return CandidateFinding(passed.arm, verdict, "quality", tuple(reasons), passed.speed, found)

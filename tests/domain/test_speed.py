@@ -55,6 +55,15 @@ def test_further_rounds_go_on_to_the_next_look(done: int, blocks: int) -> None:
     assert (done, blocks) == (asked["block"], asked["blocks"])
 
 
+def test_a_candidate_that_waited_goes_on_from_its_own_blocks() -> None:
+    """Six blocks of the baseline, of which it shared three: its next look is at four."""
+    doc = with_block_speedups([1.2, 1.5, 1.2, 1.5, 1.2, 1.5])
+    arm(doc)["runs"] = [run for run in arm(doc)["runs"] if run.get("block", 0) < 3]
+    asked = step(doc)
+
+    assert (6, 1) == (asked["block"], asked["blocks"])
+
+
 def test_a_round_is_no_longer_than_the_plan_says() -> None:
     doc = {**document(speedup=1.3, blocks=1), "plan": {"blocks_per_round": 1}}
 

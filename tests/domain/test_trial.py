@@ -246,7 +246,7 @@ def test_whole_jobs_beyond_doubt_too_slow_end_the_trial_before_its_quality_is_kn
     runs(doc)[0]["wall_seconds"] *= 3
 
     assert Verdict.INCONCLUSIVE == judge(doc).verdict
-    assert "full_run_disagrees" in codes(judge(doc))
+    assert "full_run_disagrees" == judge(doc).reasons[0].code
 
 
 def test_a_wall_clock_that_nobody_took_cannot_promote() -> None:
