@@ -13,7 +13,7 @@ from constructs import Construct
 
 from compilegate.domain import naming
 from stacks.log_groups import log_group
-from stacks.permissions import JOB_OUTPUTS, RECORDS, REPORTS, REQUESTS, SPECS, Permissions
+from stacks.permissions import JOB_OUTPUTS, RECORDS, REPORTS, REQUESTS, SPECS, STOPS, Permissions
 from stacks.settings import Settings
 from stacks.storage import Storage
 
@@ -40,7 +40,7 @@ STEPS = (
     Step(
         "judge_arms",
         lambda can: [
-            *can.read(SPECS, RECORDS, JOB_OUTPUTS),
+            *can.read(SPECS, RECORDS, JOB_OUTPUTS, STOPS),
             *can.tell_absent_from_denied(),
             *can.write(RECORDS, REQUESTS),
             *can.stop_jobs(),
@@ -51,8 +51,9 @@ STEPS = (
     Step(
         "settle_run",
         lambda can: [
-            *can.read(SPECS, RECORDS, JOB_OUTPUTS),
+            *can.read(SPECS, RECORDS, JOB_OUTPUTS, STOPS),
             *can.tell_absent_from_denied(),
+            *can.write(STOPS),
             *can.stop_jobs(),
         ],
         seconds=300,

@@ -11,6 +11,8 @@ from stacks.storage import Storage
 SPECS = f"{naming.WORKLOADS_PREFIX}*/specs/*"
 RECORDS = f"{naming.DECISIONS_PREFIX}*"
 REQUESTS = f"{naming.EXPERIMENTS_PREFIX}*/requests/*"
+# Which jobs a trial stopped itself.
+STOPS = f"{naming.EXPERIMENTS_PREFIX}*/stopped/*"
 JOB_OUTPUTS = f"{naming.EXPERIMENTS_PREFIX}*/jobs/*"
 REPORTS = f"{naming.REPORTS_PREFIX}*"
 

@@ -149,6 +149,11 @@ def request_key(workload: str, trial: str, run: str) -> str:
     return f"{EXPERIMENTS_PREFIX}{workload}/{trial}/requests/{run}.json"
 
 
+def stop_key(workload: str, trial: str, job: str) -> str:
+    """Where it says that the trial stopped a job itself."""
+    return f"{EXPERIMENTS_PREFIX}{workload}/{trial}/stopped/{job}.json"
+
+
 def jobs_prefix(workload: str, trial: str) -> str:
     """S3 output prefix of a trial's jobs; SageMaker appends ``/{job}/output/``."""
     return f"{EXPERIMENTS_PREFIX}{workload}/{trial}/jobs"

@@ -8,6 +8,8 @@ SPEED_ROUNDS = 8
 # three rounds that were stopped and asked for again.
 ROUNDS_PER_CANDIDATE = 12
 MIN_RUNTIME_SECONDS = 900
+# A speed job ends a segment, or a first compilation, that hangs for so long.
+SEGMENT_SECONDS = 3600
 # Waiting for capacity, downloading and uploading come on top of a job's own limit.
 QUEUE_AND_TRANSFER_SECONDS = 6 * 3600
 # All 20 rounds of one candidate at three days each: 66 h of training and 6 h around it. Where
@@ -28,6 +30,11 @@ def max_rounds(candidates: int) -> int:
 def job_seconds(max_runtime_hours: float) -> int:
     """The time limit that a job gets."""
     return max(MIN_RUNTIME_SECONDS, round(max_runtime_hours * 3600))
+
+
+def speed_job_seconds(arms: int, blocks: int) -> int:
+    """The longest that a speed job can take: every segment and first compilation at its limit."""
+    return (blocks + 1) * arms * SEGMENT_SECONDS
 
 
 def round_seconds(max_runtime_hours: float) -> int:

@@ -14,8 +14,13 @@ from compilegate.domain.decision import Decision, Verdict
 from compilegate.ports import Services
 from compilegate.usecases.account import IN_PROGRESS
 from compilegate.usecases.judging import Judge, judge_with, load_evidence
-from compilegate.usecases.take_in import COMPLETED
+from compilegate.usecases.outcome import ENDED, look_up
+from compilegate.usecases.stop_jobs import stop_as_own
 from compilegate.usecases.trial import Trial, open_trial
+
+# What the judge says of a candidate that has lost, whatever its other runs bring. That it can
+# no longer be proven is none: which run ended first would then have a say in the verdict.
+LOST = ("quality_worse", "candidate_crashed")
 
 
 def stop_settled_arms(
@@ -33,17 +38,20 @@ def stop_settled_arms(
     jobs[str(outcome["run"])] = (str(outcome["job"]), str(outcome["status"]))
     opened = open_trial(trial, services)
     outcomes = [
-        {"run": run, "job": job, "status": COMPLETED}
+        outcome if run == outcome["run"] else look_up(run, job, services)
         for run, (job, status) in jobs.items()
-        if status == COMPLETED
+        if status in ENDED
     ]
     decision = judge_with(outcomes, load_evidence(opened), opened, judge)
     under_test = {arm for run in jobs if (arm := naming.parse_run(run).arm_index)}
     names = [str(arm["name"]) for arm in opened.plan["arms"]]
     settled = _settled(decision, under_test, names)
-    for run, (job, status) in jobs.items():
-        if status == IN_PROGRESS and naming.parse_run(run).arm_index in settled:
-            services.jobs.stop(job)
+    lost_jobs = [
+        job
+        for run, (job, status) in jobs.items()
+        if status == IN_PROGRESS and naming.parse_run(run).arm_index in settled
+    ]
+    stop_as_own(lost_jobs, trial, services=services)
     return sorted(settled)
 
 
@@ -64,13 +72,14 @@ def _round_jobs(
 def _settled(decision: Decision, under_test: Collection[int], names: list[str]) -> set[int]:
     """Arms whose further runs can no longer matter.
 
-    Only a loss stops a run: a candidate that looks good is held to all the runs asked for. Where
-    the trial goes on to another candidate, the baseline's runs are still wanted.
+    Only a loss stops a run: a candidate that looks good is held to all the runs asked for. The
+    baseline's are still wanted while any candidate is left.
     """
-    if decision.verdict is Verdict.PROMOTE:
-        return set()
-    if decision.verdict is not Verdict.CONTINUE:
+    if decision.verdict in (Verdict.STAY_OFF, Verdict.INVALID):
         return set(range(len(names)))
-    goes_on = decision.stage == "quality" and decision.candidate in names
-    tested = {names[index] for index in under_test}
-    return set(under_test) if goes_on and decision.candidate not in tested else set()
+    lost = [reason.message for reason in decision.reasons if reason.code in LOST]
+    return {
+        index
+        for index in under_test
+        if any(message.startswith(f"{names[index]}: ") for message in lost)
+    }

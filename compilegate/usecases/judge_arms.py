@@ -14,8 +14,9 @@ from compilegate.ports import Services
 from compilegate.usecases.account import charge_round, settle_strays
 from compilegate.usecases.decide import save_decision
 from compilegate.usecases.judging import Judge, judge_with, load_evidence
+from compilegate.usecases.no_result import note_lost_round, refuse_foreign_stops, refuse_lost_rounds
+from compilegate.usecases.outcome import UNKNOWN, look_up
 from compilegate.usecases.round_requests import write_requests
-from compilegate.usecases.take_in import refuse_foreign_stops
 from compilegate.usecases.trial import Trial, open_trial, save_record
 from compilegate.usecases.trial_limits import within_limits
 
@@ -25,20 +26,32 @@ def judge_arms(
 ) -> dict[str, Any]:
     """Judge the trial so far; ``continue`` comes with the requests of the next round."""
     opened = open_trial(Trial.from_event(event), services)
-    outcomes, round_number = event["runs"], int(event["round"])
+    outcomes, round_number = _known(event["runs"], services), int(event["round"])
     document = load_evidence(opened)
     charge_round(outcomes, document, opened)
     settle_strays(outcomes, document, opened, round_number)
     decision = judge_with(outcomes, document, opened, judge)
+    note_lost_round(outcomes, document, round_number)
     save_record(opened.services.store, opened.trial, "evidence", document)
     if decision.verdict is Verdict.CONTINUE:
-        refuse_foreign_stops(outcomes)
-    decision = within_limits(decision, document, opened, round_number)
+        refuse_foreign_stops(outcomes, opened)
+        refuse_lost_rounds(outcomes, document)
+    decision = within_limits(decision, document, opened, round_number, outcomes)
     if decision.verdict is not Verdict.CONTINUE or decision.next is None:
         key = save_decision(services, opened.trial, decision)
         return _answer(decision, "none", round_number, [], key)
     runs = write_requests(decision.next, opened, round_number, document)
     return _answer(decision, decision.next["stage"], round_number + 1, runs, None)
+
+
+def _known(outcomes: Sequence[Mapping[str, Any]], services: Services) -> list[Mapping[str, Any]]:
+    """The outcomes, those looked up that no settle_run explained."""
+    return [
+        look_up(str(outcome["run"]), str(outcome["job"]), services)
+        if outcome["status"] == UNKNOWN
+        else outcome
+        for outcome in outcomes
+    ]
 
 
 def _answer(

@@ -28,10 +28,7 @@ def load_evidence(opened: OpenTrial) -> dict[str, Any]:
 def judge_with(
     outcomes: Outcomes, document: dict[str, Any], opened: OpenTrial, judge: Judge
 ) -> Decision:
-    """The decision with these outcomes taken in; what breaks the contract is ``invalid``.
-
-    Raises InfrastructureFailureError.
-    """
+    """The decision with these outcomes taken in; what breaks the contract is ``invalid``."""
     try:
         take_in_round(outcomes, document, opened)
         return judge(document)

@@ -9,6 +9,7 @@ from compilegate.domain import naming
 from compilegate.domain.arm_plan import ArmPlan
 from compilegate.domain.request import JobContext, quality_request, speed_request
 from compilegate.usecases import evidence_document
+from compilegate.usecases.job_limits import limit_seconds
 from compilegate.usecases.trial import OpenTrial, to_json
 
 Requests = dict[str, dict[str, Any]]
@@ -27,10 +28,11 @@ def write_requests(
     else:
         done = {arm.name: evidence_document.full_runs(document, arm.name) for arm in arms}
         requests = _quality_requests(step, opened, arms, round_number, done=done)
+    limit = {"MaxRuntimeInSeconds": limit_seconds(step, document, opened)}
     written = []
     for run, request in requests.items():
         key = naming.request_key(trial.workload, trial.trial, run)
-        opened.services.store.put(key, to_json(request))
+        opened.services.store.put(key, to_json({**request, "StoppingCondition": limit}))
         base = request["TrainingJobName"]
         written.append({"run": run, "request_key": key, "job_base": base})
     return written

@@ -1,7 +1,8 @@
 """A run has ended: say how, and stop what of its round can no longer change the verdict.
 
-A failed run stops the whole round. A full run that completed, or was stopped, makes the judge
-look at what there is: where it holds an arm for settled, that arm's other jobs are stopped.
+What a full run ended with, be it a crash, makes the judge look at what there is: where it holds
+an arm for lost, that arm's other jobs are stopped. Where the cloud could not run a job, or
+somebody else stopped it, the round is stopped.
 """
 
 from __future__ import annotations
@@ -11,13 +12,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from compilegate.domain import naming
-from compilegate.domain.failures import explain_job
 from compilegate.domain.judge import judge as ask_judge
 from compilegate.ports import Services
 from compilegate.usecases.early_look import stop_settled_arms
 from compilegate.usecases.judging import Judge
-from compilegate.usecases.stop_jobs import stop_jobs
-from compilegate.usecases.take_in import COMPLETED, has_failed, was_stopped
+from compilegate.usecases.outcome import COMPLETED, could_not_run, failed_outcome, was_stopped
+from compilegate.usecases.stop_jobs import stop_round, stopped_by_trial
 from compilegate.usecases.trial import Trial
 
 logger = logging.getLogger("compilegate")
@@ -26,30 +26,29 @@ logger = logging.getLogger("compilegate")
 def settle_run(
     event: Mapping[str, Any], *, services: Services, judge: Judge = ask_judge
 ) -> dict[str, Any]:
-    """The run's outcome for JudgeArms; ``settled_arms`` are those that this trial stopped.
+    """The run's outcome for JudgeArms; ``settled_arms`` are those that its look gave up.
 
     Safe to repeat: the answer depends on the evidence, not on what is still running.
     """
-    outcome = _outcome(event)
-    run = naming.parse_run(str(event["run"]))
-    settled = [] if has_failed(outcome) or run.is_speed else _look(event, outcome, services, judge)
-    stopped_by_others = was_stopped(outcome) and run.arm_index not in settled
-    if has_failed(outcome) or stopped_by_others:
-        stop_jobs(Trial.from_event(event), services=services)
+    outcome, trial = _outcome(event), Trial.from_event(event)
+    settled: list[int] = []
+    if could_not_run(outcome) or _stopped_by_others(outcome, trial, services):
+        stop_round(trial, services=services)
+    elif not naming.parse_run(str(event["run"])).is_speed:
+        settled = _look(event, outcome, services, judge)
     return {**outcome, "settled_arms": settled}
 
 
 def _outcome(event: Mapping[str, Any]) -> dict[str, Any]:
-    ended = {"run": event["run"], "job": event["job"]}
+    run, job = str(event["run"]), str(event["job"])
     if event.get("status") == COMPLETED:
-        return {**ended, "status": COMPLETED, "reason": None}
-    failure = explain_job(str(event.get("cause", "")))
-    return {
-        **ended,
-        "status": failure.status,
-        "reason": failure.reason,
-        "infrastructure": failure.infrastructure,
-    }
+        return {"run": run, "job": job, "status": COMPLETED, "reason": None}
+    return failed_outcome(run, job, str(event.get("cause", "")))
+
+
+def _stopped_by_others(outcome: Mapping[str, Any], trial: Trial, services: Services) -> bool:
+    own = stopped_by_trial(str(outcome["job"]), trial, services=services)
+    return was_stopped(outcome) and not own
 
 
 def _look(

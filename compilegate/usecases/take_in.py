@@ -6,18 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from compilegate.domain import naming
-from compilegate.domain.errors import CompilegateError, InvalidEvidenceError, NotFoundError
+from compilegate.domain.errors import InvalidEvidenceError, NotFoundError
 from compilegate.usecases import evidence_document
 from compilegate.usecases.collect import failed_quality_run, quality_run, speed_runs
+from compilegate.usecases.job_limits import stopped_by_budget
 from compilegate.usecases.job_output import JobOutput, read_output
+from compilegate.usecases.outcome import COMPLETED, is_result
 from compilegate.usecases.trial import OpenTrial
-
-COMPLETED = "Completed"
-TIMED_OUT = "MaxRuntimeInSeconds"
-
-
-class InfrastructureFailureError(CompilegateError):
-    """The cloud could not run a job; that says nothing about the arm, so the trial ends."""
 
 
 def take_in_round(
@@ -25,49 +20,18 @@ def take_in_round(
 ) -> None:
     """Add the runs of a round's jobs; repeating it adds nothing.
 
-    Raises InfrastructureFailureError, InvalidEvidenceError.
+    Raises InvalidEvidenceError.
     """
     for outcome in outcomes:
         _take_in(outcome, document, opened)
 
 
-def refuse_foreign_stops(outcomes: Sequence[Mapping[str, Any]]) -> None:
-    """Raise InfrastructureFailureError for a job that was stopped, and not by this trial.
-
-    The trial stops a round's jobs when one of them fails, and those of an arm that is settled.
-    """
-    if any(has_failed(outcome) for outcome in outcomes):
-        return
-    own = {arm for outcome in outcomes for arm in outcome.get("settled_arms", ())}
-    foreign = [
-        str(outcome["job"])
-        for outcome in outcomes
-        if was_stopped(outcome) and naming.parse_run(str(outcome["run"])).arm_index not in own
-    ]
-    if foreign:
-        raise InfrastructureFailureError(
-            f"stopped before the end, not by this trial: {', '.join(foreign)}"
-        )
-
-
-def was_stopped(outcome: Mapping[str, Any]) -> bool:
-    """Whether somebody stopped the job; one at its time limit was not, it failed."""
-    return outcome["status"] == "Stopped" and TIMED_OUT not in str(outcome.get("reason"))
-
-
-def has_failed(outcome: Mapping[str, Any]) -> bool:
-    """Whether the run neither completed nor was stopped."""
-    return outcome["status"] != COMPLETED and not was_stopped(outcome)
-
-
 def _take_in(outcome: Mapping[str, Any], document: dict[str, Any], opened: OpenTrial) -> None:
     job = str(outcome["job"])
-    if outcome.get("infrastructure"):
-        raise InfrastructureFailureError(f"{job} could not run: {outcome.get('reason')}")
     if any(run["job"] == job for run in evidence_document.all_runs(document)):
         return
-    if was_stopped(outcome):
-        return  # it could no longer change the verdict: no result of this arm
+    if not is_result(outcome) or stopped_by_budget(outcome, opened):
+        return  # where the judge still needs the run, it asks for it again
     run = naming.parse_run(str(outcome["run"]))
     if outcome["status"] != COMPLETED:
         _take_in_failure(outcome, document, opened, run)

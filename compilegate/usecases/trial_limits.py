@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from compilegate.domain import rounds
 from compilegate.domain.decision import Decision, Reason, Verdict
+from compilegate.usecases.account import STOP_SECONDS
+from compilegate.usecases.job_limits import (
+    HOUR,
+    stopped_by_budget,
+    typical_seconds,
+    usd_per_hour,
+)
+from compilegate.usecases.outcome import Outcome
 from compilegate.usecases.trial import OpenTrial
-
-HOUR = 3600
 
 
 def limits(plan: Mapping[str, Any], max_runtime_hours: float) -> dict[str, Any]:
@@ -26,14 +32,19 @@ def limits(plan: Mapping[str, Any], max_runtime_hours: float) -> dict[str, Any]:
 
 
 def within_limits(
-    decision: Decision, document: Mapping[str, Any], opened: OpenTrial, round_number: int
+    decision: Decision,
+    document: Mapping[str, Any],
+    opened: OpenTrial,
+    round_number: int,
+    outcomes: Sequence[Outcome],
 ) -> Decision:
-    """The decision, or ``inconclusive`` where its next step is beyond a limit."""
+    """The decision, or ``inconclusive`` where its next step, or the last one, met a limit."""
     step = decision.next
     if decision.verdict is not Verdict.CONTINUE or step is None:
         return decision
     reason = (
-        _over_budget(step, document, opened.plan)
+        _met_its_limit(outcomes, opened)
+        or _over_budget(step, document, opened)
         or _too_many_rounds(opened.plan, round_number)
         or _over_time(opened)
     )
@@ -43,17 +54,30 @@ def within_limits(
     return replace(decision, verdict=Verdict.INCONCLUSIVE, reasons=reasons, next=None)
 
 
+def _met_its_limit(outcomes: Sequence[Outcome], opened: OpenTrial) -> Reason | None:
+    """A run that the budget cut off is no result, and asking again would end the same way."""
+    cut = [str(outcome["job"]) for outcome in outcomes if stopped_by_budget(outcome, opened)]
+    if not cut:
+        return None
+    return Reason(
+        "trial_over_budget",
+        f"{', '.join(cut)} took longer than policy.max_trial_usd "
+        f"(${opened.plan['max_trial_usd']:,.2f}) left time for",
+    )
+
+
 def _over_budget(
-    step: Mapping[str, Any], document: Mapping[str, Any], plan: Mapping[str, Any]
+    step: Mapping[str, Any], document: Mapping[str, Any], opened: OpenTrial
 ) -> Reason | None:
-    """The hard cap, on what the jobs really took."""
-    spent, cap = document["plan"]["spent_usd"], plan["max_trial_usd"]
-    wanted = _price(step, plan)
+    """The cap, on what jobs really took: no step begins that it would probably cut off."""
+    spent, cap = document["plan"]["spent_usd"], opened.plan["max_trial_usd"]
+    hours = (typical_seconds(step, opened) + STOP_SECONDS) / HOUR
+    wanted = max(_price(step, opened.plan), hours * usd_per_hour(step, opened.plan))
     if spent + wanted <= cap:
         return None
     return Reason(
         "trial_over_budget",
-        f"${spent:,.2f} is spent and the next step may cost ${wanted:,.2f}: together more "
+        f"${spent:,.2f} is spent and the next step takes about ${wanted:,.2f}: together more "
         f"than policy.max_trial_usd (${cap:,.2f})",
     )
 

@@ -58,7 +58,8 @@ def _round(
                 ),
                 **completed,
                 f"{stage}RunStopped": _run_stopped(then=f"{stage}RunFailed"),
-                f"{stage}RunFailed": _run_failed(settle_arn),
+                f"{stage}RunFailed": _run_failed(settle_arn, otherwise=f"{stage}RunUnexplained"),
+                f"{stage}RunUnexplained": _outcome("Unknown"),
             },
         },
         "Assign": {"outcomes": jsonata("$states.result")},
@@ -117,8 +118,8 @@ def _run_ended(*, completed: str, otherwise: str) -> State:
     }
 
 
-def _outcome() -> State:
-    return {"Type": "Pass", "Output": {**RUN, "status": "Completed", "reason": NULL}, "End": True}
+def _outcome(status: str = "Completed") -> State:
+    return {"Type": "Pass", "Output": {**RUN, "status": status, "reason": NULL}, "End": True}
 
 
 def _look_early(settle_arn: str, *, otherwise: str) -> State:
@@ -136,8 +137,8 @@ def _run_stopped(*, then: str) -> State:
     }
 
 
-def _run_failed(settle_arn: str) -> State:
-    """Say why the run ended and stop the trial's other jobs, which can no longer matter."""
+def _run_failed(settle_arn: str, *, otherwise: str) -> State:
+    """Say why the run ended, and judge what there is so far; else JudgeArms looks it up."""
     payload = {
         **TRIAL,
         **RUN,
@@ -145,4 +146,4 @@ def _run_failed(settle_arn: str) -> State:
         "error": jsonata("$states.input.error"),
         "cause": jsonata("$states.input.cause"),
     }
-    return call(settle_arn, payload, then=None)
+    return call(settle_arn, payload, then=None, catches=[catch(["States.ALL"], otherwise)])

@@ -104,7 +104,7 @@ def test_throttling_is_retried_under_a_new_name(trial, app):
 
 
 def test_a_missing_quota_fails_the_trial_with_what_to_do(trial, app):
-    inject(app.cloud.state(), Failure.LIMIT_EXCEEDED, count=1)
+    inject(app.cloud.state(), Failure.LIMIT_EXCEEDED, count=3)
     running = trial()
 
     found = running.wait()
@@ -114,8 +114,17 @@ def test_a_missing_quota_fails_the_trial_with_what_to_do(trial, app):
     assert_cleaned_up(running)
 
 
-def test_no_capacity_is_no_result_of_the_arm(trial, app):
+def test_a_round_without_capacity_is_asked_for_again(trial, app):
     inject(app.cloud.state(), Failure.NO_CAPACITY, count=1)
+    running = trial(speedup=0.9)
+
+    assert "SUCCEEDED" == running.wait()["status"]
+    assert "stay_off" == running.record("decision")["verdict"]
+    assert {"s0-r0": "Failed", "s1-r0": "Completed"} == running.jobs()
+
+
+def test_no_capacity_is_no_result_of_the_arm(trial, app):
+    inject(app.cloud.state(), Failure.NO_CAPACITY, count=3)
     running = trial()
 
     found = running.wait()

@@ -7,6 +7,7 @@ import pytest
 from cfnlint import api
 
 from compilegate.domain.rounds import LEASE_SECONDS, MACHINE_SECONDS
+from compilegate.usecases.outcome import UNKNOWN
 from stacks.evaluate.definition import definition
 from stacks.evaluate.settled import FAILURES
 from tests.stacks.asl import build, catchers, edges, leaves, machines, reachable, reads
@@ -131,6 +132,8 @@ def test_within_a_round_a_failed_job_is_caught_and_a_look_that_fails(name):
         "SpeedTrain": {"States.TaskFailed": "SpeedRunFailed"},
         "QualityTrain": {"States.TaskFailed": "QualityRunFailed"},
         "QualityRunCompleted": {"States.ALL": "QualityRunNotLookedAt"},
+        "SpeedRunFailed": {"States.ALL": "SpeedRunUnexplained"},
+        "QualityRunFailed": {"States.ALL": "QualityRunUnexplained"},
     }
 
     assert caught.get(name, {}) == catchers(STATES[name])
@@ -139,6 +142,13 @@ def test_within_a_round_a_failed_job_is_caught_and_a_look_that_fails(name):
 def test_a_full_run_that_completed_counts_even_where_the_look_at_it_failed():
     assert STATES["SpeedRunCompleted"] == STATES["QualityRunNotLookedAt"]
     assert "settle_run" == called(STATES["QualityRunCompleted"])
+
+
+@pytest.mark.parametrize("stage", ROUNDS.values())
+def test_a_failed_run_that_could_not_be_explained_is_left_to_the_judge(stage):
+    output = STATES[f"{stage}RunUnexplained"]["Output"]
+
+    assert (UNKNOWN, {"run", "job", "status", "reason"}) == (output["status"], set(output))
 
 
 def test_what_is_ineligible_or_over_budget_reaches_the_end_without_training():

@@ -105,12 +105,25 @@ def test_the_machine_manages_only_the_rule_that_sync_needs(template):
         ("s3:DeleteObject", set()),
         (
             "s3:PutObject",
-            {"check_eligibility", "judge_arms", "plan_trial", "training", "write_report"},
+            {
+                "check_eligibility",
+                "judge_arms",
+                "plan_trial",
+                "settle_run",
+                "training",
+                "write_report",
+            },
         ),
     ],
 )
 def test_exactly_these_may(template, action, owners):
     assert owners == set(template.allowed(action))
+
+
+def test_settling_a_run_writes_down_what_it_stopped_and_nothing_else(template):
+    writes = [arn.partition(">")[2] for arn in template.allowed("s3:PutObject")["settle_run"]]
+
+    assert ["/experiments/*/stopped/*"] == writes
 
 
 def test_history_can_be_added_to_but_not_removed(template):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from tests.usecases.trial_builder import (
     first_round,
     load,
     outcome,
+    own_stop,
     put_output,
     put_spec,
     speed_output,
@@ -49,34 +51,100 @@ def speed_job_that_took(services: Any, hours: float) -> dict[str, Any]:
     return done
 
 
+def limits_of(services: Any, answer: dict[str, Any]) -> list[int]:
+    requests = [json.loads(services.store.get(run["request_key"])) for run in answer["runs"]]
+    return [request["StoppingCondition"]["MaxRuntimeInSeconds"] for request in requests]
+
+
 def test_the_cap_counts_what_jobs_really_took(services: Any) -> None:
     first_round(services)
     cap = load(services, "plan")["max_trial_usd"]
-    done = speed_job_that_took(services, (cap - 1) / rate(services))
-    within = call_judge(services, 1, [done], asks_full_runs("compile 17", usd=0.9))
-    beyond = call_judge(services, 1, [done], asks_full_runs("compile 17", usd=1.1))
+    done = speed_job_that_took(services, (cap - 1000) / rate(services))
+    within = call_judge(services, 1, [done], asks_full_runs("compile 17", usd=999.0))
+    beyond = call_judge(services, 1, [done], asks_full_runs("compile 17", usd=1001.0))
 
     assert ["continue", "inconclusive"] == [within["verdict"], beyond["verdict"]]
     assert "trial_over_budget" == reason(services)
 
 
 @pytest.mark.parametrize(
-    ("asked", "price"),
+    ("asked", "price", "jobs"),
     [
-        (asks_speed(usd=None, blocks=3), "usd_per_block"),
-        (asks_full_runs("compile 1", "compile 2", "compile 3", usd=None), "usd_per_quality_run"),
+        (asks_speed(usd=None, blocks=3), "usd_per_block", 1),
+        (
+            asks_full_runs("compile 1", "baseline 2", "compile 3", usd=None),
+            "usd_per_quality_run",
+            3,
+        ),
     ],
 )
-def test_a_step_without_a_price_costs_what_the_plan_says(
-    asked: Any, price: str, services: Any
+def test_a_step_begins_where_the_plans_price_of_it_and_time_to_stop_is_left(
+    asked: Any, price: str, jobs: int, services: Any
 ) -> None:
     first_round(services)
     plan = load(services, "plan")
-    room = (plan["max_trial_usd"] - 3 * plan[price]) / rate(services)
+    room = (plan["max_trial_usd"] - 3 * plan[price]) / rate(services) - jobs * STOP_SECONDS / HOUR
     within = call_judge(services, 1, [speed_job_that_took(services, room - 0.001)], asked)
     beyond = call_judge(services, 1, [speed_job_that_took(services, room + 0.001)], asked)
 
     assert ["continue", "inconclusive"] == [within["verdict"], beyond["verdict"]]
+
+
+def test_jobs_get_the_workloads_limit_where_the_budget_allows_it(services: Any) -> None:
+    first_round(services)
+    answer = call_judge(services, 1, [], asks_full_runs("compile 17", "baseline 17"))
+
+    assert [12 * HOUR] * 2 == limits_of(services, answer)
+
+
+def test_a_speed_job_gets_the_time_of_its_segments(services: Any) -> None:
+    """Two arms, one block and what comes before it, an hour each at most."""
+    assert [4 * HOUR] == limits_of(services, first_round(services))
+
+
+@pytest.mark.parametrize("cap", [900.0, 1500.0, 2345.67, 5000.0])
+def test_every_job_at_its_limit_stays_under_the_cap(cap: float, services: Any) -> None:
+    """Rounds go on, each job up to its limit and the time it takes to stop it, until none fits."""
+    put_spec(services, change(SOUND, policy__max_trial_usd=cap, schedule__run_hours=1.0))
+    answer, number = first_round(services), 0
+    while answer["verdict"] == "continue":
+        ended = [outcome(run["run"], "Failed", reason="crash") for run in answer["runs"]]
+        for job, limit in zip(ended, limits_of(services, answer), strict=True):
+            services.jobs.add(job["job"], "Failed", 1.0, 1.0 + limit + STOP_SECONDS)
+        number += 1
+        seeds = range(10 * number, 10 * number + 3)
+        wanted = [f"{arm} {seed}" for arm in ("compile", "baseline") for seed in seeds]
+        answer = call_judge(services, number, ended, asks_full_runs(*wanted, usd=None))
+
+    assert "trial_over_budget" == reason(services)
+    assert 0.5 * cap < spent(services) <= cap
+
+
+def cut_off(services: Any, run: str, hours: float) -> dict[str, Any]:
+    """A job that reached this limit."""
+    told = "the job reached its MaxRuntimeInSeconds (training.max_runtime_hours)"
+    cut = outcome(run, "Stopped", reason=told, infrastructure=False)
+    services.jobs.add(cut["job"], "Stopped", 1000.0, 1000.0 + HOUR)
+    limit = {"MaxRuntimeInSeconds": round(hours * HOUR)}
+    services.jobs.descriptions[cut["job"]]["StoppingCondition"] = limit
+    return cut
+
+
+def test_a_run_that_the_budget_cut_off_is_no_crash_and_ends_the_trial(services: Any) -> None:
+    first_round(services)
+    cut = cut_off(services, "q1b17", 11.9)
+    answer = call_judge(services, 2, [cut], asks_full_runs("compile 18"))
+
+    assert ("inconclusive", "trial_over_budget") == (answer["verdict"], reason(services))
+    assert [0, 0] == [len(arm["runs"]) for arm in evidence(services)["arms"]]
+
+
+def test_a_run_at_the_workloads_own_limit_is_a_failure_of_its_arm(services: Any) -> None:
+    first_round(services)
+    answer = call_judge(services, 2, [cut_off(services, "q1b17", 12)], asks_full_runs("compile 18"))
+
+    assert "continue" == answer["verdict"]
+    assert [0, 1] == [len(arm["runs"]) for arm in evidence(services)["arms"]]
 
 
 def test_rounds_are_bounded_by_the_number_of_candidates(services: Any) -> None:
@@ -178,7 +246,7 @@ def test_jobs_of_the_round_just_asked_for_are_left_alone(services: Any) -> None:
 
 def test_what_a_stopped_job_cost_stays_on_the_account(services: Any) -> None:
     first_round(services)
-    stopped = outcome("q1a17", "Stopped", reason="the job was stopped", settled_arms=[0, 1])
+    stopped = own_stop(services, "q1a17")
     services.jobs.add(stopped["job"], "Stopped", 1000.0, 1000.0 + HOUR)
     call_judge(services, 2, [stopped], asks_full_runs("compile 17"))
     call_judge(services, 3, [], asks_full_runs("compile 18"))

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from compilegate.usecases.judge_arms import judge_arms
+from compilegate.usecases.no_result import InfrastructureFailureError
 from compilegate.usecases.plan_trial import plan_trial
-from compilegate.usecases.take_in import InfrastructureFailureError
 from tests.domain.workload_builder import COMPILE, SOUND
 from tests.usecases.trial_builder import (
     EVENT,
@@ -21,6 +21,7 @@ from tests.usecases.trial_builder import (
     first_round,
     load,
     outcome,
+    own_stop,
     put_output,
     put_spec,
     quality_output,
@@ -89,8 +90,8 @@ def test_what_one_candidates_crash_stopped_is_asked_for_again_under_a_new_name(
     first = call_judge(services, 1, [], asked)
     ended = [
         outcome("q1b17", "Failed", reason="CUDA out of memory"),
-        outcome("q1c17", "Stopped", **STOPPED),
-        outcome("q1a17", "Stopped", **STOPPED),
+        own_stop(services, "q1c17"),
+        own_stop(services, "q1a17"),
     ]
     again = call_judge(services, 2, ended, asks_full_runs("compile-b48 17", "baseline 17"))
 
@@ -151,12 +152,60 @@ def test_a_completed_speed_job_without_evidence_is_invalid(services: Any) -> Non
     assert ("invalid", "none") == (answer["verdict"], answer["next_stage"])
 
 
-def test_what_the_cloud_could_not_run_ends_the_trial_without_verdict(services: Any) -> None:
+def lost_to_the_cloud(run: str) -> dict[str, Any]:
+    return outcome(run, "Failed", infrastructure=True, reason="CapacityError: none left")
+
+
+def test_what_the_cloud_could_not_run_is_asked_for_again_and_the_rest_is_kept(
+    services: Any,
+) -> None:
     first_round(services)
-    failed = outcome("s0", "Failed", infrastructure=True, reason="CapacityError: none left")
+    done, failed = outcome("q1b17"), lost_to_the_cloud("q1a17")
+    put_output(services, done["job"], quality_output(17))
+    services.jobs.add(done["job"], "Completed", 1000.0, 4600.0)
+    answer = call_judge(services, 2, [done, failed], asks_full_runs("baseline 17"))
+
+    assert ["q2a17"] == names(answer)
+    assert [0, 1] == [len(arm["runs"]) for arm in evidence(services)["arms"]]
+    assert load(services, "plan")["arms"][1]["usd_per_hour"] == pytest.approx(
+        evidence(services)["plan"]["spent_usd"]
+    )
+
+
+def test_the_third_round_that_the_cloud_fails_ends_the_trial_without_verdict(
+    services: Any,
+) -> None:
+    first_round(services)
+    for round_number in (1, 1, 2):
+        failed = lost_to_the_cloud(f"s{round_number - 1}")
+        assert "continue" == call_judge(services, round_number, [failed], asks_speed())["verdict"]
 
     with pytest.raises(InfrastructureFailureError, match="CapacityError"):
-        call_judge(services, 1, [failed], says("stay_off"))
+        call_judge(services, 3, [lost_to_the_cloud("s2")], asks_speed())
+
+
+def test_what_the_cloud_could_not_run_does_not_matter_once_the_trial_is_settled(
+    services: Any,
+) -> None:
+    first_round(services)
+    for round_number in (1, 2):
+        call_judge(services, round_number, [lost_to_the_cloud("s0")], asks_speed())
+
+    last = call_judge(services, 3, [lost_to_the_cloud("q2b17")], says("stay_off"))
+    assert "stay_off" == last["verdict"]
+
+
+def test_a_run_that_nobody_explained_is_looked_up(services: Any) -> None:
+    first_round(services)
+    crashed, gone = outcome("q1b17", "Unknown"), outcome("q1b18", "Unknown")
+    services.jobs.add(crashed["job"], "Failed", 1000.0, 4600.0)
+    services.jobs.descriptions[crashed["job"]]["FailureReason"] = "AlgorithmError: NaN"
+    call_judge(services, 2, [crashed, gone], asks_full_runs("compile 18"))
+
+    (run,) = evidence(services)["arms"][1]["runs"]
+    assert ("AlgorithmError: NaN", [2]) == (
+        run["reason"], evidence(services)["plan"]["lost_rounds"]
+    )  # fmt: skip
 
 
 def test_a_job_stopped_by_hand_is_no_verdict(services: Any) -> None:
@@ -178,9 +227,9 @@ def test_a_job_stopped_by_hand_does_not_matter_once_the_trial_is_settled(service
 
 def test_what_the_trial_stopped_itself_is_no_result_and_no_failure(services: Any) -> None:
     first_round(services)
-    done = outcome("q1b17", settled_arms=[1])
+    done = outcome("q1b17")
     put_output(services, done["job"], quality_output(17))
-    stopped = outcome("q1b18", "Stopped", **STOPPED, settled_arms=[])
+    stopped = own_stop(services, "q1b18")
     answer = call_judge(services, 2, [done, stopped], asks_full_runs("compile 18"))
 
     assert ["q2b18"] == names(answer)
@@ -189,9 +238,9 @@ def test_what_the_trial_stopped_itself_is_no_result_and_no_failure(services: Any
 
 def test_a_foreign_stop_beside_one_of_the_trials_own_is_still_a_failure(services: Any) -> None:
     first_round(services)
-    done = outcome("q1b17", settled_arms=[1])
+    done = outcome("q1b17")
     put_output(services, done["job"], quality_output(17))
-    own, foreign = (outcome(run, "Stopped", **STOPPED) for run in ("q1b18", "q1a17"))
+    own, foreign = own_stop(services, "q1b18"), outcome("q1a17", "Stopped", **STOPPED)
 
     with pytest.raises(InfrastructureFailureError, match=f"by this trial: {foreign['job']}$"):
         call_judge(services, 2, [done, own, foreign], asks_full_runs("compile 18"))

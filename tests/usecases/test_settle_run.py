@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 
-from compilegate.domain.decision import Decision
+from compilegate.domain.decision import Decision, Reason
 from compilegate.usecases.settle_run import settle_run
 from tests.domain.workload_builder import COMPILE, SOUND
 from tests.usecases.trial_builder import (
     EVENT,
     ScriptedJudge,
     asks_full_runs,
+    asks_speed,
     call_judge,
     evidence,
     first_round,
@@ -40,7 +41,7 @@ def services(services: Any) -> Any:
     first_round(services)
     call_judge(services, 1, [], asks_full_runs("compile 17", "baseline 17", "compile 18"))
     for run in ROUND:
-        services.jobs.add(job_of(run), "InProgress", 0.0)
+        services.jobs.add(job_of(run), "InProgress", float(services.clock.seconds))
     return services
 
 
@@ -74,17 +75,64 @@ def still_running(services: Any) -> list[str]:
     return [run for run in ROUND if job_of(run) in running]
 
 
-def goes_on_with(candidate: str) -> Decision:
-    return asks_full_runs(f"{candidate} 19", candidate=candidate)
+def goes_on_with(candidate: str, why: str = "quality_worse") -> Decision:
+    """The judge asks for full runs of this candidate; of the other one it says why not."""
+    asked = asks_full_runs(f"{candidate} 19", candidate=candidate)
+    return given_up(asked, why) if candidate != "compile" else asked
 
 
-def test_a_failed_run_stops_its_siblings_and_says_why(services: Any) -> None:
-    answer = settle(services, "q1b17", cause=CRASHED)
+def given_up(asked: Decision, why: str) -> Decision:
+    reason = Reason(why, "compile: eval_accuracy: said why")
+    return dataclasses.replace(asked, reasons=(*asked.reasons, reason))
+
+
+def fail(services: Any, run: str, judge: Any) -> dict[str, Any]:
+    services.jobs.descriptions[job_of(run)]["TrainingJobStatus"] = "Failed"
+    return settle(services, run, judge, cause=CRASHED)
+
+
+def test_a_crash_says_why_and_is_judged_as_a_result(services: Any) -> None:
+    judge = ScriptedJudge(says("stay_off"))
+    answer = fail(services, "q1b17", judge)
 
     assert ("Failed", "AlgorithmError: NaN", False) == (
         answer["status"], answer["reason"], answer["infrastructure"]
     )  # fmt: skip
+    assert [False] == [run["finished"] for run in judge.shown[0]["arms"][1]["runs"]]
     assert [] == still_running(services)
+
+
+def test_a_candidates_crash_leaves_the_baseline_to_the_next_candidate(services: Any) -> None:
+    fail(services, "q1b17", ScriptedJudge(goes_on_with("compile-b48", "candidate_crashed")))
+
+    assert ["q1a17"] == still_running(services)
+
+
+def test_a_crash_of_the_baseline_alone_stops_nothing(services: Any) -> None:
+    fail(services, "q1a17", ScriptedJudge(goes_on_with("compile")))
+
+    assert ["q1b17", "q1b18"] == still_running(services)
+
+
+def test_a_crash_is_still_seen_when_the_next_run_ends(services: Any) -> None:
+    fail(services, "q1a17", ScriptedJudge(goes_on_with("compile")))
+    complete(services, "q1b17")
+    judge = ScriptedJudge(goes_on_with("compile"))
+    settle(services, "q1b17", judge)
+
+    assert [1, 1, 0] == [len(arm["runs"]) for arm in judge.shown[0]["arms"]]
+
+
+def test_what_the_cloud_could_not_run_stops_the_round_in_the_trials_own_name(
+    services: Any,
+) -> None:
+    answer = settle(services, "q1b17", cause="the quota is used up")
+    services.jobs.descriptions[job_of("q1b17")]["TrainingJobStatus"] = "Failed"
+    others = [settle(services, run, cause=STOPPED) for run in ("q1a17", "q1b18")]
+
+    assert (True, []) == (answer["infrastructure"], still_running(services))
+    again = call_judge(services, 2, [answer, *others], goes_on_with("compile"))
+    assert "continue" == again["verdict"]
 
 
 def test_a_failed_speed_job_says_why(services: Any) -> None:
@@ -110,8 +158,7 @@ def test_an_open_trial_leaves_every_run_alone(services: Any) -> None:
     complete(services, "q1b17")
     answer = settle(services, "q1b17", ScriptedJudge(goes_on_with("compile")))
 
-    assert {"run": "q1b17", "job": job_of("q1b17"), "status": "Completed", "reason": None,
-            "settled_arms": []} == answer  # fmt: skip
+    assert {**outcome("q1b17"), "settled_arms": []} == answer
     assert ["q1a17", "q1b18"] == still_running(services)
 
 
@@ -122,13 +169,31 @@ def test_a_candidate_that_looks_good_is_held_to_all_its_runs(services: Any) -> N
     assert ["q1a17", "q1b18"] == still_running(services)
 
 
-@pytest.mark.parametrize("verdict", ["stay_off", "inconclusive", "invalid"])
+@pytest.mark.parametrize("verdict", ["stay_off", "invalid"])
 def test_a_lost_trial_stops_what_is_still_running(verdict: str, services: Any) -> None:
     complete(services, "q1b17")
     answer = settle(services, "q1b17", ScriptedJudge(says(verdict)))
 
     assert [0, 1, 2] == answer["settled_arms"]
     assert [] == still_running(services)
+
+
+def test_what_could_hardly_be_proven_is_held_to_its_runs_so_that_their_order_says_nothing(
+    services: Any,
+) -> None:
+    complete(services, "q1b17")
+    for said in (says("inconclusive"), goes_on_with("compile-b48", "quality_inconclusive")):
+        assert [] == settle(services, "q1b17", ScriptedJudge(said))["settled_arms"]
+    assert ["q1a17", "q1b18"] == still_running(services)
+
+
+def test_a_lost_candidate_is_stopped_where_the_trial_goes_back_to_speed(services: Any) -> None:
+    complete(services, "q1b17")
+    speed = given_up(asks_speed("compile-b48"), "quality_worse")
+    back = dataclasses.replace(speed, stage="speed", candidate="compile-b48")
+    settle(services, "q1b17", ScriptedJudge(back))
+
+    assert ["q1a17"] == still_running(services)
 
 
 def test_a_lost_candidate_is_stopped_while_the_baseline_runs_on_for_the_next(
@@ -158,6 +223,20 @@ def test_the_run_that_this_trial_stopped_stops_no_others(services: Any) -> None:
     assert ["q1a17"] == still_running(services)
 
 
+def test_a_run_stopped_early_stays_the_trials_own_where_a_later_look_thinks_otherwise(
+    services: Any,
+) -> None:
+    complete(services, "q1b17")
+    first = settle(services, "q1b17", ScriptedJudge(goes_on_with("compile-b48")))
+    other = ScriptedJudge(goes_on_with("compile"))
+    second = settle(services, "q1b18", other, cause=STOPPED)
+
+    complete(services, "q1a17")
+    third = settle(services, "q1a17", other)
+    answer = call_judge(services, 2, [first, third, second], goes_on_with("compile"))
+    assert "continue" == answer["verdict"]
+
+
 def test_a_run_that_somebody_else_stopped_ends_the_round(services: Any) -> None:
     services.jobs.stop(job_of("q1b17"))
     answer = settle(services, "q1b17", cause=STOPPED)
@@ -166,14 +245,15 @@ def test_a_run_that_somebody_else_stopped_ends_the_round(services: Any) -> None:
     assert [] == still_running(services)
 
 
-def test_the_look_leaves_no_trace_in_the_records(services: Any) -> None:
+def test_the_look_leaves_no_trace_but_what_it_stopped(services: Any) -> None:
     before = dict(services.store.objects)
     complete(services, "q1b17")
     settle(services, "q1b17", ScriptedJudge(says("stay_off")))
 
     changed = {key for key in services.store.objects if key not in before}
     assert {
-        f"experiments/bert-docs/abcd1234/jobs/{job_of('q1b17')}/output/output.tar.gz"
+        f"experiments/bert-docs/abcd1234/jobs/{job_of('q1b17')}/output/output.tar.gz",
+        *(f"experiments/bert-docs/abcd1234/stopped/{job_of(run)}.json" for run in ROUND[1:]),
     } == changed
     assert [0, 0, 0] == [len(arm["runs"]) for arm in evidence(services)["arms"]]
 

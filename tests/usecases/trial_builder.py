@@ -22,6 +22,7 @@ EVENT = {
     "spec_key": SPEC,
     "execution": "arn:aws:states:us-east-1:1:execution:m:bert-docs-abcd1234",
 }
+TOLD = Reason("told", "told so")
 FLAG = "/compilegate/prod/workloads/bert-docs/compiler"
 
 
@@ -61,7 +62,12 @@ class ScriptedJudge:
         return self.decisions.pop(0) if len(self.decisions) > 1 else self.decisions[0]
 
 
-def says(verdict: str, step: dict[str, Any] | None = None, candidate: str = "compile") -> Decision:
+def says(
+    verdict: str,
+    step: dict[str, Any] | None = None,
+    candidate: str = "compile",
+    why: Reason = TOLD,
+) -> Decision:
     return Decision(
         workload="bert-docs",
         decision_id="d1",
@@ -69,7 +75,7 @@ def says(verdict: str, step: dict[str, Any] | None = None, candidate: str = "com
         stage="quality",
         verdict=Verdict(verdict),
         candidate=candidate,
-        reasons=(Reason("told", "told so"),),
+        reasons=(why,),
         next=step,
     )
 
@@ -106,6 +112,13 @@ def load(services: Any, document: str) -> dict[str, Any]:
 def outcome(run: str, status: str = "Completed", **extra: Any) -> dict[str, Any]:
     job = f"{naming.job_base('bert-docs', TRIAL, run)}-r0"
     return {"run": run, "job": job, "status": status, "reason": None, **extra}
+
+
+def own_stop(services: Any, run: str) -> dict[str, Any]:
+    """The outcome of a job that the trial itself has stopped."""
+    stopped = outcome(run, "Stopped", reason="the job was stopped")
+    services.store.put(naming.stop_key("bert-docs", TRIAL, stopped["job"]), b"{}")
+    return stopped
 
 
 def put_output(services: Any, job: str, body: bytes) -> None:
