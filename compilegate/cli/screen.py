@@ -113,13 +113,17 @@ def arm_rows(view: TrialView, now: float) -> Iterator[ArmRow]:
 
 
 def _full_run_row(arm: str, jobs: Sequence[JobView], now: float) -> ArmRow:
-    """Counts the runs asked for so far: how many it takes, the judge says from round to round."""
-    ended = sum(not job.active for job in jobs)
+    """Counts the runs asked for so far: how many it takes, the judge says from round to round.
+
+    A job that was stopped brought no run, but has cost its time.
+    """
+    runs = [job for job in jobs if job.status != "Stopped"]
+    ended = sum(not job.active for job in runs)
     talking = [job for job in jobs if job.active and job.lines.by_arm] or list(jobs)
     figures = next(iter(talking[0].lines.by_arm.values()), {})
     return ArmRow(
         arm=arm,
-        stage=f"full runs {ended}/{len(jobs)}",
+        stage=f"full runs {ended}/{len(runs)}",
         figures=figures,
         seconds=sum(job.seconds(now) for job in jobs),
         usd=sum(job.usd(now) for job in jobs),

@@ -115,7 +115,7 @@ def _show(document: Mapping[str, Any]) -> None:
     for entry in trials:
         name = f"{_moment(entry['at'])}  {entry['workload']}-{entry['trial']}"
         say_verdict(name, str(entry.get("verdict") or "failed"), indent=2)
-        # The speed's reason comes first; what decided may be the quality's after it.
+        # What decided comes first; the other gate's reason after it.
         reasons = entry.get("reasons") or [entry.get("reason") or "no reason was recorded"]
         for why in reasons[:2]:
             say(str(why), indent=4)

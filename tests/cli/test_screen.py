@@ -107,6 +107,16 @@ def test_full_runs_are_counted_timed_and_priced_by_arm() -> None:
     ) == compiled.cells()  # fmt: skip
 
 
+def test_a_stopped_job_is_no_full_run_but_costs() -> None:
+    view = watched(
+        ("q1a17", "Completed", []), ("q1a18", "Stopped", []), ("q1b17", "InProgress", []),
+    ).look()  # fmt: skip
+
+    baseline, _ = arm_rows(view, 1050.0)
+
+    assert ("full runs 1/1", "3:20", "$2.00") == (baseline.stage, *baseline.cells()[5:])
+
+
 def test_a_job_that_ended_is_not_asked_for_again() -> None:
     watcher = watched(("s0", "Completed", []))
     watcher.look()
