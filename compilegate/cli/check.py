@@ -65,7 +65,7 @@ def _show_economics(figures: Mapping[str, Any]) -> None:
     rows = (
         ("training costs per year", shown(figures.get("annual_training_usd"), money)),
         ("plausible saving per year", interval(figures.get("plausible_annual_saving_usd"), money)),
-        ("finding out costs up to", shown(figures.get("trial_usd"), money)),
+        ("finding out costs about", shown(figures.get("trial_usd"), money)),
         ("a run pays for compiling from", _with(figures.get("break_even_run_minutes"), "min")),
         ("the trial is paid back after", _with(figures.get("payback_days"), "days")),
     )

@@ -1,4 +1,4 @@
-"""``compilegate plan``: what a trial would run, and what that costs at most."""
+"""``compilegate plan``: what a trial would run, and what that probably costs."""
 
 from __future__ import annotations
 
@@ -30,13 +30,14 @@ def plan(
     *,
     as_json: JsonOption = False,
 ) -> None:
-    """Show a trial's arms, jobs and highest cost. Nothing is started.
+    """Show a trial's arms, jobs and expected cost. Nothing is started.
 
     \b
     compilegate plan workloads/bert-docs.yaml
     compilegate plan workloads/bert-docs.yaml --json
 
-    --json adds the complete CreateTrainingJob requests.
+    --json adds complete CreateTrainingJob requests as examples: the first speed job
+    and a full run of each arm.
 
     Exit code 11 when the trial would be refused, for its cost or for want of a candidate.
     """
@@ -46,7 +47,7 @@ def plan(
     if isinstance(found, Refusal):
         _refuse(workload, found, as_json=as_json)
     elif as_json:
-        emit_json({**found.to_dict(), "requests": requests(workload, found, settings.region)})
+        emit_json({**found.to_dict(), "examples": examples(workload, found, settings.region)})
     else:
         show_plan(found)
 
@@ -76,7 +77,7 @@ def show_plan(found: Plan) -> None:
     estimate = found.estimate
     say(
         f"1. Speed: every arm back to back, 1 to {found.max_blocks} blocks "
-        f"of {found.speed_steps} steps; up to {money(estimate.speed_usd)}. Losers stop here."
+        f"of {found.speed_steps} steps; about {money(estimate.speed_usd)}. Losers stop here."
     )
     say(
         f"2. Quality: one candidate at a time, a few full runs a round until it is settled; "
@@ -84,13 +85,13 @@ def show_plan(found: Plan) -> None:
         f"{money(estimate.quality_usd)}."
     )
     say(
-        f"Together about {money(estimate.usd)} of the {money(found.max_trial_usd)} allowed "
-        f"(policy.max_trial_usd), about {significant(estimate.hours)} h."
+        f"Together about {money(estimate.usd)} and {significant(estimate.hours)} h. That is "
+        f"expected; what is never exceeded is {money(found.max_trial_usd)} (policy.max_trial_usd)."
     )
 
 
-def requests(workload: Workload, found: Plan, region: str) -> Sequence[Mapping[str, Any]]:
-    """The first speed job's and every full run's request, with a stand-in bucket and role."""
+def examples(workload: Workload, found: Plan, region: str) -> Sequence[Mapping[str, Any]]:
+    """The first speed job's and a full run's request per arm, with a stand-in bucket and role."""
     context = JobContext(
         bucket=project.UNKNOWN_BUCKET,
         region=region,
@@ -99,16 +100,16 @@ def requests(workload: Workload, found: Plan, region: str) -> Sequence[Mapping[s
         execution="execution",
         source_key=naming.source_key(workload.name, "digest"),
     )
+    # The judge begins with a single block, which is enough to stop most losers.
     speed = speed_request(
         workload, found.arms, run=naming.speed_run(0), first_block=0,
-        blocks=found.blocks_per_round, steps=found.speed_steps, context=context,
+        blocks=1, steps=found.speed_steps, context=context,
     )  # fmt: skip
     full = [
         quality_request(
-            workload, arm, run=naming.quality_run(1, index, seed), replicate=replicate,
-            seed=seed, context=context,
+            workload, arm, run=naming.quality_run(1, index, FIRST_SEED), replicate=0,
+            seed=FIRST_SEED, context=context,
         )
-        for replicate, seed in enumerate(range(FIRST_SEED, FIRST_SEED + found.quality_runs))
         for index, arm in enumerate(found.arms)
     ]  # fmt: skip
     return [speed, *full]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 WEEKS_PER_YEAR = 52
 DAYS_PER_YEAR = 365
-# A trial's upper estimate: full runs per arm, speed blocks, and hours of a speed segment.
+# What a trial is expected to take: full runs per arm, speed blocks, and hours of a speed segment.
 QUALITY_RUNS_PER_ARM = 3
 SPEED_BLOCKS = 6
 SEGMENT_HOURS = 0.1
@@ -64,7 +64,7 @@ def break_even_seconds(overhead_seconds: float, speedup: float) -> float | None:
 
 
 def speed_gate_hours(arms: int, run_hours: float) -> float:
-    """Upper hours of the speed gate: 6 blocks of one segment per arm, and cold compilations.
+    """Hours of a whole speed gate: 6 blocks of one segment per arm, and cold compilations.
 
     A segment takes 0.1 h, or the run if that is shorter; so does compiling a candidate cold.
     """
@@ -76,7 +76,7 @@ def speed_gate_hours(arms: int, run_hours: float) -> float:
 def trial_usd(
     usd_per_hour: list[float], run_hours: float, quality_runs: int = QUALITY_RUNS_PER_ARM
 ) -> float:
-    """Estimated price of a trial; ``usd_per_hour`` of the whole cluster, baseline first.
+    """Expected price of a trial; ``usd_per_hour`` of the whole cluster, baseline first.
 
     Full runs: every arm x runs x run hours. Speed gate: its hours at the dearest arm's price.
     """

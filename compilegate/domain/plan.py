@@ -2,8 +2,9 @@
 
 Full runs are asked for round by round until quality is settled; the estimate takes the runs
 that a proof needs with 80 % chance at the spread that history shows, three per arm without
-one. A trial whose estimate exceeds ``max_trial_usd``, or that could hardly prove the margin,
-is refused before anything is spent; the cap is enforced while it runs as well.
+one. That is an expectation, not a bound; the bound is ``max_trial_usd``, which a running trial
+never exceeds. A trial whose estimate exceeds it, or that could hardly prove the margin, is
+refused before anything is spent.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ SHORT_RUN_HOURS = 1.0
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a trial probably costs; ``usd`` of all jobs, ``hours`` of the longest path."""
+    """What a trial probably costs; ``usd`` of all jobs, ``hours`` of its rounds in turn."""
 
     usd: float
     hours: float
@@ -109,7 +110,7 @@ def plan_trial(
         return Refusal(
             Reason(
                 "trial_over_budget",
-                f"the trial may cost up to ${plan.estimate.usd:,.2f}, more than the "
+                f"the trial is expected to cost ${plan.estimate.usd:,.2f}, more than the "
                 f"${plan.max_trial_usd:,.2f} that policy.max_trial_usd allows; "
                 "raise the cap, shorten the run or name fewer candidates",
             )
@@ -158,10 +159,15 @@ def _arm(
 
 @dataclass(frozen=True)
 class _Proof:
-    """Full runs per arm that the proof probably takes, and those that it may take."""
+    """Full runs per arm that the proof probably takes, and those that it may take.
+
+    ``rounds`` of one candidate: one to each look, and one before the first look where a single
+    run beside a telling history may already end it.
+    """
 
     runs: int
     n_max: int
+    rounds: int
 
 
 def _proof(workload: Workload, *, candidates: int) -> _Proof | Refusal:
@@ -181,10 +187,12 @@ def _proof(workload: Workload, *, candidates: int) -> _Proof | Refusal:
     if refused:
         return Refusal(Reason("underpowered", f"{quality.metric}: {refused.reason}"))
     needed = None
-    if len(quality.history) >= TELLING_HISTORY and history.pooled_variance:
+    telling = len(quality.history) >= TELLING_HISTORY
+    if telling and history.pooled_variance:
         needed = design.runs_needed(math.sqrt(history.pooled_variance) / quality.margin)
         needed = needed or design.n_max
-    return _Proof(needed or min(economics.QUALITY_RUNS_PER_ARM, design.n_max), design.n_max)
+    runs = needed or min(economics.QUALITY_RUNS_PER_ARM, design.n_max)
+    return _Proof(runs, design.n_max, telling + sum(n <= runs for n in looks(design.n_max)))
 
 
 def _costed(workload: Workload, arms: tuple[ArmPlan, ...], proof: _Proof) -> Plan:
@@ -193,7 +201,6 @@ def _costed(workload: Workload, arms: tuple[ArmPlan, ...], proof: _Proof) -> Pla
     speed_hours = economics.speed_gate_hours(len(arms), run_hours)
     usd = economics.trial_usd(rates, run_hours, proof.runs)
     short = run_hours < SHORT_RUN_HOURS
-    rounds = sum(n <= proof.runs for n in looks(proof.n_max))
     speed_usd = max(rates) * speed_hours
     return Plan(
         workload=workload.name,
@@ -207,7 +214,7 @@ def _costed(workload: Workload, arms: tuple[ArmPlan, ...], proof: _Proof) -> Pla
         usd_per_quality_run=max(rates) * run_hours,
         estimate=Estimate(
             usd=usd,
-            hours=speed_hours + run_hours * rounds,
+            hours=speed_hours + run_hours * proof.rounds * (len(arms) - 1),
             speed_usd=speed_usd,
             quality_usd=usd - speed_usd,
         ),

@@ -15,7 +15,7 @@ from typing import Any
 
 from compilegate.domain import naming
 from compilegate.domain.arm_plan import ArmPlan
-from compilegate.domain.rounds import job_seconds
+from compilegate.domain.rounds import job_seconds, speed_job_seconds
 from compilegate.domain.workload import MANAGED_COMPILER, Training, Workload
 
 SPEED_PROGRAM = f"{naming.RUNTIME_PACKAGE}/speed_gate.py"
@@ -84,7 +84,7 @@ def speed_request(
         segment = {"name": arm.name, "hyperparameters": _hyperparameters(workload, arm)}
         # Text inside text: the toolkit decodes once and hands the script the JSON as written.
         hyperparameters[f"arm_{index}"] = json.dumps(segment, sort_keys=True)
-    return _request(
+    request = _request(
         workload,
         arms[0],
         run=run,
@@ -93,6 +93,9 @@ def speed_request(
         hyperparameters=hyperparameters,
         context=context,
     )
+    hours = workload.training.max_runtime_hours
+    limit = speed_job_seconds(hours, arms=len(arms), blocks=blocks)
+    return {**request, "StoppingCondition": {"MaxRuntimeInSeconds": limit}}
 
 
 def _hyperparameters(workload: Workload, arm: ArmPlan) -> dict[str, Any]:
@@ -162,7 +165,7 @@ def _machines(training: Training, arm: ArmPlan) -> dict[str, Any]:
             "InstanceCount": arm.instance_count,
             "VolumeSizeInGB": training.volume_gb,
         },
-        # SageMaker stops a job at its limit; a speed job's segments share one.
+        # SageMaker stops a job at its limit; what is left of the budget may shorten it.
         "StoppingCondition": {"MaxRuntimeInSeconds": job_seconds(training.max_runtime_hours)},
     }
 

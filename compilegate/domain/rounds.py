@@ -32,9 +32,9 @@ def job_seconds(max_runtime_hours: float) -> int:
     return max(MIN_RUNTIME_SECONDS, round(max_runtime_hours * 3600))
 
 
-def speed_job_seconds(arms: int, blocks: int) -> int:
-    """The longest that a speed job can take: every segment and first compilation at its limit."""
-    return (blocks + 1) * arms * SEGMENT_SECONDS
+def speed_job_seconds(max_runtime_hours: float, *, arms: int, blocks: int) -> int:
+    """A speed job's limit: every segment and first compilation at its own, at most a job's."""
+    return min(job_seconds(max_runtime_hours), (blocks + 1) * arms * SEGMENT_SECONDS)
 
 
 def round_seconds(max_runtime_hours: float) -> int:

@@ -21,9 +21,10 @@ HOUR = 3600
 
 def limit_seconds(step: Mapping[str, Any], document: Mapping[str, Any], opened: OpenTrial) -> int:
     """Each job's limit: the workload's own, or what the rest of the budget allows, if less."""
-    most = job_seconds(opened.spec.workload.training.max_runtime_hours)
+    hours = opened.spec.workload.training.max_runtime_hours
+    most = job_seconds(hours)
     if step["stage"] == "speed":
-        most = min(most, speed_job_seconds(len(step["arms"]), int(step["blocks"])))
+        most = speed_job_seconds(hours, arms=len(step["arms"]), blocks=int(step["blocks"]))
     left = float(opened.plan["max_trial_usd"] - document["plan"]["spent_usd"])
     # A job at its limit is told to stop and billed until it does.
     affordable = left / usd_per_hour(step, opened.plan) * HOUR - STOP_SECONDS

@@ -58,7 +58,7 @@ def test_several_files_answer_with_a_list_and_the_highest_exit_code(
     assert (["eligible", "ineligible"], 10) == (verdicts, result.exit_code)
 
 
-def test_the_plan_shows_arms_rounds_and_the_highest_cost(tmp_path: Path, invoke: Invoke) -> None:
+def test_the_plan_shows_arms_rounds_and_the_expected_cost(tmp_path: Path, invoke: Invoke) -> None:
     result = invoke("plan", write_project(tmp_path))
 
     text = " ".join(result.stdout.split())
@@ -66,17 +66,19 @@ def test_the_plan_shows_arms_rounds_and_the_highest_cost(tmp_path: Path, invoke:
     assert "bert-docs: 2 arms" in text
     assert "compile torch_compile" in text
     assert "probably 3 per arm (at most 12)" in text
-    assert "of the $5,000 allowed (policy.max_trial_usd)" in text
+    assert "never exceeded is $5,000 (policy.max_trial_usd)" in text
+    assert "up to" not in text
     assert [line for line in result.stdout.splitlines() if len(line) > 80] == []
 
 
-def test_the_plan_as_json_has_every_request(tmp_path: Path, invoke: Invoke) -> None:
+def test_the_plan_as_json_has_an_example_of_every_request(tmp_path: Path, invoke: Invoke) -> None:
     document = json.loads(invoke("plan", write_project(tmp_path), "--json").stdout)
 
-    names = [request["TrainingJobName"].rpartition("-")[2] for request in document["requests"]]
-    assert ["s0", "q1a17", "q1b17", "q1a18", "q1b18", "q1a19", "q1b19"] == names
+    names = [request["TrainingJobName"].rpartition("-")[2] for request in document["examples"]]
+    assert ["s0", "q1a17", "q1b17"] == names
+    assert "1" == document["examples"][0]["HyperParameters"]["blocks"]
     assert {"ml.g5.xlarge"} == {
-        request["ResourceConfig"]["InstanceType"] for request in document["requests"]
+        request["ResourceConfig"]["InstanceType"] for request in document["examples"]
     }
 
 

@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
+from compilegate.domain.economics import speed_gate_hours
 from compilegate.domain.errors import NotFoundError, WorkloadLockedError
 from compilegate.usecases.acquire_lock import acquire_lock
 from compilegate.usecases.check_eligibility import check_eligibility
 from compilegate.usecases.plan_trial import plan_trial
 from compilegate.usecases.release_lock import release_lock
 from compilegate.usecases.write_report import write_report
-from tests.domain.workload_builder import SOUND, XGBOOST
+from tests.domain.workload_builder import SOUND, XGBOOST, change
 from tests.usecases.trial_builder import EVENT, put_spec
 
 
@@ -87,3 +88,20 @@ def test_an_arm_that_cannot_share_a_node_is_refused_at_planning(
     decision = json.loads(services.store.get(answer["decision_key"]))
 
     assert decision["reasons"][0]["code"] == "needs_own_speed_job"
+
+
+@pytest.mark.parametrize(
+    ("history", "candidates", "runs", "rounds"),
+    [((), 1, 3, 2), (SOUND.quality.history, 1, 2, 2), ((), 2, 3, 4)],
+)
+def test_the_plans_hours_count_the_rounds_of_one_candidate_after_another(
+    history: tuple[float, ...], candidates: int, runs: int, rounds: int, services: Any
+) -> None:
+    """The judge looks at 2 and at 3 runs; beside a telling history a single run comes first."""
+    named = [dataclasses.replace(SOUND.candidates[0], name=name) for name in ("one", "two")]
+    changed = change(SOUND, quality__history=history, candidates=tuple(named[:candidates]))
+    put_spec(services, changed)
+    plan = json.loads(services.store.get(plan_trial(EVENT, services=services)["plan_key"]))
+
+    hours = speed_gate_hours(candidates + 1, 6) + 6 * rounds
+    assert (runs, pytest.approx(hours)) == (plan["quality_runs"], plan["estimate"]["hours"])
