@@ -104,6 +104,20 @@ class Case:
         return {reason["code"] for reason in self.reasons}
 
     @property
+    def own_codes(self) -> set[str]:
+        """The reasons' codes without those about other candidates than the one decided on."""
+        if self.candidate is None:
+            return self.codes
+        others = [f"{arm['name']}: " for arm in self.arms if arm["name"] != self.candidate]
+        told = (r for r in self.reasons if not r["message"].startswith(tuple(others)))
+        return {reason["code"] for reason in told}
+
+    @property
+    def on_probation(self) -> bool:
+        """Whether the decision is about production runs after a promotion."""
+        return bool(self.decision.get("stage") == "probation")
+
+    @property
     def speedup(self) -> float | None:
         """Estimated full-run speed-up."""
         return number(self.speed.get("estimate"))

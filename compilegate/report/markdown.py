@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from compilegate.report import words
 from compilegate.report.case import Case
+from compilegate.report.headline import headline
 from compilegate.report.settle import what_would_change
 from compilegate.report.tables import arms_table
 from compilegate.report.tiles import tiles
@@ -23,7 +24,7 @@ def markdown(case: Case) -> str:
     """Verdict, reasons, key figures, arms; short enough to be read in a conversation."""
     context = case.source["context"]
     lines = [
-        f"### {MARKS[words.tone(case)]} {inert(words.headline(case))}",
+        f"### {MARKS[words.tone(case)]} {inert(headline(case))}",
         "",
         f"**{inert(case.workload)}**, trial {inert(context['trial'])}, "
         f"stage {inert(context['stage'])}. {inert(' '.join(words.lede(case)))}",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from compilegate.report import words
 from compilegate.report.case import Case
 from compilegate.report.formats import UNKNOWN, ascii_only
+from compilegate.report.headline import headline
 from compilegate.report.tiles import tiles
 
 SUBJECT_MAX = 100
@@ -13,16 +14,19 @@ LOCAL = "local"
 
 
 def subject(case: Case) -> str:
-    """ASCII, one line, at most 100 characters: workload, verdict, speed-up."""
+    """ASCII, one line, at most 100 characters: workload, verdict and its reason."""
     stage = case.source["context"]["stage"]
-    text = f"[compilegate {stage}] {case.workload}: {words.brief_headline(case)}"
-    return _cut(ascii_only(text), SUBJECT_MAX)
+    opening = f"[compilegate {stage}] {case.workload}: "
+    full = ascii_only(opening + headline(case))
+    if len(full) <= SUBJECT_MAX:
+        return full
+    return _cut(ascii_only(opening + headline(case, brief=True)), SUBJECT_MAX)
 
 
 def message(case: Case) -> str:
     """What was decided, the figures, what happened to the flag, and how to see the report."""
     context = case.source["context"]
-    lines = [f"{case.workload}: {words.headline(case)}.", ""]
+    lines = [f"{case.workload}: {headline(case)}.", ""]
     if case.verdict is None:
         lines += [*words.lede(case), "The flag was left as it was.", ""]
     lines += [f"- {reason['message']}" for reason in case.reasons[:REASONS_MAX]]

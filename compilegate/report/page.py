@@ -20,6 +20,7 @@ from compilegate.report.evidence_tables import (
     fingerprint_table,
     runs_table,
 )
+from compilegate.report.headline import headline
 from compilegate.report.model import Document
 from compilegate.report.protocol import plan_table, protocol
 from compilegate.report.settle import what_would_change
@@ -59,7 +60,7 @@ def page(case: Case, summary: Document) -> str:
         simulated=context.get("simulated"),
         label=words.label(case),
         tone=words.tone(case),
-        headline=words.headline(case),
+        headline=headline(case),
         lede=words.lede(case),
         reasons=case.reasons,
         tiles=tiles(case),

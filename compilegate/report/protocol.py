@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from compilegate.report.case import Case, named
 from compilegate.report.formats import UNKNOWN, count, number, plural, ratio, shown, significant
+from compilegate.report.measured import Measured, MeasuredArm
+from compilegate.report.reference import compared_runs, past_runs, reference_of
 from compilegate.report.tables import Table
 
 
@@ -38,8 +42,7 @@ def protocol(case: Case) -> list[tuple[str, str]]:
         ("Speed", _speed(case)),
         ("Quality", _quality(case)),
         ("Thresholds", thresholds if policy else ""),
-        ("Error rate", f"at most {shown(policy.get('alpha'), significant)} per gate, one-sided"
-         if policy else ""),
+        ("Error rate", _error_rate(case)),
         ("Judge", str(decision.get("judge_version") or "")),
         ("Decision", str(decision.get("decision_id") or "")),
         ("Trial", context["trial"]),
@@ -51,17 +54,54 @@ def protocol(case: Case) -> list[tuple[str, str]]:
 def _speed(case: Case) -> str:
     if isinstance(case.measured, str) or not case.measured.has_speed:
         return ""
-    blocks = len(case.measured.baseline.blocks)
-    longest = max(len(b.run.step_seconds) for b in case.measured.baseline.blocks.values())
+    longest = max(len(b.run.step_seconds) for a in case.measured.arms for b in a.blocks.values())
     most = number(case.plan.get("max_blocks"))
-    text = f"{plural(blocks, 'block')} of {count(longest)} steps per arm"
-    return text if most is None else f"{text}, at most {count(most)} blocks"
+    counts = ", ".join(f"{arm.name} {len(arm.blocks)}" for arm in case.measured.arms)
+    text = f"blocks of {count(longest)} steps: {counts}"
+    return text if most is None else f"{text}; at most {count(most)} per arm"
 
 
 def _quality(case: Case) -> str:
+    """Full runs per arm, and what the past ones count for."""
     if isinstance(case.measured, str):
         return ""
-    done = [run.seed for run in case.measured.baseline.quality]
-    if done:
-        return f"{plural(len(done), 'full run')} per arm, seeds {', '.join(map(str, done))}"
-    return "no full run"
+    measured = case.measured
+    found = [text for arm in measured.arms if (text := _runs(measured, arm))]
+    parts = [f"full runs: {', '.join(found)}" if found else "no full run"]
+    past, reference = len(measured.evidence.quality.history), reference_of(measured, case.quality)
+    if past and reference and found:
+        parts.append(past_runs(past, reference.weight))
+    elif past:
+        parts.append(plural(past, "past run"))
+    return "; ".join(parts)
+
+
+def _runs(measured: Measured, arm: MeasuredArm) -> str:
+    runs = compared_runs(measured, arm)
+    if not runs:
+        return ""
+    seeds = sorted(run.seed for run in runs if run.seed is not None)
+    known = len(seeds) == len(runs) == len(set(seeds))
+    return f"{arm.name} {len(runs)}" + (f" ({_span(seeds)})" if known else "")
+
+
+def _span(seeds: Sequence[int]) -> str:
+    """``seeds 17 to 19``, or each of them where some are left out."""
+    if len(seeds) == 1:
+        return f"seed {seeds[0]}"
+    if len(seeds) > 2 and seeds[-1] - seeds[0] == len(seeds) - 1:
+        return f"seeds {seeds[0]} to {seeds[-1]}"
+    return f"seeds {', '.join(map(str, seeds))}"
+
+
+def _error_rate(case: Case) -> str:
+    alpha = number(case.policy.get("alpha"))
+    if alpha is None:
+        return ""
+    several = 1 if isinstance(case.measured, str) else len(case.measured.candidates)
+    if several < 2:
+        return f"at most {significant(alpha)} per gate, one-sided, shared by all its looks"
+    return (
+        f"at most {significant(alpha)} in all: {significant(alpha / several)} per gate for each "
+        f"of {several} candidates, one-sided, shared by all its looks"
+    )

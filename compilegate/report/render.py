@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from compilegate.report import embed, words
+from compilegate.report import embed
 from compilegate.report.case import Case, read_case
+from compilegate.report.headline import headline
 from compilegate.report.markdown import markdown
 from compilegate.report.message import message, subject
 from compilegate.report.model import Document, Report, ReportInput
@@ -31,7 +32,7 @@ def _summary(case: Case) -> Document:
     return {
         "schema": 1,
         "workload": case.workload,
-        "headline": words.headline(case),
+        "headline": headline(case),
         "context": dict(case.source["context"]),
         "decision": case.source["decision"],
     }

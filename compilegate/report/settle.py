@@ -11,14 +11,13 @@ from compilegate.report.case import Case
 from compilegate.report.formats import (
     count,
     duration,
-    money,
     number,
     pair,
     plural,
     ratio,
     significant,
 )  # fmt: skip
-from compilegate.report.measured import Measured
+from compilegate.report.unsettled import would_settle
 
 
 def what_would_change(case: Case) -> list[str]:
@@ -29,11 +28,18 @@ def what_would_change(case: Case) -> list[str]:
         case Verdict.STAY_OFF:
             found = _would_switch_on(case)
         case Verdict.INCONCLUSIVE | Verdict.CONTINUE:
-            found = _would_settle(case)
+            found = would_settle(case)
         case Verdict.INVALID:
             found = _would_make_valid(case)
         case Verdict.INELIGIBLE:
             found = _fixes(case)
+        case Verdict.REVERT:
+            found = iter(
+                (
+                    "Remove the cause above and run the trial again: a candidate that was "
+                    "turned off has to prove speed and quality anew.",
+                )
+            )
         case _:
             found = iter(("Remove the cause above and run the trial again; nothing was switched.",))
     return list(dict.fromkeys(found))
@@ -71,10 +77,10 @@ def _runs_too_few_to_pay(case: Case) -> Iterator[str]:
 
 
 def _would_switch_on(case: Case) -> Iterator[str]:
-    if "candidate_crashed" in case.codes:
+    if "candidate_crashed" in case.own_codes:
         yield "A candidate that trains to the end: the reason of the failed run stands below."
         return
-    if "quality_worse" in case.codes:
+    if "quality_worse" in case.own_codes:
         yield (
             f"The same quality as the baseline: for instance a learning rate that suits the "
             f"candidate, or a wider margin than {_margin(case)} for {case.metric}, if the team "
@@ -116,71 +122,18 @@ def _run_length(case: Case) -> Iterator[str]:
         )
 
 
-def _would_settle(case: Case) -> Iterator[str]:
-    step = case.decision.get("next")
-    if step:
-        why = step.get("why") or "more evidence"
-        yield f"Next: {why}{_price(number(step.get('usd')))}."
-    if case.codes & {"trial_over_budget", "price_unknown"}:
-        yield "A trial within its cap: raise policy.max_trial_usd, or name fewer candidates."
-    if case.codes & {"quality_inconclusive", "quality_unsettled"}:
-        yield from _more_runs(case)
-    if case.codes & {"speed_inconclusive", "speed_unsettled"}:
-        yield from _steadier_blocks(case.measured)
-    if "baseline_failed" in case.codes:
-        yield "A baseline that trains to the end: mend the job first, then run the trial again."
-    if case.codes & {"full_run_disagrees", "full_run_unmeasured"}:
-        yield (
-            "Whole jobs that gain as the blocks do: start-up, evaluation and saving take their "
-            "share; a longer run or faster start-up would show the gain."
-        )
-
-
-def _more_runs(case: Case) -> Iterator[str]:
-    needed = number(case.quality.get("runs_needed"))
-    provable = number(case.quality.get("provable_margin"))
-    runs = case.quality.get("runs") or {}
-    have = min((number(runs.get(arm)) or 0 for arm in ("baseline", "candidate")), default=0)
-    per_run = number((case.evidence.get("plan") or {}).get("usd_per_quality_run"))
-    if needed is not None:
-        more = max(0.0, needed - have)
-        cost = None if per_run is None else 2 * more * per_run
-        yield (
-            f"More runs: {count(needed)} per arm would prove a margin of {_margin(case)} with "
-            f"80 % chance if nothing is lost, {count(more)} more than there are{_price(cost)}."
-        )
-    elif number(case.quality.get("margin")) is not None:
-        yield (
-            f"More runs are hopeless: {case.metric} varies so much from seed to seed that over "
-            f"500 runs per arm would be needed for a margin of {_margin(case)}."
-        )
-    if provable is not None:
-        yield (
-            f"A wider margin: with this many runs {significant(provable)} could be proven, "
-            f"should the team accept such a loss (now {_margin(case)})."
-        )
-
-
-def _steadier_blocks(measured: Measured | str) -> Iterator[str]:
-    if isinstance(measured, str):
-        return
-    values = list(measured.speedups(measured.lead).values())
-    spread = f" (from {ratio(min(values))} to {ratio(max(values))})" if len(values) > 1 else ""
-    yield f"Steadier or more blocks: the speed-up differs from block to block{spread}."
-
-
 def _would_make_valid(case: Case) -> Iterator[str]:
-    if "treatment_not_applied" in case.codes:
+    if "treatment_not_applied" in case.own_codes:
         yield (
             "A run that proves the change was applied: the training script must act on the "
             "compiler hyperparameter, and its summary must say applied."
         )
-    if "arms_differ" in case.codes:
+    if "arms_differ" in case.own_codes:
         yield (
             "Equal fingerprints: same image, driver, data and code in every arm; the table "
             "below marks what differs."
         )
-    if "unequal_initial_loss" in case.codes:
+    if "unequal_initial_loss" in case.own_codes:
         yield "Equal starts: with the same seed both arms must begin at the same loss."
     yield "Mend that and run the trial again; until then the flag stays as it is."
 
@@ -196,7 +149,3 @@ def _fixes(case: Case) -> Iterator[str]:
 def _margin(case: Case) -> str:
     margin = number(case.quality.get("margin"))
     return "unknown size" if margin is None else significant(margin)
-
-
-def _price(usd: float | None) -> str:
-    return "" if usd is None else f" (about {money(usd)})"

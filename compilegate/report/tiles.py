@@ -16,8 +16,10 @@ from compilegate.report.formats import (
     pair,
     plural,
     ratio,
+    shown,
     significant,
 )  # fmt: skip
+from compilegate.report.reference import confidence_words, reference_of
 from compilegate.report.rulers import Ruler, quality_ruler, speed_ruler
 
 
@@ -64,11 +66,16 @@ def _quality(case: Case) -> Tile:
     name, estimate = f"Quality: {case.metric}", number(case.quality.get("estimate"))
     if estimate is None:
         return Tile(name, UNKNOWN, _why_no_quality(case))
-    margin, note = number(case.quality.get("margin")), ""
+    parts = []
     if pair(case.quality.get("interval")):
-        note = f"{interval(case.quality['interval'], better_or_worse)}; "
-    limit = UNKNOWN if margin is None else significant(margin)
-    return Tile(name, better_or_worse(estimate), f"{note}margin {limit}", quality_ruler(case))
+        parts.append(interval(case.quality["interval"], better_or_worse))
+        parts.append(confidence_words(case.quality))
+    parts.append(f"margin {shown(case.quality.get('margin'), significant)}")
+    found = reference_of(case.measured, case.quality)
+    if found and found.past:
+        parts.append(f"reference: {found.words}")
+    note = "; ".join(part for part in parts if part)
+    return Tile(name, better_or_worse(estimate), note, quality_ruler(case))
 
 
 def _why_no_quality(case: Case) -> str:
@@ -111,7 +118,7 @@ def _payback(case: Case) -> Tile:
 def _trial(case: Case) -> Tile:
     name, estimate = "Cost of this trial", case.plan.get("estimate") or {}
     planned, cap = number(estimate.get("usd")), number(case.plan.get("max_trial_usd"))
-    parts = [] if planned is None else [f"estimated at most {money(planned)}"]
+    parts = [] if planned is None else [f"expected about {money(planned)}"]
     parts += [] if cap is None else [f"cap {money(cap)}"]
     if case.trial_usd is None:
         reason = "Nothing was started." if case.source["evidence"] is None else "Not recorded."

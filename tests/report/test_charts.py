@@ -14,7 +14,7 @@ from compilegate.report.charts.palette import DARK, DARK_OF_LIGHT, LIGHT, arm_st
 from compilegate.report.charts.thin import smooth, thin
 from tests.report import stories
 
-MEASURED = {"promote", "stay_off", "inconclusive", "invalid"}
+MEASURED = set(stories.STORIES) - {"ineligible"}
 
 
 def _charts(story):
@@ -60,7 +60,7 @@ def test_throughput_bars_are_the_decisions_figures_and_points_are_blocks():
     points = [t for t in _figure(story, "throughput")["data"] if t["type"] == "scatter"]
 
     assert [a["samples_per_second"] for a in story["decision"]["arms"]] == [b["x"][0] for b in bars]
-    assert [6, 6, 6] == [len(p["x"]) for p in points]
+    assert [3, 3, 1] == [len(p["x"]) for p in points]
 
 
 def test_speedups_per_block_agree_with_the_judges_estimate():
@@ -86,6 +86,44 @@ def test_for_a_maximised_metric_the_limit_lies_below():
     limit = _figure(story, "quality")["layout"]["shapes"][0]["y0"]
 
     assert limit == pytest.approx(statistics.fmean(baseline) - 0.005)
+
+
+def test_with_history_the_difference_is_counted_from_the_reference_that_is_drawn():
+    story = stories.with_history()
+    limit, reference = (s["y0"] for s in _figure(story, "quality")["layout"]["shapes"])
+    candidate = statistics.fmean(_metrics(story["evidence"]["arms"][1]))
+
+    assert limit - reference == pytest.approx(0.02)
+    assert reference - candidate == pytest.approx(story["decision"]["quality"]["estimate"])
+
+
+def test_past_runs_are_a_pale_column_of_their_own_before_the_arms():
+    story = stories.with_history()
+    drawn = _figure(story, "quality")
+    past = drawn["data"][0]
+
+    assert ["past runs", "baseline", "compile"] == drawn["layout"]["xaxis"]["ticktext"]
+    assert story["evidence"]["quality"]["history"] == past["y"]
+    assert past["opacity"] < 1
+    assert "dashed: reference, 8 past runs worth 2.7, 1 of today" in [
+        note["text"] for note in drawn["layout"]["annotations"]
+    ]
+
+
+def test_a_probation_draws_the_production_runs_that_were_compared():
+    story = stories.passed_probation()
+    drawn = _figure(story, "quality")["data"]
+    watched = [r["metric"] for r in story["evidence"]["arms"][1]["runs"]
+               if r["stage"] == "probation"]  # fmt: skip
+
+    assert watched in [trace["y"] for trace in drawn]
+
+
+def test_the_quality_interval_names_its_level_and_that_it_holds_at_every_look():
+    story = stories.with_history()
+    level = 100 * story["decision"]["quality"]["confidence"]
+
+    assert f"{level:.1f} % interval, holds at every look" in _charts(story)["quality"].finding
 
 
 def _metrics(arm):

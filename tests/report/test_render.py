@@ -185,7 +185,8 @@ def test_what_is_unknown_is_a_dash_that_is_explained():
     story["decision"]["saving"] = None
     text = " ".join(_visible(render(story).html).split())
 
-    assert f"{UNKNOWN} is unknown. Peak memory: not recorded by the runs" in text
+    assert f"{UNKNOWN} is unknown." in text
+    assert "Peak memory: not recorded by the runs" in text
     assert f"Saving per year {UNKNOWN} Needs a speed-up, a price and a run's length." in text
 
 

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import math
 import re
+import statistics
 
+import pytest
+
+from compilegate.domain.judge import judge
 from compilegate.report.case import read_case
 from compilegate.report.settle import what_would_change
 from tests.report import stories
@@ -53,7 +57,7 @@ def test_an_unproven_quality_within_reach_names_runs_and_their_price():
 
     assert (
         "40 per arm would prove a margin of 0.005 with 80 % chance if nothing is lost, "
-        "37 more than there are (about $3.70)" in _sentences(story, quality=quality)[0]
+        "38 more than there are (about $3.80)" in _sentences(story, quality=quality)[0]
     )
 
 
@@ -81,3 +85,95 @@ def test_an_open_trial_names_its_next_step_and_price():
     found = _sentences(stories.promote(), verdict="continue", next=step)
 
     assert found[0] == "Next: 3 more blocks (about $0.06)."
+
+
+def _named(sentences, opening):
+    return next(text for text in sentences if text.startswith(opening))
+
+
+def test_an_underpowered_trial_names_the_margin_that_the_judge_does():
+    story = stories.underpowered()
+    margin = re.search(r"margin of ([\d.]+),", story["decision"]["reasons"][0]["message"])[1]
+    found = _named(_sentences(story), "A wider margin")
+
+    assert float(re.search(r"margin: ([\d.]+) could", found)[1]) == pytest.approx(
+        float(margin), rel=0.01
+    )
+
+
+@pytest.mark.parametrize(
+    ("opening", "pattern", "change"),
+    [
+        ("A wider margin", r"margin: ([\d.]+) could",
+         lambda evidence, value: evidence["quality"].update(margin=value * 1.01)),
+        ("More runs", r"max_quality_runs of (\d+)",
+         lambda evidence, value: evidence["policy"].update(max_quality_runs=int(value))),
+        ("A metric that varies less", r"less: ([\d.]+) from",
+         lambda evidence, value: _calm(evidence["quality"]["history"], value)),
+    ],
+)  # fmt: skip
+def test_the_judge_begins_an_underpowered_trial_once_one_of_its_changes_is_made(
+    opening, pattern, change
+):
+    story = stories.underpowered()
+    found = _named(_sentences(story), opening)
+    change(story["evidence"], float(re.search(pattern, found)[1]))
+
+    assert judge(story["evidence"]).verdict == "continue"
+
+
+def _calm(history, spread):
+    centre, now = statistics.fmean(history), statistics.stdev(history)
+    history[:] = [centre + (value - centre) * spread / now for value in history]
+
+
+def test_a_trial_that_cannot_pay_names_the_runs_to_come_from_which_it_would():
+    story = stories.underpowered()
+    story["evidence"]["quality"]["history"] = []
+    story["evidence"]["runs_remaining"] = 3
+    decision = judge(story["evidence"])
+    reasons = [{"code": r.code, "message": r.message} for r in decision.reasons]
+    found = _sentences(story, reasons=reasons)
+    needed = int(re.search(r"from ([\d,]+) on it would pay \(now 3\)", found[0])[1])
+
+    assert [r["code"] for r in reasons] == ["saving_below_trial_cost"]
+    assert _verdict_with(story, needed - 1) == "inconclusive"
+    assert _verdict_with(story, needed) == "continue"
+
+
+def _verdict_with(story, remaining):
+    return judge({**story["evidence"], "runs_remaining": remaining}).verdict
+
+
+def test_a_trial_out_of_time_names_the_job_limit_and_an_easier_proof():
+    found = _sentences(stories.over_time())
+
+    assert "training.max_runtime_hours" in found[0]
+    assert _named(found, "A wider margin")
+    assert _named(found, "A metric that varies less")
+    assert not [text for text in found if text.startswith("More runs")]
+
+
+def test_a_trial_out_of_rounds_is_told_to_use_fewer():
+    story = stories.ended_by(stories.over_time(), "too_many_rounds", "not settled after 20 rounds")
+
+    assert _named(_sentences(story), "Fewer rounds")
+
+
+def test_a_proof_that_is_too_dear_names_a_cheaper_mode():
+    found = _sentences(stories.ended_by(stories.over_time(), "saving_below_trial_cost", "too dear"))
+
+    assert _named(found, "A cheaper mode")
+    assert _named(found, "A shorter proof")
+
+
+def test_whole_jobs_that_disagree_are_not_answered_with_more_runs():
+    found = _sentences(stories.ended_by(stories.over_time(), "full_run_disagrees", "slower"))
+
+    assert ["Whole jobs that gain as the blocks do"] == [
+        text.partition(":")[0] for text in found if not text.startswith("Shorter rounds")
+    ]
+
+
+def test_a_candidate_that_was_turned_off_is_told_that_it_must_prove_itself_anew():
+    assert "anew" in _sentences(stories.reverted())[0]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Sequence
 from typing import Any
 
+from compilegate.domain.evidence import FullRun
 from compilegate.report.charts.base import (
     Chart,
     Figure,
@@ -18,15 +20,21 @@ from compilegate.report.charts.base import (
 )  # fmt: skip
 from compilegate.report.charts.palette import LIGHT, arm_style
 from compilegate.report.formats import UNKNOWN, number, pair, significant
-from compilegate.report.measured import Measured, MeasuredArm
+from compilegate.report.measured import Measured
 from compilegate.report.model import Document
+from compilegate.report.reference import (
+    Reference,
+    compared_runs,
+    confidence_words,
+    reference_of,
+)  # fmt: skip
 
 TITLE = "Quality"
 
 
 def quality_chart(decision: Document, measured: Measured) -> Chart:
     """Each full run's final metric with the margin, and the difference with its interval."""
-    if not any(run.metric is not None for arm in measured.arms for run in arm.quality):
+    if not any(_metrics(compared_runs(measured, arm)) for arm in measured.arms):
         return Chart("quality", TITLE, "", missing=_why_none(measured))
     metric, found = measured.evidence.quality.metric, decision.get("quality") or {}
     views = [View("Runs", _runs_figure(measured, found))]
@@ -36,23 +44,27 @@ def quality_chart(decision: Document, measured: Measured) -> Chart:
     return Chart(
         "quality",
         f"{TITLE}: {metric} ({better} is better)",
-        quality_finding(found, metric),
-        note="A point is a full training run; bars are means. Beyond the dotted limit the "
-        "candidate's mean would be worse by more than the margin.",
+        quality_finding(found, reference_of(measured, found), metric),
+        note="A point is a full training run; bars are means. The difference is counted from the "
+        "dashed reference; beyond the dotted limit it would be worse by more than the margin.",
         views=views,
         choice="What to show",
     )
 
 
-def quality_finding(quality: Document, metric: str) -> str:
+def quality_finding(quality: Document, reference: Reference | None, metric: str) -> str:
     """The difference in words, without signs to misread."""
     estimate, ends = number(quality.get("estimate")), pair(quality.get("interval"))
     margin = number(quality.get("margin"))
     if estimate is None:
         return f"No difference in {metric} could be computed."
     text = f"Candidate {better_or_worse(estimate)}"
+    if reference and reference.past:
+        text += f" than {reference.words}" if estimate else f" from {reference.words}"
     if ends:
-        text += f" (between {better_or_worse(ends[0])} and {better_or_worse(ends[1])})"
+        level = confidence_words(quality)
+        between = f"{better_or_worse(ends[0])} and {better_or_worse(ends[1])}"
+        text += f" (between {between}{level and '; ' + level})"
     return text + (f"; margin {significant(margin)}." if margin is not None else ".")
 
 
@@ -69,57 +81,90 @@ def _why_none(measured: Measured) -> str:
     return "Full training runs were not needed: the speed gate had settled the trial before."
 
 
-def _reference(measured: Measured, quality: Document) -> float | None:
-    """What the judge compares with, back from its difference; else the baseline's mean."""
-    sign = 1.0 if measured.evidence.quality.goal == "maximize" else -1.0
-    ours, estimate = _metrics(measured.lead), number(quality.get("estimate"))
-    if ours and estimate is not None:
-        return statistics.fmean(ours) - sign * estimate
-    theirs = _metrics(measured.baseline)
-    return statistics.fmean(theirs) if theirs else None
-
-
-def _metrics(arm: MeasuredArm) -> list[float]:
-    return [run.metric for run in arm.quality if run.metric is not None]
+def _metrics(runs: Sequence[FullRun]) -> list[float]:
+    return [run.metric for run in runs if run.metric is not None]
 
 
 def _runs_figure(measured: Measured, quality: Document) -> Figure:
-    goal, margin = measured.evidence.quality.goal, measured.evidence.quality.margin
-    traces = []
-    shown = [arm for arm in measured.arms if _metrics(arm)]
-    for place, arm in enumerate(shown):
-        traces += _arm_traces(place, measured.arms.index(arm), arm)
-    reference, shapes, notes = _reference(measured, quality), [], []
-    if reference is not None:
-        limit = reference - margin if goal == "maximize" else reference + margin
-        shapes = [line_across(limit, LIGHT["limit"], "dot", 1.6)]
-        notes = [
-            label(f"limit {significant(limit, 4)}", LIGHT["limit"],
-                  xref="paper", x=0.5, xanchor="center", yref="y", y=limit,
-                  yanchor="top" if goal == "maximize" else "bottom"),
-        ]  # fmt: skip
+    past = measured.evidence.quality.history
+    reference = reference_of(measured, quality)
+    names, traces = ["past runs"] if past else [], _past_traces(past)
+    for index, arm in enumerate(measured.arms):
+        runs = [run for run in compared_runs(measured, arm) if run.metric is not None]
+        if runs:
+            traces += _arm_traces(len(names), index, runs)
+            names.append(inert(arm.name))
     frame = Frame(
         x={
-            "tickvals": list(range(len(shown))), "ticktext": [inert(arm.name) for arm in shown],
-            "range": [-0.6, len(shown) - 0.4], "showgrid": False,
+            "tickvals": list(range(len(names))), "ticktext": names,
+            "range": [-0.6, len(names) - 0.4], "showgrid": False,
             "tickfont": {"size": 12.5, "color": LIGHT["text"]},
         },
         y={"title": inert(measured.evidence.quality.metric)},
-        shapes=shapes,
-        annotations=notes,
-        extra={"showlegend": False, "margin": {"l": 62, "r": 18, "t": 14, "b": 40}},
+        shapes=_lines(measured, reference),
+        annotations=_line_labels(measured, reference),
+        extra={"showlegend": False, "margin": {"l": 62, "r": 18, "t": 32, "b": 40}},
     )  # fmt: skip
     return figure(traces, frame)
 
 
-def _arm_traces(place: int, index: int, arm: MeasuredArm) -> list[dict[str, Any]]:
-    style = arm_style(index)
-    runs = [run for run in arm.quality if run.metric is not None]
-    values = _metrics(arm)
-    middle = (len(runs) - 1) / 2
+def _limit(measured: Measured, reference: Reference) -> float:
+    goal, margin = measured.evidence.quality.goal, measured.evidence.quality.margin
+    return reference.value - margin if goal == "maximize" else reference.value + margin
+
+
+def _lines(measured: Measured, reference: Reference | None) -> list[dict[str, Any]]:
+    if reference is None:
+        return []
+    return [
+        line_across(_limit(measured, reference), LIGHT["limit"], "dot", 1.6),
+        line_across(reference.value, LIGHT["muted"], "dash", 1.2),
+    ]
+
+
+def _line_labels(measured: Measured, reference: Reference | None) -> list[dict[str, Any]]:
+    """The limit at its line; the reference above the plot, clear of the points around it."""
+    if reference is None:
+        return []
+    limit = _limit(measured, reference)
+    return [
+        label(f"limit {significant(limit, 4)}", LIGHT["limit"], xref="paper", x=0.5,
+              xanchor="center", yref="y", y=limit,
+              yanchor="top" if limit < reference.value else "bottom"),
+        label(f"dashed: reference, {reference.words}", LIGHT["muted"], xref="paper", x=0,
+              xanchor="left", yref="paper", y=1, yanchor="bottom", yshift=6),
+    ]  # fmt: skip
+
+
+def _past_traces(past: Sequence[float]) -> list[dict[str, Any]]:
+    """A pale first column: these runs count for less than those of today."""
+    if not past:
+        return []
+    middle = (len(past) - 1) / 2
+    step = min(0.08, 0.6 / len(past))
+    mean = statistics.fmean(past)
+    return [
+        {
+            "type": "scatter", "mode": "markers", "y": list(past),
+            "x": [step * (i - middle) for i in range(len(past))],
+            "marker": {"symbol": "circle-open", "size": 8, "color": LIGHT["baseline"]},
+            "opacity": 0.6,
+            "hovertemplate": "past run: %{y:.5~g}<extra></extra>",
+        },
+        {
+            "type": "scatter", "mode": "lines", "x": [-0.28, 0.28], "y": [mean, mean],
+            "line": {"color": LIGHT["baseline"], "width": 2.4}, "opacity": 0.6,
+            "hovertemplate": "mean %{y:.5~g}<extra></extra>",
+        },
+    ]  # fmt: skip
+
+
+def _arm_traces(place: int, index: int, runs: Sequence[FullRun]) -> list[dict[str, Any]]:
+    style, values = arm_style(index), _metrics(runs)
+    middle, step = (len(runs) - 1) / 2, min(0.08, 0.6 / len(runs))
     traces: list[dict[str, Any]] = [{
         "type": "scatter", "mode": "markers", "y": values,
-        "x": [place + 0.08 * (i - middle) for i in range(len(runs))],
+        "x": [place + step * (i - middle) for i in range(len(runs))],
         "customdata": [UNKNOWN if run.seed is None else run.seed for run in runs],
         "marker": {
             "symbol": style.symbol, "size": 9, "color": style.colour,
@@ -127,13 +172,12 @@ def _arm_traces(place: int, index: int, arm: MeasuredArm) -> list[dict[str, Any]
         },
         "hovertemplate": "seed %{customdata}: %{y:.5~g}<extra></extra>",
     }]  # fmt: skip
-    if values:
-        mean = statistics.fmean(values)
-        traces.append({
-            "type": "scatter", "mode": "lines", "x": [place - 0.28, place + 0.28],
-            "y": [mean, mean], "line": {"color": style.colour, "width": 2.4},
-            "hovertemplate": "mean %{y:.5~g}<extra></extra>",
-        })  # fmt: skip
+    mean = statistics.fmean(values)
+    traces.append({
+        "type": "scatter", "mode": "lines", "x": [place - 0.28, place + 0.28],
+        "y": [mean, mean], "line": {"color": style.colour, "width": 2.4},
+        "hovertemplate": "mean %{y:.5~g}<extra></extra>",
+    })  # fmt: skip
     return traces
 
 
@@ -156,7 +200,7 @@ def _difference_figure(measured: Measured, quality: Document) -> Figure:
     }  # fmt: skip
     top = {"yref": "paper", "y": 1, "yanchor": "bottom"}
     frame = Frame(
-        x={"title": "candidate minus baseline, turned so that right is better",
+        x={"title": "candidate minus reference, turned so that right is better",
            "range": [low, high]},
         y={"visible": False, "range": [-1, 1]},
         shapes=[
@@ -169,6 +213,8 @@ def _difference_figure(measured: Measured, quality: Document) -> Figure:
             label("too much worse", LIGHT["limit"], x=-margin, xref="x", xanchor="right",
                   xshift=-4, **top),
             label("equal", LIGHT["muted"], x=0, xref="x", xanchor="left", xshift=4, **top),
+            label(confidence_words(quality), style.colour, x=0.5, xref="paper", xanchor="center",
+                  y=0, yref="y", yanchor="bottom", yshift=14),
         ],
         extra={"showlegend": False, "margin": {"l": 20, "r": 20, "t": 30, "b": 50}},
     )  # fmt: skip
