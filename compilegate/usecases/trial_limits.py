@@ -61,8 +61,8 @@ def _met_its_limit(outcomes: Sequence[Outcome], opened: OpenTrial) -> Reason | N
         return None
     return Reason(
         "trial_over_budget",
-        f"{', '.join(cut)} took longer than policy.max_trial_usd "
-        f"(${opened.plan['max_trial_usd']:,.2f}) left time for",
+        f"{', '.join(cut)} reached a time limit below training.max_runtime_hours, set to stay "
+        f"within policy.max_trial_usd (${opened.plan['max_trial_usd']:,.2f})",
     )
 
 

