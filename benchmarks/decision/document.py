@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -99,10 +100,11 @@ def provenance(cells: Cells) -> str:
     sizes = sorted({cell["workloads"] for cell in cells})
     seeds = sorted({cell["seed"] for cell in cells})
     size = " or ".join(f"{size:,}" for size in sizes)
-    judges = ", ".join(sorted({cell.get("judge", "unnamed") for cell in cells}))
+    judges = Counter(cell.get("judge", "unnamed") for cell in cells)
+    named = ", ".join(f"{judge} in {count}" for judge, count in judges.most_common())
     return (
-        f"{len(cells)} cells of {size} workloads each, seed {', '.join(map(str, seeds))}, "
-        f"judge {judges}. ± is one standard error."
+        f"{len(cells)} cells of {size} workloads each, seed {', '.join(map(str, seeds))}. "
+        f"Judge (with a digest of its code): {named} of them. ± is one standard error."
     )
 
 
