@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from compilegate.domain.evidence import PROBATION
 from compilegate.report.formats import UNKNOWN, duration, fixed, ratio, shown
 from compilegate.report.measured import Measured, MeasuredArm
 from compilegate.report.tables import Table
@@ -43,10 +44,10 @@ def runs_table(measured: Measured) -> Table | None:
             UNKNOWN if run.seed is None else str(run.seed),
             shown(run.metric, lambda x: fixed(x, 5)) if run.finished else "failed",
             shown(run.wall_seconds, duration),
-            str(run.detail.get("reason") or ""),
+            str(run.detail.get("reason") or ("production" if run.stage == PROBATION else "")),
         )
         for arm in measured.arms
-        for run in arm.quality
+        for run in arm.arm.full_runs
     ]
     if not rows:
         return None

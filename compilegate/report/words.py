@@ -85,6 +85,7 @@ def _speed_sentence(case: Case) -> str:
     faster = f"{significant(100 * abs(share), 2)} % {'less' if share >= 0 else 'more'} time"
     blocks = number(case.speed.get("blocks"))
     over = f", measured in {plural(blocks, 'block')} back to back" if blocks else ""
+    over = ", measured in production" if blocks == 0 else over
     run = f"A full production run with “{case.candidate}” takes about {faster}"
     return f"{run}{over}{_interval_words(case)}."
 

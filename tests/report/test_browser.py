@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 
 import pytest
 
@@ -18,7 +19,8 @@ CHROMIUM = next(
 FLAGS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
-    "--enable-logging=stderr", "--v=0", "--virtual-time-budget=10000", "--dump-dom",
+    "--window-size=1280,900", "--enable-logging=stderr", "--v=0",
+    "--virtual-time-budget=10000", "--dump-dom",
 )  # fmt: skip
 
 pytestmark = [
@@ -41,8 +43,11 @@ def _open(report, folder, query=""):
 
 @pytest.mark.parametrize(
     ("name", "charts"),
-    [("promote", 6), ("inconclusive", 6), ("stay_off", 4), ("invalid", 3), ("ineligible", 0)],
-)
+    [
+        ("promote", 6), ("inconclusive", 6), ("stay_off", 4), ("invalid", 3), ("ineligible", 0),
+        ("with_history", 6), ("second_wins", 6), ("underpowered", 0), ("reverted", 6),
+    ],
+)  # fmt: skip
 def test_every_chart_is_drawn_and_nothing_complains(name, charts, tmp_path):
     dom, complaints = _open(render(stories.STORIES[name]()), tmp_path)
 
@@ -75,3 +80,23 @@ def test_hostile_words_do_nothing_in_a_browser(tmp_path):
     assert "<title>owned" not in dom
     assert 'data-charts="drawn"' in dom
     assert "<img" not in dom
+
+
+@pytest.mark.parametrize("code", [None, "trial_over_time", "saving_below_trial_cost"])
+def test_a_headline_fits_on_one_line_of_a_desktop_screen(code, tmp_path):
+    story = stories.promote()
+    if code is None:
+        message = "reasons in their own words, told by a judge of a later version, at length"
+        story = stories.ended_by(story, "a_code_of_a_later_judge", message)
+    else:
+        story = stories.ended_by(story, code, "x")
+    report = render(story)
+    lines = (
+        "<script>addEventListener('load',()=>{const h=document.getElementById('headline');"
+        "h.dataset.lines=Math.round(h.offsetHeight/parseFloat(getComputedStyle(h).lineHeight))})"
+        "</script>"
+    )
+    page = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", report.html)
+    dom, _ = _open(replace(report, html=page + lines), tmp_path)
+
+    assert 'data-lines="1"' in dom

@@ -119,6 +119,13 @@ def test_a_probation_draws_the_production_runs_that_were_compared():
     assert watched in [trace["y"] for trace in drawn]
 
 
+def test_a_speed_up_is_told_over_the_blocks_that_it_rests_on():
+    assert _charts(stories.promote())["speedup"].finding.endswith("over 3 blocks.")
+    assert _charts(stories.passed_probation())["speedup"].finding.endswith(
+        "over production's whole jobs."
+    )
+
+
 def test_the_quality_interval_names_its_level_and_that_it_holds_at_every_look():
     story = stories.with_history()
     level = 100 * story["decision"]["quality"]["confidence"]

@@ -97,6 +97,12 @@ def test_a_promotion_explains_time_quality_and_money():
     ]
 
 
+def test_a_probation_tells_the_speed_of_whole_production_jobs():
+    first = lede(read_case(stories.passed_probation()))[0]
+
+    assert "less time, measured in production (95 % interval of the speed-up" in first
+
+
 OPEN = [
     ("trial_over_time", "1.36x faster, but the trial ran out of time"),
     ("too_many_rounds", "1.36x faster, but not settled in the rounds allowed"),

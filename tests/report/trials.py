@@ -124,9 +124,10 @@ def run_probation(evidence: Mapping[str, Any], promoted: str, *, lost: float) ->
             name, number = run["arm"], number + 1
             metric = metric_at("minimize", 0.006, number, 0.0)
             metric += 0.0 if name == "baseline" else lost
+            step_seconds = (0.060 if name == "baseline" else 0.042) * chance.gauss(1, 0.01)
             made = _full_run(
                 chance, name, _next_order(document), number, metric=metric,
-                training=FULL_STEPS * (0.060 if name == "baseline" else 0.042),
+                training=FULL_STEPS * step_seconds,
             )  # fmt: skip
             made |= {"stage": "probation", "mode": "production", "confirm": run["confirm"]}
             _arm(document, name)["runs"].append(made)

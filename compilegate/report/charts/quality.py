@@ -131,8 +131,8 @@ def _line_labels(measured: Measured, reference: Reference | None) -> list[dict[s
         label(f"limit {significant(limit, 4)}", LIGHT["limit"], xref="paper", x=0.5,
               xanchor="center", yref="y", y=limit,
               yanchor="top" if limit < reference.value else "bottom"),
-        label(f"dashed: reference, {reference.words}", LIGHT["muted"], xref="paper", x=0,
-              xanchor="left", yref="paper", y=1, yanchor="bottom", yshift=6),
+        label(f"dashed: reference, {reference.words}", LIGHT["muted"], xref="paper", x=1,
+              xanchor="right", yref="paper", y=1, yanchor="bottom", yshift=6),
     ]  # fmt: skip
 
 
@@ -200,7 +200,7 @@ def _difference_figure(measured: Measured, quality: Document) -> Figure:
     }  # fmt: skip
     top = {"yref": "paper", "y": 1, "yanchor": "bottom"}
     frame = Frame(
-        x={"title": "candidate minus reference, turned so that right is better",
+        x={"title": "difference from the reference, right is better",
            "range": [low, high]},
         y={"visible": False, "range": [-1, 1]},
         shapes=[
@@ -210,8 +210,8 @@ def _difference_figure(measured: Measured, quality: Document) -> Figure:
             line_up(0.0, LIGHT["axis"]),
         ],
         annotations=[
-            label("too much worse", LIGHT["limit"], x=-margin, xref="x", xanchor="right",
-                  xshift=-4, **top),
+            label("too much worse", LIGHT["limit"], x=0, xref="paper", xanchor="left",
+                  **top),
             label("equal", LIGHT["muted"], x=0, xref="x", xanchor="left", xshift=4, **top),
             label(confidence_words(quality), style.colour, x=0.5, xref="paper", xanchor="center",
                   y=0, yref="y", yanchor="bottom", yshift=14),

@@ -6,7 +6,7 @@ from typing import Any
 
 from compilegate.report.charts.base import Chart, Frame, View, figure, inert, label, line_across
 from compilegate.report.charts.palette import LIGHT, arm_style
-from compilegate.report.formats import interval, number, pair, ratio
+from compilegate.report.formats import interval, number, pair, plural, ratio
 from compilegate.report.measured import Measured
 from compilegate.report.model import Document
 
@@ -50,7 +50,8 @@ def speedup_chart(decision: Document, measured: Measured) -> Chart:
 def _finding(decision: Document, blocks: int) -> str:
     speed = decision.get("speedup") or {}
     estimate = number(speed.get("estimate"))
-    counted = f"{blocks} block{'' if blocks == 1 else 's'}"
+    used = number(speed.get("blocks"))
+    counted = "production's whole jobs" if used == 0 else plural(used or blocks, "block")
     if estimate is None:
         return f"{counted}; the judge gave no estimate."
     between = f" ({interval(speed['interval'], ratio)})" if pair(speed.get("interval")) else ""
