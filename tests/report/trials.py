@@ -70,6 +70,11 @@ def run_trial(
             for name in arms
         ],
     }  # fmt: skip
+    _follow(document, world, rounds)
+    return document
+
+
+def _follow(document: dict[str, Any], world: World, rounds: int) -> None:
     for _ in range(rounds):
         step = judge(document).next
         if step is None:
@@ -79,7 +84,6 @@ def run_trial(
         else:
             _quality_round(document, step, world)
         document["plan"]["spent_usd"] = round(document["plan"]["spent_usd"] + step["usd"], 4)
-    return document
 
 
 def _arm(document: dict[str, Any], name: str) -> dict[str, Any]:
