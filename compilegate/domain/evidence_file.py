@@ -53,6 +53,10 @@ def _evidence(document: object) -> Evidence:
         arm.name for arm in evidence.candidates
     ]:
         raise fields.wrong("promoted", "must name an arm", "name the candidate that is on")
+    if evidence.phase == TRIAL and evidence.promoted is not None:
+        raise fields.wrong(
+            "promoted", "names what is on although a trial is judged", "set phase: probation"
+        )
     return evidence
 
 

@@ -19,6 +19,7 @@ from compilegate.domain.economics import (
     saving_from_speedup,
 )
 from compilegate.domain.evidence import Arm, Evidence, SpeedRun, mean_or_none, metrics, walls
+from compilegate.domain.full_runs import baseline_walls
 from compilegate.domain.noninferiority import Samples, compare
 from compilegate.domain.pricing import trial_usd, usd_per_run
 from compilegate.domain.quality import QualityFinding
@@ -46,7 +47,7 @@ def production_speedup_figures(evidence: Evidence, promoted: Arm) -> dict[str, A
     Welch's interval on ln(wall clock), the degrees of freedom by Satterthwaite (1946).
     """
     ours = [math.log(wall) for wall in walls(promoted.full_runs)]
-    timed = [*evidence.history_wall_seconds, *walls(evidence.baseline.full_runs)]
+    timed = [*baseline_walls(evidence), *walls(evidence.baseline.probation)]
     theirs = [math.log(wall) for wall in timed]
     if len(ours) < 2 or len(theirs) < 2:
         return None
@@ -158,12 +159,12 @@ def saving_figures(
     base = usd_per_run(evidence.baseline, evidence, segments)
     if base is None or speed.estimate is None or evidence.runs_per_week is None:
         return None
-    spent = trial_usd(evidence)
+    spent, worth = trial_usd(evidence), speedup_paid_for(candidate, evidence, speed)
     saving = saving_from_speedup(
         usd_per_run=base,
         runs_per_week=evidence.runs_per_week,
-        speedup=speed.estimate,
-        interval=Range(*speed.interval) if speed.interval else None,
+        speedup=worth[0],
+        interval=Range(*worth[1]) if worth[1] else None,
         trial=spent,
         price_ratio=evidence.price_ratio(candidate),
     )
@@ -179,6 +180,22 @@ def saving_figures(
         "break_even_run_minutes": break_even_run_minutes(candidate, evidence, segments),
         "same_quality": same_quality_figures(candidate, evidence, segments),
     }
+
+
+def speedup_paid_for(
+    candidate: Arm, evidence: Evidence, speed: SpeedFinding
+) -> tuple[float, tuple[float, float] | None]:
+    """The speed-up that money is reckoned with, and its interval.
+
+    Whole jobs are what is paid for: where they gain less than the short blocks, start-up and
+    evaluation included, theirs is taken.
+    """
+    gate = (speed.estimate or 1.0, speed.interval)
+    whole = production_speedup_figures(evidence, candidate)
+    if whole is None or whole["estimate"] >= gate[0]:
+        return gate
+    low, high = whole["interval"]
+    return whole["estimate"], (low, high)
 
 
 def break_even_run_minutes(candidate: Arm, evidence: Evidence, segments: Segments) -> float | None:

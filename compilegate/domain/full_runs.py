@@ -12,7 +12,7 @@ from compilegate.domain.arithmetic import mean
 from compilegate.domain.decision import Reason
 from compilegate.domain.evidence import Arm, Evidence, finished, metrics, walls
 from compilegate.domain.looks import next_look
-from compilegate.domain.noninferiority import Samples, history_weight
+from compilegate.domain.noninferiority import Samples, history_weight, still_valid
 from compilegate.domain.power import EVEN, Design, design_for
 from compilegate.domain.quality import (
     TELLING_HISTORY,
@@ -40,12 +40,18 @@ class WallClock:
 
 
 def design_of(evidence: Evidence) -> Design | None:
-    """What the quality gate of each candidate may use, None if not even two runs are left."""
+    """What the quality gate of each candidate may use, None if not even two runs are left.
+
+    Runs that production made since the trial began count as remaining: the design is fixed
+    by what there was to begin with, whether or not ``runs_remaining`` is counted down.
+    """
+    remaining = evidence.runs_remaining
+    made = sum(run.mode != "shadow" for arm in evidence.arms for run in arm.quality)
     return design_for(
         evidence.policy,
         history=len(evidence.quality.history),
         candidates=len(evidence.candidates),
-        runs_remaining=evidence.runs_remaining,
+        runs_remaining=None if remaining is None else remaining + made,
     )
 
 
@@ -103,14 +109,20 @@ def wall_clock(candidate: Arm, evidence: Evidence) -> WallClock:
     ``doubtful`` means below it or unmeasured, ``disproved`` below it beyond node noise. A
     dearer cluster has to be faster by its price as well.
     """
-    ours, theirs = walls(candidate.quality), walls(evidence.baseline.quality)
-    theirs += evidence.history_wall_seconds
+    ours, theirs = walls(candidate.quality), baseline_walls(evidence)
     if not theirs or len(ours) < len(finished(candidate.quality)) or not ours:
         return WallClock(None, doubtful=True, disproved=False)
     ratio = mean(theirs) / mean(ours)
     bar = math.log(evidence.policy.reject_speedup) + toll(candidate, evidence)
     allowance = 3 * WALL_SD * math.sqrt(1 / len(ours) + 1 / len(theirs))
     return WallClock(ratio, math.log(ratio) < bar, math.log(ratio) + allowance < bar)
+
+
+def baseline_walls(evidence: Evidence) -> list[float]:
+    """Seconds of the baseline's whole jobs; past ones only while today's do not contradict them."""
+    today, past = walls(evidence.baseline.quality), evidence.history_wall_seconds
+    logs = [[math.log(wall) for wall in found] for found in (past, today)]
+    return [*(past if still_valid(logs[0], logs[1], WALL_SD**2) else ()), *today]
 
 
 def toll(candidate: Arm, evidence: Evidence) -> float:

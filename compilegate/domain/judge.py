@@ -38,12 +38,19 @@ def judge(document: Mapping[str, Any]) -> Decision:
     """
     evidence = parse_evidence(document)
     try:
-        return _judge(evidence, decision_id(document, JUDGE_VERSION))
+        return _judge(evidence, _identity(document))
     except (ArithmeticError, ValueError) as error:
         # Finite figures of absurd size overflow somewhere; no verdict can rest on them.
         raise InvalidEvidenceError(f"a figure is beyond what can be computed: {error}") from error
     except RecursionError as error:
         raise InvalidEvidenceError("the document is nested too deeply to be read") from error
+
+
+def _identity(document: Mapping[str, Any]) -> str:
+    try:
+        return decision_id(document, JUDGE_VERSION)
+    except TypeError as error:
+        raise InvalidEvidenceError(f"a key or value is not one that JSON has: {error}") from error
 
 
 def _judge(evidence: Evidence, identity: str) -> Decision:

@@ -115,9 +115,9 @@ class Monitor:
         """
         mine = [value for run in ours if (value := self.figure(run)) is not None]
         today = [value for run in theirs if (value := self.figure(run)) is not None]
-        if not mine or not today:
-            return None
         earlier = [*self.old, *self.new]
+        if not mine or not (today or earlier):
+            return None
         weight = history_weight(len(earlier), allowed_drift(earlier, today, self.spread**2))
         before = weight * mean(earlier) if earlier else 0.0
         reference = (before + math.fsum(today)) / (weight + len(today))

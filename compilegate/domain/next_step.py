@@ -32,7 +32,7 @@ def next_speed(evidence: Evidence, open_arms: Sequence[str]) -> dict[str, Any]:
     The first round is a single block, because that is enough to stop most losers.
     """
     plan, arms = evidence.plan, [BASELINE, *open_arms]
-    used = {run.block for run in evidence.baseline.speed}
+    used = {run.block for arm in evidence.arms for run in arm.speed}
     # A candidate that waited has fewer blocks than the baseline.
     done = max(len(arm.speed) for arm in evidence.arms if arm.name in open_arms)
     looks = [look for look in LOOKS if done < look <= plan.max_blocks] or [plan.max_blocks]

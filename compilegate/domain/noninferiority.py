@@ -98,6 +98,13 @@ def history_weight(n_history: int, kappa: float = KAPPA) -> float:
     return 1 / (1 / n_history + kappa**2) if n_history else 0.0
 
 
+def still_valid(
+    history: Sequence[float], today: Sequence[float], variance: float
+) -> Sequence[float]:
+    """The history, or nothing of it once today's runs contradict it."""
+    return history if allowed_drift(history, today, variance) <= KAPPA else ()
+
+
 def compare(samples: Samples) -> Comparison | None:
     """The comparison, None where there is no candidate, no reference or no spread to go by."""
     variance, n = samples.pooled_variance, len(samples.candidate)

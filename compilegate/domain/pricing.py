@@ -31,14 +31,14 @@ def trial_usd(evidence: Evidence) -> float | None:
     """What the trial cost so far: what the bill says, else segments and extra full runs.
 
     Runs that production made anyway cost the trial nothing. None where a price is unknown or
-    an extra run's time was not recorded.
+    an extra run that finished was not timed; what a crashed one took is not known and not counted.
     """
     if evidence.plan.spent_usd is not None:
         return evidence.plan.spent_usd
     total = 0.0
     for arm in evidence.arms:
         extra = [run for run in arm.quality if run.mode == "shadow"]
-        if arm.usd_per_hour is None or any(not run.wall_seconds for run in extra):
+        if arm.usd_per_hour is None or any(not r.wall_seconds for r in extra if r.finished):
             return None
         seconds = math.fsum(run.wall_seconds or 0.0 for run in extra)
         seconds += math.fsum(math.fsum(run.step_seconds) for run in arm.speed)

@@ -15,6 +15,7 @@ from typing import Any
 from compilegate.domain.decision import Reason, Verdict
 from compilegate.domain.evidence import Arm, Evidence, FullRun
 from compilegate.domain.monitor import Monitor, quality_monitor, speed_monitor
+from compilegate.domain.validity import is_unapplied
 from compilegate.domain.workload import BASELINE
 
 # Runs of each arm that check an alarm.
@@ -37,6 +38,8 @@ class _Watch:
     crashes: int = 0
     reverted: Reason | None = None
     cleared: int = 0
+    unapplied: int = 0
+    failed_baselines: int = 0
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,9 @@ def judge_probation(evidence: Evidence, speedup: float | None) -> ProbationFindi
         }
     )
     for name, run in _in_time(evidence, promoted):
+        if name == promoted.name and run.finished and is_unapplied(run, promoted):
+            watch.unapplied += 1  # it says nothing about the change, for or against
+            continue
         _take(watch, name, run, promoted.name)
         if watch.reverted:
             return ProbationFinding(Verdict.REVERT, (watch.reverted,), None, watch.monitors)
@@ -76,19 +82,10 @@ def _in_time(evidence: Evidence, promoted: Arm) -> Iterator[tuple[str, FullRun]]
 
 
 def _take(watch: _Watch, name: str, run: FullRun, promoted: str) -> None:
-    if name == promoted and not run.finished:
-        watch.crashes += 1
-        watch.alarm = watch.alarm or "crash"
-        if watch.crashes >= CRASHES:
-            text = f"{promoted}: {watch.crashes} production runs crashed or diverged"
-            watch.reverted = Reason("candidate_crashed", text)
-        return
     if not run.finished:
-        return
-    if watch.alarm and run.confirm:
+        _take_failure(watch, name, promoted)
+    elif watch.alarm and run.confirm:
         watch.confirmations.setdefault(name, []).append(run)
-        if _confirmed_enough(watch, promoted):
-            _settle_alarm(watch, promoted)
     elif name == promoted:
         # A run with nothing to compare it with was not watched.
         watch.watched += watch.monitors["quality"].reference_runs > 0
@@ -99,17 +96,31 @@ def _take(watch: _Watch, name: str, run: FullRun, promoted: str) -> None:
         watch.baselines += 1
         for monitor in watch.monitors.values():
             monitor.learn(run)
+    if watch.alarm and _confirmed_enough(watch, promoted):
+        _settle_alarm(watch, promoted)
+
+
+def _take_failure(watch: _Watch, name: str, promoted: str) -> None:
+    if name != promoted:
+        watch.failed_baselines += 1
+        return
+    watch.crashes += 1
+    watch.alarm = watch.alarm or "crash"
+    if watch.crashes >= CRASHES:
+        text = f"{promoted}: {watch.crashes} production runs crashed or diverged"
+        watch.reverted = Reason("candidate_crashed", text)
 
 
 def _confirmed_enough(watch: _Watch, promoted: str) -> bool:
-    return all(
-        len(watch.confirmations.get(name, ())) >= CONFIRMATIONS for name in (BASELINE, promoted)
-    )
+    counts = {name: len(watch.confirmations.get(name, ())) for name in (BASELINE, promoted)}
+    if watch.failed_baselines >= CONFIRMATIONS:  # earlier ones have to do
+        counts[BASELINE] = CONFIRMATIONS
+    return min(counts.values()) >= CONFIRMATIONS
 
 
 def _settle_alarm(watch: _Watch, promoted: str) -> None:
     """Revert if either fall is borne out, whichever of them raised the alarm."""
-    ours, theirs = watch.confirmations[promoted], watch.confirmations[BASELINE]
+    ours, theirs = watch.confirmations[promoted], watch.confirmations.get(BASELINE, [])
     for monitor in watch.monitors.values():
         fall = monitor.confirmed_fall(ours, theirs)
         if fall:
@@ -120,7 +131,7 @@ def _settle_alarm(watch: _Watch, promoted: str) -> None:
     for monitor in watch.monitors.values():
         monitor.reset()
     watch.watched += len(ours)
-    watch.alarm, watch.confirmations = None, {}
+    watch.alarm, watch.confirmations, watch.failed_baselines = None, {}, 0
     watch.cleared += 1
 
 
@@ -130,6 +141,11 @@ def _standing(watch: _Watch, evidence: Evidence, promoted: Arm) -> ProbationFind
     if watch.cleared:
         text = f"{watch.cleared} alarm{'s' * (watch.cleared > 1)} checked and not borne out"
         reasons.append(Reason("alarm_cleared", text))
+    if watch.unapplied:
+        text = f"{promoted.name}: {watch.unapplied} production runs did without the change"
+        reasons.insert(0, Reason("treatment_not_applied", text))
+        if 2 * watch.unapplied > sum(run.finished for run in promoted.probation):
+            return ProbationFinding(Verdict.INVALID, tuple(reasons), None, watch.monitors)
     if watch.alarm:
         text = f"{promoted.name}: {_alarm_words(watch)}; baseline and candidate take turns now"
         step = _step(_confirmation_runs(watch, promoted.name), "to check the alarm", confirm=True)
@@ -142,6 +158,10 @@ def _standing(watch: _Watch, evidence: Evidence, promoted: Arm) -> ProbationFind
     missing = min(m.reference_runs for m in watch.monitors.values()) < LEAST_REFERENCE
     # Jobs that do not record a figure do not record it however often they are asked.
     missing = missing and watch.baselines < LEAST_REFERENCE
+    if missing and watch.failed_baselines >= LEAST_REFERENCE:
+        text = "the baseline keeps failing: there is nothing to compare production with"
+        found = (Reason("baseline_failed", text), *reasons)
+        return ProbationFinding(Verdict.INCONCLUSIVE, found, None, watch.monitors)
     name = BASELINE if missing else promoted.name
     why = "a baseline run to compare with" if missing else "the next scheduled production run"
     return _open(watch, [Reason("probation_goes_on", text), *reasons], _step([name], why))

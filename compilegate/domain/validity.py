@@ -30,10 +30,11 @@ def invalid_reasons(evidence: Evidence) -> tuple[Reason, ...]:
     """Every reason why this evidence does not compare the arms fairly."""
     reasons: list[Reason] = []
     for candidate in evidence.candidates:
-        reasons += _not_applied(candidate)
         if evidence.phase == PROBATION:
+            # Production's image, driver and data move on; what is on is watched whatever comes.
             reasons += _repeated_in_production(candidate, evidence.baseline)
-            continue  # production's image, driver and data move on; only the change must not
+            continue
+        reasons += _not_applied(candidate)
         reasons += _different_fingerprints(candidate, evidence.baseline)
         reasons += _contradictions(candidate, evidence.baseline)
         reasons += _unequal_initial_loss(candidate, evidence.baseline)
@@ -42,10 +43,8 @@ def invalid_reasons(evidence: Evidence) -> tuple[Reason, ...]:
 
 def _not_applied(candidate: Arm) -> Iterator[Reason]:
     """A full run must prove a compiler; a change of another kind shows in the fingerprint."""
-    proves = not candidate.overrides or "compiler" in candidate.overrides
     for run in candidate.runs:
-        unproven = proves and isinstance(run, FullRun) and run.applied is None
-        if run.finished and (run.applied is False or unproven):
+        if run.finished and is_unapplied(run, candidate):
             yield Reason(
                 "treatment_not_applied",
                 f"{candidate.name}: the change was asked for and not applied, so the arms did "
@@ -54,9 +53,15 @@ def _not_applied(candidate: Arm) -> Iterator[Reason]:
             return
 
 
+def is_unapplied(run: SpeedRun | FullRun, candidate: Arm) -> bool:
+    """Whether a run did without the change, or did not prove that it had it."""
+    proves = not candidate.overrides or "compiler" in candidate.overrides
+    return run.applied is False or (proves and isinstance(run, FullRun) and run.applied is None)
+
+
 def _different_fingerprints(candidate: Arm, baseline: Arm) -> Iterator[Reason]:
     """Every finished run of both arms and stages against one reference, once any has one."""
-    explained = _explained(candidate)
+    explained = _explained(candidate) | _explained_by_figures(candidate, baseline)
     everyone = [(run, frozenset[str]()) for run in baseline.runs]
     everyone += [(run, explained) for run in candidate.runs]
     reference = next((found for run, _ in everyone if (found := _fingerprint(run))), None)
@@ -65,7 +70,8 @@ def _different_fingerprints(candidate: Arm, baseline: Arm) -> Iterator[Reason]:
     for run, allowed in everyone:
         found = _fingerprint(run) or {}
         wrong = [key for key in _differing(found, reference) if key not in allowed]
-        if wrong and (found or run.finished):
+        unrecorded = not found and isinstance(run, FullRun) and run.mode == "production"
+        if wrong and (found or run.finished) and not unrecorded:
             key = wrong[0]
             yield Reason(
                 "arms_differ",
@@ -80,10 +86,11 @@ def _contradictions(candidate: Arm, baseline: Arm) -> Iterator[Reason]:
     for arm in (baseline, candidate):
         blocks = [run.block for run in arm.speed]
         orders = [run.order for run in arm.quality]
+        # Production may train with one seed every night; an extra run's seed is its own.
         results = [
             (run.seed, run.metric, run.wall_seconds)
             for run in arm.quality
-            if run.seed is not None and run.finished
+            if run.seed is not None and run.finished and run.wall_seconds and run.mode == "shadow"
         ]
         if any(len(set(found)) < len(found) for found in (blocks, orders, results)):
             text = f"{arm.name}: two runs claim the same block or order, or are copies"
@@ -114,6 +121,8 @@ def _unlike_blocks(candidate: Arm, baseline: Arm) -> Iterator[Reason]:
             return
         if not run.samples_per_step or not size:
             continue
+        if run.samples_per_step == size and candidate.full_run_steps != baseline.full_run_steps:
+            continue  # as recorded by who counts one batch size for all arms
         ours = run.samples_per_step * (candidate.full_run_steps or 1)
         theirs = size * (baseline.full_run_steps or 1)
         if not math.isclose(ours, theirs, rel_tol=SAME_WORK):
@@ -126,6 +135,18 @@ def _explained(candidate: Arm) -> frozenset[str]:
     names = {name for key in candidate.overrides for name in EXPLAINED.get(key, set())}
     if candidate.overrides.get("compiler") == MANAGED_COMPILER:
         names |= MANAGED_COMPILER_EXPLAINS
+    return frozenset(names)
+
+
+def _explained_by_figures(candidate: Arm, baseline: Arm) -> frozenset[str]:
+    """What an arm's own figures say of its change where nobody listed its overrides."""
+    if candidate.overrides:
+        return frozenset()
+    names: set[str] = set()
+    if (candidate.devices, candidate.usd_per_hour) != (baseline.devices, baseline.usd_per_hour):
+        names |= EXPLAINED["instance_type"] | EXPLAINED["instance_count"]
+    if candidate.full_run_steps != baseline.full_run_steps:
+        names |= EXPLAINED["batch_size"]
     return frozenset(names)
 
 
@@ -144,7 +165,7 @@ def _unequal_initial_loss(candidate: Arm, baseline: Arm) -> Iterator[Reason]:
     base = {run.seed: loss for run in baseline.quality if (loss := _initial_loss(run)) is not None}
     for run in candidate.quality:
         loss = _initial_loss(run)
-        if loss is None or run.seed not in base:
+        if loss is None or run.seed is None or run.seed not in base:
             continue
         if not math.isclose(loss, base[run.seed], rel_tol=INITIAL_LOSS_TOLERANCE):
             yield Reason(

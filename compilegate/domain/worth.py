@@ -47,7 +47,7 @@ def worth_of_a_trial(
 def worth_of_runs(runs_remaining: float, saved_share: float, cost: float, runs: int) -> Worth:
     """Whether ``runs`` more dedicated candidate runs pay at ``cost`` (in baseline runs).
 
-    gain = 0.7 (L - k) x share of a run's price that the candidate saves.
+    gain = 0.8 (L - k) x share of a run's price that the candidate saves.
     """
     return Worth(
         gain=CHANCE_QUALITY_HOLDS * max(0.0, runs_remaining - runs) * saved_share, cost=cost

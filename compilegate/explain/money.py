@@ -9,7 +9,11 @@ from compilegate.domain.convergence import same_quality_figures
 from compilegate.domain.decision import Decision
 from compilegate.domain.economics import WEEKS_PER_YEAR, saved_share, saving_from_speedup
 from compilegate.domain.evidence import Arm, Evidence
-from compilegate.domain.figures import break_even_run_minutes, saving_figures
+from compilegate.domain.figures import (
+    break_even_run_minutes,
+    saving_figures,
+    speedup_paid_for,
+)
 from compilegate.domain.pricing import full_run_hours, trial_usd, usd_per_run
 from compilegate.domain.speed import Segments, SpeedFinding
 from compilegate.explain.item import Item, Section, Teller, share
@@ -29,7 +33,7 @@ def money_items(
         return
     yield _answer(decision, found)
     yield from _runs(candidate, speed, evidence, segments, found)
-    yield from _year(evidence, speed, found)
+    yield from _year(candidate, speed, evidence, found)
     yield from _trial(found)
     yield from _break_even(found)
     yield from _same_quality(found)
@@ -57,11 +61,18 @@ def _runs(
         of=usd_per_run,
     )  # fmt: skip
     ratio = evidence.price_ratio(candidate)
-    part = saved_share(speed.estimate or 1.0, ratio)
+    paid_for, _ = speedup_paid_for(candidate, evidence, speed)
+    part = saved_share(paid_for, ratio)
+    yield TELL(
+        "speed-up that is paid for", paid_for,
+        "Of whole jobs where these gain less than the short blocks, else of the blocks.",
+        unit="x", symbol="S", formula="min(blocks, whole jobs)", inputs={"blocks": speed.estimate},
+        of=speedup_paid_for,
+    )  # fmt: skip
     yield TELL(
         "share of it that is saved", part,
         f"The candidate's run costs {share(1 - part)} of today's.",
-        formula="1 - price ratio / S", inputs={"price ratio": ratio, "S": speed.estimate},
+        formula="1 - price ratio / S", inputs={"price ratio": ratio, "S": paid_for},
         of=saved_share,
     )  # fmt: skip
     yield TELL(
@@ -71,8 +82,11 @@ def _runs(
     )  # fmt: skip
 
 
-def _year(evidence: Evidence, speed: SpeedFinding, found: Mapping[str, Any]) -> Iterator[Item]:
+def _year(
+    candidate: Arm, speed: SpeedFinding, evidence: Evidence, found: Mapping[str, Any]
+) -> Iterator[Item]:
     rate = evidence.runs_per_week
+    _, interval = speedup_paid_for(candidate, evidence, speed)
     yield TELL(
         "saving per year", found["usd_per_year"], "At the schedule given.", unit="USD",
         formula=YEAR, inputs={"per run": found["usd_per_run"], "runs per week": rate,
@@ -84,7 +98,7 @@ def _year(evidence: Evidence, speed: SpeedFinding, found: Mapping[str, Any]) -> 
             "its interval", list(found["interval_usd_per_year"]),
             "The interval of the speed-up, put through the same formula.",
             unit="USD", formula=YEAR,
-            inputs={"S": list(speed.interval) if speed.interval else None}, of=saving_from_speedup,
+            inputs={"S": list(interval) if interval else None}, of=saving_from_speedup,
         )  # fmt: skip
 
 

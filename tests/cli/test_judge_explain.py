@@ -149,7 +149,7 @@ def test_the_money_recomputes_from_price_speed_up_and_schedule(
 ) -> None:
     found = explained(trial(), tmp_path, invoke)
     price, year = item(found, "price of a run today"), item(found, "saving per year")
-    speedup = item(found, "speed-up of a whole run")["value"]
+    speedup = item(found, "speed-up that is paid for")["value"]
 
     expected = price["value"] * (1 - 1 / speedup) * year["inputs"]["runs per week"] * 52
 

@@ -195,15 +195,28 @@ def test_every_fault_is_told_at_once(good: dict[str, Any]) -> None:
     assert {"treatment_not_applied", "arms_differ", "unequal_initial_loss"} == invalid_codes(good)
 
 
-def test_in_production_the_image_may_move_on_and_the_change_may_not_be_lost() -> None:
-    doc = probation_document()
-    watch(doc, fingerprint={"torch": "newer"})
-    moved_on = judge(doc)
-    watch(doc, applied=False)
+def test_in_production_the_image_may_move_on() -> None:
+    doc = watch(probation_document(), fingerprint={"torch": "newer"})
 
-    assert Verdict.CONTINUE == moved_on.verdict
+    assert Verdict.CONTINUE == judge(doc).verdict
+
+
+def test_a_probation_whose_runs_mostly_lost_the_change_is_invalid() -> None:
+    doc = watch(probation_document(), applied=False)
+
     assert {"treatment_not_applied"} == invalid_codes(doc)
     assert "probation" == judge(doc).stage
+
+
+def test_a_night_that_lost_the_change_is_told_and_left_out_and_the_watch_goes_on() -> None:
+    doc = probation_document()
+    for applied in (True, True, False):
+        watch(doc, applied=applied)
+    decision = judge(doc)
+
+    assert Verdict.CONTINUE == decision.verdict
+    assert {"treatment_not_applied", "probation_goes_on"} <= codes(decision)
+    assert "2 of" in decision.reasons[0].message
 
 
 def test_copies_of_one_production_run_are_invalid() -> None:
