@@ -156,17 +156,19 @@ def costs(cells: Cells) -> str:
     cell = _cell(cells, Cell("mixed"))
     rows = [[words, *(_of(cell, rule, key) for rule in RULES)] for words, key in COSTS]
     table = _table(["mixed fleet", *HEADS.values()], rows)
-    return f"{table}\n\n{_as_evaluate(cells)}"
+    return f"{table}{_as_evaluate(cells)}"
 
 
 def _as_evaluate(cells: Cells) -> str:
     """Shadow mode where the trial pays for its baseline runs."""
     mixed = _cell(cells, Cell("mixed", production_beside=False))
     edge = _cell(cells, Cell("boundary_quality", production_beside=False))
+    if mixed is None:
+        return ""
     keys = ("gpu_hours", "net_saving", "provable_missed", "false_promotes")
     hours, saving, missed, bad = (_of(mixed, "shadow", key) for key in keys)
     return (
-        "As EVALUATE runs trials today, shadow with baseline runs of its own, the mixed fleet "
+        "\n\nAs EVALUATE runs trials today, shadow with baseline runs of its own, the mixed fleet "
         f"takes {hours} % of the article's GPU-hours and saves {saving} % of an oracle's; bad arms "
         f"promoted: {bad} %, with both exactly at the margin "
         f"{_of(edge, 'shadow', 'false_promotes')} %; good ones missed where they could be proven: "
