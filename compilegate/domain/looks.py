@@ -7,8 +7,9 @@ Looks come at fixed numbers of candidate runs. Look n of n_max spends
 a power-family spending schedule (Lan and DeMets 1983): little while a few runs say little.
 With c = 1 / sum sqrt(n / n_max) the looks add up to ``level`` (Bonferroni), which needs no
 assumption on how they depend on each other. The larger constants use that dependence; they
-come from a simulation of the test at the margin (benchmarks/decision/calibrate.py) and keep
-the total at or below ``level`` over every history, spread and drift simulated.
+come from a simulation of the test at the margin (benchmarks/decision/calibrate.py): one test
+at each look, as many baseline runs as candidate runs, up to three candidates, any history,
+spread and drift simulated. What other patterns of runs spend is in docs/how-it-decides.md.
 """
 
 from __future__ import annotations

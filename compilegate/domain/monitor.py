@@ -29,6 +29,9 @@ LEAST_DF = 4
 # Share of the limit that has to be checked before a probation ends well.
 SUSPICIOUS = 0.65
 
+# Share of a shift below which two figures are the same.
+TIE = 1e-9
+
 Figure = Callable[[FullRun], float | None]
 
 
@@ -103,7 +106,8 @@ class Monitor:
     def confirmed_fall(self, ours: Sequence[FullRun], theirs: Sequence[FullRun]) -> Reason | None:
         """Whether the runs made to check an alarm fell by more than what is tolerated."""
         fall = self.fall(ours, theirs)
-        if fall is None or fall <= self.tolerated:
+        # Exactly what is tolerated is tolerated, however the last digit came out.
+        if fall is None or fall <= self.tolerated + TIE * self.shift:
             return None
         return Reason(self.code, self.fall_words(fall))
 
