@@ -18,9 +18,17 @@ from compilegate.domain.economics import (
     break_even_seconds,
     saving_from_speedup,
 )
-from compilegate.domain.evidence import Arm, Evidence, SpeedRun, mean_or_none, metrics, walls
+from compilegate.domain.evidence import (
+    Arm,
+    Evidence,
+    FullRun,
+    SpeedRun,
+    mean_or_none,
+    metrics,
+    walls,
+)
 from compilegate.domain.full_runs import baseline_walls
-from compilegate.domain.noninferiority import Samples, compare
+from compilegate.domain.noninferiority import Comparison, Samples, compare
 from compilegate.domain.pricing import trial_usd, usd_per_run
 from compilegate.domain.quality import QualityFinding
 from compilegate.domain.speed import Segments, SpeedFinding
@@ -72,23 +80,13 @@ def quality_figures(
     """Quality difference, candidate minus baseline, higher is better; None before full runs."""
     if finding is None:
         return None
-    found = finding.comparison
     return {
-        "metric": evidence.quality.metric,
-        "goal": evidence.quality.goal,
-        "estimate": found.difference if found else None,
+        **_difference(finding.comparison, evidence, candidate.quality, evidence.baseline.quality),
         "interval": list(finding.interval) if finding.interval else None,
         "confidence": 1 - 2 * finding.level if finding.level else None,
-        "margin": evidence.quality.margin,
-        "spread": found.spread if found else None,
         "look": finding.look,
         "provable_margin": finding.provable_margin,
         "runs_needed": finding.runs_needed,
-        "runs": {
-            "baseline": len(evidence.baseline.quality),
-            "candidate": len(candidate.quality),
-            "history": len(evidence.quality.history),
-        },
     }
 
 
@@ -103,19 +101,28 @@ def production_quality_figures(evidence: Evidence, promoted: Arm) -> dict[str, A
     level = (1 - CONFIDENCE) / 2
     usable = found is not None and found.df > 0 and found.spread > 0
     return {
-        "metric": evidence.quality.metric,
-        "goal": evidence.quality.goal,
-        "estimate": found.difference if found else None,
+        **_difference(found, evidence, promoted.probation, evidence.baseline.full_runs),
         "interval": list(found.interval(level)) if found and usable else None,
         "confidence": CONFIDENCE,
-        "margin": evidence.quality.margin,
-        "spread": found.spread if found else None,
         "look": None,
         "provable_margin": None,
         "runs_needed": None,
+    }
+
+
+def _difference(
+    found: Comparison | None, evidence: Evidence, ours: Sequence[FullRun], theirs: Sequence[FullRun]
+) -> dict[str, Any]:
+    """What both phases say of a comparison: metric, margin, estimate and the runs behind it."""
+    return {
+        "metric": evidence.quality.metric,
+        "goal": evidence.quality.goal,
+        "estimate": found.difference if found else None,
+        "margin": evidence.quality.margin,
+        "spread": found.spread if found else None,
         "runs": {
-            "baseline": len(evidence.baseline.full_runs),
-            "candidate": len(promoted.probation),
+            "baseline": len(theirs),
+            "candidate": len(ours),
             "history": len(evidence.quality.history),
         },
     }

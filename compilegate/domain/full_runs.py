@@ -21,6 +21,7 @@ from compilegate.domain.quality import (
     judge_quality,
     underpowered,
 )
+from compilegate.domain.speed import toll
 from compilegate.domain.worth import Worth, worth_of_runs
 
 # Spread of ln(wall clock) over nodes, assumed where a few runs cannot tell it (8 % of full
@@ -86,21 +87,12 @@ def judge_full_runs(candidate: Arm, evidence: Evidence, design: Design) -> Quali
         return QualityFinding(QualityOutcome.INCONCLUSIVE, reason)
     samples = samples_of(candidate, evidence)
     found = judge_quality(samples, evidence.quality.margin, design)
-    if _held_by_history_alone(found, samples):
+    if found.outcome is QualityOutcome.HELD and len(samples.baseline) < CONCURRENT_RUNS:
         reason = "history alone may have drifted: a baseline run of today is missing"
-        return replace(found, outcome=QualityOutcome.MORE_RUNS, reason=reason)
+        return replace(
+            found, outcome=QualityOutcome.MORE_RUNS, reason=reason, lacks_baseline_only=True
+        )
     return found
-
-
-def lacks_todays_baseline_only(candidate: Arm, evidence: Evidence, design: Design) -> bool:
-    """Whether the proof is there but for a baseline run of the same weeks."""
-    samples = samples_of(candidate, evidence)
-    found = judge_quality(samples, evidence.quality.margin, design)
-    return _held_by_history_alone(found, samples)
-
-
-def _held_by_history_alone(found: QualityFinding, samples: Samples) -> bool:
-    return found.outcome is QualityOutcome.HELD and len(samples.baseline) < CONCURRENT_RUNS
 
 
 def wall_clock(candidate: Arm, evidence: Evidence) -> WallClock:
@@ -123,11 +115,6 @@ def baseline_walls(evidence: Evidence) -> list[float]:
     today, past = walls(evidence.baseline.quality), evidence.history_wall_seconds
     logs = [[math.log(wall) for wall in found] for found in (past, today)]
     return [*(past if still_valid(logs[0], logs[1], WALL_SD**2) else ()), *today]
-
-
-def toll(candidate: Arm, evidence: Evidence) -> float:
-    """ln of how much dearer the candidate's cluster is per hour, 0 where it is not."""
-    return max(0.0, math.log(evidence.price_ratio(candidate)))
 
 
 def worth_of_shadow_runs(

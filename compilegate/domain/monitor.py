@@ -9,13 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from compilegate.domain import cusum
 from compilegate.domain.arithmetic import mean, squares
 from compilegate.domain.decision import Reason
 from compilegate.domain.evidence import Arm, Evidence, FullRun, metrics, walls
-from compilegate.domain.full_runs import toll
 from compilegate.domain.noninferiority import KAPPA, allowed_drift, history_weight
+from compilegate.domain.speed import toll
 
 # Chance of a false alarm over a whole probation, before its runs are checked.
 FALSE_ALARM = 0.02
@@ -74,7 +75,7 @@ class Monitor:
         total = weight * mean(self.old) + math.fsum(self.new)
         return total / (weight + len(self.new)) + self.level
 
-    @property
+    @cached_property
     def limit(self) -> float:
         """Where the sum alarms, in the figure's unit."""
         h = cusum.threshold(self.shift, self.spread, runs=self.runs, error=FALSE_ALARM)

@@ -14,7 +14,6 @@ from compilegate.domain.evidence import Arm, Evidence, finished
 from compilegate.domain.full_runs import (
     concurrent_runs_missing,
     first_runs,
-    lacks_todays_baseline_only,
     paid_baseline_runs,
 )
 from compilegate.domain.looks import next_look
@@ -65,12 +64,17 @@ def _block_usd(evidence: Evidence, arms: Sequence[str], blocks: int) -> float | 
 
 
 def next_quality(
-    evidence: Evidence, candidate: Arm, design: Design, segments: Segments
+    evidence: Evidence,
+    candidate: Arm,
+    design: Design,
+    segments: Segments,
+    *,
+    lacks_baseline_only: bool,
 ) -> dict[str, Any]:
     """The next full runs of the candidate under test, and the baseline runs they lack."""
     shadow = is_shadow(evidence, candidate)
     n = len(finished(candidate.quality))
-    if lacks_todays_baseline_only(candidate, evidence, design):
+    if lacks_baseline_only:
         more, base = 0, concurrent_runs_missing(evidence, n)
     else:
         more = _candidate_runs(evidence, n, design, shadow=shadow)

@@ -52,6 +52,10 @@ class Samples:
         df = self.degrees_of_freedom
         return math.fsum(squares(values) for values in self._all) / df if df else None
 
+    def first(self, runs: int) -> Samples:
+        """What a look at so many runs sees: the candidate's later ones wait for the next look."""
+        return Samples(self.candidate[:runs], self.baseline, self.history)
+
     @property
     def _all(self) -> tuple[Sequence[float], ...]:
         return (self.history, self.baseline, self.candidate)

@@ -44,7 +44,10 @@ class QualityOutcome(StrEnum):
 
 @dataclass(frozen=True)
 class QualityFinding:
-    """The comparison so far and what it means; ``level`` is what the last look may spend."""
+    """The comparison so far and what it means; ``level`` is what the last look may spend.
+
+    ``lacks_baseline_only``: the proof is there but for a baseline run of the same weeks.
+    """
 
     outcome: QualityOutcome
     reason: str
@@ -53,6 +56,7 @@ class QualityFinding:
     level: float | None = None
     provable_margin: float | None = None
     runs_needed: int | None = None
+    lacks_baseline_only: bool = False
 
     @property
     def interval(self) -> tuple[float, float] | None:
@@ -69,7 +73,7 @@ def judge_quality(samples: Samples, margin: float, design: Design) -> QualityFin
     if n < 2 or look is None:
         return _before_the_first_look(samples, margin, design)
     # Runs past a look wait for the next one: looking in between would spend error unseen.
-    looked = compare(Samples(samples.candidate[:look], samples.baseline, samples.history))
+    looked = compare(samples.first(look))
     found = compare(samples)
     if looked is None or found is None or looked.df < 2:
         return QualityFinding(QualityOutcome.MORE_RUNS, "too few runs to tell how much it varies")

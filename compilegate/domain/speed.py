@@ -106,43 +106,41 @@ def judge_speed(
         return _finding(SpeedOutcome.CRASHED, logs, level, "the candidate crashed in a speed block")
     # Blocks that ran count against the limit even if they are of no use: they were paid for.
     ran = len({run.block for run in candidate.speed} & {run.block for run in baseline.speed})
-    toll = max(0.0, math.log(evidence.price_ratio(candidate)))
+    cost = toll(candidate, evidence)
     limit = evidence.plan.max_blocks - (ran - len(logs))
     outcome, reason = (
         _outcome(
-            [log - toll for log in logs],
-            [log - toll for log in calm_log_speedups(candidate, evidence, segments)],
+            [log - cost for log in logs],
+            [log - cost for log in block_log_speedups(candidate, evidence, segments, calm=True)],
             (policy, level, limit),
         )
         if logs
         else _nothing_usable(limit)
     )
-    if toll:
+    if cost:
         reason += f" (at {evidence.price_ratio(candidate):.2f} times the price per hour)"
     return _finding(outcome, logs, level, reason)
 
 
-def block_log_speedups(candidate: Arm, evidence: Evidence, segments: Segments) -> list[float]:
-    """L_b of every block in which both arms have a steady state, in the order of blocks."""
-    ours, theirs = segments[candidate.name], segments[evidence.baseline.name]
-    n_base, n_mine = evidence.baseline.full_run_steps or 1, candidate.full_run_steps or 1
-    return [
-        math.log(base.full_run_seconds(n_base) / mine.full_run_seconds(n_mine))
-        for block in sorted(ours.keys() & theirs.keys())
-        if (mine := ours[block]) is not None and (base := theirs[block]) is not None
-    ]
+def toll(candidate: Arm, evidence: Evidence) -> float:
+    """ln of how much dearer the candidate's cluster is per hour, 0 where it is not."""
+    return max(0.0, math.log(evidence.price_ratio(candidate)))
 
 
-def calm_log_speedups(candidate: Arm, evidence: Evidence, segments: Segments) -> list[float]:
-    """L_b, were the candidate's late events in the block the only ones of its whole run.
+def block_log_speedups(
+    candidate: Arm, evidence: Evidence, segments: Segments, *, calm: bool = False
+) -> list[float]:
+    """L_b of every block in which both arms have a steady state, in the order of blocks.
 
-    One late recompilation, extrapolated, can make a single block of a good candidate look
+    With ``calm``, as if the candidate's late events in a block were the only ones of its whole
+    run: one late recompilation, extrapolated, can make a single block of a good candidate look
     hopeless; whether they recur is for more blocks to say.
     """
     ours, theirs = segments[candidate.name], segments[evidence.baseline.name]
     n_base, n_mine = evidence.baseline.full_run_steps or 1, candidate.full_run_steps or 1
+    mine_seconds = Segment.calm_run_seconds if calm else Segment.full_run_seconds
     return [
-        math.log(base.full_run_seconds(n_base) / mine.calm_run_seconds(n_mine))
+        math.log(base.full_run_seconds(n_base) / mine_seconds(mine, n_mine))
         for block in sorted(ours.keys() & theirs.keys())
         if (mine := ours[block]) is not None and (base := theirs[block]) is not None
     ]
@@ -193,7 +191,8 @@ def look_at(blocks: int) -> int:
 def best_case(logs: Sequence[float], alpha: float, calm: Sequence[float] = ()) -> float:
     """The most that the mean of these blocks may still turn out to be; a logarithm.
 
-    ``calm`` are the same blocks by calm_log_speedups, which one or two blocks are judged by.
+    ``calm`` are the same blocks without late events extrapolated (block_log_speedups): one or
+    two blocks are judged by them.
     """
     n = len(logs)
     if n <= 2:

@@ -160,7 +160,8 @@ def _in_order(
         found = _quality_finding(finding, evidence, design)
         settled[index] = found
         if found.verdict is Verdict.CONTINUE:
-            step = next_quality(evidence, found.arm, design, segments)
+            lacking = found.quality is not None and found.quality.lacks_baseline_only
+            step = next_quality(evidence, found.arm, design, segments, lacks_baseline_only=lacking)
             return _finding(found, settled[: index + 1], step)
         if found.verdict is Verdict.PROMOTE:
             return _finding(found, settled)

@@ -32,7 +32,7 @@ def full_run_items(candidate: Arm, evidence: Evidence) -> Iterator[Item]:
         "Below it the short blocks are in doubt and nothing is promoted.",
         unit="x", formula="reject_speedup x max(1, price ratio)",
         inputs={"reject_speedup": bar, "price ratio": evidence.price_ratio(candidate)},
-        of="full_runs.toll",
+        of="speed.toll",
     )  # fmt: skip
     yield tell(
         "too slow beyond doubt", clock.disproved,

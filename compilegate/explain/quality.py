@@ -37,22 +37,17 @@ def quality_items(
     if candidate is None or shown is None:
         return
     samples = samples_of(candidate, evidence)
-    yield from _counts(tell, seen := _first(samples, shown.runs))
+    yield from _counts(tell, seen := samples.first(shown.runs))
     yield from _reference(tell, seen, shown, evidence.quality.metric)
     yield from _spread(tell, seen, shown, evidence.quality.metric)
     look = look_at(len(samples.candidate), design.n_max)
-    looked = compare(_first(samples, look)) if look and len(samples.candidate) > 1 else None
+    looked = compare(samples.first(look)) if look and len(samples.candidate) > 1 else None
     if shown.spread > 0 and looked is not None and look is not None:
         yield from _test(tell, looked, look, evidence, design)
     if shown.spread > 0:
         yield from _loss(tell, looked or shown, shown, evidence, design)
     if finding.look is not None:
         yield from _outlook(tell, finding, samples, evidence, design)
-
-
-def _first(samples: Samples, runs: int) -> Samples:
-    """What a look sees: later runs of the candidate wait for the next one."""
-    return Samples(samples.candidate[:runs], samples.baseline, samples.history)
 
 
 def _counts(tell: Teller, samples: Samples) -> Iterator[Item]:

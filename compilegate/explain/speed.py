@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from compilegate.domain import student_t
 from compilegate.domain.arithmetic import deviation, mean
 from compilegate.domain.evidence import Evidence
-from compilegate.domain.full_runs import toll
 from compilegate.domain.speed import (
     ASSUMED_BLOCK_SD,
     LOOKS,
@@ -16,10 +15,10 @@ from compilegate.domain.speed import (
     SpeedFinding,
     best_case,
     block_log_speedups,
-    calm_log_speedups,
     judge_speed,
     look_at,
     lower_bound,
+    toll,
 )
 from compilegate.domain.trial import CandidateFinding
 from compilegate.explain.item import Item, Section, Teller, share
@@ -49,7 +48,7 @@ def speed_items(
     net = [log - cost for log in speed.logs]
     yield from _gate(tell, net, speed, evidence)
     yield from _promote(tell, net, evidence)
-    calm = [log - cost for log in calm_log_speedups(finding.arm, evidence, segments)]
+    calm = [log - cost for log in block_log_speedups(finding.arm, evidence, segments, calm=True)]
     yield _hopeless(tell, net, calm, evidence)
 
 

@@ -73,7 +73,7 @@ def _as_decided(samples: Samples, quality: Document) -> Comparison | None:
     every = compare(samples)
     if look is None or estimate is None or every is None:
         return every
-    looked = compare(Samples(samples.candidate[: int(look)], samples.baseline, samples.history))
+    looked = compare(samples.first(int(look)))
     found = [comparison for comparison in (looked, every) if comparison is not None]
     return min(found, key=lambda comparison: abs(comparison.difference - estimate))
 
