@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from compilegate.domain.workload import KnownBetter
+
 
 class ObjectStore(Protocol):
     """The data bucket; keys are relative to it."""
@@ -99,7 +101,7 @@ class Settings:
     kms_key_arn: str | None = None
     subnet_ids: tuple[str, ...] = ()
     security_group_ids: tuple[str, ...] = ()
-    price_overrides: Mapping[str, float] = field(default_factory=dict)
+    facts: KnownBetter = field(default_factory=KnownBetter)
     simulated: str | None = None  # says so when training does not run on the named instances
 
 

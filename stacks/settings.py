@@ -5,17 +5,18 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.fields import Fields
+from compilegate.domain.workload import KnownBetter
+from compilegate.domain.workload_facts import own_images, prices
 
 FILE = "cdk.json"
 STAGE = re.compile(r"[a-z][a-z0-9-]{0,15}")
 REGION = re.compile(r"[a-z]{2}(-[a-z]+)+-\d")
 BUCKET = re.compile(r"(?!.*\.\.)[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
-INSTANCE = re.compile(r"ml\.[a-z0-9-]+\.[a-z0-9-]+")
 EMAIL = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s]+")
 SUBNET = re.compile(r"subnet-[0-9a-f]+")
 SECURITY_GROUP = re.compile(r"sg-[0-9a-f]+")
@@ -45,7 +46,7 @@ class Settings:
     bucket_name: str | None = None
     vpc: Vpc | None = None
     input_buckets: tuple[str, ...] = ()
-    price_overrides: Mapping[str, float] = field(default_factory=dict)
+    facts: KnownBetter = field(default_factory=KnownBetter)
     notification_email: str | None = None
     log_retention_days: int = 90
     experiment_retention_days: int = 90
@@ -67,7 +68,9 @@ class Settings:
                 bucket_name=_matching(fields, "bucket_name", BUCKET, "an S3 bucket name", None),
                 vpc=_vpc(fields.optional_section("vpc")),
                 input_buckets=_list(fields, "input_buckets", BUCKET, "S3 bucket names"),
-                price_overrides=_prices(fields),
+                facts=KnownBetter(
+                    prices(fields, "price_overrides"), own_images(fields, "image_overrides")
+                ),
                 notification_email=_matching(
                     fields, "notification_email", EMAIL, "one e-mail address", None
                 ),
@@ -88,7 +91,7 @@ class Settings:
         }
         document = {
             "region": self.region,
-            "price_overrides": dict(self.price_overrides),
+            "facts": asdict(self.facts),
             "vpc": vpc,
         }
         return json.dumps(document, sort_keys=True)
@@ -135,21 +138,6 @@ def _vpc(fields: Fields | None) -> Vpc | None:
             raise fields.wrong(key, f"must hold 1 to {most} ids", "or leave `vpc` out: null")
     fields.done()
     return vpc
-
-
-def _prices(fields: Fields) -> dict[str, float]:
-    prices = fields.mapping("price_overrides")
-    for name, usd in prices.items():
-        number = isinstance(usd, int | float) and not isinstance(usd, bool)
-        if not INSTANCE.fullmatch(name) or not number or not 0 < usd < 1e5:
-            raise InvalidInputError(
-                "is not a price",
-                field=fields.path(f"price_overrides.{name}"),
-                value=usd,
-                fix="write an instance type and US dollars per hour, "
-                'for example {"ml.g5.xlarge": 1.41}',
-            )
-    return {name: float(usd) for name, usd in prices.items()}
 
 
 def _days(fields: Fields, key: str, default: int) -> int:

@@ -9,6 +9,8 @@ from functools import lru_cache
 from urllib.parse import urlparse
 
 from compilegate.adapters.clients import client
+from compilegate.domain.fields import Fields
+from compilegate.domain.workload_facts import known_better
 from compilegate.ports import Services, Settings
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -60,7 +62,7 @@ def _settings_from_environment() -> Settings:
         kms_key_arn=os.environ.get("DATA_KEY_ARN"),
         subnet_ids=tuple(vpc.get("subnet_ids", ())),
         security_group_ids=tuple(vpc.get("security_group_ids", ())),
-        price_overrides=given.get("price_overrides", {}),
+        facts=known_better(Fields(given.get("facts") or {}, "SETTINGS.facts")),
         simulated=simulated_note(),
     )
 

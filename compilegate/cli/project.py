@@ -50,5 +50,5 @@ def settings() -> Settings:
         stage=found.stage,
         region=region(),
         training_role_arn=UNKNOWN_ROLE,
-        price_overrides=found.price_overrides,
+        facts=found.facts,
     )

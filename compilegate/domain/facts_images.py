@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from compilegate.domain.versions import matches, parts
-from compilegate.domain.workload import Framework
+from compilegate.domain.workload import MANAGED_COMPILER, Framework, OwnImage
 
 
 @dataclass(frozen=True)
@@ -92,6 +92,26 @@ class CompilerImage:
         text = ", ".join(f"{key}: {value}" for key, value in named.items() if value)
         launch = {"pytorchxla": ", and for several GPUs distribution: pytorchxla on the candidate"}
         return text + launch.get(self.multi_device, "")
+
+
+def own_image(rows: Sequence[OwnImage], framework: Framework, compiler: str) -> OwnImage | None:
+    """The team's own image of these versions, None without one.
+
+    The managed compiler is built into its image; every other compiler comes with the framework.
+    """
+    managed = compiler == MANAGED_COMPILER
+    return next(
+        (
+            row
+            for row in rows
+            if row.framework == framework.name
+            and managed == (row.compiler == MANAGED_COMPILER)
+            and matches(framework.version, row.version)
+            and _agrees(framework.transformers, row.transformers)
+            and _agrees(framework.python, row.python)
+        ),
+        None,
+    )
 
 
 def framework_image(

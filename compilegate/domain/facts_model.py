@@ -7,15 +7,16 @@ image without a URI and with the reason, where nothing is known: nothing is gues
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from compilegate.domain.facts_images import CompilerImage, FrameworkImage, Image, Registry
 from compilegate.domain.facts_images import compiler_image as _compiler_image
 from compilegate.domain.facts_images import framework_image as _framework_image
+from compilegate.domain.facts_images import own_image as _own_image
 from compilegate.domain.versions import matches
-from compilegate.domain.workload import MANAGED_COMPILER, Framework
+from compilegate.domain.workload import MANAGED_COMPILER, Framework, KnownBetter, OwnImage
 
-OVERRIDE_SOURCE = "price override"
+GIVEN = "given in the workload file or cdk.json"
 
 
 @dataclass(frozen=True)
@@ -140,16 +141,23 @@ class Facts:
     compile_overheads: tuple[CompileOverhead, ...]
     compute_speedups: tuple[ComputeSpeedup, ...]
     limits: Limits
+    own_images: tuple[OwnImage, ...] = ()
 
     def instance(self, instance_type: str) -> Instance | None:
         """The instance type, None when it is not on file."""
         return self.instances.get(instance_type)
 
-    def price(self, instance_type: str, overrides: Mapping[str, float]) -> Price | None:
-        """USD per hour of one instance; an override wins, None when no price is known."""
-        if instance_type in overrides:
-            usd = float(overrides[instance_type])
-            return Price(instance_type, usd, "given", None, OVERRIDE_SOURCE)
+    def overridden(self, better: KnownBetter) -> Facts:
+        """These facts with what a team knows better in their place."""
+        given = {
+            kind: Price(kind, usd, "given", None, GIVEN) for kind, usd in better.prices.items()
+        }
+        return replace(
+            self, prices={**self.prices, **given}, own_images=(*better.images, *self.own_images)
+        )
+
+    def price(self, instance_type: str) -> Price | None:
+        """USD per hour of one instance, None when no price is known."""
         return self.prices.get(instance_type)
 
     def image(
@@ -160,7 +168,10 @@ class Facts:
         region: str,
         instance: Instance | None = None,
     ) -> Image:
-        """The training image; without an instance the GPU variant."""
+        """The training image, the team's own first; without an instance the GPU variant."""
+        own = _own_image(self.own_images, framework, compiler)
+        if own is not None:
+            return Image(own.uri, source=GIVEN)
         if compiler == MANAGED_COMPILER:
             return _compiler_image(self.managed.images, self.registries, framework, region)
         found = _framework_image(self.images, self.registries, framework, region, instance is None

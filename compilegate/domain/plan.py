@@ -10,12 +10,11 @@ refused before anything is spent.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from compilegate.domain import economics
-from compilegate.domain.arm_plan import ArmPlan, scaled_learning_rate
+from compilegate.domain.arm_plan import CANDIDATE, ArmPlan, scaled_learning_rate
 from compilegate.domain.decision import Reason
 from compilegate.domain.eligibility import Eligibility
 from compilegate.domain.facts_model import Facts
@@ -23,7 +22,7 @@ from compilegate.domain.looks import looks
 from compilegate.domain.noninferiority import Samples
 from compilegate.domain.power import design_for
 from compilegate.domain.quality import TELLING_HISTORY, underpowered
-from compilegate.domain.workload import BASELINE, Candidate, Workload
+from compilegate.domain.workload import BASELINE, Candidate, Workload, plain
 
 # One block stops most losers; two more reach the first look.
 BLOCKS_PER_ROUND = 2
@@ -79,7 +78,6 @@ def plan_trial(
     facts: Facts,
     *,
     region: str,
-    price_overrides: Mapping[str, float],
 ) -> Plan | Refusal:
     """Plan the arms that eligibility let through, or say why there is nothing to plan."""
     candidates = eligibility.open_candidates
@@ -87,13 +85,11 @@ def plan_trial(
         return Refusal(Reason("ineligible", "no candidate is eligible"))
     arms: list[ArmPlan] = []
     for candidate in (None, *candidates):
-        arm = _arm(workload, candidate, facts, region, price_overrides)
+        arm = _arm(workload, candidate, facts, region)
         if isinstance(arm, Refusal):
             return arm
         arms.append(arm)
-        if (arm.image, arm.instance_type, arm.instance_count, arm.distribution) != (
-            arms[0].image, arms[0].instance_type, arms[0].instance_count, arms[0].distribution
-        ):  # fmt: skip
+        if arm.shares_nodes != arms[0].shares_nodes:
             return Refusal(
                 Reason(
                     "needs_own_speed_job",
@@ -123,16 +119,16 @@ def _arm(
     candidate: Candidate | None,
     facts: Facts,
     region: str,
-    price_overrides: Mapping[str, float],
 ) -> ArmPlan | Refusal:
     base = workload.training
     change = candidate or Candidate(name=BASELINE)
     compiler = change.compiler or "none"
     instance_type = change.instance_type or base.instance_type
     count = change.instance_count or base.instance_count
-    price = facts.price(instance_type, price_overrides)
+    price = facts.price(instance_type)
     instance = facts.instance(instance_type)
-    image = facts.image(workload.framework, compiler=compiler, region=region, instance=instance)
+    framework = change.framework or workload.framework
+    image = facts.image(framework, compiler=compiler, region=region, instance=instance)
     if price is None or instance is None:
         text = f"no price is known for {instance_type}; set it under price_overrides in cdk.json"
         return Refusal(Reason("price_unknown", text))
@@ -154,6 +150,11 @@ def _arm(
         ),
         distribution=change.distribution or base.distribution,
         overrides=change.overrides(),
+        compile_mode=change.compile_mode,
+        entry_point=change.entry_point,
+        framework={} if change.framework is None else plain(asdict(change.framework)),
+        hyperparameters=dict(change.hyperparameters or {}),
+        role=CANDIDATE if candidate else BASELINE,
     )
 
 

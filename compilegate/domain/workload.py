@@ -20,6 +20,7 @@ GOALS = ("maximize", "minimize")
 QUALITY_RUNS = ("shadow", "canary", "hybrid")
 MANAGED_COMPILER = "sagemaker_training_compiler"
 COMPILERS = ("none", "torch_compile", MANAGED_COMPILER)
+COMPILE_MODES = ("default", "reduce-overhead", "max-autotune")
 SCALINGS = ("linear", "sqrt", "none")
 BASELINE = "baseline"
 
@@ -43,8 +44,22 @@ class Model:
 
 
 @dataclass(frozen=True)
+class InstanceGroup:
+    """One group of a heterogeneous cluster."""
+
+    name: str
+    instance_type: str
+    instance_count: int
+
+
+@dataclass(frozen=True)
 class Training:
-    """One training job; ``batch_size`` is per device, ``inputs`` maps channel to S3 URI or path."""
+    """One training job; ``batch_size`` is per device, ``inputs`` maps channel to S3 URI or path.
+
+    ``spot`` asks for managed spot training in every arm, waiting ``max_wait_hours`` in all for
+    capacity and training. ``instance_groups`` describe a heterogeneous cluster, empty for one of
+    a single type.
+    """
 
     source_dir: str
     entry_point: str
@@ -59,6 +74,9 @@ class Training:
     inputs: Mapping[str, str] = field(default_factory=dict)
     volume_gb: int = 100
     environment: Mapping[str, str] = field(default_factory=dict)
+    spot: bool = False
+    max_wait_hours: float | None = None
+    instance_groups: tuple[InstanceGroup, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -81,11 +99,18 @@ class Schedule:
 
 @dataclass(frozen=True)
 class Profile:
-    """Shares of a step measured in production, 0 to 1."""
+    """Measured in production: shares of a step, 0 to 1; GiB per device; seconds per run.
+
+    ``compile_seconds`` is what a run of this job paid for compilation from a warm cache,
+    ``compile_seconds_cold`` without one.
+    """
 
     gpu_utilization: float | None = None
     data_wait_fraction: float | None = None
     communication_fraction: float | None = None
+    peak_memory_gib: float | None = None
+    compile_seconds: float | None = None
+    compile_seconds_cold: float | None = None
 
 
 @dataclass(frozen=True)
@@ -113,7 +138,11 @@ class Policy:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A proposed change; None means as in the workload."""
+    """A proposed change; None means as in the workload.
+
+    ``hyperparameters`` are laid over the workload's; ``framework`` is another version's image,
+    for what exists in no image of the workload's own.
+    """
 
     name: str
     compiler: str | None = None
@@ -123,11 +152,35 @@ class Candidate:
     instance_count: int | None = None
     precision: str | None = None
     distribution: str | None = None
+    compile_mode: str | None = None
+    framework: Framework | None = None
+    entry_point: str | None = None
+    hyperparameters: Mapping[str, Any] | None = None
 
     def overrides(self) -> dict[str, Any]:
         """The keys this candidate changes, with their values."""
-        values = dataclasses.asdict(self)
-        return {key: value for key, value in values.items() if key != "name" and value is not None}
+        values = plain(dataclasses.asdict(self))
+        return {key: value for key, value in values.items() if key != "name"}
+
+
+@dataclass(frozen=True)
+class OwnImage:
+    """A training image that the team brings; ``compiler`` is the one built into it."""
+
+    framework: str
+    version: str
+    uri: str
+    transformers: str | None = None
+    python: str | None = None
+    compiler: str | None = None
+
+
+@dataclass(frozen=True)
+class KnownBetter:
+    """Facts that the team knows better: USD per hour of one instance by type, and images."""
+
+    prices: Mapping[str, float] = field(default_factory=dict)
+    images: tuple[OwnImage, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -145,15 +198,18 @@ class Workload:
     profile: Profile | None = None
     policy: Policy = field(default_factory=Policy)
     candidates: tuple[Candidate, ...] = ()
+    tags: Mapping[str, str] = field(default_factory=dict)
+    facts: KnownBetter = field(default_factory=KnownBetter)
 
     def to_dict(self) -> dict[str, Any]:
         """The document this was read from, with every default written out."""
-        return {"schema": SCHEMA, **_plain(dataclasses.asdict(self))}
+        return {"schema": SCHEMA, **plain(dataclasses.asdict(self))}
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """Mappings and lists as JSON has them, without what is None."""
     if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items() if item is not None}
+        return {key: plain(item) for key, item in value.items() if item is not None}
     if isinstance(value, tuple | list):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     return value

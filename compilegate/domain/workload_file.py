@@ -9,6 +9,7 @@ from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.fields import Fields
 from compilegate.domain.workload import (
     BASELINE,
+    COMPILE_MODES,
     COMPILERS,
     DISTRIBUTIONS,
     FAMILIES,
@@ -21,6 +22,7 @@ from compilegate.domain.workload import (
     SCHEMA,
     Candidate,
     Framework,
+    InstanceGroup,
     Model,
     Policy,
     Profile,
@@ -30,6 +32,7 @@ from compilegate.domain.workload import (
     Training,
     Workload,
 )
+from compilegate.domain.workload_facts import known_better
 
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?")
 _INSTANCE = re.compile(r"ml\.[a-z0-9-]+\.[a-z0-9]+")
@@ -58,6 +61,8 @@ def parse_workload(document: object) -> Workload:
         quality=_quality(fields.section("quality")),
         policy=parse_policy(fields.optional_section("policy")),
         candidates=_candidates(fields),
+        tags={key: str(value) for key, value in fields.mapping("tags").items()},
+        facts=known_better(fields.optional_section("facts")),
     )
     fields.done()
     return workload
@@ -106,9 +111,37 @@ def _training(fields: Fields) -> Training:
         max_runtime_hours=fields.number("max_runtime_hours", "hours", above=0.0, high=672.0),
         volume_gb=fields.integer("volume_gb", "gigabytes", low=1, high=16384, default=100),
         environment={key: str(value) for key, value in fields.mapping("environment").items()},
+        spot=fields.flag("spot", False),
+        max_wait_hours=fields.number(
+            "max_wait_hours", "hours", above=0.0, high=672.0, default=None
+        ),
+        instance_groups=tuple(_instance_group(item) for item in fields.sections("instance_groups")),
     )
     fields.done()
+    _check_waiting(fields, training)
     return training
+
+
+def _check_waiting(fields: Fields, training: Training) -> None:
+    wait = training.max_wait_hours
+    if wait is not None and not training.spot:
+        raise fields.wrong("max_wait_hours", "is for spot jobs only", "add spot: true or remove it")
+    if wait is not None and wait < training.max_runtime_hours:
+        raise fields.wrong(
+            "max_wait_hours",
+            f"is below max_runtime_hours ({training.max_runtime_hours:g})",
+            "it counts the training too: make it at least as long",
+        )
+
+
+def _instance_group(fields: Fields) -> InstanceGroup:
+    group = InstanceGroup(
+        name=fields.text("name"),
+        instance_type=_instance_type(fields),
+        instance_count=fields.integer("instance_count", "instances", low=1, high=1000),
+    )
+    fields.done()
+    return group
 
 
 def _instance_type(fields: Fields, default: Any = ...) -> Any:
@@ -149,8 +182,13 @@ def _profile(fields: Fields | None) -> Profile | None:
     shares = {
         name: fields.number(name, "share of 1", low=0.0, high=1.0, default=None) for name in names
     }
+    gib = fields.number("peak_memory_gib", "GiB per device", above=0.0, default=None)
+    warm, cold = (
+        fields.number(key, "seconds", low=0.0, default=None)
+        for key in ("compile_seconds", "compile_seconds_cold")
+    )
     fields.done()
-    return Profile(**shares)
+    return Profile(**shares, peak_memory_gib=gib, compile_seconds=warm, compile_seconds_cold=cold)
 
 
 def _quality(fields: Fields) -> Quality:
@@ -227,8 +265,21 @@ def _candidate(fields: Fields) -> Candidate:
         instance_count=fields.integer("instance_count", "instances", low=1, default=None),
         precision=fields.choice("precision", PRECISIONS, None),
         distribution=fields.choice("distribution", DISTRIBUTIONS, None),
+        compile_mode=fields.choice("compile_mode", COMPILE_MODES, None),
+        framework=_own_framework(fields),
+        entry_point=fields.text("entry_point", None),
+        hyperparameters=fields.mapping("hyperparameters") or None,
     )
     fields.done()
+    if candidate.compile_mode and candidate.compiler != "torch_compile":
+        raise fields.wrong(
+            "compile_mode", "is a setting of torch_compile", "add compiler: torch_compile"
+        )
     if not candidate.overrides():
         raise fields.wrong("name", "names a candidate that changes nothing", "add what it changes")
     return candidate
+
+
+def _own_framework(fields: Fields) -> Framework | None:
+    found = fields.optional_section("framework")
+    return None if found is None else _framework(found)

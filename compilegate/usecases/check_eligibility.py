@@ -8,9 +8,9 @@ from typing import Any
 from compilegate.domain.decision import Decision, Reason, Verdict
 from compilegate.domain.eligibility import check_eligibility as check
 from compilegate.domain.judge import JUDGE_VERSION
-from compilegate.facts import load_facts
 from compilegate.ports import Services
 from compilegate.usecases.decide import save_decision
+from compilegate.usecases.known_facts import known_facts
 from compilegate.usecases.trial import Trial, load_spec, save_record
 
 
@@ -20,9 +20,8 @@ def check_eligibility(event: Mapping[str, Any], *, services: Services) -> dict[s
     spec = load_spec(services.store, trial)
     eligibility = check(
         spec.workload,
-        load_facts(),
+        known_facts(spec.workload, services.settings),
         region=services.settings.region,
-        price_overrides=services.settings.price_overrides,
     )
     document = eligibility.to_dict()
     save_record(services.store, trial, "eligibility", document)

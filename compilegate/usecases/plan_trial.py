@@ -11,9 +11,9 @@ from compilegate.domain.judge import JUDGE_VERSION
 from compilegate.domain.plan import Plan, Refusal
 from compilegate.domain.plan import plan_trial as design
 from compilegate.domain.workload import Workload
-from compilegate.facts import load_facts
 from compilegate.ports import Services, Settings
 from compilegate.usecases.decide import save_decision
+from compilegate.usecases.known_facts import known_facts
 from compilegate.usecases.trial import Trial, load_spec, save_record
 from compilegate.usecases.trial_limits import limits
 
@@ -53,14 +53,6 @@ def plan_trial(event: Mapping[str, Any], *, services: Services) -> dict[str, Any
 
 def plan_for(workload: Workload, settings: Settings) -> Plan | Refusal:
     """The plan that a workload gets under a deployment's settings."""
-    facts = load_facts()
-    eligibility = check_eligibility(
-        workload, facts, region=settings.region, price_overrides=settings.price_overrides
-    )
-    return design(
-        workload,
-        eligibility,
-        facts,
-        region=settings.region,
-        price_overrides=settings.price_overrides,
-    )
+    facts = known_facts(workload, settings)
+    eligibility = check_eligibility(workload, facts, region=settings.region)
+    return design(workload, eligibility, facts, region=settings.region)

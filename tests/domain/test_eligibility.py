@@ -179,11 +179,11 @@ def test_an_unknown_price_leaves_the_dollars_empty_with_the_reason() -> None:
 def test_a_given_price_fills_them() -> None:
     found = check(
         change(SOUND, training__instance_type="ml.g6e.48xlarge"),
-        price_overrides={"ml.g6e.48xlarge": 10.0},
+        prices={"ml.g6e.48xlarge": 10.0},
     )
 
     assert pytest.approx(10 * 6 * 3 * 52) == found.economics.annual_training_usd
-    assert "price override" == found.economics.price_source
+    assert "given in the workload file or cdk.json" == found.economics.price_source
 
 
 def test_a_workload_without_a_graph_has_costs_but_no_saving() -> None:
@@ -256,8 +256,7 @@ def test_any_workload_gets_an_answer_that_agrees_with_its_reasons(
 def test_dollars_scale_with_prices(workload: Workload, factor: float) -> None:
     types = {workload.training.instance_type, *load_facts().instances}
     one, other = (
-        check(workload, price_overrides=dict.fromkeys(types, usd)).economics
-        for usd in (2.0, 2.0 * factor)
+        check(workload, prices=dict.fromkeys(types, usd)).economics for usd in (2.0, 2.0 * factor)
     )
 
     assert one.annual_training_usd is not None

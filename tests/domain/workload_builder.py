@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
 from compilegate.domain.eligibility import Eligibility, check_eligibility
 from compilegate.domain.workload import (
     Candidate,
     Framework,
+    KnownBetter,
     Model,
     Quality,
     Schedule,
@@ -79,9 +81,12 @@ def change(workload: Workload, **changes: Any) -> Workload:
     return workload
 
 
-def check(workload: Workload, **options: Any) -> Eligibility:
-    """Eligibility by the shipped facts."""
-    return check_eligibility(workload, load_facts(), **options)
+def check(
+    workload: Workload, prices: Mapping[str, float] | None = None, **options: Any
+) -> Eligibility:
+    """Eligibility by the shipped facts, with other prices where given."""
+    facts = load_facts().overridden(KnownBetter(prices or {}))
+    return check_eligibility(workload, facts, **options)
 
 
 def severities(eligibility: Eligibility, index: int = 0) -> dict[str, str]:

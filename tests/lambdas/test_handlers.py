@@ -21,7 +21,7 @@ ENVIRONMENT = {
     "LEDGER_TABLE": "ledger",
     "STAGE": "dev",
     "TRAINING_ROLE_ARN": "arn:aws:iam::123456789012:role/training",
-    "SETTINGS": '{"region": "us-east-1", "price_overrides": {}, "vpc": null}',
+    "SETTINGS": '{"region": "us-east-1", "facts": {}, "vpc": null}',
 }
 
 

@@ -98,7 +98,7 @@ def test_what_the_command_line_hands_over_as_text_is_read_as_json():
     settings = Settings.from_context(given)
 
     assert Vpc(("subnet-1a",), ("sg-2b",)) == settings.vpc
-    assert {"ml.g5.xlarge": 1.2} == settings.price_overrides
+    assert {"ml.g5.xlarge": 1.2} == settings.facts.prices
     assert 30 == settings.log_retention_days
 
 
@@ -106,7 +106,8 @@ def test_functions_get_what_they_need_as_json():
     vpc = {"subnet_ids": ["subnet-1"], "security_group_ids": ["sg-1"]}
     settings = Settings.from_context({**GOOD, "vpc": vpc, "price_overrides": {"ml.x.y": 2}})
 
-    expected = {"region": "eu-west-1", "vpc": vpc, "price_overrides": {"ml.x.y": 2.0}}
+    facts = {"prices": {"ml.x.y": 2.0}, "images": []}
+    expected = {"region": "eu-west-1", "vpc": vpc, "facts": facts}
     assert expected == json.loads(settings.for_functions())
 
 

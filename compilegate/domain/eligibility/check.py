@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from compilegate.domain.eligibility import (
     amortisation,
@@ -70,13 +70,11 @@ def check_eligibility(
     facts: Facts,
     *,
     region: str = DEFAULT_REGION,
-    price_overrides: Mapping[str, float] | None = None,
 ) -> Eligibility:
     """Whether each candidate may be tried, and what the workload could gain; USD, no I/O."""
-    overrides = price_overrides or {}
 
     def context(candidate: Candidate, index: int | None) -> Context:
-        return Context(workload, candidate, index, facts, region, overrides)
+        return Context(workload, candidate, index, facts, region)
 
     listed = [context(found, index) for index, found in enumerate(workload.candidates)]
     contexts = listed or _derived(context(TORCH_COMPILE, None), context(MANAGED, None))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 from compilegate.domain.economics import Range, amdahl_speedup
@@ -24,7 +23,6 @@ class Context:
     index: int | None
     facts: Facts
     region: str
-    price_overrides: Mapping[str, float] = field(default_factory=dict)
 
     def field(self, key: str) -> str:
         """Path of a setting in the workload file: the candidate's if it changes it."""
@@ -104,7 +102,7 @@ class Context:
     @property
     def base_price(self) -> Price | None:
         """USD per hour of one of the baseline's instances, None when unknown."""
-        return self.facts.price(self.workload.training.instance_type, self.price_overrides)
+        return self.facts.price(self.workload.training.instance_type)
 
     @property
     def base_usd_per_hour(self) -> float | None:
@@ -116,7 +114,7 @@ class Context:
     @property
     def usd_per_hour(self) -> float | None:
         """USD per hour of the candidate's cluster."""
-        price = self.facts.price(self.instance_type, self.price_overrides)
+        price = self.facts.price(self.instance_type)
         return None if price is None else price.usd_per_hour * self.instance_count
 
     @property

@@ -6,7 +6,7 @@ from compilegate.domain.economics import annual_training_usd, saved_share, trial
 from compilegate.domain.eligibility.context import WORKLOAD_FILE, Context
 from compilegate.domain.eligibility.reason import Reason, block, warn
 
-PRICE_FIX = "give its price per hour under price_overrides in cdk.json"
+PRICE_FIX = "give its price per hour under facts.prices here, or under price_overrides in cdk.json"
 
 
 def saving_rule(context: Context) -> tuple[Reason, ...]:

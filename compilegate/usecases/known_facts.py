@@ -1,0 +1,13 @@
+"""The facts that hold for a workload: the shipped ones, the deployment's, the workload's own."""
+
+from __future__ import annotations
+
+from compilegate.domain.facts_model import Facts
+from compilegate.domain.workload import Workload
+from compilegate.facts import load_facts
+from compilegate.ports import Settings
+
+
+def known_facts(workload: Workload, settings: Settings) -> Facts:
+    """What is nearer to the workload wins."""
+    return load_facts().overridden(settings.facts).overridden(workload.facts)
