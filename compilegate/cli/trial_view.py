@@ -14,7 +14,9 @@ from compilegate.adapters.executions import ExecutionState
 from compilegate.cli.cloud import Cloud
 from compilegate.cli.job_lines import JobLines
 from compilegate.domain import naming
+from compilegate.domain.arm_plan import ArmPlan
 from compilegate.domain.errors import NotFoundError
+from compilegate.domain.speed_jobs import usd_per_hour
 from compilegate.usecases.trial import Trial
 
 ACTIVE = ("InProgress", "Stopping")
@@ -117,17 +119,16 @@ class TrialWatcher:
         lines = known.lines if known else JobLines()
         told, lines.token = self._cloud.watch.lines(name, lines.token)
         lines.take(told)
-        # A speed job runs on the baseline's cluster.
-        arm = self._arms()[run.arm_index or 0]
+        arms = [ArmPlan.from_dict(arm) for arm in self._arms()]
         return JobView(
             name=name,
             run=run.text,
-            arm=None if run.is_speed else str(arm["name"]),
+            arm=None if run.arm_index is None else arms[run.arm_index].name,
             status=str(described["TrainingJobStatus"]),
             detail=str(described.get("FailureReason") or described.get("SecondaryStatus") or ""),
             started_at=_epoch(described.get("TrainingStartTime")),
             ended_at=_epoch(described.get("TrainingEndTime")),
-            usd_per_hour=arm["usd_per_hour"],
+            usd_per_hour=usd_per_hour(run, arms),
             lines=lines,
         )
 

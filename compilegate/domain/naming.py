@@ -29,6 +29,8 @@ TAG_STAGE = "compilegate:stage"
 TAG_EXECUTION = "compilegate:execution"
 
 CHECKPOINT_PATH = "/opt/ml/checkpoints"
+# A folder of its own, so that no script takes another run's files for its own checkpoints.
+COMPILE_CACHE_PATH = f"{CHECKPOINT_PATH}/compile-cache"
 RUNTIME_PACKAGE = "compilegate_runtime"
 
 # With these a job of the longest workload name and a retry of one digit fills JOB_NAME_MAX.
@@ -36,20 +38,27 @@ ROUND_DIGITS = 3
 SEED_DIGITS = 10
 
 _BASE36 = string.digits + string.ascii_lowercase
-_RUN = re.compile(r"s(?P<speed>\d+)|q(?P<round>\d+)(?P<arm>[a-z])(?P<seed>\d+)")
+_RUN = re.compile(
+    r"s(?P<speed>\d+)(?:(?P<group>[a-z])(?P<block>\d+))?"
+    r"|q(?P<round>\d+)(?P<arm>[a-z])(?P<seed>\d+)"
+)
 
 
 @dataclass(frozen=True)
 class RunId:
     """A run's id and what it says; ``arm_index`` and ``seed`` are None for a speed job.
 
-    A speed job carries every arm of its round. Arm 0 is the baseline.
+    A speed job carries every arm of its round that shares its nodes: ``group`` 0 is the
+    baseline's. ``block`` is the only one that it measures, None where it measures several.
+    Arm 0 is the baseline.
     """
 
     text: str
     round_number: int
     arm_index: int | None
     seed: int | None
+    group: int = 0
+    block: int | None = None
 
     @property
     def is_speed(self) -> bool:
@@ -82,9 +91,11 @@ def execution_name(workload: str, trial: str) -> str:
     return f"{workload}-{trial}"
 
 
-def speed_run(round_number: int) -> str:
-    """Run id of a speed job; one job carries several blocks."""
-    return f"s{round_number}"
+def speed_run(round_number: int, group: int = 0, block: int | None = None) -> str:
+    """Run id of a speed job: one that carries several blocks, or one group's part of ``block``."""
+    if block is None:
+        return f"s{round_number}"
+    return f"s{round_number}{string.ascii_lowercase[group]}{block}"
 
 
 def quality_run(round_number: int, arm_index: int, seed: int) -> str:
@@ -104,9 +115,17 @@ def parse_run(run: str) -> RunId:
     if match is None:
         raise ValueError(f"{run!r} is not a run id")
     if match["speed"] is not None:
-        return RunId(run, int(match["speed"]), None, None)
+        return _speed_id(run, match)
     arm_index = string.ascii_lowercase.index(match["arm"])
     return RunId(run, int(match["round"]), arm_index, int(match["seed"]))
+
+
+def _speed_id(run: str, match: re.Match[str]) -> RunId:
+    round_number = int(match["speed"])
+    if match["block"] is None:
+        return RunId(run, round_number, None, None)
+    group = string.ascii_lowercase.index(match["group"])
+    return RunId(run, round_number, None, None, group, int(match["block"]))
 
 
 def trial_job_prefix(workload: str, trial: str) -> str:
@@ -162,6 +181,11 @@ def jobs_prefix(workload: str, trial: str) -> str:
 def job_output_key(workload: str, trial: str, job: str) -> str:
     """Where SageMaker leaves a job's output data, the evidence among it."""
     return f"{jobs_prefix(workload, trial)}/{job}/output/output.tar.gz"
+
+
+def checkpoint_prefix(workload: str, trial: str, run: str) -> str:
+    """Where one run's checkpoints lie, so that an interrupted spot job goes on from them."""
+    return f"{jobs_prefix(workload, trial)}/checkpoints/{run}/"
 
 
 def compile_cache_prefix(workload: str) -> str:

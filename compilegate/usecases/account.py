@@ -7,7 +7,9 @@ from datetime import datetime
 from typing import Any
 
 from compilegate.domain import naming
+from compilegate.domain.arm_plan import ArmPlan
 from compilegate.domain.errors import NotFoundError
+from compilegate.domain.speed_jobs import usd_per_hour
 from compilegate.ports import Services
 from compilegate.usecases import evidence_document
 from compilegate.usecases.trial import OpenTrial
@@ -49,9 +51,8 @@ def settle_strays(
 
 def _charge(job: str, run: naming.RunId, document: dict[str, Any], opened: OpenTrial) -> None:
     """Billable seconds are the cluster's wall clock; the arm's price is that of the cluster."""
-    # A speed job runs on the baseline's cluster.
-    rate = opened.plan["arms"][run.arm_index or 0]["usd_per_hour"]
-    usd = _billable_seconds(job, opened.services) / 3600 * rate
+    arms = [ArmPlan.from_dict(arm) for arm in opened.plan["arms"]]
+    usd = _billable_seconds(job, opened.services) / 3600 * usd_per_hour(run, arms)
     evidence_document.charge(document, job, usd)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
+from compilegate.domain.arm_plan import CONTROL
 from compilegate.domain.failures import REASON_MAX
 from compilegate.domain.workload import BASELINE, Workload
 
@@ -17,18 +18,9 @@ Document = dict[str, Any]
 
 
 def begin(workload: Workload, plan: Mapping[str, Any]) -> Document:
-    """A document without runs; the baseline is the plan's first arm."""
-    arms = [
-        {
-            "name": arm["name"],
-            "usd_per_hour": arm["usd_per_hour"],
-            "devices": arm["devices"],
-            "overrides": arm["overrides"],
-            "full_run_steps": None,
-            "runs": [],
-        }
-        for arm in plan["arms"]
-    ]
+    """A document without runs; the baseline is the plan's first arm, controls stand apart."""
+    controls = [_arm(arm) for arm in plan["arms"] if arm["role"] == CONTROL]
+    arms = [_arm(arm) for arm in plan["arms"] if arm["role"] != CONTROL]
     return {
         "schema": 1,
         "workload": workload.name,
@@ -52,6 +44,15 @@ def begin(workload: Workload, plan: Mapping[str, Any]) -> Document:
             "production_beside": False,
         },
         "arms": arms,
+        **({"controls": controls} if controls else {}),
+    }
+
+
+def _arm(planned: Mapping[str, Any]) -> Document:
+    return {
+        **{key: planned[key] for key in ("name", "usd_per_hour", "devices", "overrides")},
+        "full_run_steps": None,
+        "runs": [],
     }
 
 
@@ -66,11 +67,13 @@ def add_run(document: Document, arm_name: str, run: Mapping[str, Any]) -> None:
         arm["full_run_steps"] = run["full_run_steps"]
 
 
-def add_failed_block(document: Document, job: str, block: int, reason: str) -> None:
-    """A speed job that did not complete: its baseline produced nothing to compare with."""
+def add_failed_block(
+    document: Document, job: str, block: int, reason: str, arm: str = BASELINE
+) -> None:
+    """A speed job that did not complete: this arm of it produced nothing to compare."""
     add_run(
         document,
-        BASELINE,
+        arm,
         {
             "stage": "speed", "block": block, "node": job, "job": job, "finished": False,
             "compile_seconds": 0.0, "step_seconds": [], "reason": reason[:REASON_MAX],
@@ -87,14 +90,23 @@ def charge(document: Document, job: str, usd: float) -> None:
 
 def find_arm(document: Document, name: str) -> Document:
     """The arm of that name."""
-    found: Document = next(arm for arm in document["arms"] if arm["name"] == name)
+    found: Document = next(arm for arm in _everyone(document) if arm["name"] == name)
     return found
 
 
 def all_runs(document: Document) -> Iterator[Mapping[str, Any]]:
-    """Every run of every arm."""
-    for arm in document["arms"]:
+    """Every run of every arm, controls included."""
+    for arm in _everyone(document):
         yield from arm["runs"]
+
+
+def _everyone(document: Document) -> list[Document]:
+    return [*document["arms"], *document.get("controls", ())]
+
+
+def control_blocks(document: Document) -> dict[str, int]:
+    """How many blocks each control has had."""
+    return {arm["name"]: len(arm["runs"]) for arm in document.get("controls", ())}
 
 
 def full_runs(document: Document, name: str) -> int:

@@ -10,8 +10,12 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from compilegate.domain.arm_plan import ArmPlan
+from compilegate.domain.economics import COLD_COMPILE_HOURS, SPEED_BLOCKS, speed_gate_hours
 from compilegate.domain.errors import NotFoundError
-from compilegate.domain.rounds import job_seconds, speed_job_seconds
+from compilegate.domain.rounds import job_seconds
+from compilegate.domain.speed_jobs import SpeedJob, speed_jobs
+from compilegate.usecases import evidence_document
 from compilegate.usecases.account import STOP_SECONDS
 from compilegate.usecases.outcome import Outcome, timed_out
 from compilegate.usecases.trial import OpenTrial
@@ -19,34 +23,53 @@ from compilegate.usecases.trial import OpenTrial
 HOUR = 3600
 
 
-def limit_seconds(step: Mapping[str, Any], document: Mapping[str, Any], opened: OpenTrial) -> int:
-    """Each job's limit: the workload's own, or what the rest of the budget allows, if less."""
-    hours = opened.spec.workload.training.max_runtime_hours
-    most = job_seconds(hours)
-    if step["stage"] == "speed":
-        most = speed_job_seconds(hours, arms=len(step["arms"]), blocks=int(step["blocks"]))
+def speed_jobs_of(
+    step: Mapping[str, Any], document: evidence_document.Document, opened: OpenTrial
+) -> list[SpeedJob]:
+    """The jobs that a speed step takes: one, or one per block and group of nodes."""
+    arms = [ArmPlan.from_dict(arm) for arm in opened.plan["arms"]]
+    return speed_jobs(arms, step, evidence_document.control_blocks(document))
+
+
+def affordable_seconds(
+    step: Mapping[str, Any], document: evidence_document.Document, opened: OpenTrial
+) -> int:
+    """How long every job of the step may take at most: what the rest of the budget allows."""
     left = float(opened.plan["max_trial_usd"] - document["plan"]["spent_usd"])
+    rate = math.fsum(rate for rate, _ in _expected(step, document, opened))
     # A job at its limit is told to stop and billed until it does.
-    affordable = left / usd_per_hour(step, opened.plan) * HOUR - STOP_SECONDS
-    return min(most, math.floor(affordable))
+    return math.floor(left / rate * HOUR - STOP_SECONDS)
 
 
-def typical_seconds(step: Mapping[str, Any], opened: OpenTrial) -> float:
-    """How long a job of the step takes by the plan, at most its limit."""
-    workload, plan = opened.spec.workload, opened.plan
-    hours = float(workload.schedule.run_hours)
+def expected_usd(
+    step: Mapping[str, Any], document: evidence_document.Document, opened: OpenTrial
+) -> float:
+    """What the step's jobs cost if each takes as long as the plan thinks, and then to stop."""
+    return math.fsum(
+        rate * (seconds + STOP_SECONDS) / HOUR
+        for rate, seconds in _expected(step, document, opened)
+    )
+
+
+def _expected(
+    step: Mapping[str, Any], document: evidence_document.Document, opened: OpenTrial
+) -> list[tuple[float, float]]:
+    """USD per hour and seconds of each of the step's jobs, which run side by side."""
+    workload = opened.spec.workload
+    most, hours = job_seconds(workload.training.max_runtime_hours), workload.schedule.run_hours
     if step["stage"] == "speed":
-        dearest = max(float(arm["usd_per_hour"]) for arm in plan["arms"])
-        hours = float(plan["usd_per_block"]) / dearest * int(step["blocks"])
-    return min(hours * HOUR, job_seconds(workload.training.max_runtime_hours))
+        return [
+            (job.usd_per_hour, min(_block_hours(job, hours) * HOUR, most))
+            for job in speed_jobs_of(step, document, opened)
+        ]
+    rates = {str(arm["name"]): float(arm["usd_per_hour"]) for arm in opened.plan["arms"]}
+    return [(rates[run["arm"]], min(hours * HOUR, most)) for run in step["runs"]]
 
 
-def usd_per_hour(step: Mapping[str, Any], plan: Mapping[str, Any]) -> float:
-    """What the step's jobs cost in an hour, side by side; a speed job runs as the baseline."""
-    rates = {str(arm["name"]): float(arm["usd_per_hour"]) for arm in plan["arms"]}
-    if step["stage"] == "speed":
-        return float(plan["arms"][0]["usd_per_hour"])
-    return math.fsum(rates[run["arm"]] for run in step["runs"])
+def _block_hours(job: SpeedJob, run_hours: float) -> float:
+    """Hours of a speed job; one of a single block compiles for that block alone."""
+    shared = speed_gate_hours(len(job.arms), run_hours) / SPEED_BLOCKS * job.blocks
+    return shared + min(run_hours, COLD_COMPILE_HOURS) * job.apart
 
 
 def stopped_by_budget(outcome: Outcome, opened: OpenTrial) -> bool:

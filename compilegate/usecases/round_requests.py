@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,10 +11,11 @@ from compilegate.domain import naming
 from compilegate.domain.arm_plan import ArmPlan
 from compilegate.domain.request import JobContext, quality_request, speed_request
 from compilegate.usecases import evidence_document
-from compilegate.usecases.job_limits import limit_seconds
+from compilegate.usecases.job_limits import affordable_seconds, speed_jobs_of
 from compilegate.usecases.trial import OpenTrial, to_json
 
 Requests = dict[str, dict[str, Any]]
+ARM = re.compile(r"arm_\d+")
 
 
 def write_requests(
@@ -22,36 +25,58 @@ def write_requests(
     document: evidence_document.Document,
 ) -> list[dict[str, str]]:
     """Store one request per job; returns run id, request key and job name base of each."""
-    trial, arms = opened.trial, [ArmPlan(**arm) for arm in opened.plan["arms"]]
+    trial = opened.trial
     if step["stage"] == "speed":
-        requests = _speed_request(step, opened, arms, round_number)
+        requests = _speed_requests(step, opened, round_number, document)
     else:
+        arms = [ArmPlan.from_dict(arm) for arm in opened.plan["arms"]]
         done = {arm.name: evidence_document.full_runs(document, arm.name) for arm in arms}
         requests = _quality_requests(step, opened, arms, round_number, done=done)
-    limit = {"MaxRuntimeInSeconds": limit_seconds(step, document, opened)}
+    affordable = affordable_seconds(step, document, opened)
     written = []
     for run, request in requests.items():
         key = naming.request_key(trial.workload, trial.trial, run)
-        opened.services.store.put(key, to_json({**request, "StoppingCondition": limit}))
+        opened.services.store.put(key, to_json(_limited(request, affordable)))
         base = request["TrainingJobName"]
         written.append({"run": run, "request_key": key, "job_base": base})
     return written
 
 
-def _speed_request(
-    step: Mapping[str, Any], opened: OpenTrial, arms: list[ArmPlan], round_number: int
+def _limited(request: Mapping[str, Any], affordable: int) -> dict[str, Any]:
+    """The request with no more time than the rest of the budget allows."""
+    limits = request["StoppingCondition"]
+    most = min(limits["MaxRuntimeInSeconds"], affordable)
+    return {**request, "StoppingCondition": {**limits, "MaxRuntimeInSeconds": most}}
+
+
+def _speed_requests(
+    step: Mapping[str, Any],
+    opened: OpenTrial,
+    round_number: int,
+    document: evidence_document.Document,
 ) -> Requests:
-    run = naming.speed_run(round_number)
-    request = speed_request(
-        opened.spec.workload,
-        [arm for arm in arms if arm.name in step["arms"]],
-        run=run,
-        first_block=step["block"],
-        blocks=step["blocks"],
-        steps=step["steps"],
-        context=job_context(opened),
-    )
-    return {run: request}
+    context = job_context(opened)
+    return {
+        (run := job.run(round_number)): speed_request(
+            opened.spec.workload,
+            job.arms,
+            run=run,
+            first_block=job.first_block,
+            blocks=job.blocks,
+            steps=step["steps"],
+            context=context,
+        )
+        for job in speed_jobs_of(step, document, opened)
+    }
+
+
+def measured_arms(opened: OpenTrial, run: str) -> list[str]:
+    """Names of the arms that a speed job was asked to measure."""
+    key = naming.request_key(opened.trial.workload, opened.trial.trial, run)
+    parameters = json.loads(opened.services.store.get(key))["HyperParameters"]
+    described = [text for name, text in sorted(parameters.items()) if ARM.fullmatch(name)]
+    # Text inside text, as speed_request writes it.
+    return [str(json.loads(json.loads(text))["name"]) for text in described]
 
 
 def _quality_requests(

@@ -7,11 +7,13 @@ from typing import Any
 
 from compilegate.domain import naming
 from compilegate.domain.errors import InvalidEvidenceError, NotFoundError
+from compilegate.domain.workload import BASELINE
 from compilegate.usecases import evidence_document
 from compilegate.usecases.collect import failed_quality_run, quality_run, speed_runs
 from compilegate.usecases.job_limits import stopped_by_budget
 from compilegate.usecases.job_output import JobOutput, read_output
 from compilegate.usecases.outcome import COMPLETED, is_result
+from compilegate.usecases.round_requests import measured_arms
 from compilegate.usecases.trial import OpenTrial
 
 
@@ -82,9 +84,21 @@ def _take_in_failure(
 ) -> None:
     job, reason = str(outcome["job"]), str(outcome.get("reason") or "no reason given")
     if asked.arm_index is None or asked.seed is None:
-        blocks = [run["block"] for run in evidence_document.all_runs(document) if "block" in run]
-        evidence_document.add_failed_block(document, job, max(blocks, default=-1) + 1, reason)
+        _take_in_failed_blocks(document, opened, asked, job=job, reason=reason)
         return
     order = evidence_document.next_order(document)
     run = failed_quality_run(job=job, order=order, seed=asked.seed, reason=reason)
     evidence_document.add_run(document, opened.plan["arms"][asked.arm_index]["name"], run)
+
+
+def _take_in_failed_blocks(
+    document: dict[str, Any], opened: OpenTrial, asked: naming.RunId, *, job: str, reason: str
+) -> None:
+    """Without its baseline a block has nothing to compare with; other arms fail for themselves."""
+    if asked.block is None:
+        blocks = [run["block"] for run in evidence_document.all_runs(document) if "block" in run]
+        evidence_document.add_failed_block(document, job, max(blocks, default=-1) + 1, reason)
+        return
+    failed = [BASELINE] if asked.group == 0 else measured_arms(opened, asked.text)
+    for arm in failed:
+        evidence_document.add_failed_block(document, job, asked.block, reason, arm)

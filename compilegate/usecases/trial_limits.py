@@ -7,21 +7,16 @@ from dataclasses import replace
 from typing import Any
 
 from compilegate.domain import rounds
+from compilegate.domain.arm_plan import CANDIDATE
 from compilegate.domain.decision import Decision, Reason, Verdict
-from compilegate.usecases.account import STOP_SECONDS
-from compilegate.usecases.job_limits import (
-    HOUR,
-    stopped_by_budget,
-    typical_seconds,
-    usd_per_hour,
-)
+from compilegate.usecases.job_limits import HOUR, expected_usd, stopped_by_budget
 from compilegate.usecases.outcome import Outcome
 from compilegate.usecases.trial import OpenTrial
 
 
 def limits(plan: Mapping[str, Any], max_runtime_hours: float) -> dict[str, Any]:
     """What the plan allows, for its record: whether even the longest path ends in time."""
-    candidates = len(plan["arms"]) - 1
+    candidates = candidate_count(plan)
     longest = rounds.longest_seconds(candidates, max_runtime_hours)
     return {
         "max_rounds": rounds.max_rounds(candidates),
@@ -31,9 +26,14 @@ def limits(plan: Mapping[str, Any], max_runtime_hours: float) -> dict[str, Any]:
     }
 
 
+def candidate_count(plan: Mapping[str, Any]) -> int:
+    """Candidates of the plan; a control decides nothing and has no rounds of its own."""
+    return sum(arm["role"] == CANDIDATE for arm in plan["arms"])
+
+
 def within_limits(
     decision: Decision,
-    document: Mapping[str, Any],
+    document: dict[str, Any],
     opened: OpenTrial,
     round_number: int,
     outcomes: Sequence[Outcome],
@@ -67,12 +67,11 @@ def _met_its_limit(outcomes: Sequence[Outcome], opened: OpenTrial) -> Reason | N
 
 
 def _over_budget(
-    step: Mapping[str, Any], document: Mapping[str, Any], opened: OpenTrial
+    step: Mapping[str, Any], document: dict[str, Any], opened: OpenTrial
 ) -> Reason | None:
     """The cap, on what jobs really took: no step begins that it would probably cut off."""
     spent, cap = document["plan"]["spent_usd"], opened.plan["max_trial_usd"]
-    hours = (typical_seconds(step, opened) + STOP_SECONDS) / HOUR
-    wanted = max(_price(step, opened.plan), hours * usd_per_hour(step, opened.plan))
+    wanted = max(_price(step, opened.plan), expected_usd(step, document, opened))
     if spent + wanted <= cap:
         return None
     return Reason(
@@ -92,7 +91,7 @@ def _price(step: Mapping[str, Any], plan: Mapping[str, Any]) -> float:
 
 
 def _too_many_rounds(plan: Mapping[str, Any], round_number: int) -> Reason | None:
-    most = rounds.max_rounds(len(plan["arms"]) - 1)
+    most = rounds.max_rounds(candidate_count(plan))
     if round_number < most:
         return None
     return Reason("too_many_rounds", f"not settled after {most} rounds")

@@ -1,11 +1,14 @@
 """The speed gate's job: short segments of every arm, back to back, each in a fresh process.
 
 Arms that run minutes apart on different machines differ by more than a compiler saves, so one
-job measures all of them. A compiled arm first runs a few steps that nobody measures, to fill
-its compile cache (what it cost is kept as the cold compilation); then every block runs each
-arm once, in an order that turns round from block to block. All segments of a job see the
-same data in the same order, as the priming did: what is measured is a job whose cache is
-warm, which is what production runs are after the first.
+job measures all that can share a machine. Arms that need others (another instance type, image
+or launcher) come in a job of their own, and the baseline's blocks in another.
+
+A compiled arm first runs a few steps that nobody measures, to fill its compile cache (what it
+cost is kept as the cold compilation); then every block runs each arm once, in an order that
+turns round from block to block. All segments of a job see the same data in the same order, as
+the priming did: what is measured is a job whose cache is warm, which is what production runs
+are after the first.
 
 A candidate that fails is a result and the job goes on. A baseline that fails leaves nothing
 to compare with and fails the job.
@@ -82,6 +85,7 @@ def parse(arguments):
     parser.add_argument("--first_block", type=int, default=0)
     parser.add_argument("--blocks", type=int, required=True)
     parser.add_argument("--steps", type=int, required=True)
+    parser.add_argument("--baseline", choices=("here", "elsewhere"), default="here")
     indices = [int(found) for found in re.findall(r"--arm_(\d+)\b", " ".join(arguments))]
     for index in sorted(set(indices)):
         parser.add_argument(f"--arm_{index}", required=True)
@@ -89,8 +93,11 @@ def parse(arguments):
     if not (SOURCE / plan.program).is_file():
         _reject(f"program {plan.program} is not in the source folder")
     arms = [_arm(f"arm_{i}", getattr(plan, f"arm_{i}")) for i in sorted(set(indices))]
-    if BASELINE not in [arm.name for arm in arms]:
+    names = [arm.name for arm in arms]
+    if plan.baseline == "here" and BASELINE not in names:
         _reject(f"no arm is named {BASELINE}")
+    if plan.baseline == "elsewhere" and (BASELINE in names or not names):
+        _reject(f"with the baseline elsewhere, this job needs other arms, not {names}")
     return plan, arms
 
 
