@@ -21,6 +21,8 @@ TRAINING_IMAGES = (
     "sagemaker-xgboost",
 )
 LOG_GROUP = "/aws/sagemaker/TrainingJobs"
+# A spot job goes on from its own run's checkpoints; no job reads another's results.
+CHECKPOINTS = naming.checkpoint_prefix("*", "*", "*")
 READS = (naming.WORKLOADS_PREFIX, naming.COMPILE_CACHE_PREFIX)
 # Not the requests beside the jobs' output: the state machine executes those as they are.
 WRITES = (f"{naming.EXPERIMENTS_PREFIX}*/*/jobs/", naming.COMPILE_CACHE_PREFIX)
@@ -54,7 +56,10 @@ class TrainingRole(iam.Role):
 def _data(storage: Storage) -> list[iam.PolicyStatement]:
     bucket = storage.bucket
     return [
-        _allow(["s3:GetObject"], [bucket.arn_for_objects(f"{prefix}*") for prefix in READS]),
+        _allow(
+            ["s3:GetObject"],
+            [bucket.arn_for_objects(f"{prefix}*") for prefix in (*READS, CHECKPOINTS)],
+        ),
         _allow(
             ["s3:PutObject", "s3:AbortMultipartUpload"],
             [bucket.arn_for_objects(f"{prefix}*") for prefix in WRITES],

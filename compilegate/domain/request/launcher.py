@@ -1,0 +1,138 @@
+"""How the training toolkit in the image starts an arm's processes.
+
+The keys are those that the SageMaker Python SDK 2.257.7 sends for the same job; the toolkit reads
+them back (aws/sagemaker-pytorch-training-toolkit@d929872, training.py). It takes the first
+launcher that it finds, so a request names one at most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from compilegate.domain import naming
+from compilegate.domain.arm_plan import ArmPlan
+from compilegate.domain.errors import InvalidInputError
+from compilegate.domain.versions import parts
+from compilegate.domain.workload import MANAGED_COMPILER, Framework
+
+# Starts a script on every GPU where the managed compiler's image has no launcher of its own.
+XLA_LAUNCHER = f"{naming.RUNTIME_PACKAGE}/xla_launcher.py"
+# From these on, torch_xla's own runner does it (HuggingFace 1.11; PyTorch 1.12 is its first).
+XLA_RUNNER_SINCE = (1, 11)
+# Version 2 of the model-parallel library runs under torchrun, version 1 under MPI.
+SMP_2_SINCE = (2, 0)
+
+_PYTORCH = ("huggingface-pytorch", "pytorch")
+_TENSORFLOW = ("huggingface-tensorflow", "tensorflow")
+_DEVICES = "GPU_NUM_DEVICES"
+
+
+@dataclass(frozen=True)
+class Launch:
+    """What a launch adds to a job; ``program`` None is the script itself."""
+
+    hyperparameters: Mapping[str, Any] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict)
+    program: str | None = None
+
+
+def launch(arm: ArmPlan, framework: Framework, script: str) -> Launch:
+    """How ``script`` starts on every device of the arm.
+
+    Raises InvalidInputError for a distribution that framework or compiler cannot run.
+    """
+    if arm.compiler == MANAGED_COMPILER:
+        return _managed(arm, framework, script)
+    keys = _LAUNCHERS.get((arm.distribution, framework.name))
+    if arm.distribution == "none":
+        return Launch()
+    if keys is None:
+        raise _refused(arm, framework)
+    return Launch(keys(arm, framework))
+
+
+def _managed(arm: ArmPlan, framework: Framework, script: str) -> Launch:
+    """SageMaker Training Compiler: its switches, and its way onto several GPUs.
+
+    Source: awsdocs training-compiler-enable-pytorch.md and training-compiler-troubleshooting.md,
+    which wants GPU_NUM_DEVICES wherever the runner does not set it.
+    """
+    switches: dict[str, Any] = {
+        "sagemaker_training_compiler_enabled": True,
+        "sagemaker_training_compiler_debug_mode": False,
+    }
+    pytorch = framework.name in _PYTORCH
+    runner = pytorch and parts(framework.version)[:2] >= XLA_RUNNER_SINCE
+    if arm.distribution == "pytorchxla" and runner:
+        return Launch({"sagemaker_pytorch_xla_multi_worker_enabled": True, **switches})
+    if arm.distribution != "none":
+        raise _refused(arm, framework)
+    environment = {_DEVICES: str(arm.devices // arm.instance_count)} if pytorch else {}
+    if pytorch and not runner and arm.devices > 1:
+        return Launch({"training_script": script, **switches}, environment, XLA_LAUNCHER)
+    return Launch(switches, environment)
+
+
+def _torch_distributed(arm: ArmPlan, _: Framework) -> dict[str, Any]:
+    return {
+        "sagemaker_torch_distributed_enabled": True,
+        "sagemaker_instance_type": arm.instance_type,
+    }
+
+
+def _pytorch_ddp(arm: ArmPlan, _: Framework) -> dict[str, Any]:
+    return {
+        "sagemaker_pytorch_ddp_enabled": True,
+        "sagemaker_instance_type": arm.instance_type,
+    }
+
+
+def _data_parallel(arm: ArmPlan, _: Framework) -> dict[str, Any]:
+    return {
+        "sagemaker_distributed_dataparallel_enabled": True,
+        "sagemaker_instance_type": arm.instance_type,
+        "sagemaker_distributed_dataparallel_custom_mpi_options": "",
+    }
+
+
+def _model_parallel(arm: ArmPlan, framework: Framework) -> dict[str, Any]:
+    common = {
+        "sagemaker_distributed_dataparallel_enabled": False,
+        "sagemaker_instance_type": arm.instance_type,
+    }
+    if framework.name in _PYTORCH and parts(framework.version)[:2] >= SMP_2_SINCE:
+        return {**common, "sagemaker_torch_distributed_enabled": True}
+    return {
+        **common,
+        "sagemaker_mpi_enabled": True,
+        "sagemaker_mpi_num_of_processes_per_host": arm.devices // arm.instance_count,
+        "sagemaker_mpi_custom_mpi_options": "",
+    }
+
+
+_Keys = Callable[[ArmPlan, Framework], dict[str, Any]]
+# The PyTorch estimator turns pytorchddp into smdistributed's data parallel runner, the Hugging
+# Face one does not; in the container both are the same runner.
+_LAUNCHERS: Mapping[tuple[str, str], _Keys] = {
+    **{("torch_distributed", name): _torch_distributed for name in _PYTORCH},
+    ("pytorchddp", "huggingface-pytorch"): _pytorch_ddp,
+    ("pytorchddp", "pytorch"): _data_parallel,
+    **{("smddp", name): _data_parallel for name in (*_PYTORCH, *_TENSORFLOW)},
+    **{("smp", name): _model_parallel for name in (*_PYTORCH, *_TENSORFLOW)},
+}
+
+
+def _refused(arm: ArmPlan, framework: Framework) -> InvalidInputError:
+    managed = arm.compiler == MANAGED_COMPILER
+    can = sorted(kind for kind, name in _LAUNCHERS if name == framework.name)
+    if managed:
+        can = ["pytorchxla"] if framework.name in _PYTORCH else []
+    compiler = " under SageMaker Training Compiler" if managed else ""
+    return InvalidInputError(
+        f"{framework.name} {framework.version} cannot be launched this way{compiler}",
+        field=f"{arm.name}: distribution",
+        value=arm.distribution,
+        fix=f"use one of {', '.join(['none', *can])}",
+    )

@@ -1,0 +1,54 @@
+"""Machines, time limits and network of a job."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from compilegate.domain.arm_plan import ArmPlan
+from compilegate.domain.request.context import JobContext
+from compilegate.domain.rounds import job_seconds
+from compilegate.domain.workload import Training
+
+HOUR = 3600
+# A spot job that names no limit may wait for capacity as long as it may train.
+WAIT_PER_RUNTIME = 2
+
+
+def machines(training: Training, arm: ArmPlan) -> dict[str, Any]:
+    """The cluster, at the workload's own time limit."""
+    spot = {"EnableManagedSpotTraining": True} if training.spot else {}
+    return {
+        "ResourceConfig": {
+            "InstanceType": arm.instance_type,
+            "InstanceCount": arm.instance_count,
+            "VolumeSizeInGB": training.volume_gb,
+        },
+        **spot,
+        "StoppingCondition": stopping(training, job_seconds(training.max_runtime_hours)),
+    }
+
+
+def stopping(training: Training, runtime_seconds: int) -> dict[str, int]:
+    """StoppingCondition of a job that trains at most ``runtime_seconds``.
+
+    A spot job's waiting includes its training and may not be shorter.
+    """
+    limit = {"MaxRuntimeInSeconds": runtime_seconds}
+    if not training.spot:
+        return limit
+    own = job_seconds(training.max_runtime_hours)
+    hours = training.max_wait_hours
+    waiting = (WAIT_PER_RUNTIME * own if hours is None else round(hours * HOUR)) - own
+    return {**limit, "MaxWaitTimeInSeconds": runtime_seconds + max(waiting, 0)}
+
+
+def network(context: JobContext) -> dict[str, Any]:
+    """The deployment's own network, if it has one."""
+    if not context.subnet_ids:
+        return {}
+    return {
+        "VpcConfig": {
+            "Subnets": list(context.subnet_ids),
+            "SecurityGroupIds": list(context.security_group_ids),
+        }
+    }
