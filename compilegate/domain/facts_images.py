@@ -8,6 +8,12 @@ from dataclasses import dataclass
 from compilegate.domain.versions import matches, parts
 from compilegate.domain.workload import MANAGED_COMPILER, Framework, OwnImage
 
+GIVEN = "given in the workload file or cdk.json"
+CROSS_REGION = (
+    "CreateTrainingJob's answer to an image of another region, "
+    "github.com/aws-samples/mlops-amazon-sagemaker/issues/9"
+)
+
 
 @dataclass(frozen=True)
 class Image:
@@ -26,6 +32,7 @@ class Registry:
 
     accounts: Mapping[str, str]
     source: str
+    as_of: str
 
     def uri(self, region: str, repository: str, tag: str) -> str | None:
         """The image's URI in a region, None where the images are not published."""
@@ -50,6 +57,7 @@ class FrameworkImage:
     registry: str
     patched_until: str | None
     source: str
+    as_of: str
 
 
 @dataclass(frozen=True)
@@ -70,7 +78,13 @@ class CompilerImage:
     same_image: bool
     ships_transformers: bool
     listed_2026: bool
+    estimator: str
+    launch: str
+    min_sdk: str
+    released: str | None
+    note: str | None
     source: str
+    as_of: str
 
     def fits(self, framework: Framework) -> bool:
         """Whether framework and versions are this image's; an unnamed version fits any."""
@@ -94,24 +108,30 @@ class CompilerImage:
         return text + launch.get(self.multi_device, "")
 
 
-def own_image(rows: Sequence[OwnImage], framework: Framework, compiler: str) -> OwnImage | None:
-    """The team's own image of these versions, None without one.
+def own_image(
+    rows: Sequence[OwnImage], framework: Framework, *, compiler: str, region: str
+) -> Image | None:
+    """The team's own image of these versions in the region, None where it brings none.
 
     The managed compiler is built into its image; every other compiler comes with the framework.
     """
     managed = compiler == MANAGED_COMPILER
-    return next(
-        (
-            row
-            for row in rows
-            if row.framework == framework.name
-            and managed == (row.compiler == MANAGED_COMPILER)
-            and matches(framework.version, row.version)
-            and _agrees(framework.transformers, row.transformers)
-            and _agrees(framework.python, row.python)
-        ),
-        None,
-    )
+    found = [
+        row.uri
+        for row in rows
+        if row.framework == framework.name
+        and managed == (row.compiler == MANAGED_COMPILER)
+        and matches(framework.version, row.version)
+        and _agrees(framework.transformers, row.transformers)
+        and _agrees(framework.python, row.python)
+    ]
+    if not found:
+        return None
+    here = [uri for uri in found if f".dkr.ecr.{region}." in uri]
+    if here:
+        return Image(here[0], source=GIVEN)
+    text = f"your image {found[0]} is not in {region}, and SageMaker pulls from there only"
+    return Image(None, "region_unsupported", text, source=CROSS_REGION)
 
 
 def framework_image(

@@ -7,26 +7,48 @@ image without a URI and with the reason, where nothing is known: nothing is gues
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
-from compilegate.domain.facts_images import CompilerImage, FrameworkImage, Image, Registry
+from compilegate.domain.facts_images import (
+    GIVEN,
+    CompilerImage,
+    FrameworkImage,
+    Image,
+    Registry,
+)
 from compilegate.domain.facts_images import compiler_image as _compiler_image
 from compilegate.domain.facts_images import framework_image as _framework_image
 from compilegate.domain.facts_images import own_image as _own_image
 from compilegate.domain.versions import matches
 from compilegate.domain.workload import MANAGED_COMPILER, Framework, KnownBetter, OwnImage
 
-GIVEN = "given in the workload file or cdk.json"
+ABSENT = "ECR DescribeImages, by compilegate facts refresh"
 
 
 @dataclass(frozen=True)
 class Price:
-    """On-demand USD per hour of one instance; ``as_of`` is None where the source is undated."""
+    """On-demand USD per hour of one instance, in US dollars.
+
+    ``region`` and ``as_of`` are None where the source does not name them; ``confidence`` is
+    list, high, medium, low or given (docs/facts.md).
+    """
 
     instance_type: str
     usd_per_hour: float
     confidence: str
+    region: str | None
     as_of: str | None
+    source: str
+
+
+@dataclass(frozen=True)
+class Quota:
+    """How many instances of a type the account's training jobs may use at once."""
+
+    instance_type: str
+    spot: bool
+    instances: int
+    as_of: str
     source: str
 
 
@@ -38,7 +60,9 @@ class Gpu:
     compute_capability: str
     bf16: bool
     fp8: bool
+    confidence: str
     source: str
+    as_of: str
 
 
 @dataclass(frozen=True)
@@ -54,20 +78,44 @@ class Instance:
     memory_gib: float
     efa: bool
     retired: bool
+    network: str | None
     note: str | None
     source: str
+    as_of: str
 
 
 @dataclass(frozen=True)
-class TestedModel:
-    """Largest batch per GPU without and with the managed compiler."""
+class TestedBatches:
+    """Largest batch per GPU without and with the managed compiler, where both are known."""
 
-    framework: str
     model: str
     instance_type: str
     sequence_length: int | None
     native_batch: int
     compiled_batch: int
+
+
+@dataclass(frozen=True)
+class TestedModel:
+    """Largest batch per GPU without and with the managed compiler; None: not in the table."""
+
+    framework: str
+    domain: str
+    model: str
+    dataset: str | None
+    instance_type: str
+    precision: str
+    setting: str | None
+    sequence_length: int | None
+    native_batch: int | None
+    compiled_batch: int
+    source: str
+    as_of: str
+
+    @property
+    def batch_ratio(self) -> float | None:
+        """Compiled over native batch: no speed-up, and below 1 for many models."""
+        return None if self.native_batch is None else self.compiled_batch / self.native_batch
 
 
 @dataclass(frozen=True)
@@ -79,6 +127,7 @@ class CompileOverhead:
     warm_seconds: float
     cold_seconds: float
     basis: str
+    as_of: str
 
 
 @dataclass(frozen=True)
@@ -89,6 +138,7 @@ class ComputeSpeedup:
     low: float
     high: float
     basis: str
+    as_of: str
 
 
 @dataclass(frozen=True)
@@ -124,12 +174,17 @@ class ManagedCompiler:
     status_source: str
     instance_families: tuple[str, ...]
     instance_families_source: str
+    efa_instance_types: tuple[str, ...]
     images: tuple[CompilerImage, ...]
 
 
 @dataclass(frozen=True)
 class Facts:
-    """Every fact file, read once."""
+    """Every fact that decisions rest on.
+
+    ``quotas`` and ``absent_images`` (URI to the day it was looked up) are empty until
+    ``compilegate facts refresh`` has read them from an account.
+    """
 
     as_of: str
     instances: Mapping[str, Instance]
@@ -142,6 +197,8 @@ class Facts:
     compute_speedups: tuple[ComputeSpeedup, ...]
     limits: Limits
     own_images: tuple[OwnImage, ...] = ()
+    quotas: Mapping[tuple[str, bool], Quota] = field(default_factory=dict)
+    absent_images: Mapping[str, str] = field(default_factory=dict)
 
     def instance(self, instance_type: str) -> Instance | None:
         """The instance type, None when it is not on file."""
@@ -150,7 +207,8 @@ class Facts:
     def overridden(self, better: KnownBetter) -> Facts:
         """These facts with what a team knows better in their place."""
         given = {
-            kind: Price(kind, usd, "given", None, GIVEN) for kind, usd in better.prices.items()
+            kind: Price(kind, usd, "given", None, None, GIVEN)
+            for kind, usd in better.prices.items()
         }
         return replace(
             self, prices={**self.prices, **given}, own_images=(*better.images, *self.own_images)
@@ -159,6 +217,11 @@ class Facts:
     def price(self, instance_type: str) -> Price | None:
         """USD per hour of one instance, None when no price is known."""
         return self.prices.get(instance_type)
+
+    def quota(self, instance_type: str, *, spot: bool = False) -> int | None:
+        """Instances of a type that training jobs may use at once; None when it was never read."""
+        found = self.quotas.get((instance_type, spot))
+        return None if found is None else found.instances
 
     def image(
         self,
@@ -169,18 +232,25 @@ class Facts:
         instance: Instance | None = None,
     ) -> Image:
         """The training image, the team's own first; without an instance the GPU variant."""
-        own = _own_image(self.own_images, framework, compiler)
+        own = _own_image(self.own_images, framework, compiler=compiler, region=region)
         if own is not None:
-            return Image(own.uri, source=GIVEN)
+            return own
+        gpu = instance is None or instance.gpus > 0
+        return self._published(framework, compiler=compiler, region=region, gpu=gpu)
+
+    def _published(self, framework: Framework, *, compiler: str, region: str, gpu: bool) -> Image:
+        """AWS's image, unless a look into its registry did not find it there."""
         if compiler == MANAGED_COMPILER:
-            return _compiler_image(self.managed.images, self.registries, framework, region)
-        found = _framework_image(self.images, self.registries, framework, region, instance is None
-                                 or instance.gpus > 0)  # fmt: skip
-        if found.uri is None:
+            found = _compiler_image(self.managed.images, self.registries, framework, region)
+        else:
+            found = _framework_image(self.images, self.registries, framework, region, gpu)
             same = [row for row in self.managed.images if row.same_image and row.fits(framework)]
-            if same:
-                return _compiler_image(same, self.registries, framework, region)
-        return found
+            if found.uri is None and same:
+                found = _compiler_image(same, self.registries, framework, region)
+        if found.uri is None or found.uri not in self.absent_images:
+            return found
+        text = f"{found.uri} was not in its registry on {self.absent_images[found.uri]}"
+        return Image(None, "no_compiler_image", text, source=ABSENT)
 
     def compile_overhead(self, compiler: str, family: str) -> CompileOverhead | None:
         """The row of the family, else the compiler's general one."""
@@ -193,13 +263,20 @@ class Facts:
         """What the compiler may do to compute; None when nothing is assumed for it."""
         return next((row for row in self.compute_speedups if row.compiler == compiler), None)
 
-    def tested(self, framework: Framework, model: str, instance_type: str) -> list[TestedModel]:
-        """Rows of the managed compiler's tested models for this very combination."""
+    def tested(self, framework: Framework, model: str, instance_type: str) -> list[TestedBatches]:
+        """What the managed compiler's tested models say of this very combination."""
         label = "TensorFlow" if framework.name.endswith("tensorflow") else "PyTorch"
         return [
-            row
+            TestedBatches(
+                row.model,
+                row.instance_type,
+                row.sequence_length,
+                row.native_batch,
+                row.compiled_batch,
+            )
             for row in self.tested_models
             if row.model == model
+            and row.native_batch is not None
             and row.instance_type == instance_type
             and matches(framework.version, _version_after(row.framework, label))
         ]

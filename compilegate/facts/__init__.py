@@ -1,4 +1,4 @@
-"""The fact files, read once: versions, images, instances, prices and limits."""
+"""The fact files: versions, images, instances, prices and limits, each row with source and date."""
 
 from __future__ import annotations
 
@@ -20,11 +20,14 @@ from compilegate.domain.facts_model import (
     Price,
     TestedModel,
 )
+from compilegate.facts.refreshed import laid_over, read_refreshed
 
 FILES = (
     "assumptions", "compiler_versions", "framework_images", "instances", "limits", "prices",
     "tested_models",
 )  # fmt: skip
+# For people only: no decision reads them, so no Lambda does.
+REFERENCE_FILES = ("failures", "lifecycle", "request_keys", "sdk_gaps")
 
 
 def read(name: str) -> dict[str, Any]:
@@ -35,58 +38,49 @@ def read(name: str) -> dict[str, Any]:
 
 
 @cache
-def load_facts() -> Facts:
-    """Every fact, read on first use and kept."""
+def load_facts(region: str | None = None) -> Facts:
+    """The shipped facts, read on first use and kept.
+
+    With a region, what was last read from the account there lies over them (refreshed.json).
+    """
+    if region is not None:
+        return laid_over(load_facts(), read_refreshed(), region)
     images = read("framework_images")
-    prices = read("prices")["prices"]
     assumptions = read("assumptions")
+    tested = read("tested_models")
+    whole = {"source": tested["source"], "as_of": tested["as_of"]}
     return Facts(
         as_of=images["as_of"],
         instances=_instances(read("instances")),
-        prices={row["instance_type"]: Price(**row) for row in prices},
-        images=tuple(FrameworkImage(**_known(row)) for row in images["images"]),
-        registries={
-            name: Registry(row["accounts"], row["source"])
-            for name, row in images["registries"].items()
-        },
+        prices={row["instance_type"]: Price(**row) for row in read("prices")["prices"]},
+        images=tuple(FrameworkImage(**row) for row in images["images"]),
+        registries={name: Registry(**row) for name, row in images["registries"].items()},
         managed=_managed(read("compiler_versions")),
-        tested_models=tuple(TestedModel(**row) for row in read("tested_models")["tested_models"]),
-        compile_overheads=tuple(
-            CompileOverhead(**_known(row)) for row in assumptions["compile_overhead"]
-        ),
-        compute_speedups=tuple(
-            ComputeSpeedup(**_known(row)) for row in assumptions["compute_speedup"]
-        ),
+        tested_models=tuple(TestedModel(**whole, **row) for row in tested["tested_models"]),
+        compile_overheads=tuple(CompileOverhead(**row) for row in assumptions["compile_overhead"]),
+        compute_speedups=tuple(ComputeSpeedup(**row) for row in assumptions["compute_speedup"]),
         limits=Limits(**read("limits")["create_training_job"]),
     )
 
 
-def _known(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row without its date, which the file keeps for people."""
-    return {key: value for key, value in row.items() if key != "as_of"}
-
-
 def _instances(document: Mapping[str, Any]) -> dict[str, Instance]:
-    gpus = {name: Gpu(name=name, **_known(row)) for name, row in document["gpus"].items()}
+    gpus = {name: Gpu(name=name, **row) for name, row in document["gpus"].items()}
     return {
-        row["instance_type"]: Instance(**{**_known(row), "gpu": gpus.get(row["gpu"])})
+        row["instance_type"]: Instance(**{**row, "gpu": gpus.get(row["gpu"])})
         for row in document["instances"]
     }
 
 
 def _managed(document: Mapping[str, Any]) -> ManagedCompiler:
-    images = []
-    for row in document["versions"]:
-        values = {
-            key: value for key, value in _known(row).items() if key not in {"min_sdk", "note"}
-        }
-        values["regions"] = tuple(values["regions"])
-        values["versions_accepted"] = tuple(values["versions_accepted"])
-        images.append(CompilerImage(**values))
+    lists = ("regions", "versions_accepted")
     return ManagedCompiler(
         status=document["status"],
         status_source=document["status_source"],
         instance_families=tuple(document["instance_families"]),
         instance_families_source=document["instance_families_source"],
-        images=tuple(images),
+        efa_instance_types=tuple(document["efa_instance_types"]),
+        images=tuple(
+            CompilerImage(**{**row, **{key: tuple(row[key]) for key in lists}})
+            for row in document["versions"]
+        ),
     )

@@ -1,4 +1,4 @@
-"""The facts that hold for a workload: the shipped ones, the deployment's, the workload's own."""
+"""The facts that hold for a workload: shipped, read from the account, deployment's, its own."""
 
 from __future__ import annotations
 
@@ -10,4 +10,4 @@ from compilegate.ports import Settings
 
 def known_facts(workload: Workload, settings: Settings) -> Facts:
     """What is nearer to the workload wins."""
-    return load_facts().overridden(settings.facts).overridden(workload.facts)
+    return load_facts(settings.region).overridden(settings.facts).overridden(workload.facts)

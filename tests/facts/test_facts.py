@@ -6,12 +6,15 @@ import re
 
 import pytest
 
+from compilegate.domain.facts_images import GIVEN
 from compilegate.domain.facts_model import Facts, Instance
-from compilegate.domain.workload import MANAGED_COMPILER, Framework
-from compilegate.facts import FILES, load_facts, read
+from compilegate.domain.workload import MANAGED_COMPILER, Framework, KnownBetter
+from compilegate.facts import FILES, REFERENCE_FILES, load_facts, read
 
 DATE = re.compile(r"20\d\d-\d\d-\d\d")
-LISTS = ("images", "versions", "instances", "prices", "compile_overhead", "compute_speedup")
+LISTS = (
+    "images", "versions", "instances", "prices", "compile_overhead", "compute_speedup", "rows",
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -23,12 +26,15 @@ def uri(facts: Facts, framework: Framework, compiler: str, region: str = "us-eas
     return facts.image(framework, compiler=compiler, region=region).uri
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_every_fact_file_says_how_old_it_is(name: str) -> None:
-    assert DATE.fullmatch(read(name)["as_of"])
+@pytest.mark.parametrize("name", [*FILES, *REFERENCE_FILES])
+def test_every_fact_file_says_how_old_it_is_and_what_kind_of_source_it_has(name: str) -> None:
+    document = read(name)
+
+    assert DATE.fullmatch(document["as_of"])
+    assert document["source_kind"]
 
 
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", [*FILES, *REFERENCE_FILES])
 def test_every_row_names_its_source_or_the_basis_of_the_assumption(name: str) -> None:
     document = read(name)
     rows = [row for key in LISTS for row in document.get(key, [])]
@@ -136,7 +142,7 @@ def test_no_image_comes_with_the_reason(
 
 
 def test_prices_are_dated_or_say_that_they_are_not(facts: Facts) -> None:
-    dated, undated = facts.price("ml.g5.48xlarge", {}), facts.price("ml.g5.xlarge", {})
+    dated, undated = facts.price("ml.g5.48xlarge"), facts.price("ml.g4dn.12xlarge")
 
     assert dated is not None
     assert (20.36, "2026-09-01") == (dated.usd_per_hour, dated.as_of)
@@ -145,11 +151,11 @@ def test_prices_are_dated_or_say_that_they_are_not(facts: Facts) -> None:
 
 
 def test_an_override_wins_and_an_unknown_price_stays_unknown(facts: Facts) -> None:
-    given = facts.price("ml.g5.48xlarge", {"ml.g5.48xlarge": 12.5})
+    given = facts.overridden(KnownBetter({"ml.g5.48xlarge": 12.5})).price("ml.g5.48xlarge")
 
     assert given is not None
-    assert (12.5, "price override") == (given.usd_per_hour, given.source)
-    assert facts.price("ml.g6e.48xlarge", {}) is None
+    assert (12.5, "given", GIVEN) == (given.usd_per_hour, given.confidence, given.source)
+    assert facts.price("ml.g6e.48xlarge") is None
 
 
 def test_instances_know_their_gpu(facts: Facts) -> None:

@@ -1,0 +1,74 @@
+"""What an account's own answers say: prices, images and quotas by region, in one file.
+
+``compilegate facts refresh`` writes ``refreshed.json`` beside the shipped files, from where it
+is deployed with them. It is absent until then, and never changes what another region is told.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from compilegate.domain.errors import InvalidInputError
+from compilegate.domain.facts_model import Facts, Price, Quota
+
+FILE = Path(__file__).with_name("refreshed.json")
+SCHEMA = 1
+ABOUT = "Read from an AWS account by `compilegate facts refresh`; lies over the shipped facts."
+# What a region's part may hold, and what tells two rows of it apart.
+KEYS = {
+    "prices": ("instance_type",),
+    "images": ("uri",),
+    "quotas": ("instance_type", "spot"),
+}
+FIX = "run `compilegate facts refresh` again, or delete the file"
+
+
+def read_refreshed(file: Path = FILE) -> dict[str, Any]:
+    """The file's regions; none where it is absent. Raises InvalidInputError when it is broken."""
+    try:
+        document = json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except ValueError as error:
+        raise InvalidInputError(f"is no JSON: {error}", file=str(file), fix=FIX) from error
+    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
+        raise InvalidInputError("is not of schema 1", file=str(file), fix=FIX)
+    regions: dict[str, Any] = document.get("regions", {})
+    return regions
+
+
+def laid_over(facts: Facts, regions: Mapping[str, Any], region: str) -> Facts:
+    """The facts with what was read in a region in their place."""
+    found = regions.get(region)
+    if found is None:
+        return facts
+    try:
+        prices = {row["instance_type"]: Price(**row) for row in found.get("prices", [])}
+        quotas = [Quota(**row) for row in found.get("quotas", [])]
+        absent = {row["uri"]: row["as_of"] for row in found.get("images", []) if not row["found"]}
+    except (KeyError, TypeError) as error:
+        raise InvalidInputError(f"is damaged: {error}", file=str(FILE), fix=FIX) from error
+    return replace(
+        facts,
+        prices={**facts.prices, **prices},
+        quotas={(row.instance_type, row.spot): row for row in quotas},
+        absent_images=absent,
+    )
+
+
+def merged(
+    regions: Mapping[str, Any], region: str, parts: Mapping[str, list[dict[str, Any]]]
+) -> dict[str, Any]:
+    """The whole document with a region's freshly read parts in place of the old ones."""
+    own = {**regions.get(region, {}), **parts}
+    return {"schema": SCHEMA, "about": ABOUT, "regions": {**regions, region: own}}
+
+
+def write_refreshed(document: Mapping[str, Any], file: Path = FILE) -> None:
+    """Write the file, sorted so that a change reads well in a review."""
+    text = json.dumps(document, indent=1, sort_keys=True)
+    file.write_text(text + "\n", encoding="utf-8")
