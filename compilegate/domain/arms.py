@@ -1,0 +1,148 @@
+"""The arms of a trial: the baseline, each candidate, and the controls that tell effects apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+from compilegate.domain.arm_plan import (
+    CANDIDATE,
+    CONTROL,
+    CONTROL_SUFFIX,
+    ArmPlan,
+    scaled_learning_rate,
+)
+from compilegate.domain.decision import Reason
+from compilegate.domain.facts_model import Facts
+from compilegate.domain.factors import changed_factors
+from compilegate.domain.workload import BASELINE, MANAGED_COMPILER, Candidate, Workload, plain
+
+BASELINE_WHY = "the job as it runs today; everything is compared with it"
+NAMED_WHY = "named in the workload file"
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why no plan was made."""
+
+    reason: Reason
+
+
+def plan_arms(
+    workload: Workload,
+    candidates: Sequence[Candidate],
+    facts: Facts,
+    *,
+    region: str,
+    why: Mapping[str, str] | None = None,
+) -> tuple[ArmPlan, ...] | Refusal:
+    """Baseline, candidates and controls, in this order; ``why`` each candidate is there."""
+    arms: list[ArmPlan] = []
+    for change in (Candidate(BASELINE), *candidates):
+        role, told = CANDIDATE, (why or {}).get(change.name, NAMED_WHY)
+        if change.name == BASELINE:
+            role, told = BASELINE, BASELINE_WHY
+        arm = _arm(workload, change, facts, region=region, role=role, why=told)
+        if isinstance(arm, Refusal):
+            return arm
+        arms.append(arm)
+    return (*arms, *_controls(workload, candidates, facts, region))
+
+
+def _arm(
+    workload: Workload,
+    change: Candidate,
+    facts: Facts,
+    *,
+    region: str,
+    role: str,
+    why: str,
+) -> ArmPlan | Refusal:
+    base = workload.training
+    compiler = change.compiler or "none"
+    instance_type = change.instance_type or base.instance_type
+    count = change.instance_count or base.instance_count
+    price = facts.price(instance_type)
+    instance = facts.instance(instance_type)
+    if price is None or instance is None:
+        text = (
+            f"no price is known for {instance_type}; give it under facts.prices in the workload "
+            "file, or under price_overrides in cdk.json"
+        )
+        return Refusal(Reason("price_unknown", text))
+    framework = change.framework or workload.framework
+    image = facts.image(framework, compiler=compiler, region=region, instance=instance)
+    if image.uri is None:
+        return Refusal(Reason("no_compiler_image", f"{change.name}: {image.why}"))
+    batch_size = change.batch_size or base.batch_size
+    return ArmPlan(
+        name=change.name,
+        compiler=compiler,
+        image=image.uri,
+        instance_type=instance_type,
+        instance_count=count,
+        devices=max(instance.gpus, 1) * count,
+        usd_per_hour=price.usd_per_hour * count,
+        precision=change.precision or base.precision,
+        batch_size=batch_size,
+        learning_rate=scaled_learning_rate(
+            base.learning_rate, batch_size / base.batch_size, change.learning_rate_scaling
+        ),
+        distribution=change.distribution or base.distribution,
+        overrides=change.overrides(),
+        compile_mode=change.compile_mode,
+        entry_point=change.entry_point,
+        framework={} if change.framework is None else plain(asdict(change.framework)),
+        hyperparameters=dict(change.hyperparameters or {}),
+        role=role,
+        why=why,
+        factors=changed_factors(change, workload),
+    )
+
+
+def _controls(
+    workload: Workload, candidates: Sequence[Candidate], facts: Facts, region: str
+) -> Iterator[ArmPlan]:
+    """The same-version twin of each candidate that brings the managed compiler's own framework.
+
+    There is none where no image of those versions exists without the compiler.
+    """
+    names = {candidate.name for candidate in candidates}
+    for candidate in candidates:
+        twin = _twin(candidate, workload)
+        if twin is None or twin.name in names:
+            continue
+        arm = _arm(workload, twin, facts, region=region, role=CONTROL, why=_control_why(candidate))
+        if isinstance(arm, ArmPlan):
+            yield arm
+
+
+def _twin(candidate: Candidate, workload: Workload) -> Candidate | None:
+    """The candidate without its compiler and what only that compiler needs; None: none needed."""
+    framework = candidate.framework
+    if candidate.compiler != MANAGED_COMPILER or framework in (None, workload.framework):
+        return None
+    launcher = candidate.distribution
+    if launcher == "pytorchxla":
+        launcher = "none" if workload.training.distribution == "none" else "torch_distributed"
+    own_script = candidate.entry_point is None
+    return Candidate(
+        name=f"{candidate.name}{CONTROL_SUFFIX}",
+        framework=framework,
+        distribution=launcher,
+        batch_size=candidate.batch_size,
+        learning_rate_scaling=candidate.learning_rate_scaling,
+        precision=candidate.precision,
+        instance_type=candidate.instance_type,
+        instance_count=candidate.instance_count,
+        hyperparameters=candidate.hyperparameters if own_script else None,
+    )
+
+
+def _control_why(candidate: Candidate) -> str:
+    framework = candidate.framework
+    version = f"{framework.name} {framework.version}" if framework else "the older framework"
+    return (
+        f"{version} without the compiler: beside the baseline it shows what going to that version "
+        f"costs, beside {candidate.name} what the compiler alone brings; never promoted"
+    )

@@ -1,0 +1,168 @@
+"""What a trial may cost and how long it may take, by arm and in all; USD and hours.
+
+Three ends: *low* is one speed block after which every candidate is dropped; *expected* is
+three blocks and, for every candidate one after the other, the full runs that a proof takes with
+80 % chance; *high* is all six blocks and all full runs that policy allows, within
+policy.max_trial_usd, which a running trial never exceeds.
+
+A speed job is billed for its start-up, a segment per arm and block, and first compilations. A
+full run is reckoned at the cheaper of the two clusters' price per run: a candidate gets full
+runs only once blocks have proven it faster, by its price per hour as well (speed.py). Prices
+are on-demand; managed spot training costs at most that.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from compilegate.domain.arm_plan import CANDIDATE, ArmPlan
+from compilegate.domain.economics import COLD_COMPILE_HOURS, SEGMENT_HOURS
+from compilegate.domain.proof import Proof
+from compilegate.domain.speed import LOOKS
+from compilegate.domain.speed_jobs import SpeedJob, speed_jobs
+from compilegate.domain.workload import BASELINE, MANAGED_COMPILER
+
+# Assumed minutes in which a job is billed before its first step: image, data, processes.
+STARTUP_HOURS = 0.05
+# The judge asks for a single block first, then for those up to its next look.
+ROUND_ENDS = (1, *LOOKS)
+
+
+@dataclass(frozen=True)
+class Span:
+    """Low, expected and high."""
+
+    low: float
+    expected: float
+    high: float
+
+    def __add__(self, other: Span) -> Span:
+        return Span(self.low + other.low, self.expected + other.expected, self.high + other.high)
+
+    def capped(self, most: float) -> Span:
+        """No higher than ``most``, below which the expected end lies or no trial begins."""
+        return Span(self.low, self.expected, max(self.expected, min(self.high, most)))
+
+
+@dataclass(frozen=True)
+class ArmEstimate:
+    """What one arm may cost and for how many hours its cluster is billed."""
+
+    name: str
+    usd: Span
+    hours: Span
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a trial probably costs: ``usd`` of all jobs, ``hours`` of its rounds in turn."""
+
+    usd: float
+    hours: float
+    speed_usd: float
+    quality_usd: float
+    low_usd: float
+    high_usd: float
+    low_hours: float
+    high_hours: float
+    arms: tuple[ArmEstimate, ...]
+
+
+def estimate(
+    arms: Sequence[ArmPlan], *, run_hours: float, proof: Proof, cap_usd: float
+) -> Estimate:
+    """Estimate of a trial of these arms, the baseline first."""
+    speed = [_speed(arms, ends, run_hours) for ends in (ROUND_ENDS[0], LOOKS[0], LOOKS[-1])]
+    full = [_full_runs(arms, runs, proof) for runs in (0, proof.runs, proof.n_max)]
+    rates = [min(arm.usd_per_hour, arms[0].usd_per_hour) for arm in arms]
+    found = []
+    for index, (arm, rate) in enumerate(zip(arms, rates, strict=True)):
+        blocks = Span(*(hours[index] for hours, _ in speed))
+        runs = Span(*(counts[index] * run_hours for counts in full))
+        usd = Span(*(
+            arm.usd_per_hour * short + rate * long
+            for short, long in zip(_ends(blocks), _ends(runs), strict=True)
+        ))  # fmt: skip
+        found.append(ArmEstimate(arm.name, usd.capped(cap_usd), blocks + runs))
+    total = sum((one.usd for one in found), Span(0.0, 0.0, 0.0))
+    speed_usd = math.fsum(
+        arm.usd_per_hour * hours for arm, hours in zip(arms, speed[1][0], strict=True)
+    )
+    candidates = sum(arm.role == CANDIDATE for arm in arms)
+    rounds = [proof.rounds(runs) * candidates for runs in (proof.runs, proof.n_max)]
+    return Estimate(
+        usd=total.expected,
+        hours=speed[1][1] + run_hours * rounds[0],
+        speed_usd=speed_usd,
+        quality_usd=total.expected - speed_usd,
+        low_usd=total.low,
+        high_usd=total.capped(cap_usd).high,
+        low_hours=speed[0][1],
+        high_hours=speed[2][1] + run_hours * rounds[1],
+        arms=tuple(found),
+    )
+
+
+def block_hours(arms: Sequence[ArmPlan], run_hours: float) -> float:
+    """Mean hours that one block takes, start-up and first compilations included."""
+    return _speed(arms, LOOKS[-1], run_hours)[1] / LOOKS[-1]
+
+
+def block_usd(arms: Sequence[ArmPlan], run_hours: float) -> float:
+    """Mean price of one block of all arms, start-up and first compilations included."""
+    hours, _ = _speed(arms, LOOKS[-1], run_hours)
+    return math.fsum(
+        arm.usd_per_hour * one for arm, one in zip(arms, hours, strict=True)
+    ) / LOOKS[-1]  # fmt: skip
+
+
+def _ends(span: Span) -> tuple[float, float, float]:
+    return span.low, span.expected, span.high
+
+
+def _speed(arms: Sequence[ArmPlan], blocks: int, run_hours: float) -> tuple[list[float], float]:
+    """Billed hours of each arm until ``blocks`` blocks are there, and hours of the rounds."""
+    hours = dict.fromkeys((arm.name for arm in arms), 0.0)
+    compiled: set[str] = set()
+    elapsed = 0.0
+    controls: dict[str, int] = {}
+    for start, end in itertools.pairwise((0, *(n for n in ROUND_ENDS if n <= blocks))):
+        step = {"block": start, "blocks": end - start, "arms": [arm.name for arm in arms]}
+        jobs = speed_jobs(arms, step, controls)
+        longest = 0.0
+        for job in jobs:
+            longest = max(longest, _charge(job, hours, compiled, run_hours))
+        elapsed += longest * (end - start if jobs[0].apart else 1)
+        controls = dict.fromkeys(hours, end)
+    return [hours[arm.name] for arm in arms], elapsed
+
+
+def _charge(job: SpeedJob, hours: dict[str, float], compiled: set[str], run_hours: float) -> float:
+    """Add one job to its arms' hours, start-up shared evenly; returns the job's length."""
+    total = STARTUP_HOURS
+    for arm in job.arms:
+        own = min(run_hours, SEGMENT_HOURS) * job.blocks
+        own += min(run_hours, COLD_COMPILE_HOURS) * _compilations(arm, job.blocks, compiled)
+        hours[arm.name] += own + STARTUP_HOURS / len(job.arms)
+        total += own
+    return total
+
+
+def _compilations(arm: ArmPlan, blocks: int, compiled: set[str]) -> int:
+    """The managed compiler keeps no cache between jobs; any other compiles cold once."""
+    if arm.compiler == "none":
+        return 0
+    if arm.compiler == MANAGED_COMPILER:
+        return blocks
+    first = arm.name not in compiled
+    compiled.add(arm.name)
+    return int(first)
+
+
+def _full_runs(arms: Sequence[ArmPlan], runs: int, proof: Proof) -> list[int]:
+    """Full runs of each arm when every candidate takes ``runs``; controls take none."""
+    counts = {CANDIDATE: runs, BASELINE: proof.baseline_runs(runs) if runs else 0}
+    return [counts.get(arm.role, 0) for arm in arms]

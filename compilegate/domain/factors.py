@@ -1,0 +1,53 @@
+"""Which factors a candidate changes: one can be told apart from chance, several are a bundle."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from compilegate.domain.workload import BASELINE, MANAGED_COMPILER, Candidate, Workload
+
+# learning_rate_scaling follows the batch, and compile_mode is part of the compiler's treatment.
+FACTORS = {
+    "compiler": ("compiler",),
+    "batch size": ("batch_size",),
+    "precision": ("precision",),
+    "instances": ("instance_type", "instance_count"),
+    "distribution": ("distribution",),
+    "framework": ("framework",),
+    "script": ("entry_point",),
+    "hyperparameters": ("hyperparameters",),
+}
+
+
+def changed_factors(candidate: Candidate, workload: Workload) -> tuple[str, ...]:
+    """The factors in which a candidate differs from the workload, in the order of ``FACTORS``."""
+    return tuple(
+        factor
+        for factor, keys in FACTORS.items()
+        if any(_differs(candidate, workload, key) for key in keys)
+    )
+
+
+def label(factors: Sequence[str], name: str = "") -> str:
+    """``one factor: compiler`` or ``bundle of compiler and batch size``."""
+    if not factors:
+        return "as it runs today" if name == BASELINE else "changes nothing"
+    if len(factors) == 1:
+        return f"one factor: {factors[0]}"
+    return f"bundle of {', '.join(factors[:-1])} and {factors[-1]}"
+
+
+def _differs(candidate: Candidate, workload: Workload, key: str) -> bool:
+    value = getattr(candidate, key)
+    if value is None:
+        return False
+    if key == "compiler":
+        return bool(value != "none")
+    if key == "framework":
+        return bool(value != workload.framework)
+    if key == "distribution" and candidate.compiler == MANAGED_COMPILER and value == "pytorchxla":
+        return False  # exists in that compiler's images only, so it cannot be varied apart
+    now = getattr(workload.training, key)
+    if key == "hyperparameters":
+        return {**now, **value} != dict(now)
+    return bool(value != now)
