@@ -83,6 +83,14 @@ class TrainingJobs(Protocol):
         ...
 
 
+class Quotas(Protocol):
+    """The account's SageMaker quotas."""
+
+    def training_instances(self, instance_type: str, *, spot: bool) -> int | None:
+        """Instances that training jobs may run at once, None where that is not known."""
+        ...
+
+
 class Clock(Protocol):
     """The time, passed in so that use cases can be replayed."""
 
@@ -114,5 +122,6 @@ class Services:
     locks: Locks
     flags: FlagStore
     jobs: TrainingJobs
+    quotas: Quotas
     clock: Clock
     settings: Settings

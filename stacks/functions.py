@@ -36,7 +36,10 @@ STEPS = (
         "check_eligibility",
         lambda can: [*can.read(SPECS), *can.tell_absent_from_denied(), *can.write(RECORDS)],
     ),
-    Step("plan_trial", lambda can: [*can.read(SPECS), *can.write(RECORDS)]),
+    Step(
+        "plan_trial",
+        lambda can: [*can.read(SPECS), *can.write(RECORDS), *can.read_quotas()],
+    ),
     Step(
         "judge_arms",
         lambda can: [

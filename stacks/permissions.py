@@ -65,6 +65,10 @@ class Permissions:
         arn = self._stack.format_arn(service="ssm", resource="parameter", resource_name=name)
         return [self._allow(["ssm:GetParameter", "ssm:PutParameter"], [arn])]
 
+    def read_quotas(self) -> list[iam.PolicyStatement]:
+        """List this account's quotas, to say before a trial that its jobs would not fit."""
+        return [self._allow(["servicequotas:ListServiceQuotas"], ["*"])]  # knows no resources
+
     def stop_jobs(self) -> list[iam.PolicyStatement]:
         """Find and stop this project's training jobs."""
         return [

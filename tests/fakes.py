@@ -123,6 +123,16 @@ class MemoryJobs:
 
 
 @dataclass
+class FixedQuotas:
+    """Quotas by instance type; unknown where none is given."""
+
+    instances: dict[str, int] = field(default_factory=dict)
+
+    def training_instances(self, instance_type: str, *, spot: bool) -> int | None:
+        return self.instances.get(f"spot {instance_type}" if spot else instance_type)
+
+
+@dataclass
 class FixedClock:
     """A clock that stands still until it is moved; seconds since 1970."""
 
@@ -143,6 +153,7 @@ def services(stage: str = "dev", simulated: str | None = None) -> Services:
         locks=MemoryLocks(),
         flags=MemoryFlags(),
         jobs=MemoryJobs(),
+        quotas=FixedQuotas(),
         clock=FixedClock(),
         settings=settings,
     )

@@ -39,6 +39,10 @@ def build(*, bucket: str, table: str, settings: Settings) -> Services:
     from compilegate.adapters.dynamodb import DynamoDbLedger, DynamoDbLocks  # noqa: PLC0415
     from compilegate.adapters.s3_store import S3Store  # noqa: PLC0415 - botocore is slow to import
     from compilegate.adapters.sagemaker_jobs import SageMakerJobs  # noqa: PLC0415
+    from compilegate.adapters.service_quotas import (  # noqa: PLC0415
+        ServiceQuotas,
+        UnknownQuotas,
+    )
     from compilegate.adapters.ssm_flags import SsmFlags  # noqa: PLC0415
 
     return Services(
@@ -47,6 +51,7 @@ def build(*, bucket: str, table: str, settings: Settings) -> Services:
         locks=DynamoDbLocks(client("dynamodb"), table),
         flags=SsmFlags(client("ssm")),
         jobs=SageMakerJobs(client("sagemaker")),
+        quotas=UnknownQuotas() if settings.simulated else ServiceQuotas(client("service-quotas")),
         clock=SystemClock(),
         settings=settings,
     )

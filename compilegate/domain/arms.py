@@ -13,8 +13,8 @@ from compilegate.domain.arm_plan import (
     scaled_learning_rate,
 )
 from compilegate.domain.decision import Reason
-from compilegate.domain.facts_model import Facts
 from compilegate.domain.factors import changed_factors
+from compilegate.domain.facts_model import Facts
 from compilegate.domain.workload import BASELINE, MANAGED_COMPILER, Candidate, Workload, plain
 
 BASELINE_WHY = "the job as it runs today; everything is compared with it"

@@ -40,6 +40,7 @@ class Span:
     high: float
 
     def __add__(self, other: Span) -> Span:
+        """End by end."""
         return Span(self.low + other.low, self.expected + other.expected, self.high + other.high)
 
     def capped(self, most: float) -> Span:

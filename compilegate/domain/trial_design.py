@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from compilegate.domain.arms import ArmPlan, Refusal, plan_arms
+from compilegate.domain.arm_plan import ArmPlan
+from compilegate.domain.arms import Refusal, plan_arms
 from compilegate.domain.decision import Reason
 from compilegate.domain.estimate import Estimate, estimate
 from compilegate.domain.facts_model import Facts

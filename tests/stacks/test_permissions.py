@@ -15,6 +15,7 @@ UNNARROWABLE = {
     "cloudwatch:PutMetricData",
     "ecr:GetAuthorizationToken",
     "sagemaker:ListTrainingJobs",
+    "servicequotas:ListServiceQuotas",
     "xray:PutTelemetryRecords",
     "xray:PutTraceSegments",
     "xray:GetSamplingRules",
@@ -103,6 +104,7 @@ def test_the_machine_manages_only_the_rule_that_sync_needs(template):
         ("dynamodb:DeleteItem", {"abort_trial", "release_lock"}),
         ("dynamodb:UpdateItem", set()),
         ("s3:DeleteObject", set()),
+        ("servicequotas:ListServiceQuotas", {"plan_trial"}),
         (
             "s3:PutObject",
             {

@@ -1,0 +1,51 @@
+"""SageMaker's training quotas of this account, from Service Quotas."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Mapping
+from typing import Any
+
+PAGE_SIZE = 100  # the most that ListServiceQuotas gives at once
+# As the Service Quotas console lists them, for example "ml.g5.xlarge for training job usage".
+_NAME = re.compile(r"(?P<type>ml\.\S+) for (?P<spot>spot )?training job usage")
+log = logging.getLogger(__name__)
+
+
+class ServiceQuotas:
+    """Quotas on AWS, listed once and kept; whatever goes wrong leaves them unknown."""
+
+    def __init__(self, service_quotas: Any) -> None:
+        self._service_quotas = service_quotas
+        self._found: Mapping[tuple[str, bool], int] | None = None
+
+    def training_instances(self, instance_type: str, *, spot: bool) -> int | None:
+        """Instances that training jobs may run at once, None where that is not known."""
+        if self._found is None:
+            self._found = self._listed()
+        return self._found.get((instance_type, spot))
+
+    def _listed(self) -> dict[tuple[str, bool], int]:
+        pages = self._service_quotas.get_paginator("list_service_quotas")
+        try:
+            return {
+                (match["type"], bool(match["spot"])): int(quota["Value"])
+                for page in pages.paginate(
+                    ServiceCode="sagemaker", PaginationConfig={"PageSize": PAGE_SIZE}
+                )
+                for quota in page["Quotas"]
+                if (match := _NAME.fullmatch(quota.get("QuotaName", "")))
+            }
+        # A plan without quotas is worth more than none: SageMaker refuses what does not fit.
+        except Exception:
+            log.warning("quotas could not be read, so they are not checked", exc_info=True)
+            return {}
+
+
+class UnknownQuotas:
+    """Where there is no account to ask: the embedded cloud."""
+
+    def training_instances(self, instance_type: str, *, spot: bool) -> int | None:  # noqa: ARG002
+        """None: not known."""
+        return None
