@@ -18,6 +18,7 @@ from compilegate.domain.eligibility import (
     shapes,
 )
 from compilegate.domain.eligibility.context import WORKLOAD_FILE, Context
+from compilegate.domain.eligibility.derive import Derived, derive
 from compilegate.domain.eligibility.money import economics_of
 from compilegate.domain.eligibility.reason import Reason, Severity, block
 from compilegate.domain.eligibility.result import (
@@ -28,7 +29,7 @@ from compilegate.domain.eligibility.result import (
     verdict_of,
 )
 from compilegate.domain.facts_model import Facts
-from compilegate.domain.workload import MANAGED_COMPILER, Candidate, Workload
+from compilegate.domain.workload import BASELINE, Candidate, Workload
 
 Rule = Callable[[Context], tuple[Reason, ...]]
 
@@ -60,8 +61,6 @@ RULES: tuple[Rule, ...] = (
     dollars.price_rule,
 )
 
-TORCH_COMPILE = Candidate(name="compile", compiler="torch_compile")
-MANAGED = Candidate(name="managed-compiler", compiler=MANAGED_COMPILER)
 DEFAULT_REGION = "us-east-1"
 
 
@@ -76,9 +75,14 @@ def check_eligibility(
     def context(candidate: Candidate, index: int | None) -> Context:
         return Context(workload, candidate, index, facts, region)
 
-    listed = [context(found, index) for index, found in enumerate(workload.candidates)]
-    contexts = listed or _derived(context(TORCH_COMPILE, None), context(MANAGED, None))
-    found = tuple(_candidate(one) for one in contexts)
+    contexts = [context(found, index) for index, found in enumerate(workload.candidates)]
+    derived = Derived((), ())
+    if not contexts:
+        unchanged = context(Candidate(BASELINE), None)
+        derived = derive(unchanged, lambda candidate: reasons_of(context(candidate, None)))
+        contexts = [context(candidate, None) for candidate, _ in derived.candidates]
+    why = {candidate.name: text for candidate, text in derived.candidates}
+    found = tuple(_candidate(one, why.get(one.candidate.name, "")) for one in contexts)
     tried = [
         one
         for one, answer in zip(contexts, found, strict=True)
@@ -90,6 +94,7 @@ def check_eligibility(
         candidates=found,
         reasons=_own_reasons(contexts, anything_left=bool(tried)),
         economics=economics_of(contexts, tried),
+        left_out=derived.left_out,
     )
 
 
@@ -100,23 +105,15 @@ def reasons_of(context: Context) -> tuple[Reason, ...]:
     return tuple(sorted(found, key=lambda reason: order.index(reason.severity)))
 
 
-def _candidate(context: Context) -> CandidateEligibility:
+def _candidate(context: Context, why: str) -> CandidateEligibility:
     reasons = reasons_of(context)
     return CandidateEligibility(
         candidate=context.candidate,
         compiler=context.compiler,
         verdict=verdict_of(reasons),
         reasons=reasons,
+        why=why,
     )
-
-
-def _derived(torch_compile: Context, managed_compiler: Context) -> list[Context]:
-    """``torch_compile`` always; the managed compiler only where it would run as things are."""
-    reasons = reasons_of(managed_compiler)
-    ready = verdict_of(reasons) is not EligibilityVerdict.INELIGIBLE and not any(
-        reason.code in ("script_needs_port", "no_same_version_baseline") for reason in reasons
-    )
-    return [torch_compile, managed_compiler] if ready else [torch_compile]
 
 
 def _own_reasons(contexts: Sequence[Context], *, anything_left: bool) -> tuple[Reason, ...]:

@@ -37,6 +37,7 @@ class CandidateEligibility:
     compiler: str
     verdict: EligibilityVerdict
     reasons: tuple[Reason, ...]
+    why: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """The candidate's part of the contract's document."""
@@ -45,18 +46,28 @@ class CandidateEligibility:
             "compiler": self.compiler,
             "verdict": str(self.verdict),
             "reasons": _plain(self.reasons),
+            "why": self.why,
         }
 
 
 @dataclass(frozen=True)
 class Eligibility:
-    """A workload's answer; its verdict is the best of its candidates'."""
+    """A workload's answer; its verdict is the best of its candidates'.
+
+    ``left_out`` names what was not derived, with the reason.
+    """
 
     workload: str
     verdict: EligibilityVerdict
     candidates: tuple[CandidateEligibility, ...]
     reasons: tuple[Reason, ...]
     economics: Economics
+    left_out: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def why(self) -> dict[str, str]:
+        """Why each derived candidate is there; nothing for those that the workload names."""
+        return {found.candidate.name: found.why for found in self.candidates if found.why}
 
     @property
     def open_candidates(self) -> tuple[Candidate, ...]:
@@ -74,6 +85,7 @@ class Eligibility:
             "verdict": str(self.verdict),
             "candidates": [found.to_dict() for found in self.candidates],
             "reasons": _plain(self.reasons),
+            "left_out": [{"name": name, "why": why} for name, why in self.left_out],
             "economics": self.economics.to_dict(),
         }
 
