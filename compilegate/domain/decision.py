@@ -65,7 +65,10 @@ class Reason:
 
 @dataclass(frozen=True)
 class Decision:
-    """What the judge says of one evidence document; intervals are (low, high)."""
+    """What the judge says of one evidence document; intervals are (low, high).
+
+    ``controls`` tell effects apart and decide nothing; they are shown only where there are any.
+    """
 
     workload: str
     decision_id: str
@@ -79,6 +82,7 @@ class Decision:
     arms: tuple[Mapping[str, Any], ...] = ()
     saving: Mapping[str, Any] | None = None
     next: Mapping[str, Any] | None = None
+    controls: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def flag_action(self) -> FlagAction:
@@ -103,5 +107,7 @@ class Decision:
             "next": self.next,
             "flag": {"name": flag_name, "action": str(self.flag_action)},
         }
+        if self.controls:
+            document["controls"] = list(self.controls)
         rounded_document: dict[str, Any] = rounded(document)
         return rounded_document

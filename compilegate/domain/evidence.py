@@ -98,7 +98,7 @@ class TrialPlan:
 
 @dataclass(frozen=True)
 class Evidence:
-    """One workload's evidence, validated."""
+    """One workload's evidence, validated; ``controls`` tell effects apart and are not judged."""
 
     workload: str
     phase: str
@@ -110,6 +110,7 @@ class Evidence:
     runs_remaining: float | None
     arms: tuple[Arm, ...]
     plan: TrialPlan
+    controls: tuple[Arm, ...] = ()
 
     @property
     def baseline(self) -> Arm:

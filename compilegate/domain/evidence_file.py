@@ -37,6 +37,7 @@ def _evidence(document: object) -> Evidence:
     if fields.integer("schema", "schema version") != 1:
         raise fields.wrong("schema", "is a version this release cannot read", "use 1")
     quality = fields.section("quality")
+    arms, controls = _arms(fields)
     evidence = Evidence(
         workload=fields.text("workload"),
         phase=fields.choice("phase", PHASES, TRIAL),
@@ -46,8 +47,9 @@ def _evidence(document: object) -> Evidence:
         history_wall_seconds=_positive(quality, "history_wall_seconds"),
         runs_per_week=fields.number("runs_per_week", "runs", above=0.0, default=None),
         runs_remaining=fields.number("runs_remaining", "runs", low=0.0, default=None),
-        arms=_arms(fields),
+        arms=arms,
         plan=_plan(fields.optional_section("plan")),
+        controls=controls,
     )
     if evidence.phase == PROBATION and evidence.promoted not in [
         arm.name for arm in evidence.candidates
@@ -94,7 +96,8 @@ def _plan(fields: Fields | None) -> TrialPlan:
     )
 
 
-def _arms(fields: Fields) -> tuple[Arm, ...]:
+def _arms(fields: Fields) -> tuple[tuple[Arm, ...], tuple[Arm, ...]]:
+    """The arms that are judged, and the controls."""
     defaults = {
         "rate": fields.number("usd_per_hour", "USD", above=0.0, default=None),
         "steps": fields.integer("full_run_steps", "steps", low=1, default=None),
@@ -106,7 +109,13 @@ def _arms(fields: Fields) -> tuple[Arm, ...]:
         raise fields.wrong(
             "arms", "must be one arm named baseline and candidates with other names", "rename them"
         )
-    return arms
+    controls = tuple(_arm(item, **defaults) for item in fields.sections("controls"))
+    names += [control.name for control in controls]
+    if len(set(names)) != len(names) or any(control.full_runs for control in controls):
+        raise fields.wrong(
+            "controls", "must be arms with names of their own and speed runs only", "rename them"
+        )
+    return arms, controls
 
 
 def _arm(fields: Fields, *, rate: float | None, steps: int | None, devices: int) -> Arm:
@@ -129,7 +138,7 @@ def _arm(fields: Fields, *, rate: float | None, steps: int | None, devices: int)
         speed=tuple(sorted(speed, key=lambda run: run.block)),
         quality=tuple(sorted(full["quality"], key=lambda run: run.order)),
         probation=tuple(sorted(full["probation"], key=lambda run: run.order)),
-        overrides=fields.mapping("overrides"),
+        overrides=fields.mapping("overrides", nested=True),
     )
 
 

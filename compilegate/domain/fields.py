@@ -132,12 +132,18 @@ class Fields:
             raise self.wrong(key, "must hold text only", "put each item in quotes")
         return tuple(values)
 
-    def mapping(self, key: str) -> dict[str, Any]:
-        """A mapping with text keys and plain values, empty when absent."""
+    def mapping(self, key: str, *, nested: bool = False) -> dict[str, Any]:
+        """A mapping with text keys and plain values, empty when absent.
+
+        ``nested`` lets a value be such a mapping itself.
+        """
         value = self._get(key, {})
         if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
             raise self.wrong(key, "must map names to values", f"for example {key}: {{epochs: 3}}")
         for name, item in value.items():
+            if nested and isinstance(item, Mapping):
+                Fields(value, self.path(key)).mapping(name)
+                continue
             finite = not isinstance(item, float) or math.isfinite(item)
             if not isinstance(item, str | int | float | bool) or not finite:
                 raise InvalidInputError(

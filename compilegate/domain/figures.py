@@ -29,7 +29,7 @@ from compilegate.domain.evidence import (
 )
 from compilegate.domain.full_runs import baseline_walls
 from compilegate.domain.noninferiority import Comparison, Samples, compare
-from compilegate.domain.pricing import trial_usd, usd_per_run
+from compilegate.domain.pricing import trial_usd, usd_per_1000_samples, usd_per_run
 from compilegate.domain.quality import QualityFinding
 from compilegate.domain.speed import Segments, SpeedFinding
 
@@ -151,6 +151,8 @@ def arm_figures(arm: Arm, evidence: Evidence, segments: Segments) -> dict[str, A
         "graph_breaks": _largest(item.get("graph_breaks") for item in compilers),
         "graphs": _largest(item.get("graphs") for item in compilers),
         "peak_memory_gib": _largest(detail.get("peak_memory_gib") for detail in details),
+        "usd_per_hour": arm.usd_per_hour,
+        "usd_per_1000_samples": usd_per_1000_samples(arm, mean_or_none(rates)),
         "usd_per_run": usd_per_run(arm, evidence, segments),
         "metric_mean": mean_or_none(found),
         "metric_sd": deviation(found) if len(found) > 1 else None,

@@ -54,7 +54,7 @@ def parse_flag(text: str | None) -> Flag:
         enabled=fields.flag("enabled"),
         state=fields.choice("state", STATES),
         candidate=fields.text("candidate", None),
-        overrides=fields.mapping("overrides"),
+        overrides=fields.mapping("overrides", nested=True),
         decision_id=fields.text("decision_id", None),
         since=fields.text("since", None),
     )

@@ -98,16 +98,18 @@ def judge_full_runs(candidate: Arm, evidence: Evidence, design: Design) -> Quali
 def wall_clock(candidate: Arm, evidence: Evidence) -> WallClock:
     """Whether whole jobs bear out the gate: mean T_B / mean T_C against ``reject_speedup``.
 
-    ``doubtful`` means below it or unmeasured, ``disproved`` below it beyond node noise. A
-    dearer cluster has to be faster by its price as well.
+    ``doubtful`` means below it or unmeasured, ``disproved`` below it beyond node noise. On a
+    cluster of another price ``reject_speedup`` is asked of dollars per run, and a cheaper one
+    must not take longer beyond noise.
     """
     ours, theirs = walls(candidate.quality), baseline_walls(evidence)
     if not theirs or len(ours) < len(finished(candidate.quality)) or not ours:
         return WallClock(None, doubtful=True, disproved=False)
-    ratio = mean(theirs) / mean(ours)
-    bar = math.log(evidence.policy.reject_speedup) + toll(candidate, evidence)
-    allowance = 3 * WALL_SD * math.sqrt(1 / len(ours) + 1 / len(theirs))
-    return WallClock(ratio, math.log(ratio) < bar, math.log(ratio) + allowance < bar)
+    ratio, cost = mean(theirs) / mean(ours), toll(candidate, evidence)
+    bar = math.log(evidence.policy.reject_speedup) + cost
+    best = math.log(ratio) + 3 * WALL_SD * math.sqrt(1 / len(ours) + 1 / len(theirs))
+    disproved = best < bar or (cost < 0 and best < 0)
+    return WallClock(ratio, math.log(ratio) < bar or disproved, disproved)
 
 
 def baseline_walls(evidence: Evidence) -> list[float]:

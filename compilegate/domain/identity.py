@@ -17,9 +17,11 @@ ID_LENGTH = 16
 
 def decision_id(document: Mapping[str, Any], judge_version: str) -> str:
     """Sixteen hexadecimal digits of a valid evidence document and the judge's version."""
-    rest = {key: value for key, value in document.items() if key != "arms"}
+    rest = {key: value for key, value in document.items() if key not in ("arms", "controls")}
     digests = sorted(_arm_digest(arm) for arm in document["arms"])
-    text = "\n".join([judge_version, _canonical(rest), *digests])
+    controls = sorted(_arm_digest(arm) for arm in document.get("controls") or ())
+    apart = ["controls", *controls] if controls else []
+    text = "\n".join([judge_version, _canonical(rest), *digests, *apart])
     return hashlib.sha256(text.encode()).hexdigest()[:ID_LENGTH]
 
 

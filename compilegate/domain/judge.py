@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from compilegate.domain.controls import control_figures
 from compilegate.domain.decision import Decision, Reason, Verdict
 from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.evidence import PROBATION, Evidence
@@ -28,7 +29,7 @@ from compilegate.domain.speed import Segments, analyse_segments, judge_speed
 from compilegate.domain.trial import TrialFinding, judge_trial
 from compilegate.domain.validity import invalid_reasons
 
-JUDGE_VERSION = "1.0.0"
+JUDGE_VERSION = "1.1.0"
 
 
 def judge(document: Mapping[str, Any]) -> Decision:
@@ -82,6 +83,7 @@ def _trial_decision(
         arms=tuple(arm_figures(arm, evidence, segments) for arm in evidence.arms),
         saving=saving_figures(lead.arm, evidence, segments, lead.speed) if lead else None,
         next=found.next,
+        controls=tuple(control_figures(one, evidence, segments) for one in evidence.controls),
     )
 
 

@@ -15,6 +15,13 @@ def usd_per_run(arm: Arm, evidence: Evidence, segments: Segments) -> float | Non
     return None if hours is None or arm.usd_per_hour is None else hours * arm.usd_per_hour
 
 
+def usd_per_1000_samples(arm: Arm, samples_per_second: float | None) -> float | None:
+    """Price of training on 1,000 samples in steady state; None where rate or price is unknown."""
+    if arm.usd_per_hour is None or not samples_per_second:
+        return None
+    return arm.usd_per_hour / 3600 / samples_per_second * 1000
+
+
 def full_run_hours(arm: Arm, evidence: Evidence, segments: Segments) -> float | None:
     """Hours of a production run: measured on full runs, else extrapolated from the blocks."""
     timed = walls(arm.full_runs)

@@ -8,7 +8,11 @@ never counted as replicates (Kalibera and Jones 2013, section 6). For block b
 
 with overhead O (compilation included), steady step m and steps N of a full run; the interval
 is Student's t over blocks. Looks at 3, 4 and 6 blocks share the error by Bonferroni. Where a
-candidate's cluster costs more per hour, its speed-up has to pay for that as well.
+candidate's cluster has another price per hour, dollars per run are compared in place of hours:
+the log of the price ratio is taken off every L. A cheaper cluster must not take longer, either.
+
+An arm that cannot share the baseline's nodes has nodes of its own in every block. They differ
+in speed, so that its blocks spread wider; the interval measures that.
 """
 
 from __future__ import annotations
@@ -21,12 +25,16 @@ from enum import StrEnum
 from compilegate.domain import student_t
 from compilegate.domain.arithmetic import deviation, mean, median
 from compilegate.domain.evidence import Arm, Evidence
+from compilegate.domain.nodes import runs_apart
 from compilegate.domain.steady_state import MIN_STEPS, Segment, analyse
 from compilegate.domain.workload import Policy
 
 LOOKS = (3, 4, 6)
 # Spread of L over blocks assumed while there are too few blocks to measure it.
 ASSUMED_BLOCK_SD = 0.03
+# The same where the arms run on nodes of their own: identical GPUs differ by about 8 % (Sinha et
+# al. 2022, arXiv 2208.11035), and two sets of them are compared.
+ASSUMED_APART_SD = 0.08 * math.sqrt(2)
 # Share of alpha at which a candidate that falls short is given up; no promotion rests on it.
 HOPELESS_SHARE = 0.2
 CONFIDENCE = 0.95
@@ -78,7 +86,7 @@ def analyse_segments(evidence: Evidence) -> Segments:
         for run in evidence.baseline.speed
         if run.finished and run.step_seconds
     }
-    return {arm.name: _segments(arm, medians) for arm in evidence.arms}
+    return {arm.name: _segments(arm, medians) for arm in (*evidence.arms, *evidence.controls)}
 
 
 def _segments(arm: Arm, medians: Mapping[int, float]) -> dict[int, Segment | None]:
@@ -106,25 +114,43 @@ def judge_speed(
         return _finding(SpeedOutcome.CRASHED, logs, level, "the candidate crashed in a speed block")
     # Blocks that ran count against the limit even if they are of no use: they were paid for.
     ran = len({run.block for run in candidate.speed} & {run.block for run in baseline.speed})
-    cost = toll(candidate, evidence)
     limit = evidence.plan.max_blocks - (ran - len(logs))
     outcome, reason = (
-        _outcome(
-            [log - cost for log in logs],
-            [log - cost for log in block_log_speedups(candidate, evidence, segments, calm=True)],
-            (policy, level, limit),
-        )
+        _priced_outcome(candidate, evidence, segments, level=level, limit=limit)
         if logs
         else _nothing_usable(limit)
     )
-    if cost:
-        reason += f" (at {evidence.price_ratio(candidate):.2f} times the price per hour)"
     return _finding(outcome, logs, level, reason)
 
 
+def _priced_outcome(
+    candidate: Arm, evidence: Evidence, segments: Segments, *, level: float, limit: int
+) -> tuple[SpeedOutcome, str]:
+    policy, cost = evidence.policy, toll(candidate, evidence)
+    logs = block_log_speedups(candidate, evidence, segments)
+    calm = block_log_speedups(candidate, evidence, segments, calm=True)
+    assumed = assumed_spread(candidate, evidence)
+    price = f"(at {evidence.price_ratio(candidate):.2f} times the price per hour)"
+    if cost < 0 and best_case(logs, policy.alpha, calm, assumed) < 0:
+        text = f"it takes longer than today beyond chance, whatever it costs {price}"
+        return SpeedOutcome.TOO_SLOW, text
+    net = [log - cost for log in logs], [log - cost for log in calm]
+    outcome, reason = _outcome(*net, (policy, level, limit, assumed))
+    return outcome, f"{reason} in dollars {price}" if cost else reason
+
+
 def toll(candidate: Arm, evidence: Evidence) -> float:
-    """ln of how much dearer the candidate's cluster is per hour, 0 where it is not."""
-    return max(0.0, math.log(evidence.price_ratio(candidate)))
+    """ln of the candidate's price per hour over the baseline's, below 0 where it is cheaper.
+
+    By so much its speed-up has to be larger, or may be smaller, for a run to cost the same.
+    """
+    return math.log(evidence.price_ratio(candidate))
+
+
+def assumed_spread(candidate: Arm, evidence: Evidence) -> float:
+    """Spread of L that one or two blocks are judged by."""
+    apart = runs_apart(candidate, evidence.baseline)
+    return ASSUMED_APART_SD if apart else ASSUMED_BLOCK_SD
 
 
 def block_log_speedups(
@@ -147,11 +173,11 @@ def block_log_speedups(
 
 
 def _outcome(
-    logs: Sequence[float], calm: Sequence[float], limits: tuple[Policy, float, int]
+    logs: Sequence[float], calm: Sequence[float], limits: tuple[Policy, float, int, float]
 ) -> tuple[SpeedOutcome, str]:
-    policy, level, max_blocks = limits
+    policy, level, max_blocks, assumed = limits
     n, reject, centre = len(logs), math.log(policy.reject_speedup), mean(logs)
-    if best_case(logs, policy.alpha, calm) < math.log(policy.promote_speedup):
+    if best_case(logs, policy.alpha, calm, assumed) < math.log(policy.promote_speedup):
         return _hopeless(centre, policy)
     look = look_at(n)
     proven = bool(look) and lower_bound(logs[:look], level) > reject
@@ -188,15 +214,20 @@ def look_at(blocks: int) -> int:
     return max((look for look in LOOKS if look <= blocks), default=0)
 
 
-def best_case(logs: Sequence[float], alpha: float, calm: Sequence[float] = ()) -> float:
+def best_case(
+    logs: Sequence[float],
+    alpha: float,
+    calm: Sequence[float] = (),
+    assumed: float = ASSUMED_BLOCK_SD,
+) -> float:
     """The most that the mean of these blocks may still turn out to be; a logarithm.
 
     ``calm`` are the same blocks without late events extrapolated (block_log_speedups): one or
-    two blocks are judged by them.
+    two blocks are judged by them, and by the ``assumed`` spread.
     """
     n = len(logs)
     if n <= 2:
-        return mean(calm or logs) + 3 * ASSUMED_BLOCK_SD / math.sqrt(n)
+        return mean(calm or logs) + 3 * assumed / math.sqrt(n)
     return upper_bound(logs, alpha * HOPELESS_SHARE)
 
 

@@ -199,7 +199,7 @@ def _quality_finding(
 def _agreed(arm: Arm, evidence: Evidence, design: Design, reasons: list[Reason]) -> Verdict:
     """A gate that the full runs' own wall clock does not bear out proves nothing."""
     clock = wall_clock(arm, evidence)
-    bar = evidence.policy.reject_speedup
+    bar = evidence.policy.reject_speedup * evidence.price_ratio(arm)
     if not clock.doubtful:
         return Verdict.PROMOTE
     if clock.ratio is None:

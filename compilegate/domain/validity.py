@@ -8,18 +8,27 @@ from typing import Any
 
 from compilegate.domain.decision import Reason
 from compilegate.domain.evidence import PROBATION, Arm, Evidence, FullRun, SpeedRun
+from compilegate.domain.nodes import may_run_apart
 from compilegate.domain.workload import MANAGED_COMPILER
 
 # Fingerprint keys that a candidate's own change explains.
 EXPLAINED = {
-    "instance_type": {"gpu", "driver", "world_size", "global_batch"},
+    "instance_type": {"gpu", "driver", "threads", "world_size", "global_batch"},
     "instance_count": {"world_size", "global_batch"},
     "batch_size": {"global_batch"},
     "precision": {"precision"},
-    "distribution": {"world_size"},
+    # Processes that were not started before, each with its own batch.
+    "distribution": {"world_size", "global_batch"},
+    "framework": {"image", "torch", "transformers", "python"},
+    # A script elsewhere in the bundle has other files beside it.
+    "entry_point": {"code_sha256"},
 }
 # The managed compiler exists only inside its own image.
-MANAGED_COMPILER_EXPLAINS = {"image", "torch"}
+MANAGED_COMPILER_EXPLAINS = EXPLAINED["framework"]
+# Changes that give the first step another batch, or other arithmetic or random numbers.
+OTHER_FIRST_LOSS = frozenset(
+    {"batch_size", "precision", "instance_type", "instance_count", "distribution", "framework"}
+)
 # Eager and compiled arithmetic round differently; anything larger is another model or batch.
 INITIAL_LOSS_TOLERANCE = 1e-2
 # Samples of a whole run: a last batch more or less is the same training.
@@ -108,14 +117,10 @@ def _unlike_blocks(candidate: Arm, baseline: Arm) -> Iterator[Reason]:
     """Blocks whose arms ran on different nodes, or do different work in a whole run."""
     nodes = {run.block: run.node for run in baseline.speed}
     samples = {run.block: run.samples_per_step for run in baseline.speed}
-    other_cluster = (
-        candidate.devices != baseline.devices
-        or candidate.usd_per_hour != baseline.usd_per_hour
-        or {"instance_type", "instance_count"} & set(candidate.overrides)
-    )
+    own_nodes = may_run_apart(candidate, baseline)
     for run in candidate.speed:
         node, size = nodes.get(run.block), samples.get(run.block)
-        if run.node and node and run.node != node and not other_cluster:
+        if run.node and node and run.node != node and not own_nodes:
             text = f"{candidate.name}: block {run.block} ran on two nodes, which differ in speed"
             yield Reason("arms_differ", text)
             return
@@ -160,8 +165,8 @@ def _differing(found: Mapping[str, Any], reference: Mapping[str, Any]) -> list[s
 
 
 def _unequal_initial_loss(candidate: Arm, baseline: Arm) -> Iterator[Reason]:
-    if "batch_size" in candidate.overrides or "precision" in candidate.overrides:
-        return  # the first batch, or its arithmetic, is meant to differ
+    if OTHER_FIRST_LOSS & candidate.overrides.keys():
+        return
     base = {run.seed: loss for run in baseline.quality if (loss := _initial_loss(run)) is not None}
     for run in candidate.quality:
         loss = _initial_loss(run)

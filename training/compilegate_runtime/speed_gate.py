@@ -86,6 +86,8 @@ def parse(arguments):
     parser.add_argument("--blocks", type=int, required=True)
     parser.add_argument("--steps", type=int, required=True)
     parser.add_argument("--baseline", choices=("here", "elsewhere"), default="here")
+    # The model-parallel library finds it in SM_HP_MP_PARAMETERS, which every segment inherits.
+    parser.add_argument("--mp_parameters")
     indices = [int(found) for found in re.findall(r"--arm_(\d+)\b", " ".join(arguments))]
     for index in sorted(set(indices)):
         parser.add_argument(f"--arm_{index}", required=True)
