@@ -18,7 +18,7 @@ def full_run_items(candidate: Arm, evidence: Evidence) -> Iterator[Item]:
         return
     ours = walls(candidate.quality)
     theirs = [*walls(evidence.baseline.quality), *evidence.history_wall_seconds]
-    bar, price = evidence.policy.reject_speedup, max(1.0, evidence.price_ratio(candidate))
+    bar, price = evidence.policy.reject_speedup, evidence.price_ratio(candidate)
     yield tell(
         "speed-up of whole jobs", clock.ratio,
         "Start-up, data loading and evaluation included, on whatever machines they ran.",
@@ -30,15 +30,17 @@ def full_run_items(candidate: Arm, evidence: Evidence) -> Iterator[Item]:
     yield tell(
         "bar for whole jobs", bar * price,
         "Below it the short blocks are in doubt and nothing is promoted.",
-        unit="x", formula="reject_speedup x max(1, price ratio)",
-        inputs={"reject_speedup": bar, "price ratio": evidence.price_ratio(candidate)},
+        unit="x", formula="reject_speedup x price ratio",
+        inputs={"reject_speedup": bar, "price ratio": price},
         of="speed.toll",
     )  # fmt: skip
+    cheaper = " or over 1" if price < 1 else ""
     yield tell(
         "too slow beyond doubt", clock.disproved,
         f"Machines of one kind differ by about {share(WALL_SD)}; only where three times that, "
-        "averaged over the jobs, would not lift it over the bar is it beyond doubt.",
-        formula=f"S_jobs x e^(3 x {WALL_SD:g} x sqrt(1/n_C + 1/n_B)) < bar",
+        f"averaged over the jobs, would not lift it over the bar{cheaper} is it beyond doubt.",
+        formula=f"S_jobs x e^(3 x {WALL_SD:g} x sqrt(1/n_C + 1/n_B)) < "
+        + ("max(bar, 1)" if price < 1 else "bar"),
         inputs={"n_C": len(ours), "n_B": len(theirs)}, of=wall_clock,
     )  # fmt: skip
 

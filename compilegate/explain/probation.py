@@ -204,7 +204,7 @@ def _falls(before: Moment, ours: Sequence[FullRun], theirs: Sequence[FullRun]) -
         fall = monitor.fall(ours, theirs)
         if fall is None:
             continue
-        gone = fall > monitor.tolerated
+        gone = monitor.confirmed_fall(ours, theirs) is not None
         yield TELL(
             "alarm checked, baseline and candidate in turn", fall,
             "borne out" if gone else "not borne out",

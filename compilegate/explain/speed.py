@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from compilegate.domain import student_t
 from compilegate.domain.arithmetic import deviation, mean
 from compilegate.domain.evidence import Evidence
 from compilegate.domain.speed import (
-    ASSUMED_BLOCK_SD,
     LOOKS,
     Segments,
     SpeedFinding,
+    assumed_spread,
     best_case,
     block_log_speedups,
     judge_speed,
@@ -38,18 +39,27 @@ def speed_items(
     yield from _estimate(tell, speed)
     cost = toll(finding.arm, evidence)
     if cost:
+        more = "more per hour, so its speed-up has to pay for that first"
+        less = "less per hour, which counts for it as far as it takes no longer than today"
         yield tell(
-            "toll of a dearer cluster", cost,
-            "The candidate's cluster costs more per hour, so its speed-up has to pay for that "
-            "first: c is taken off every block.",
+            "price of the candidate's cluster", cost,
+            f"It costs {more if cost > 0 else less}: c is taken off every block, and dollars "
+            "per run are compared.",
             symbol="c", unit=LOG, formula="ln(candidate's USD per hour / baseline's)",
             inputs={"price ratio": evidence.price_ratio(finding.arm)}, of=toll,
         )  # fmt: skip
     net = [log - cost for log in speed.logs]
     yield from _gate(tell, net, speed, evidence)
     yield from _promote(tell, net, evidence)
-    calm = [log - cost for log in block_log_speedups(finding.arm, evidence, segments, calm=True)]
-    yield _hopeless(tell, net, calm, evidence)
+    logs = block_log_speedups(finding.arm, evidence, segments, calm=True)
+    assumed, asked = assumed_spread(finding.arm, evidence), evidence.policy.promote_speedup
+    yield _hopeless(
+        tell, net, [log - cost for log in logs], evidence,
+        Bar(asked, f"{asked:.2f}x (promote_speedup)", assumed),
+    )  # fmt: skip
+    if cost < 0:
+        longer = Bar(1.0, "1.00x, longer than today,", assumed)
+        yield _hopeless(tell, speed.logs, logs, evidence, longer)
 
 
 def _blocks(
@@ -160,24 +170,33 @@ def _promote(tell: Teller, net: Sequence[float], evidence: Evidence) -> Iterator
     )  # fmt: skip
 
 
+@dataclass(frozen=True)
+class Bar:
+    """A speed-up that the candidate must still be able to reach; ``assumed`` spread of blocks."""
+
+    speedup: float
+    words: str
+    assumed: float
+
+
 def _hopeless(
-    tell: Teller, net: Sequence[float], calm: Sequence[float], evidence: Evidence
+    tell: Teller, logs: Sequence[float], calm: Sequence[float], evidence: Evidence, bar: Bar
 ) -> Item:
-    n, bar = len(net), evidence.policy.promote_speedup
-    best = best_case(net, evidence.policy.alpha, calm)
-    late = "" if calm == net or n > 2 else " Late recompilations may not recur and count once."
+    n = len(logs)
+    best = best_case(logs, evidence.policy.alpha, calm, bar.assumed)
+    late = "" if calm == logs or n > 2 else " Late recompilations may not recur and count once."
     if n <= 2:
-        formula = f"e^(mean(L) + 3 x {ASSUMED_BLOCK_SD:g} / sqrt(R))"
+        formula = f"e^(mean(L) + 3 x {bar.assumed:.2g} / sqrt(R))"
         inputs = {"mean(L)": mean(calm), "R": float(n)}
     else:
-        formula, spread = "e^(mean(L) + t s / sqrt(R))", deviation(net)
-        inputs = {"mean(L)": mean(net), "R": float(n), "s": spread}
+        formula, spread = "e^(mean(L) + t s / sqrt(R))", deviation(logs)
+        inputs = {"mean(L)": mean(logs), "R": float(n), "s": spread}
         if spread:
-            inputs["t"] = (best - mean(net)) * math.sqrt(n) / spread
+            inputs["t"] = (best - mean(logs)) * math.sqrt(n) / spread
     return tell(
         "best that it can still be", math.exp(min(best, 700.0)),
-        f"Below {bar:.2f}x (promote_speedup) the candidate is given up at once: "
-        f"{'it is' if best < math.log(bar) else 'it is not'}.{late}",
+        f"Below {bar.words} the candidate is given up at once: "
+        f"{'it is' if best < math.log(bar.speedup) else 'it is not'}.{late}",
         unit="x", formula=formula, inputs=inputs, of=best_case,
     )  # fmt: skip
 
