@@ -142,6 +142,25 @@ class ComputeSpeedup:
 
 
 @dataclass(frozen=True)
+class LowerPrecision:
+    """What bf16 or fp16 was published to do to a job in fp32 (ratio of speeds).
+
+    ``compiler_gain_fp32`` and ``compiler_gain_lower`` are shares that torch.compile gained on
+    average in either precision.
+    """
+
+    low: float
+    high: float
+    measured_on: str
+    confidence: str
+    compiler_gain_fp32: float
+    compiler_gain_lower: float
+    basis: str
+    source: str
+    as_of: str
+
+
+@dataclass(frozen=True)
 class Limits:
     """Limits of a CreateTrainingJob request; counts and characters."""
 
@@ -195,6 +214,7 @@ class Facts:
     tested_models: tuple[TestedModel, ...]
     compile_overheads: tuple[CompileOverhead, ...]
     compute_speedups: tuple[ComputeSpeedup, ...]
+    lower_precision: LowerPrecision
     limits: Limits
     own_images: tuple[OwnImage, ...] = ()
     quotas: Mapping[tuple[str, bool], Quota] = field(default_factory=dict)

@@ -16,6 +16,7 @@ from compilegate.domain.facts_model import (
     Gpu,
     Instance,
     Limits,
+    LowerPrecision,
     ManagedCompiler,
     Price,
     TestedModel,
@@ -59,6 +60,7 @@ def load_facts(region: str | None = None) -> Facts:
         tested_models=tuple(TestedModel(**whole, **row) for row in tested["tested_models"]),
         compile_overheads=tuple(CompileOverhead(**row) for row in assumptions["compile_overhead"]),
         compute_speedups=tuple(ComputeSpeedup(**row) for row in assumptions["compute_speedup"]),
+        lower_precision=LowerPrecision(**assumptions["lower_precision"][0]),
         limits=Limits(**read("limits")["create_training_job"]),
     )
 
