@@ -77,6 +77,30 @@ def test_a_compiler_that_was_asked_for_and_switched_off_fails_the_run(jobs):
     assert 1 == len(done.steps())
 
 
+def test_a_compile_mode_reaches_the_compiler_and_its_proof(jobs, baseline):
+    done = jobs.run(
+        "causal_lm.py", compiler="torch_compile", compile_mode="reduce-overhead", **LANGUAGE_MODEL
+    )
+    assert 0 == done.status, done.output
+    found = done.summary()
+
+    assert "inductor, mode reduce-overhead" in found["compiler"]["proof"]
+    assert found["initial_loss"] == pytest.approx(baseline.summary()["initial_loss"], rel=SAME_LOSS)
+
+
+def test_the_speed_gate_measures_an_arm_whose_baseline_runs_elsewhere(jobs):
+    done = jobs.run(
+        "compilegate_runtime/speed_gate.py",
+        program="causal_lm.py", first_block=2, blocks=1, steps=5, baseline="elsewhere",
+        arm_0=arm("p4d", compiler="none"), arm_1=arm("burst", learning_rate=1e30),
+    )  # fmt: skip
+
+    assert 0 == done.status, done.output
+    assert [True, False] == [
+        done.summary(f"block-2/{name}")["finished"] for name in ("p4d", "burst")
+    ]
+
+
 def test_the_managed_compiler_outside_its_image_fails_the_run_with_the_fix(jobs):
     done = jobs.run("causal_lm.py", compiler="sagemaker_training_compiler", **LANGUAGE_MODEL)
 

@@ -7,12 +7,13 @@ from types import SimpleNamespace
 import pytest
 from compilegate_runtime import environment, fingerprint, hyperparameters, seeds, speed_gate
 from compilegate_runtime.compilers import NoCompiler, compiler_for
-from compilegate_runtime.device import Processor
+from compilegate_runtime.device import Processor, TorchDevice
 from compilegate_runtime.errors import (
     CompilerUnavailableError,
     DataError,
     DivergedError,
     HyperparameterError,
+    NotAppliedError,
     TrainingError,
 )
 from compilegate_runtime.evidence import LossCurve
@@ -247,6 +248,7 @@ def test_a_missing_channel_is_named(monkeypatch):
         ({"--program": "absent.py"}, "absent.py is not in the source folder"),
         ({"--arm_0": "{"}, "arm_0 must be JSON"),
         ({"--arm_0": '{"name": "compile", "hyperparameters": {}}'}, "no arm is named baseline"),
+        ({"--baseline": "elsewhere"}, "needs other arms"),
         ({"--typo": "1"}, "typo"),
     ],
 )
@@ -274,3 +276,42 @@ def test_a_segment_that_died_without_a_word_is_still_a_result(tmp_path):
         found["finished"], found["reason"], found["compiler"]["applied"],
     )  # fmt: skip
     assert [] == lines(tmp_path)
+
+
+def test_a_job_whose_baseline_runs_elsewhere_measures_the_other_arms():
+    told = '{"name": "p4d", "hyperparameters": {}}'
+    words = ["--program", "causal_lm.py", "--blocks", "1", "--steps", "5", "--arm_0", told]
+    plan, arms = speed_gate.parse([*words, "--baseline", "elsewhere", "--mp_parameters", "ddp=1"])
+
+    assert ("elsewhere", ["p4d"]) == (plan.baseline, [arm.name for arm in arms])
+
+
+def test_a_compile_mode_without_its_compiler_is_no_silent_baseline():
+    with pytest.raises(HyperparameterError, match="max-autotune belongs to compiler torch_compile"):
+        compiler_for("none", "max-autotune")
+
+
+def test_an_unknown_compile_mode_is_refused_with_those_there_are():
+    with pytest.raises(HyperparameterError, match="reduce-overhead"):
+        hyperparameters.parse({}, ["--compile_mode", "fastest"])
+
+
+@pytest.mark.parametrize("device", [Processor, TorchDevice])
+@pytest.mark.parametrize("precision", ["fp8", "fp16"])
+def test_a_precision_that_cannot_be_had_here_is_not_applied(device, precision):
+    with pytest.raises(NotAppliedError, match=f"{precision} was asked for and not applied"):
+        device(precision)
+
+
+def test_only_the_first_of_several_processes_leaves_the_jobs_evidence(monkeypatch, tmp_path):
+    monkeypatch.setenv("SM_OUTPUT_DATA_DIR", str(tmp_path))
+    monkeypatch.delenv("COMPILEGATE_EVIDENCE_DIR", raising=False)
+    places = []
+    for name, number in (("RANK", "0"), ("RANK", "3"), ("OMPI_COMM_WORLD_RANK", "5")):
+        with monkeypatch.context() as patch:
+            patch.setenv(name, number)
+            places.append(environment.evidence_folder())
+
+    assert tmp_path / "evidence" == places[0]
+    assert 3 == len(set(places))
+    assert all(tmp_path not in place.parents for place in places[1:])

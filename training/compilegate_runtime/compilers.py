@@ -3,7 +3,11 @@
 import os
 import time
 
-from compilegate_runtime.errors import CompilerUnavailableError, NotAppliedError
+from compilegate_runtime.errors import (
+    CompilerUnavailableError,
+    HyperparameterError,
+    NotAppliedError,
+)
 
 REASONS_KEPT = 8
 
@@ -48,7 +52,8 @@ class TorchCompile:
 
     requested = "torch_compile"
 
-    def __init__(self):
+    def __init__(self, mode="default"):
+        self._mode = mode
         try:
             import torch  # noqa: PLC0415 — only compiled jobs pay for it
             from torch._dynamo import utils  # noqa: PLC0415 — as above
@@ -66,7 +71,7 @@ class TorchCompile:
     def apply(self, module):
         """Return the compiled module; its parameters stay those of ``module``."""
         begin = time.perf_counter()
-        compiled = self._torch.compile(module)
+        compiled = self._torch.compile(module, mode=self._mode)
         self._preparing += time.perf_counter() - begin
         return compiled
 
@@ -116,8 +121,8 @@ class TorchCompile:
         done, total = self._frames()
         calls = self._utils.counters.get("stats", {}).get("calls_captured", 0)
         return (
-            f"inductor, torch {self._torch.__version__}: {done} of {total} frames compiled to "
-            f"{self._graphs()} graphs of {calls} operations"
+            f"inductor, mode {self._mode}, torch {self._torch.__version__}: {done} of {total} "
+            f"frames compiled to {self._graphs()} graphs of {calls} operations"
         )
 
     def _compiled_frames(self):
@@ -132,18 +137,25 @@ class TorchCompile:
         ]
 
 
-def compiler_for(name):
-    """The backend of one hyperparameter value.
+def compiler_for(name, mode="default"):
+    """The backend of one hyperparameter value; ``mode`` is torch.compile's.
 
-    Raises CompilerUnavailableError when this environment lacks it.
+    Raises CompilerUnavailableError when this environment lacks it, HyperparameterError for a mode
+    without its compiler.
     """
+    if mode != "default" and name != "torch_compile":
+        raise HyperparameterError(
+            f"compile_mode {mode} belongs to compiler torch_compile and would not be applied to "
+            f"compiler {name}"
+        )
     if name == "torch_compile":
         os.environ.setdefault("TORCHINDUCTOR_FX_GRAPH_CACHE", "1")
         os.environ.setdefault("TORCHINDUCTOR_AUTOGRAD_CACHE", "1")
-        return TorchCompile()
+        return TorchCompile(mode)
     if name == "sagemaker_training_compiler":
         raise CompilerUnavailableError(
-            "compiler sagemaker_training_compiler exists only inside its AWS training images "
-            "(PyTorch/XLA); use such an image and a script ported to it, or torch_compile"
+            "compiler sagemaker_training_compiler was asked for and not applied: it exists only "
+            "inside its AWS training images (PyTorch/XLA); use such an image and a script ported "
+            "to it, or torch_compile"
         )
     return NoCompiler()

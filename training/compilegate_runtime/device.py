@@ -5,9 +5,15 @@ import os
 import resource
 import sys
 
-from compilegate_runtime.errors import HyperparameterError
+from compilegate_runtime.errors import HyperparameterError, NotAppliedError
 
-PRECISIONS = ("fp32", "tf32", "bf16")
+PRECISIONS = ("fp32", "tf32", "bf16", "fp16", "fp8")
+# What these scripts cannot do is refused: a run in another precision would be a silent baseline.
+NOT_HERE = {
+    "fp16": "these scripts do not scale gradients, which fp16 needs; use bf16",
+    "fp8": "these scripts use no Transformer Engine, which puts fp8 into the layers of a model; "
+    "bring a script that does",
+}
 
 
 class Processor:
@@ -17,7 +23,12 @@ class Processor:
     torch_version = None
     name = "cpu"
 
-    def __init__(self):
+    def __init__(self, precision="fp32"):
+        if precision != "fp32":
+            raise NotAppliedError(
+                f"precision {precision} was asked for and not applied: this script has no tensors "
+                "that it could change; use fp32"
+            )
         self.threads = int(os.environ.get("OMP_NUM_THREADS") or os.cpu_count() or 1)
 
     def synchronize(self):
@@ -34,6 +45,10 @@ class TorchDevice(Processor):
 
     def __init__(self, precision):
         super().__init__()
+        if precision in NOT_HERE:
+            raise NotAppliedError(
+                f"precision {precision} was asked for and not applied: {NOT_HERE[precision]}"
+            )
         import torch  # noqa: PLC0415 — jobs without torch use this module too
 
         self.torch = torch

@@ -2,6 +2,7 @@
 
 import os
 import socket
+import tempfile
 import time
 from pathlib import Path
 
@@ -9,10 +10,15 @@ from compilegate_runtime.errors import DataError
 
 
 def evidence_folder():
-    """Where this process leaves its evidence; the speed gate gives each segment its own."""
+    """Where this process leaves its evidence; the speed gate gives each segment its own.
+
+    Of the processes that a launcher starts only the first one's evidence is the job's.
+    """
     chosen = os.environ.get("COMPILEGATE_EVIDENCE_DIR")
     if chosen:
         return Path(chosen)
+    if rank():
+        return Path(tempfile.gettempdir()) / "compilegate-rank-{}".format(rank())
     return Path(os.environ.get("SM_OUTPUT_DATA_DIR", "output/data")) / "evidence"
 
 
@@ -69,9 +75,14 @@ def node():
     return socket.gethostname()
 
 
+def rank():
+    """Number of this process among those that train together, by torchrun or by MPI."""
+    return int(os.environ.get("RANK") or os.environ.get("OMPI_COMM_WORLD_RANK") or 0)
+
+
 def world_size():
     """Processes that train together."""
-    return int(os.environ.get("WORLD_SIZE", "1"))
+    return int(os.environ.get("WORLD_SIZE") or os.environ.get("OMPI_COMM_WORLD_SIZE") or 1)
 
 
 def process_age_seconds():

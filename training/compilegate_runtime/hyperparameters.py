@@ -5,11 +5,14 @@ import argparse
 from compilegate_runtime.errors import HyperparameterError
 
 COMPILERS = ("none", "torch_compile", "sagemaker_training_compiler")
+# torch.compile's own names (https://pytorch.org/docs/stable/generated/torch.compile.html).
+COMPILE_MODES = ("default", "reduce-overhead", "max-autotune")
 
 # Hyperparameters that every training script understands; a tuple lists the allowed words,
 # its first one is the default.
 COMMON = {
     "compiler": COMPILERS,
+    "compile_mode": COMPILE_MODES,
     "seed": 17,
     "arm": "baseline",
     "replicate": 0,

@@ -45,8 +45,9 @@ def _run(train, settings, uses_torch):
     recorder = _recorder(settings, NoCompiler(settings.compiler), Processor())
     _record_termination(recorder)
     try:
-        device = TorchDevice(settings.precision) if uses_torch else Processor()
-        compiler = compiler_for(settings.compiler) if uses_torch else _torchless(settings)
+        kind = TorchDevice if uses_torch else Processor
+        device = kind(settings.precision)
+        compiler = _compiler(settings) if uses_torch else _torchless(settings)
         recorder.use(compiler, device)
         recorder.fingerprint = fingerprint(device, settings)
         if uses_torch:
@@ -74,6 +75,10 @@ def _recorder(settings, compiler, device):
     return Recorder(
         environment.evidence_folder(), run_identity, steps=steps, compiler=compiler, device=device
     )
+
+
+def _compiler(settings):
+    return compiler_for(settings.compiler, settings.compile_mode)
 
 
 def _torchless(settings):
