@@ -107,6 +107,11 @@ def estimate(
     )
 
 
+def job_hours(job: SpeedJob, run_hours: float) -> float:
+    """Hours that one speed job is billed for, first compilations included."""
+    return _charge(job, dict.fromkeys((arm.name for arm in job.arms), 0.0), set(), run_hours)
+
+
 def block_hours(arms: Sequence[ArmPlan], run_hours: float) -> float:
     """Mean hours that one block takes, start-up and first compilations included."""
     return _speed(arms, LOOKS[-1], run_hours)[1] / LOOKS[-1]

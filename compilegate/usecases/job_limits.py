@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from compilegate.domain.arm_plan import ArmPlan
-from compilegate.domain.economics import COLD_COMPILE_HOURS, SPEED_BLOCKS, speed_gate_hours
 from compilegate.domain.errors import NotFoundError
+from compilegate.domain.estimate import job_hours
 from compilegate.domain.rounds import job_seconds
 from compilegate.domain.speed_jobs import SpeedJob, speed_jobs
 from compilegate.usecases import evidence_document
@@ -37,18 +37,21 @@ def affordable_seconds(
     """How long every job of the step may take at most: what the rest of the budget allows."""
     left = float(opened.plan["max_trial_usd"] - document["plan"]["spent_usd"])
     rate = math.fsum(rate for rate, _ in _expected(step, document, opened))
-    # A job at its limit is told to stop and billed until it does.
     return math.floor(left / rate * HOUR - STOP_SECONDS)
 
 
 def expected_usd(
     step: Mapping[str, Any], document: evidence_document.Document, opened: OpenTrial
 ) -> float:
-    """What the step's jobs cost if each takes as long as the plan thinks, and then to stop."""
-    return math.fsum(
-        rate * (seconds + STOP_SECONDS) / HOUR
-        for rate, seconds in _expected(step, document, opened)
-    )
+    """What the step's jobs cost where each takes as long as the plan thinks."""
+    return math.fsum(rate * seconds / HOUR for rate, seconds in _expected(step, document, opened))
+
+
+def stopping_usd(
+    step: Mapping[str, Any], document: evidence_document.Document, opened: OpenTrial
+) -> float:
+    """What it costs to stop all of the step's jobs: they are billed until they have ended."""
+    return math.fsum(rate * STOP_SECONDS / HOUR for rate, _ in _expected(step, document, opened))
 
 
 def _expected(
@@ -59,17 +62,11 @@ def _expected(
     most, hours = job_seconds(workload.training.max_runtime_hours), workload.schedule.run_hours
     if step["stage"] == "speed":
         return [
-            (job.usd_per_hour, min(_block_hours(job, hours) * HOUR, most))
+            (job.usd_per_hour, min(job_hours(job, hours) * HOUR, most))
             for job in speed_jobs_of(step, document, opened)
         ]
     rates = {str(arm["name"]): float(arm["usd_per_hour"]) for arm in opened.plan["arms"]}
     return [(rates[run["arm"]], min(hours * HOUR, most)) for run in step["runs"]]
-
-
-def _block_hours(job: SpeedJob, run_hours: float) -> float:
-    """Hours of a speed job; one of a single block compiles for that block alone."""
-    shared = speed_gate_hours(len(job.arms), run_hours) / SPEED_BLOCKS * job.blocks
-    return shared + min(run_hours, COLD_COMPILE_HOURS) * job.apart
 
 
 def stopped_by_budget(outcome: Outcome, opened: OpenTrial) -> bool:

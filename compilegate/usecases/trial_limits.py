@@ -9,7 +9,7 @@ from typing import Any
 from compilegate.domain import rounds
 from compilegate.domain.arm_plan import CANDIDATE
 from compilegate.domain.decision import Decision, Reason, Verdict
-from compilegate.usecases.job_limits import HOUR, expected_usd, stopped_by_budget
+from compilegate.usecases.job_limits import HOUR, expected_usd, stopped_by_budget, stopping_usd
 from compilegate.usecases.outcome import Outcome
 from compilegate.usecases.trial import OpenTrial
 
@@ -72,6 +72,7 @@ def _over_budget(
     """The cap, on what jobs really took: no step begins that it would probably cut off."""
     spent, cap = document["plan"]["spent_usd"], opened.plan["max_trial_usd"]
     wanted = max(_price(step, opened.plan), expected_usd(step, document, opened))
+    wanted += stopping_usd(step, document, opened)
     if spent + wanted <= cap:
         return None
     return Reason(

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from compilegate.domain.economics import speed_gate_hours
 from compilegate.domain.errors import NotFoundError, WorkloadLockedError
 from compilegate.usecases.acquire_lock import acquire_lock
 from compilegate.usecases.check_eligibility import check_eligibility
@@ -79,15 +78,17 @@ def test_a_plan_above_the_cap_is_refused(services: Any) -> None:
 
 
 @pytest.mark.parametrize("change", [{"instance_type": "ml.p4d.24xlarge"}, {"instance_count": 2}])
-def test_an_arm_that_cannot_share_a_node_is_refused_at_planning(
+def test_an_arm_on_another_cluster_is_planned_at_that_clusters_price(
     services: Any, change: dict[str, Any]
 ) -> None:
     candidate = dataclasses.replace(SOUND.candidates[0], **change)
     put_spec(services, dataclasses.replace(SOUND, candidates=(candidate,)))
     answer = plan_trial(EVENT, services=services)
-    decision = json.loads(services.store.get(answer["decision_key"]))
+    baseline, arm = json.loads(services.store.get(answer["plan_key"]))["arms"]
 
-    assert decision["reasons"][0]["code"] == "needs_own_speed_job"
+    assert "continue" == answer["verdict"]
+    assert change.items() <= arm.items()
+    assert baseline["usd_per_hour"] != arm["usd_per_hour"]
 
 
 @pytest.mark.parametrize(
@@ -97,11 +98,16 @@ def test_an_arm_that_cannot_share_a_node_is_refused_at_planning(
 def test_the_plans_hours_count_the_rounds_of_one_candidate_after_another(
     history: tuple[float, ...], candidates: int, runs: int, rounds: int, services: Any
 ) -> None:
-    """The judge looks at 2 and at 3 runs; beside a telling history a single run comes first."""
-    named = [dataclasses.replace(SOUND.candidates[0], name=name) for name in ("one", "two")]
-    changed = change(SOUND, quality__history=history, candidates=tuple(named[:candidates]))
+    """The judge looks at 2 and at 3 runs; beside a telling history a single run comes first.
+
+    Before that three blocks in two jobs: 0.1 h a segment and a first compilation, and start-up.
+    """
+    larger = dataclasses.replace(SOUND.candidates[0], name="larger", batch_size=48)
+    named = (SOUND.candidates[0], larger)[:candidates]
+    changed = change(SOUND, quality__history=history, candidates=named)
     put_spec(services, changed)
     plan = json.loads(services.store.get(plan_trial(EVENT, services=services)["plan_key"]))
 
-    hours = speed_gate_hours(candidates + 1, 6) + 6 * rounds
+    first_look = 3 * 0.1 * (candidates + 1) + candidates * 0.1 + 2 * 0.05
+    hours = first_look + 6 * rounds
     assert (runs, pytest.approx(hours)) == (plan["quality_runs"], plan["estimate"]["hours"])
