@@ -19,6 +19,14 @@ StageOption = Annotated[
         help="The deployed stage; without it the one that cdk.json names.",
     ),
 ]
+RegionOption = Annotated[
+    str | None,
+    typer.Option(
+        "--region",
+        help="The AWS region; without it the environment's, else the one that cdk.json names.",
+        show_default=False,
+    ),
+]
 WorkloadFiles = Annotated[list[Path], typer.Argument(metavar="FILE", help="Workload files (YAML).")]
 ReportsOption = Annotated[
     Path, typer.Option("--out", help="Folder that reports are saved in.", file_okay=False)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from compilegate.domain.errors import InvalidInputError
 from compilegate.ports import Settings
+from stacks.settings import REGION
 from stacks.settings import Settings as Deployment
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -43,12 +44,17 @@ def region() -> str:
     )
 
 
-def settings() -> Settings:
+def settings(given_region: str | None = None) -> Settings:
     """Settings for what is computed on this machine alone: check and plan."""
+    if given_region is not None and not REGION.fullmatch(given_region):
+        raise InvalidInputError(
+            "is no AWS region", field="--region", value=given_region,
+            fix="write one such as us-east-1",
+        )  # fmt: skip
     found = deployment()
     return Settings(
         stage=found.stage,
-        region=region(),
+        region=given_region or region(),
         training_role_arn=UNKNOWN_ROLE,
         facts=found.facts,
     )

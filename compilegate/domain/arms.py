@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from compilegate.domain.arm_plan import (
     CANDIDATE,
@@ -18,7 +18,6 @@ from compilegate.domain.facts_model import Facts
 from compilegate.domain.workload import BASELINE, MANAGED_COMPILER, Candidate, Workload, plain
 
 BASELINE_WHY = "the job as it runs today; everything is compared with it"
-NAMED_WHY = "named in the workload file"
 
 
 @dataclass(frozen=True)
@@ -39,14 +38,16 @@ def plan_arms(
     """Baseline, candidates and controls, in this order; ``why`` each candidate is there."""
     arms: list[ArmPlan] = []
     for change in (Candidate(BASELINE), *candidates):
-        role, told = CANDIDATE, (why or {}).get(change.name, NAMED_WHY)
+        role, told = CANDIDATE, (why or {}).get(change.name, "")
         if change.name == BASELINE:
             role, told = BASELINE, BASELINE_WHY
         arm = _arm(workload, change, facts, region=region, role=role, why=told)
         if isinstance(arm, Refusal):
             return arm
         arms.append(arm)
-    return (*arms, *_controls(workload, candidates, facts, region))
+    controls = tuple(_controls(workload, candidates, facts, region))
+    named = [arm if arm.why else replace(arm, why=_why(arm, [*arms, *controls])) for arm in arms]
+    return (*named, *controls)
 
 
 def _arm(
@@ -98,6 +99,21 @@ def _arm(
         why=why,
         factors=changed_factors(change, workload),
     )
+
+
+def _why(arm: ArmPlan, arms: Sequence[ArmPlan]) -> str:
+    """Why a candidate that the workload file names is worth an arm."""
+    named = "named in the workload file: "
+    if not arm.factors:
+        return f"{named}changes nothing, so it should come out as the baseline does"
+    if len(arm.factors) == 1:
+        return f"{named}the {arm.factors[0]} alone, so that what it brings is its own doing"
+    parts = [other for other in arms if other.factors and set(other.factors) < set(arm.factors)]
+    if parts:
+        apart = f"read beside {' and '.join(part.name for part in parts)}, which changes less"
+    else:
+        apart = f"no candidate changes the {arm.factors[0]} alone, so nothing tells them apart"
+    return f"{named}a {arm.label}; {apart}"
 
 
 def _controls(

@@ -7,7 +7,7 @@ could hardly prove the margin, or whose jobs no quota holds, is refused before a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from compilegate.domain import quotas
@@ -16,7 +16,7 @@ from compilegate.domain.arms import Refusal
 from compilegate.domain.decision import Reason
 from compilegate.domain.eligibility import Eligibility
 from compilegate.domain.estimate import Estimate, block_hours, block_usd
-from compilegate.domain.facts_model import Facts
+from compilegate.domain.facts_model import Facts, Price
 from compilegate.domain.quotas import Need, QuotaLookup
 from compilegate.domain.speed import LOOKS
 from compilegate.domain.trial_design import TrialDesign, design_trial
@@ -37,7 +37,8 @@ class Plan:
 
     ``quality_runs`` of each candidate are expected, up to ``max_quality_runs`` allowed;
     ``runs_basis`` says what that rests on. ``hours_per_block`` and ``usd_per_block`` include
-    start-up. ``left_out`` are levers that are not tried, with the reason.
+    start-up. ``prices`` are of one instance. ``left_out`` are levers that are not tried, with
+    the reason.
     """
 
     workload: str
@@ -54,6 +55,7 @@ class Plan:
     usd_per_quality_run: float
     estimate: Estimate
     max_trial_usd: float
+    prices: tuple[Price, ...] = ()
     quotas: tuple[Need, ...] = ()
     left_out: tuple[tuple[str, str], ...] = ()
 
@@ -84,7 +86,10 @@ def plan_trial(
     refused = design.proof.refused or quotas.too_low(needs) or _over_budget(workload, design)
     if refused is not None:
         return Refusal(refused)
-    return _plan(workload, design, needs, region=region, left_out=_left_out(eligibility))
+    plan = _plan(workload, design, region=region)
+    kinds = dict.fromkeys(arm.instance_type for arm in plan.arms)
+    prices = tuple(price for kind in kinds if (price := facts.price(kind)))
+    return replace(plan, prices=prices, quotas=needs, left_out=_left_out(eligibility))
 
 
 def _over_budget(workload: Workload, design: TrialDesign) -> Reason | None:
@@ -109,14 +114,7 @@ def _left_out(eligibility: Eligibility) -> tuple[tuple[str, str], ...]:
     return (*blocked, *eligibility.left_out)
 
 
-def _plan(
-    workload: Workload,
-    design: TrialDesign,
-    needs: tuple[Need, ...],
-    *,
-    region: str,
-    left_out: tuple[tuple[str, str], ...],
-) -> Plan:
+def _plan(workload: Workload, design: TrialDesign, *, region: str) -> Plan:
     run_hours, arms = workload.schedule.run_hours, design.arms
     return Plan(
         workload=workload.name,
@@ -134,6 +132,4 @@ def _plan(
         usd_per_quality_run=arms[0].usd_per_hour * run_hours,
         estimate=design.estimate,
         max_trial_usd=workload.policy.max_trial_usd,
-        quotas=needs,
-        left_out=left_out,
     )

@@ -77,7 +77,8 @@ def _assumed(workload: Workload, design: Design) -> Proof:
     known = "do not differ" if quality.history else "are on record"
     how_many = f"{len(quality.history)} past runs {known}"
     provable = design.provable_margin(runs)
-    enough = f"; they prove a margin of {provable:.2g} spreads" if provable else ""
+    spread = quality.margin / provable if provable else None
+    enough = f", enough where it differs by {spread:.2g} or less" if spread else ""
     return Proof(
         runs, design.n_max, design.history,
         f"{how_many}, so nobody knows how much {quality.metric} differs from run to run: {runs} "

@@ -25,7 +25,7 @@ MEMORY_USED = 0.9
 LEAST_GROWTH, MOST_GROWTH = 1.25, 2.0
 # Tensor cores like multiples of eight.
 BATCH_MULTIPLE = 8
-# What the managed compiler may not need to be proposed unasked.
+# What no compiler may need to be proposed unasked.
 WORK_TO_DO = ("script_needs_port", "no_same_version_baseline")
 Judge = Callable[[Candidate], Sequence[Reason]]
 
@@ -61,7 +61,7 @@ def derive(baseline: Context, judge: Judge) -> Derived:
     kept: list[Option] = []
     left: list[tuple[str, str]] = []
     for option in _options(baseline, kept):
-        why_not = option.why_not or _obstacle(judge(option.candidate))
+        why_not = option.why_not or _obstacle(option, judge(option.candidate))
         if not why_not and len(kept) == MOST:
             why_not = f"{MOST} candidates share the error already; name it under candidates"
         if why_not:
@@ -106,10 +106,11 @@ def _managed() -> Option:
     return Option("managed-compiler", {"compiler": MANAGED_COMPILER}, why)
 
 
-def _obstacle(reasons: Sequence[Reason]) -> str:
+def _obstacle(option: Option, reasons: Sequence[Reason]) -> str:
     """What stands in the way, empty where nothing does."""
     for reason in reasons:
-        if reason.severity is Severity.BLOCK or reason.code in WORK_TO_DO:
+        work = "compiler" in option.changes and reason.code in WORK_TO_DO
+        if work or reason.severity is Severity.BLOCK:
             return reason.message
     return ""
 

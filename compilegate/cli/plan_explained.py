@@ -1,0 +1,112 @@
+"""``plan --explain``: why each arm is there, what was left out, what each figure rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from compilegate.cli.output import say
+from compilegate.domain.arm_plan import CANDIDATE, ArmPlan
+from compilegate.domain.economics import COLD_COMPILE_HOURS, SEGMENT_HOURS
+from compilegate.domain.estimate import STARTUP_HOURS
+from compilegate.domain.looks import looks
+from compilegate.domain.plan import Plan
+from compilegate.domain.workload import Workload
+from compilegate.report.formats import money, percent, ratio, significant
+
+
+def explain_plan(found: Plan, workload: Workload) -> None:
+    """Everything that the table does not say."""
+    baseline = found.arms[0]
+    _section("Why each arm is there")
+    for arm, cost in zip(found.arms, found.estimate.arms, strict=True):
+        told = [f"{arm.why}.", *_consequences(arm, baseline), *_price(arm, baseline, workload)]
+        told.append(
+            f"Its cluster is billed for about {significant(cost.hours.expected)} h "
+            f"({significant(cost.hours.low)} to {significant(cost.hours.high)} h)."
+        )
+        say(f"{arm.name}: {' '.join(told)}", indent=2, hang=2)
+    if found.left_out:
+        _section("What was left out")
+        for name, why in found.left_out:
+            say(f"{name}: {why}.", indent=2, hang=2)
+    _section("How many full runs")
+    for line in _runs(found, workload):
+        say(line, indent=2, hang=2)
+    _section("What the figures rest on")
+    for line in _basis(found, workload):
+        say(line, indent=2, hang=2)
+
+
+def _section(title: str) -> None:
+    say()
+    say(title, "bold")
+
+
+def _consequences(arm: ArmPlan, baseline: ArmPlan) -> Iterator[str]:
+    """What else changes with batch and devices."""
+    if arm.global_batch != baseline.global_batch:
+        yield (
+            f"One step takes {arm.global_batch:,} samples (baseline {baseline.global_batch:,}), "
+            f"so {significant(baseline.global_batch / arm.global_batch)} times as many steps make "
+            "an epoch."
+        )
+    if arm.learning_rate != baseline.learning_rate:
+        rates = f"{baseline.learning_rate:g} to {arm.learning_rate:g}"
+        yield f"The learning rate goes from {rates}; give the script some warm-up."
+
+
+def _price(arm: ArmPlan, baseline: ArmPlan, workload: Workload) -> Iterator[str]:
+    """What another cluster has to do for its price: per sample, not by time alone."""
+    if arm.usd_per_hour == baseline.usd_per_hour and arm.devices == baseline.devices:
+        return
+    dearer = arm.usd_per_hour / baseline.usd_per_hour
+    promoted = max(1.0, dearer * workload.policy.promote_speedup)
+    yield (
+        f"{money(arm.usd_per_hour / arm.devices)} per hour and device, the baseline "
+        f"{money(baseline.usd_per_hour / baseline.devices)}. It breaks even in dollars per sample "
+        f"at {ratio(dearer)} the baseline's speed, in time at {ratio(1.0)}; it is promoted from "
+        f"{ratio(promoted)}. Dollars to the same quality follow from full runs."
+    )
+
+
+def _runs(found: Plan, workload: Workload) -> Iterator[str]:
+    candidates = sum(arm.role == CANDIDATE for arm in found.arms)
+    share = workload.policy.alpha / candidates
+    yield f"{found.runs_basis}."
+    yield (
+        f"The judge looks after {', '.join(str(n) for n in looks(found.max_quality_runs))} runs; "
+        f"each candidate may be promoted wrongly with a chance of {percent(share)} "
+        f"(policy.alpha {percent(workload.policy.alpha)} over {candidates})."
+    )
+    if workload.policy.quality_runs != "shadow":
+        yield (
+            f"policy.quality_runs is {workload.policy.quality_runs}; trials make all full runs "
+            "themselves so far, so at most "
+            f"{found.max_quality_runs} of each candidate."
+        )
+
+
+def _basis(found: Plan, workload: Workload) -> Iterator[str]:
+    for price in found.prices:
+        dated = f", as of {price.as_of}" if price.as_of else ", undated"
+        where = f" in {price.region}" if price.region else ""
+        yield (
+            f"Price: {price.instance_type} {money(price.usd_per_hour)} an hour{where} "
+            f"({price.confidence}{dated}). On demand; spot costs at most that."
+        )
+    yield (
+        f"A full run: {workload.schedule.run_hours:g} h (schedule.run_hours) at the cheaper of "
+        "the two clusters, because a candidate gets full runs only once its blocks have proven "
+        "it faster, by its price as well. History makes up for some baseline runs, never for all."
+    )
+    yield (
+        f"A speed job, assumed: {STARTUP_HOURS * 60:g} min to start, up to "
+        f"{SEGMENT_HOURS * 60:g} min for each arm and block, up to "
+        f"{COLD_COMPILE_HOURS * 60:g} min for a first compilation (the managed compiler: every "
+        "time)."
+    )
+    yield (
+        "Low: one block, every candidate dropped. Expected: three blocks, then the full runs "
+        f"above. High: {found.max_blocks} blocks and {found.max_quality_runs} full runs of every "
+        "candidate, but no more than policy.max_trial_usd."
+    )

@@ -1,0 +1,138 @@
+"""Shows a trial plan: arms with their cost, then rounds, totals, limits and quotas."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from rich.table import Table
+
+from compilegate.cli.output import console, say
+from compilegate.domain.arm_plan import CANDIDATE, CONTROL, ArmPlan
+from compilegate.domain.estimate import ArmEstimate
+from compilegate.domain.plan import Plan
+from compilegate.domain.speed_jobs import node_groups
+from compilegate.domain.workload import MANAGED_COMPILER
+from compilegate.report.formats import money, plural, significant
+
+COLUMNS = ("arm", "what it changes", "runs on", "$ per\nhour", "$ expected\n(low to high)")
+# A longer name is folded, so that the table stays within 80 columns.
+NAME_WIDTH = 20
+
+
+def show_plan(found: Plan, *, spot: bool) -> None:
+    """Arms as a table, then the rounds, what they cost, and what may stand in the way."""
+    roles = Counter(arm.role for arm in found.arms)
+    beside = f" and {plural(roles[CONTROL], 'control')}" if roles[CONTROL] else ""
+    count = plural(roles[CANDIDATE], "candidate")
+    say(f"{found.workload} in {found.region}: {count}{beside} beside the baseline")
+    say()
+    console().print(_arms(found))
+    say()
+    for line in (*_rounds(found), *_totals(found, spot=spot), *_quotas(found)):
+        say(line)
+    if found.left_out:
+        say(f"Left out: {', '.join(name for name, _ in found.left_out)}; why: --explain.")
+
+
+def _arms(found: Plan) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    rows = [
+        _row(arm, cost, found.arms[0])
+        for arm, cost in zip(found.arms, found.estimate.arms, strict=True)
+    ]
+    for index, name in enumerate(COLUMNS):
+        longest = max(len(line) for row in rows for line in row[index].splitlines())
+        # Only the changes are wrapped, so that names and figures stay whole.
+        least = None if index == 1 else min(longest, NAME_WIDTH)
+        table.add_column(
+            name,
+            overflow="fold",
+            justify="right" if name.startswith("$") else "left",
+            min_width=least,
+        )
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def _row(arm: ArmPlan, cost: ArmEstimate, baseline: ArmPlan) -> tuple[str, ...]:
+    changes = ", ".join(_changes(arm, baseline))
+    return (
+        arm.name if arm.role == arm.name else f"{arm.name}\n({arm.role})",
+        "\n".join(filter(None, (arm.label, changes))),
+        f"{arm.instance_count} x\n{arm.instance_type}",
+        f"{arm.usd_per_hour:,.2f}",
+        _range(cost),
+    )
+
+
+def _changes(arm: ArmPlan, baseline: ArmPlan) -> Iterator[str]:
+    """What the arm changes, in short; its instances have a column of their own."""
+    if arm.compiler == MANAGED_COMPILER:
+        yield "managed compiler"
+    elif arm.compiler != "none":
+        yield f"{arm.compiler} {arm.compile_mode or ''}".strip()
+    if arm.framework:
+        yield f"{arm.framework['name']} {arm.framework['version']}"
+    if arm.batch_size != baseline.batch_size:
+        yield f"batch {baseline.batch_size} to {arm.batch_size}"
+    if arm.precision != baseline.precision:
+        yield arm.precision
+    if arm.distribution != baseline.distribution:
+        yield arm.distribution
+    if arm.entry_point:
+        yield arm.entry_point
+    for key, value in arm.hyperparameters.items():
+        yield f"{key} {value}"
+
+
+def _range(cost: ArmEstimate) -> str:
+    return f"{_usd(cost.usd.expected)}\n({_usd(cost.usd.low)} to {_usd(cost.usd.high)})"
+
+
+def _usd(amount: float) -> str:
+    """Whole dollars, an estimate knows no cents, but for small amounts."""
+    return f"${amount:,.0f}" if amount >= 10 else money(amount)
+
+
+def _rounds(found: Plan) -> Iterator[str]:
+    groups = len(node_groups(found.arms))
+    where = (
+        "every arm back to back in one job"
+        if groups == 1
+        else f"{groups} jobs side by side for every block, as some arms need nodes of their own"
+    )
+    yield (
+        f"1. Speed: {where}; 1 to {found.max_blocks} blocks of {found.speed_steps} steps, about "
+        f"{money(found.estimate.speed_usd)}. Losers stop here."
+    )
+    yield (
+        "2. Quality: one candidate at a time, fastest first, a few full runs a round until it is "
+        f"settled; probably {found.quality_runs} of each candidate (at most "
+        f"{found.max_quality_runs}), {money(found.estimate.quality_usd)}."
+    )
+
+
+def _totals(found: Plan, *, spot: bool) -> Iterator[str]:
+    cost = found.estimate
+    yield (
+        f"Together about {money(cost.usd)} and {significant(cost.hours)} h if every candidate "
+        f"gets full runs; {money(cost.low_usd)} and {significant(cost.low_hours)} h if the first "
+        f"block drops them all. What is never exceeded is {money(found.max_trial_usd)} "
+        "(policy.max_trial_usd)."
+    )
+    if spot:
+        yield "Managed spot training in every arm: these on-demand prices are the upper bound."
+
+
+def _quotas(found: Plan) -> Iterator[str]:
+    known = [need for need in found.quotas if need.quota is not None]
+    if len(known) < len(found.quotas):
+        missing = [need.instance_type for need in found.quotas if need.quota is None]
+        yield f"Quotas: not checked for {', '.join(missing)} (compilegate facts refresh)."
+    for need in known:
+        text = f"Quota: up to {need.at_once} x {need.instance_type} at once, {need.quota} allowed"
+        if need.waits:
+            text += "; jobs beyond it are refused by SageMaker and the trial ends: ask for more"
+        yield f"{text}."

@@ -1,0 +1,158 @@
+"""Arms of a plan: what each changes, what stands beside it, and why it is there."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from compilegate.domain.arm_plan import ArmPlan
+from compilegate.domain.arms import Refusal, plan_arms
+from compilegate.domain.workload import Candidate, Framework, Workload
+from compilegate.facts import load_facts
+from tests.domain.workload_builder import ARTICLE, COMPILE, PYTORCH_XLA, SOUND, XLA, change
+
+PAIR = Candidate(
+    name="managed-pair",
+    compiler="sagemaker_training_compiler",
+    distribution="pytorchxla",
+    framework=Framework("pytorch", "1.13.1", None, "py39"),
+)
+
+
+def arms_of(workload: Workload, *candidates: Candidate) -> dict[str, ArmPlan]:
+    found = plan_arms(workload, candidates, load_facts(), region="us-east-1")
+    assert not isinstance(found, Refusal), found
+    return {arm.name: arm for arm in found}
+
+
+@pytest.mark.parametrize(
+    ("changes", "label"),
+    [
+        ({"compiler": "torch_compile"}, "one factor: compiler"),
+        ({"compiler": "torch_compile", "compile_mode": "max-autotune"}, "one factor: compiler"),
+        ({"batch_size": 48, "learning_rate_scaling": "linear"}, "one factor: batch size"),
+        ({"batch_size": 32}, "changes nothing"),
+        ({"precision": "fp8"}, "one factor: precision"),
+        ({"instance_type": "ml.p4d.24xlarge", "instance_count": 2}, "one factor: instances"),
+        ({"distribution": "smddp"}, "one factor: distribution"),
+        ({"entry_point": "other.py"}, "one factor: script"),
+        ({"hyperparameters": {"warmup": 10}}, "one factor: hyperparameters"),
+        (
+            {"compiler": "torch_compile", "batch_size": 48},
+            "bundle of compiler and batch size",
+        ),
+        (
+            {"compiler": "torch_compile", "batch_size": 48, "precision": "fp16"},
+            "bundle of compiler, batch size and precision",
+        ),
+    ],
+)
+def test_an_arm_is_labelled_by_the_factors_that_it_changes(
+    changes: dict[str, object], label: str
+) -> None:
+    arms = arms_of(SOUND, Candidate(name="arm", **changes))  # type: ignore[arg-type]
+
+    assert label == arms["arm"].label
+
+
+def test_the_baseline_runs_as_it_does_today() -> None:
+    baseline = arms_of(SOUND, COMPILE)["baseline"]
+
+    assert ("as it runs today", {}, "baseline") == (
+        baseline.label,
+        baseline.overrides,
+        baseline.role,
+    )
+
+
+def test_the_launcher_that_only_the_managed_compiler_has_is_no_factor_of_its_own() -> None:
+    assert ("compiler",) == arms_of(PYTORCH_XLA, XLA)["managed"].factors
+
+
+def test_the_global_batch_and_the_learning_rate_follow_the_batch() -> None:
+    larger = Candidate(name="b64", batch_size=64, learning_rate_scaling="linear")
+    arms = arms_of(SOUND, larger)
+
+    assert 2 * arms["baseline"].global_batch == arms["b64"].global_batch == 64 * 8
+    assert pytest.approx(2 * arms["baseline"].learning_rate) == arms["b64"].learning_rate
+
+
+def test_an_older_framework_for_the_compiler_gets_a_control_without_it() -> None:
+    arms = arms_of(ARTICLE, COMPILE, PAIR)
+    control, pair = arms["managed-pair-native"], arms["managed-pair"]
+
+    assert ["baseline", "compile", "managed-pair", "managed-pair-native"] == list(arms)
+    assert ("control", "none", "torch_distributed") == (
+        control.role,
+        control.compiler,
+        control.distribution,
+    )
+    assert pair.framework == control.framework
+    assert "pytorch-trcomp-training:1.13.1" in pair.image
+    assert "pytorch-training:1.13.1" in control.image
+    assert "never promoted" in control.why
+
+
+def test_the_same_versions_need_no_control() -> None:
+    same = replace(XLA, framework=PYTORCH_XLA.framework)
+
+    assert ["baseline", "managed"] == list(arms_of(PYTORCH_XLA, same))
+
+
+def test_a_control_is_left_out_where_no_image_without_the_compiler_exists() -> None:
+    lonely = replace(PAIR, framework=Framework("huggingface-pytorch", "1.11.0", "4.21.1", "py38"))
+
+    assert ["baseline", "managed-pair"] == list(arms_of(ARTICLE, lonely))
+
+
+def test_a_control_keeps_batch_and_precision_but_not_the_compilers_own_script() -> None:
+    ported = replace(PAIR, batch_size=48, entry_point="train_xla.py", hyperparameters={"a": 1})
+    control = arms_of(ARTICLE, ported)["managed-pair-native"]
+
+    assert (48, None, {}) == (control.batch_size, control.entry_point, control.hyperparameters)
+
+
+def test_one_gpu_needs_no_launcher_in_the_control_either() -> None:
+    one = change(SOUND, training__instance_type="ml.g5.xlarge", training__distribution="none")
+    control = arms_of(one, PAIR)["managed-pair-native"]
+
+    assert "none" == control.distribution
+
+
+def test_a_bundle_says_what_to_read_it_beside() -> None:
+    bundle = Candidate(name="compile-b48", compiler="torch_compile", batch_size=48)
+
+    assert "read beside compile" in arms_of(SOUND, COMPILE, bundle)["compile-b48"].why
+    assert "nothing tells them apart" in arms_of(SOUND, bundle)["compile-b48"].why
+
+
+def test_arms_on_other_machines_cost_what_those_cost() -> None:
+    facts = load_facts()
+    other = Candidate(name="p4d", instance_type="ml.p4d.24xlarge", instance_count=2)
+    arm = arms_of(SOUND, other)["p4d"]
+    price = facts.price("ml.p4d.24xlarge")
+
+    assert price is not None
+    assert (16, 2 * price.usd_per_hour) == (arm.devices, arm.usd_per_hour)
+
+
+@pytest.mark.parametrize(
+    ("candidate", "code"),
+    [
+        (Candidate(name="odd", instance_type="ml.g9.xlarge"), "price_unknown"),
+        (Candidate(name="odd", framework=Framework("pytorch", "0.4.1")), "no_compiler_image"),
+    ],
+)
+def test_without_price_or_image_there_is_no_arm(candidate: Candidate, code: str) -> None:
+    found = plan_arms(SOUND, [candidate], load_facts(), region="us-east-1")
+
+    assert isinstance(found, Refusal)
+    assert code == found.reason.code
+
+
+def test_a_recorded_arm_is_read_back_whatever_else_stands_beside_it() -> None:
+    arm = arms_of(SOUND, COMPILE)["compile"]
+    record = {key: value for key, value in vars(arm).items() if key not in ("role", "why")}
+
+    assert replace(arm, why="") == ArmPlan.from_dict({**record, "label": "?", "newer": 1})

@@ -1,0 +1,225 @@
+"""Candidates of a workload that names none: what the facts allow, and why not more."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from compilegate.domain.eligibility import Eligibility, check_eligibility
+from compilegate.domain.plan import Plan, Refusal, plan_trial
+from compilegate.domain.workload import Profile, Workload
+from compilegate.facts import load_facts
+from tests.domain.workload_builder import PYTORCH_XLA, SOUND, TENSORFLOW, TRCOMP, XGBOOST, change
+
+FACTS = load_facts()
+NONE_NAMED = change(SOUND, candidates=(), policy__max_trial_usd=1e6)
+
+
+def checked(workload: Workload) -> Eligibility:
+    return check_eligibility(workload, FACTS, region="us-east-1")
+
+
+def names(workload: Workload) -> list[str]:
+    return [found.candidate.name for found in checked(workload).candidates]
+
+
+def left_out(workload: Workload) -> dict[str, str]:
+    return dict(checked(workload).left_out)
+
+
+def with_memory(gib: float, **changes: Any) -> Workload:
+    return change(NONE_NAMED, profile=Profile(peak_memory_gib=gib), **changes)
+
+
+def test_the_compiler_alone_comes_first_at_the_same_batch() -> None:
+    first = checked(NONE_NAMED).candidates[0]
+
+    assert ("compile", None) == (first.candidate.name, first.candidate.batch_size)
+    assert "the compiler alone" in first.why
+
+
+def test_memory_headroom_adds_a_larger_batch_as_a_bundle_with_the_learning_rate() -> None:
+    """90 % of 24 GiB over 12 GiB in use: 1.8 times 32, down to a multiple of eight."""
+    found = checked(with_memory(12.0)).candidates
+
+    assert ["compile", "compile-b56"] == [one.candidate.name for one in found]
+    assert (56, "linear", "torch_compile") == (
+        found[1].candidate.batch_size,
+        found[1].candidate.learning_rate_scaling,
+        found[1].candidate.compiler,
+    )
+    assert "12 of 24 GiB" in found[1].why
+    assert "bundle of compiler and batch" in found[1].why
+
+
+def test_a_batch_is_at_most_doubled() -> None:
+    assert ["compile", "compile-b64"] == names(with_memory(1.0))
+
+
+@pytest.mark.parametrize(
+    ("workload", "why"),
+    [
+        (NONE_NAMED, "profile.peak_memory_gib is not given"),
+        (with_memory(20.0), "20 of 24 GiB of GPU memory are in use"),
+    ],
+)
+def test_a_larger_batch_that_is_left_out_says_why(workload: Workload, why: str) -> None:
+    assert why in left_out(workload)["larger batch"]
+
+
+def test_the_managed_compilers_larger_batch_comes_from_its_tested_models() -> None:
+    """TensorFlow 2.11, albert-base-v2 on ml.g5.48xlarge: 128 without, 192 with the compiler."""
+    workload = change(
+        TENSORFLOW, candidates=(), model__name="albert-base-v2", policy__max_trial_usd=1e6,
+        training__instance_type="ml.g5.48xlarge",
+    )  # fmt: skip
+    found = checked(workload).candidates
+
+    assert ["managed-compiler", "managed-compiler-b48"] == [one.candidate.name for one in found]
+    assert "128 samples per GPU without and 192" in found[1].why
+
+
+def test_a_tested_model_that_shrinks_is_no_reason_for_a_larger_batch() -> None:
+    """TensorFlow 2.11, bert-base-uncased on ml.g5.2xlarge: 160 without, 128 with."""
+    workload = change(
+        TENSORFLOW, candidates=(), model__name="bert-base-uncased", policy__max_trial_usd=1e6
+    )
+
+    assert ["managed-compiler"] == names(workload)
+    assert "160 samples per GPU without and 128" in left_out(workload)["larger batch"]
+
+
+def test_the_managed_compiler_is_left_out_where_the_job_would_have_to_change_for_it() -> None:
+    assert "pytorchxla" in left_out(change(PYTORCH_XLA, candidates=()))["managed-compiler"]
+
+
+@pytest.mark.parametrize(
+    ("instance_type", "precision", "expected", "why_not"),
+    [
+        ("ml.g5.48xlarge", "fp32", ["compile", "bf16"], {}),
+        ("ml.g4dn.12xlarge", "fp32", ["compile"], {"bf16": "does not compute bf16"}),
+        ("ml.p5.48xlarge", "bf16", ["compile", "fp8"], {}),
+        ("ml.g5.48xlarge", "bf16", ["compile"], {"fp8": "has no fp8"}),
+        ("ml.p5.48xlarge", "fp8", ["compile"], {}),
+    ],
+)
+def test_precisions_follow_the_gpu(
+    instance_type: str, precision: str, expected: list[str], why_not: dict[str, str]
+) -> None:
+    workload = change(
+        NONE_NAMED, training__instance_type=instance_type, training__precision=precision
+    )
+    left = left_out(workload)
+
+    assert expected == names(workload)
+    for name, why in why_not.items():
+        assert why in left[name]
+
+
+def test_fp8_is_for_transformers() -> None:
+    vision = change(NONE_NAMED, training__instance_type="ml.p5.48xlarge", model__family="vision")
+
+    assert ["compile"] == names(vision)
+
+
+@pytest.mark.parametrize(
+    ("workload", "first"), [(TRCOMP, "managed-compiler"), (TENSORFLOW, "managed-compiler")]
+)
+def test_the_managed_compiler_is_derived_where_it_runs_as_things_are(
+    workload: Workload, first: str
+) -> None:
+    workload = change(workload, candidates=(), policy__max_trial_usd=1e6)
+
+    assert first == names(workload)[0]
+    assert "compile" in left_out(workload)
+
+
+def test_what_would_exceed_the_cap_is_left_out_and_says_so() -> None:
+    fits = with_memory(12.0, policy__max_trial_usd=1e6)
+    one, both = (plan_of(change(NONE_NAMED)), plan_of(fits))
+    between = (one.estimate.usd + both.estimate.usd) / 2
+    capped = with_memory(12.0, policy__max_trial_usd=between)
+
+    assert ["compile"] == names(capped)
+    assert "policy.max_trial_usd" in left_out(capped)["compile-b56"]
+
+
+def test_a_job_without_a_graph_keeps_the_compiler_so_that_its_reasons_are_told() -> None:
+    found = checked(XGBOOST)
+
+    assert ["compile"] == [one.candidate.name for one in found.candidates]
+    assert "ineligible" == found.verdict
+    assert () == found.left_out
+
+
+def plan_of(workload: Workload) -> Plan:
+    found = plan_trial(workload, checked(workload), FACTS, region="us-east-1")
+    assert isinstance(found, Plan), found
+    return found
+
+
+WORKLOADS = st.builds(
+    lambda base, instance, count, precision, batch, memory, usd, hours: change(
+        base, candidates=(), training__instance_type=instance, training__instance_count=count,
+        training__precision=precision, training__batch_size=batch, policy__max_trial_usd=usd,
+        schedule__run_hours=hours,
+        profile=None if memory is None else Profile(peak_memory_gib=memory),
+    ),
+    st.sampled_from([SOUND, PYTORCH_XLA, TRCOMP, TENSORFLOW, XGBOOST]),
+    st.sampled_from(["ml.g5.xlarge", "ml.g5.48xlarge", "ml.g4dn.12xlarge", "ml.p4d.24xlarge",
+                     "ml.p5.48xlarge", "ml.m6i.12xlarge"]),
+    st.integers(1, 4),
+    st.sampled_from(["fp32", "tf32", "fp16", "bf16"]),
+    st.integers(1, 300),
+    st.none() | st.floats(0.5, 80),
+    st.floats(1, 1e5),
+    st.floats(0.01, 50),
+)  # fmt: skip
+
+
+@settings(max_examples=200, deadline=None)
+@given(WORKLOADS)
+def test_every_derived_arm_is_eligible_or_alone_and_changes_one_factor_or_says_bundle(
+    workload: Workload,
+) -> None:
+    found = checked(workload)
+    verdicts = [str(one.verdict) for one in found.candidates]
+
+    assert 1 <= len(found.candidates) <= 3
+    assert len(verdicts) == 1 or "ineligible" not in verdicts
+    assert all(one.why for one in found.candidates)
+    assert all(why for _, why in found.left_out)
+    assert not {name for name, _ in found.left_out} & set(found.why)
+    assert len({one.candidate for one in found.candidates}) == len(found.candidates)
+
+
+@settings(max_examples=200, deadline=None)
+@given(WORKLOADS)
+def test_what_is_checked_is_what_is_planned_within_the_cap(workload: Workload) -> None:
+    found = checked(workload)
+    plan = plan_trial(workload, found, FACTS, region="us-east-1")
+
+    if isinstance(plan, Refusal):
+        return
+    candidates = [arm for arm in plan.arms if arm.role == "candidate"]
+    assert [one.candidate.name for one in found.candidates] == [arm.name for arm in candidates]
+    assert found.economics.trial_usd == plan.estimate.usd
+    assert plan.estimate.low_usd <= plan.estimate.usd <= plan.estimate.high_usd
+    assert plan.estimate.high_usd <= plan.max_trial_usd
+    for arm in candidates:
+        assert ("bundle" in arm.label) == (len(arm.factors) > 1)
+        assert found.why[arm.name] == arm.why
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_candidates_share_alpha(count: int) -> None:
+    """More of them need at least as many runs each, by a level of alpha / K."""
+    named = tuple(replace(SOUND.candidates[0], name=f"c{n}") for n in range(count))
+    workload = change(SOUND, candidates=named, policy__max_trial_usd=1e6)
+    single = plan_of(change(SOUND, policy__max_trial_usd=1e6))
+
+    assert plan_of(workload).quality_runs >= single.quality_runs

@@ -1,0 +1,177 @@
+"""What a plan may cost: low, expected and high of every arm and of the whole."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compilegate.domain.arm_plan import ArmPlan
+from compilegate.domain.estimate import STARTUP_HOURS, Estimate, block_hours, block_usd, estimate
+from compilegate.domain.proof import Proof, plan_proof
+from tests.domain.workload_builder import COMPILE, SOUND, change
+
+BASE = ArmPlan(
+    name="baseline", compiler="none", image="i", instance_type="ml.g5.xlarge", instance_count=1,
+    devices=1, usd_per_hour=10.0, precision="bf16", batch_size=32, learning_rate=1e-3,
+    distribution="none", overrides={}, role="baseline",
+)  # fmt: skip
+COMPILED = replace(BASE, name="compile", compiler="torch_compile", role="candidate")
+MANAGED = replace(
+    BASE, name="managed", compiler="sagemaker_training_compiler", image="m", role="candidate"
+)
+NATIVE = replace(BASE, name="managed-native", image="n", role="control")
+PROOF = Proof(runs=3, n_max=12, history=0, basis="assumed")
+SEGMENT = COLD = 0.1
+
+
+def cost(*arms: ArmPlan, proof: Proof = PROOF, hours: float = 6.0, cap: float = 1e6) -> Estimate:
+    return estimate(arms, run_hours=hours, proof=proof, cap_usd=cap)
+
+
+def test_arms_on_one_node_share_a_jobs_start_and_compile_once() -> None:
+    """Expected: one block, then two more, in two jobs; then three full runs of each arm."""
+    found = cost(BASE, COMPILED)
+
+    speed = 2 * STARTUP_HOURS + 3 * 2 * SEGMENT + COLD
+    assert pytest.approx(10 * speed) == found.speed_usd
+    assert pytest.approx(10 * 6 * 6) == found.quality_usd
+    assert pytest.approx(speed + 2 * 6) == found.hours
+
+
+def test_arms_on_other_nodes_pay_for_a_job_of_their_own_for_every_block() -> None:
+    """The managed compiler keeps no cache, so it compiles in each of the three."""
+    found = cost(BASE, MANAGED)
+
+    baseline, managed = 3 * (STARTUP_HOURS + SEGMENT), 3 * (STARTUP_HOURS + SEGMENT + COLD)
+    assert pytest.approx(10 * (baseline + managed)) == found.speed_usd
+    assert pytest.approx(managed + 2 * 6) == found.hours
+
+
+def test_a_control_takes_three_blocks_and_no_full_run() -> None:
+    found = cost(BASE, MANAGED, NATIVE).arms[2]
+
+    assert pytest.approx(3 * (STARTUP_HOURS + SEGMENT)) == found.hours.expected == found.hours.high
+
+
+def test_the_low_end_is_one_block_and_nothing_else() -> None:
+    found = cost(BASE, COMPILED)
+
+    assert pytest.approx(STARTUP_HOURS + 2 * SEGMENT + COLD) == found.low_hours
+    assert pytest.approx(10 * found.low_hours) == found.low_usd
+
+
+def test_a_dearer_candidate_gets_full_runs_only_where_they_cost_no_more_than_today() -> None:
+    dearer = replace(COMPILED, name="dear", instance_type="ml.p4d.24xlarge", usd_per_hour=50.0)
+    cheaper = replace(COMPILED, name="cheap", instance_type="ml.g6.12xlarge", usd_per_hour=4.0)
+
+    def full(arm: ArmPlan) -> float:
+        blocks = 3 * (STARTUP_HOURS + SEGMENT) + COLD
+        return cost(BASE, arm).arms[1].usd.expected - arm.usd_per_hour * blocks
+
+    assert pytest.approx(3 * 6 * 10) == full(dearer)
+    assert pytest.approx(3 * 6 * 4) == full(cheaper)
+
+
+def test_history_spares_baseline_runs_but_never_all_of_them() -> None:
+    long = replace(PROOF, history=1000, runs=2)
+
+    assert 1 == long.baseline_runs(2)
+    assert 3 == PROOF.baseline_runs(3)
+    assert 12 - 3 == long.baseline_runs(12)
+
+
+def test_the_cap_bounds_the_high_end() -> None:
+    assert cost(BASE, COMPILED, cap=500.0).high_usd == 500.0
+
+
+def test_a_block_costs_what_the_whole_gate_costs_over_its_blocks() -> None:
+    whole = cost(BASE, COMPILED, proof=replace(PROOF, n_max=2, runs=2))
+
+    assert pytest.approx(4 * STARTUP_HOURS + 12 * SEGMENT + COLD) == 6 * block_hours(
+        [BASE, COMPILED], 6.0
+    )
+    assert pytest.approx(whole.high_usd - 10 * 6 * 4) == 6 * block_usd([BASE, COMPILED], 6.0)
+
+
+@given(
+    chosen=st.lists(st.sampled_from([COMPILED, MANAGED, NATIVE]), min_size=1, max_size=3),
+    prices=st.lists(st.floats(0.1, 200), min_size=4, max_size=4),
+    hours=st.floats(0.001, 100),
+    runs=st.sampled_from([2, 3, 5, 8, 12]),
+    history=st.integers(0, 40),
+)
+def test_expected_lies_between_low_and_high_and_nothing_exceeds_the_cap(
+    chosen: list[ArmPlan], prices: list[float], hours: float, runs: int, history: int
+) -> None:
+    arms = [
+        replace(arm, name=f"{arm.name}-{n}", usd_per_hour=usd, instance_count=n + 1)
+        for n, (arm, usd) in enumerate(zip(chosen, prices[1:], strict=False))
+    ]
+    proof = Proof(runs=runs, n_max=12, history=history, basis="")
+    free = estimate([BASE, *arms], run_hours=hours, proof=proof, cap_usd=math.inf)
+    cap = free.usd * 1.1
+
+    found = estimate([BASE, *arms], run_hours=hours, proof=proof, cap_usd=cap)
+
+    assert found.low_usd <= found.usd <= found.high_usd <= cap * (1 + 1e-9)
+    assert found.low_hours <= found.hours <= found.high_hours
+    assert math.isclose(found.usd, found.speed_usd + found.quality_usd)
+    assert math.isclose(found.usd, math.fsum(one.usd.expected for one in found.arms))
+    for one in found.arms:
+        assert one.usd.low <= one.usd.expected <= one.usd.high <= cap * (1 + 1e-9)
+        assert one.hours.low <= one.hours.expected <= one.hours.high
+
+
+def proof_of(**changes: Any) -> Proof:
+    found = plan_proof(change(SOUND, **changes), candidates=1)
+    assert found is not None
+    return found
+
+
+def test_a_telling_history_gives_the_runs_that_the_judges_power_table_gives() -> None:
+    """A spread of 0.4 margins over five runs takes 5 runs, one of 0.2 takes 2 (K = 1)."""
+    history = (0.910, 0.911, 0.912, 0.913, 0.914)
+    deviation = 0.0015811388
+
+    assert 5 == proof_of(quality__history=history, quality__margin=deviation / 0.4).runs
+    assert 2 == proof_of(quality__history=history, quality__margin=deviation / 0.2).runs
+
+
+@pytest.mark.parametrize("history", [(), (0.91, 0.92), (0.9,) * 8])
+def test_without_a_known_spread_three_runs_are_assumed_and_that_is_said(
+    history: tuple[float, ...],
+) -> None:
+    found = proof_of(quality__history=history)
+
+    assert 3 == found.runs
+    assert "are assumed" in found.basis
+
+
+def test_an_unprovable_margin_is_refused_with_the_one_that_could_be_proven() -> None:
+    found = proof_of(quality__history=(0.90, 0.91, 0.92, 0.93, 0.94))
+
+    assert found.refused is not None
+    assert "underpowered" == found.refused.code
+    assert "could prove a margin of 0.01" in found.refused.message
+    assert "widen quality.margin" in found.refused.message
+
+
+@given(st.integers(1, 4))
+def test_more_candidates_never_need_fewer_runs(candidates: int) -> None:
+    """They share alpha."""
+    one, several = (plan_proof(SOUND, candidates=k) for k in (1, candidates))
+
+    assert one is not None
+    assert several is not None
+    assert one.runs <= several.runs
+
+
+def test_two_runs_left_are_too_few() -> None:
+    rare = change(SOUND, schedule__runs_per_week=0.05, candidates=(COMPILE,))
+
+    assert plan_proof(rare, candidates=1) is None
