@@ -7,12 +7,13 @@ from typing import Any
 
 
 @cache
-def client(service: str) -> Any:
-    """One client per service and process, with the environment's region and credentials."""
+def client(service: str, region: str | None = None) -> Any:
+    """One client per service, region and process; without a region the environment's."""
     import boto3  # noqa: PLC0415 - half of a cold start; only paid when AWS is called
     from botocore.config import Config  # noqa: PLC0415 - as above
 
-    return boto3.client(service, config=Config(retries={"mode": "standard", "max_attempts": 5}))
+    config = Config(retries={"mode": "standard", "max_attempts": 5})
+    return boto3.client(service, region_name=region, config=config)
 
 
 def error_code(error: Exception) -> str:

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 PAGE_SIZE = 100  # the most that ListServiceQuotas gives at once
 # As the Service Quotas console lists them, for example "ml.g5.xlarge for training job usage".
 _NAME = re.compile(r"(?P<type>ml\.\S+) for (?P<spot>spot )?training job usage")
 log = logging.getLogger(__name__)
+
+
+def training_quotas(quotas: Iterable[Mapping[str, Any]]) -> dict[tuple[str, bool], int]:
+    """Instances that training jobs may run at once, by type and whether on spot capacity."""
+    return {
+        (match["type"], bool(match["spot"])): int(quota["Value"])
+        for quota in quotas
+        if (match := _NAME.fullmatch(quota.get("QuotaName", "")))
+    }
 
 
 class ServiceQuotas:
@@ -29,14 +38,13 @@ class ServiceQuotas:
     def _listed(self) -> dict[tuple[str, bool], int]:
         pages = self._service_quotas.get_paginator("list_service_quotas")
         try:
-            return {
-                (match["type"], bool(match["spot"])): int(quota["Value"])
+            return training_quotas(
+                quota
                 for page in pages.paginate(
                     ServiceCode="sagemaker", PaginationConfig={"PageSize": PAGE_SIZE}
                 )
                 for quota in page["Quotas"]
-                if (match := _NAME.fullmatch(quota.get("QuotaName", "")))
-            }
+            )
         # A plan without quotas is worth more than none: SageMaker refuses what does not fit.
         except Exception:
             log.warning("quotas could not be read, so they are not checked", exc_info=True)

@@ -7,7 +7,7 @@ boto3 and the embedded cloud are imported when a door opens: half of what ``chec
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from compilegate.cli.cloud import Cloud, StartedCloud
@@ -22,6 +22,10 @@ class Doors(Protocol):
 
     def local(self) -> Cloud:
         """The embedded cloud that runs; EnvironmentNotReadyError."""
+        ...
+
+    def client(self, service: str, region: str) -> Any:
+        """A client of an AWS service in a region, with the environment's credentials."""
         ...
 
     def started_local(self, *, keep: bool) -> AbstractContextManager[StartedCloud]:
@@ -46,6 +50,12 @@ class RealDoors:
         from compilegate.cli import connect  # noqa: PLC0415 - see above
 
         return connect.local()
+
+    def client(self, service: str, region: str) -> Any:
+        """A client of an AWS service in a region."""
+        from compilegate.adapters.clients import client  # noqa: PLC0415 - see above
+
+        return client(service, region)
 
     def started_local(self, *, keep: bool) -> AbstractContextManager[StartedCloud]:
         """The embedded cloud, started if it does not run."""

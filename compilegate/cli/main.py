@@ -9,7 +9,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from compilegate import __version__
-from compilegate.cli import check, demo, flag, judge, local, plan, report, run, status
+from compilegate.cli import check, demo, facts, flag, judge, local, plan, report, run, status
 from compilegate.cli.doors import RealDoors
 from compilegate.cli.shell import Session, Shell
 
@@ -22,6 +22,7 @@ app = typer.Typer(
 )
 app.command("check")(check.check)
 app.command("plan")(plan.plan)
+app.add_typer(facts.app, name="facts")
 app.command("run")(run.run)
 app.command("status")(status.status)
 app.command("judge")(judge.judge)

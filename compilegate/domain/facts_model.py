@@ -94,6 +94,11 @@ class TestedBatches:
     native_batch: int
     compiled_batch: int
 
+    @property
+    def batch_ratio(self) -> float:
+        """Compiled over native batch: no speed-up, and below 1 for many models."""
+        return self.compiled_batch / self.native_batch
+
 
 @dataclass(frozen=True)
 class TestedModel:
@@ -113,9 +118,14 @@ class TestedModel:
     as_of: str
 
     @property
-    def batch_ratio(self) -> float | None:
-        """Compiled over native batch: no speed-up, and below 1 for many models."""
-        return None if self.native_batch is None else self.compiled_batch / self.native_batch
+    def batches(self) -> TestedBatches | None:
+        """Both batches, None where the table leaves one out."""
+        if self.native_batch is None:
+            return None
+        length = self.sequence_length
+        return TestedBatches(
+            self.model, self.instance_type, length, self.native_batch, self.compiled_batch
+        )
 
 
 @dataclass(frozen=True)
@@ -287,18 +297,12 @@ class Facts:
         """What the managed compiler's tested models say of this very combination."""
         label = "TensorFlow" if framework.name.endswith("tensorflow") else "PyTorch"
         return [
-            TestedBatches(
-                row.model,
-                row.instance_type,
-                row.sequence_length,
-                row.native_batch,
-                row.compiled_batch,
-            )
+            batches
             for row in self.tested_models
             if row.model == model
-            and row.native_batch is not None
             and row.instance_type == instance_type
             and matches(framework.version, _version_after(row.framework, label))
+            and (batches := row.batches) is not None
         ]
 
 

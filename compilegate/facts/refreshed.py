@@ -68,6 +68,31 @@ def merged(
     return {"schema": SCHEMA, "about": ABOUT, "regions": {**regions, region: own}}
 
 
+def changes(before: Facts, after: Facts) -> list[dict[str, Any]]:
+    """What is known differently now: each with what, old and new; None for not known."""
+    values = [
+        *(("price", kind, _usd(before, kind), _usd(after, kind)) for kind in after.prices),
+        *(
+            ("spot quota" if spot else "quota", kind, before.quota(kind, spot=spot), row.instances)
+            for (kind, spot), row in after.quotas.items()
+        ),
+        *(
+            ("image", uri, uri not in before.absent_images, uri not in after.absent_images)
+            for uri in sorted({*before.absent_images, *after.absent_images})
+        ),
+    ]
+    return [
+        {"part": part, "what": what, "old": old, "new": new}
+        for part, what, old, new in values
+        if old != new
+    ]
+
+
+def _usd(facts: Facts, instance_type: str) -> float | None:
+    price = facts.price(instance_type)
+    return None if price is None else price.usd_per_hour
+
+
 def write_refreshed(document: Mapping[str, Any], file: Path = FILE) -> None:
     """Write the file, sorted so that a change reads well in a review."""
     text = json.dumps(document, indent=1, sort_keys=True)

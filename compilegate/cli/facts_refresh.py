@@ -1,0 +1,153 @@
+"""``compilegate facts refresh``: read what an AWS account can tell, and say what changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from compilegate.adapters.facts_refresh import PARTS, Answers, ask
+from compilegate.cli import project
+from compilegate.cli.facts_known import check_known_region
+from compilegate.cli.options import JsonOption
+from compilegate.cli.output import console, emit_json, say, say_line
+from compilegate.cli.shell import session
+from compilegate.domain.errors import EnvironmentNotReadyError, InvalidInputError
+from compilegate.facts import load_facts
+from compilegate.facts.refreshed import (
+    FILE,
+    changes,
+    laid_over,
+    merged,
+    read_refreshed,
+    write_refreshed,
+)
+from compilegate.report.formats import plural
+
+UNTRIED = (
+    "This command follows AWS's documentation and botocore's models; its authors have not run it "
+    "against AWS. Compare a price and a quota with the console before you rely on them."
+)
+UNKNOWN = "-"
+
+
+def refresh(
+    ctx: typer.Context,
+    *,
+    region: Annotated[
+        str | None, typer.Option("--region", help="Without it the environment's or cdk.json's.")
+    ] = None,
+    only: Annotated[
+        list[str] | None, typer.Option("--only", help=f"One of {', '.join(PARTS)}; repeatable.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would change and write nothing.")
+    ] = False,
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out", show_default=False, help="Another file than the one that commands read."
+        ),
+    ] = FILE,
+    as_json: JsonOption = False,
+) -> None:
+    """Read prices, images and quotas of a region from AWS and keep them in refreshed.json.
+
+    Training prices from the Price List API, whether each image is in its registry
+    (DescribeImages), and the account's training quotas (Service Quotas). What was read lies over
+    the shipped facts of that region; commit the file and deploy, so that the functions have it.
+    What AWS refuses is told and stays as it was.
+
+    Written after AWS's documentation; its authors have not run it against AWS.
+
+    \b
+    compilegate facts refresh --dry-run
+    compilegate facts refresh --region eu-west-1 --only prices --only quotas
+
+    Exit code 1 when nothing at all could be read.
+    """
+    where = check_known_region(region) if region else project.settings().region
+    parts = _parts(only or [])
+    known = read_refreshed(out)
+    before = laid_over(load_facts(), known, where)
+    day = datetime.now(tz=UTC).date().isoformat()
+    answers = ask(before, where, session(ctx).doors.client, parts=parts, day=day)
+    if not answers.rows:
+        raise EnvironmentNotReadyError(f"nothing could be read: {_reasons(answers)}")
+    document = merged(known, where, answers.rows)
+    found = changes(before, laid_over(load_facts(), document["regions"], where))
+    if not dry_run:
+        write_refreshed(document, out)
+    if as_json:
+        emit_json({
+            "region": where, "file": None if dry_run else str(out), "changes": found,
+            "read": {part: len(rows) for part, rows in answers.rows.items()},
+            "not_read": answers.not_read, "notes": answers.notes, "untried": UNTRIED,
+        })  # fmt: skip
+        return
+    _show(where, answers, found)
+    _show_end(dry_run=dry_run, out=out)
+
+
+def _parts(only: Sequence[str]) -> Sequence[str]:
+    for part in only:
+        if part not in PARTS:
+            fix = f"use one of {', '.join(PARTS)}"
+            raise InvalidInputError("is no part", field="--only", value=part, fix=fix)
+    return [part for part in PARTS if not only or part in only]
+
+
+def _show(region: str, answers: Answers, found: Sequence[Mapping[str, Any]]) -> None:
+    counts = ", ".join(f"{len(rows)} {part}" for part, rows in answers.rows.items())
+    say(f"Read for {region}: {counts}.")
+    for note in answers.notes:
+        say(f"- mind: {note}.", hang=2)
+    for part, why in answers.not_read.items():
+        say(f"- not read, {part}: {why.rstrip('.')}.", hang=2)
+    say()
+    known = [row for row in found if row["part"] == "image" or row["old"] is not None]
+    new = [row for row in found if row not in known]
+    if known:
+        _table(known)
+        say()
+    if new:
+        kinds = {
+            part: sum(row["part"] == part for row in new)
+            for part in ("price", "quota", "spot quota")
+        }
+        words = ", ".join(plural(count, part) for part, count in kinds.items() if count)
+        say(f"New, not known before: {words}; --json lists them.")
+    if not found:
+        say("Nothing changed.")
+
+
+def _table(rows: Sequence[Mapping[str, Any]]) -> None:
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    for title in ("changed", "of", "before", "now"):
+        table.add_column(title, overflow="fold")
+    for row in rows:
+        table.add_row(row["part"], row["what"], _value(row["old"]), _value(row["new"]))
+    console().print(table)
+
+
+def _value(value: object) -> str:
+    if isinstance(value, bool):
+        return "there" if value else "not there"
+    return UNKNOWN if value is None else str(value)
+
+
+def _show_end(*, dry_run: bool, out: Path) -> None:
+    if dry_run:
+        say("Dry run: nothing was written.")
+    else:
+        say("Written; commit it, and deploy so that the functions have it:")
+        say_line(f"  {out}")
+    say(UNTRIED)
+
+
+def _reasons(answers: Answers) -> str:
+    return "; ".join(f"{part}: {why}" for part, why in answers.not_read.items())
