@@ -9,16 +9,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import yaml
 
+from compilegate.adapters.yaml_document import YamlDocument
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.workload import Workload
-from compilegate.domain.workload_file import parse_workload
 from compilegate.ports import ObjectStore
+from compilegate.usecases.workload_document import read_document
 
 S3 = "s3://"
+# Thousands of past results fit; no text in a file this size takes long to read.
+MOST_BYTES = 256 * 1024
 
 
 @dataclass(frozen=True)
@@ -34,67 +36,73 @@ class WorkloadFile:
 def read_workload(path: Path, *, store: ObjectStore | None = None) -> WorkloadFile:
     """Read and check one file; S3 inputs are looked for when a store is given.
 
-    Raises InvalidInputError naming file, field, value and fix.
+    Raises InvalidInputError naming file, line, field, value and fix.
     """
+    document = None
     try:
-        workload = parse_workload(load_yaml(path))
-        project = _project(workload, path)
-        source_dir = project / workload.training.source_dir
-        _check_entry_point(workload, source_dir)
-        inputs = workload.training.inputs
-        local = {
-            channel: _local_input(channel, given, project)
-            for channel, given in inputs.items()
-            if not given.startswith(S3)
-        }
-        if store is not None:
-            _check_s3_inputs(inputs, store)
+        document = read_yaml(path)
+        return _checked(path, read_document(document.value), store)
     except InvalidInputError as error:
-        raise error.in_file(str(path)) from error
+        place = document.place(error.field) if document else None
+        if place is None:
+            raise error.in_file(str(path)) from error
+        # Only what is no text, such as 2.10, reads otherwise than it is written.
+        written = None if isinstance(error.value, str) else place.written
+        raise error.in_file(str(path), line=place.line, written=written) from error
+    except (OSError, RuntimeError) as error:  # names too long, links in a circle, no permission
+        raise InvalidInputError(
+            f"names a place on disk that cannot be read: {error}",
+            file=str(path), fix="correct its paths, or the permissions",
+        ) from error  # fmt: skip
+
+
+def _checked(path: Path, workload: Workload, store: ObjectStore | None) -> WorkloadFile:
+    project = _project(workload, path)
+    source_dir = project / workload.training.source_dir
+    _check_entry_points(workload, source_dir)
+    inputs = workload.training.inputs
+    local = {
+        channel: _local_input(channel, given, project)
+        for channel, given in inputs.items()
+        if not given.startswith(S3)
+    }
+    if store is not None:
+        _check_s3_inputs(inputs, store)
     return WorkloadFile(path, workload, source_dir, local)
 
 
 def load_yaml(path: Path) -> object:
     """The file's document. Raises InvalidInputError for what is not one YAML document."""
+    return read_yaml(path).value
+
+
+def read_yaml(path: Path) -> YamlDocument:
+    """As ``load_yaml``, with where everything stands."""
+    text = _text(path)
+    try:
+        return YamlDocument(text)
+    except yaml.YAMLError as error:
+        raise _not_yaml(error, text) from error
+
+
+def _text(path: Path) -> str:
     if not path.is_file():
         raise InvalidInputError(
             "is a folder" if path.is_dir() else "does not exist",
             fix="name a workload file, such as workloads/bert-docs.yaml",
         )
     try:
-        text = path.read_text(encoding="utf-8")
+        with path.open("rb") as file:
+            data = file.read(MOST_BYTES + 1)
+        text = data.decode("utf-8-sig")
     except (UnicodeDecodeError, OSError) as error:
         raise InvalidInputError(
             f"cannot be read as UTF-8 text: {error}", fix="save it as UTF-8"
         ) from error
-    try:
-        # The loader is a SafeLoader that also refuses a key given twice.
-        return yaml.load(text, Loader=_OneValuePerKey)  # noqa: S506
-    except RecursionError as error:
-        raise InvalidInputError("is not YAML: nested too deeply", fix="write it flat") from error
-    except yaml.YAMLError as error:
-        raise _not_yaml(error, text) from error
-    except ValueError as error:
-        # A date that is none, or a number of thousands of digits.
-        problem = f"holds a value that cannot be read: {error}"
-        raise InvalidInputError(problem, fix="put it in quotes or correct it") from error
-
-
-class _OneValuePerKey(yaml.SafeLoader):
-    """YAML's safe loader keeps the last of two equal keys; here that is an error."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen = set()
-        for key_node, _ in node.value:
-            key = key_node.value if isinstance(key_node, yaml.ScalarNode) else None
-            if key is not None and key != "<<" and key in seen:
-                raise InvalidInputError(
-                    f"is given twice, the second time on line {key_node.start_mark.line + 1}",
-                    field=str(key),
-                    fix="keep one of the two",
-                )
-            seen.add(key)
-        return super().construct_mapping(node, deep=deep)
+    if len(data) > MOST_BYTES:
+        limit = f"{MOST_BYTES // 1024} KiB"
+        raise InvalidInputError(f"is larger than {limit}, and no workload file", fix="shorten it")
+    return text
 
 
 def _not_yaml(error: yaml.YAMLError, text: str) -> InvalidInputError:
@@ -116,15 +124,9 @@ def _not_yaml(error: yaml.YAMLError, text: str) -> InvalidInputError:
 def _project(workload: Workload, path: Path) -> Path:
     given = workload.training.source_dir
     folders = path.resolve().parents[:2]
-    if Path(given).is_absolute() or ".." in Path(given).parts:
-        raise InvalidInputError(
-            "must be a folder inside the project",
-            field="training.source_dir",
-            value=given,
-            fix="write it relative to the workload file's folder or the one above it",
-        )
     for folder in folders:
         if (folder / given).is_dir():
+            _check_inside(folder / given, folder, "training.source_dir", given)
             return folder
     looked = " and ".join(str(folder / given) for folder in folders)
     raise InvalidInputError(
@@ -135,8 +137,25 @@ def _project(workload: Workload, path: Path) -> Path:
     )
 
 
-def _check_entry_point(workload: Workload, source_dir: Path) -> None:
-    given = workload.training.entry_point
+def _check_inside(place: Path, project: Path, field: str, given: str) -> None:
+    if not place.resolve().is_relative_to(project):
+        raise InvalidInputError(
+            f"is a link out of the project {project}",
+            field=field,
+            value=given,
+            fix="copy what it points to into the project",
+        )
+
+
+def _check_entry_points(workload: Workload, source_dir: Path) -> None:
+    _check_entry_point(workload.training.entry_point, "training.entry_point", source_dir)
+    for index, candidate in enumerate(workload.candidates):
+        if candidate.entry_point is not None:
+            field = f"candidates[{index}].entry_point"
+            _check_entry_point(candidate.entry_point, field, source_dir)
+
+
+def _check_entry_point(given: str, field: str, source_dir: Path) -> None:
     entry = (source_dir / given).resolve()
     if not entry.is_relative_to(source_dir.resolve()):
         problem = "lies outside the source folder"
@@ -150,18 +169,15 @@ def _check_entry_point(workload: Workload, source_dir: Path) -> None:
     known = f": {', '.join(scripts)}" if scripts else ", which has none at its root"
     raise InvalidInputError(
         problem,
-        field="training.entry_point",
+        field=field,
         value=given,
         fix=f"name a Python file of the source folder{known}",
     )
 
 
 def _local_input(channel: str, given: str, project: Path) -> Path:
+    """A file or folder of the project; data may lie elsewhere behind a link that the team set."""
     field = f"training.inputs.{channel}"
-    if "://" in given:
-        raise InvalidInputError(
-            "is neither an S3 URI nor a path", field=field, value=given, fix="write s3://bucket/key"
-        )
     place = project / given
     if not place.exists():
         raise InvalidInputError(

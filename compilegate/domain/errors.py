@@ -10,31 +10,74 @@ CompilegateError
 
 from __future__ import annotations
 
+MOST_SHOWN = 120
+
 
 class CompilegateError(Exception):
     """Base of every error with a message meant for people."""
 
 
 class InvalidInputError(CompilegateError):
-    """A value the user gave is wrong; the message names file, field, value and fix."""
+    """A value the user gave is wrong; the message names file, field, value and fix.
+
+    ``written`` is the value as it stands in the file, where that is known, and ``line`` where.
+    """
 
     def __init__(
-        self, problem: str, *, field: str = "", value: object = None, fix: str = "", file: str = ""
+        self,
+        problem: str,
+        *,
+        field: str = "",
+        value: object = None,
+        fix: str = "",
+        file: str = "",
+        line: int | None = None,
+        written: str | None = None,
     ) -> None:
         self.problem, self.field, self.value, self.fix, self.file = problem, field, value, fix, file
+        self.line, self.written = line, written
         super().__init__(self._text())
 
     def _text(self) -> str:
-        place = ": ".join(part for part in (self.file, self.field) if part)
-        got = "" if self.value is None else f" (got {self.value!r})"
+        place = ": ".join(part for part in (self.file, printable(self.field)) if part)
         fix = f" Fix: {self.fix}" if self.fix else ""
-        return f"{place + ': ' if place else ''}{self.problem}{got}.{fix}"
+        return f"{place + ': ' if place else ''}{self.problem}{self._got()}.{fix}"
 
-    def in_file(self, file: str) -> InvalidInputError:
-        """The same error, naming the file it came from."""
+    def _got(self) -> str:
+        got = "" if self.value is None else f" (got {shown(self.value)})"
+        if self.written is not None:
+            got = f" (got {shortened(self.written)})"
+        return got if self.line is None else f"{got}, line {self.line}"
+
+    def in_file(
+        self, file: str, *, line: int | None = None, written: str | None = None
+    ) -> InvalidInputError:
+        """The same error, naming the file it came from, and where in it."""
         return InvalidInputError(
-            self.problem, field=self.field, value=self.value, fix=self.fix, file=file
-        )
+            self.problem, field=self.field, value=self.value, fix=self.fix, file=file,
+            line=line or self.line, written=written or self.written,
+        )  # fmt: skip
+
+
+def shown(value: object) -> str:
+    """A value as a message quotes it: on one short line, whatever it is."""
+    try:
+        return shortened(repr(value))
+    except (RecursionError, ValueError):  # endless nesting, an integer of thousands of digits
+        return f"a {type(value).__name__} too long to show"
+
+
+def shortened(text: str) -> str:
+    """The beginning of a text, what cannot be printed written out."""
+    text = printable(text)
+    return text if len(text) <= MOST_SHOWN else f"{text[: MOST_SHOWN - 1]}…"
+
+
+def printable(text: str) -> str:
+    """Text that any terminal and log can carry: control characters and such by their code."""
+    if text.isprintable():
+        return text
+    return text.encode("unicode_escape", "backslashreplace").decode("ascii")
 
 
 class WorkloadLockedError(CompilegateError):

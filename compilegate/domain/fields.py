@@ -12,9 +12,14 @@ from typing import Any
 
 from compilegate.domain.errors import InvalidInputError
 
-_MISSING = object()
+# Stands for the default of a key that must be there.
+REQUIRED = object()
 # No quantity of a training job comes near; above it, sums and squares start to overflow.
 LARGEST = 1e15
+# The longest text that means anything to SageMaker is an S3 URI of this many characters.
+LONGEST_TEXT = 1024
+# Above it a whole number is no longer one in most readers of JSON.
+LARGEST_WHOLE = 2**64
 
 
 class Fields:
@@ -38,29 +43,35 @@ class Fields:
 
     def _get(self, key: str, default: object) -> Any:
         self._read.append(key)
-        value = self._data.get(key, _MISSING)
-        if value is _MISSING or (value is None and default is not _MISSING):
-            if default is _MISSING:
+        value = self._data.get(key, REQUIRED)
+        if value is REQUIRED or (value is None and default is not REQUIRED):
+            if default is REQUIRED:
                 raise InvalidInputError(
                     "is missing", field=self.path(key), fix=f"add `{key}:` with a value"
                 )
             return default
         return value
 
-    def text(self, key: str, default: Any = _MISSING) -> Any:
+    def text(self, key: str, default: Any = REQUIRED) -> Any:
         """A string; numbers that YAML read as such are refused, because 2.10 is not 2.1."""
         value = self._get(key, default)
-        if value is default or (isinstance(value, str) and value and value.isprintable()):
+        if value is default:
             return value
-        raise self.wrong(key, "must be text", f'put it in quotes: {key}: "{value}"')
+        if not isinstance(value, str):
+            fix = f'put quotes around it, as it is meant: {key}: "…"'
+            raise self.wrong(key, "must be text", fix)
+        problem = _not_plain_text(value)
+        if problem:
+            raise self.wrong(key, *problem)
+        return value
 
-    def choice(self, key: str, allowed: Sequence[str], default: Any = _MISSING) -> Any:
+    def choice(self, key: str, allowed: Sequence[str], default: Any = REQUIRED) -> Any:
         """One of a closed set of words."""
         value = self._get(key, default)
         if value is default or value in allowed:
             return value
-        near = difflib.get_close_matches(str(value), allowed, n=1)
-        hint = f"did you mean {near[0]}? " if near else ""
+        near = _nearest(value, allowed)
+        hint = f"did you mean {near}? " if near else ""
         raise self.wrong(key, "is not a known word", f"{hint}use one of {', '.join(allowed)}")
 
     def number(
@@ -71,7 +82,7 @@ class Fields:
         low: float = -math.inf,
         high: float = math.inf,
         above: float = -math.inf,
-        default: Any = _MISSING,
+        default: Any = REQUIRED,
     ) -> Any:
         """A finite number in ``unit`` with ``low <= value <= high`` and ``value > above``."""
         value = self._get(key, default)
@@ -89,7 +100,7 @@ class Fields:
         return float(value)
 
     def integer(
-        self, key: str, unit: str, *, low: int = 0, high: int = 10**9, default: Any = _MISSING
+        self, key: str, unit: str, *, low: int = 0, high: int = 10**9, default: Any = REQUIRED
     ) -> Any:
         """A whole number in ``unit`` within bounds."""
         value = self._get(key, default)
@@ -101,7 +112,7 @@ class Fields:
             raise self.wrong(key, f"is out of range for {unit}", f"use {low} to {high}")
         return value
 
-    def flag(self, key: str, default: Any = _MISSING) -> Any:
+    def flag(self, key: str, default: Any = REQUIRED) -> Any:
         """True or false."""
         value = self._get(key, default)
         if value is default or isinstance(value, bool):
@@ -144,19 +155,30 @@ class Fields:
             if nested and isinstance(item, Mapping):
                 Fields(value, self.path(key)).mapping(name)
                 continue
-            finite = not isinstance(item, float) or math.isfinite(item)
-            if not isinstance(item, str | int | float | bool) or not finite:
-                raise InvalidInputError(
-                    "must be one plain value",
-                    field=self.path(f"{key}.{name}"),
-                    value=item,
-                    fix="use text, a number, or true/false",
+            if not isinstance(item, str | int | float | bool) or not _is_sound(item):
+                raise self.wrong_item(
+                    key, name, "must be one plain value", "use text, a number, or true/false"
                 )
         return dict(value)
 
+    def words(self, key: str, example: str) -> dict[str, str]:
+        """A mapping of names to text, empty when absent; of numbers only whole ones are text too.
+
+        What YAML reads as 1.1 or true may have been written 1.10 or yes.
+        """
+        found = self.mapping(key)
+        for name, item in found.items():
+            if not isinstance(item, str | int) or isinstance(item, bool):
+                fix = f'put quotes around it, as it is meant: {name}: "…"'
+                raise self.wrong_item(key, name, "must be text", fix)
+            problem = _not_plain_text(str(item), least=0)
+            if problem or not name:
+                raise self.wrong_item(key, name, *(problem or ("has no name", f"write {example}")))
+        return {name: str(item) for name, item in found.items()}
+
     def section(self, key: str) -> Fields:
         """A nested mapping that must be there."""
-        return Fields(self._get(key, _MISSING), self.path(key))
+        return Fields(self._get(key, REQUIRED), self.path(key))
 
     def optional_section(self, key: str) -> Fields | None:
         """A nested mapping, or None when absent."""
@@ -179,12 +201,18 @@ class Fields:
         """The error for a key of this mapping, with the value that was found."""
         return InvalidInputError(problem, field=self.path(key), value=self._data.get(key), fix=fix)
 
+    def wrong_item(self, key: str, name: str, problem: str, fix: str) -> InvalidInputError:
+        """As ``wrong``, for an item of a mapping."""
+        return InvalidInputError(
+            problem, field=self.path(f"{key}.{name}"), value=self._data[key][name], fix=fix
+        )
+
     def done(self) -> None:
         """Reject every key that nobody read."""
         for key in self._data:
             if key not in self._read:
-                near = difflib.get_close_matches(str(key), self._read, n=1)
-                fix = f"did you mean `{near[0]}`?" if near else "remove it"
+                near = _nearest(key, self._read)
+                fix = f"did you mean `{near}`?" if near else "remove it"
                 known = ", ".join(sorted(set(self._read)))
                 raise InvalidInputError(
                     "is not a known key",
@@ -192,3 +220,27 @@ class Fields:
                     value=self._data[key],
                     fix=f"{fix} Known keys here: {known}",
                 )
+
+
+def _not_plain_text(value: str, *, least: int = 1) -> tuple[str, str] | None:
+    """What is wrong with a text, and the fix."""
+    if len(value) < least:
+        return "is empty", "write what it should be, or leave the key out if it is optional"
+    if len(value) > LONGEST_TEXT:
+        return f"has {len(value):,} characters", f"write at most {LONGEST_TEXT:,}"
+    if not value.isprintable():
+        return "has line breaks or control characters", "write it on one line, without them"
+    return None
+
+
+def _is_sound(value: float | str) -> bool:
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return isinstance(value, str) or abs(value) <= LARGEST_WHOLE
+
+
+def _nearest(value: object, known: Sequence[str]) -> str | None:
+    """The known word that was probably meant; of no use, and slow, for what is no short text."""
+    if not isinstance(value, str) or len(value) > LONGEST_TEXT:
+        return None
+    return next(iter(difflib.get_close_matches(value, known, n=1)), None)

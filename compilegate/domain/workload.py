@@ -15,6 +15,7 @@ FRAMEWORKS = (
 FAMILIES = ("transformer", "diffusion", "vision", "recsys", "gbt", "classical", "custom")
 DISTRIBUTIONS = ("none", "pytorchddp", "torch_distributed", "pytorchxla", "smddp", "smp")
 PRECISIONS = ("fp32", "tf32", "fp16", "bf16", "fp8")
+LOADERS = ("standard", "custom")
 PADDINGS = ("max_length", "longest", "none")
 GOALS = ("maximize", "minimize")
 QUALITY_RUNS = ("shadow", "canary", "hybrid")
@@ -81,11 +82,12 @@ class Training:
 
 @dataclass(frozen=True)
 class Shapes:
-    """Whether tensor shapes repeat from step to step."""
+    """Whether tensor shapes repeat from step to step, and who loads the data."""
 
     static: bool
     padding: str = "max_length"
     drop_last: bool = True
+    loader: str = "standard"
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.fields import Fields
 from compilegate.domain.workload import COMPILERS, FRAMEWORKS, KnownBetter, OwnImage
 
-_INSTANCE = re.compile(r"ml\.[a-z0-9-]+\.[a-z0-9-]+")
+INSTANCE = re.compile(r"ml\.[a-z0-9-]+\.[a-z0-9-]+")
 _IMAGE = re.compile(r"[0-9]{12}\.dkr\.ecr\.[a-z0-9-]+\.amazonaws\.com(\.cn)?/\S+[:@]\S+")
 IMAGE_MAX = 255
 MOST_USD = 1e5
@@ -28,7 +28,7 @@ def prices(fields: Fields, key: str) -> dict[str, float]:
     found = fields.mapping(key)
     for name, usd in found.items():
         number = isinstance(usd, int | float) and not isinstance(usd, bool)
-        if not _INSTANCE.fullmatch(name) or not number or not 0 < usd < MOST_USD:
+        if not INSTANCE.fullmatch(name) or not number or not 0 < usd < MOST_USD:
             raise InvalidInputError(
                 "is not a price",
                 field=fields.path(f"{key}.{name}"),

@@ -9,8 +9,8 @@ from typing import Any
 
 from compilegate.domain import naming
 from compilegate.domain.workload import Workload
-from compilegate.domain.workload_file import parse_workload
 from compilegate.ports import ObjectStore, Services
+from compilegate.usecases.workload_document import read_document
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def open_trial(trial: Trial, services: Services) -> OpenTrial:
 def load_spec(store: ObjectStore, trial: Trial) -> Spec:
     """The workload as it was when the trial started."""
     document = json.loads(store.get(trial.spec_key))
-    return Spec(parse_workload(document["workload"]), document["source_key"])
+    return Spec(read_document(document["workload"]), document["source_key"])
 
 
 def load_record(store: ObjectStore, trial: Trial, document: str) -> Any:

@@ -40,6 +40,7 @@ def arm(**changes: Any) -> ArmPlan:
 def workload(name: str = "bert-docs", **changes: Any) -> Workload:
     document = changed("name", name)
     document["training"].update(changes)
+    document["schedule"]["run_hours"] = min(6.0, document["training"]["max_runtime_hours"])
     return parse_workload(document)
 
 

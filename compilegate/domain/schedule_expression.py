@@ -1,0 +1,84 @@
+"""Schedule expressions as EventBridge Scheduler reads them.
+
+Fields and wildcards: https://docs.aws.amazon.com/scheduler/latest/UserGuide/schedule-types.html.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+DAILY = "cron(0 3 * * ? *)"
+MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
+DAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
+UNIX_FIELDS = 5
+
+_CRON = re.compile(r"cron\(([^()]*)\)")
+_RATE = re.compile(r"rate\([1-9]\d{0,5} (minutes?|hours?|days?)\)")
+_DAY_OF_MONTH = re.compile(r"\?|L|LW|([1-9]|[12]\d|3[01])W")
+_DAY_OF_WEEK = re.compile(r"\?|L|([1-7]|SUN|MON|TUE|WED|THU|FRI|SAT)(L|#[1-5])")
+# Name of each field, its lowest and highest number, and the words for numbers from the lowest.
+_FIELDS: tuple[tuple[str, int, int, Sequence[str]], ...] = (
+    ("minutes", 0, 59, ()),
+    ("hours", 0, 23, ()),
+    ("day of month", 1, 31, ()),
+    ("month", 1, 12, MONTHS),
+    ("day of week", 1, 7, DAYS),
+    ("year", 1970, 2199, ()),
+)
+
+
+def schedule_problem(expression: str) -> tuple[str, str] | None:
+    """What is wrong with a recurring schedule, and the fix; None for a sound one."""
+    if _RATE.fullmatch(expression):
+        return None
+    found = _CRON.fullmatch(expression)
+    if found:
+        return _cron_problem(found[1].split())
+    if expression.startswith("at("):
+        return "runs once only", f"write a recurring schedule such as {DAILY} or rate(7 days)"
+    fields = expression.split()
+    if len(fields) == UNIX_FIELDS and all(map(_is_unix, fields)):
+        return "is a cron line of Unix", f"write six fields in cron(), the last a year: {DAILY}"
+    return "is no schedule that EventBridge Scheduler knows", f"write {DAILY} or rate(7 days)"
+
+
+def _cron_problem(fields: Sequence[str]) -> tuple[str, str] | None:
+    if len(fields) != len(_FIELDS):
+        names = ", ".join(name for name, *_ in _FIELDS)
+        return f"has {len(fields)} fields", f"write six: {names}; such as {DAILY}"
+    for text, (name, low, high, words) in zip(fields, _FIELDS, strict=True):
+        if not _is_special(text, name) and not _is_listed(text.upper(), low, high, words):
+            return f"has {text} for {name}", f"use {low} to {high}, *, lists, ranges or steps"
+    if (fields[2] == "?") == (fields[4] == "?"):
+        return (
+            "must name days of the month or of the week, and ? for the other",
+            f"write ? for exactly one of the two, such as {DAILY}",
+        )
+    return None
+
+
+def _is_special(text: str, name: str) -> bool:
+    patterns = {"day of month": _DAY_OF_MONTH, "day of week": _DAY_OF_WEEK}
+    return name in patterns and patterns[name].fullmatch(text.upper()) is not None
+
+
+def _is_listed(text: str, low: int, high: int, words: Sequence[str]) -> bool:
+    """Whether it is a comma list of ``*``, numbers or ranges, each perhaps with ``/step``."""
+    numbers = {word: low + index for index, word in enumerate(words)}
+
+    def number(part: str) -> int | None:
+        found = numbers.get(part, int(part) if re.fullmatch(r"\d{1,4}", part) else None)
+        return found if found is not None and low <= found <= high else None
+
+    def sound(item: str) -> bool:
+        start, slash, step = item.partition("/")
+        if slash and not re.fullmatch(r"[1-9]\d{0,3}", step):
+            return False
+        return start == "*" or all(number(end) is not None for end in start.split("-", 1))
+
+    return all(sound(item) for item in text.split(","))
+
+
+def _is_unix(field: str) -> bool:
+    return re.fullmatch(r"[\d*/,A-Za-z-]+", field) is not None

@@ -1,0 +1,82 @@
+"""Names in a workload file that the trial needs for itself, or that no job can have."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from compilegate.domain.fields import Fields
+
+# What a trial tells every script itself, and where a team says what it should be.
+OWN_HYPERPARAMETERS = {
+    "arm": "remove it: each arm gets its own name",
+    "compiler": "write compiler on a candidate",
+    "compile_mode": "write compile_mode on a candidate",
+    "precision": "write training.precision, or precision on a candidate",
+    "batch_size": "write training.batch_size, or batch_size on a candidate",
+    "learning_rate": "write training.learning_rate; on a candidate learning_rate_scaling",
+    "seed": "remove it: each run gets its own, the same in all arms",
+    "replicate": "remove it: each run gets its own",
+    "training_script": "write training.entry_point",
+}
+OWN_ENVIRONMENT = ("TORCHINDUCTOR_CACHE_DIR", "GPU_NUM_DEVICES")
+# The trial's own; and what the training toolkit fills in for the script.
+OWN_PREFIXES = ("COMPILEGATE_", "SM_", "SAGEMAKER_")
+# AWS keeps the first for itself; the second tells what a trial's role may touch.
+TAG_PREFIXES = ("aws:", "compilegate:")
+
+_HYPERPARAMETER = re.compile(r"[A-Za-z0-9_][^\s=]*")
+# As a job prints it, ``name=value``, and as a metric of the service.
+_METRIC = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./:@%+-]*")
+_CHANNEL_IN_ENVIRONMENT = re.compile(r"[^A-Za-z0-9_]")
+
+
+def check_hyperparameters(fields: Fields, names: Iterable[str]) -> None:
+    """Names that reach the script as ``--name value`` and are not the trial's own."""
+    for name in names:
+        if name in OWN_HYPERPARAMETERS:
+            problem = "is set by the trial, so this value would never reach the script"
+            raise fields.wrong_item("hyperparameters", name, problem, OWN_HYPERPARAMETERS[name])
+        if not _HYPERPARAMETER.fullmatch(name) or not name.isprintable():
+            problem, fix = "cannot be an argument of a script", "write the name without dashes"
+            raise fields.wrong_item("hyperparameters", name, problem, f"{fix}, spaces and =")
+
+
+def check_environment(fields: Fields, names: Iterable[str]) -> None:
+    """Variables that the trial or the training toolkit sets."""
+    for name in names:
+        if name in OWN_ENVIRONMENT or name.upper().startswith(OWN_PREFIXES):
+            problem = "is set by the trial or by SageMaker"
+            raise fields.wrong_item("environment", name, problem, "remove it")
+
+
+def check_tags(fields: Fields, names: Iterable[str], *, owner: str | None) -> None:
+    """Keys with a reserved prefix, and the owner told twice."""
+    for name in names:
+        if name.lower().startswith(TAG_PREFIXES):
+            problem = f"begins with a reserved prefix ({' or '.join(TAG_PREFIXES)})"
+            raise fields.wrong_item("tags", name, problem, "choose another key")
+        if name == "owner" and owner is not None:
+            problem = "is the tag that `owner` at the top becomes"
+            raise fields.wrong_item("tags", name, problem, "keep one of the two")
+
+
+def check_channels(fields: Fields, names: Iterable[str]) -> None:
+    """Two channels whose folders the script would find under one variable."""
+    seen: dict[str, str] = {}
+    for name in names:
+        variable = f"SM_CHANNEL_{_CHANNEL_IN_ENVIRONMENT.sub('_', name).upper()}"
+        if variable in seen:
+            problem = f"is {variable} in the job, and so is the channel {seen[variable]}"
+            raise fields.wrong_item("inputs", name, problem, "choose another name for one")
+        seen[variable] = name
+
+
+def check_metric(fields: Fields, name: str) -> None:
+    """A metric's name as a job prints it."""
+    if not _METRIC.fullmatch(name):
+        raise fields.wrong(
+            "metric",
+            "cannot be printed as name=value",
+            "use letters, digits and _./:@%+-, such as eval_accuracy",
+        )

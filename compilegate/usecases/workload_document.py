@@ -1,0 +1,24 @@
+"""The one door for workload documents: grammar first, then what the service would refuse."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from compilegate.domain.workload import Workload
+from compilegate.domain.workload_file import parse_workload
+from compilegate.domain.workload_limits import check_limits
+from compilegate.facts import read
+
+
+def read_document(document: object) -> Workload:
+    """The workload of a document. Raises InvalidInputError naming field, value and fix."""
+    workload = parse_workload(document)
+    check_limits(workload, _shapes())
+    return workload
+
+
+@cache
+def _shapes() -> dict[str, Any]:
+    shapes: dict[str, Any] = read("create_training_job")["shapes"]
+    return shapes
