@@ -41,6 +41,17 @@ def annual_training_usd(usd_per_hour: float, run_hours: float, runs_per_week: fl
     return usd_per_hour * run_hours * runs_per_week * WEEKS_PER_YEAR
 
 
+def annual_saving_usd(
+    annual_usd: float, run_hours: float, speedup: float, overhead_seconds: float
+) -> float:
+    """Annual spend x (1 - 1 / speed-up - overhead / run length), the share saved of every run.
+
+    Never below 0: a compiler that does not pay stays off.
+    """
+    share = saved_share(speedup) - overhead_seconds / (run_hours * 3600)
+    return annual_usd * max(share, 0.0)
+
+
 def saved_share(speedup: float, price_ratio: float = 1.0) -> float:
     """Share of a run's price that is saved: 1 - price ratio / speed-up; negative = dearer."""
     return 1 - price_ratio / speedup

@@ -270,13 +270,12 @@ class Facts:
 
     def _published(self, framework: Framework, *, compiler: str, region: str, gpu: bool) -> Image:
         """AWS's image, unless a look into its registry did not find it there."""
-        if compiler == MANAGED_COMPILER:
+        found = native = _framework_image(self.images, self.registries, framework, region, gpu)
+        same = [row for row in self.managed.images if row.same_image and row.fits(framework)]
+        if compiler == MANAGED_COMPILER or (found.uri is None and same):
             found = _compiler_image(self.managed.images, self.registries, framework, region)
-        else:
-            found = _framework_image(self.images, self.registries, framework, region, gpu)
-            same = [row for row in self.managed.images if row.same_image and row.fits(framework)]
-            if found.uri is None and same:
-                found = _compiler_image(same, self.registries, framework, region)
+            if same and found.uri is not None and native.uri is not None:
+                found = native  # the compiler is inside: only hyperparameters tell them apart
         if found.uri is None or found.uri not in self.absent_images:
             return found
         text = f"{found.uri} was not in its registry on {self.absent_images[found.uri]}"

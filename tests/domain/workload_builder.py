@@ -23,6 +23,8 @@ from compilegate.facts import load_facts
 COMPILE = Candidate(name="compile", compiler="torch_compile")
 MANAGED = Candidate(name="managed", compiler="sagemaker_training_compiler")
 XLA = dataclasses.replace(MANAGED, distribution="pytorchxla")
+# On the newest versions that have a twin without the compiler.
+PAIR = dataclasses.replace(XLA, framework=Framework("pytorch", "1.13.1", None, "py39"))
 
 SOUND = Workload(
     name="bert-docs",

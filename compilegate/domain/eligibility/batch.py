@@ -2,40 +2,57 @@
 
 from __future__ import annotations
 
-from compilegate.domain.eligibility.context import WORKLOAD_FILE, Context
+from compilegate.domain.arm_plan import scaled_learning_rate
+from compilegate.domain.eligibility.context import PROFILE, WORKLOAD_FILE, Context
 from compilegate.domain.eligibility.managed import applies
-from compilegate.domain.eligibility.reason import Reason, warn
+from compilegate.domain.eligibility.reason import Reason, block, info, warn
+
+TESTED = "training-compiler-support.md of the SageMaker developer guide"
+SCALING_SOURCE = "Goyal et al. 2017, linear scaling with gradual warm-up"
+# Bytes of a number, to tell which precisions take more memory; masters and optimizer aside.
+WIDTHS = {"fp32": 4, "tf32": 4, "fp16": 2, "bf16": 2, "fp8": 1}
 
 
 def learning_rate_rule(context: Context) -> tuple[Reason, ...]:
-    """Another global batch with the same learning rate is another training recipe."""
-    devices, base_devices = context.devices, context.base_devices
+    """Another global batch is another training recipe: the learning rate must follow, warmed up."""
+    devices, base_devices = context.devices, context.baseline.devices
     if devices is None or base_devices is None:
         return ()
-    base = context.workload.training
-    per_device = context.candidate.batch_size or base.batch_size
-    before, after = base.batch_size * base_devices, per_device * devices
-    scaled = context.candidate.learning_rate_scaling in ("linear", "sqrt")
-    # The learning rate follows the batch per device; a change of devices stays unscaled.
-    if before == after or (scaled and devices == base_devices):
+    base, scaling = context.workload.training, context.candidate.learning_rate_scaling
+    before, after = base.batch_size * base_devices, context.batch_size * devices
+    if before == after:
         return ()
+    # The learning rate follows the batch per device; a change of devices stays unscaled.
+    if scaling in ("linear", "sqrt") and devices == base_devices:
+        ratio = context.batch_size / base.batch_size
+        rate = scaled_learning_rate(base.learning_rate, ratio, scaling)
+        return (
+            info(
+                "learning_rate_warmup", context.field("learning_rate_scaling"),
+                f"the global batch goes from {before} to {after} samples and the learning rate "
+                f"from {base.learning_rate:g} to {rate:.3g} ({scaling})",
+                fix="have the script warm the rate up over the first steps; sqrt is the milder "
+                "choice where linear diverges",
+                source=SCALING_SOURCE,
+            ),
+        )  # fmt: skip
     return (
         warn(
             "learning_rate_unscaled", context.field("batch_size"),
             f"the global batch goes from {before} to {after} samples at the same learning rate",
             fix="set learning_rate_scaling: linear or sqrt on the candidate with warm-up in the "
             "script, or keep the global batch",
-            source=WORKLOAD_FILE,
+            source=f"{WORKLOAD_FILE}; {SCALING_SOURCE}",
         ),
     )  # fmt: skip
 
 
-def memory_rule(context: Context) -> tuple[Reason, ...]:
+def tested_rule(context: Context) -> tuple[Reason, ...]:
     """For some models the managed compiler fits a smaller batch than the framework alone."""
     if not applies(context):
         return ()
-    workload = context.workload
-    rows = context.facts.tested(workload.framework, workload.model.name, context.instance_type)
+    model, where = context.workload.model.name, context.instance_type
+    rows = context.facts.tested(context.framework, model, where)
     shrunk = [row for row in rows if row.compiled_batch < row.native_batch]
     if not shrunk:
         return ()
@@ -47,6 +64,47 @@ def memory_rule(context: Context) -> tuple[Reason, ...]:
             f"the tested models list {row.model} on {row.instance_type}{length} with at most "
             f"{row.compiled_batch} samples per GPU compiled, {row.native_batch} without",
             fix="keep the batch size and watch peak memory, or try torch_compile",
-            source="training-compiler-support.md of the SageMaker developer guide",
+            source=TESTED,
+        ),
+    )  # fmt: skip
+
+
+def memory_rule(context: Context) -> tuple[Reason, ...]:
+    """Whether the batch fits the GPU, as far as the baseline's peak memory tells.
+
+    Weights and optimizer do not grow with the batch, so the peak times the batch's growth is an
+    upper bound, and the peak itself a lower one for a batch no smaller.
+    """
+    profile, instance = context.workload.profile, context.instance
+    peak = None if profile is None else profile.peak_memory_gib
+    memory = None if instance is None else instance.gpu_memory_gib
+    base = context.workload.training
+    wider = WIDTHS[context.precision] > WIDTHS[base.precision]
+    if peak is None or memory is None or instance is None or wider:
+        return ()
+    growth = context.batch_size / base.batch_size
+    narrower = WIDTHS[context.precision] < WIDTHS[base.precision]
+    if growth >= 1 and peak > memory and not narrower:
+        return (
+            block(
+                "memory_headroom", context.field("instance_type"),
+                f"the job's peak of {peak:g} GiB per GPU does not fit the {memory:g} GiB of "
+                f"{instance.instance_type}",
+                fix="a GPU with more memory, or a smaller batch_size",
+                source=f"{PROFILE}; {instance.source}",
+            ),
+        )  # fmt: skip
+    most = peak * max(growth, 1.0)
+    if most <= memory:
+        return ()
+    sure = int(base.batch_size * memory / peak)
+    return (
+        warn(
+            "memory_headroom", context.field("batch_size"),
+            f"a batch of {context.batch_size} may take up to {most:.3g} GiB per GPU, and "
+            f"{instance.instance_type} has {memory:g} (an upper bound: weights and optimizer, "
+            f"part of today's {peak:g}, do not grow with the batch)",
+            fix=f"batch_size up to {sure} fits even by that bound; larger ones must be tried",
+            source=f"{PROFILE}; {instance.source}",
         ),
     )  # fmt: skip

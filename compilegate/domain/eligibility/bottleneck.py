@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from compilegate.domain.eligibility.context import Context
-from compilegate.domain.eligibility.reason import Reason, Severity
+from compilegate.domain.eligibility.context import PROFILE, Context
+from compilegate.domain.eligibility.reason import Reason, Severity, warn
 
 WORTH_SAYING = 0.25  # below a quarter of a step, waiting hardly moves the ceiling
 LOW_UTILIZATION = 0.5
@@ -20,15 +20,15 @@ def bottleneck_rule(context: Context) -> tuple[Reason, ...]:
         return ()
     data, communication = context.waits
     waiting = min(1.0, data + communication)
-    if waiting < WORTH_SAYING:
+    threshold = context.workload.policy.promote_speedup
+    hopeless = waiting > 0 and plausible.high < threshold
+    if waiting < WORTH_SAYING and not hopeless:
         return _idle(context)
     code, share, name = max(
         ("data_bound", data, "data_wait_fraction"),
         ("communication_bound", communication, "communication_fraction"),
         key=lambda found: found[1],
     )
-    threshold = context.workload.policy.promote_speedup
-    hopeless = plausible.high < threshold
     message = (
         f"{waiting:.0%} of a step waits for data or communication, so a compiler could make the "
         f"job at most {plausible.high:.2f} times as fast (Amdahl's law)"
@@ -42,9 +42,20 @@ def bottleneck_rule(context: Context) -> tuple[Reason, ...]:
             f"profile.{name}",
             message,
             f"{FIXES[code]}: worth up to {share:.0%} of a run's time",
-            "the workload's profile",
+            PROFILE,
         ),
     )
+
+
+def ceiling(context: Context) -> float | None:
+    """The largest speed-up that Amdahl's law leaves this job; None where no profile is given."""
+    profile, plausible = context.workload.profile, context.plausible_speedup
+    given = profile is not None and (
+        profile.data_wait_fraction is not None
+        or profile.communication_fraction is not None
+        or profile.gpu_utilization is not None
+    )
+    return plausible.high if given and plausible is not None else None
 
 
 def _idle(context: Context) -> tuple[Reason, ...]:
@@ -53,14 +64,14 @@ def _idle(context: Context) -> tuple[Reason, ...]:
     used = None if profile is None else profile.gpu_utilization
     if used is None or used >= LOW_UTILIZATION:
         return ()
+    explained = min(1.0, sum(context.waits))
     return (
-        Reason(
-            "low_gpu_utilization",
-            Severity.WARN,
-            "profile.gpu_utilization",
-            f"the GPU is busy {used:.0%} of the time and the profile does not say why",
-            "find out what it waits for: a compiler helps against many small kernels, not "
+        warn(
+            "low_gpu_utilization", "profile.gpu_utilization",
+            f"the GPU is busy {used:.0%} of the time, and waiting for data or communication "
+            f"explains only {explained:.0%} of a step",
+            fix="find out what it waits for: a compiler helps against many small kernels, not "
             "against slow data or work on the host",
-            "the workload's profile",
+            source=PROFILE,
         ),
-    )
+    )  # fmt: skip

@@ -13,13 +13,17 @@ from compilegate.domain.eligibility import (
     hardware,
     history,
     launch,
+    launchers,
     managed,
+    platform_keys,
     precision,
+    script,
     shapes,
 )
 from compilegate.domain.eligibility.context import WORKLOAD_FILE, Context
 from compilegate.domain.eligibility.derive import Derived, derive
-from compilegate.domain.eligibility.money import economics_of
+from compilegate.domain.eligibility.money import Economics, economics_of
+from compilegate.domain.eligibility.overhead import MeasuredOverhead
 from compilegate.domain.eligibility.reason import Reason, Severity, block
 from compilegate.domain.eligibility.result import (
     CandidateEligibility,
@@ -38,10 +42,12 @@ Rule = Callable[[Context], tuple[Reason, ...]]
 RULES: tuple[Rule, ...] = (
     bottleneck.bottleneck_rule,
     hardware.instance_rule,
+    hardware.cluster_rule,
     hardware.gpu_rule,
     frameworks.no_graph_rule,
     frameworks.torch_compile_rule,
     frameworks.image_rule,
+    frameworks.change_rule,
     frameworks.family_rule,
     managed.version_rule,
     managed.region_rule,
@@ -50,14 +56,17 @@ RULES: tuple[Rule, ...] = (
     launch.baseline_rule,
     launch.native_rule,
     launch.managed_rule,
-    launch.script_rule,
+    launchers.launcher_rule,
+    platform_keys.platform_key_rule,
+    script.script_rule,
     shapes.shapes_rule,
     amortisation.amortisation_rule,
+    amortisation.mode_rule,
     precision.precision_rule,
     batch.learning_rate_rule,
+    batch.tested_rule,
     batch.memory_rule,
     dollars.saving_rule,
-    dollars.budget_rule,
     dollars.price_rule,
 )
 
@@ -69,11 +78,15 @@ def check_eligibility(
     facts: Facts,
     *,
     region: str = DEFAULT_REGION,
+    measured: Sequence[MeasuredOverhead] = (),
 ) -> Eligibility:
-    """Whether each candidate may be tried, and what the workload could gain; USD, no I/O."""
+    """Whether each candidate may be tried, and what the workload could gain; USD, no I/O.
+
+    ``measured`` are compile times of this workload's earlier trials, oldest first.
+    """
 
     def context(candidate: Candidate, index: int | None) -> Context:
-        return Context(workload, candidate, index, facts, region)
+        return Context(workload, candidate, index, facts, region, tuple(measured))
 
     contexts = [context(found, index) for index, found in enumerate(workload.candidates)]
     derived = Derived((), ())
@@ -88,12 +101,13 @@ def check_eligibility(
         for one, answer in zip(contexts, found, strict=True)
         if answer.verdict is not EligibilityVerdict.INELIGIBLE
     ]
+    economics = economics_of(contexts, tried)
     return Eligibility(
         workload=workload.name,
         verdict=best([answer.verdict for answer in found]),
         candidates=found,
-        reasons=_own_reasons(contexts, anything_left=bool(tried)),
-        economics=economics_of(contexts, tried),
+        reasons=_own_reasons(contexts, tried, economics),
+        economics=economics,
         left_out=derived.left_out,
     )
 
@@ -116,11 +130,16 @@ def _candidate(context: Context, why: str) -> CandidateEligibility:
     )
 
 
-def _own_reasons(contexts: Sequence[Context], *, anything_left: bool) -> tuple[Reason, ...]:
+def _own_reasons(
+    contexts: Sequence[Context], tried: Sequence[Context], economics: Economics
+) -> tuple[Reason, ...]:
     """What concerns the workload whatever the candidate."""
     first = contexts[0]
-    if first.has_graph or anything_left:
-        return history.history_rule(first.workload)
+    if tried:
+        proof = history.history_rule(first.workload, candidates=len(tried))
+        return (*dollars.budget_reason(tried, economics.trial_usd), *proof)
+    if first.has_graph:
+        return ()
     training, framework = first.workload.training, first.workload.framework
     return (
         block(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from compilegate.domain.economics import annual_training_usd, saved_share, trial_usd
+from collections.abc import Sequence
+
+from compilegate.domain.economics import Range, annual_saving_usd, annual_training_usd
 from compilegate.domain.eligibility.context import WORKLOAD_FILE, Context
 from compilegate.domain.eligibility.reason import Reason, block, warn
 
@@ -11,44 +13,70 @@ PRICE_FIX = "give its price per hour under facts.prices here, or under price_ove
 
 def saving_rule(context: Context) -> tuple[Reason, ...]:
     """The best plausible year must pay for the trial, else the honest answer is not to measure."""
-    base, own, plausible = (
-        context.base_usd_per_hour,
-        context.usd_per_hour,
-        context.plausible_speedup,
-    )
-    if base is None or own is None or plausible is None:
-        return ()
-    schedule = context.workload.schedule
-    share = saved_share(plausible.high)
-    annual = annual_training_usd(base, schedule.run_hours, schedule.runs_per_week)
-    trial = trial_usd([base, own], schedule.run_hours)
-    if annual * share >= trial:
+    if context.too_few_runs:
+        runs = context.workload.schedule.runs_per_week
+        return (
+            block(
+                "saving_below_trial_cost", "schedule.runs_per_week",
+                f"not worth a benchmark: {runs:g} runs a week leave too few in a year to prove "
+                "quality on",
+                fix="leave things as they are; ask again when the job runs more often",
+                source="the judge's own design (domain/power.py)",
+            ),
+        )  # fmt: skip
+    saving, trial = plausible_saving(context), context.trial_usd
+    if saving is None or trial is None or saving.high >= trial:
         return ()
     return (
         block(
             "saving_below_trial_cost", "schedule.runs_per_week",
-            f"the best plausible saving, {_usd(annual * share)} a year, is less than the "
-            f"{_usd(trial)} that measuring it may cost",
-            fix="not worth a benchmark at this schedule; ask again when the job runs more often",
+            f"not worth a benchmark: the best plausible saving, {_usd(saving.high)} a year, is "
+            f"less than the {_usd(trial)} that measuring it is expected to cost",
+            fix="leave the compiler off at this schedule; ask again when the job runs more often",
             source="price facts and the workload's schedule",
         ),
     )  # fmt: skip
 
 
-def budget_rule(context: Context) -> tuple[Reason, ...]:
+def plausible_saving(context: Context) -> Range | None:
+    """USD a year at the ends of the plausible speed-up, what compiling costs each run deducted.
+
+    None where price or speed-up are unknown.
+    """
+    annual, plausible, overhead = annual_usd(context), context.plausible_speedup, context.overhead
+    if annual is None or plausible is None:
+        return None
+    seconds = 0.0 if overhead is None else overhead.warm_seconds
+    hours = context.workload.schedule.run_hours
+    return Range(*(
+        annual_saving_usd(annual, hours, speedup, seconds)
+        for speedup in (plausible.low, plausible.high)
+    ))  # fmt: skip
+
+
+def annual_usd(context: Context) -> float | None:
+    """What the job costs a year as it runs today, None without a price."""
+    base, schedule = context.baseline.usd_per_hour, context.workload.schedule
+    if base is None:
+        return None
+    return annual_training_usd(base, schedule.run_hours, schedule.runs_per_week)
+
+
+def budget_reason(tried: Sequence[Context], trial: float | None) -> tuple[Reason, ...]:
     """A trial above the cap will be refused at planning; better known now."""
-    base, own = context.base_usd_per_hour, context.usd_per_hour
-    if base is None or own is None:
+    cap = tried[0].workload.policy.max_trial_usd if tried else 0.0
+    if trial is None or trial <= cap:
         return ()
-    cap = context.workload.policy.max_trial_usd
-    trial = trial_usd([base, own], context.workload.schedule.run_hours)
-    if trial <= cap:
-        return ()
+    alone = [(one.trial_usd, one.candidate.name) for one in tried if one.trial_usd is not None]
+    fewer = ""
+    if len(tried) > 1 and alone:
+        usd, name = min(alone)
+        fewer = f", or name fewer candidates ({name} alone: {_usd(usd)})"
     return (
         warn(
             "trial_over_budget", "policy.max_trial_usd",
-            f"a trial of this candidate may cost {_usd(trial)}, the cap is {_usd(cap)}",
-            fix="raise policy.max_trial_usd, or measure on a shorter or smaller run",
+            f"measuring is expected to cost {_usd(trial)}, the cap is {_usd(cap)}",
+            fix=f"raise policy.max_trial_usd, measure on a shorter or smaller run{fewer}",
             source=WORKLOAD_FILE,
         ),
     )  # fmt: skip

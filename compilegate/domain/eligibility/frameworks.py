@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from compilegate.domain.eligibility.context import WORKLOAD_FILE, Context
 from compilegate.domain.eligibility.reason import Reason, block, info, warn
+from compilegate.domain.facts_images import Image
 from compilegate.domain.versions import parts
-from compilegate.domain.workload import MANAGED_COMPILER
+from compilegate.domain.workload import Framework
 
 TORCH_COMPILE_SINCE = (2, 0)
 TORCH_COMPILE_SOURCE = "PyTorch documentation: torch.compile is part of PyTorch from 2.0"
@@ -29,11 +30,11 @@ def no_graph_rule(context: Context) -> tuple[Reason, ...]:
     if context.has_graph or not context.compiled:
         return ()
     workload = context.workload
-    name = workload.framework.name
+    name = context.framework.name
     what = name if name in LEVERS else f"a model of family {workload.model.family}"
     return (
         block(
-            "framework_unsupported", "framework.name",
+            "framework_unsupported", context.framework_field("name"),
             f"{what} trains no tensor graph that {context.compiler} could compile",
             fix=f"leave {context.compiler} off for this workload",
             source=WORKLOAD_FILE,
@@ -45,49 +46,64 @@ def torch_compile_rule(context: Context) -> tuple[Reason, ...]:
     """``torch_compile`` needs PyTorch 2."""
     if context.compiler != "torch_compile" or not context.has_graph:
         return ()
-    framework = context.workload.framework
+    framework = context.framework
     if not framework.name.endswith("pytorch"):
         return (
             block(
-                "framework_unsupported", "framework.name",
+                "framework_unsupported", context.framework_field("name"),
                 f"torch_compile compiles PyTorch, not {framework.name}",
-                fix="for TensorFlow, tf.function(jit_compile=True) or the managed compiler",
+                fix="for TensorFlow, tf.function(jit_compile=True), or the managed compiler, which "
+                f"is {context.facts.managed.status}",
                 source=TORCH_COMPILE_SOURCE,
             ),
         )  # fmt: skip
     if parts(framework.version) < TORCH_COMPILE_SINCE:
         return (
             block(
-                "version_unsupported", "framework.version",
+                "version_unsupported", context.framework_field("version"),
                 f"PyTorch {framework.version} has no torch.compile",
-                fix="move to PyTorch 2.x; a current image is pytorch 2.13.0",
+                fix=f"move to PyTorch 2.x; a current image is {_newest(context)}",
                 source=TORCH_COMPILE_SOURCE,
             ),
         )  # fmt: skip
     return ()
 
 
+def _newest(context: Context) -> str:
+    rows = [row for row in context.facts.images if row.framework == context.framework.name]
+    row = max(rows, key=lambda row: parts(row.version), default=None)
+    if row is None:
+        return "pytorch 2.x"
+    extra = f" with transformers {row.transformers}" if row.transformers else ""
+    return f"{row.framework} {row.version}{extra}"
+
+
 def image_rule(context: Context) -> tuple[Reason, ...]:
     """The baseline and the candidate each need an image; the managed compiler's is asked apart."""
-    framework = context.workload.framework
-    readable = context.has_graph and framework.name.endswith("pytorch")
-    if context.compiler == MANAGED_COMPILER or (context.compiled and not readable):
+    found = _image(context, context.baseline.image, "framework.version", "the baseline")
+    if context.managed or context.candidate.framework is None:
+        return found
+    own = _image(context, context.image, context.framework_field("version"), "the candidate")
+    return tuple(dict.fromkeys((*found, *own)))
+
+
+def _image(context: Context, image: Image, field: str, whose: str) -> tuple[Reason, ...]:
+    if not context.has_graph and context.compiled:  # nothing would be started anyway
         return ()
-    image = context.facts.image(
-        framework, compiler=context.compiler, region=context.region, instance=context.instance
-    )
     if image.uri is None:
         return (
             block(
-                image.code, "framework.version", image.why,
-                fix="name a version and region that have an image",
+                image.code, field, f"{image.why}: {whose} cannot run",
+                fix="name a version and region that have an image, or your own image under "
+                "facts.images",
                 source=f"image facts as of {context.facts.as_of}",
             ),
         )  # fmt: skip
     if image.patched_until and image.patched_until < context.facts.as_of:
+        framework = context.workload.framework if whose == "the baseline" else context.framework
         return (
             info(
-                "image_unpatched", "framework.version",
+                "image_unpatched", field,
                 f"images of {framework.name} {framework.version} get no patches "
                 f"since {image.patched_until}",
                 fix="plan the move to a patched version; it is a change of its own to measure",
@@ -95,6 +111,54 @@ def image_rule(context: Context) -> tuple[Reason, ...]:
             ),
         )  # fmt: skip
     return ()
+
+
+def change_rule(context: Context) -> tuple[Reason, ...]:
+    """Another version beside another compiler: what each brings must be told apart."""
+    own, base = context.candidate.framework, context.workload.framework
+    if own is None or own == base:
+        return ()
+    field, now, then = context.framework_field("version"), _named(base), _named(own)
+    if own.name.endswith("tensorflow") != base.name.endswith("tensorflow"):
+        if context.candidate.entry_point is not None:
+            return ()
+        return (
+            block(
+                "framework_unsupported", context.framework_field("name"),
+                f"the script is for {base.name}, the candidate's image is {own.name}",
+                fix="name the script that was written for it under the candidate's entry_point",
+                source=WORKLOAD_FILE,
+            ),
+        )  # fmt: skip
+    if parts(own.version) < parts(base.version):
+        control = f"{context.candidate.name}-native"
+        paid = (
+            f"the trial's control {control}, the same version without the compiler, measures "
+            "what that step back costs and what the compiler alone brings"
+            if context.managed and context.native_image.uri
+            else "what that step back costs is part of what is measured"
+        )
+        return (
+            info(
+                "framework_downgrade", field, f"the candidate runs on {then} instead of {now}",
+                fix=paid, source=WORKLOAD_FILE,
+            ),
+        )  # fmt: skip
+    return (
+        info(
+            "framework_change", field, f"the candidate runs on {then} instead of {now}",
+            fix="version and compiler are measured as one bundle; for the version alone add a "
+            "candidate that names the framework and no compiler"
+            if context.compiled
+            else "measured like any other change",
+            source=WORKLOAD_FILE,
+        ),
+    )  # fmt: skip
+
+
+def _named(framework: Framework) -> str:
+    extra = f" with transformers {framework.transformers}" if framework.transformers else ""
+    return f"{framework.name} {framework.version}{extra}"
 
 
 def family_rule(context: Context) -> tuple[Reason, ...]:

@@ -26,9 +26,9 @@ def _check(context: Context, instance_type: str, field: str) -> tuple[Reason, ..
         return (
             block(
                 "instance_unsupported", field,
-                f"{instance_type} is not among the {len(facts.instances)} instance types on file, "
-                "so neither its GPUs nor its price are known",
-                fix=f"{hint}use a type that is on file",
+                f"{instance_type or 'nothing'} is not among the {len(facts.instances)} instance "
+                "types on file, so neither its GPUs nor its price are known",
+                fix=f"{hint}use a type that is on file (compilegate facts)",
                 source=f"instance facts as of {facts.as_of}",
             ),
         )  # fmt: skip
@@ -42,6 +42,29 @@ def _check(context: Context, instance_type: str, field: str) -> tuple[Reason, ..
             ),
         )  # fmt: skip
     return ()
+
+
+def cluster_rule(context: Context) -> tuple[Reason, ...]:
+    """Several instance groups: the managed compiler refuses them, and no trial can share them."""
+    groups = context.workload.training.instance_groups
+    if not groups:
+        return ()
+    named = ", ".join(f"{one.instance_count} x {one.instance_type}" for one in groups)
+    managed = context.facts.managed
+    why = (
+        "the managed compiler refuses clusters of several instance groups"
+        if context.managed
+        else "trials are measured on clusters of one instance type"
+    )
+    return (
+        block(
+            "heterogeneous_cluster", "training.instance_groups",
+            f"the job runs on a heterogeneous cluster ({named}); {why}",
+            fix="remove training.instance_groups and measure the part that trains, on "
+            "training.instance_type alone",
+            source=managed.instance_families_source if context.managed else "design of a trial",
+        ),
+    )  # fmt: skip
 
 
 def gpu_rule(context: Context) -> tuple[Reason, ...]:

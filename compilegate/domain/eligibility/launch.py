@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from compilegate.domain.eligibility.context import WORKLOAD_FILE, Context
-from compilegate.domain.eligibility.managed import applies, fitting_image, target_image
+from compilegate.domain.eligibility.managed import applies, target_image
 from compilegate.domain.eligibility.reason import Reason, block, warn
 from compilegate.domain.facts_images import CompilerImage
 
@@ -14,9 +14,8 @@ def baseline_rule(context: Context) -> tuple[Reason, ...]:
     """``pytorchxla`` belongs to the managed compiler; a baseline cannot run under it."""
     if context.workload.training.distribution != "pytorchxla":
         return ()
-    found = warn if applies(context) else block
     return (
-        found(
+        block(
             "distribution_unsupported", "training.distribution",
             "the baseline cannot run under pytorchxla, which exists in the managed compiler's "
             "images only",
@@ -35,7 +34,7 @@ def native_rule(context: Context) -> tuple[Reason, ...]:
         return (_unsupported(context, "it exists in the managed compiler's images only",
                              "torch_distributed"),)  # fmt: skip
     devices = context.devices or 1
-    several = devices > 1 and context.workload.framework.name.endswith("pytorch")
+    several = devices > 1 and context.framework.name.endswith("pytorch")
     if not several or context.distribution != "none":
         return ()
     return (
@@ -71,18 +70,21 @@ def _row_rule(context: Context, row: CompilerImage) -> tuple[Reason, ...]:
 
 
 def _xla(context: Context, row: CompilerImage, *, several: bool) -> tuple[Reason, ...]:
-    if context.distribution == "pytorchxla" or not several:
+    if context.distribution == "pytorchxla":
         return ()
     if context.distribution == "none":
+        if not several:
+            return ()
         return (
             block(
                 "distribution_missing", context.field("distribution"),
-                "without pytorchxla every GPU would train a model of its own",
+                "without pytorchxla every GPU would train a model of its own; the SDK warns at "
+                "most",
                 fix="set distribution: pytorchxla on the candidate", source=row.source,
             ),
         )  # fmt: skip
-    return (_unsupported(context, f"{row.framework} {row.version} with the managed compiler "
-                         "accepts pytorchxla only", "pytorchxla"),)  # fmt: skip
+    why = f"{row.framework} {row.version} with the managed compiler accepts pytorchxla only"
+    return (_unsupported(context, why, "pytorchxla" if several else "none"),)
 
 
 def _unsupported(context: Context, message: str, instead: str) -> Reason:
@@ -91,25 +93,4 @@ def _unsupported(context: Context, message: str, instead: str) -> Reason:
         f"{context.distribution} cannot be used: {message}",
         fix=f"set distribution: {instead} on the candidate",
         source=context.facts.managed.instance_families_source,
-    )  # fmt: skip
-
-
-def script_rule(context: Context) -> tuple[Reason, ...]:
-    """PyTorch scripts need XLA's calls; the Hugging Face Trainer makes them itself."""
-    row = fitting_image(context) if applies(context) else None
-    if row is None or row.framework.endswith("tensorflow"):
-        return ()
-    several = (context.devices or 1) > 1
-    if row.framework == "huggingface-pytorch" and not several:
-        return ()
-    need = "torch_xla calls (xm.xla_device, xm.mark_step, xm.save)"
-    if row.framework == "huggingface-pytorch":
-        need = "_mp_fn(index)" if row.multi_device == "pytorchxla" else "a launcher script"
-    return (
-        warn(
-            "script_needs_port", "training.entry_point",
-            f"under the managed compiler the script needs {need}",
-            fix="port the script, or use torch_compile, which needs one line",
-            source="training-compiler-enable-pytorch.md of the SageMaker developer guide",
-        ),
     )  # fmt: skip

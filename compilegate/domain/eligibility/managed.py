@@ -3,46 +3,44 @@
 from __future__ import annotations
 
 from compilegate.domain.eligibility.context import Context
+from compilegate.domain.eligibility.nearest import nearest, paired
 from compilegate.domain.eligibility.reason import Reason, block, info, warn
 from compilegate.domain.facts_images import CompilerImage
-from compilegate.domain.versions import parts
-from compilegate.domain.workload import MANAGED_COMPILER
+from compilegate.domain.versions import matches, parts
 
 
 def applies(context: Context) -> bool:
     """Whether the managed compiler is asked for on a job with a graph."""
-    return context.compiler == MANAGED_COMPILER and context.has_graph
+    return context.managed and context.has_graph
 
 
 def fitting_image(context: Context) -> CompilerImage | None:
-    """The matrix row of the workload's own versions."""
+    """The matrix row of the job's own versions."""
     rows = context.facts.managed.images
-    return next((row for row in rows if row.fits(context.workload.framework)), None)
+    return next((row for row in rows if row.fits(context.framework)), None)
 
 
 def target_image(context: Context) -> CompilerImage | None:
     """The fitting row, else the framework's newest: what the job would have to become."""
-    own = [
-        row
-        for row in context.facts.managed.images
-        if row.framework == context.workload.framework.name
-    ]
+    own = [row for row in context.facts.managed.images if row.framework == context.framework.name]
     newest = max(own, key=lambda row: parts(row.version), default=None)
     return fitting_image(context) or newest
 
 
 def version_rule(context: Context) -> tuple[Reason, ...]:
     """Framework, versions and Python must be one row of the matrix, exactly."""
-    if not applies(context) or fitting_image(context):
+    if not applies(context):
         return ()
-    framework = context.workload.framework
+    if fitting_image(context):
+        return _documented_only(context)
+    framework = context.framework
     rows = [row for row in context.facts.managed.images if row.framework == framework.name]
     if not rows:
         return (
             block(
-                "framework_unsupported", "framework.name",
+                "framework_unsupported", context.framework_field("name"),
                 f"the managed compiler does not exist for {framework.name}",
-                fix="for PyTorch, TensorFlow and Hugging Face only; " + _nearest(context),
+                fix=nearest(context),
                 source=context.facts.managed.status_source,
             ),
         )  # fmt: skip
@@ -54,16 +52,16 @@ def version_rule(context: Context) -> tuple[Reason, ...]:
     )
     found = [
         block(
-            "version_unsupported", "framework.version",
+            "version_unsupported", context.framework_field("version"),
             f"the managed compiler has no image of {asked}; its last for {framework.name} is "
-            f"{newest.version}, also where the SDK lets newer versions through",
-            fix=_nearest(context), source=newest.source,
+            f"{_row_named(newest)}, also where the SDK lets newer ones through",
+            fix=nearest(context), source=newest.source,
         )
     ]  # fmt: skip
-    if parts(framework.version) > parts(newest.version):
+    if context.candidate.framework is None and parts(framework.version) > parts(newest.version):
         found.append(
             info(
-                "framework_downgrade", "framework.version",
+                "framework_downgrade", context.framework_field("version"),
                 f"using it means going back from {framework.version} to {newest.version}",
                 fix="count what the older framework costs against what the compiler brings",
                 source=context.facts.managed.status_source,
@@ -72,42 +70,50 @@ def version_rule(context: Context) -> tuple[Reason, ...]:
     return tuple(found)
 
 
-def _kin(context: Context) -> list[CompilerImage]:
-    """The rows of the workload's kind of framework; PyTorch's where it has none."""
-    kin = "tensorflow" if context.workload.framework.name.endswith("tensorflow") else "pytorch"
-    return [row for row in context.facts.managed.images if row.framework.endswith(kin)]
+def _row_named(row: CompilerImage) -> str:
+    extra = f" with transformers {row.transformers}" if row.transformers else ""
+    return f"{row.version}{extra} ({row.python})"
 
 
-def _nearest(context: Context) -> str:
-    """The newest row of the same framework, and where that has no twin the newest that has."""
-    newest = target_image(context) or max(_kin(context), key=lambda row: parts(row.version))
-    text = f"nearest: {newest.configuration()}"
-    if newest.native_image is None:
-        text += f" (no image without the compiler to compare with); {_paired(context)}"
-    return text
-
-
-def _paired(context: Context) -> str:
-    """The newest row that has a same-version image without the compiler."""
-    twins = [row for row in _kin(context) if row.native_image]
-    row = max(twins, key=lambda row: parts(row.version))
-    extra = "" if row.ships_transformers else ", transformers by requirements.txt"
-    return f"nearest with a same-version baseline: {row.configuration()}{extra}"
+def _documented_only(context: Context) -> tuple[Reason, ...]:
+    """TensorFlow's compiler is in the ordinary image, so that image must exist."""
+    row, asked = fitting_image(context), context.framework.version
+    if row is None or not row.same_image or context.facts.own_images:
+        return ()
+    shipped = [one.version for one in context.facts.images if one.framework == row.framework]
+    if any(matches(asked, version) for version in shipped):
+        return ()
+    near = [version for version in row.versions_accepted if version in shipped]
+    return (
+        block(
+            "version_unsupported", context.framework_field("version"),
+            f"{row.framework} {asked} stands in the managed compiler's documentation, but in no "
+            "table of images that exist",
+            fix=f"version: \"{near[0]}\"" if near else nearest(context),
+            source=row.source,
+        ),
+    )  # fmt: skip
 
 
 def region_rule(context: Context) -> tuple[Reason, ...]:
     """The matrix has its own, smaller list of regions; none in China or GovCloud."""
     row = fitting_image(context) if applies(context) else None
-    if row is None or context.region in row.regions:
+    if row is None or context.region in row.regions or _brought(context):
         return ()
     return (
         block(
-            "region_unsupported", "framework.version",
-            f"{row.repository} {row.version} is not offered in {context.region}",
+            "region_unsupported", context.framework_field("version"),
+            f"{row.repository} {row.version} with the managed compiler is not offered in "
+            f"{context.region}",
             fix=f"use one of its {len(row.regions)} regions, such as us-east-1, or torch_compile",
             source=row.source,
         ),
     )  # fmt: skip
+
+
+def _brought(context: Context) -> bool:
+    """Whether the team has its own image with the compiler in it."""
+    return context.image.uri in {one.uri for one in context.facts.own_images}
 
 
 def instance_rule(context: Context) -> tuple[Reason, ...]:
@@ -130,7 +136,7 @@ def instance_rule(context: Context) -> tuple[Reason, ...]:
 
 def lifecycle_rule(context: Context) -> tuple[Reason, ...]:
     """Frozen and unpatched: always said. Without a twin there is nothing like for like."""
-    if not applies(context):
+    if not context.managed:
         return ()
     managed = context.facts.managed
     found = [
@@ -141,14 +147,14 @@ def lifecycle_rule(context: Context) -> tuple[Reason, ...]:
             source=managed.status_source,
         )
     ]  # fmt: skip
-    row = fitting_image(context)
-    if row and row.native_image is None:
+    row = fitting_image(context) if applies(context) else None
+    if row and row.native_image is None and context.native_image.uri is None:
         found.append(
             warn(
-                "no_same_version_baseline", "framework.version",
+                "no_same_version_baseline", context.framework_field("version"),
                 f"there is no image of {row.framework} {row.version} without the compiler, so "
-                "a comparison would mix compiler and framework version",
-                fix=_paired(context), source=row.source,
+                "a comparison mixes compiler and framework version",
+                fix=paired(context), source=row.source,
             )
         )  # fmt: skip
     return tuple(found)

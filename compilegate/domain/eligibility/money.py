@@ -6,15 +6,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from compilegate.domain.economics import (
-    Range,
-    annual_training_usd,
-    payback_days,
-    saved_share,
-    trial_usd,
-)
+from compilegate.domain.economics import Range, annual_saving_usd, payback_days
 from compilegate.domain.eligibility.amortisation import BreakEven, break_even
+from compilegate.domain.eligibility.bottleneck import ceiling
 from compilegate.domain.eligibility.context import Context
+from compilegate.domain.eligibility.dollars import annual_usd, plausible_saving
+from compilegate.domain.trial_design import expected_usd
+
+SAVING_KEYS = (
+    "plausible_annual_saving_usd", "plausible_speedup", "break_even_run_minutes",
+    "break_even_run_minutes_warm", "break_even_run_minutes_cold", "payback_days",
+    "largest_speedup",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -24,6 +27,7 @@ class Economics:
     annual_training_usd: float | None
     plausible_annual_saving_usd: Range | None
     plausible_speedup: Range | None
+    largest_speedup: float | None
     trial_usd: float | None
     break_even: BreakEven | None
     payback_days: float | None
@@ -33,17 +37,23 @@ class Economics:
     unknown: Mapping[str, str] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        """The contract's keys, and beside them what the figures rest on."""
+        """The contract's keys, and beside them what the figures rest on.
+
+        ``break_even_run_minutes`` is the one that a run must exceed to be eligible;
+        ``largest_speedup`` is Amdahl's bound from the profile.
+        """
         broken = self.break_even
         return {
             "annual_training_usd": self.annual_training_usd,
             "plausible_annual_saving_usd": _pair(self.plausible_annual_saving_usd),
             "trial_usd": self.trial_usd,
-            "break_even_run_minutes": None if broken is None else broken.warm_seconds / 60,
+            "break_even_run_minutes": None if broken is None else broken.sure_seconds / 60,
             "payback_days": self.payback_days,
             "prices_as_of": self.prices_as_of,
             "price_source": self.price_source,
             "plausible_speedup": _pair(self.plausible_speedup),
+            "largest_speedup": self.largest_speedup,
+            "break_even_run_minutes_warm": None if broken is None else broken.warm_seconds / 60,
             "break_even_run_minutes_cold": None if broken is None else broken.cold_seconds / 60,
             "assumptions": list(self.assumptions),
             "unknown": dict(self.unknown),
@@ -53,33 +63,23 @@ class Economics:
 def economics_of(contexts: Sequence[Context], tried: Sequence[Context]) -> Economics:
     """Economics of the candidates a trial would include; of all, if none may be tried.
 
-    Saving and break-even are the most promising candidate's. Payback is the trial's price
-    over the saving at the speed-up that just earns promotion, or the plausible one if lower.
+    Saving, ceiling and break-even are the most promising candidate's. Payback is the trial's
+    price over the saving at the speed-up that just earns promotion, or the plausible one if lower.
     """
     first = contexts[0]
     tried = tried or [found for found in contexts if found.plausible_speedup is not None]
-    schedule, price, base = first.workload.schedule, first.base_price, first.base_usd_per_hour
+    price = first.baseline.price
     hopeful = [found for found in tried if found.plausible_speedup is not None]
     lead = max(hopeful, key=_promise, default=None)
-    speedup = lead.plausible_speedup if lead else None
-    annual = (
-        None
-        if base is None
-        else annual_training_usd(base, schedule.run_hours, schedule.runs_per_week)
-    )
-    trial = _trial(base, tried, schedule.run_hours)
-    saving = payback = None
-    if annual is not None and speedup is not None:
-        saving = Range(annual * saved_share(speedup.low), annual * saved_share(speedup.high))
-        earned = min(speedup.high, first.workload.policy.promote_speedup)
-        payback = None if trial is None else payback_days(trial, annual * saved_share(earned))
+    trial = _trial(tried)
     return Economics(
-        annual_training_usd=annual,
-        plausible_annual_saving_usd=saving,
-        plausible_speedup=speedup,
+        annual_training_usd=annual_usd(first),
+        plausible_annual_saving_usd=plausible_saving(lead) if lead else None,
+        plausible_speedup=lead.plausible_speedup if lead else None,
+        largest_speedup=ceiling(lead) if lead else None,
         trial_usd=trial,
         break_even=break_even(lead) if lead else None,
-        payback_days=payback,
+        payback_days=_payback(lead, trial) if lead else None,
         prices_as_of=price.as_of if price else None,
         price_source=price.source if price else None,
         assumptions=_assumptions(lead),
@@ -87,21 +87,30 @@ def economics_of(contexts: Sequence[Context], tried: Sequence[Context]) -> Econo
     )
 
 
+def _trial(tried: Sequence[Context]) -> float | None:
+    if len(tried) < 2:
+        return tried[0].trial_usd if tried else None
+    first, candidates = tried[0], [found.candidate for found in tried]
+    return expected_usd(first.workload, candidates, first.facts, region=first.region)
+
+
 def _promise(context: Context) -> tuple[float, float]:
     """The largest plausible speed-up first, then the cheapest compilation."""
     plausible, overhead = context.plausible_speedup, context.overhead
     return (
         plausible.high if plausible else 0.0,
-        -overhead.warm_seconds if overhead else 0.0,
+        -overhead.sure_seconds if overhead else 0.0,
     )
 
 
-def _trial(base: float | None, tried: Sequence[Context], run_hours: float) -> float | None:
-    prices = [context.usd_per_hour for context in tried]
-    known = [usd for usd in prices if usd is not None]
-    if base is None or not prices or len(known) < len(prices):
+def _payback(lead: Context, trial: float | None) -> float | None:
+    annual, plausible, overhead = annual_usd(lead), lead.plausible_speedup, lead.overhead
+    if annual is None or plausible is None or trial is None:
         return None
-    return trial_usd([base, *known], run_hours)
+    earned = min(plausible.high, lead.workload.policy.promote_speedup)
+    seconds = 0.0 if overhead is None else overhead.warm_seconds
+    hours = lead.workload.schedule.run_hours
+    return payback_days(trial, annual_saving_usd(annual, hours, earned, seconds))
 
 
 def _assumptions(lead: Context | None) -> tuple[str, ...]:
@@ -124,27 +133,26 @@ def _assumptions(lead: Context | None) -> tuple[str, ...]:
 def _unknown(
     first: Context, lead: Context | None, tried: Sequence[Context], trial: float | None
 ) -> dict[str, str]:
-    base_type = first.workload.training.instance_type
+    base_type, price = first.workload.training.instance_type, first.baseline.price
     reasons: dict[str, str] = {}
-    if first.base_price is None:
+    if price is None:
         no_price = f"no price is known for {base_type}"
         keys = ("annual_training_usd", "plausible_annual_saving_usd", "trial_usd", "payback_days")
         reasons = dict.fromkeys((*keys, "prices_as_of"), no_price)
-    elif first.base_price.as_of is None:
-        reasons["prices_as_of"] = f"the price's source is undated: {first.base_price.source}"
+    elif price.as_of is None:
+        reasons["prices_as_of"] = f"the price's source is undated: {price.source}"
     if lead is None:
         why = (
             "no candidate switches a compiler on with all else as it is"
             if first.has_graph
             else "there is no graph to compile"
         )
-        for key in (
-            "plausible_annual_saving_usd", "plausible_speedup", "break_even_run_minutes",
-            "break_even_run_minutes_cold", "payback_days",
-        ):  # fmt: skip
+        for key in SAVING_KEYS:
             reasons.setdefault(key, why)
+    elif ceiling(lead) is None:
+        reasons["largest_speedup"] = "no profile is given"
     if trial is None:
-        why = "a candidate's price is not known" if tried else "there is nothing to try"
+        why = "a candidate could not be planned" if tried else "there is nothing to try"
         reasons.setdefault("trial_usd", why)
         reasons.setdefault("payback_days", why)
     return reasons

@@ -2,34 +2,21 @@
 
 from __future__ import annotations
 
+from compilegate.domain.economics import amdahl_speedup
 from compilegate.domain.eligibility.context import Context
 from compilegate.domain.eligibility.managed import applies
 from compilegate.domain.eligibility.reason import Reason, block, warn
+from compilegate.domain.facts_model import Gpu
 
 
 def precision_rule(context: Context) -> tuple[Reason, ...]:
     """fp8 only where the GPU has it; bf16 and tf32 are emulated or ignored on older GPUs."""
     instance, precision = context.instance, context.precision
-    if instance is None or instance.gpu is None:
+    if instance is None or instance.gpu is None or not context.has_graph:
         return ()
     gpu, where = instance.gpu, context.field("precision")
-    if precision == "fp8" and not gpu.fp8:
-        return (
-            block(
-                "precision_unsupported", where,
-                f"{gpu.name} (compute capability {gpu.compute_capability}) has no fp8",
-                fix="fp8 needs an L4, L40S, H100 or H200: ml.g6, ml.g6e, ml.p5",
-                source=gpu.source,
-            ),
-        )  # fmt: skip
-    if precision == "fp8" and applies(context):
-        return (
-            block(
-                "precision_unsupported", where, "the managed compiler's images predate fp8",
-                fix="fp16 with the managed compiler, or fp8 without it",
-                source=context.facts.managed.status_source,
-            ),
-        )  # fmt: skip
+    if precision == "fp8":
+        return _fp8(context, gpu, where)
     if precision in ("bf16", "tf32") and not gpu.bf16:
         return (
             warn(
@@ -40,18 +27,49 @@ def precision_rule(context: Context) -> tuple[Reason, ...]:
                 source=gpu.source,
             ),
         )  # fmt: skip
-    return _full_precision(context, "bf16" if gpu.bf16 else "fp16", gpu.source)
+    if precision == "fp32" and context.compiled:
+        return (_full_precision(context, "bf16" if gpu.bf16 else "fp16", gpu.name),)
+    return ()
 
 
-def _full_precision(context: Context, better: str, source: str) -> tuple[Reason, ...]:
-    if context.precision != "fp32" or not context.compiled or not context.has_graph:
-        return ()
-    return (
-        warn(
-            "fp32_only", context.field("precision"),
-            f"the job trains in fp32; {better} uses the GPU's tensor cores and often gains more "
-            "than a compiler, and compilers gain more on top of it",
-            fix=f"add a candidate with precision: {better}; one change at a time",
-            source=source,
-        ),
+def _fp8(context: Context, gpu: Gpu, where: str) -> tuple[Reason, ...]:
+    """fp8 needs a GPU that has it, and an image younger than the managed compiler's."""
+    if not gpu.fp8:
+        found = sorted({
+            f"ml.{one.family}" for one in context.facts.instances.values()
+            if one.gpu is not None and one.gpu.fp8 and not one.retired
+        })  # fmt: skip
+        return (
+            block(
+                "precision_unsupported", where,
+                f"{gpu.name} (compute capability {gpu.compute_capability}) has no fp8",
+                fix=f"fp8 needs an L4, L40S, H100 or H200: {', '.join(found)}",
+                source=gpu.source,
+            ),
+        )  # fmt: skip
+    if applies(context):
+        return (
+            block(
+                "precision_unsupported", where, "the managed compiler's images predate fp8",
+                fix="fp16 with the managed compiler, or fp8 without it",
+                source=context.facts.managed.status_source,
+            ),
+        )  # fmt: skip
+    return ()
+
+
+def _full_precision(context: Context, better: str, gpu: str) -> Reason:
+    """What the lower precision itself and the compiler on top of it were published to gain."""
+    known = context.facts.lower_precision
+    waiting = min(1.0, sum(context.waits))
+    low, high = (amdahl_speedup(1 - waiting, gain) for gain in (known.low, known.high))
+    after = f", with the {waiting:.0%} that a step waits" if waiting else ""
+    return warn(
+        "fp32_only", context.field("precision"),
+        f"the job trains in fp32. {better} was published to make jobs {low:.2g} to {high:.2g} "
+        f"times as fast{after} on {known.measured_on}, not on {gpu} (confidence "
+        f"{known.confidence}), and torch.compile to gain "
+        f"{known.compiler_gain_lower:.0%} on top of it, {known.compiler_gain_fp32:.0%} in fp32",
+        fix=f"add a candidate with precision: {better}; one change at a time",
+        source=known.source,
     )  # fmt: skip

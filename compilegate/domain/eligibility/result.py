@@ -23,9 +23,10 @@ class EligibilityVerdict(StrEnum):
 # Warnings of these codes question the benefit itself: measure before believing. Others
 # (an unscaled learning rate, unpatched images) concern the side effects, not the benefit.
 DOUBTS = frozenset({
-    "batch_may_shrink", "communication_bound", "data_bound", "distribution_unsupported",
-    "dynamic_shapes", "family_unproven", "low_gpu_utilization", "no_same_version_baseline",
-    "padding_longest", "run_too_short", "script_needs_port",
+    "batch_may_shrink", "communication_bound", "custom_loader", "data_bound",
+    "distribution_unsupported", "dynamic_shapes", "family_unproven", "low_gpu_utilization",
+    "memory_headroom", "no_same_version_baseline", "padding_longest", "run_too_short",
+    "script_needs_port", "shapes_by_augmentation",
 })  # fmt: skip
 
 

@@ -1,0 +1,103 @@
+"""What a run pays for compilation: measured where it was measured, else assumed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from compilegate.domain.facts_model import CompileOverhead
+from compilegate.domain.workload import MANAGED_COMPILER, Candidate, Workload
+
+TORCH_COMPILE = "torch_compile"
+
+
+@dataclass(frozen=True)
+class MeasuredOverhead:
+    """Compile seconds per run that an earlier trial measured on one arm, None where it did not."""
+
+    trial: str
+    compiler: str
+    compile_mode: str | None
+    image: str
+    warm_seconds: float | None
+    cold_seconds: float | None
+
+
+@dataclass(frozen=True)
+class Overhead:
+    """Seconds per run with a compile cache (``warm``) and without (``cold``).
+
+    ``known`` where the warm seconds were measured on this job; otherwise only the cold ones bound
+    what a run pays.
+    """
+
+    warm_seconds: float
+    cold_seconds: float
+    known: bool
+    basis: str
+
+    @property
+    def sure_seconds(self) -> float:
+        """What every run must be expected to pay: measured, or the worst that is assumed."""
+        return self.warm_seconds if self.known else self.cold_seconds
+
+
+def overhead_of(
+    workload: Workload,
+    candidate: Candidate,
+    assumed: CompileOverhead | None,
+    measured: Sequence[MeasuredOverhead],
+    image: str | None,
+) -> Overhead | None:
+    """Profile first, then the last trial on the same image, then the assumption of the facts.
+
+    None where nothing is known or assumed of the compiler.
+    """
+    warm, cold, basis = _profiled(workload, candidate) or _tried(candidate, measured, image)
+    if candidate.compiler == MANAGED_COMPILER:  # it keeps no cache between jobs
+        warm = cold = max((one for one in (warm, cold) if one is not None), default=None)
+    if assumed is None:
+        if warm is None:
+            return None
+        return Overhead(warm, max(warm, cold or 0.0), known=True, basis=basis)
+    if warm is None and cold is None:
+        return Overhead(assumed.warm_seconds, assumed.cold_seconds, False, assumed.basis)
+    if warm is None:
+        return Overhead(min(assumed.warm_seconds, cold or 0.0), cold or 0.0, False, basis)
+    if cold is None:
+        cold, basis = assumed.cold_seconds, f"{basis}; without a cache: {assumed.basis}"
+    return Overhead(warm, max(warm, cold), known=True, basis=basis)
+
+
+_Found = tuple[float | None, float | None, str]
+
+
+def _profiled(workload: Workload, candidate: Candidate) -> _Found | None:
+    """The profile's figures; of two compilers it is taken to speak of torch_compile."""
+    profile = workload.profile
+    given = profile and (profile.compile_seconds, profile.compile_seconds_cold)
+    if profile is None or given == (None, None):
+        return None
+    named = {one.compiler for one in workload.candidates} & {TORCH_COMPILE, MANAGED_COMPILER}
+    spoken_of = MANAGED_COMPILER if named == {MANAGED_COMPILER} else TORCH_COMPILE
+    if candidate.compiler != spoken_of:
+        return None
+    return profile.compile_seconds, profile.compile_seconds_cold, "measured: the profile"
+
+
+def _tried(candidate: Candidate, measured: Sequence[MeasuredOverhead], image: str | None) -> _Found:
+    """The largest figures of the newest trial that ran this compiler on this image."""
+    alike = [
+        one
+        for one in measured
+        if one.compiler == candidate.compiler
+        and one.compile_mode == candidate.compile_mode
+        and one.image == image
+    ]
+    if not alike:
+        return None, None, ""
+    trial = alike[-1].trial
+    last = [one for one in alike if one.trial == trial]
+    warm = [one.warm_seconds for one in last if one.warm_seconds is not None]
+    cold = [one.cold_seconds for one in last if one.cold_seconds is not None]
+    return max(warm, default=None), max(cold, default=None), f"measured in trial {trial}"

@@ -1,0 +1,135 @@
+"""What the reasons say: the number, the name, the field and the way out."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from compilegate.domain.eligibility import check_eligibility
+from compilegate.domain.workload import Candidate, Framework, KnownBetter, OwnImage, Profile
+from compilegate.facts import load_facts
+from tests.domain.workload_builder import (
+    COMPILE,
+    MANAGED,
+    PAIR,
+    SOUND,
+    TENSORFLOW,
+    TRCOMP,
+    XGBOOST,
+    change,
+    check,
+    severities,
+)
+
+
+@pytest.mark.parametrize("region", ["cn-north-1", "us-gov-west-1"])
+def test_the_managed_compiler_is_neither_in_china_nor_in_govcloud(region: str) -> None:
+    found = check(TENSORFLOW, region=region)
+
+    assert "block" == severities(found)["region_unsupported"]
+
+
+def test_an_image_that_the_region_lacks_is_a_matter_of_region() -> None:
+    found = check(SOUND, region="mars-1")
+
+    assert "block" == severities(found)["region_unsupported"]
+
+
+def test_a_data_bound_job_hears_its_ceiling_and_what_the_loader_is_worth() -> None:
+    (reason,) = check(change(SOUND, profile=Profile(0.9, 0.6, 0.0))).candidates[0].reasons
+
+    assert "1.15 times" in reason.message
+    assert "up to 60% of a run's time" in reason.fix
+
+
+def test_a_field_names_the_candidate_that_changed_it() -> None:
+    candidate = Candidate(name="x", instance_type="ml.p3.2xlarge")
+    reasons = check(change(SOUND, candidates=(COMPILE, candidate))).candidates[1].reasons
+
+    assert "candidates[1].instance_type" in {reason.field for reason in reasons}
+
+
+def test_a_mistyped_instance_gets_suggestions() -> None:
+    (reason, *_) = (
+        check(change(SOUND, training__instance_type="ml.g5.49xlarge")).candidates[0].reasons
+    )
+
+    assert "ml.g5.48xlarge" in reason.fix
+
+
+def test_blocks_come_first() -> None:
+    found = check(change(SOUND, training__precision="fp32", profile=Profile(0.9, 0.7, 0.0)))
+
+    assert ["data_bound", "fp32_only"] == list(severities(found))
+
+
+def test_too_little_history_is_said() -> None:
+    (reason,) = check(change(SOUND, quality__history=(0.9,))).reasons
+
+    assert ("history_missing", "info") == (reason.code, reason.severity)
+
+
+def test_a_noisy_metric_cannot_prove_a_narrow_margin() -> None:
+    (reason,) = check(
+        change(SOUND, quality__history=(0.70, 0.62, 0.74, 0.66, 0.68), policy__max_quality_runs=12)
+    ).reasons
+
+    assert ("underpowered", "quality.margin") == (reason.code, reason.field)
+    assert "could prove a margin of 0.0" in reason.message
+    assert "widen quality.margin" in reason.fix
+
+
+def test_a_trial_above_the_cap_names_the_candidate_that_is_cheaper_alone() -> None:
+    two = (COMPILE, dataclasses.replace(COMPILE, name="again"))
+    (reason,) = check(change(SOUND, candidates=two, policy__max_trial_usd=10)).reasons
+
+    assert ("trial_over_budget", "warn") == (reason.code, reason.severity)
+    assert "name fewer candidates (again alone: $" in reason.fix
+
+
+def test_a_ported_script_of_its_own_needs_no_port() -> None:
+    found = check(change(SOUND, candidates=(dataclasses.replace(PAIR, entry_point="xla.py"),)))
+
+    assert {"image_unpatched": "warn", "framework_downgrade": "info"} == severities(found)
+
+
+def test_the_control_that_measures_a_step_back_is_named() -> None:
+    (fix,) = [r.fix for r in check(change(SOUND, candidates=(PAIR,))).candidates[0].reasons
+              if r.code == "framework_downgrade"]  # fmt: skip
+
+    assert "managed-native" in fix
+
+
+def test_an_own_image_of_the_same_versions_is_a_baseline() -> None:
+    framework = Framework("huggingface-pytorch", "1.11.0", "4.21.1", "py38")
+    uri = "123456789012.dkr.ecr.us-east-1.amazonaws.com/team/hf:1"
+    own = KnownBetter(images=(OwnImage("huggingface-pytorch", "1.11.0", uri, "4.21.1", "py38"),))
+    found = check_eligibility(change(TRCOMP, framework=framework), load_facts().overridden(own))
+
+    assert {"image_unpatched": "warn"} == severities(found)
+
+
+def test_an_fp32_job_hears_what_a_lower_precision_gained_elsewhere() -> None:
+    fp32 = change(SOUND, training__precision="fp32", profile=Profile(data_wait_fraction=0.2))
+    (reason,) = check(fp32).candidates[0].reasons
+
+    # Amdahl on the published 1.5 to 5.5 times, with 20 % of a step waiting.
+    assert "bf16 was published to make jobs 1.4 to 2.9 times as fast" in reason.message
+    assert "on V100, not on NVIDIA A10G" in reason.message
+    assert "pytorch.org" in reason.source
+
+
+def test_the_frozen_state_is_said_even_where_there_is_nothing_to_compile() -> None:
+    found = check(change(XGBOOST, candidates=(MANAGED,)))
+
+    assert "warn" == severities(found)["image_unpatched"]
+
+
+def test_memory_names_the_batch_that_fits_for_sure() -> None:
+    larger = dataclasses.replace(COMPILE, batch_size=64, learning_rate_scaling="linear")
+    found = check(change(SOUND, profile=Profile(peak_memory_gib=16.0), candidates=(larger,)))
+    (reason,) = [r for r in found.candidates[0].reasons if r.code == "memory_headroom"]
+
+    assert "up to 32 GiB" in reason.message
+    assert "batch_size up to 48" in reason.fix
