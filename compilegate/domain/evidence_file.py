@@ -128,7 +128,7 @@ def _arm(fields: Fields, *, rate: float | None, steps: int | None, devices: int)
             speed.append(_speed_run(run))
         else:
             full[stage].append(_full_run(run, stage))
-    if full_run_steps is None and speed:
+    if full_run_steps is None and any(run.finished for run in speed):
         raise fields.wrong("full_run_steps", "is missing", "give the steps of a production run")
     return Arm(
         name=fields.text("name"),

@@ -14,13 +14,12 @@ from typing import Any
 from compilegate.domain.decision import FlagAction
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.flag import OFF, Flag, parse_flag
-from compilegate.domain.workload import MANAGED_COMPILER
 from compilegate.ports import Services
 from compilegate.usecases.trial import Trial, load_record
 
 OVERRIDE_KEYS = (
-    "compiler", "batch_size", "learning_rate", "precision", "instance_type", "instance_count",
-    "distribution", "image",
+    "compiler", "compile_mode", "batch_size", "learning_rate", "precision", "instance_type",
+    "instance_count", "distribution", "entry_point", "hyperparameters",
 )  # fmt: skip
 
 
@@ -71,7 +70,7 @@ def _wanted(
     keys = [key for key in OVERRIDE_KEYS if key in arm["overrides"]]
     if "batch_size" in keys:
         keys.append("learning_rate")
-    if arm["compiler"] == MANAGED_COMPILER:
+    if arm["image"] != plan["arms"][0]["image"]:
         keys.append("image")
     return Flag(
         enabled=True,

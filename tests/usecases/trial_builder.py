@@ -5,14 +5,16 @@ from __future__ import annotations
 import io
 import json
 import tarfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from compilegate.domain import naming
 from compilegate.domain.decision import Decision, Reason, Verdict
+from compilegate.domain.workload import Candidate
 from compilegate.usecases.judge_arms import judge_arms
 from compilegate.usecases.plan_trial import plan_trial
 from compilegate.usecases.trial import to_json
+from tests.domain.workload_builder import SOUND, change
 
 TRIAL = "abcd1234"
 SPEC = "workloads/bert-docs/specs/x.json"
@@ -80,9 +82,9 @@ def says(
     )
 
 
-def asks_speed(*arms: str, usd: float | None = 1.0, blocks: int = 1) -> Decision:
+def asks_speed(*arms: str, usd: float | None = 1.0, block: int = 0, blocks: int = 1) -> Decision:
     step = {
-        "stage": "speed", "block": 0, "blocks": blocks, "steps": 160, "usd": usd,
+        "stage": "speed", "block": block, "blocks": blocks, "steps": 160, "usd": usd,
         "arms": ["baseline", *(arms or ("compile",))], "why": "",
     }  # fmt: skip
     return says("continue", step)
@@ -147,10 +149,13 @@ def quality_output(seed: int, metric: float = 0.91) -> bytes:
     return evidence_tar({"evidence/summary.json": summary, "evidence/steps.jsonl": lines})
 
 
-def speed_output(blocks: range, *, speedup: float) -> bytes:
+def speed_output(
+    blocks: range, *, speedup: float, arms: Sequence[str] = ("baseline", "compile")
+) -> bytes:
     files: dict[str, Any] = {}
     for block in blocks:
-        for arm, step in (("baseline", 0.03), ("compile", 0.03 / speedup)):
+        for arm in arms:
+            step = 0.03 if arm == "baseline" else 0.03 / speedup
             wobble = 1 + 0.001 * block
             lines = b"".join(
                 json.dumps(
@@ -166,3 +171,28 @@ def speed_output(blocks: range, *, speedup: float) -> bytes:
                 "fingerprint": {"gpu": "g"}, "initial_loss": 3.0,
             }  # fmt: skip
     return evidence_tar(files)
+
+
+def planned(services: Any, *candidates: Candidate, **changes: Any) -> None:
+    put_spec(services, change(SOUND, candidates=candidates, **changes))
+    answer = plan_trial(EVENT, services=services)
+    assert "continue" == answer["verdict"], load(services, "decision")["reasons"]
+
+
+def asked(services: Any, answer: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Requests by run id."""
+    return {r["run"]: json.loads(services.store.get(r["request_key"])) for r in answer["runs"]}
+
+
+def arms_of(request: dict[str, Any]) -> list[str]:
+    told = sorted(item for item in request["HyperParameters"].items() if item[0][:4] == "arm_")
+    return [json.loads(json.loads(text))["name"] for _, text in told]
+
+
+def ended(services: Any, run: str, *arms: str, block: int = 0, hours: float = 1.0) -> Any:
+    """A speed job that completed with one block of these arms."""
+    done = outcome(run)
+    body = speed_output(range(block, block + 1), speedup=1.5, arms=arms)
+    put_output(services, done["job"], body)
+    services.jobs.add(done["job"], "Completed", 1000.0, 1000.0 + hours * 3600)
+    return done

@@ -1,0 +1,206 @@
+"""Arms that cannot share the baseline's nodes: a speed job per block and kind of node."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from compilegate.domain import naming
+from compilegate.domain.workload import Candidate, Framework, KnownBetter, OwnImage
+from compilegate.usecases.account import STOP_SECONDS
+from compilegate.usecases.judge_arms import judge_arms
+from tests.domain.workload_builder import COMPILE
+from tests.usecases.trial_builder import (
+    EVENT,
+    TRIAL,
+    arms_of,
+    asked,
+    asks_full_runs,
+    asks_speed,
+    call_judge,
+    ended,
+    evidence,
+    load,
+    outcome,
+    own_stop,
+    planned,
+)
+
+HOUR = 3600
+BASELINE, COMPILED, OTHER = 0, 1, 2
+P4D = Candidate(name="p4d", instance_type="ml.p4d.24xlarge")
+REGISTRY = "123456789012.dkr.ecr.us-east-1.amazonaws.com"
+
+
+def test_every_block_is_one_job_for_each_kind_of_node(services: Any) -> None:
+    planned(services, COMPILE, P4D)
+    answer = call_judge(services, 3, [], asks_speed("compile", "p4d", blocks=2))
+    found = asked(services, answer)
+
+    assert {
+        "s3a0": ["baseline", "compile"], "s3b0": ["p4d"],
+        "s3a1": ["baseline", "compile"], "s3b1": ["p4d"],
+    } == {run: arms_of(request) for run, request in found.items()}  # fmt: skip
+    types = {run: r["ResourceConfig"]["InstanceType"] for run, r in found.items()}
+    assert ("ml.g5.48xlarge", "ml.p4d.24xlarge") == (types["s3a1"], types["s3b1"])
+    told = {run: r["HyperParameters"].get("baseline") for run, r in found.items()}
+    assert (None, '"elsewhere"') == (told["s3a1"], told["s3b1"])
+    assert ["1", "1"] == [found[run]["HyperParameters"]["first_block"] for run in ("s3a1", "s3b1")]
+
+
+def test_once_the_other_cluster_is_dropped_one_job_carries_all_blocks_again(services: Any) -> None:
+    planned(services, COMPILE, P4D)
+    answer = call_judge(services, 3, [], asks_speed("compile", blocks=2))
+
+    assert {"s3": ["baseline", "compile"]} == {
+        run: arms_of(request) for run, request in asked(services, answer).items()
+    }
+
+
+@pytest.mark.parametrize(
+    "candidate",
+    [
+        {"instance_count": 2},
+        {"distribution": "pytorchddp"},
+        {"entry_point": "other.py"},
+        {"framework": Framework("pytorch", "2.12.1")},
+    ],
+)
+def test_another_count_launcher_script_or_image_has_nodes_of_its_own(
+    candidate: dict[str, Any], services: Any
+) -> None:
+    own = (OwnImage("pytorch", "2.12.1", f"{REGISTRY}/own:1"),)
+    planned(services, Candidate(name="other", **candidate), facts=KnownBetter({}, own))
+    answer = call_judge(services, 0, [], asks_speed("other"))
+
+    assert ["s0a0", "s0b0"] == list(asked(services, answer))
+
+
+def test_the_arms_of_a_block_come_together_from_several_jobs(services: Any) -> None:
+    planned(services, COMPILE, P4D)
+    call_judge(services, 0, [], asks_speed("compile", "p4d"))
+    outcomes = [ended(services, "s0a0", "baseline", "compile"), ended(services, "s0b0", "p4d")]
+    call_judge(services, 1, outcomes, asks_full_runs("compile 17"))
+
+    arms = evidence(services)["arms"]
+    assert [[0], [0], [0]] == [[run["block"] for run in arm["runs"]] for arm in arms]
+    nodes = [arm["runs"][0]["node"] for arm in arms]
+    assert nodes[BASELINE] == nodes[COMPILED] != nodes[OTHER]
+
+
+def test_every_speed_job_is_charged_at_its_own_clusters_price(services: Any) -> None:
+    planned(services, COMPILE, P4D)
+    call_judge(services, 0, [], asks_speed("compile", "p4d"))
+    outcomes = [
+        ended(services, "s0a0", "baseline", "compile", hours=2),
+        ended(services, "s0b0", "p4d", hours=1),
+    ]
+    call_judge(services, 1, outcomes, asks_full_runs("compile 17"))
+
+    rates = [arm["usd_per_hour"] for arm in load(services, "plan")["arms"]]
+    assert rates[BASELINE] != rates[OTHER]
+    spent = evidence(services)["plan"]["spent_usd"]
+    assert spent == pytest.approx(2 * rates[BASELINE] + rates[OTHER])
+
+
+def test_a_stray_job_of_another_cluster_is_stopped_and_charged_at_its_price(services: Any) -> None:
+    planned(services, COMPILE, P4D)
+    call_judge(services, 0, [], asks_speed("compile", "p4d"))
+    job = f"{naming.job_base('bert-docs', TRIAL, 's0b0')}-r1"
+    services.jobs.add(job, "InProgress", started=float(services.clock.seconds) - HOUR)
+    call_judge(services, 1, [], asks_full_runs("compile 17"))
+
+    assert "Stopped" == services.jobs.describe(job)["TrainingJobStatus"]
+    rate = load(services, "plan")["arms"][OTHER]["usd_per_hour"]
+    assert evidence(services)["plan"]["spent_usd"] == pytest.approx(
+        rate * (HOUR + STOP_SECONDS) / HOUR
+    )
+
+
+def test_a_candidates_own_job_that_fails_is_that_candidates_failure_alone(services: Any) -> None:
+    planned(services, COMPILE, P4D)
+    call_judge(services, 0, [], asks_speed("compile", "p4d"))
+    crash = outcome("s0b0", "Failed", reason="CUDA out of memory")
+    call_judge(
+        services, 1, [ended(services, "s0a0", "baseline", "compile"), crash],
+        asks_full_runs("compile 17"),
+    )  # fmt: skip
+
+    runs = [arm["runs"] for arm in evidence(services)["arms"]]
+    assert [True, True, False] == [run["finished"] for (run,) in runs]
+    assert ("CUDA out of memory", 0) == (runs[OTHER][0]["reason"], runs[OTHER][0]["block"])
+    verdict = judge_arms({**EVENT, "round": 2, "runs": []}, services=services)
+    assert ("continue", "speed") == (verdict["verdict"], verdict["next_stage"])
+
+
+def test_a_dropped_candidate_is_not_failed_by_another_ones_job_on_the_same_cluster(
+    services: Any,
+) -> None:
+    other = dataclasses.replace(P4D, name="p4d-b48", batch_size=48)
+    planned(services, P4D, other)
+    call_judge(services, 1, [], asks_speed("p4d-b48"))
+    call_judge(
+        services, 2, [outcome("s1b0", "Failed", reason="OOM")], asks_full_runs("p4d 17")
+    )  # fmt: skip
+
+    assert [0, 0, 1] == [len(arm["runs"]) for arm in evidence(services)["arms"]]
+
+
+def test_a_baselines_job_that_fails_leaves_nothing_to_compare_with(services: Any) -> None:
+    planned(services, COMPILE, P4D)
+    call_judge(services, 0, [], asks_speed("compile", "p4d"))
+    outcomes = [outcome("s0a0", "Failed", reason="OOM"), ended(services, "s0b0", "p4d")]
+    answer = judge_arms({**EVENT, "round": 1, "runs": outcomes}, services=services)
+
+    assert "inconclusive" == answer["verdict"]
+    assert "baseline_failed" == load(services, "decision")["reasons"][0]["code"]
+
+
+def test_a_block_whose_other_half_the_cloud_lost_is_asked_for_again(services: Any) -> None:
+    planned(services, P4D)
+    call_judge(services, 0, [], asks_speed("p4d"))
+    lost = outcome("s0b0", "Failed", infrastructure=True, reason="CapacityError: none left")
+    kept = ended(services, "s0a0", "baseline")
+    answer = judge_arms({**EVENT, "round": 1, "runs": [kept, lost]}, services=services)
+
+    assert ["s1a1", "s1b1"] == [run["run"] for run in answer["runs"]]
+    assert [1, 0] == [len(arm["runs"]) for arm in evidence(services)["arms"]]
+    assert [1] == evidence(services)["plan"]["lost_rounds"]
+
+
+def test_a_half_that_the_trial_stopped_itself_is_no_result(services: Any) -> None:
+    planned(services, P4D)
+    call_judge(services, 0, [], asks_speed("p4d"))
+    lost = outcome("s0b0", "Failed", infrastructure=True, reason="CapacityError: none left")
+    answer = call_judge(services, 1, [own_stop(services, "s0a0"), lost], asks_speed("p4d"))
+
+    assert "continue" == answer["verdict"]
+    assert [0, 0] == [len(arm["runs"]) for arm in evidence(services)["arms"]]
+
+
+@pytest.mark.parametrize("cap", [600.0, 1234.5])
+def test_every_speed_job_at_its_limit_stays_under_the_cap(cap: float, services: Any) -> None:
+    planned(
+        services, COMPILE, P4D,
+        policy__max_trial_usd=cap, schedule__run_hours=1.0, quality__history=(),
+    )  # fmt: skip
+    rates = [arm["usd_per_hour"] for arm in load(services, "plan")["arms"]]
+    number, answer = 0, call_judge(services, 0, [], asks_speed("compile", "p4d", blocks=3))
+    while answer["verdict"] == "continue":
+        requests, outcomes = asked(services, answer), []
+        for run, request in requests.items():
+            failed = own_stop(services, run)
+            limit = request["StoppingCondition"]["MaxRuntimeInSeconds"]
+            services.jobs.add(failed["job"], "Stopped", 1.0, 1.0 + limit + STOP_SECONDS)
+            outcomes.append(failed)
+        number += 1
+        answer = call_judge(
+            services, number, outcomes, asks_speed("compile", "p4d", blocks=3, usd=None)
+        )
+
+    assert "trial_over_budget" == load(services, "decision")["reasons"][0]["code"]
+    spent = evidence(services)["plan"]["spent_usd"]
+    assert 0.5 * cap < spent <= cap
+    assert rates[OTHER] > rates[BASELINE]
