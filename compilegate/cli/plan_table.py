@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from rich.console import JustifyMethod
 from rich.table import Table
 
 from compilegate.cli.output import console, say
@@ -18,6 +19,7 @@ from compilegate.report.formats import money, plural, significant
 COLUMNS = ("arm", "what it changes", "runs on", "$ per\nhour", "$ expected\n(low to high)")
 # A longer name is folded, so that the table stays within 80 columns.
 NAME_WIDTH = 20
+GAP = 2
 
 
 def show_plan(found: Plan, *, spot: bool) -> None:
@@ -36,39 +38,46 @@ def show_plan(found: Plan, *, spot: bool) -> None:
 
 
 def _arms(found: Plan) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    table = Table(box=None, padding=(0, GAP, 0, 0), pad_edge=False)
     rows = [
         _row(arm, cost, found.arms[0])
         for arm, cost in zip(found.arms, found.estimate.arms, strict=True)
     ]
-    for index, name in enumerate(COLUMNS):
-        longest = max(len(line) for row in rows for line in row[index].splitlines())
-        # Only the changes are wrapped, so that names and figures stay whole.
-        least = None if index == 1 else min(longest, NAME_WIDTH)
-        table.add_column(
-            name,
-            overflow="fold",
-            justify="right" if name.startswith("$") else "left",
-            min_width=least,
-        )
+    widths = [
+        max(len(line) for cells in (COLUMNS, *rows) for line in cells[index].splitlines())
+        for index in range(len(COLUMNS))
+    ]
+    widths[0] = min(widths[0], NAME_WIDTH)
+    # Only the changes are wrapped, so that names and figures stay whole.
+    widths[1] = max(0, console().width - GAP * (len(widths) - 1) - sum(widths) + widths[1])
+    for name, width in zip(COLUMNS, widths, strict=True):
+        side: JustifyMethod = "right" if name.startswith("$") else "left"
+        table.add_column(name, overflow="fold", justify=side, width=width)
     for row in rows:
         table.add_row(*row)
     return table
 
 
 def _row(arm: ArmPlan, cost: ArmEstimate, baseline: ArmPlan) -> tuple[str, ...]:
-    changes = ", ".join(_changes(arm, baseline))
     return (
         arm.name if arm.role == arm.name else f"{arm.name}\n({arm.role})",
-        "\n".join(filter(None, (arm.label, changes))),
+        _label(arm, baseline),
         f"{arm.instance_count} x\n{arm.instance_type}",
         f"{arm.usd_per_hour:,.2f}",
         _range(cost),
     )
 
 
+def _label(arm: ArmPlan, baseline: ArmPlan) -> str:
+    """How many factors the arm changes, and to what."""
+    if not arm.factors:
+        return arm.label
+    kind = "one factor" if len(arm.factors) == 1 else "bundle"
+    return f"{kind}: {', '.join(_changes(arm, baseline))}"
+
+
 def _changes(arm: ArmPlan, baseline: ArmPlan) -> Iterator[str]:
-    """What the arm changes, in short; its instances have a column of their own."""
+    """What the arm changes, in short."""
     if arm.compiler == MANAGED_COMPILER:
         yield "managed compiler"
     elif arm.compiler != "none":
@@ -85,6 +94,8 @@ def _changes(arm: ArmPlan, baseline: ArmPlan) -> Iterator[str]:
         yield arm.entry_point
     for key, value in arm.hyperparameters.items():
         yield f"{key} {value}"
+    if "instances" in arm.factors:
+        yield "instances"
 
 
 def _range(cost: ArmEstimate) -> str:

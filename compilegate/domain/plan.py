@@ -77,7 +77,8 @@ def plan_trial(
     """Plan the arms that eligibility let through, or say why there is nothing to plan."""
     candidates = eligibility.open_candidates
     if not candidates:
-        return Refusal(Reason("ineligible", "no candidate is eligible"))
+        why_not = "; ".join(f"{name}: {text}" for name, text in _left_out(eligibility)[:1])
+        return Refusal(Reason("ineligible", f"no candidate is eligible; {why_not}"))
     why: Mapping[str, str] = eligibility.why
     design = design_trial(workload, candidates, facts, region=region, why=why)
     if isinstance(design, Refusal):

@@ -17,11 +17,21 @@ TREES = (
     ("family: transformer", "family: gbt"),
 )
 RAGGED = ("static: true", "static: false\n  padding: longest")
+BF16 = ("precision: fp32", "precision: bf16")
+SMALL_CAP = ("quality:", "policy: {max_trial_usd: 1}\nquality:")
+CANDIDATES = """candidates:
+  - {name: compile, compiler: torch_compile}
+  - {name: p4d, instance_type: ml.p4d.24xlarge, distribution: torch_distributed}
+  - name: pair
+    compiler: sagemaker_training_compiler
+    framework: {name: pytorch, version: "1.13.1", python: py39}
+quality:"""
+SEVERAL = (("quality:", CANDIDATES), ("run_hours: 6.0", "run_hours: 1.0"))
 
 
 @pytest.mark.parametrize(
     ("changes", "verdict", "code"),
-    [((), "eligible", 0), ((RAGGED,), "benchmark", 11), (TREES, "ineligible", 10)],
+    [((), "eligible", 0), ((RAGGED, BF16), "benchmark", 11), (TREES, "ineligible", 10)],
 )
 def test_the_verdict_is_the_exit_code(
     changes: tuple[tuple[str, str], ...], verdict: str, code: int, tmp_path: Path, invoke: Invoke
@@ -34,7 +44,7 @@ def test_the_verdict_is_the_exit_code(
 def test_people_get_reasons_with_fixes_and_the_money_in_80_columns(
     tmp_path: Path, invoke: Invoke
 ) -> None:
-    result = invoke("check", write_project(tmp_path, RAGGED))
+    result = invoke("check", write_project(tmp_path, RAGGED, BF16))
 
     text = " ".join(result.stdout.split())
     assert result.stdout.startswith("bert-docs: measure it\n")
@@ -59,20 +69,40 @@ def test_several_files_answer_with_a_list_and_the_highest_exit_code(
 
 
 def test_the_plan_shows_arms_rounds_and_the_expected_cost(tmp_path: Path, invoke: Invoke) -> None:
-    result = invoke("plan", write_project(tmp_path))
+    result = invoke("plan", write_project(tmp_path, BF16))
 
     text = " ".join(result.stdout.split())
     assert 0 == result.exit_code
-    assert "bert-docs: 2 arms" in text
-    assert "compile torch_compile" in text
-    assert "probably 3 per arm (at most 12)" in text
+    assert "bert-docs in us-east-1: 1 candidate beside the baseline" in text
+    assert "baseline as it runs today 1 x 1.41 $" in text
+    assert "compile one factor: torch_compile 1 x" in text
+    assert "probably 3 of each candidate (at most 12)" in text
     assert "never exceeded is $5,000 (policy.max_trial_usd)" in text
-    assert "up to" not in text
+    assert "Quotas: not checked for ml.g5.xlarge (compilegate facts refresh)." in text
     assert [line for line in result.stdout.splitlines() if len(line) > 80] == []
 
 
+def test_every_kind_of_arm_is_planned_with_its_role_its_label_and_its_nodes(
+    tmp_path: Path, invoke: Invoke
+) -> None:
+    file = write_project(tmp_path, *SEVERAL)
+    said = invoke("plan", file)
+    document = json.loads(invoke("plan", file, "--json").stdout)
+
+    assert [
+        ("baseline", "baseline", "as it runs today"),
+        ("compile", "candidate", "one factor: compiler"),
+        ("p4d", "candidate", "bundle of instances and distribution"),
+        ("pair", "candidate", "bundle of compiler and framework"),
+        ("pair-native", "control", "one factor: framework"),
+    ] == [(arm["name"], arm["role"], arm["label"]) for arm in document["arms"]]
+    assert "3 candidates and 1 control beside the baseline" in said.stdout
+    assert "4 jobs side by side for every block" in " ".join(said.stdout.split())
+    assert [line for line in said.stdout.splitlines() if len(line) > 80] == []
+
+
 def test_the_plan_as_json_has_an_example_of_every_request(tmp_path: Path, invoke: Invoke) -> None:
-    document = json.loads(invoke("plan", write_project(tmp_path), "--json").stdout)
+    document = json.loads(invoke("plan", write_project(tmp_path, BF16), "--json").stdout)
 
     names = [request["TrainingJobName"].rpartition("-")[2] for request in document["examples"]]
     assert ["s0", "q1a17", "q1b17"] == names
@@ -82,10 +112,67 @@ def test_the_plan_as_json_has_an_example_of_every_request(tmp_path: Path, invoke
     }
 
 
+def test_arms_on_other_nodes_have_speed_jobs_of_their_own_and_controls_no_full_run(
+    tmp_path: Path, invoke: Invoke
+) -> None:
+    document = json.loads(invoke("plan", write_project(tmp_path, *SEVERAL), "--json").stdout)
+
+    names = [request["TrainingJobName"].rpartition("-")[2] for request in document["examples"]]
+    assert ["s0a0", "s0b0", "s0c0", "s0d0", "q1a17", "q1b17", "q1c17", "q1d17"] == names
+
+
+def test_what_is_not_known_stands_in_and_is_labelled(tmp_path: Path, invoke: Invoke) -> None:
+    document = json.loads(invoke("plan", write_project(tmp_path), "--json").stdout)
+
+    request = json.dumps(document["examples"][0])
+    assert all(name in request for name in document["placeholders"])
+    channel = document["examples"][0]["InputDataConfig"][0]
+    uri = channel["DataSource"]["S3DataSource"]["S3Uri"]
+    assert "s3://data-bucket/workloads/bert-docs/inputs/train/digest/" == uri
+
+
+def test_explain_says_why_each_arm_is_there_and_what_the_figures_rest_on(
+    tmp_path: Path, invoke: Invoke
+) -> None:
+    result = invoke("plan", write_project(tmp_path, *SEVERAL), "--explain")
+
+    text = " ".join(result.stdout.split())
+    assert "compile: named in the workload file: the compiler alone" in text
+    assert "It breaks even in dollars per sample at 17.93x the baseline's speed" in text
+    assert "never promoted" in text
+    assert "0 past runs are on record" in text
+    assert "Price: ml.g5.xlarge $1.41 an hour" in text
+    assert "A speed job, assumed: 3 min to start" in text
+    assert [line for line in result.stdout.splitlines() if len(line) > 80] == []
+
+
+def test_explain_says_what_was_left_out_and_why(tmp_path: Path, invoke: Invoke) -> None:
+    text = " ".join(invoke("plan", write_project(tmp_path), "--explain").stdout.split())
+
+    assert "compile: the compiler alone at the same batch" in text
+    assert "bf16: the job trains in fp32" in text
+    assert "larger batch: profile.peak_memory_gib is not given" in text
+
+
+def test_the_region_chooses_the_images(tmp_path: Path, invoke: Invoke) -> None:
+    result = invoke("plan", write_project(tmp_path), "--region", "eu-west-1", "--json")
+    document = json.loads(result.stdout)
+
+    assert "eu-west-1" == document["region"]
+    assert all(".dkr.ecr.eu-west-1." in arm["image"] for arm in document["arms"])
+
+
+def test_a_region_that_is_none_is_bad_input(tmp_path: Path, invoke: Invoke) -> None:
+    result = invoke("plan", write_project(tmp_path), "--region", "Europe")
+
+    assert 2 == result.exit_code
+    assert "--region: is no AWS region" in result.stderr
+
+
 @pytest.mark.parametrize(
     ("changes", "code", "told"),
     [
-        ((("quality:", "policy: {max_trial_usd: 1}\nquality:"),), "trial_over_budget", "max_trial"),
+        ((SMALL_CAP,), "trial_over_budget", "max_trial"),
         (TREES, "ineligible", "no candidate is eligible"),
     ],
 )

@@ -120,6 +120,17 @@ def test_precisions_follow_the_gpu(
         assert why in left[name]
 
 
+def test_no_other_lever_is_proposed_where_a_compiler_could_not_pay() -> None:
+    """What makes the job wait is worth more than bf16, and check says so first."""
+    waiting = change(
+        NONE_NAMED, training__precision="fp32", profile=Profile(data_wait_fraction=0.6)
+    )
+    found = checked(waiting)
+
+    assert ["compile"] == [one.candidate.name for one in found.candidates]
+    assert "ineligible" == found.verdict
+
+
 def test_fp8_is_for_transformers() -> None:
     vision = change(NONE_NAMED, training__instance_type="ml.p5.48xlarge", model__family="vision")
 

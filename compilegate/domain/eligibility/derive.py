@@ -1,8 +1,9 @@
 """Candidates for a workload that names none: what the facts allow, one factor at a time.
 
 First the compiler alone at the same batch, which is the control for the larger batch that comes
-next, then other levers. Each says why it is there; what is left out says why not. At most three,
-because they share the trial's error, and only as many as policy.max_trial_usd is likely to pay.
+next, then other levers, if a compiler applies at all. Each says why it is there; what is left out
+says why not. At most three, because they share the trial's error, and only as many as
+policy.max_trial_usd is likely to pay.
 """
 
 from __future__ import annotations
@@ -84,9 +85,9 @@ def _options(baseline: Context, kept: Sequence[Option]) -> Iterator[Option]:
         return
     compilers = [_torch_compile(), _managed()]
     yield from compilers if _compiler(baseline) == compilers[0] else reversed(compilers)
-    lead = next((option for option in kept if "compiler" in option.changes), None)
-    if lead is not None:
-        yield _larger_batch(baseline, lead)
+    if not kept:
+        return  # what keeps a compiler from paying is told first, before any other lever
+    yield _larger_batch(baseline, kept[0])
     yield from _precisions(baseline)
 
 
