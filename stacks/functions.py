@@ -34,11 +34,22 @@ STEPS = (
     Step("acquire_lock", lambda can: [*can.take_lease(), *can.append_to_ledger()]),
     Step(
         "check_eligibility",
-        lambda can: [*can.read(SPECS), *can.tell_absent_from_denied(), *can.write(RECORDS)],
+        lambda can: [
+            *can.read(SPECS, RECORDS),
+            *can.tell_absent_from_denied(),
+            *can.read_ledger(),
+            *can.write(RECORDS),
+        ],
     ),
     Step(
         "plan_trial",
-        lambda can: [*can.read(SPECS), *can.write(RECORDS), *can.read_quotas()],
+        lambda can: [
+            *can.read(SPECS, RECORDS),
+            *can.tell_absent_from_denied(),
+            *can.read_ledger(),
+            *can.write(RECORDS),
+            *can.read_quotas(),
+        ],
     ),
     Step(
         "judge_arms",

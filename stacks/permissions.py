@@ -51,6 +51,10 @@ class Permissions:
         """Write an entry once and read the one that is already there; no update, no delete."""
         return self._table(["dynamodb:PutItem", "dynamodb:GetItem"], "workload#*")
 
+    def read_ledger(self) -> list[iam.PolicyStatement]:
+        """Read what earlier trials of a workload have decided."""
+        return self._table(["dynamodb:Query"], "workload#*")
+
     def take_lease(self) -> list[iam.PolicyStatement]:
         """Take a workload's lease, or read who holds it."""
         return self._table(["dynamodb:PutItem", "dynamodb:GetItem"], "lock#*")

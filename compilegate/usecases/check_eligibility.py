@@ -11,6 +11,7 @@ from compilegate.domain.judge import JUDGE_VERSION
 from compilegate.ports import Services
 from compilegate.usecases.decide import save_decision
 from compilegate.usecases.known_facts import known_facts
+from compilegate.usecases.past_overheads import past_overheads
 from compilegate.usecases.trial import Trial, load_spec, save_record
 
 
@@ -22,6 +23,7 @@ def check_eligibility(event: Mapping[str, Any], *, services: Services) -> dict[s
         spec.workload,
         known_facts(spec.workload, services.settings),
         region=services.settings.region,
+        measured=past_overheads(trial.workload, services),
     )
     document = eligibility.to_dict()
     save_record(services.store, trial, "eligibility", document)
@@ -44,7 +46,7 @@ def _blocking(document: Mapping[str, Any]) -> tuple[Reason, ...]:
     """What stands in the way, the workload's own reasons first, each said once."""
     sources = [document, *document["candidates"]]
     found = [
-        Reason(reason["code"], f"{reason['message']} {reason['fix']}".strip())
+        Reason(reason["code"], " ".join(f"{reason['message']}. {reason['fix']}".split()))
         for source in sources
         for reason in source["reasons"]
         if reason["severity"] == "block"

@@ -103,6 +103,7 @@ def test_the_machine_manages_only_the_rule_that_sync_needs(template):
         ),
         ("dynamodb:DeleteItem", {"abort_trial", "release_lock"}),
         ("dynamodb:UpdateItem", set()),
+        ("dynamodb:Query", {"check_eligibility", "plan_trial"}),
         ("s3:DeleteObject", set()),
         ("servicequotas:ListServiceQuotas", {"plan_trial"}),
         (
@@ -145,7 +146,9 @@ def test_functions_that_look_for_what_may_be_absent_can_tell_absent_from_denied(
     """Without s3:ListBucket, S3 answers 403 where the code expects 404."""
     allowed = template.allowed("s3:ListBucket")
 
-    expected = {"check_eligibility", "judge_arms", "settle_run", "training", "write_report"}
+    expected = {
+        "check_eligibility", "judge_arms", "plan_trial", "settle_run", "training", "write_report",
+    }  # fmt: skip
     assert expected == set(allowed)
 
 

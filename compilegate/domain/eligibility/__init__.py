@@ -1,6 +1,7 @@
 """Whether a compiler could apply and pay, known before anything is spent."""
 
 from compilegate.domain.eligibility.check import check_eligibility
+from compilegate.domain.eligibility.overhead import MeasuredOverhead
 from compilegate.domain.eligibility.reason import Reason, Severity
 from compilegate.domain.eligibility.result import (
     CandidateEligibility,
@@ -12,6 +13,7 @@ __all__ = [
     "CandidateEligibility",
     "Eligibility",
     "EligibilityVerdict",
+    "MeasuredOverhead",
     "Reason",
     "Severity",
     "check_eligibility",

@@ -1,0 +1,84 @@
+"""What earlier trials measured decides whether a short run may be compiled."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from compilegate.domain import naming
+from compilegate.domain.workload import Schedule
+from compilegate.usecases.check_eligibility import check_eligibility
+from compilegate.usecases.past_overheads import past_overheads
+from compilegate.usecases.plan_trial import plan_trial
+from compilegate.usecases.trial import to_json
+from tests.domain.workload_builder import SOUND, change
+from tests.usecases.trial_builder import EVENT, put_spec
+
+SHORT = change(SOUND, schedule=Schedule(runs_per_week=3000, run_hours=0.02))
+
+
+def decided(services: Any, trial: str, *, warm: float | None, **plan: Any) -> None:
+    """A trial in the ledger whose candidate took ``warm`` seconds to compile."""
+    put_spec(services, SOUND)
+    plan_trial({**EVENT, "trial": trial}, services=services)
+    key = naming.record_key("bert-docs", trial, "plan")
+    document = json.loads(services.store.get(key))
+    document["arms"][1] |= plan
+    services.store.put(key, to_json(document))
+    decision = naming.record_key("bert-docs", trial, "decision")
+    arms = [
+        {"name": "baseline", "compile_seconds_warm": 0.0},
+        {"name": "compile", "compile_seconds_warm": warm, "compile_seconds_cold": None},
+    ]
+    services.store.put(decision, to_json({"arms": arms}))
+    entry = {"kind": "decision", "trial": trial, "decision_key": decision}
+    services.ledger.put_once("bert-docs", f"trial#{trial}#decision", entry)
+
+
+def verdicts(services: Any) -> tuple[str, str]:
+    """What check and plan say of the short run."""
+    put_spec(services, SHORT)
+    answers = [step(EVENT, services=services) for step in (check_eligibility, plan_trial)]
+    return answers[0]["verdict"], answers[1]["verdict"]
+
+
+def test_a_short_run_of_unknown_overhead_is_ineligible(services: Any) -> None:
+    assert ("ineligible", "inconclusive") == verdicts(services)
+
+
+def test_what_an_earlier_trial_measured_makes_it_worth_a_benchmark(services: Any) -> None:
+    decided(services, "00000001", warm=4.0)
+
+    assert ("benchmark", "continue") == verdicts(services)
+    document = json.loads(services.store.get(naming.record_key("bert-docs", EVENT["trial"],
+                                                               "eligibility")))  # fmt: skip
+    assert pytest.approx(0.2) == document["economics"]["break_even_run_minutes"]
+    assert any(
+        "measured in trial 00000001" in text for text in document["economics"]["assumptions"]
+    )
+
+
+def test_the_newest_trial_counts(services: Any) -> None:
+    decided(services, "00000001", warm=4.0)
+    decided(services, "00000002", warm=40.0)
+
+    assert ("ineligible", "inconclusive") == verdicts(services)
+
+
+@pytest.mark.parametrize("plan", [{"image": "another"}, {"compile_mode": "max-autotune"},
+                                  {"compiler": "sagemaker_training_compiler"}])  # fmt: skip
+def test_another_image_compiler_or_mode_tells_nothing(services: Any, plan: dict[str, str]) -> None:
+    decided(services, "00000001", warm=4.0, **plan)
+
+    assert ("ineligible", "inconclusive") == verdicts(services)
+
+
+def test_a_trial_without_times_or_documents_tells_nothing(services: Any) -> None:
+    decided(services, "00000001", warm=None)
+    entry = {"kind": "decision", "trial": "00000002", "decision_key": "decisions/gone.json"}
+    services.ledger.put_once("bert-docs", "trial#00000002#decision", entry)
+    services.ledger.put_once("bert-docs", "trial#00000003#flag", {"kind": "flag"})
+
+    assert () == past_overheads("bert-docs", services)
