@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 from compilegate.cli.output import say
 from compilegate.domain.arm_plan import CANDIDATE, ArmPlan
-from compilegate.domain.economics import COLD_COMPILE_HOURS, SEGMENT_HOURS
-from compilegate.domain.estimate import STARTUP_HOURS
+from compilegate.domain.estimate import COLD_COMPILE_HOURS, SEGMENT_HOURS, STARTUP_HOURS
 from compilegate.domain.looks import looks
 from compilegate.domain.plan import Plan
 from compilegate.domain.workload import Workload

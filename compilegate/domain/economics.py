@@ -11,11 +11,6 @@ from dataclasses import dataclass
 
 WEEKS_PER_YEAR = 52
 DAYS_PER_YEAR = 365
-# What a trial is expected to take: full runs per arm, speed blocks, and hours of a speed segment.
-QUALITY_RUNS_PER_ARM = 3
-SPEED_BLOCKS = 6
-SEGMENT_HOURS = 0.1
-COLD_COMPILE_HOURS = 0.1
 
 
 @dataclass(frozen=True)
@@ -72,27 +67,6 @@ def break_even_seconds(overhead_seconds: float, speedup: float) -> float | None:
     None at a speed-up of 1 or below: no run is long enough.
     """
     return overhead_seconds * speedup / (speedup - 1) if speedup > 1 else None
-
-
-def speed_gate_hours(arms: int, run_hours: float) -> float:
-    """Hours of a whole speed gate: 6 blocks of one segment per arm, and cold compilations.
-
-    A segment takes 0.1 h, or the run if that is shorter; so does compiling a candidate cold.
-    """
-    segment = min(run_hours, SEGMENT_HOURS) * arms
-    cold = min(run_hours, COLD_COMPILE_HOURS) * (arms - 1)
-    return segment * SPEED_BLOCKS + cold
-
-
-def trial_usd(
-    usd_per_hour: list[float], run_hours: float, quality_runs: int = QUALITY_RUNS_PER_ARM
-) -> float:
-    """Expected price of a trial; ``usd_per_hour`` of the whole cluster, baseline first.
-
-    Full runs: every arm x runs x run hours. Speed gate: its hours at the dearest arm's price.
-    """
-    full = sum(usd_per_hour) * run_hours * quality_runs
-    return full + max(usd_per_hour) * speed_gate_hours(len(usd_per_hour), run_hours)
 
 
 def payback_days(trial: float, annual_saving: float) -> float | None:

@@ -19,7 +19,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from compilegate.domain.arm_plan import CANDIDATE, ArmPlan
-from compilegate.domain.economics import COLD_COMPILE_HOURS, SEGMENT_HOURS
 from compilegate.domain.proof import Proof
 from compilegate.domain.speed import LOOKS
 from compilegate.domain.speed_jobs import SpeedJob, speed_jobs
@@ -27,6 +26,9 @@ from compilegate.domain.workload import BASELINE, MANAGED_COMPILER
 
 # Assumed minutes in which a job is billed before its first step: image, data, processes.
 STARTUP_HOURS = 0.05
+# Assumed: a segment, and a first compilation, takes so long, or the run if that is shorter.
+SEGMENT_HOURS = 0.1
+COLD_COMPILE_HOURS = 0.1
 # The judge asks for a single block first, then for those up to its next look.
 ROUND_ENDS = (1, *LOOKS)
 

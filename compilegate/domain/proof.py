@@ -6,12 +6,15 @@ import math
 from dataclasses import dataclass, replace
 
 from compilegate.domain.decision import Reason
-from compilegate.domain.economics import QUALITY_RUNS_PER_ARM, WEEKS_PER_YEAR
+from compilegate.domain.economics import WEEKS_PER_YEAR
 from compilegate.domain.looks import looks
 from compilegate.domain.noninferiority import Samples, history_weight
 from compilegate.domain.power import Design, design_for
 from compilegate.domain.quality import TELLING_HISTORY, underpowered
 from compilegate.domain.workload import Workload
+
+# Full runs of a candidate where nobody knows how much the metric differs from run to run.
+ASSUMED_RUNS = 3
 
 
 @dataclass(frozen=True)
@@ -73,7 +76,7 @@ def plan_proof(workload: Workload, *, candidates: int) -> Proof | None:
 
 def _assumed(workload: Workload, design: Design) -> Proof:
     quality = workload.quality
-    runs = min(QUALITY_RUNS_PER_ARM, design.n_max)
+    runs = min(ASSUMED_RUNS, design.n_max)
     known = "do not differ" if quality.history else "are on record"
     how_many = f"{len(quality.history)} past runs {known}"
     provable = design.provable_margin(runs)

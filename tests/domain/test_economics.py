@@ -14,7 +14,6 @@ from compilegate.domain.economics import (
     payback_days,
     saved_share,
     saving_from_speedup,
-    trial_usd,
 )
 
 amounts = st.floats(0.01, 1e6)
@@ -62,23 +61,6 @@ def test_at_break_even_both_arms_take_equally_long(overhead: float, speedup: flo
 
     assert length is not None
     assert pytest.approx(length, rel=1e-9) == overhead + length / speedup
-
-
-def test_a_trial_charges_full_runs_and_speed_blocks() -> None:
-    # Two arms at 10 USD/h, six hours: 2 x 6 h x 3 runs, 6 blocks of 2 x 0.1 h, 0.1 h cold.
-    assert pytest.approx(10 * (36 + 1.2 + 0.1)) == trial_usd([10, 10], 6.0)
-
-
-def test_segments_of_a_short_run_are_no_longer_than_the_run() -> None:
-    assert pytest.approx(10 * (2 * 0.01 * 3 + 6 * 0.02 + 0.01)) == trial_usd([10, 10], 0.01)
-
-
-@given(prices=st.lists(amounts, min_size=1, max_size=4), hours=st.floats(0.01, 100))
-@settings(max_examples=100, deadline=None)
-def test_a_trials_price_scales_with_prices(prices: list[float], hours: float) -> None:
-    doubled = trial_usd([2 * price for price in prices], hours)
-
-    assert pytest.approx(2 * trial_usd(prices, hours), rel=1e-9) == doubled
 
 
 def test_payback_is_trial_over_daily_saving() -> None:

@@ -43,6 +43,20 @@ def test_arms_on_one_node_share_a_jobs_start_and_compile_once() -> None:
     assert pytest.approx(speed + 2 * 6) == found.hours
 
 
+def test_segments_and_compilations_of_a_short_run_are_no_longer_than_the_run() -> None:
+    found = cost(BASE, COMPILED, hours=0.01)
+
+    assert pytest.approx(10 * (2 * STARTUP_HOURS + 7 * 0.01)) == found.speed_usd
+
+
+@given(st.floats(0.01, 1e6), st.floats(0.01, 100))
+def test_a_trials_price_scales_with_prices(factor: float, hours: float) -> None:
+    scaled = [replace(arm, usd_per_hour=10 * factor) for arm in (BASE, COMPILED)]
+    one, other = cost(BASE, COMPILED, hours=hours), cost(*scaled, hours=hours, cap=1e12)
+
+    assert math.isclose(factor * one.usd, other.usd, rel_tol=1e-9)
+
+
 def test_arms_on_other_nodes_pay_for_a_job_of_their_own_for_every_block() -> None:
     """The managed compiler keeps no cache, so it compiles in each of the three."""
     found = cost(BASE, MANAGED)

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from compilegate.domain import naming, rounds
-from compilegate.domain.economics import SPEED_BLOCKS
 from compilegate.domain.looks import SCHEDULE
+from compilegate.domain.speed import LOOKS
 from compilegate.usecases.account import STOP_SECONDS
 from compilegate.usecases.plan_trial import plan_trial
 from tests.domain.workload_builder import SOUND, change
@@ -159,7 +159,7 @@ def test_rounds_are_bounded_by_the_number_of_candidates(services: Any) -> None:
 
 def test_the_bound_leaves_room_for_every_look_and_for_repeated_rounds() -> None:
     """A round may be needed before the first look; any may be stopped and asked for again."""
-    assert rounds.SPEED_ROUNDS >= SPEED_BLOCKS + 2
+    assert rounds.SPEED_ROUNDS >= LOOKS[-1] + 2
     assert rounds.ROUNDS_PER_CANDIDATE >= 1 + len(SCHEDULE) + 3
     assert [20, 32] == [rounds.max_rounds(candidates) for candidates in (1, 2)]
 
