@@ -52,7 +52,7 @@ class FrameworkImage:
     transformers: str | None
     python: str | None
     repository: str
-    gpu_tag: str
+    gpu_tag: str | None
     cpu_tag: str | None
     registry: str
     patched_until: str | None
@@ -121,9 +121,9 @@ def own_image(
         for row in rows
         if row.framework == framework.name
         and managed == (row.compiler == MANAGED_COMPILER)
-        and matches(framework.version, row.version)
-        and _agrees(framework.transformers, row.transformers)
-        and _agrees(framework.python, row.python)
+        and _same(framework.version, row.version)
+        and _same(framework.transformers, row.transformers)
+        and _same(framework.python, row.python)
     ]
     if not found:
         return None
@@ -157,7 +157,7 @@ def framework_image(
     row = max(found, key=lambda row: (parts(row.version), parts(row.transformers or "")))
     tag = row.gpu_tag if gpu else row.cpu_tag
     if tag is None:
-        return _none(f"{row.repository} {row.version} has no CPU variant")
+        return _none(f"{row.repository} {row.version} has no {'GPU' if gpu else 'CPU'} variant")
     uri = registries[row.registry].uri(region, row.repository, tag)
     if uri is None:
         return _none(f"{row.repository} is not published in {region}", "region_unsupported")
@@ -183,6 +183,11 @@ def compiler_image(
 
 def _none(why: str, code: str = "no_compiler_image") -> Image:
     return Image(None, code, why)
+
+
+def _same(asked: str | None, given: str | None) -> bool:
+    """A team names of its own image what it finds worth naming: 2.8 is its 2.8.0."""
+    return asked is None or given is None or matches(asked, given) or matches(given, asked)
 
 
 def _agrees(asked: str | None, available: str | None) -> bool:

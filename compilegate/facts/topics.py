@@ -70,7 +70,8 @@ def _images(facts: Facts, region: str) -> list[Row]:
     ]  # fmt: skip
     plain = [
         {**asdict(row), "compiler": OTHER_COMPILERS,
-         "uri": facts.registries[row.registry].uri(region, row.repository, row.gpu_tag)}
+         "uri": facts.registries[row.registry].uri(
+             region, row.repository, row.gpu_tag or row.cpu_tag or "")}
         for row in facts.images
     ]  # fmt: skip
     keys = ("framework", "version", "transformers", "python", "repository", "registry")

@@ -65,7 +65,7 @@ def test_facts_are_read_once() -> None:
         ),
         (
             Framework("pytorch", "1.13.1", None, "py39"), MANAGED_COMPILER,
-            "pytorch-trcomp-training:1.13.1-gpu-py39-cu117-ubuntu20.04-sagemaker",
+            "pytorch-trcomp-training:1.13.1-gpu-py39",
         ),
         (
             Framework("huggingface-pytorch", "1.11.0", "4.21.1"), MANAGED_COMPILER,
@@ -122,7 +122,7 @@ def test_a_cpu_instance_gets_the_cpu_variant_or_none(facts: Facts) -> None:
         (Framework("pytorch", "2.99"), "none", "us-east-1", ("no_compiler_image", "2.13.0")),
         (Framework("pytorch", "2.1.0", None, "py39"), "none", "us-east-1",
          ("no_compiler_image", "(py310)")),
-        (Framework("sklearn", "1.4"), "none", "us-east-1", ("no_compiler_image", "sklearn")),
+        (Framework("sklearn", "1.4"), "none", "us-east-1", ("no_compiler_image", "no GPU variant")),
         (Framework("pytorch", "2.8.0"), "none", "mars-1", ("region_unsupported", "mars-1")),
         (Framework("pytorch", "2.8.0"), MANAGED_COMPILER, "us-east-1",
          ("no_compiler_image", "the managed compiler")),
