@@ -102,7 +102,9 @@ def _parts(only: Sequence[str]) -> Sequence[str]:
 
 
 def _show(region: str, answers: Answers, found: Sequence[Mapping[str, Any]]) -> None:
-    counts = ", ".join(f"{len(rows)} {part}" for part, rows in answers.rows.items())
+    counts = ", ".join(
+        plural(len(rows), part.removesuffix("s")) for part, rows in answers.rows.items()
+    )
     say(f"Read for {region}: {counts}.")
     for note in answers.notes:
         say(f"- mind: {note}.", hang=2)

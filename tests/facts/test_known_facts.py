@@ -1,0 +1,105 @@
+"""Whose word counts: shipped facts, then cdk.json's, then the workload's own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from compilegate.domain.eligibility import check_eligibility
+from compilegate.domain.facts_model import Facts
+from compilegate.domain.workload import MANAGED_COMPILER, Framework, KnownBetter, OwnImage
+from compilegate.facts import load_facts
+from compilegate.ports import Settings
+from compilegate.usecases.known_facts import known_facts
+from tests.domain.workload_builder import SOUND, change
+
+REGION = "eu-west-1"
+HERE = "123456789012.dkr.ecr.eu-west-1.amazonaws.com/team/train:2"
+THERE = "123456789012.dkr.ecr.us-east-1.amazonaws.com/team/train:2"
+PYTORCH = Framework("pytorch", "2.8.0")
+
+
+def own(uri: str, compiler: str | None = None, version: str = "2.8") -> OwnImage:
+    return OwnImage(framework="pytorch", version=version, uri=uri, compiler=compiler)
+
+
+def settings(**better: object) -> Settings:
+    return Settings(
+        stage="dev", region=REGION, training_role_arn="arn", facts=KnownBetter(**better)
+    )
+
+
+def facts(*images: OwnImage) -> Facts:
+    return load_facts().overridden(KnownBetter(images=images))
+
+
+def usd(found: Facts) -> float | None:
+    price = found.price("ml.g5.xlarge")
+    return None if price is None else price.usd_per_hour
+
+
+def test_the_workloads_price_goes_before_cdk_jsons_and_that_before_the_shipped_one() -> None:
+    plain = SOUND
+    better = replace(plain, facts=KnownBetter({"ml.g5.xlarge": 3.0}))
+    deployed = settings(prices={"ml.g5.xlarge": 2.0})
+
+    assert 1.408 == usd(known_facts(plain, settings()))
+    assert 2.0 == usd(known_facts(plain, deployed))
+    assert 3.0 == usd(known_facts(better, deployed))
+
+
+def test_the_workloads_image_goes_before_cdk_jsons() -> None:
+    nearer = HERE.replace("train:2", "train:3")
+    found = known_facts(
+        replace(SOUND, facts=KnownBetter(images=(own(nearer),))), settings(images=(own(HERE),))
+    )
+
+    assert nearer == found.image(PYTORCH, compiler="none", region=REGION).uri
+
+
+def test_an_image_in_the_jobs_region_is_taken_whatever_the_order() -> None:
+    for images in ((own(HERE), own(THERE)), (own(THERE), own(HERE))):
+        assert HERE == facts(*images).image(PYTORCH, compiler="none", region=REGION).uri
+
+
+def test_an_image_of_another_region_is_told_not_replaced_by_awss() -> None:
+    image = facts(own(THERE)).image(PYTORCH, compiler="torch_compile", region=REGION)
+
+    assert (None, "region_unsupported") == (image.uri, image.code)
+    assert f"your image {THERE} is not in {REGION}" in image.why
+
+
+def test_an_image_with_the_managed_compiler_is_for_it_alone() -> None:
+    found = facts(own(HERE, MANAGED_COMPILER))
+
+    managed = found.image(PYTORCH, compiler=MANAGED_COMPILER, region=REGION)
+    plain = found.image(PYTORCH, compiler="none", region=REGION)
+
+    assert HERE == managed.uri
+    assert plain.uri is not None
+    assert plain.uri.endswith("/pytorch-training:2.8.0-gpu-py312")
+
+
+@pytest.mark.parametrize("version", ["2", "2.8", "2.8.0"])
+def test_an_image_fits_the_versions_that_it_names(version: str) -> None:
+    found = facts(own(HERE, version=version))
+    asked = Framework("pytorch", "2.8.0", None, "py312")
+
+    older = found.image(Framework("pytorch", "1.13.1"), compiler="none", region=REGION)
+
+    assert HERE == found.image(asked, compiler="none", region=REGION).uri
+    assert HERE != older.uri
+
+
+def test_eligibility_reckons_with_the_price_of_the_deployment() -> None:
+    plain = change(SOUND, training__instance_type="ml.g5.xlarge")
+
+    def annual(**better: object) -> float:
+        found = known_facts(plain, settings(**better))
+        document = check_eligibility(plain, found, region=REGION).to_dict()
+        return float(document["economics"]["annual_training_usd"])
+
+    assert 2.0 == pytest.approx(
+        annual(prices={"ml.g5.xlarge": 2.816}) / annual(prices={"ml.g5.xlarge": 1.408})
+    )

@@ -1,0 +1,129 @@
+"""refreshed.json: over the shipped facts of its region, of no other, and broken never silently."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compilegate.domain.errors import InvalidInputError
+from compilegate.domain.workload import Framework
+from compilegate.facts import load_facts
+from compilegate.facts.refreshed import changes, laid_over, merged, read_refreshed, write_refreshed
+
+REGION = "us-east-1"
+SHIPPED = load_facts()
+PRICE = {
+    "instance_type": "ml.g5.xlarge", "usd_per_hour": 1.5, "confidence": "list", "region": REGION,
+    "as_of": "2026-11-19", "source": "AWS Price List API",
+}  # fmt: skip
+QUOTA = {
+    "instance_type": "ml.g5.xlarge", "spot": False, "instances": 4, "as_of": "2026-11-21",
+    "source": "Service Quotas",
+}  # fmt: skip
+FRAMEWORK = Framework("pytorch", "2.8.0")
+URI = "763104351884.dkr.ecr.us-east-1.amazonaws.com/pytorch-training:2.8.0-gpu-py312"
+ABSENT = {
+    "uri": URI, "found": False, "pushed_at": None, "digest": None, "as_of": "2026-11-21",
+    "source": "ECR DescribeImages",
+}  # fmt: skip
+PARTS: dict[str, list[dict[str, Any]]] = {"prices": [PRICE], "quotas": [QUOTA], "images": [ABSENT]}
+
+
+def refreshed(**parts: list[dict[str, Any]]) -> dict[str, Any]:
+    regions: dict[str, Any] = merged({}, REGION, parts or PARTS)["regions"]
+    return regions
+
+
+def test_the_file_is_absent_until_somebody_refreshes(tmp_path: Path) -> None:
+    assert {} == read_refreshed(tmp_path / "refreshed.json")
+
+
+def test_what_is_written_is_read_again(tmp_path: Path) -> None:
+    file = tmp_path / "refreshed.json"
+    write_refreshed(merged({}, REGION, PARTS), file)
+
+    assert refreshed() == read_refreshed(file)
+
+
+def test_a_read_price_a_quota_and_an_absent_image_hold_in_their_region() -> None:
+    facts = laid_over(SHIPPED, refreshed(), REGION)
+
+    price = facts.price("ml.g5.xlarge")
+    image = facts.image(FRAMEWORK, compiler="none", region=REGION)
+
+    assert price is not None
+    assert (1.5, "list") == (price.usd_per_hour, price.confidence)
+    assert (4, None) == (facts.quota("ml.g5.xlarge"), facts.quota("ml.g5.xlarge", spot=True))
+    assert (None, "no_compiler_image") == (image.uri, image.code)
+    assert "was not in its registry on 2026-11-21" in image.why
+    assert SHIPPED.price("ml.p4d.24xlarge") == facts.price("ml.p4d.24xlarge")
+
+
+def test_another_region_is_told_nothing_of_it() -> None:
+    assert SHIPPED is laid_over(SHIPPED, refreshed(), "eu-west-1")
+
+
+def test_no_quota_is_known_before_a_refresh() -> None:
+    assert SHIPPED.quota("ml.g5.xlarge") is None
+
+
+def test_a_part_that_was_not_read_again_stays() -> None:
+    cheaper = [{**PRICE, "usd_per_hour": 1.2}]
+
+    document = merged(refreshed(), REGION, {"prices": cheaper})
+
+    assert {**PARTS, "prices": cheaper} == document["regions"][REGION]
+
+
+def test_changes_name_old_and_new_and_leave_out_what_is_confirmed() -> None:
+    same = SHIPPED.prices["ml.p4d.24xlarge"].usd_per_hour
+    unknown = {**PRICE, "instance_type": "ml.g7.xlarge"}
+    confirmed = {**PRICE, "instance_type": "ml.p4d.24xlarge", "usd_per_hour": same}
+    after = laid_over(
+        SHIPPED,
+        refreshed(prices=[PRICE, unknown, confirmed], quotas=[QUOTA], images=[ABSENT]),
+        REGION,
+    )
+
+    assert [
+        {"part": "price", "what": "ml.g5.xlarge", "old": 1.408, "new": 1.5},
+        {"part": "price", "what": "ml.g7.xlarge", "old": None, "new": 1.5},
+        {"part": "quota", "what": "ml.g5.xlarge", "old": None, "new": 4},
+        {"part": "image", "what": URI, "old": True, "new": False},
+    ] == changes(SHIPPED, after)
+    assert [] == changes(after, after)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("{", "is no JSON"),
+        ("[]", "is not of schema 1"),
+        ('{"schema": 2}', "is not of schema 1"),
+    ],
+)
+def test_a_broken_file_is_named_with_what_to_do(text: str, problem: str, tmp_path: Path) -> None:
+    file = tmp_path / "refreshed.json"
+    file.write_text(text)
+
+    with pytest.raises(InvalidInputError, match=problem) as caught:
+        read_refreshed(file)
+
+    assert "run `compilegate facts refresh` again, or delete the file" in str(caught.value)
+    assert str(file) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        {"prices": [{"instance_type": "ml.g5.xlarge"}]},
+        {"quotas": [{**QUOTA, "more": 1}]},
+        {"images": [{"uri": URI}]},
+    ],
+)
+def test_a_damaged_row_is_refused_not_skipped(damaged: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInputError, match="is damaged"):
+        laid_over(SHIPPED, json.loads(json.dumps({REGION: damaged})), REGION)

@@ -1,0 +1,202 @@
+"""Rows as people look them up: sourced, dated, filtered, and complete."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from datetime import date
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compilegate.domain.arm_plan import ArmPlan
+from compilegate.domain.errors import InvalidInputError
+from compilegate.domain.facts_images import GIVEN
+from compilegate.domain.request.launcher import launch
+from compilegate.domain.workload import MANAGED_COMPILER, Framework, KnownBetter, OwnImage
+from compilegate.facts import load_facts, read
+from compilegate.facts.filters import check_region, chosen
+from compilegate.facts.topics import TOPICS, Row, age_days, overview, with_age
+
+REGION = "us-east-1"
+TODAY = date(2026, 11, 21)
+DATE = re.compile(r"20\d\d-\d\d-\d\d")
+
+
+def arm(distribution: str, compiler: str) -> ArmPlan:
+    return ArmPlan(
+        name="a", compiler=compiler, image="i", instance_type="ml.p4d.24xlarge", instance_count=2,
+        devices=16, usd_per_hour=1.0, precision="fp16", batch_size=8, learning_rate=1e-4,
+        distribution=distribution, overrides={},
+    )  # fmt: skip
+
+
+def rows(topic: str) -> list[Row]:
+    return TOPICS[topic].rows(load_facts(), REGION)
+
+
+@pytest.mark.parametrize("topic", TOPICS)
+def test_every_row_has_a_source_and_a_date_or_says_that_it_has_none(topic: str) -> None:
+    found = rows(topic)
+
+    assert found
+    assert [] == [row for row in found if not row["source"]]
+    assert [] == [row for row in found if row["as_of"] and not DATE.fullmatch(row["as_of"])]
+    assert topic == "prices" or [] == [row for row in found if row["as_of"] is None]
+
+
+def test_no_tested_model_is_lost_or_merged() -> None:
+    found = rows("models")
+    by_framework = Counter(
+        f"{row['framework']} {row['version']} {row['transformers']}" for row in found
+    )
+
+    expected = {
+        "pytorch 1.13.1 None": 37, "pytorch 1.12.0 None": 17, "tensorflow 2.11.0 None": 39,
+        "tensorflow 2.10.0 None": 62, "huggingface-pytorch 1.9.0 4.11.0": 24,
+        "huggingface-tensorflow 2.6.3 4.17.0": 35, "huggingface-tensorflow 2.5.1 4.11.0": 21,
+    }  # fmt: skip
+    assert expected == by_framework
+    assert {"float16": 152, "float16 (AMP)": 80, "float32": 3} == Counter(
+        row["precision"] for row in found
+    )
+    assert len(found) == len({tuple(map(str, row.values())) for row in found})
+    assert 4 == sum(row["native_batch"] is None for row in found)
+
+
+def test_fifty_seven_models_fit_a_smaller_batch_compiled() -> None:
+    ratios = [row["batch_ratio"] for row in rows("models") if row["batch_ratio"] is not None]
+
+    assert (231, 57) == (len(ratios), sum(ratio < 1 for ratio in ratios))
+
+
+def test_types_that_the_managed_compiler_accepts_are_marked() -> None:
+    accepted = {row["family"] for row in rows("instances") if row["managed_compiler"]}
+
+    assert {"g4dn", "g5", "p3", "p3dn", "p4d"} == accepted
+
+
+def test_a_gpu_named_from_a_similar_one_is_less_sure() -> None:
+    gpus = read("instances")["gpus"]
+
+    assert {"NVIDIA A10G"} == {name for name, row in gpus.items() if row["confidence"] != "high"}
+    assert [] == [
+        name
+        for name, row in gpus.items()
+        if (row["bf16"], row["fp8"])
+        != (float(row["compute_capability"]) >= 8.0, float(row["compute_capability"]) >= 8.9)
+    ]
+
+
+def test_launchers_send_no_key_that_is_not_on_file() -> None:
+    known = {row["key"] for row in rows("request-keys")}
+    sent: set[str] = set()
+    for distribution, compiler, name, version in (
+        ("torch_distributed", "none", "pytorch", "2.8.0"),
+        ("pytorchddp", "none", "pytorch", "2.1.0"),
+        ("pytorchddp", "none", "huggingface-pytorch", "2.1.0"),
+        ("smddp", "none", "pytorch", "2.1.0"),
+        ("smp", "none", "pytorch", "1.13.1"),
+        ("smp", "none", "pytorch", "2.1.0"),
+        ("pytorchxla", MANAGED_COMPILER, "pytorch", "1.13.1"),
+        ("none", MANAGED_COMPILER, "huggingface-pytorch", "1.10.2"),
+    ):
+        found = launch(arm(distribution, compiler), Framework(name, version), "train.py")
+        sent |= {*found.hyperparameters, *found.environment}
+
+    assert set() == sent - known
+    assert "sagemaker_pytorch_xla_multi_worker_enabled" in sent
+
+
+def test_what_cdk_json_gives_is_shown_first_and_as_given() -> None:
+    uri = "123456789012.dkr.ecr.us-east-1.amazonaws.com/a:1"
+    own = OwnImage(framework="pytorch", version="2.8.0", uri=uri)
+    facts = load_facts().overridden(KnownBetter({"ml.g5.xlarge": 1.0}, (own,)))
+
+    image, *_ = TOPICS["images"].rows(facts, REGION)
+    prices = {row["instance_type"]: row for row in TOPICS["prices"].rows(facts, REGION)}
+
+    assert (True, uri) == (image["given"], image["uri"])
+    assert (1.0, "given", GIVEN) == tuple(
+        prices["ml.g5.xlarge"][key] for key in ("usd_per_hour", "confidence", "source")
+    )
+    assert overview("prices", list(prices.values()), TODAY)["source_kind"].endswith(", cdk.json")
+
+
+def test_age_is_in_days_and_unknown_without_a_date() -> None:
+    assert 1255 == age_days("2023-06-15", TODAY)
+    assert age_days(None, TODAY) is None
+
+
+def test_an_overview_is_as_old_as_its_oldest_dated_row() -> None:
+    found = overview("prices", with_age(rows("prices"), TODAY), TODAY)
+
+    assert ("2026-06-19", 155) == (found["as_of"]["oldest"], found["age_days"])
+    assert found["undated"] == sum(row["as_of"] is None for row in rows("prices"))
+
+
+@pytest.mark.parametrize(
+    ("topic", "wanted", "expected"),
+    [
+        ("images", {"framework": "xgboost"}, 3),
+        ("images", {"framework": "pytorch", "version": "1.13"}, 2),
+        ("compiler", {"version": "2.9.2"}, 1),
+        ("instances", {"instance": "ml.p3"}, 3),
+        ("instances", {"instance": "ml.p3.2xlarge"}, 1),
+        ("models", {"model": "GPT2-large"}, 1),
+        ("models", {"framework": "pytorch", "model": "gpt2", "instance": "g5"}, 5),
+        ("prices", {"confidence": "low", "instance": "p3"}, 3),
+        ("images", {"framework": "pytorch", "version": "2.8", "compiler": MANAGED_COMPILER}, 0),
+    ],
+)
+def test_rows_that_have_everything_asked_for(
+    topic: str, wanted: dict[str, str | None], expected: int
+) -> None:
+    assert expected == len(chosen(rows(topic), wanted))
+
+
+@pytest.mark.parametrize(
+    ("topic", "wanted", "hint"),
+    [
+        ("images", {"framework": "pytorh"}, "did you mean pytorch"),
+        ("instances", {"instance": "ml.g5.3xlarge"}, "did you mean ml.g5.xlarge"),
+        ("compiler", {"version": "9"}, "there are 1.10.2"),
+        ("models", {"model": "zzz"}, "more"),
+    ],
+)
+def test_a_value_that_is_not_on_file_gets_the_likely_ones(
+    topic: str, wanted: dict[str, str | None], hint: str
+) -> None:
+    with pytest.raises(InvalidInputError, match="is not on file") as caught:
+        chosen(rows(topic), wanted)
+
+    assert hint in str(caught.value)
+    assert f"--{next(iter(wanted))}" in str(caught.value)
+
+
+def test_an_unknown_region_is_refused() -> None:
+    with pytest.raises(InvalidInputError, match="did you mean eu-west-1"):
+        check_region("eu-wst-1", ["eu-west-1", "us-east-1"])
+
+
+FILTERS: dict[str, Any] = {
+    "images": ["framework", "version", "compiler"],
+    "models": ["framework", "version", "model", "instance"],
+    "prices": ["instance", "confidence"],
+}
+
+
+@given(data=st.data(), topic=st.sampled_from(sorted(FILTERS)))
+def test_a_filter_only_ever_takes_rows_away_or_says_why_not(data: Any, topic: str) -> None:
+    words = st.none() | st.text(max_size=12) | st.sampled_from(["pytorch", "2.1", "g5", "low"])
+    wanted = {name: data.draw(words) for name in FILTERS[topic]}
+    every = rows(topic)
+
+    try:
+        found = chosen(every, wanted)
+    except InvalidInputError as error:
+        assert "is not on file" in str(error)
+    else:
+        assert all(row in every for row in found)
