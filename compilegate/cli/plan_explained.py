@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from compilegate.cli.output import say
+from compilegate.cli.plan_table import hours
 from compilegate.domain.arm_plan import CANDIDATE, ArmPlan
 from compilegate.domain.estimate import COLD_COMPILE_HOURS, SEGMENT_HOURS, STARTUP_HOURS
 from compilegate.domain.looks import looks
@@ -20,8 +21,8 @@ def explain_plan(found: Plan, workload: Workload) -> None:
     for arm, cost in zip(found.arms, found.estimate.arms, strict=True):
         told = [f"{arm.why}.", *_consequences(arm, baseline), *_price(arm, baseline, workload)]
         told.append(
-            f"Its cluster is billed for about {significant(cost.hours.expected)} h "
-            f"({significant(cost.hours.low)} to {significant(cost.hours.high)} h)."
+            f"Its cluster is billed for about {hours(cost.hours.expected)} "
+            f"({hours(cost.hours.low)} to {hours(cost.hours.high)})."
         )
         say(f"{arm.name}: {' '.join(told)}", indent=2, hang=2)
     if found.left_out:

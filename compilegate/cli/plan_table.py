@@ -14,7 +14,7 @@ from compilegate.domain.estimate import ArmEstimate
 from compilegate.domain.plan import Plan
 from compilegate.domain.speed_jobs import node_groups
 from compilegate.domain.workload import MANAGED_COMPILER
-from compilegate.report.formats import money, plural, significant
+from compilegate.report.formats import duration, money, plural
 
 COLUMNS = ("arm", "what it changes", "runs on", "$ per\nhour", "$ expected\n(low to high)")
 # A longer name is folded, so that the table stays within 80 columns.
@@ -104,7 +104,14 @@ def _range(cost: ArmEstimate) -> str:
 
 def _usd(amount: float) -> str:
     """Whole dollars, an estimate knows no cents, but for small amounts."""
-    return f"${amount:,.0f}" if amount >= 10 else money(amount)
+    if amount >= 10:
+        return f"${amount:,.0f}"
+    return f"${amount:,.2f}" if amount >= 0.1 else money(amount)
+
+
+def hours(amount: float) -> str:
+    """A number of hours in the unit that suits it."""
+    return duration(amount * 3600)
 
 
 def _rounds(found: Plan) -> Iterator[str]:
@@ -128,8 +135,8 @@ def _rounds(found: Plan) -> Iterator[str]:
 def _totals(found: Plan, *, spot: bool) -> Iterator[str]:
     cost = found.estimate
     yield (
-        f"Together about {money(cost.usd)} and {significant(cost.hours)} h if every candidate "
-        f"gets full runs; {money(cost.low_usd)} and {significant(cost.low_hours)} h if the first "
+        f"Together about {money(cost.usd)} and {hours(cost.hours)} if every candidate "
+        f"gets full runs; {money(cost.low_usd)} and {hours(cost.low_hours)} if the first "
         f"block drops them all. What is never exceeded is {money(found.max_trial_usd)} "
         "(policy.max_trial_usd)."
     )

@@ -17,6 +17,8 @@ from compilegate.domain.factors import changed_factors
 from compilegate.domain.facts_model import Facts
 from compilegate.domain.workload import BASELINE, MANAGED_COMPILER, Candidate, Workload, plain
 
+# The learning rate follows the batch.
+FOLLOWS = "learning_rate_scaling"
 BASELINE_WHY = "the job as it runs today; everything is compared with it"
 
 
@@ -108,12 +110,24 @@ def _why(arm: ArmPlan, arms: Sequence[ArmPlan]) -> str:
         return f"{named}changes nothing, so it should come out as the baseline does"
     if len(arm.factors) == 1:
         return f"{named}the {arm.factors[0]} alone, so that what it brings is its own doing"
-    parts = [other for other in arms if other.factors and set(other.factors) < set(arm.factors)]
-    if parts:
-        apart = f"read beside {' and '.join(part.name for part in parts)}, which changes less"
+    parts = [other.name for other in arms if other.factors and _part_of(other, arm)]
+    control = f"{arm.name}{CONTROL_SUFFIX}"
+    if any(other.name == control for other in arms):
+        apart = f"its control {control} tells them apart"
+    elif parts:
+        apart = f"read beside {' and '.join(parts)}, which changes less"
     else:
         apart = f"no candidate changes the {arm.factors[0]} alone, so nothing tells them apart"
     return f"{named}a {arm.label}; {apart}"
+
+
+def _part_of(other: ArmPlan, arm: ArmPlan) -> bool:
+    """Whether the other arm makes some of this arm's changes, and no further ones."""
+    mine = {key: value for key, value in arm.overrides.items() if key != FOLLOWS}
+    return other is not arm and all(
+        key == FOLLOWS or (key in mine and mine[key] == value)
+        for key, value in other.overrides.items()
+    )
 
 
 def _controls(

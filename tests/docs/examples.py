@@ -17,10 +17,10 @@ from compilegate.cli.main import app
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "docs" / "examples"
-PAGES = (ROOT / "README.md", ROOT / "docs" / "commands.md")
+PAGES = (ROOT / "README.md", ROOT / "docs" / "commands.md", ROOT / "docs" / "planning.md")
 SHOWN = re.compile(
     r"(?P<start>```console\n\$ compilegate "
-    r"(?P<command>judge docs/examples/[^\n|]*|judge --plan[^\n|]*)"
+    r"(?P<command>judge docs/examples/[^\n|]*|judge --plan[^\n|]*|plan workloads/article[^\n|]*)"
     r"(?: \| sed -n '/(?P<first>[^/]+)/,/(?P<last>[^/]+)/p')?\n)(?P<output>.*?)(?P<end>```)",
     re.DOTALL,
 )
@@ -129,7 +129,8 @@ def text(document: dict[str, Any]) -> str:
 
 def output_of(command: str, first: str | None, last: str | None) -> str:
     """What a page's command prints at 80 columns, cut as its sed would."""
-    lines = CliRunner().invoke(app, command.split(), env={"COLUMNS": "80"}).stdout.splitlines()
+    env = {"COLUMNS": "80", "AWS_REGION": "us-east-1"}
+    lines = CliRunner().invoke(app, command.split(), env=env).stdout.splitlines()
     if first and last:
         begin = next(index for index, line in enumerate(lines) if re.search(first, line))
         length = next(index for index, line in enumerate(lines[begin:]) if re.search(last, line))
