@@ -68,6 +68,9 @@ NOTES = {
     "models": "Batches per GPU, mixed precision: no speed. A ratio below 1 is a smaller batch.",
     "prices": "list = AWS's price list, read by you; high = two public sources agree; medium = "
     "one; low = old, inferred or of a retired type; given = in cdk.json.",
+    "compiler": "Frozen: no new releases, and AWS no longer patches its images; more with "
+    "compilegate facts lifecycle. Types it accepts: compilegate facts instances "
+    "--managed-compiler.",
     "images": "Patched to: the last day that AWS fixes it; - is not published.",
     "failures": "The container's messages are of a later toolkit than the frozen images carry.",
 }

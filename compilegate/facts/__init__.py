@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from functools import cache
-from importlib import resources
+from pathlib import Path
 from typing import Any
 
 from compilegate.domain.facts_images import CompilerImage, FrameworkImage, Registry
@@ -23,6 +23,7 @@ from compilegate.domain.facts_model import (
 )
 from compilegate.facts.refreshed import laid_over, read_refreshed
 
+FOLDER = Path(__file__).parent
 FILES = (
     "assumptions", "compiler_versions", "framework_images", "instances", "limits", "prices",
     "tested_models",
@@ -33,8 +34,7 @@ REFERENCE_FILES = ("failures", "lifecycle", "request_keys", "sdk_gaps")
 
 def read(name: str) -> dict[str, Any]:
     """One fact file as it stands, with its sources."""
-    text = resources.files(__package__).joinpath(f"{name}.json").read_text(encoding="utf-8")
-    document: dict[str, Any] = json.loads(text)
+    document: dict[str, Any] = json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
     return document
 
 
