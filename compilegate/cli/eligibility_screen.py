@@ -1,42 +1,131 @@
-"""Shows an eligibility at the terminal: verdicts, reasons, money."""
+"""Shows an eligibility at the terminal: verdict, money, reasons by candidate."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from compilegate.cli.output import reason_lines, say, say_verdict
-from compilegate.report.formats import UNKNOWN, interval, money, shown, significant
+from compilegate.report.formats import UNKNOWN, duration, money, number, pair, shown
+
+Document = Mapping[str, Any]
+Words = tuple[str, ...]
 
 
-def show_eligibility(document: Mapping[str, Any]) -> None:
-    """The workload's verdict and reasons, then each candidate's, then the money."""
+def show_eligibility(document: Document) -> None:
+    """The verdict, the money, what holds for all candidates, then each of them.
+
+    A reason that every candidate has is said once, and candidates of which the same is to be
+    said are shown together.
+    """
     say_verdict(document["workload"], document["verdict"])
-    reason_lines(document["reasons"])
-    for candidate in document["candidates"]:
-        name = f"{candidate['name']} ({candidate['compiler']})"
-        say_verdict(name, candidate["verdict"], indent=2)
-        reason_lines(candidate["reasons"], indent=4)
     _show_economics(document.get("economics") or {})
+    reason_lines(document["reasons"], indent=2)
+    candidates = document["candidates"]
+    shared = _shared([candidate["reasons"] for candidate in candidates])
+    if shared:
+        say()
+        say("every candidate:", "bold", indent=2)
+        reason_lines(shared, indent=2)
+    said = {_words(reason): "" for reason in shared}
+    for group in _groups(candidates):
+        say()
+        _show_group(group, said)
+    for left in document.get("left_out") or ():
+        say()
+        say(f"{left['name']}: left out, {left['why']}.", indent=2, hang=2)
 
 
-def _show_economics(figures: Mapping[str, Any]) -> None:
+def _show_group(group: Sequence[Document], said: dict[Words, str]) -> None:
+    """Candidates that get the same answer; what an earlier one was told is named, not repeated."""
+    first, name = group[0], ", ".join(candidate["name"] for candidate in group)
+    say_verdict(f"{name} ({first['compiler']})", first["verdict"], _aside(first), indent=2)
+    for candidate in group:
+        if candidate.get("why"):
+            say(f"{candidate['why']}.", indent=4)
+    fresh = [reason for reason in first["reasons"] if _words(reason) not in said]
+    reason_lines(fresh, indent=2)
+    again: dict[str, list[str]] = {}
+    for reason in first["reasons"]:
+        teller = said.setdefault(_words(reason), first["name"])
+        if teller not in ("", first["name"]):
+            stops = "stops it: " if reason["severity"] == "block" else ""
+            again.setdefault(teller, []).append(f"{stops}{reason['code']}")
+    for teller, codes in again.items():
+        say(f"- as for {teller}: {', '.join(dict.fromkeys(codes))}.", indent=2, hang=2)
+
+
+def _aside(candidate: Document) -> str:
+    blocks = {one["code"] for one in candidate["reasons"] if one["severity"] == "block"}
+    return "not worth a benchmark" if blocks == {"saving_below_trial_cost"} else ""
+
+
+def _words(reason: Document) -> Words:
+    """A reason without its place in the file."""
+    return tuple(str(reason[key]) for key in ("code", "severity", "message", "fix"))
+
+
+def _shared(reasons: Sequence[Sequence[Document]]) -> list[Document]:
+    """What is said of every one of several candidates, in the first one's order."""
+    if len(reasons) < 2:
+        return []
+    others = [{_words(reason) for reason in found} for found in reasons[1:]]
+    return [one for one in reasons[0] if all(_words(one) in found for found in others)]
+
+
+def _groups(candidates: Sequence[Document]) -> list[list[Document]]:
+    """Candidates with the same verdict, compiler and reasons, in their first's order."""
+    groups: dict[object, list[Document]] = {}
+    for candidate in candidates:
+        told = tuple(_words(reason) for reason in candidate["reasons"])
+        key = (candidate["compiler"], candidate["verdict"], told)
+        groups.setdefault(key, []).append(candidate)
+    return list(groups.values())
+
+
+def _show_economics(figures: Document) -> None:
     rows = (
         ("training costs per year", shown(figures.get("annual_training_usd"), money)),
-        ("plausible saving per year", interval(figures.get("plausible_annual_saving_usd"), money)),
-        ("finding out costs about", shown(figures.get("trial_usd"), money)),
-        ("a run pays for compiling from", _with(figures.get("break_even_run_minutes"), "min")),
-        ("the trial is paid back after", _with(figures.get("payback_days"), "days")),
+        ("a compiler could save", _saving(figures)),
+        ("finding out costs about", _trial(figures)),
+        ("a run pays off from", _break_even(figures)),
+        ("it could at most be", shown(figures.get("largest_speedup"), _times)),
+        ("prices", _prices(figures)),
     )
     for name, value in rows:
-        if value == UNKNOWN:
-            continue
-        say(f"{name:<30} {value}", indent=2)
+        if value != UNKNOWN:
+            say(f"{name:<25} {value}", indent=2, hang=26)
+
+
+def _saving(figures: Document) -> str:
+    found = pair(figures.get("plausible_annual_saving_usd"))
+    if found is None:
+        return UNKNOWN
+    least = f"{money(found[0])} to" if found[0] else "up to"
+    return f"{least} {money(found[1])} per year"
+
+
+def _trial(figures: Document) -> str:
+    cost, days = shown(figures.get("trial_usd"), money), number(figures.get("payback_days"))
+    if cost == UNKNOWN or days is None:
+        return cost
+    return f"{cost}, paid back after {duration(days * 86400) if days < 1 else f'{days:.0f} days'}"
+
+
+def _break_even(figures: Document) -> str:
+    minutes, paid = number(figures.get("break_even_run_minutes")), figures.get("compile_seconds")
+    if minutes is None or not paid:
+        return UNKNOWN
+    how = "measured" if paid["measured"] else "assumed"
+    span = f"{paid['warm']:g} to {paid['cold']:g} s"
+    return f"{duration(minutes * 60)} on (compiling: {span}, {how})"
+
+
+def _times(value: float) -> str:
+    return f"{value:.2f} times as fast (Amdahl's law, from the profile)"
+
+
+def _prices(figures: Document) -> str:
     if figures.get("prices_as_of"):
-        say(f"Prices as of {figures['prices_as_of']}.", indent=2)
-    elif figures.get("price_source"):
-        say(f"Price: {figures['price_source']}.", indent=2, hang=2)
-
-
-def _with(value: Any, unit: str) -> str:
-    return shown(value, lambda found: f"{significant(found)} {unit}")
+        return f"as of {figures['prices_as_of']}"
+    return str(figures.get("price_source") or UNKNOWN).partition(":")[0]

@@ -75,10 +75,18 @@ def say_verdict(name: str, verdict: str, code: str = "", *, indent: int = 0) -> 
 
 
 def reason_lines(reasons: Sequence[Mapping[str, Any]], *, indent: int = 2) -> None:
-    """Each reason in a paragraph, its fix after it."""
+    """Each reason in a paragraph, its fix after it; lines to copy stay as they are."""
     for reason in reasons:
         severity = str(reason.get("severity") or "")
         mark = {"block": "stops it: ", "warn": "mind: ", "info": ""}.get(severity, "")
         message = str(reason.get("message")).rstrip(".")
-        fix = f" Fix: {str(reason['fix']).rstrip('.')}." if reason.get("fix") else ""
+        first, *lines = str(reason.get("fix") or "").split("\n")
+        if first and not lines:
+            first = f"{first.rstrip('.')}."
+        fix = f" Fix: {first}" if first else ""
         say(f"- {mark}{message}.{fix}", indent=indent, hang=2)
+        for line in lines:
+            if line.endswith(":"):
+                say(line, indent=indent + 2)
+            else:
+                say_line(" " * (indent + 4) + line)

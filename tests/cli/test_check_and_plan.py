@@ -41,18 +41,64 @@ def test_the_verdict_is_the_exit_code(
     assert (verdict, code) == (json.loads(result.stdout)["verdict"], result.exit_code)
 
 
-def test_people_get_reasons_with_fixes_and_the_money_in_80_columns(
+def test_people_get_the_verdict_the_money_and_reasons_with_fixes_in_80_columns(
     tmp_path: Path, invoke: Invoke
 ) -> None:
-    result = invoke("check", write_project(tmp_path, RAGGED, BF16))
+    result = invoke("check", write_project(tmp_path, BF16, RAGGED))
 
     text = " ".join(result.stdout.split())
     assert result.stdout.startswith("bert-docs: measure it\n")
     assert "- mind: shapes change from step to step" in text
     assert "Fix: pad to a few fixed lengths" in text
-    assert "training costs per year $" in text
+    assert text.index("training costs per year $") < text.index("- mind:")
+    assert "a run pays off from 15 min on (compiling: 3 to 300 s, assumed)" in text
     assert [line for line in result.stdout.splitlines() if len(line) > 80] == []
     assert "\x1b" not in result.stdout
+
+
+ALIKE = """profile: {data_wait_fraction: 0.1, communication_fraction: 0.05}
+candidates:
+  - {name: managed, compiler: sagemaker_training_compiler}
+  - {name: again, compiler: sagemaker_training_compiler, hyperparameters: {layers: 2}}
+  - name: pair
+    compiler: sagemaker_training_compiler
+    framework: {name: pytorch, version: "1.13.1", python: py39}
+  - {name: one, compiler: torch_compile}
+  - {name: two, compiler: torch_compile, hyperparameters: {layers: 2}}
+quality:"""
+HOOKED = ("max_runtime_hours", "hyperparameters: {rules: all}\n  max_runtime_hours")
+
+
+def test_what_holds_for_all_is_said_once_and_equals_are_shown_together(
+    tmp_path: Path, invoke: Invoke
+) -> None:
+    text = invoke("check", write_project(tmp_path, BF16, HOOKED, ("quality:", ALIKE))).stdout
+
+    assert 1 == text.count("rules is an argument of the SDK")
+    assert "every candidate:" in text
+    assert "one, two (torch_compile): eligible" in text
+    assert 1 == text.count("the managed compiler is frozen")
+    assert "managed, again (sagemaker_training_compiler): not eligible" in text
+    assert "- as for managed: image_unpatched" in text
+    assert "it could at most be       1.40 times as fast" in text
+
+
+def test_the_configuration_to_copy_stands_on_lines_of_its_own(
+    tmp_path: Path, invoke: Invoke
+) -> None:
+    file = write_project(tmp_path, ("quality:", ALIKE))
+    lines = invoke("check", file).stdout.splitlines()
+
+    assert '      framework: {name: pytorch, version: "1.13.1", python: py39}' in lines
+
+
+def test_too_small_a_saving_is_not_worth_a_benchmark(tmp_path: Path, invoke: Invoke) -> None:
+    named = ("quality:", "candidates: [{name: compile, compiler: torch_compile}]\nquality:")
+    rare = ("runs_per_week: 3\n", "runs_per_week: 0.1\n")
+    result = invoke("check", write_project(tmp_path, BF16, named, rare))
+
+    assert 10 == result.exit_code
+    assert "not eligible (not worth a benchmark)" in result.stdout
 
 
 def test_several_files_answer_with_a_list_and_the_highest_exit_code(

@@ -11,12 +11,13 @@ from compilegate.domain.eligibility.amortisation import BreakEven, break_even
 from compilegate.domain.eligibility.bottleneck import ceiling
 from compilegate.domain.eligibility.context import Context
 from compilegate.domain.eligibility.dollars import annual_usd, plausible_saving
+from compilegate.domain.eligibility.overhead import Overhead
 from compilegate.domain.trial_design import expected_usd
 
 SAVING_KEYS = (
     "plausible_annual_saving_usd", "plausible_speedup", "break_even_run_minutes",
     "break_even_run_minutes_warm", "break_even_run_minutes_cold", "payback_days",
-    "largest_speedup",
+    "largest_speedup", "compile_seconds",
 )  # fmt: skip
 
 
@@ -30,6 +31,7 @@ class Economics:
     largest_speedup: float | None
     trial_usd: float | None
     break_even: BreakEven | None
+    overhead: Overhead | None
     payback_days: float | None
     prices_as_of: str | None
     price_source: str | None
@@ -55,6 +57,12 @@ class Economics:
             "largest_speedup": self.largest_speedup,
             "break_even_run_minutes_warm": None if broken is None else broken.warm_seconds / 60,
             "break_even_run_minutes_cold": None if broken is None else broken.cold_seconds / 60,
+            "compile_seconds": self.overhead
+            and {
+                "warm": self.overhead.warm_seconds,
+                "cold": self.overhead.cold_seconds,
+                "measured": self.overhead.measured,
+            },
             "assumptions": list(self.assumptions),
             "unknown": dict(self.unknown),
         }
@@ -79,6 +87,7 @@ def economics_of(contexts: Sequence[Context], tried: Sequence[Context]) -> Econo
         largest_speedup=ceiling(lead) if lead else None,
         trial_usd=trial,
         break_even=break_even(lead) if lead else None,
+        overhead=lead.overhead if lead else None,
         payback_days=_payback(lead, trial) if lead else None,
         prices_as_of=price.as_of if price else None,
         price_source=price.source if price else None,
@@ -121,8 +130,8 @@ def _assumptions(lead: Context | None) -> tuple[str, ...]:
         text
         for text in (
             overhead
-            and f"compile overhead {overhead.warm_seconds:g} to "
-            f"{overhead.cold_seconds:g} s per run; {overhead.basis}",
+            and f"compiling takes {overhead.warm_seconds:g} s of a run with a cache, "
+            f"{overhead.cold_seconds:g} s without; {overhead.basis}",
             speedup
             and f"compute {speedup.low:g} to {speedup.high:g} times as fast; {speedup.basis}",
         )
@@ -151,6 +160,10 @@ def _unknown(
             reasons.setdefault(key, why)
     elif ceiling(lead) is None:
         reasons["largest_speedup"] = "no profile is given"
+    if lead is not None and trial is not None and _payback(lead, trial) is None:
+        earned = lead.workload.policy.promote_speedup
+        why = f"at {earned:g} times the speed a run saves no more than compiling costs it"
+        reasons.setdefault("payback_days", why)
     if trial is None:
         why = "a candidate could not be planned" if tried else "there is nothing to try"
         reasons.setdefault("trial_usd", why)

@@ -6,6 +6,9 @@ from compilegate.domain.eligibility.context import Context
 from compilegate.domain.facts_images import CompilerImage
 from compilegate.domain.versions import parts
 
+# A line to copy, indented, must fit a terminal of 80 columns.
+LONGEST = 64
+
 
 def nearest(context: Context) -> str:
     """The newest row of the same framework, and where that has no twin the newest that has."""
@@ -40,10 +43,12 @@ def _lines(row: CompilerImage, context: Context) -> str:
     """What a candidate of this row would say, as YAML; short enough for a terminal."""
     named = [f'name: {row.framework}, version: "{_version(row, context)}"']
     named += [f'transformers: "{row.transformers}"'] if row.transformers else []
-    first, rest = named[0], [*named[1:], f"python: {row.python}"]
+    named.append(f"python: {row.python}")
     several = (context.devices or 1) > 1
     launcher = "pytorchxla" if row.multi_device == "pytorchxla" and several else "none"
-    lines = [f"framework: {{{first},", f"            {', '.join(rest)}}}"]
+    lines = [f"framework: {{{', '.join(named)}}}"]
+    if len(lines[0]) > LONGEST:
+        lines = [f"framework: {{{named[0]},", f"            {', '.join(named[1:])}}}"]
     if launcher != context.workload.training.distribution:
         lines.append(f"distribution: {launcher}")
     return "\n".join(lines)

@@ -37,6 +37,11 @@ class Overhead:
     basis: str
 
     @property
+    def measured(self) -> bool:
+        """Whether any of it was measured on this job."""
+        return self.basis.startswith("measured")
+
+    @property
     def sure_seconds(self) -> float:
         """What every run must be expected to pay: measured, or the worst that is assumed."""
         return self.warm_seconds if self.known else self.cold_seconds

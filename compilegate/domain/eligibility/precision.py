@@ -66,10 +66,10 @@ def _full_precision(context: Context, better: str, gpu: str) -> Reason:
     after = f", with the {waiting:.0%} that a step waits" if waiting else ""
     return warn(
         "fp32_only", context.field("precision"),
-        f"the job trains in fp32. {better} was published to make jobs {low:.2g} to {high:.2g} "
-        f"times as fast{after} on {known.measured_on}, not on {gpu} (confidence "
-        f"{known.confidence}), and torch.compile to gain "
-        f"{known.compiler_gain_lower:.0%} on top of it, {known.compiler_gain_fp32:.0%} in fp32",
+        f"the job trains in fp32. Published jobs got {low:.2g} to {high:.2g} times as fast by "
+        f"{better} alone{after} (on {known.measured_on}, so {known.confidence} confidence for "
+        f"{gpu}), and torch.compile gained {known.compiler_gain_lower:.0%} in it, "
+        f"{known.compiler_gain_fp32:.0%} in fp32",
         fix=f"add a candidate with precision: {better}; one change at a time",
         source=known.source,
     )  # fmt: skip
