@@ -100,7 +100,7 @@ class YamlDocument:
         self._documents += 1
         if self._documents > 1:
             raise InvalidInputError(
-                "is not YAML of one document: another one begins",
+                "is more than one document: another one begins",
                 line=event.start_mark.line + 1,
                 fix="keep one workload per file, without `---` between two",
             )
@@ -135,7 +135,7 @@ class YamlDocument:
         if event.tag not in (None, "!"):
             raise self._refused(event, f"has the tag {event.tag}", "write it without a tag")
         if len(self._open) >= DEEPEST:
-            raise self._refused(event, "is not YAML of a workload: nested too deeply", "flatten it")
+            raise self._refused(event, "is no workload: nested too deeply", "flatten it")
         value: Any = {} if isinstance(event, yaml.MappingStartEvent) else []
         opened = _Open(value, self._path(), event.anchor, self._count)
         self._add(value, 1, event)
@@ -173,8 +173,11 @@ class YamlDocument:
     def _add(self, value: Any, size: int, event: Any, written: str | None = None) -> None:
         self._count += size
         if self._count > MOST_VALUES:
-            raise self._refused(
-                event, f"is not YAML of a workload: more than {MOST_VALUES:,} values", "shorten it"
+            raise InvalidInputError(
+                f"is no workload: it unfolds to more than {MOST_VALUES:,} values",
+                field="document",
+                line=event.start_mark.line + 1,
+                fix="shorten it",
             )
         if not self._open:
             self.value = value

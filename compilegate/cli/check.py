@@ -2,45 +2,139 @@
 
 from __future__ import annotations
 
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
 import typer
 
 from compilegate.cli import project
+from compilegate.cli.check_files import Checked, check_files, find_files
+from compilegate.cli.check_screen import line, show_totals
+from compilegate.cli.check_totals import Totals
 from compilegate.cli.eligibility_screen import show_eligibility
-from compilegate.cli.options import JsonOption, WorkloadFiles
+from compilegate.cli.options import JsonOption, RegionOption
 from compilegate.cli.outcome import worst_exit_code
-from compilegate.cli.output import emit_json, one_or_many, say
-from compilegate.cli.trials import read_workloads
-from compilegate.domain.eligibility import check_eligibility
-from compilegate.usecases.known_facts import known_facts
+from compilegate.cli.output import console, emit_json, say
+from compilegate.cli.shell import BAD_INPUT
+from compilegate.domain.errors import InvalidInputError
 
 EXIT_CODES = {"eligible": 0, "ineligible": 10, "benchmark": 11}
+# So many are shown in full; of more a line each.
+SCREENS = 5
+
+Files = Annotated[
+    list[Path],
+    typer.Argument(metavar="FILE_OR_FOLDER", help="Workload files (YAML), or folders of them."),
+]
+JsonlOption = Annotated[
+    bool, typer.Option("--jsonl", help="One JSON document per line, as it is made.")
+]
 
 
-def check(files: WorkloadFiles, *, as_json: JsonOption = False) -> None:
+def check(
+    files: Files,
+    *,
+    region: RegionOption = None,
+    as_json: JsonOption = False,
+    as_jsonl: JsonlOption = False,
+) -> None:
     """Say whether a compiler could help, and why.
 
-    Spends nothing and needs no account.
+    Spends nothing and needs no account. A folder is searched for workload files, all the way
+    down; of more than five files each gets a line, and the end says what they add up to.
 
     \b
     compilegate check workloads/bert-docs.yaml
-    compilegate check workloads/*.yaml --json
+    compilegate check workloads/ --region eu-west-1
+    compilegate check ~/teams --jsonl > eligibility.jsonl
 
-    Exit code 0 eligible, 10 ineligible, 11 benchmark; of several files the highest.
+    Exit code 0 eligible, 10 ineligible, 11 benchmark; of several files the highest. A file that
+    is wrong does not stop the others; the exit code is then 2.
     """
-    settings = project.settings()
-    documents = [
-        check_eligibility(
-            file.workload,
-            known_facts(file.workload, settings),
-            region=settings.region,
-        ).to_dict()
-        for file in read_workloads(files)
-    ]
+    if as_json and as_jsonl:
+        raise InvalidInputError("asks for one of two forms", field="--jsonl", fix="drop --json")
+    settings = project.settings(region)
+    found = find_files(files)
+    alone = len(found) == 1 and not any(path.is_dir() for path in files)
+    results = _followed(check_files(found, settings), len(found))
+    if alone:
+        raise typer.Exit(_one(next(results), as_json=as_json, as_jsonl=as_jsonl))
+    if as_json or as_jsonl:
+        raise typer.Exit(_documents(results, as_list=as_json))
+    raise typer.Exit(_screens(results) if len(found) <= SCREENS else _lines(results))
+
+
+def _one(result: Checked, *, as_json: bool, as_jsonl: bool) -> int:
+    if as_jsonl:
+        return _documents(iter([result]), as_list=False)
+    if result.document is None:
+        raise result.error or InvalidInputError("cannot be checked", file=result.file)
     if as_json:
-        emit_json(one_or_many(documents))
+        emit_json(result.document)
     else:
-        for index, document in enumerate(documents):
-            if index:
+        show_eligibility(result.document)
+    return EXIT_CODES[result.document["verdict"]]
+
+
+def _documents(results: Iterator[Checked], *, as_list: bool) -> int:
+    """A list of the documents that there are, or a line for every file; one held at a time."""
+    codes, written = set(), 0
+    for result in results:
+        codes.add(_code(result))
+        if as_list and result.document is not None:
+            text = json.dumps(result.document, indent=2, default=str).replace("\n", "\n  ")
+            sys.stdout.write(f"{',' if written else '['}\n  {text}")
+            written += 1
+        elif not as_list:
+            sys.stdout.write(json.dumps(result.to_dict(), separators=(",", ":")) + "\n")
+    if as_list:
+        sys.stdout.write("\n]\n" if written else "[]\n")
+    return worst_exit_code(list(codes))
+
+
+def _screens(results: Iterator[Checked]) -> int:
+    codes: list[int] = []
+    for result in results:
+        if result.document is not None:
+            if codes:
                 say()
-            show_eligibility(document)
-    raise typer.Exit(worst_exit_code([EXIT_CODES[document["verdict"]] for document in documents]))
+            show_eligibility(result.document)
+        codes.append(_code(result))
+    return worst_exit_code(codes)
+
+
+def _lines(results: Iterator[Checked]) -> int:
+    codes, totals = set(), Totals()
+    for result in results:
+        codes.add(_code(result))
+        if result.document is None:
+            totals.errors += 1
+        else:
+            totals.add(result.document)
+            typer.echo(line(result.document))
+    show_totals(totals)
+    return worst_exit_code(list(codes))
+
+
+def _code(result: Checked) -> int:
+    """The file's exit code; what is wrong with it is told as it comes."""
+    if result.document is None:
+        typer.echo(f"Error: {result.error}", err=True)
+        return BAD_INPUT
+    return EXIT_CODES[result.document["verdict"]]
+
+
+def _followed(results: Iterator[Checked], total: int) -> Iterator[Checked]:
+    """The same, with a bar on a terminal that waits for many."""
+    if total <= SCREENS or not sys.stderr.isatty():
+        yield from results
+        return
+    from rich.progress import Progress  # noqa: PLC0415 - only where somebody watches
+
+    with Progress(
+        console=console(stderr=True), transient=True, redirect_stdout=sys.stdout.isatty()
+    ) as bar:
+        yield from bar.track(results, total=total, description="Checking")

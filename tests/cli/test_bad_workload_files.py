@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -162,10 +163,19 @@ def test_every_command_that_reads_a_file_refuses_it_alike(
         (b"just words", "must be a mapping"),
         (b"- a\n- b\n", "must be a mapping"),
         (b"\xff\xfe\x00", "cannot be read as UTF-8"),
-        (b"a: 1\n---\nb: 2\n", "is not YAML"),
+        (b"a: 1\n---\nb: 2\n", "is more than one document"),
         (b"a: !!python/object:os.system {}\n", "has the tag"),
         (b"\x00\x01", "is not YAML"),
-        (b"[" * 5000, "is not YAML"),
+        (b"name: a\x00b\n", "is not YAML"),
+        ("name: \u00e9\n".encode("latin-1"), "cannot be read as UTF-8"),
+        ("schema: 1\n".encode("utf-16"), "cannot be read as UTF-8"),
+        (b'"\\x1b[31m\\x07": 1\nschema: 1\n', "framework"),
+        (b"schema: " + b"9" * 5000, "too many digits"),
+        (b"schema: 0x" + b"f" * 5000, "another base than ten"),
+        (b"[" * 5000, "nested too deeply"),
+        (b"- " * 100_000, "nested too deeply"),
+        (b"{a: " * 50_000, "nested too deeply"),
+        (b"a: 1\n" * 100_000, "larger than 256 KiB"),
     ],
 )
 def test_what_is_not_a_workload_document_is_refused(
@@ -182,11 +192,83 @@ def test_what_is_not_a_workload_document_is_refused(
     assert told in result.stderr
 
 
-def test_a_folder_is_not_a_workload_file(tmp_path: Path, invoke: Invoke) -> None:
-    result = invoke("check", tmp_path)
+@pytest.mark.parametrize("command", ["plan", "run"])
+def test_a_folder_is_not_a_workload_file(command: str, tmp_path: Path, invoke: Invoke) -> None:
+    result = invoke(command, tmp_path)
 
     assert result.exit_code == 2
     assert f"{tmp_path}: is a folder. Fix: name a workload file" in result.stderr
+
+
+def test_control_characters_of_a_file_never_reach_the_terminal(
+    tmp_path: Path, invoke: Invoke
+) -> None:
+    file = write_project(tmp_path, ("schema: 1", 'schema: 1\n"\\e[31mred\\a": 2'))
+
+    result = invoke("check", file)
+
+    assert result.exit_code == 2
+    assert "\x1b" not in result.stderr
+    assert "[31mred" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "encode", [lambda text: b"\xef\xbb\xbf" + text, lambda text: text.replace(b"\n", b"\r\n")]
+)
+def test_a_byte_order_mark_and_windows_line_ends_change_nothing(
+    encode: Callable[[bytes], bytes], tmp_path: Path, invoke: Invoke
+) -> None:
+    file = write_project(tmp_path)
+    before = invoke("check", file, "--json")
+    file.write_bytes(encode(file.read_bytes()))
+
+    after = invoke("check", file, "--json")
+
+    assert before.stdout == after.stdout != ""
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        (("source_dir: training", "source_dir: linked"), "training.source_dir"),
+        (("entry_point: train.py", "entry_point: linked.py"), "training.entry_point"),
+    ],
+)
+def test_a_link_out_of_the_project_is_refused(
+    change: tuple[str, str], field: str, tmp_path: Path, invoke: Invoke
+) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "train.py").write_text("print('not of this project')\n")
+    file = write_project(tmp_path / "project", change)
+    (tmp_path / "project" / "linked").symlink_to(outside)
+    (tmp_path / "project" / "training" / "linked.py").symlink_to(outside / "train.py")
+
+    result = invoke("check", file)
+
+    assert result.exit_code == 2
+    assert f"{file}: {field}: " in result.stderr
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("entry_point: train.py", "entry_point: circle.py"),
+        ("entry_point: train.py", f"entry_point: {'x' * 900}.py"),
+        ("data/train", "x" * 900),
+    ],
+)
+def test_what_the_disk_refuses_is_told_like_any_other_mistake(
+    change: tuple[str, str], tmp_path: Path, invoke: Invoke
+) -> None:
+    file = write_project(tmp_path, change)
+    (tmp_path / "training" / "circle.py").symlink_to(tmp_path / "training" / "circle.py")
+
+    result = invoke("check", file)
+
+    assert result.exit_code == 2
+    assert f"Error: {file}: " in result.stderr
+    assert "Traceback" not in result.stderr
 
 
 def test_an_s3_input_that_does_not_exist_stops_the_run_before_it_starts(

@@ -1,0 +1,109 @@
+"""Which files ``check`` is asked about, and the answer for each, one after the other."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from compilegate.adapters.workload_files import MOST_BYTES, read_workload
+from compilegate.domain.eligibility import check_eligibility
+from compilegate.domain.errors import InvalidInputError
+from compilegate.ports import Settings
+from compilegate.usecases.known_facts import known_facts
+
+SUFFIXES = (".yaml", ".yml")
+SKIPPED_FOLDERS = ("node_modules", "cdk.out", "__pycache__")
+# Of what every workload file begins a line with; two of them are no coincidence.
+_SECTION = re.compile(rb"^(schema|framework|model|training|shapes|schedule|quality)\s*:", re.M)
+_ENOUGH = 2
+
+
+@dataclass(frozen=True)
+class Checked:
+    """One file's answer: the eligibility document, or why there is none."""
+
+    file: str
+    document: Mapping[str, Any] | None
+    error: InvalidInputError | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """A line of ``--jsonl``."""
+        if self.error is None:
+            return {"file": self.file, **(self.document or {})}
+        error = self.error
+        told = {"field": error.field, "line": error.line, "message": str(error), "fix": error.fix}
+        return {"file": self.file, "error": told}
+
+
+def find_files(given: Sequence[Path]) -> list[Path]:
+    """The files named, and those in the folders named that look like workload files, each once.
+
+    Raises InvalidInputError for a folder without any.
+    """
+    found: dict[Path, Path] = {}
+    for path in given:
+        here = list(_in_folder(path)) if path.is_dir() else [path]
+        for file in here:
+            found.setdefault(file.absolute(), file)
+        if not here:
+            raise InvalidInputError(
+                "holds no workload file",
+                file=str(path),
+                fix=f"name a folder with workload files ({' or '.join(SUFFIXES)})",
+            )
+    return list(found.values())
+
+
+def _in_folder(folder: Path) -> Iterator[Path]:
+    for place, folders, names in os.walk(folder):
+        folders[:] = sorted(
+            name for name in folders if not name.startswith(".") and name not in SKIPPED_FOLDERS
+        )
+        for name in sorted(names):
+            file = Path(place, name)
+            if file.suffix in SUFFIXES and not name.startswith(".") and _looks_like_one(file):
+                yield file
+
+
+def _looks_like_one(file: Path) -> bool:
+    try:
+        with file.open("rb") as opened:
+            head = opened.read(MOST_BYTES)
+    except OSError:
+        return True  # said when it is checked
+    return len(set(_SECTION.findall(head))) >= _ENOUGH
+
+
+def check_files(files: Sequence[Path], settings: Settings) -> Iterator[Checked]:
+    """Check each file; what is wrong with one is an answer too.
+
+    A name that an earlier file has is wrong: jobs, flag and S3 keys would be the same.
+    """
+    first: dict[str, Path] = {}
+    for file in files:
+        try:
+            workload = read_workload(file).workload
+        except InvalidInputError as error:
+            yield Checked(str(file), None, error)
+            continue
+        twin = first.setdefault(workload.name, file)
+        if twin is not file:
+            yield Checked(str(file), None, _same_name(workload.name, file, twin))
+            continue
+        facts = known_facts(workload, settings)
+        found = check_eligibility(workload, facts, region=settings.region)
+        yield Checked(str(file), found.to_dict())
+
+
+def _same_name(name: str, file: Path, twin: Path) -> InvalidInputError:
+    return InvalidInputError(
+        f"is the name of the workload in {twin} too",
+        file=str(file),
+        field="name",
+        value=name,
+        fix="give each workload its own name",
+    )
