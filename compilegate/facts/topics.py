@@ -48,6 +48,7 @@ def overview(name: str, rows: Sequence[Mapping[str, Any]], today: date) -> Row:
     oldest = dated[0] if dated else None
     return {
         "topic": name,
+        "about": TOPICS[name].about,
         "rows": len(rows),
         "as_of": {"oldest": oldest, "newest": dated[-1] if dated else None},
         "age_days": age_days(oldest, today),

@@ -143,6 +143,19 @@ def test_a_price_of_cdk_json_is_what_check_reckons_with(tmp_path: Path, invoke: 
     assert annual() == pytest.approx(3 * once)
 
 
+def test_the_workloads_own_price_goes_before_cdk_jsons(tmp_path: Path, invoke: Invoke) -> None:
+    file = write_project(tmp_path)
+    write_cdk_json(tmp_path, price_overrides={"ml.g5.xlarge": 1.0})
+    text = file.read_text()
+
+    def annual(own: str = "") -> float:
+        file.write_text(text + own)
+        document = json.loads(invoke("check", file, "--json").stdout)
+        return float(document["economics"]["annual_training_usd"])
+
+    assert 5 * annual() == pytest.approx(annual("facts: {prices: {ml.g5.xlarge: 5.0}}\n"))
+
+
 def test_an_image_of_cdk_json_is_what_plan_asks_for(tmp_path: Path, invoke: Invoke) -> None:
     file = write_project(tmp_path)
     own = {"framework": "pytorch", "version": "2.13", "uri": OWN}
