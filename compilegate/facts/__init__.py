@@ -19,8 +19,8 @@ from compilegate.domain.facts_model import (
     LowerPrecision,
     ManagedCompiler,
     Price,
-    TestedModel,
 )
+from compilegate.domain.facts_tested import TestedModel
 from compilegate.facts.refreshed import laid_over, read_refreshed
 
 FOLDER = Path(__file__).parent
