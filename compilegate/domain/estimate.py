@@ -29,7 +29,8 @@ STARTUP_HOURS = 0.05
 # Assumed: a segment, and a first compilation, takes so long, or the run if that is shorter.
 SEGMENT_HOURS = 0.1
 COLD_COMPILE_HOURS = 0.1
-# The judge asks for a single block first, then for those up to its next look.
+# One block stops most losers; the judge then asks for those up to its next look, two at most.
+BLOCKS_PER_ROUND = 2
 ROUND_ENDS = (1, *LOOKS)
 
 
@@ -74,39 +75,65 @@ class Estimate:
     arms: tuple[ArmEstimate, ...]
 
 
+@dataclass(frozen=True)
+class SpeedCourse:
+    """The speed gate after some block: billed hours by arm, and hours of its rounds in turn."""
+
+    billed: tuple[float, ...]
+    elapsed: float
+
+    def usd(self, arms: Sequence[ArmPlan]) -> float:
+        """Price of the gate so far."""
+        prices = zip(arms, self.billed, strict=True)
+        return math.fsum(arm.usd_per_hour * hours for arm, hours in prices)
+
+
 def estimate(
     arms: Sequence[ArmPlan], *, run_hours: float, proof: Proof, cap_usd: float
 ) -> Estimate:
     """Estimate of a trial of these arms, the baseline first."""
-    speed = [_speed(arms, ends, run_hours) for ends in (ROUND_ENDS[0], LOOKS[0], LOOKS[-1])]
+    course = speed_course(arms, run_hours)
+    ends = [course[blocks] for blocks in (ROUND_ENDS[0], LOOKS[0], LOOKS[-1])]
     full = [_full_runs(arms, runs, proof) for runs in (0, proof.runs, proof.n_max)]
-    rates = [min(arm.usd_per_hour, arms[0].usd_per_hour) for arm in arms]
     found = []
-    for index, (arm, rate) in enumerate(zip(arms, rates, strict=True)):
-        blocks = Span(*(hours[index] for hours, _ in speed))
-        runs = Span(*(counts[index] * run_hours for counts in full))
-        usd = Span(*(
-            arm.usd_per_hour * short + rate * long
-            for short, long in zip(_ends(blocks), _ends(runs), strict=True)
-        ))  # fmt: skip
-        found.append(ArmEstimate(arm.name, usd.capped(cap_usd), blocks + runs))
+    for index, arm in enumerate(arms):
+        blocks = [end.billed[index] for end in ends]
+        runs = [counts[index] * run_hours for counts in full]
+        rate = min(arm.usd_per_hour, arms[0].usd_per_hour)
+        both = list(zip(blocks, runs, strict=True))
+        usd = Span(*(arm.usd_per_hour * short + rate * long for short, long in both))
+        hours = Span(*(short + long for short, long in both))
+        found.append(ArmEstimate(arm.name, usd.capped(cap_usd), hours))
     total = sum((one.usd for one in found), Span(0.0, 0.0, 0.0))
-    speed_usd = math.fsum(
-        arm.usd_per_hour * hours for arm, hours in zip(arms, speed[1][0], strict=True)
-    )
+    speed_usd = ends[1].usd(arms)
     candidates = sum(arm.role == CANDIDATE for arm in arms)
     rounds = [proof.rounds(runs) * candidates for runs in (proof.runs, proof.n_max)]
     return Estimate(
         usd=total.expected,
-        hours=speed[1][1] + run_hours * rounds[0],
+        hours=ends[1].elapsed + run_hours * rounds[0],
         speed_usd=speed_usd,
         quality_usd=total.expected - speed_usd,
         low_usd=total.low,
         high_usd=total.capped(cap_usd).high,
-        low_hours=speed[0][1],
-        high_hours=speed[2][1] + run_hours * rounds[1],
+        low_hours=ends[0].elapsed,
+        high_hours=ends[2].elapsed + run_hours * rounds[1],
         arms=tuple(found),
     )
+
+
+def speed_course(arms: Sequence[ArmPlan], run_hours: float) -> dict[int, SpeedCourse]:
+    """The speed gate after each of ``ROUND_ENDS``; the jobs of a round run side by side."""
+    hours = dict.fromkeys((arm.name for arm in arms), 0.0)
+    compiled: set[str] = set()
+    controls: dict[str, int] = {}
+    elapsed, course = 0.0, {}
+    for start, end in itertools.pairwise((0, *ROUND_ENDS)):
+        step = {"block": start, "blocks": end - start, "arms": [arm.name for arm in arms]}
+        jobs = speed_jobs(arms, step, controls)
+        elapsed += max(_charge(job, hours, compiled, run_hours) for job in jobs)
+        controls = dict.fromkeys(hours, end)
+        course[end] = SpeedCourse(tuple(hours[arm.name] for arm in arms), elapsed)
+    return course
 
 
 def job_hours(job: SpeedJob, run_hours: float) -> float:
@@ -114,38 +141,9 @@ def job_hours(job: SpeedJob, run_hours: float) -> float:
     return _charge(job, dict.fromkeys((arm.name for arm in job.arms), 0.0), set(), run_hours)
 
 
-def block_hours(arms: Sequence[ArmPlan], run_hours: float) -> float:
-    """Mean hours that one block takes, start-up and first compilations included."""
-    return _speed(arms, LOOKS[-1], run_hours)[1] / LOOKS[-1]
-
-
 def block_usd(arms: Sequence[ArmPlan], run_hours: float) -> float:
     """Mean price of one block of all arms, start-up and first compilations included."""
-    hours, _ = _speed(arms, LOOKS[-1], run_hours)
-    return math.fsum(
-        arm.usd_per_hour * one for arm, one in zip(arms, hours, strict=True)
-    ) / LOOKS[-1]  # fmt: skip
-
-
-def _ends(span: Span) -> tuple[float, float, float]:
-    return span.low, span.expected, span.high
-
-
-def _speed(arms: Sequence[ArmPlan], blocks: int, run_hours: float) -> tuple[list[float], float]:
-    """Billed hours of each arm until ``blocks`` blocks are there, and hours of the rounds."""
-    hours = dict.fromkeys((arm.name for arm in arms), 0.0)
-    compiled: set[str] = set()
-    elapsed = 0.0
-    controls: dict[str, int] = {}
-    for start, end in itertools.pairwise((0, *(n for n in ROUND_ENDS if n <= blocks))):
-        step = {"block": start, "blocks": end - start, "arms": [arm.name for arm in arms]}
-        jobs = speed_jobs(arms, step, controls)
-        longest = 0.0
-        for job in jobs:
-            longest = max(longest, _charge(job, hours, compiled, run_hours))
-        elapsed += longest * (end - start if jobs[0].apart else 1)
-        controls = dict.fromkeys(hours, end)
-    return [hours[arm.name] for arm in arms], elapsed
+    return speed_course(arms, run_hours)[LOOKS[-1]].usd(arms) / LOOKS[-1]
 
 
 def _charge(job: SpeedJob, hours: dict[str, float], compiled: set[str], run_hours: float) -> float:

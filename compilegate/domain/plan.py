@@ -15,7 +15,7 @@ from compilegate.domain.arm_plan import ArmPlan
 from compilegate.domain.arms import Refusal
 from compilegate.domain.decision import Reason
 from compilegate.domain.eligibility import Eligibility
-from compilegate.domain.estimate import Estimate, block_hours, block_usd
+from compilegate.domain.estimate import BLOCKS_PER_ROUND, Estimate, block_usd
 from compilegate.domain.facts_model import Facts, Price
 from compilegate.domain.quotas import Need, QuotaLookup
 from compilegate.domain.speed import LOOKS
@@ -24,8 +24,6 @@ from compilegate.domain.workload import Workload
 
 __all__ = ["Plan", "Refusal", "plan_trial"]
 
-# One block stops most losers; two more reach the first look.
-BLOCKS_PER_ROUND = 2
 SPEED_STEPS = 320
 SHORT_SPEED_STEPS = 160
 SHORT_RUN_HOURS = 1.0
@@ -36,9 +34,8 @@ class Plan:
     """Everything that is fixed before a trial starts.
 
     ``quality_runs`` of each candidate are expected, up to ``max_quality_runs`` allowed;
-    ``runs_basis`` says what that rests on. ``hours_per_block`` and ``usd_per_block`` include
-    start-up. ``prices`` are of one instance. ``left_out`` are levers that are not tried, with
-    the reason.
+    ``runs_basis`` says what that rests on. ``usd_per_block`` includes start-up, ``prices`` are
+    of one instance. ``left_out`` are levers that are not tried, with the reason.
     """
 
     workload: str
@@ -51,7 +48,6 @@ class Plan:
     blocks_per_round: int
     max_blocks: int
     usd_per_block: float
-    hours_per_block: float
     usd_per_quality_run: float
     estimate: Estimate
     max_trial_usd: float
@@ -128,7 +124,6 @@ def _plan(workload: Workload, design: TrialDesign, *, region: str) -> Plan:
         blocks_per_round=BLOCKS_PER_ROUND,
         max_blocks=LOOKS[-1],
         usd_per_block=block_usd(arms, run_hours),
-        hours_per_block=block_hours(arms, run_hours),
         # A candidate gets full runs only once it is faster by its price as well.
         usd_per_quality_run=arms[0].usd_per_hour * run_hours,
         estimate=design.estimate,

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from compilegate.domain.arm_plan import CANDIDATE, ArmPlan
 from compilegate.domain.decision import Reason
+from compilegate.domain.estimate import BLOCKS_PER_ROUND
 from compilegate.domain.looks import looks
 from compilegate.domain.proof import Proof
 from compilegate.domain.speed_jobs import node_groups
@@ -75,10 +76,12 @@ def too_low(found: Sequence[Need]) -> Reason | None:
 
 
 def _speed_round(arms: Sequence[ArmPlan]) -> Counter[str]:
-    """Groups of arms run side by side, one job each."""
+    """All jobs of a round side by side: each group's, and both blocks', where there are several."""
     found: Counter[str] = Counter()
-    for group in node_groups(arms):
-        found[group[0].instance_type] += group[0].instance_count
+    groups = node_groups(arms)
+    for group in groups:
+        jobs = BLOCKS_PER_ROUND if len(groups) > 1 else 1
+        found[group[0].instance_type] += group[0].instance_count * jobs
     return found
 
 

@@ -161,8 +161,11 @@ class Candidate:
 
     def overrides(self) -> dict[str, Any]:
         """The keys this candidate changes, with their values."""
-        values = plain(dataclasses.asdict(self))
-        return {key: value for key, value in values.items() if key != "name"}
+        changed = {key: value for key, value in vars(self).items() if value is not None}
+        del changed["name"]
+        if self.framework is not None:
+            changed["framework"] = dataclasses.asdict(self.framework)
+        return {key: plain(value) for key, value in changed.items()}
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compilegate.domain.arm_plan import ArmPlan
-from compilegate.domain.estimate import STARTUP_HOURS, Estimate, block_hours, block_usd, estimate
+from compilegate.domain.estimate import STARTUP_HOURS, Estimate, block_usd, estimate
 from compilegate.domain.proof import Proof, plan_proof
 from tests.domain.workload_builder import COMPILE, SOUND, change
 
@@ -63,7 +63,8 @@ def test_arms_on_other_nodes_pay_for_a_job_of_their_own_for_every_block() -> Non
 
     baseline, managed = 3 * (STARTUP_HOURS + SEGMENT), 3 * (STARTUP_HOURS + SEGMENT + COLD)
     assert pytest.approx(10 * (baseline + managed)) == found.speed_usd
-    assert pytest.approx(managed + 2 * 6) == found.hours
+    # The blocks of a round run side by side: one block, then two.
+    assert pytest.approx(2 * (STARTUP_HOURS + SEGMENT + COLD) + 2 * 6) == found.hours
 
 
 def test_a_control_takes_three_blocks_and_no_full_run() -> None:
@@ -106,9 +107,8 @@ def test_the_cap_bounds_the_high_end() -> None:
 def test_a_block_costs_what_the_whole_gate_costs_over_its_blocks() -> None:
     whole = cost(BASE, COMPILED, proof=replace(PROOF, n_max=2, runs=2))
 
-    assert pytest.approx(4 * STARTUP_HOURS + 12 * SEGMENT + COLD) == 6 * block_hours(
-        [BASE, COMPILED], 6.0
-    )
+    hours = 4 * STARTUP_HOURS + 12 * SEGMENT + COLD
+    assert pytest.approx(10 * hours) == 6 * block_usd([BASE, COMPILED], 6.0)
     assert pytest.approx(whole.high_usd - 10 * 6 * 4) == 6 * block_usd([BASE, COMPILED], 6.0)
 
 
