@@ -17,10 +17,14 @@ from compilegate.cli.main import app
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "docs" / "examples"
-PAGES = (ROOT / "README.md", ROOT / "docs" / "commands.md", ROOT / "docs" / "planning.md")
+PAGES = (
+    ROOT / "README.md",
+    *(ROOT / "docs" / f"{name}.md" for name in ("commands", "planning", "eligibility")),
+)
 SHOWN = re.compile(
     r"(?P<start>```console\n\$ compilegate "
-    r"(?P<command>judge docs/examples/[^\n|]*|judge --plan[^\n|]*|plan workloads/article[^\n|]*)"
+    r"(?P<command>judge docs/examples/[^\n|]*|judge --plan[^\n|]*|"
+    r"(?:plan|check) workloads/article[^\n|]*)"
     r"(?: \| sed -n '/(?P<first>[^/]+)/,/(?P<last>[^/]+)/p')?\n)(?P<output>.*?)(?P<end>```)",
     re.DOTALL,
 )

@@ -2,32 +2,19 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import re
 
 import pytest
 import yaml
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from compilegate.domain.workload import (
-    COMPILERS,
-    DISTRIBUTIONS,
-    FAMILIES,
-    FRAMEWORKS,
-    PADDINGS,
-    PRECISIONS,
     Candidate,
     Framework,
-    Model,
     Profile,
     Schedule,
-    Shapes,
-    Training,
     Workload,
 )
-from compilegate.facts import load_facts
 from tests.domain.workload_builder import (
     ARTICLE,
     COMPILE,
@@ -232,87 +219,3 @@ def test_a_workload_without_a_graph_has_costs_but_no_saving() -> None:
     assert economics["annual_training_usd"] > 0
     assert economics["plausible_annual_saving_usd"] is None
     assert "there is no graph to compile" == economics["unknown"]["plausible_annual_saving_usd"]
-
-
-candidates = st.builds(
-    Candidate,
-    name=st.just("c"),
-    compiler=st.sampled_from([None, *COMPILERS]),
-    batch_size=st.none() | st.integers(1, 1024),
-    learning_rate_scaling=st.sampled_from([None, "linear", "sqrt", "none"]),
-    instance_type=st.none() | st.sampled_from([*load_facts().instances, "ml.x9.large"]),
-    instance_count=st.none() | st.integers(1, 16),
-    precision=st.sampled_from([None, *PRECISIONS]),
-    distribution=st.sampled_from([None, *DISTRIBUTIONS]),
-)
-shares = st.none() | st.floats(0, 1)
-versions = st.sampled_from(["1.7-1", "1.10.2", "1.11.0", "1.13.1", "2.1", "2.11", "2.13.0", "?"])
-workloads = st.builds(
-    Workload,
-    name=st.just("w"),
-    framework=st.builds(
-        Framework, name=st.sampled_from(FRAMEWORKS), version=versions,
-        transformers=st.sampled_from([None, "4.17.0", "4.36"]),
-        python=st.sampled_from([None, "py38", "py310"]),
-    ),
-    model=st.builds(
-        Model, family=st.sampled_from(FAMILIES), name=st.sampled_from(["gpt2", "bert-base-uncased"])
-    ),
-    training=st.builds(
-        Training, source_dir=st.just("."), entry_point=st.just("t.py"),
-        instance_type=st.sampled_from([*load_facts().instances, "", "ml.x9.large"]),
-        instance_count=st.integers(1, 64), distribution=st.sampled_from(DISTRIBUTIONS),
-        precision=st.sampled_from(PRECISIONS), batch_size=st.integers(1, 4096),
-        learning_rate=st.just(0.1), max_runtime_hours=st.just(1.0),
-    ),
-    shapes=st.builds(Shapes, st.booleans(), st.sampled_from(PADDINGS), st.booleans()),
-    schedule=st.builds(Schedule, st.floats(0.01, 1e4), st.floats(1e-4, 600)),
-    quality=st.builds(
-        dataclasses.replace, st.just(SOUND.quality),
-        history=st.lists(st.floats(-10, 10), max_size=6).map(tuple),
-    ),
-    profile=st.none() | st.builds(Profile, shares, shares, shares),
-    candidates=st.lists(candidates, max_size=3).map(tuple),
-)  # fmt: skip
-quick = settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-
-
-@given(workload=workloads, region=st.sampled_from(["us-east-1", "cn-north-1", "mars-1"]))
-@quick
-def test_any_workload_gets_an_answer_that_agrees_with_its_reasons(
-    workload: Workload, region: str
-) -> None:
-    found = check(workload, region=region)
-
-    json.dumps(found.to_dict(), allow_nan=False)
-    for one in found.candidates:
-        blocked = any(reason.severity == "block" for reason in one.reasons)
-        assert blocked == (one.verdict == "ineligible")
-    assert bool(found.open_candidates) == (found.verdict != "ineligible")
-
-
-@given(workload=workloads, factor=st.floats(0.1, 10))
-@quick
-def test_dollars_scale_with_prices(workload: Workload, factor: float) -> None:
-    types = {workload.training.instance_type, *load_facts().instances}
-    one, other = (
-        check(workload, prices=dict.fromkeys(types, usd)).economics for usd in (2.0, 2.0 * factor)
-    )
-
-    assert one.annual_training_usd is not None
-    assert pytest.approx(one.annual_training_usd * factor) == other.annual_training_usd
-    assert (one.trial_usd is None) == (other.trial_usd is None)
-    if one.trial_usd is not None:
-        assert pytest.approx(one.trial_usd * factor) == other.trial_usd
-    assert one.payback_days is None or pytest.approx(one.payback_days) == other.payback_days
-
-
-@given(workload=workloads)
-@quick
-def test_the_plausible_saving_never_exceeds_the_spend(workload: Workload) -> None:
-    economics = check(workload).economics
-    saving = economics.plausible_annual_saving_usd
-
-    if saving is not None:
-        assert economics.annual_training_usd is not None
-        assert 0 <= saving.low <= saving.high < economics.annual_training_usd

@@ -115,7 +115,9 @@ def test_an_fp32_job_hears_what_a_lower_precision_gained_elsewhere() -> None:
     (reason,) = check(fp32).candidates[0].reasons
 
     # Amdahl on the published 1.5 to 5.5 times, with 20 % of a step waiting.
-    assert "1.4 to 2.9 times as fast by bf16 alone, with the 20% that a step waits" in reason.message
+    assert (
+        "1.4 to 2.9 times as fast by bf16 alone, with the 20% that a step waits" in reason.message
+    )
     assert "on V100, so low confidence for NVIDIA A10G" in reason.message
     assert "pytorch.org" in reason.source
 
