@@ -9,7 +9,19 @@ from typing import Annotated, NoReturn
 import typer
 
 from compilegate import __version__
-from compilegate.cli import check, demo, facts, flag, judge, local, plan, report, run, status
+from compilegate.cli import (
+    check,
+    demo,
+    doctor,
+    facts,
+    flag,
+    judge,
+    local,
+    plan,
+    report,
+    run,
+    status,
+)
 from compilegate.cli.doors import RealDoors
 from compilegate.cli.shell import Session, Shell
 
@@ -21,6 +33,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("check")(check.check)
+app.command("doctor")(doctor.doctor)
 app.command("plan")(plan.plan)
 app.add_typer(facts.app, name="facts")
 app.command("run")(run.run)

@@ -1,0 +1,93 @@
+"""Shows the doctor's findings at the terminal, file by file, rule by rule."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+
+from rich.text import Text
+
+from compilegate.cli.output import console, say
+from compilegate.doctor import BY_ID, Examination, Finding, Severity
+
+STYLES = {Severity.BREAKS: "red", Severity.SLOWS: "yellow", Severity.NOTE: "cyan"}
+WORDS = {
+    Severity.BREAKS: ("breaks it", "break it"),
+    Severity.SLOWS: ("slows it", "slow it"),
+    Severity.NOTE: ("note", "notes"),
+}
+
+
+def show(examinations: Sequence[Examination], unreadable: Mapping[str, str]) -> None:
+    """Every file with something to say, then what could not be read, then a count."""
+    trained = [item for item in examinations if item.is_training]
+    for examination in trained:
+        if examination.findings or examination.not_seen:
+            _show_file(examination)
+    for problem in unreadable.values():
+        say(f"not looked at: {problem}", hang=2)
+        say()
+    say(summary(examinations))
+
+
+def _show_file(examination: Examination) -> None:
+    compilers = ", ".join(examination.compilers)
+    console().print(Text(f"{examination.file} ({compilers})", style="bold"), soft_wrap=True)
+    groups = groupby(examination.findings, key=lambda found: (found.rule, found.fix))
+    for (rule, fix), findings in groups:
+        _show_group(rule, fix, list(findings))
+    for text in examination.not_seen:
+        say(f"not seen: {text}", indent=2, hang=2)
+    say()
+
+
+def _show_group(rule: str, fix: str, findings: Sequence[Finding]) -> None:
+    severity = max((found.severity for found in findings), key=_weight)
+    title = Text.assemble(
+        "  ", (WORDS[severity][0], f"bold {STYLES[severity]}"), f": {BY_ID[rule].title} ({rule})"
+    )
+    console().print(title, soft_wrap=True)
+    told = ""
+    for found in findings:
+        say_cut(f"line {found.place.line:<5} {found.source}", indent=4)
+        if found.message != told:
+            say(f"{found.message}.", indent=15)
+            told = found.message
+    say(f"Fix: {fix}.", indent=4, hang=5)
+
+
+def say_cut(text: str, *, indent: int) -> None:
+    """One line of somebody's code, cut where the screen ends."""
+    out = console()
+    line = Text(" " * indent + text.expandtabs(4))
+    line.truncate(out.width, overflow="ellipsis")
+    out.print(line, soft_wrap=True)
+
+
+def _weight(severity: Severity) -> int:
+    return -list(Severity).index(severity)
+
+
+def counts(examinations: Sequence[Examination]) -> dict[str, int]:
+    """How many findings of each severity, how many files."""
+    findings = [found for item in examinations for found in item.findings]
+    return {
+        "files": len(examinations),
+        "training_files": sum(item.is_training for item in examinations),
+        **{str(kind): sum(found.severity is kind for found in findings) for kind in Severity},
+        "suppressed": sum(item.suppressed for item in examinations),
+    }
+
+
+def summary(examinations: Sequence[Examination]) -> str:
+    """The last line."""
+    number = counts(examinations)
+    if not number["training_files"]:
+        looked = "the file" if number["files"] == 1 else f"any of {number['files']} files"
+        return f"No training code was found in {looked}."
+    files = f"{number['training_files']} file{'s' if number['training_files'] != 1 else ''}"
+    parts = [
+        f"{number[kind]} {WORDS[kind][number[kind] != 1]}" for kind in Severity if number[kind]
+    ]
+    suppressed = f" {number['suppressed']} suppressed." if number["suppressed"] else ""
+    return f"{files} with training code: {', '.join(parts) or 'nothing found'}.{suppressed}"

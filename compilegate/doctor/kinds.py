@@ -1,0 +1,268 @@
+"""Which expressions hold a tensor on the device: a cautious guess, statement by statement.
+
+Where nothing says that something is a tensor it is taken for none, so that the doctor keeps
+quiet rather than cry wolf.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from compilegate.doctor import torch_words as words
+from compilegate.doctor.names import LOSS, MODEL
+from compilegate.doctor.syntax import (
+    FUNCTIONS,
+    Function,
+    called,
+    dotted,
+    in_scope,
+    keyword,
+    last_name,
+    receiver,
+)
+
+if TYPE_CHECKING:
+    from compilegate.doctor.script import Script
+
+DEEP = 4
+
+
+class Kind(Enum):
+    """What an expression is: on the device, a collection of such, a model, certainly neither."""
+
+    TENSOR = 1
+    SEVERAL = 2
+    MODEL = 3
+    HOST = 4
+
+
+Known = dict[str, Kind | None]
+
+
+class Kinds:
+    """Kinds of all expressions of a script."""
+
+    def __init__(self, script: Script) -> None:
+        self._script = script
+        self._found: dict[ast.AST, Kind] = {}
+        self._returns: dict[ast.AST, Kind | None] = {}
+        self._losses = {
+            dotted(node)
+            for call in script.calls if called(call) == "backward"
+            for node in (receiver(call), *call.args) if node is not None and dotted(node)
+        }  # fmt: skip
+        self._forwards = set(script.models.bodies)
+        self._function_depth = 0
+        self._block(script.tree.body, {})
+
+    def of(self, node: ast.AST) -> Kind | None:
+        """The kind of an expression."""
+        return self._found.get(node)
+
+    def _block(self, statements: Sequence[ast.stmt], known: Known) -> None:
+        functions: list[Function] = []
+        for statement in statements:
+            if isinstance(statement, FUNCTIONS):
+                functions.append(statement)
+            else:
+                self._statement(statement, known)
+        for function in functions:  # closures see what the function around them ends up with
+            self._function(function, known)
+
+    def _function(self, function: Function, around: Known) -> None:
+        if function in self._returns:
+            return
+        self._returns[function] = None
+        known: Known = dict(around)
+        parameters = function.args
+        for item in (*parameters.posonlyargs, *parameters.args, *parameters.kwonlyargs):
+            known[item.arg] = None
+        if function in self._forwards:
+            known |= dict.fromkeys(words.tensor_parameters(function), Kind.TENSOR)
+        self._block(function.body, known)
+        kinds = {
+            self._found.get(node.value) for node in in_scope(function)
+            if isinstance(node, ast.Return) and node.value is not None
+        }  # fmt: skip
+        self._returns[function] = Kind.TENSOR if Kind.TENSOR in kinds else None
+
+    def _statement(self, node: ast.stmt, known: Known) -> None:
+        if isinstance(node, ast.ClassDef):
+            self._block(node.body, dict(known))
+        elif isinstance(node, ast.Assign):
+            kind = self._kind(node.value, known)
+            for target in node.targets:
+                self._bind(target, node.value, kind, known)
+        elif isinstance(node, ast.AnnAssign) and node.value is not None:
+            self._bind(node.target, node.value, self._kind(node.value, known), known)
+        elif isinstance(node, ast.AugAssign):
+            both = (self._kind(node.target, known), self._kind(node.value, known))
+            self._bind(node.target, None, _joined(both), known)
+        elif isinstance(node, ast.For | ast.AsyncFor):
+            self._bind(node.target, None, _element(self._kind(node.iter, known)), known)
+            self._block([*node.body, *node.orelse], known)
+        else:
+            self._compound(node, known)
+
+    def _compound(self, node: ast.stmt, known: Known) -> None:
+        if isinstance(node, ast.If):
+            self._kind(node.test, known)
+            other = dict(known)
+            self._block(node.body, known)
+            self._block(node.orelse, other)
+            for name, kind in other.items():  # a tensor in either branch may be one after it
+                if known.get(name) is None or kind is Kind.TENSOR:
+                    known[name] = kind
+            return
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.expr):
+                self._kind(child, known)
+            elif isinstance(child, ast.withitem):
+                self._kind(child.context_expr, known)
+            elif isinstance(child, ast.ExceptHandler | ast.match_case):
+                self._block(child.body, known)
+            elif isinstance(child, ast.stmt):
+                self._block([child], known)
+
+    def _bind(
+        self, target: ast.expr, value: ast.expr | None, kind: Kind | None, known: Known
+    ) -> None:
+        if isinstance(target, ast.Tuple | ast.List):
+            values = value.elts if isinstance(value, ast.Tuple | ast.List) else []
+            for index, item in enumerate(target.elts):
+                part = values[index] if len(values) == len(target.elts) else None
+                self._bind(item, part, self._found.get(part) if part else _element(kind), known)
+        elif isinstance(target, ast.Starred):
+            self._bind(target.value, None, kind, known)
+        elif dotted(target):
+            # One of several results may be a plain number, and is named like one.
+            number = value is None and words.NUMBER.search(last_name(target))
+            known[dotted(target)] = None if number else kind
+
+    def _kind(self, node: ast.AST, known: Known) -> Kind | None:
+        if isinstance(node, ast.Lambda):
+            return None
+        kind = self._judge(node, known)
+        if kind is not None:
+            self._found[node] = kind
+        return kind
+
+    def _judge(self, node: ast.AST, known: Known) -> Kind | None:
+        if isinstance(node, ast.Constant):
+            return Kind.HOST
+        if isinstance(node, ast.Call):
+            return self._call(node, known)
+        if isinstance(node, ast.Name | ast.Attribute):
+            return self._name(node, known)
+        return self._combined(node, known)
+
+    def _combined(self, node: ast.AST, known: Known) -> Kind | None:
+        parts = [
+            self._kind(child, known) for child in ast.iter_child_nodes(node)
+            if isinstance(child, ast.expr)
+        ]  # fmt: skip
+        for comprehension in getattr(node, "generators", ()):
+            self._kind(comprehension.iter, known)
+        if isinstance(node, ast.Compare) and words.about_no_tensor(node):
+            return Kind.HOST
+        if isinstance(node, ast.Subscript):
+            return _element(parts[0]) if parts[0] is not Kind.MODEL else None
+        if isinstance(node, ast.Tuple | ast.List):
+            return Kind.SEVERAL if _joined(parts) else None
+        return _joined(parts) if isinstance(node, words.COMBINING) else None
+
+    def _name(self, node: ast.Name | ast.Attribute, known: Known) -> Kind | None:
+        name = dotted(node)
+        if name in known and known[name] is not None:
+            return known[name]
+        if isinstance(node, ast.Attribute):
+            base = self._kind(node.value, known)
+            if base is Kind.TENSOR:
+                return Kind.HOST if node.attr in words.HOST_ATTRIBUTES else Kind.TENSOR
+            if base is Kind.HOST:
+                return None
+        if name in self._losses and LOSS.search(last_name(node)):
+            return Kind.TENSOR
+        return Kind.MODEL if MODEL.search(last_name(node)) else None
+
+    def _call(self, call: ast.Call, known: Known) -> Kind | None:
+        given = [self._kind(item, known) for item in call.args]
+        given += [self._kind(item.value, known) for item in call.keywords]
+        meaning = self._script.called(call)
+        if meaning in words.HOST_FUNCTIONS:
+            return Kind.HOST
+        if meaning.startswith("torch."):
+            return self._torch(call, meaning, given)
+        if meaning.startswith(("numpy.", "random.", "math.", "time.")):
+            return Kind.HOST
+        on = receiver(call)
+        if on is not None:
+            kind = self._method(call, self._kind(on, known))
+            if kind is not None:
+                return kind
+        return self._own(call, known, given)
+
+    def _torch(self, call: ast.Call, meaning: str, given: list[Kind | None]) -> Kind | None:
+        if meaning in words.MODEL_MAKERS or words.MODULE_CLASS.match(meaning):
+            return Kind.MODEL
+        if meaning in words.TENSOR_MAKERS:
+            device = keyword(call, "device")
+            place = device.value if isinstance(device, ast.Constant) else device
+            on_host = place is None or place == "cpu"
+            return Kind.HOST if on_host and Kind.TENSOR not in given else Kind.TENSOR
+        if meaning.startswith(words.NO_TENSORS):
+            return None
+        return Kind.TENSOR if _joined(given) else None
+
+    def _method(self, call: ast.Call, on: Kind | None) -> Kind | None:
+        name = called(call)
+        if name in ("to", "cuda"):
+            if on is Kind.MODEL:
+                return Kind.MODEL
+            place = ast.unparse(call.args[0]) if call.args else "cuda" if name == "cuda" else ""
+            if place in ("'cpu'", "torch.device('cpu')"):
+                return Kind.HOST
+            return Kind.TENSOR if on is Kind.TENSOR or words.DEVICE.search(place) else on
+        if on is Kind.TENSOR or name in words.ALWAYS_TO_HOST:
+            return Kind.HOST if name in words.TO_HOST else Kind.TENSOR if on else None
+        if on is Kind.MODEL:
+            return Kind.MODEL if name in words.SAME_MODEL else None
+        return on
+
+    def _own(self, call: ast.Call, known: Known, given: list[Kind | None]) -> Kind | None:
+        """A call of something that the script defines, or of a model."""
+        name = last_name(call.func)
+        if self._kind(call.func, known) is Kind.MODEL:
+            return Kind.TENSOR
+        if name == "from_pretrained" and "Model" in dotted(call.func):
+            return Kind.MODEL
+        if any(item.name == name for item in self._script.models.classes):
+            return Kind.MODEL
+        if name == "prepare" and Kind.MODEL in given and len(given) == 1:
+            return Kind.MODEL
+        self._function_depth += 1
+        kinds = set()
+        if self._function_depth <= DEEP:
+            for function in self._script.steps.targets(call):
+                self._function(function, known)
+                kinds.add(self._returns.get(function))
+        self._function_depth -= 1
+        if Kind.TENSOR in kinds:
+            return Kind.TENSOR
+        is_layer = dotted(call.func).startswith("self.") and Kind.TENSOR in given
+        return Kind.TENSOR if is_layer and not kinds else None
+
+
+def _joined(parts: Sequence[Kind | None]) -> Kind | None:
+    """What an operation on several expressions gives."""
+    if Kind.SEVERAL in parts:
+        return Kind.SEVERAL
+    return Kind.TENSOR if Kind.TENSOR in parts else None
+
+
+def _element(kind: Kind | None) -> Kind | None:
+    """What one item of something is."""
+    return Kind.TENSOR if kind is Kind.SEVERAL else kind

@@ -1,0 +1,94 @@
+"""Profilers and debug switches that were left on."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from compilegate.doctor.finding import Hit, Severity
+from compilegate.doctor.rule import BOTH, Rule
+from compilegate.doctor.rules import links
+from compilegate.doctor.script import Script
+from compilegate.doctor.syntax import called, dotted, keyword, set_variable
+from compilegate.doctor.trainers import told
+
+ANOMALY = ("torch.autograd.set_detect_anomaly", "torch.autograd.detect_anomaly",
+           "torch.autograd.anomaly_mode.set_detect_anomaly",
+           "torch.autograd.anomaly_mode.detect_anomaly")  # fmt: skip
+PROFILERS = ("torch.autograd.profiler.profile", "torch.autograd.profiler.emit_nvtx",
+             "torch.profiler.profile", "tensorflow.profiler.experimental.start",
+             "tensorflow.debugging.enable_check_numerics")  # fmt: skip
+BLOCKING = "CUDA_LAUNCH_BLOCKING"
+
+
+def debugging(script: Script) -> Iterator[Hit]:
+    """What watches every operation."""
+    if not (script.steps.loops or script.has_trainer):
+        return
+    for call in script.calls:
+        name = script.called(call)
+        if name in ANOMALY and not _argument_off(script, call):
+            if not _guarded(script, call):
+                yield Hit(call, "Anomaly detection checks every operation of every step")
+        elif name in PROFILERS and not _partial(script, call) and not _guarded(script, call):
+            yield Hit(call, f"{called(call)} records the whole run")
+        for item in call.keywords:
+            on = script.options.value(item.value) is True
+            if item.arg == "detect_anomaly" and on:
+                yield Hit(item.value, "Anomaly detection checks every operation of every step")
+    for given in told(script):
+        if "underflow_overflow" in str(given.get("debug", "")):
+            place = given.place("debug")
+            yield Hit(place, "debug='underflow_overflow' looks at every result of every layer")
+    if script.uses("smdebug"):
+        yield from _hooks(script)
+    yield from _environment(script)
+
+
+def _hooks(script: Script) -> Iterator[Hit]:
+    for call in script.calls:
+        if script.called(call).startswith("smdebug") and "hook" in called(call).lower():
+            yield Hit(call, "The SageMaker debugger's hook saves tensors while the model trains")
+
+
+def _environment(script: Script) -> Iterator[Hit]:
+    for node in ast.walk(script.tree):
+        if isinstance(node, ast.Assign) and set_variable(node) == BLOCKING:
+            if _guarded(script, node):
+                continue
+            yield Hit(node, f"{BLOCKING} waits for the GPU after every operation")
+
+
+def _argument_off(script: Script, call: ast.Call) -> bool:
+    given = call.args[0] if call.args else keyword(call, "mode") or keyword(call, "check_nan")
+    return given is not None and script.options.value(given) is not True
+
+
+def _partial(script: Script, call: ast.Call) -> bool:
+    """A schedule records few steps; a switch that is no plain True is someone's decision."""
+    enabled = keyword(call, "enabled")
+    given = call.args[0] if call.args and "autograd" in script.called(call) else enabled
+    off = given is not None and script.options.value(given) is not True
+    return keyword(call, "schedule") is not None or off
+
+
+def _guarded(script: Script, node: ast.AST) -> bool:
+    """Behind a condition it is a switch that somebody turns on knowingly."""
+    return any(isinstance(parent, ast.If | ast.IfExp) and not _main(parent)
+               for parent in script.parents_of(node))  # fmt: skip
+
+
+def _main(node: ast.If | ast.IfExp) -> bool:
+    return isinstance(node.test, ast.Compare) and dotted(node.test.left) == "__name__"
+
+
+RULES = (
+    Rule(
+        "debugging-on", "A profiler or debug mode is on", Severity.SLOWS, BOTH,
+        debugging,
+        "It looks at every operation, which undoes what fusing them gains and makes any "
+        "comparison unfair.",
+        "remove it, or put it behind an option that is off by default",
+        links.TUNING,
+    ),
+)  # fmt: skip

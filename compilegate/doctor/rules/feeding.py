@@ -1,0 +1,115 @@
+"""Whether data arrives as fast as a compiled model takes it, and the learning rate fits."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from compilegate.doctor.finding import Hit, Severity
+from compilegate.doctor.loaders import Loader, training_loaders
+from compilegate.doctor.names import OPTIMIZER
+from compilegate.doctor.options import UNKNOWN
+from compilegate.doctor.rule import BOTH, Rule
+from compilegate.doctor.rules import links
+from compilegate.doctor.script import Script
+from compilegate.doctor.syntax import argument, called, constant, keyword, receiver, texts
+from compilegate.doctor.trainers import told
+
+OPTIMIZERS = ("torch.optim.", "tensorflow.keras.optimizers.", "keras.optimizers.")
+BATCH_OPTIONS = ("batch_size", "train_batch_size", "per_device_train_batch_size")
+
+
+def loader_workers(script: Script) -> Iterator[Hit]:
+    """Loaders that prepare batches between the steps instead of beside them."""
+    for loader in training_loaders(script):
+        if _one_process(script, loader) and not _in_memory(script, loader):
+            yield Hit(loader.call, "num_workers is 0, so each batch is prepared between two steps")
+    for given in told(script):
+        if given.get("dataloader_num_workers", 0) == 0:
+            yield Hit(
+                given.place("dataloader_num_workers"),
+                "The trainer prepares each batch between two steps",
+                fix="pass dataloader_num_workers, from 4 up to the CPUs per GPU",
+            )
+
+
+def _one_process(script: Script, loader: Loader) -> bool:
+    given = loader.keywords.get("num_workers")
+    if given is None:
+        return loader.lacks("num_workers")
+    value = script.options.value(given)
+    return value == 0 and value is not UNKNOWN
+
+
+def _in_memory(script: Script, loader: Loader) -> bool:
+    """Tensors that are already in memory need no worker to fetch them."""
+    data = argument(loader.call, 0, "dataset")
+    made = script.options.assigned(data.id) if isinstance(data, ast.Name) else data
+    return isinstance(made, ast.Call) and called(made) == "TensorDataset"
+
+
+def preprocessing_workers(script: Script) -> Iterator[Hit]:
+    """``datasets.map`` with one process."""
+    if not script.uses("datasets"):
+        return
+    for call in script.calls:
+        on = receiver(call)
+        if called(call) != "map" or on is None or keyword(call, "batched") is None:
+            continue
+        if any(item.arg is None for item in call.keywords) or "tensorflow" in set(texts(on)):
+            continue
+        given = keyword(call, "num_proc")
+        value = script.options.value(given) if given is not None else None
+        if value in (None, 1) and not script.unreached(call):
+            name = f" ({ast.unparse(given)} is {value} unless given)" if given is not None else ""
+            yield Hit(call, f"The data set is prepared by one process{name}")
+            return  # once per file: the remedy is the same for all of them
+
+
+def fixed_learning_rate(script: Script) -> Iterator[Hit]:
+    """A learning rate written into the script whose batch size is an option."""
+    if not any(name in script.options.names for name in BATCH_OPTIONS):
+        return
+    for call in script.calls:
+        if not script.called(call).startswith(OPTIMIZERS) or "lr_scheduler" in script.called(call):
+            continue
+        rate = keyword(call, "lr") or keyword(call, "learning_rate")
+        if isinstance(constant(rate), float) and OPTIMIZER.search(_kept_as(script, call)):
+            yield Hit(rate or call, f"The learning rate is always {constant(rate)}")
+    for given in told(script):
+        rate = keyword(given.call, "learning_rate") if given.call is not None else None
+        if isinstance(constant(rate), float):
+            yield Hit(rate or given.node, f"The learning rate is always {constant(rate)}")
+
+
+def _kept_as(script: Script, call: ast.Call) -> str:
+    statement = script.statement(call)
+    return " ".join(texts(statement)) if isinstance(statement, ast.Assign) else "optimizer"
+
+
+RULES = (
+    Rule(
+        "loader-workers", "Batches are prepared between the steps", Severity.NOTE, BOTH,
+        loader_workers,
+        "The faster the compiled step, the larger the share of time spent waiting for data.",
+        "give the training loader num_workers, from 4 up to the CPUs per GPU, and "
+        "pin_memory=True",
+        links.TUNING,
+    ),
+    Rule(
+        "preprocessing-workers", "Preprocessing with one process", Severity.NOTE, BOTH,
+        preprocessing_workers,
+        "The GPUs are paid for while the data set is prepared.",
+        "give map(…, num_proc=…), or pass preprocessing_num_workers",
+        links.MANAGED_PITFALLS,
+    ),
+    Rule(
+        "fixed-learning-rate", "A learning rate that cannot follow the batch size",
+        Severity.NOTE, BOTH,
+        fixed_learning_rate,
+        "A compiler often makes room for a larger batch, and a larger batch needs another "
+        "learning rate.",
+        "make the learning rate an option too, and scale it with the batch",
+        links.MANAGED_PITFALLS,
+    ),
+)  # fmt: skip

@@ -1,0 +1,180 @@
+"""What a plain PyTorch script lacks under the managed compiler, which is PyTorch/XLA."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from compilegate.doctor.finding import Hit, Severity
+from compilegate.doctor.names import OPTIMIZER
+from compilegate.doctor.rule import MANAGED_ONLY, Rule
+from compilegate.doctor.rules import links
+from compilegate.doctor.script import Script
+from compilegate.doctor.syntax import called, calls_in, dotted, receiver, texts
+
+XM = "torch_xla.core.xla_model."
+BARRIERS = ("mark_step", "MpDeviceLoader", "ParallelLoader", "per_device_loader", "sync")
+LIBRARIES = ("accelerate", "lightning", "pytorch_lightning", "deepspeed", "fastai")
+ABOUT_XLA = ("xla", "tpu", "xm")
+AMP = ("torch.cuda.amp.autocast", "torch.cuda.amp.GradScaler", "torch.amp.GradScaler")
+
+
+def cuda_device(script: Script) -> Iterator[Hit]:
+    """CUDA devices, where XLA has its own."""
+    if _library_runs_it(script) or not script.uses("torch"):
+        return
+    seen: set[ast.AST] = set()
+    for call in script.calls:
+        what = _names_cuda(script, call)
+        statement = script.statement(call)
+        if what and statement not in seen and not _about_xla(script, call):
+            seen.add(statement)
+            yield Hit(call, what)
+
+
+def _names_cuda(script: Script, call: ast.Call) -> str:
+    name = script.called(call)
+    if called(call) == "cuda" and receiver(call) is not None:
+        return ".cuda() puts it on a device that XLA does not compile for"
+    given = [script.options.value(item) for item in call.args[:1]]
+    given += [node.value for item in call.args for node in ast.walk(item)
+              if isinstance(node, ast.Constant)]  # fmt: skip
+    spelled = any(isinstance(value, str) and value.startswith("cuda") for value in given)
+    places = name == "torch.device" or called(call) == "to"
+    wrong = (places and spelled) or name == "torch.cuda.set_device"
+    return "A CUDA device, where XLA has its own" if wrong else ""
+
+
+def mixed_precision(script: Script) -> Iterator[Hit]:
+    """CUDA's mixed precision."""
+    if _library_runs_it(script):
+        return
+    for call in script.calls:
+        if script.called(call) in AMP and not _about_xla(script, call):
+            yield Hit(call, f"{called(call)} of torch.cuda does not work on XLA's device")
+
+
+def mark_step(script: Script) -> Iterator[Hit]:
+    """A loop that never tells XLA to run what it has gathered."""
+    if _library_runs_it(script) or not script.uses("torch"):
+        return
+    marks = any(
+        called(call) in BARRIERS and (script.uses("torch_xla") or called(call) == "mark_step")
+        for call in script.calls
+    )
+    steps = any(
+        called(call) == "optimizer_step" and any(item.arg == "barrier" for item in call.keywords)
+        for call in script.calls
+    )
+    if marks or steps or not script.steps.loops:
+        return
+    ported = "" if script.uses("torch_xla") else "; the script does not use torch_xla at all"
+    loop = next(filter(script.steps.moves_weights, script.steps.loops), script.steps.loops[-1])
+    yield Hit(loop, f"Nothing in this training loop makes XLA run the step{ported}")
+
+
+def optimizer_step(script: Script) -> Iterator[Hit]:
+    """Plain optimizer steps, which leave gradients on their own device."""
+    if _library_runs_it(script) or not script.uses("torch_xla"):
+        return
+    if any(called(call) in ("all_reduce", "_fetch_gradients", "reduce_gradients")
+           for call in script.calls):  # fmt: skip
+        return
+    for call in script.steps.calls:
+        on = receiver(call)
+        plain = called(call) == "step" and on is not None and OPTIMIZER.search(dotted(on))
+        if plain and not _about_xla(script, call):
+            yield Hit(call, "optimizer.step() does not combine the gradients of several GPUs")
+
+
+def plain_save(script: Script) -> Iterator[Hit]:
+    """``torch.save`` of what lies on XLA's device."""
+    if not (script.steps.loops or script.has_trainer) or script.uses("accelerate"):
+        return
+    for call in script.calls:
+        if script.called(call) != "torch.save" or _about_xla(script, call):
+            continue
+        if not any(called(item) == "cpu" for item in calls_in(call)):
+            yield Hit(call, "torch.save stores tensors as they lie on XLA's device")
+
+
+def entry_function(script: Script) -> Iterator[Hit]:
+    """The function that the launcher calls on every GPU."""
+    trained = script.has_trainer and any(called(call) == "train" for call in script.calls)
+    trains = trained or (script.steps.loops and script.uses("torch_xla"))
+    start = next((node for node in script.tree.body if _is_main(node)), None)
+    if not trains or script.uses("tensorflow") or start is None:
+        return
+    names = {function.name for function in script.functions}
+    names |= {item.split(".")[-1] for item in map(script.meaning, _imported(script))}
+    if "_mp_fn" not in names:
+        yield Hit(start, "There is no _mp_fn(index), which the launcher calls per GPU")
+
+
+def _imported(script: Script) -> Iterator[ast.AST]:
+    return (node for node in ast.walk(script.tree) if isinstance(node, ast.Name))
+
+
+def _is_main(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and "__name__" in set(texts(node.test))
+
+
+def _library_runs_it(script: Script) -> bool:
+    """Trainers place tensors and mark steps themselves; they know XLA."""
+    return script.uses(*LIBRARIES) or (script.has_trainer and not script.steps.loops)
+
+
+def _about_xla(script: Script, node: ast.AST) -> bool:
+    """Whether a branch around this tells XLA and CUDA apart."""
+    return any(
+        isinstance(parent, ast.If | ast.IfExp)
+        and any(word in text.lower() for text in texts(parent.test) for word in ABOUT_XLA)
+        for parent in script.parents_of(node)
+    )
+
+
+RULES = (
+    Rule(
+        "xla-device", "A CUDA device under XLA", Severity.BREAKS, MANAGED_ONLY,
+        cuda_device,
+        "Tensors on a CUDA device are not compiled, and mixing the two kinds of device fails.",
+        "use device = xm.xla_device() and .to(device)",
+        links.MANAGED_PITFALLS,
+    ),
+    Rule(
+        "xla-amp", "CUDA's mixed precision under XLA", Severity.BREAKS, MANAGED_ONLY,
+        mixed_precision,
+        "The managed compiler needs the versions of PyTorch/XLA.",
+        "use torch_xla.amp: autocast, GradScaler and the syncfree optimizers",
+        links.MANAGED_PYTORCH,
+    ),
+    Rule(
+        "xla-mark-step", "No mark_step in the training loop", Severity.BREAKS, MANAGED_ONLY,
+        mark_step,
+        "XLA gathers operations until it is told to run them; without that, training stalls.",
+        "end each step with xm.mark_step(), or take batches from an MpDeviceLoader",
+        links.MANAGED_PITFALLS,
+    ),
+    Rule(
+        "xla-optimizer-step", "A plain optimizer step under XLA", Severity.BREAKS, MANAGED_ONLY,
+        optimizer_step,
+        "Gradients of several GPUs are then never combined: each trains its own model.",
+        "call xm.optimizer_step(optimizer)",
+        links.MANAGED_PYTORCH,
+    ),
+    Rule(
+        "xla-save", "torch.save under XLA", Severity.BREAKS, MANAGED_ONLY,
+        plain_save,
+        "Such a checkpoint can be read only where there is an XLA device.",
+        "call xm.save(model.state_dict(), path)",
+        links.MANAGED_PITFALLS,
+    ),
+    Rule(
+        "xla-entry", "No _mp_fn for several GPUs", Severity.NOTE, MANAGED_ONLY,
+        entry_function,
+        "On more than one GPU the pytorchxla launcher calls _mp_fn(index) in every process; "
+        "without it each GPU trains its own model.",
+        "add def _mp_fn(index): main()",
+        links.MANAGED_PYTORCH,
+    ),
+)  # fmt: skip

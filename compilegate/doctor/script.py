@@ -1,0 +1,151 @@
+"""A script, read but never run, with the questions that rules ask about it."""
+
+from __future__ import annotations
+
+import ast
+import io
+import tokenize
+import warnings
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import Any
+
+from compilegate.doctor.kinds import Kind, Kinds
+from compilegate.doctor.models import Models
+from compilegate.doctor.names import Imports
+from compilegate.doctor.options import Options
+from compilegate.doctor.steps import Steps
+from compilegate.doctor.syntax import FUNCTIONS, Function
+from compilegate.domain.errors import InvalidInputError
+
+FRAMEWORKS = frozenset((
+    "torch", "tensorflow", "keras", "transformers", "accelerate", "lightning",
+    "pytorch_lightning", "torch_xla", "deepspeed", "timm", "diffusers", "datasets",
+))  # fmt: skip
+TRAINERS = ("Trainer", "TrainingArguments")
+
+
+class Script:
+    """One parsed file; ``given`` are hyperparameters that are known to be passed to it."""
+
+    def __init__(self, text: str, tree: ast.Module, given: Mapping[str, Any] | None) -> None:
+        self.text, self.tree = text, tree
+        self.lines = text.split("\n")  # as the parser counts them, form feeds and all
+        self.given = given
+        self.imports = Imports(tree)
+        self.parents = {
+            child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)
+        }
+
+    @cached_property
+    def calls(self) -> list[ast.Call]:
+        """Every call of the file, in order."""
+        found = [node for node in ast.walk(self.tree) if isinstance(node, ast.Call)]
+        return sorted(found, key=lambda call: (call.lineno, call.col_offset))
+
+    @cached_property
+    def functions(self) -> list[Function]:
+        """Every function of the file."""
+        return [node for node in ast.walk(self.tree) if isinstance(node, FUNCTIONS)]
+
+    @cached_property
+    def options(self) -> Options:
+        """What is known of the script's settings."""
+        return Options(self.tree, self.given)
+
+    @cached_property
+    def steps(self) -> Steps:
+        """What runs in every training step."""
+        return Steps(self)
+
+    @cached_property
+    def models(self) -> Models:
+        """What a compiler would be given to compile."""
+        return Models(self)
+
+    @cached_property
+    def kinds(self) -> Kinds:
+        """Which expressions are tensors."""
+        return Kinds(self)
+
+    def is_tensor(self, node: ast.AST) -> bool:
+        """Whether an expression holds a tensor on the device."""
+        return self.kinds.of(node) is Kind.TENSOR
+
+    def meaning(self, node: ast.AST | None) -> str:
+        """A name with its imports resolved."""
+        return self.imports.meaning(node)
+
+    def called(self, call: ast.Call) -> str:
+        """What is called, imports resolved."""
+        return self.imports.meaning(call.func)
+
+    def parents_of(self, node: ast.AST) -> Iterator[ast.AST]:
+        """From the closest one outwards."""
+        found = self.parents.get(node)
+        while found is not None:
+            yield found
+            found = self.parents.get(found)
+
+    def statement(self, node: ast.AST) -> ast.AST:
+        """The statement that an expression is part of."""
+        if isinstance(node, ast.stmt):
+            return node
+        return next((item for item in self.parents_of(node) if isinstance(item, ast.stmt)), node)
+
+    def function_of(self, node: ast.AST) -> Function | None:
+        """The function that a node is in."""
+        return next((item for item in self.parents_of(node) if isinstance(item, FUNCTIONS)), None)
+
+    def unreached(self, node: ast.AST) -> bool:
+        """Whether the settings, as they are unless someone changes them, lead around a node."""
+        inner = node
+        for outer in self.parents_of(node):
+            if isinstance(outer, ast.If | ast.IfExp):
+                known = self.steps.guards.known(outer.test)
+                avoided: object = () if known is None else outer.orelse if known else outer.body
+                if inner is avoided or (isinstance(avoided, list) and inner in avoided):
+                    return True
+            inner = outer
+        return False
+
+    def uses(self, *packages: str) -> bool:
+        """Whether any of these packages is imported."""
+        return not self.imports.packages.isdisjoint(packages)
+
+    @cached_property
+    def has_trainer(self) -> bool:
+        """Whether a trainer of the transformers family runs the loop."""
+        return self.uses("transformers", "trl", "sentence_transformers") and any(
+            self.called(call).split(".")[-1].endswith(TRAINERS) for call in self.calls
+        )
+
+    @cached_property
+    def is_training(self) -> bool:
+        """Whether there is anything here that a compiler would meet."""
+        return self.uses(*FRAMEWORKS) and bool(
+            self.has_trainer or self.steps.loops or self.models.bodies or self.models.keras_fits
+        )
+
+
+def parse(content: bytes, given: Mapping[str, Any] | None = None) -> Script:
+    """Parse a Python file. Raises InvalidInputError naming the line for what is no Python."""
+    try:
+        encoding = tokenize.detect_encoding(io.BytesIO(content).readline)[0]
+        text = io.TextIOWrapper(io.BytesIO(content), encoding).read()  # line ends made alike
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a script's odd escapes are not our concern
+            tree = ast.parse(text)
+    except SyntaxError as error:
+        place = f"line {error.lineno}" if error.lineno else "the file"
+        raise InvalidInputError(
+            f"is not Python: {error.msg}", field=place, fix="correct it, or convert it to Python 3"
+        ) from error
+    except (ValueError, LookupError) as error:  # null bytes, text that is not in its encoding
+        raise InvalidInputError(
+            f"is not Python text: {error}", fix="save it as UTF-8 text"
+        ) from error
+    except (RecursionError, MemoryError) as error:
+        problem = "is nested too deeply to be read"
+        raise InvalidInputError(problem, fix="write it flatter") from error
+    return Script(text, tree, given)

@@ -1,0 +1,99 @@
+"""PyTorch's vocabulary, as far as the doctor needs it."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from compilegate.doctor.syntax import Function, dotted, in_scope
+
+HOST_FUNCTIONS = frozenset((
+    "float", "int", "bool", "str", "len", "isinstance", "hasattr", "callable", "type",
+    "range", "id", "repr",
+))  # fmt: skip
+HOST_ATTRIBUTES = frozenset((
+    "shape", "ndim", "dtype", "device", "is_cuda", "requires_grad", "is_leaf", "layout",
+    "itemsize", "nbytes", "grad_fn", "names", "is_sparse", "is_quantized", "is_nested",
+    "is_meta",
+))  # fmt: skip
+TO_HOST = frozenset((
+    "item", "tolist", "numpy", "cpu", "size", "dim", "numel", "ndimension", "nelement",
+    "data_ptr", "element_size", "stride", "get_device", "is_floating_point", "is_complex",
+    "is_contiguous", "storage_offset",
+))  # fmt: skip
+ALWAYS_TO_HOST = frozenset(("item", "tolist", "numpy"))
+SAME_MODEL = frozenset((
+    "train", "eval", "half", "bfloat16", "float", "double", "requires_grad_", "to", "cuda",
+    "module", "apply", "compile",
+))  # fmt: skip
+MODEL_MAKERS = frozenset(("torch.compile", "torch.jit.script", "torch.jit.trace"))
+MODULE_CLASS = re.compile(r"torch\.(nn\.(\w+\.)*[A-Z]\w*|distributed\.fsdp\.[A-Z]\w*)$")
+TENSOR_MAKERS = frozenset(
+    f"torch.{name}" for name in (
+        "tensor", "as_tensor", "zeros", "ones", "rand", "randn", "randint", "randperm",
+        "arange", "empty", "full", "eye", "linspace", "logspace", "from_numpy", "normal",
+    )
+)  # fmt: skip
+NO_TENSORS = (
+    "torch.cuda.", "torch.distributed.", "torch.utils.", "torch.optim.", "torch.backends.",
+    "torch.device", "torch.save", "torch.load", "torch.manual_seed", "torch.is_tensor",
+    "torch.no_grad", "torch.autocast", "torch.amp.", "torch.set_", "torch.get_", "torch.Generator",
+    "torch.profiler.", "torch.jit.is_", "torch.compiler.", "torch._", "torch.is_", "torch.numel",
+    "torch.hub.", "torch.autograd.set_", "torch.autograd.profiler",
+)  # fmt: skip
+DEVICE = re.compile(r"device|cuda|rank|gpu", re.IGNORECASE)
+NUMBER = re.compile(r"(^|_)(num|n|size|sizes|len|length|width|height|count|dim|frames|steps?)(_|$)")
+COMBINING = (ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Starred,
+             ast.NamedExpr, ast.Await)  # fmt: skip
+NO_TENSOR_TESTS = (ast.Is, ast.IsNot, ast.In, ast.NotIn)
+EVIDENCE = frozenset((
+    "shape", "size", "view", "dim", "sum", "mean", "device", "dtype", "reshape", "permute",
+    "transpose", "unsqueeze", "squeeze", "flatten", "contiguous", "new_zeros", "new_ones",
+    "float", "long", "half", "masked_fill", "expand", "repeat", "clone", "argmax",
+    "softmax", "detach", "ndim",
+))  # fmt: skip
+
+
+OTHER_TYPES = re.compile(r"\b(int|float|bool|str|[Ll]ist|[Dd]ict|[Tt]uple|Sequence|Iterable)\b")
+
+
+def about_no_tensor(test: ast.Compare) -> bool:
+    """Whether a comparison asks what no tensor is asked: identity, membership, a text."""
+    texts = any(
+        isinstance(side, ast.Constant) and isinstance(side.value, str | None)
+        for side in test.comparators
+    )
+    return texts or isinstance(test.ops[0], NO_TENSOR_TESTS)
+
+
+def tensor_parameters(function: Function) -> Iterator[str]:
+    """The parameters of a forward method that its own code treats as tensors."""
+    arguments = function.args
+    switches = {
+        item.arg for item, default in with_defaults(arguments)
+        if isinstance(default, ast.Constant) and default.value is not None
+    }  # fmt: skip
+    for item in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
+        if item.arg in switches:
+            continue
+        annotation = ast.unparse(item.annotation) if item.annotation else ""
+        said = "Tensor" in annotation and not OTHER_TYPES.search(annotation)
+        unsaid = not annotation and item.arg != "self"
+        if said or (unsaid and _treated(function, item.arg)):
+            yield item.arg
+
+
+def with_defaults(arguments: ast.arguments) -> Iterator[tuple[ast.arg, ast.expr]]:
+    """The parameters that have a default, with it."""
+    positional = [*arguments.posonlyargs, *arguments.args]
+    yield from zip(reversed(positional), reversed(arguments.defaults), strict=False)
+    pairs = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+    yield from ((item, default) for item, default in pairs if default is not None)
+
+
+def _treated(function: Function, name: str) -> bool:
+    return any(
+        isinstance(node, ast.Attribute) and node.attr in EVIDENCE and dotted(node.value) == name
+        for node in in_scope(function)
+    )
