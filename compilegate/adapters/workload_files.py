@@ -7,7 +7,7 @@ one above it, whichever holds ``training.source_dir``.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import yaml
@@ -33,15 +33,21 @@ class WorkloadFile:
     local_inputs: Mapping[str, Path]
 
 
-def read_workload(path: Path, *, store: ObjectStore | None = None) -> WorkloadFile:
+def read_workload(
+    path: Path, *, store: ObjectStore | None = None, needs_inputs: bool = True
+) -> WorkloadFile:
     """Read and check one file; S3 inputs are looked for when a store is given.
 
+    Without ``needs_inputs`` only the code has to be there, not the data.
     Raises InvalidInputError naming file, line, field, value and fix.
     """
     document = None
     try:
         document = read_yaml(path)
-        return _checked(path, read_document(document.value), store)
+        workload = read_document(document.value)
+        if not needs_inputs:
+            workload = replace(workload, training=replace(workload.training, inputs={}))
+        return _checked(path, workload, store)
     except InvalidInputError as error:
         place = document.place(error.field) if document else None
         if place is None:

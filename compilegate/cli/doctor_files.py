@@ -75,7 +75,7 @@ def _targets(path: Path, compilers: tuple[str, ...]) -> Iterator[Target]:
 
 def _of_workload(path: Path, compilers: tuple[str, ...]) -> Iterator[Target]:
     """The entry point, once per set of hyperparameters that a candidate is started with."""
-    file = read_workload(path)
+    file = read_workload(path, needs_inputs=False)
     training = file.workload.training
     starts: list[tuple[str, dict[str, Any], set[str]]] = []
     for candidate in file.workload.candidates:
