@@ -145,12 +145,14 @@ def _totals(found: Plan, *, spot: bool) -> Iterator[str]:
 
 
 def _quotas(found: Plan) -> Iterator[str]:
-    known = [need for need in found.quotas if need.quota is not None]
-    if len(known) < len(found.quotas):
-        missing = [need.instance_type for need in found.quotas if need.quota is None]
-        yield f"Quotas: not checked for {', '.join(missing)} (compilegate facts refresh)."
-    for need in known:
-        text = f"Quota: up to {need.at_once} x {need.instance_type} at once, {need.quota} allowed"
-        if need.waits:
-            text += "; jobs beyond it are refused by SageMaker and the trial ends: ask for more"
-        yield f"{text}."
+    for need in found.quotas:
+        text = f"Quota: up to {need.at_once} x {need.instance_type} at once"
+        if need.quota is None:
+            yield f"{text}; not checked (compilegate facts refresh reads it)."
+        elif need.exceeded:
+            yield (
+                f"{text}, {need.quota} allowed. SageMaker refuses jobs beyond that and the trial "
+                f"ends without a result: ask for {need.at_once}."
+            )
+        else:
+            yield f"{text}, {need.quota} allowed."

@@ -34,8 +34,8 @@ class Need:
         return f"{self.instance_type} for {'spot ' * self.spot}training job usage"
 
     @property
-    def waits(self) -> bool:
-        """Whether jobs of one round would exceed the quota, although each fits."""
+    def exceeded(self) -> bool:
+        """Whether the jobs of one round exceed the quota, although each fits alone."""
         return self.quota is not None and self.one_job <= self.quota < self.at_once
 
 

@@ -124,7 +124,8 @@ def test_the_plan_shows_arms_rounds_and_the_expected_cost(tmp_path: Path, invoke
     assert "compile one factor: torch_compile 1 x" in text
     assert "probably 3 of each candidate (at most 12)" in text
     assert "never exceeded is $5,000 (policy.max_trial_usd)" in text
-    assert "Quotas: not checked for ml.g5.xlarge (compilegate facts refresh)." in text
+    assert "Quota: up to 4 x ml.g5.xlarge at once; not checked" in text
+    assert "(compilegate facts refresh reads it)" in text
     assert [line for line in result.stdout.splitlines() if len(line) > 80] == []
 
 

@@ -55,14 +55,14 @@ def test_spot_jobs_have_a_quota_of_their_own() -> None:
 def test_a_round_that_exceeds_the_quota_is_noted_and_not_refused() -> None:
     (need,) = plan_of(ROOMY, {KIND: 1}).quotas
 
-    assert (1, 1, True) == (need.one_job, need.quota, need.waits)
+    assert (1, 1, True) == (need.one_job, need.quota, need.exceeded)
     assert need.at_once > 1
 
 
 def test_a_quota_that_holds_everything_is_no_obstacle() -> None:
     (need,) = plan_of(ROOMY, {KIND: 64}).quotas
 
-    assert not need.waits
+    assert not need.exceeded
 
 
 def test_an_unknown_quota_stays_unknown() -> None:
