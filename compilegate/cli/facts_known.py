@@ -62,4 +62,5 @@ def show(
         document = {"topic": topic, "region": known.region, "today": str(known.today)}
         emit_json({**document, "rows": rows})
     else:
-        facts_screen.show_topic(topic, rows, region, addresses=having == "uri")
+        addresses = having == "uri"
+        facts_screen.show_topic(topic, rows, region, home=known.region, addresses=addresses)

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from compilegate.adapters.facts_refresh import PARTS, Answers, ask
+from compilegate.adapters.facts_refresh import PARTS, Answers, Clients, ask
 from compilegate.cli import project
 from compilegate.cli.facts_known import check_known_region
 from compilegate.cli.options import JsonOption
@@ -70,16 +70,14 @@ def refresh(
 
     Exit code 1 when nothing at all could be read.
     """
-    where = check_known_region(region) if region else project.settings().region
-    parts = _parts(only or [])
-    known = read_refreshed(out)
-    before = laid_over(load_facts(), known, where)
-    day = datetime.now(tz=UTC).date().isoformat()
-    answers = ask(before, where, session(ctx).doors.client, parts=parts, day=day)
-    if not answers.rows:
-        raise EnvironmentNotReadyError(f"nothing could be read: {_reasons(answers)}")
-    document = merged(known, where, answers.rows)
-    found = changes(before, laid_over(load_facts(), document["regions"], where))
+    settings = project.settings()
+    where = check_known_region(region) if region else settings.region
+    answers, document, found = _read(
+        where, _parts(only or []), read_refreshed(out), session(ctx).doors.client
+    )
+    listed = {row["instance_type"] for row in answers.rows.get("prices", [])}
+    if given := sorted(listed & set(settings.facts.prices)):
+        answers.notes.append(f"cdk.json's own price goes before the list's: {', '.join(given)}")
     if not dry_run:
         write_refreshed(document, out)
     if as_json:
@@ -91,6 +89,21 @@ def refresh(
         return
     _show(where, answers, found)
     _show_end(dry_run=dry_run, out=out)
+
+
+def _read(
+    region: str, parts: Sequence[str], known: Mapping[str, Any], clients: Clients
+) -> tuple[Answers, dict[str, Any], list[dict[str, Any]]]:
+    """What AWS answered, the whole file with it, and what is known differently by it."""
+    before = laid_over(load_facts(), known, region)
+    day = datetime.now(tz=UTC).date().isoformat()
+    answers = ask(before, region, clients, parts=parts, day=day)
+    if not answers.rows:
+        reasons = "; ".join(f"{part}: {why}" for part, why in answers.not_read.items())
+        raise EnvironmentNotReadyError(f"nothing could be read: {reasons}")
+    document = merged(known, region, answers.rows)
+    after = laid_over(load_facts(), document["regions"], region)
+    return answers, document, changes(before, after)
 
 
 def _parts(only: Sequence[str]) -> Sequence[str]:
@@ -149,7 +162,3 @@ def _show_end(*, dry_run: bool, out: Path) -> None:
         say("Written; commit it, and deploy so that the functions have it:")
         say_line(f"  {out}")
     say(UNTRIED)
-
-
-def _reasons(answers: Answers) -> str:
-    return "; ".join(f"{part}: {why}" for part, why in answers.not_read.items())

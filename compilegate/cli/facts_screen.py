@@ -94,9 +94,17 @@ def show_overview(rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def show_topic(
-    topic: str, rows: Sequence[Mapping[str, Any]], region: str | None, *, addresses: bool
+    topic: str,
+    rows: Sequence[Mapping[str, Any]],
+    region: str | None,
+    *,
+    home: str,
+    addresses: bool,
 ) -> None:
-    """The rows, what their words mean, their age and their sources; ``region`` if asked for."""
+    """The rows, what their words mean, their age and their sources.
+
+    ``region`` is the one asked for, if any; ``home`` the one that jobs run in.
+    """
     if not rows:
         say(f"Nothing on file has all of that{f' in {region}' if region else ''}.")
         return
@@ -118,8 +126,19 @@ def show_topic(
         say()
     if topic in NOTES:
         say(NOTES[topic])
+    if topic == "prices":
+        _other_regions(rows, home)
     say(_ages(rows))
     _sources(rows)
+
+
+def _other_regions(rows: Sequence[Mapping[str, Any]], home: str) -> None:
+    foreign = sum(row["region"] != home and not row.get("given") for row in rows)
+    if foreign:
+        say(
+            f"{foreign} of {len(rows)} are not known to be of {home}: read yours with "
+            "compilegate facts refresh, or give them in cdk.json."
+        )
 
 
 def _paragraphs(topic: str, rows: Sequence[Mapping[str, Any]]) -> None:

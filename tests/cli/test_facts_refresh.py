@@ -117,6 +117,19 @@ def test_parts_that_were_not_asked_for_are_left_alone(
     assert (4, 1.6) == (facts.quota("ml.g5.xlarge"), facts.prices["ml.g5.xlarge"].usd_per_hour)
 
 
+def test_a_price_that_cdk_json_gives_is_told_to_stay_in_force(
+    clients: StubbedClients, refresh: Any, tmp_path: Path
+) -> None:
+    context = {"stage": "dev", "region": REGION, "price_overrides": {"ml.g5.xlarge": 1.0}}
+    (tmp_path / "cdk.json").write_text(json.dumps({"context": context}))
+    clients.prices([product("ml.g5.xlarge", "1.6000000000"), product("ml.g7.xlarge")])
+
+    result = refresh("--only", "prices")
+
+    text = " ".join(result.stdout.split())
+    assert "cdk.json's own price goes before the list's: ml.g5.xlarge." in text
+
+
 def test_programs_get_every_change_and_what_was_not_read(
     clients: StubbedClients, refresh: Any
 ) -> None:
