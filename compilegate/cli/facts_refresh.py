@@ -97,7 +97,8 @@ def _read(
     """What AWS answered, the whole file with it, and what is known differently by it."""
     before = laid_over(load_facts(), known, region)
     day = datetime.now(tz=UTC).date().isoformat()
-    answers = ask(before, region, clients, parts=parts, day=day)
+    with console(stderr=True).status(f"Asking AWS about {', '.join(parts)} in {region}"):
+        answers = ask(before, region, clients, parts=parts, day=day)
     if not answers.rows:
         reasons = "; ".join(f"{part}: {why}" for part, why in answers.not_read.items())
         raise EnvironmentNotReadyError(f"nothing could be read: {reasons}")
