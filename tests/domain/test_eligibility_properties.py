@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compilegate.domain.eligibility import Reason
+from compilegate.domain.plan import Plan, plan_trial
 from compilegate.domain.workload import Workload
 from compilegate.facts import load_facts
 from tests.domain.workload_builder import change, check
-from tests.domain.workload_strategies import quick, workloads
+from tests.domain.workload_strategies import mostly_sound, quick, workloads
 
 
 @given(workload=workloads, region=st.sampled_from(["us-east-1", "cn-north-1", "mars-1"]))
@@ -80,6 +81,24 @@ def test_what_a_run_must_exceed_lies_between_warm_and_cold(workload: Workload) -
         assert broken.warm_seconds <= broken.sure_seconds <= broken.cold_seconds
     if found.largest_speedup is not None:
         assert 1 <= found.largest_speedup <= 1.5
+
+
+@given(workload=mostly_sound)
+@quick
+def test_check_and_plan_never_contradict_each_other(workload: Workload) -> None:
+    found = check(workload)
+    plan = plan_trial(workload, found, load_facts(), region="us-east-1")
+    said = {r.code for r in found.reasons}
+    said |= {r.code for one in found.candidates for r in one.reasons}
+
+    if isinstance(plan, Plan):
+        assert pytest.approx(plan.estimate.usd) == found.economics.trial_usd
+        assert not said & {"trial_over_budget", "underpowered"}
+    elif plan.reason.code == "ineligible":
+        assert "ineligible" == found.verdict
+    else:
+        assert "ineligible" != found.verdict
+        assert plan.reason.code in said
 
 
 def _too_short(reasons: Sequence[Reason]) -> bool:

@@ -27,7 +27,18 @@ from compilegate.domain.workload import (
     Workload,
 )
 from compilegate.facts import load_facts
-from tests.domain.workload_builder import SOUND
+from tests.domain.workload_builder import (
+    ARTICLE,
+    COMPILE,
+    MANAGED,
+    PAIR,
+    PYTORCH_XLA,
+    SOUND,
+    TENSORFLOW,
+    TRCOMP,
+    XLA,
+    change,
+)
 
 types = st.sampled_from([*load_facts().instances, "ml.x9.large", "local_gpu"])
 versions = st.sampled_from(
@@ -98,3 +109,29 @@ workloads = st.builds(
     ),
 )  # fmt: skip
 quick = settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+# Of these most candidates may be tried.
+mostly_sound = st.builds(
+    lambda base, found, cap, schedule, history, profile: change(
+        base,
+        candidates=tuple(
+            dataclasses.replace(one, name=f"c{index}") for index, one in enumerate(found)
+        ),
+        policy__max_trial_usd=cap, schedule=schedule, quality__history=history, profile=profile,
+    ),
+    st.sampled_from([SOUND, ARTICLE, TRCOMP, TENSORFLOW, PYTORCH_XLA]),
+    st.lists(
+        st.sampled_from([COMPILE, MANAGED, XLA, PAIR, Candidate("bf16", precision="bf16")]).flatmap(
+            lambda one: st.builds(
+                dataclasses.replace, st.just(one), batch_size=st.none() | st.integers(8, 128),
+                instance_type=st.sampled_from([None, None, "ml.p4d.24xlarge", "ml.g6e.48xlarge"]),
+                instance_count=st.sampled_from([None, None, 2]),
+            )
+        ),
+        max_size=3,
+    ),
+    st.sampled_from([10.0, 5000.0, 1e7]),
+    st.builds(Schedule, st.floats(0.05, 1000), st.floats(0.3, 48)),
+    st.lists(st.floats(0.9, 0.92), max_size=7).map(tuple),
+    st.none() | st.builds(Profile, st.floats(0.5, 1), st.floats(0, 0.3), st.floats(0, 0.2)),
+)  # fmt: skip
