@@ -78,7 +78,7 @@ def simulated_note() -> str | None:
     if host not in LOOPBACK:
         return None
     return (
-        f"Trained on this machine's CPU ({os.cpu_count()} cores), standing in for the instance "
-        "type the workload names: the speed-up is this machine's, dollars are what the same "
-        "minutes would cost on that instance."
+        f"Trained on this machine's CPU ({os.cpu_count()} cores), standing in for the instances "
+        "that the workload names, one process for however many: speed-ups are this machine's, "
+        "dollars are what the same minutes would cost on those instances."
     )

@@ -76,6 +76,16 @@ class Case:
         return self.evidence.get("policy") or NOTHING
 
     @property
+    def price_ratio(self) -> float:
+        """The candidate's price per hour over the baseline's; 1 where either is unknown."""
+        return 1.0 if isinstance(self.measured, str) else self.measured.price_ratio
+
+    def bar(self, key: str) -> float | None:
+        """A threshold of policy as a ratio of times: dollars decide, so that it has the price."""
+        value = number(self.policy.get(key))
+        return None if value is None else value * self.price_ratio
+
+    @property
     def metric(self) -> str:
         """The metric's name."""
         named = self.quality.get("metric") or (self.evidence.get("quality") or {}).get("metric")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from compilegate.domain.decision import Verdict
 from compilegate.report.case import Case
-from compilegate.report.formats import number, ratio, significant
+from compilegate.report.formats import number, percent, ratio, significant
 
 # Characters that fit on one line of the page on a desktop screen.
 LONGEST = 70
@@ -85,6 +85,14 @@ def _speed(case: Case) -> str:
     )
 
 
+def _gain(case: Case) -> str:
+    """What a promotion brings: time, or money where the clusters' prices differ."""
+    if case.speedup is None or case.price_ratio == 1:
+        return _speed(case)
+    share = 1 - case.price_ratio / case.speedup
+    return f"{percent(round(share, 2))} cheaper a run at {ratio(case.speedup)} the speed"
+
+
 def _because(case: Case, opening: str, table: Mapping[str, str], *, brief: bool) -> str:
     """The opening and the reason that decided: the first, in its own words if it is unknown."""
     if not case.reasons:
@@ -116,7 +124,7 @@ def _kind(case: Case, code: str) -> str:
         return code
     if case.speedup is None:
         return "no_steady_state"
-    lower, reject = number(case.speed.get("lower_bound")), number(case.policy.get("reject_speedup"))
+    lower, reject = number(case.speed.get("lower_bound")), case.bar("reject_speedup")
     proven = lower is not None and reject is not None and lower > reject
     return "faster_not_clearly" if proven else code
 
@@ -130,7 +138,7 @@ def _cut(text: str) -> str:
 
 
 def _threshold(case: Case, key: str) -> str:
-    value = number(case.policy.get(key))
+    value = case.bar(key)
     return "speed-up" if value is None else ratio(value)
 
 
@@ -156,7 +164,7 @@ def _continue(case: Case, brief: bool) -> str:
 
 
 HEADLINES: Mapping[Verdict, Callable[[Case, bool], str]] = {
-    Verdict.PROMOTE: lambda case, _: f"{_change(case)}: {_speed(case)}, quality held",
+    Verdict.PROMOTE: lambda case, _: f"{_change(case)}: {_gain(case)}, quality held",
     Verdict.PERMANENT: lambda case, _: f"{_change(case)} for good: probation passed",
     Verdict.REVERT: lambda case, brief: _because(case, "Turned back off", REVERT, brief=brief),
     Verdict.INELIGIBLE: lambda case, _: _ineligible(case),

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from compilegate.report import words
 from compilegate.report.case import Case
+from compilegate.report.controls import control_sentences
 from compilegate.report.headline import headline
 from compilegate.report.settle import what_would_change
 from compilegate.report.tables import arms_table
@@ -14,7 +15,8 @@ from compilegate.report.tiles import tiles
 
 SHOWN = {
     "Samples per second", "Median step", "Compile time, warm cache", "Recompilations",
-    "Peak memory", "Price of a production run", "Full runs", "Failed runs",
+    "Peak memory", "Cluster", "Price of 1,000 samples", "Price of a production run",
+    "Full runs", "Failed runs",
 }  # fmt: skip
 MARKS = {"good": "✅", "off": "⏹️", "open": "❔", "bad": "⚠️"}
 MAX_CHANGES = 3
@@ -33,6 +35,7 @@ def markdown(case: Case) -> str:
     if context.get("simulated"):
         lines += [f"> {inert(str(context['simulated']))}", ""]
     lines += [f"- {inert(reason['message'])}" for reason in case.reasons]
+    lines += [f"- {inert(text)}" for text in control_sentences(case)]
     lines += ["", *_figures(case), *_arms(case), *_changes(case)]
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip() + "\n"
 

@@ -10,6 +10,7 @@ from typing import Any
 from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.evidence import Arm, Evidence, FullRun, SpeedRun
 from compilegate.domain.evidence_file import parse_evidence
+from compilegate.domain.nodes import runs_apart
 from compilegate.domain.speed import Segments, analyse_segments
 from compilegate.domain.steady_state import Segment
 
@@ -87,6 +88,16 @@ class Measured:
         return found
 
     @property
+    def price_ratio(self) -> float:
+        """The lead's price per hour over the baseline's; 1 where either is unknown."""
+        return self.evidence.price_ratio(self.lead.arm)
+
+    @property
+    def apart(self) -> bool:
+        """Whether the lead's blocks ran on nodes of their own."""
+        return runs_apart(self.lead.arm, self.baseline.arm)
+
+    @property
     def has_speed(self) -> bool:
         """Whether any block was measured."""
         return any(arm.blocks for arm in self.arms)
@@ -111,7 +122,7 @@ def _segments(evidence: Evidence) -> Segments:
     steps = (x for arm in evidence.arms for run in arm.speed for x in run.step_seconds)
     if all(math.isfinite(x) and x > 0 for x in steps):
         return analyse_segments(evidence)
-    return {arm.name: {} for arm in evidence.arms}
+    return {arm.name: {} for arm in (*evidence.arms, *evidence.controls)}
 
 
 def _measured(arm: Arm, segments: Segments) -> MeasuredArm:

@@ -14,6 +14,7 @@ from compilegate.report.assets import FOLDER, asset, plotly_javascript
 from compilegate.report.case import Case
 from compilegate.report.charts import Chart, charts
 from compilegate.report.charts.palette import DARK_OF_LIGHT
+from compilegate.report.controls import control_sentences
 from compilegate.report.evidence_tables import (
     blocks_table,
     failures_table,
@@ -63,6 +64,7 @@ def page(case: Case, summary: Document) -> str:
         headline=headline(case),
         lede=words.lede(case),
         reasons=case.reasons,
+        controls=control_sentences(case),
         tiles=tiles(case),
         charts=drawn,
         not_measured=case.measured if isinstance(case.measured, str) else None,

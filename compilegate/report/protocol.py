@@ -37,6 +37,7 @@ def protocol(case: Case) -> list[tuple[str, str]]:
     thresholds = (
         f"proven above {shown(policy.get('reject_speedup'), ratio)} and estimated at "
         f"{shown(policy.get('promote_speedup'), ratio)} or more"
+        + (", in dollars per run" if case.price_ratio != 1 else "")
     )
     rows = [
         ("Speed", _speed(case)),

@@ -35,8 +35,7 @@ class Ruler:
 def speed_ruler(case: Case) -> Ruler | None:
     """The speed-up between no change, reject and promote."""
     estimate, ends = case.speedup, case.speedup_interval
-    reject = number(case.policy.get("reject_speedup"))
-    promote = number(case.policy.get("promote_speedup"))
+    reject, promote = case.bar("reject_speedup"), case.bar("promote_speedup")
     if estimate is None or reject is None or promote is None:
         return None
     limits = [
@@ -44,7 +43,7 @@ def speed_ruler(case: Case) -> Ruler | None:
         (reject, ratio(reject), "bad"),
         (promote, ratio(promote), "good"),
     ]
-    return _ruler(estimate, ends, limits, "Scale with the limits reject and promote")
+    return _ruler(estimate, ends, sorted(limits), "Scale with the limits reject and promote")
 
 
 def quality_ruler(case: Case) -> Ruler | None:

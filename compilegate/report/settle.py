@@ -46,13 +46,13 @@ def what_would_change(case: Case) -> list[str]:
 
 
 def _would_undo(case: Case) -> Iterator[str]:
-    reject, ends = number(case.policy.get("reject_speedup")), case.speedup_interval
+    reject, ends = case.bar("reject_speedup"), case.speedup_interval
     lower = number(case.speed.get("lower_bound"))
     low = lower if lower is not None else ends and ends[0]
     if reject is not None and low is not None:
         yield (
             f"Less speed: the judge can vouch for {ratio(low)}; were that {ratio(reject)} "
-            "or less, the compiler would stay off."
+            f"or less, {case.candidate or 'it'} would stay off."
         )
     interval, margin = pair(case.quality.get("interval")), number(case.quality.get("margin"))
     if interval and margin:
@@ -88,7 +88,7 @@ def _would_switch_on(case: Case) -> Iterator[str]:
         )
         return
     yield from _run_length(case)
-    promote, reject = (number(case.policy.get(f"{k}_speedup")) for k in ("promote", "reject"))
+    promote, reject = case.bar("promote_speedup"), case.bar("reject_speedup")
     if promote is not None and reject is not None:
         yield (
             f"A larger gain: proven above {ratio(reject)} and estimated at {ratio(promote)} or "
@@ -98,7 +98,7 @@ def _would_switch_on(case: Case) -> Iterator[str]:
 
 def _run_length(case: Case) -> Iterator[str]:
     """How long a run must be until compile time is earned back with the gain asked for."""
-    goal = number(case.policy.get("promote_speedup"))
+    goal = case.bar("promote_speedup")
     if isinstance(case.measured, str) or goal is None or case.candidate is None:
         return
     base, ours = case.measured.baseline.steady, case.measured.lead.steady

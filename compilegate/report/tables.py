@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from compilegate.domain.workload import BASELINE
-from compilegate.report.case import Case
+from compilegate.report.case import Case, named
 from compilegate.report.formats import (
     UNKNOWN,
     count,
@@ -64,6 +64,9 @@ FIGURES = (
     _Figure("graphs", "Graphs", _number(count), "not recorded by the runs"),
     _Figure("peak_memory_gib", "Peak memory", _number(lambda x: f"{significant(x)} GiB"),
             "not recorded by the runs"),
+    _Figure("usd_per_hour", "Price of an hour", _number(money), "no price is known"),
+    _Figure("usd_per_1000_samples", "Price of 1,000 samples", _number(money),
+            "needs a price and samples per second"),
     _Figure("usd_per_run", "Price of a production run", _number(money),
             "needs a price and a run's length"),
     _Figure("metric_mean", "Mean of {metric}", _number(fixed),
@@ -80,11 +83,13 @@ def arms_table(case: Case) -> Table | None:
     arms = case.arms
     if not arms:
         return None
-    rows: list[Row] = []
+    planned = named(case.plan.get("arms"))
+    native = {BASELINE, *(arm["name"] for arm in planned if arm.get("compiler") == "none")}
+    rows: list[Row] = [*_clusters(case)]
     whys: dict[str, list[str]] = {}
     for figure in FIGURES:
         name = figure.name.format(metric=case.metric)
-        cells = [_arm_cell(figure, arm) for arm in arms]
+        cells = [_arm_cell(figure, arm, native) for arm in arms]
         if UNKNOWN in cells:
             whys.setdefault(figure.why_unknown, []).append(name.lstrip("… "))
         rows.append((name, *cells))
@@ -95,10 +100,21 @@ def arms_table(case: Case) -> Table | None:
     )  # fmt: skip
 
 
-def _arm_cell(figure: _Figure, arm: Mapping[str, Any]) -> str:
+def _clusters(case: Case) -> list[Row]:
+    """What each arm runs on, where that is not the same for all."""
+    planned = {arm["name"]: arm for arm in named(case.plan.get("arms"))}
+    found = [planned.get(arm["name"]) or {} for arm in case.arms]
+    cells = [
+        f"{arm['instance_count']} x {arm['instance_type']}" if arm.get("instance_type") else UNKNOWN
+        for arm in found
+    ]
+    return [("Cluster", *cells)] if len(set(cells)) > 1 else []
+
+
+def _arm_cell(figure: _Figure, arm: Mapping[str, Any], native: Collection[str]) -> str:
     value = arm.get(figure.key)
-    if figure.key in COMPILE_TIMES and arm.get("name") == BASELINE and not number(value):
-        return "none"  # the baseline compiles nothing, so there is nothing to be unknown
+    if figure.key in COMPILE_TIMES and arm.get("name") in native and not number(value):
+        return "none"  # an arm without a compiler compiles nothing, so nothing is unknown
     return figure.show(value)
 
 

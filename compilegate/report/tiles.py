@@ -51,6 +51,9 @@ def _speed(case: Case) -> Tile:
     confidence = number(case.speed.get("confidence"))
     if ends and confidence is not None:
         note += f" ({significant(100 * confidence)} % interval)"
+    if case.price_ratio != 1:
+        worth = case.speedup / case.price_ratio
+        note += f"; {ratio(worth)} in dollars, at {case.price_ratio:.2f} times the price per hour"
     return Tile(name, ratio(case.speedup), note, speed_ruler(case))
 
 

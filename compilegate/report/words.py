@@ -84,10 +84,24 @@ def _speed_sentence(case: Case) -> str:
     share = 1 - 1 / case.speedup
     faster = f"{significant(100 * abs(share), 2)} % {'less' if share >= 0 else 'more'} time"
     blocks = number(case.speed.get("blocks"))
-    over = f", measured in {plural(blocks, 'block')} back to back" if blocks else ""
+    where = "on nodes of its own" if _apart(case) else "back to back"
+    over = f", measured in {plural(blocks, 'block')} {where}" if blocks else ""
     over = ", measured in production" if blocks == 0 else over
     run = f"A full production run with “{case.candidate}” takes about {faster}"
-    return f"{run}{over}{_interval_words(case)}."
+    return f"{run}{over}{_interval_words(case)}.{_price_words(case, case.speedup)}"
+
+
+def _apart(case: Case) -> bool:
+    return not isinstance(case.measured, str) and case.measured.apart
+
+
+def _price_words(case: Case, speedup: float) -> str:
+    """What the cluster's other price makes of it; nothing where both cost the same."""
+    if case.price_ratio == 1:
+        return ""
+    times, share = case.price_ratio, 1 - case.price_ratio / speedup
+    less = f"{significant(100 * abs(share), 2)} % {'less' if share >= 0 else 'more'}"
+    return f" Its cluster costs {times:.2f} times as much per hour, so that a run costs {less}."
 
 
 def _quality_sentence(case: Case) -> str:

@@ -11,6 +11,8 @@ from compilegate.report.measured import Measured
 from compilegate.report.model import Document
 
 TITLE = "Speed-up in each block"
+WHERE = "both arms back to back on one machine"
+APART = 0.14  # share of the axis that a label of two lines takes
 
 
 def speedup_chart(decision: Document, measured: Measured) -> Chart:
@@ -27,7 +29,8 @@ def speedup_chart(decision: Document, measured: Measured) -> Chart:
     values = [value for _, blocks in found for value in blocks.values()]
     frame = Frame(
         x={
-            "title": "block (both arms back to back on one machine)", "tickvals": numbers,
+            "title": f"block ({'each arm on its own' if measured.apart else WHERE})",
+            "tickvals": numbers,
             "showgrid": False, "range": [min(numbers) - 0.6, max(numbers) + 0.6],
         },
         y={
@@ -35,14 +38,14 @@ def speedup_chart(decision: Document, measured: Measured) -> Chart:
             "range": _range(decision, measured, values),
         },
         shapes=_shapes(decision, measured),
-        annotations=_labels(measured),
+        annotations=_labels(measured, _range(decision, measured, values)),
         extra={"showlegend": len(traces) > 1, "margin": {"l": 56, "r": 84, "t": 36, "b": 46}},
     )  # fmt: skip
     return Chart(
         "speedup",
         TITLE,
         _finding(decision, len(numbers)),
-        note=_note(decision),
+        note=_note(decision, measured),
         views=[View("", figure(traces, frame))],
     )
 
@@ -58,10 +61,13 @@ def _finding(decision: Document, blocks: int) -> str:
     return f"{ratio(estimate)}{between} over {counted}."
 
 
-def _note(decision: Document) -> str:
+def _note(decision: Document, measured: Measured) -> str:
     text = "A block is the unit of replication: fresh processes, compile time included."
     if pair((decision.get("speedup") or {}).get("interval")):
         text += " Line and band: the estimate and its interval."
+    if measured.price_ratio != 1:
+        price = f"{measured.price_ratio:.2f} times as much per hour"
+        text += f" {measured.lead.name} costs {price}: reject and promote are set for its dollars."
     return text
 
 
@@ -79,11 +85,12 @@ def _points(index: int, name: str, blocks: dict[int, float]) -> dict[str, Any]:
 
 
 def _shapes(decision: Document, measured: Measured) -> list[dict[str, Any]]:
-    policy, speed, style = measured.evidence.policy, decision.get("speedup") or {}, arm_style(1)
+    speed, style = decision.get("speedup") or {}, arm_style(1)
+    reject, promote = _bars(measured)
     shapes = [
         line_across(1.0, LIGHT["axis"]),
-        line_across(policy.reject_speedup, LIGHT["limit"], "dot", 1.6),
-        line_across(policy.promote_speedup, LIGHT["goal"], "dash", 1.6),
+        line_across(reject, LIGHT["limit"], "dot", 1.6),
+        line_across(promote, LIGHT["goal"], "dash", 1.6),
     ]
     ends, estimate = pair(speed.get("interval")), number(speed.get("estimate"))
     if ends:
@@ -96,21 +103,32 @@ def _shapes(decision: Document, measured: Measured) -> list[dict[str, Any]]:
     return shapes
 
 
-def _labels(measured: Measured) -> list[dict[str, Any]]:
-    policy = measured.evidence.policy
-    right = {"xref": "paper", "x": 1.01, "xanchor": "left", "yref": "y", "yanchor": "middle"}
+def _labels(measured: Measured, shown: list[float]) -> list[dict[str, Any]]:
+    reject, promote = _bars(measured)
+    right = {"xref": "paper", "x": 1.01, "xanchor": "left", "yref": "y", "align": "left"}
+    # Labels that would touch stand above the one line and below the other.
+    close = promote - reject < APART * (shown[1] - shown[0])
+    below, above = ("top", "bottom") if close else ("middle", "middle")
+    marks = (
+        ("no change", "muted", 1.0, "middle"),
+        (f"reject<br>{ratio(reject)}", "limit", reject, below),
+        (f"promote<br>{ratio(promote)}", "goal", promote, above),
+    )
     return [
-        label("no change", LIGHT["muted"], y=1.0, **right),
-        label(f"reject<br>{ratio(policy.reject_speedup)}", LIGHT["limit"],
-              y=policy.reject_speedup, align="left", **right),
-        label(f"promote<br>{ratio(policy.promote_speedup)}", LIGHT["goal"],
-              y=policy.promote_speedup, align="left", **right),
-    ]  # fmt: skip
+        label(text, LIGHT[colour], y=y, yanchor=anchor, **right)
+        for text, colour, y, anchor in marks
+    ]
+
+
+def _bars(measured: Measured) -> tuple[float, float]:
+    """The lead's thresholds as ratios of times: dollars decide, so that its price is in them."""
+    policy, price = measured.evidence.policy, measured.price_ratio
+    return policy.reject_speedup * price, policy.promote_speedup * price
 
 
 def _range(decision: Document, measured: Measured, values: list[float]) -> list[float]:
-    policy, ends = measured.evidence.policy, pair((decision.get("speedup") or {}).get("interval"))
-    marks = [1.0, policy.reject_speedup, policy.promote_speedup, *values]
+    ends = pair((decision.get("speedup") or {}).get("interval"))
+    marks = [1.0, *_bars(measured), *values]
     if ends:
         # A hopelessly wide interval must not squeeze the points into a line.
         reach = max(max(marks) - min(marks), 0.1)

@@ -1,0 +1,21 @@
+"""What the controls say, in sentences: they decide nothing."""
+
+from __future__ import annotations
+
+from compilegate.report.case import Case, named
+from compilegate.report.formats import number, ratio
+
+
+def control_sentences(case: Case) -> list[str]:
+    """One for each control of the decision."""
+    return [
+        f"The same versions without the compiler ({one['name']}): "
+        f"{_times(one.get('speedup'))} of the baseline; the compiler alone on them: "
+        f"{_times(one.get('compiler_speedup'))}."
+        for one in named(case.decision.get("controls"))
+    ]
+
+
+def _times(value: object) -> str:
+    found = number(value)
+    return "not measured" if found is None else ratio(found)
