@@ -72,6 +72,17 @@ class Running:
             for job in page["TrainingJobSummaries"]
         }
 
+    def request(self, run: str) -> dict[str, Any]:
+        """The request of a run as the state machine sent it."""
+        key = naming.request_key(self.workload, self.trial, run)
+        found: dict[str, Any] = json.loads(self.app.store.get(key))
+        return found
+
+    def report(self, extension: str) -> str:
+        """The trial's report in one of its formats."""
+        key = naming.report_key(self.workload, self.trial, extension)
+        return self.app.store.get(key).decode()
+
     def job(self, run: str) -> str:
         """The full name of a job from its run id and retry."""
         return naming.trial_job_prefix(self.workload, self.trial) + run
@@ -172,7 +183,9 @@ def trial(app: App, request: pytest.FixtureRequest) -> Callable[..., Running]:
 
     def start(
         *, name: str | None = None, candidates: Sequence[dict[str, Any]] = (),
-        framework: str = "pytorch", policy: dict[str, Any] | None = None, **hyperparameters: Any,
+        framework: str = "pytorch", policy: dict[str, Any] | None = None,
+        facts: dict[str, Any] | None = None, profile: dict[str, Any] | None = None,
+        precision: str = "bf16", **hyperparameters: Any,
     ) -> Running:  # fmt: skip
         nonlocal count
         count += 1
@@ -187,7 +200,7 @@ def trial(app: App, request: pytest.FixtureRequest) -> Callable[..., Running]:
                 "training": {
                     "source_dir": "job", "entry_point": "train.py",
                     "instance_type": "ml.g5.xlarge", "instance_count": 1, "distribution": "none",
-                    "precision": "bf16", "batch_size": 32, "learning_rate": 1e-3,
+                    "precision": precision, "batch_size": 32, "learning_rate": 1e-3,
                     "max_runtime_hours": 1,
                     "hyperparameters": {
                         "speedup": 1.5, "loss_shift": 0.0, "noise": 0.002, **hyperparameters,
@@ -197,6 +210,8 @@ def trial(app: App, request: pytest.FixtureRequest) -> Callable[..., Running]:
                 "schedule": {"runs_per_week": 1000, "run_hours": 0.5},
                 "quality": {"metric": "eval_loss", "goal": "minimize", "margin": 0.05},
                 "policy": {"quality_runs": "shadow", **(policy or {})},
+                "facts": facts or {},
+                "profile": profile or {},
                 "candidates": list(candidates)
                 or [{"name": "compile", "compiler": "torch_compile"}],
             }

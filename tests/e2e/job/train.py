@@ -1,8 +1,9 @@
 """A stand-in for a training script: writes the evidence it is told to write, at once.
 
 Knobs (hyperparameters): speedup of the compiled arms, loss_shift of the compiled arms, noise of
-the loss; and arms by name: behind (its speed-up is 0.1 less), crash, hang, nan (it diverges),
-unapplied, slow (its full runs take seconds; slow_seed: only the one of that seed).
+the loss; speeds of arms by name (`p4d=1.1,two=1.5`), whatever compiles; and arms by name: behind
+(its speed-up is 0.1 less), crash, hang, nan (it diverges), unapplied, slow (its full runs take
+seconds; slow_seed: only the one of that seed).
 """
 
 import argparse
@@ -15,7 +16,7 @@ from pathlib import Path
 
 parser = argparse.ArgumentParser()
 ARMS = ("behind", "crash", "hang", "nan", "slow", "unapplied")
-for name in ("arm", "compiler", "precision", *ARMS):
+for name in ("arm", "compiler", "compile_mode", "precision", "speeds", *ARMS):
     parser.add_argument(f"--{name}", default="")
 for name in ("batch_size", "seed", "replicate", "max_steps", "slow_seed"):
     parser.add_argument(f"--{name}", type=int, default=0)
@@ -38,7 +39,8 @@ if args.crash == args.arm and full_run:
 
 rng = random.Random(f"{args.arm}-{args.seed}-{os.getpid()}")
 speedup = args.speedup - 0.1 * (args.behind == args.arm)
-step_seconds = 0.03 / (speedup if compiled else 1.0)
+speeds = dict(item.split("=") for item in args.speeds.split(",") if item)
+step_seconds = 0.03 / float(speeds.get(args.arm, speedup if compiled else 1.0))
 steps = FULL_STEPS if full_run else args.max_steps
 out = Path(
     os.environ.get("COMPILEGATE_EVIDENCE_DIR") or Path(os.environ["SM_OUTPUT_DATA_DIR"], "evidence")
@@ -69,7 +71,10 @@ summary = {
     "loss_curve": [[1, 3.0], [steps, 2.8]],
     "peak_memory_gib": 1.0,
     "devices": 1,
-    "fingerprint": {"gpu": "stand-in", "code_sha256": "c", "data_sha256": "d"},
+    "fingerprint": {
+        "gpu": os.environ["SM_CURRENT_INSTANCE_TYPE"], "image": os.environ["COMPILEGATE_IMAGE"],
+        "code_sha256": "c", "data_sha256": "d",
+    },
     "initial_loss": 3.0,
     "finished": finished,
     "reason": None if finished else "loss is NaN",

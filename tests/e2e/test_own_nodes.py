@@ -1,0 +1,157 @@
+"""Arms on other instances, images, launchers and scripts: measured apart, judged by dollars."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from compilegate.domain import naming
+
+pytestmark = pytest.mark.e2e
+BASELINE_USD = 1.408
+CHEAP = {"name": "cheap", "instance_type": "ml.g5.2xlarge"}
+TWO = {"name": "two", "instance_count": 2, "distribution": "torch_distributed"}
+HALF_PRICE = {"prices": {"ml.g5.2xlarge": BASELINE_USD / 2, "ml.g5.xlarge": BASELINE_USD}}
+REGISTRY = "123456789012.dkr.ecr.us-east-1.amazonaws.com"
+OLDER = {"name": "pytorch", "version": "1.13.1", "python": "py39"}
+MANAGED = {"name": "managed", "compiler": "sagemaker_training_compiler", "framework": OLDER}
+IMAGES = {
+    "images": [
+        {"framework": "pytorch", "version": "1.13.1", "python": "py39", "uri": f"{REGISTRY}/n:1"},
+        {"framework": "pytorch", "version": "1.13.1", "python": "py39", "uri": f"{REGISTRY}/c:1",
+         "compiler": "sagemaker_training_compiler"},
+    ]
+}  # fmt: skip
+
+
+def decided(running):
+    found = running.wait(90)
+    assert "SUCCEEDED" == found["status"], found.get("cause")
+    assert "InProgress" not in running.jobs().values()
+    assert running.lock() is None
+    return running.record("decision")
+
+
+def speed_jobs(running):
+    runs = [naming.parse_run(job.rpartition("-r")[0]) for job in running.jobs()]
+    return {run.text for run in runs if run.is_speed}
+
+
+def test_dollars_decide_between_clusters_of_other_prices(trial):
+    """At half the price and the same speed; on two machines 1.6 times as fast."""
+    running = trial(candidates=[TWO, CHEAP], facts=HALF_PRICE, speeds="cheap=1.0,two=1.6")
+    decision = decided(running)
+
+    assert ("promote", "cheap") == (decision["verdict"], decision["candidate"])
+    assert 0.95 < decision["speedup"]["estimate"] < 1.05
+    assert decision["saving"]["usd_per_run"] > 0
+    assert {"s0a0", "s0b0", "s0c0"} < speed_jobs(running)
+    request = running.request("s0b0")["ResourceConfig"]
+    assert ("ml.g5.xlarge", 2) == (request["InstanceType"], request["InstanceCount"])
+    flag = running.flag()
+    assert {"instance_type": "ml.g5.2xlarge"} == flag["overrides"]
+    dollars = {arm["name"]: arm["usd_per_1000_samples"] for arm in decision["arms"]}
+    assert dollars["cheap"] < dollars["baseline"] < dollars["two"]
+    html = running.report("html")
+    assert "1,000 samples" in html
+    assert "ml.g5.2xlarge" in html
+
+
+def test_a_cluster_that_is_faster_and_dearer_stays_off(trial):
+    running = trial(candidates=[TWO], speeds="two=1.6")
+    decision = decided(running)
+
+    assert ("stay_off", "two") == (decision["verdict"], decision["candidate"])
+    assert "in dollars (at 2.00 times the price per hour)" in decision["reasons"][0]["message"]
+    assert running.flag() is None
+
+
+def test_a_cheap_cluster_that_takes_longer_than_today_stays_off(trial):
+    running = trial(candidates=[CHEAP], facts=HALF_PRICE, speeds="cheap=0.65")
+    decision = decided(running)
+
+    assert "stay_off" == decision["verdict"]
+    assert "it takes longer than today" in decision["reasons"][0]["message"]
+    assert {"s0a0", "s0b0"} == speed_jobs(running)
+
+
+def test_another_script_and_launcher_is_measured_on_nodes_of_its_own(trial):
+    candidates = [
+        {"name": "compile", "compiler": "torch_compile"},
+        {"name": "ported", "entry_point": "other.py", "distribution": "torch_distributed"},
+    ]
+    running = trial(candidates=candidates, speeds="ported=1.7", speedup=1.3)
+    decision = decided(running)
+
+    assert ("promote", "ported") == (decision["verdict"], decision["candidate"])
+    names = [running.request(run)["HyperParameters"].get("baseline") for run in ("s0a0", "s0b0")]
+    assert [None, '"elsewhere"'] == names
+    full = next(job for job in running.jobs() if job.startswith("q") and "c" in job[:3])
+    program = running.request(full.rpartition("-r")[0])["HyperParameters"]["sagemaker_program"]
+    assert '"other.py"' == program
+    overrides = running.flag()["overrides"]
+    assert {"entry_point": "other.py", "distribution": "torch_distributed"} == overrides
+
+
+def test_a_job_of_one_candidate_that_fails_is_that_candidates_failure_alone(trial):
+    candidates = [
+        {"name": "compile", "compiler": "torch_compile"},
+        {"name": "absent", "entry_point": "absent.py"},
+    ]
+    running = trial(candidates=candidates)
+    decision = decided(running)
+
+    assert ("promote", "compile") == (decision["verdict"], decision["candidate"])
+    assert "Failed" == running.jobs()["s0b0-r0"]
+    (run,) = running.record("evidence")["arms"][2]["runs"]
+    assert "absent.py" in run["reason"]
+
+
+def test_a_control_tells_the_older_framework_from_the_compiler(trial):
+    running = trial(
+        candidates=[MANAGED], facts=IMAGES, precision="fp32", profile={"compile_seconds": 20},
+        speeds="managed=1.5,managed-native=0.9",
+    )  # fmt: skip
+    decision = decided(running)
+
+    assert ("promote", "managed") == (decision["verdict"], decision["candidate"])
+    (control,) = decision["controls"]
+    assert "managed-native" == control["name"]
+    assert 0.85 < control["speedup"] < 0.95
+    assert 1.55 < control["compiler_speedup"] < 1.8
+    assert [True] * 3 == [
+        run["finished"] for run in running.record("evidence")["controls"][0]["runs"]
+    ]
+    assert {"baseline", "managed"} == {arm["name"] for arm in decision["arms"]}
+    for extension in ("html", "md", "json"):
+        assert "managed-native" in running.report(extension)
+    assert IMAGES["images"][1]["uri"] == running.flag()["overrides"]["image"]
+
+
+def test_every_job_at_its_limit_would_stay_under_the_cap(trial):
+    cap = 12.0
+    running = trial(
+        candidates=[CHEAP, TWO], facts=HALF_PRICE, speeds="cheap=1.3,two=3",
+        policy={"max_trial_usd": cap},
+    )  # fmt: skip
+    decided(running)
+    rates = {arm["name"]: arm["usd_per_hour"] for arm in running.record("plan")["arms"]}
+    first = {"s0a0": rates["baseline"], "s0b0": rates["cheap"], "s0c0": rates["two"]}
+    limits = {
+        run: running.request(run)["StoppingCondition"]["MaxRuntimeInSeconds"] for run in first
+    }
+
+    most = math.fsum(rate * (limits[run] + 120) / 3600 for run, rate in first.items())
+    assert most <= cap
+
+
+def test_a_dear_cluster_that_the_cap_cannot_pay_for_is_refused_before_any_spend(trial):
+    dear = {"prices": {"ml.g5.2xlarge": 500.0}}
+    running = trial(candidates=[CHEAP], facts=dear, policy={"max_trial_usd": 50.0})
+    decision = decided(running)
+
+    assert ("inconclusive", "trial_over_budget") == (
+        decision["verdict"], decision["reasons"][0]["code"],
+    )  # fmt: skip
+    assert {} == running.jobs()
