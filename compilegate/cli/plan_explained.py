@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from compilegate.cli.output import say
 from compilegate.cli.plan_table import hours
 from compilegate.domain.arm_plan import CANDIDATE, ArmPlan
-from compilegate.domain.estimate import COLD_COMPILE_HOURS, SEGMENT_HOURS, STARTUP_HOURS
+from compilegate.domain.estimate import SEGMENT_HOURS, STARTUP_HOURS
 from compilegate.domain.looks import looks
 from compilegate.domain.plan import Plan
-from compilegate.domain.workload import Workload
-from compilegate.report.formats import money, percent, ratio, significant
+from compilegate.domain.workload import MANAGED_COMPILER, Workload
+from compilegate.report.formats import duration, money, percent, ratio, significant
 
 
 def explain_plan(found: Plan, workload: Workload) -> None:
@@ -100,13 +100,21 @@ def _basis(found: Plan, workload: Workload) -> Iterator[str]:
         "it faster, by its price as well. History makes up for some baseline runs, never for all."
     )
     yield (
-        f"A speed job, assumed: {STARTUP_HOURS * 60:g} min to start, up to "
-        f"{SEGMENT_HOURS * 60:g} min for each arm and block, up to "
-        f"{COLD_COMPILE_HOURS * 60:g} min for a first compilation (the managed compiler: every "
-        "time)."
+        f"A speed job, assumed: {STARTUP_HOURS * 60:g} min to start and up to "
+        f"{SEGMENT_HOURS * 60:g} min for each arm and block{_compilations(found)}."
     )
     yield (
         "Low: one block, every candidate dropped. Expected: three blocks, then the full runs "
         f"above. High: {found.max_blocks} blocks and {found.max_quality_runs} full runs of every "
         "candidate, but no more than policy.max_trial_usd."
     )
+
+
+def _compilations(found: Plan) -> str:
+    """What a first compilation takes, by compiler."""
+    known = {arm.compiler: arm.compile_seconds for arm in found.arms if arm.compile_seconds}
+    told = []
+    for compiler, seconds in known.items():
+        each = "in every block, as it keeps no cache" if compiler == MANAGED_COMPILER else "once"
+        told.append(f"{duration(seconds)} to compile with {compiler} {each}")
+    return "".join(f"; {text}" for text in told)

@@ -22,7 +22,8 @@ class ArmPlan:
     ``overrides`` are the arm's own changes, empty for the baseline. ``entry_point`` None and empty
     ``framework`` are the workload's; ``hyperparameters`` are laid over the workload's. ``role`` is
     baseline, candidate, or control: measured to tell effects apart, never promoted. ``why`` says
-    what the arm is there for, ``factors`` what it changes.
+    what the arm is there for, ``factors`` what it changes. ``compile_seconds`` are those of a
+    first compilation, known or assumed; None without either.
     """
 
     name: str
@@ -44,6 +45,7 @@ class ArmPlan:
     role: str = CANDIDATE
     why: str = ""
     factors: Sequence[str] = ()
+    compile_seconds: float | None = None
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> ArmPlan:

@@ -19,6 +19,7 @@ from compilegate.domain.workload import BASELINE, MANAGED_COMPILER, Candidate, W
 
 # The learning rate follows the batch.
 FOLLOWS = "learning_rate_scaling"
+TORCH_COMPILE = "torch_compile"
 BASELINE_WHY = "the job as it runs today; everything is compared with it"
 
 
@@ -100,7 +101,19 @@ def _arm(
         role=role,
         why=why,
         factors=changed_factors(change, workload),
+        compile_seconds=_compile_seconds(compiler, workload, facts),
     )
+
+
+def _compile_seconds(compiler: str, workload: Workload, facts: Facts) -> float | None:
+    """A first compilation: the profile's, else what is assumed, at most a run's length."""
+    profile = workload.profile
+    if compiler == TORCH_COMPILE and profile and profile.compile_seconds_cold is not None:
+        return profile.compile_seconds_cold
+    assumed = facts.compile_overhead(compiler, workload.model.family)
+    if assumed is None:
+        return None
+    return min(assumed.cold_seconds, workload.schedule.run_hours * 3600)
 
 
 def _why(arm: ArmPlan, arms: Sequence[ArmPlan]) -> str:

@@ -26,9 +26,10 @@ from compilegate.domain.workload import BASELINE, MANAGED_COMPILER
 
 # Assumed minutes in which a job is billed before its first step: image, data, processes.
 STARTUP_HOURS = 0.05
-# Assumed: a segment, and a first compilation, takes so long, or the run if that is shorter.
+# Assumed: a segment takes so long, or the run if that is shorter.
 SEGMENT_HOURS = 0.1
-COLD_COMPILE_HOURS = 0.1
+# Where nothing is known or assumed of a compiler.
+COMPILE_SECONDS = 360.0
 # One block stops most losers; the judge then asks for those up to its next look, two at most.
 BLOCKS_PER_ROUND = 2
 ROUND_ENDS = (1, *LOOKS)
@@ -151,7 +152,8 @@ def _charge(job: SpeedJob, hours: dict[str, float], compiled: set[str], run_hour
     total = STARTUP_HOURS
     for arm in job.arms:
         own = min(run_hours, SEGMENT_HOURS) * job.blocks
-        own += min(run_hours, COLD_COMPILE_HOURS) * _compilations(arm, job.blocks, compiled)
+        seconds = COMPILE_SECONDS if arm.compile_seconds is None else arm.compile_seconds
+        own += seconds / 3600 * _compilations(arm, job.blocks, compiled)
         hours[arm.name] += own + STARTUP_HOURS / len(job.arms)
         total += own
     return total

@@ -8,7 +8,7 @@ import pytest
 
 from compilegate.domain.arm_plan import ArmPlan
 from compilegate.domain.arms import Refusal, plan_arms
-from compilegate.domain.workload import Candidate, Framework, Workload
+from compilegate.domain.workload import Candidate, Framework, Profile, Workload
 from compilegate.facts import load_facts
 from tests.domain.workload_builder import ARTICLE, COMPILE, PYTORCH_XLA, SOUND, XLA, change
 
@@ -149,6 +149,22 @@ def test_without_price_or_image_there_is_no_arm(candidate: Candidate, code: str)
 
     assert isinstance(found, Refusal)
     assert code == found.reason.code
+
+
+@pytest.mark.parametrize(
+    ("workload", "seconds"),
+    [
+        (SOUND, 300.0),
+        (change(SOUND, profile=Profile(compile_seconds_cold=42.0)), 42.0),
+        (change(SOUND, schedule__run_hours=0.01), 36.0),
+    ],
+)
+def test_a_first_compilation_takes_what_is_known_of_this_job_or_assumed_of_its_kind(
+    workload: Workload, seconds: float
+) -> None:
+    arms = arms_of(workload, COMPILE)
+
+    assert (None, seconds) == (arms["baseline"].compile_seconds, arms["compile"].compile_seconds)
 
 
 def test_a_recorded_arm_is_read_back_whatever_else_stands_beside_it() -> None:

@@ -100,7 +100,7 @@ def test_the_plans_hours_count_the_rounds_of_one_candidate_after_another(
 ) -> None:
     """The judge looks at 2 and at 3 runs; beside a telling history a single run comes first.
 
-    Before that three blocks in two jobs: 0.1 h a segment and a first compilation, and start-up.
+    Before that three blocks in two jobs: 0.1 h a segment, 300 s a first compilation, start-up.
     """
     larger = dataclasses.replace(SOUND.candidates[0], name="larger", batch_size=48)
     named = (SOUND.candidates[0], larger)[:candidates]
@@ -108,6 +108,6 @@ def test_the_plans_hours_count_the_rounds_of_one_candidate_after_another(
     put_spec(services, changed)
     plan = json.loads(services.store.get(plan_trial(EVENT, services=services)["plan_key"]))
 
-    first_look = 3 * 0.1 * (candidates + 1) + candidates * 0.1 + 2 * 0.05
+    first_look = 3 * 0.1 * (candidates + 1) + candidates * 300 / 3600 + 2 * 0.05
     hours = first_look + 6 * rounds
     assert (runs, pytest.approx(hours)) == (plan["quality_runs"], plan["estimate"]["hours"])
