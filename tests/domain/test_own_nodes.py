@@ -1,0 +1,284 @@
+"""Arms on other clusters: nodes of their own, dollars both ways, controls beside them."""
+
+from __future__ import annotations
+
+import copy
+import math
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compilegate.domain import naming
+from compilegate.domain.decision import Verdict
+from compilegate.domain.errors import InvalidEvidenceError
+from compilegate.domain.evidence_file import parse_evidence
+from compilegate.domain.judge import judge
+from compilegate.domain.speed import (
+    ASSUMED_APART_SD,
+    ASSUMED_BLOCK_SD,
+    LOOKS,
+    SpeedOutcome,
+    analyse_segments,
+    assumed_spread,
+    judge_speed,
+)
+from compilegate.domain.speed import _outcome as outcome_of
+from compilegate.domain.workload import Policy
+from tests.domain.evidence_builder import arm, codes, document, runs, speed_run, words
+
+OTHER = {"instance_type": "ml.p4d.24xlarge"}
+HELD = [2.500, 2.501, 2.499]
+
+
+def apart(
+    speedup: float, price: float, *, blocks: int = 3, node_sd: float = 0.0, full: bool = False,
+    overrides: dict[str, Any] | None = None,
+) -> dict[str, Any]:  # fmt: skip
+    """A trial whose candidate ran on other nodes, at ``price`` times the baseline's per hour."""
+    chance = random.Random(f"{speedup}-{price}-{blocks}")
+    metrics = {"baseline": HELD, "compile": HELD} if full else None
+    doc = document(speedup=speedup, blocks=blocks, metrics=metrics, compile_seconds=0.0)
+    candidate = arm(doc)
+    candidate.update(
+        usd_per_hour=doc["usd_per_hour"] * price,
+        overrides=OTHER if overrides is None else overrides,
+    )
+    for run in runs(doc, "compile", "speed"):
+        node = 1 + node_sd * chance.gauss(0, 1)
+        run.update(
+            node=f"other{run['block']}", step_seconds=[s * node for s in run["step_seconds"]]
+        )
+    return doc
+
+
+def outcome(doc: dict[str, Any]) -> tuple[str, str]:
+    evidence = parse_evidence(doc)
+    found = judge_speed(evidence.candidates[0], evidence, analyse_segments(evidence), candidates=1)
+    return str(found.outcome), found.reason
+
+
+@pytest.mark.parametrize(
+    ("speedup", "price", "expected"),
+    [
+        (1.0, 0.5, "passed"),  # as fast at half the price
+        (1.3, 1.0, "passed"),
+        (1.6, 2.0, "too_slow"),  # faster, and dearer for every run
+        (2.6, 2.0, "passed"),
+        (0.8, 0.3, "too_slow"),  # cheaper, and longer than today
+        (1.05, 0.95, "below_promote"),
+    ],
+)
+def test_dollars_per_run_decide_where_prices_differ(
+    speedup: float, price: float, expected: str
+) -> None:
+    assert expected == outcome(apart(speedup, price))[0]
+
+
+def test_a_cheap_cluster_is_promoted_for_its_dollars_and_shows_its_time() -> None:
+    decision = judge(apart(1.0, 0.5, full=True))
+
+    assert Verdict.PROMOTE is decision.verdict, words(decision)
+    assert decision.speedup is not None
+    assert decision.saving is not None
+    assert decision.speedup["estimate"] == pytest.approx(1.0, abs=0.02)
+    base = decision.saving["usd_per_run_baseline"]
+    assert decision.saving["usd_per_run"] == pytest.approx(base / 2, rel=0.05)
+    assert "proven above 1.10x in dollars (at 0.50 times the price per hour)" in words(decision)
+
+
+def test_cheap_and_longer_than_today_is_told_as_such() -> None:
+    assert "it takes longer than today" in outcome(apart(0.8, 0.3))[1]
+
+
+def test_whole_jobs_that_take_longer_than_today_promote_no_cheap_cluster() -> None:
+    doc = apart(1.0, 0.5, full=True)
+    for run in runs(doc):
+        run["wall_seconds"] *= 1.6
+    decision = judge(doc)
+
+    assert Verdict.INCONCLUSIVE is decision.verdict
+    assert "full_run_disagrees" in codes(decision)
+
+
+def test_equal_prices_are_judged_by_time_alone() -> None:
+    same, other = document(speedup=1.3), document(speedup=1.3)
+    arm(other)["usd_per_hour"] = other["usd_per_hour"]
+
+    assert outcome(same) == outcome(other)
+    assert "dollars" not in outcome(same)[1]
+
+
+@given(price=st.floats(0.2, 5.0), speedup=st.floats(0.5, 3.0))
+def test_what_costs_more_a_run_never_passes(price: float, speedup: float) -> None:
+    found, _ = outcome(apart(speedup, price))
+
+    assert not (found == "passed" and speedup / price < 1.05)
+
+
+@pytest.mark.parametrize(
+    ("change", "own"),
+    [
+        ({"instance_count": 2}, True), ({"distribution": "smddp"}, True),
+        ({"framework": {"name": "pytorch", "version": "1.13.1"}}, True),
+        ({"entry_point": "xla.py"}, True), ({"compiler": "sagemaker_training_compiler"}, True),
+        ({"batch_size": 64}, False), ({"compiler": "torch_compile"}, False),
+        ({"hyperparameters": {"dropout": 0.0}}, False), ({"compile_mode": "max-autotune"}, False),
+    ],
+)  # fmt: skip
+def test_other_nodes_are_fair_only_where_the_change_needs_them(
+    change: dict[str, Any], own: bool
+) -> None:
+    decision = judge(apart(1.4, 1.0, overrides=change))
+
+    assert own == ("arms_differ" not in codes(decision))
+
+
+@pytest.mark.parametrize(
+    ("change", "recorded", "fair"),
+    [
+        ({"framework": {"name": "pytorch", "version": "1.13.1"}}, {"torch": "1.13.1"}, True),
+        ({"framework": {"name": "pytorch", "version": "1.13.1"}}, {"gpu": "A100"}, False),
+        ({"instance_type": "ml.p4d.24xlarge"}, {"gpu": "A100"}, True),
+        ({"instance_type": "ml.p4d.24xlarge"}, {"torch": "1.13.1"}, False),
+        ({"distribution": "torch_distributed"}, {"world_size": 8, "global_batch": 256}, True),
+        ({"entry_point": "xla/train.py"}, {"code_sha256": "x"}, True),
+        ({"entry_point": "xla/train.py"}, {"data_sha256": "x"}, False),
+        ({"hyperparameters": {"dropout": 0.0}}, {"code_sha256": "x"}, False),
+        ({"compiler": "torch_compile", "compile_mode": "max-autotune"}, {"torch": "2"}, False),
+    ],
+)
+def test_a_fingerprint_may_differ_in_what_the_change_explains(
+    change: dict[str, Any], recorded: dict[str, Any], fair: bool
+) -> None:
+    doc = document()
+    arm(doc)["overrides"] = change
+    for run in runs(doc, "compile", "speed"):
+        run["fingerprint"] = {**run["fingerprint"], **recorded}
+
+    assert fair == ("arms_differ" not in codes(judge(doc)))
+
+
+def test_one_block_on_other_nodes_gives_nobody_up_whom_the_next_nodes_may_bring_back() -> None:
+    """1.06x on one pair of nodes: they may differ by 8 % each."""
+    together = outcome(document(speedup=1.06, blocks=1, compile_seconds=0.0))
+
+    assert "more_blocks" == outcome(apart(1.06, 1.0, blocks=1))[0]
+    assert "too_slow" == together[0]
+
+
+def test_the_assumed_spread_follows_the_nodes_that_were_used() -> None:
+    same, other = parse_evidence(document()), parse_evidence(apart(1.0, 1.0))
+
+    assert ASSUMED_BLOCK_SD == assumed_spread(same.candidates[0], same)
+    assert ASSUMED_APART_SD == assumed_spread(other.candidates[0], other)
+    unknown = apart(1.0, 1.0, blocks=1)
+    for name in ("baseline", "compile"):
+        runs(unknown, name, "speed")[0]["node"] = None
+    parsed = parse_evidence(unknown)
+    assert ASSUMED_APART_SD == assumed_spread(parsed.candidates[0], parsed)
+
+
+def share_passed(speedup: float, trials: int = 2000) -> float:
+    """Share of arms of this speed-up that pass the gate, on nodes that differ by 8 % each."""
+    chance, policy, passed = random.Random(7), Policy(), 0
+    for _ in range(trials):
+        logs: list[float] = []
+        found = SpeedOutcome.MORE_BLOCKS
+        while found is SpeedOutcome.MORE_BLOCKS:
+            logs.append(math.log(speedup) + chance.gauss(0, 0.08 * math.sqrt(2)))
+            if len(logs) in (1, *LOOKS):
+                rules = (policy, policy.alpha / len(LOOKS), 6, ASSUMED_APART_SD)
+                found, _ = outcome_of(logs, logs, rules)
+        passed += found is SpeedOutcome.PASSED
+    return passed / trials
+
+
+def test_nodes_that_differ_pass_a_slow_arm_no_more_often_than_promised() -> None:
+    assert share_passed(1.0999) <= Policy().alpha
+    assert 0 == share_passed(0.9)
+
+
+def test_nodes_that_differ_hide_no_large_gain() -> None:
+    assert share_passed(1.5) >= 0.98
+
+
+def with_control(candidate: float = 1.5, control: float = 0.9) -> dict[str, Any]:
+    older = {"name": "pytorch", "version": "1.13.1"}
+    doc = apart(
+        candidate, 1.0, overrides={"compiler": "sagemaker_training_compiler", "framework": older}
+    )
+    blocks = [speed_run(b, 0.03 / control, seed=3) for b in range(3)]
+    doc["controls"] = [
+        {"name": "compile-native", "overrides": {"framework": older}, "runs": blocks}
+    ]
+    return doc
+
+
+def test_a_control_tells_the_framework_from_the_compiler() -> None:
+    (found,) = judge(with_control()).controls
+
+    assert ("compile-native", "compile", 3) == (found["name"], found["candidate"], found["blocks"])
+    assert found["speedup"] == pytest.approx(0.9, abs=0.02)
+    assert found["compiler_speedup"] == pytest.approx(1.5 / 0.9, abs=0.03)
+
+
+def test_a_control_changes_no_verdict_reason_or_step() -> None:
+    doc = with_control()
+    bare = {key: value for key, value in doc.items() if key != "controls"}
+    ours, theirs = judge(doc).to_dict("f"), judge(bare).to_dict("f")
+
+    assert {"controls"} == ours.keys() - theirs.keys()
+    assert {key: ours[key] for key in theirs if key != "decision_id"} == {
+        key: value for key, value in theirs.items() if key != "decision_id"
+    }
+    assert ours["decision_id"] != theirs["decision_id"]
+
+
+def test_a_failed_control_is_unknown_and_breaks_nothing() -> None:
+    doc = with_control()
+    for run in doc["controls"][0]["runs"]:
+        run.update(finished=False, step_seconds=[])
+    (found,) = judge(doc).controls
+
+    assert (0, None, None) == (found["blocks"], found["speedup"], found["compiler_speedup"])
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"name": "compile"}, {"name": "baseline"},
+        {"runs": [{"stage": "quality", "order": 1, "metric": 1.0, "finished": True}]},
+        {"runs": "none"},
+    ],
+)  # fmt: skip
+def test_a_broken_control_breaks_the_contract(broken: dict[str, Any]) -> None:
+    doc = with_control()
+    doc["controls"][0].update(copy.deepcopy(broken))
+
+    with pytest.raises(InvalidEvidenceError, match="controls"):
+        judge(doc)
+
+
+def test_an_arm_tells_the_price_of_its_samples() -> None:
+    figures = {item["name"]: item for item in judge(apart(1.0, 0.5)).arms}
+
+    base, mine = figures["baseline"], figures["compile"]
+    assert base["usd_per_1000_samples"] == pytest.approx(
+        1.408 / 3600 / base["samples_per_second"] * 1000
+    )
+    assert mine["usd_per_1000_samples"] == pytest.approx(base["usd_per_1000_samples"] / 2, rel=0.05)
+
+
+def test_names_of_speed_jobs_say_group_and_block_and_old_ones_still_parse() -> None:
+    assert naming.RunId("s3", 3, None, None) == naming.parse_run(naming.speed_run(3))
+    assert naming.RunId("s3c12", 3, None, None, 2, 12) == naming.parse_run(
+        naming.speed_run(3, 2, 12)
+    )
+    job = f"{naming.job_base('w' * 32, 'abcd1234', naming.speed_run(999, 25, 999_999))}-r9"
+    assert len(job) <= naming.JOB_NAME_MAX
+    found = naming.job_run("w" * 32, "abcd1234", job)
+    assert found is not None
+    assert (25, 999_999, True) == (found.group, found.block, found.is_speed)
