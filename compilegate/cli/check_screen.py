@@ -69,7 +69,7 @@ def _few(title: str, ranked: Sequence[Ranked]) -> None:
     say()
     say(title, "bold", indent=2)
     for found in sorted(ranked, reverse=True):
-        note = _COUNTED.get(found.note, found.note)
+        note = VERDICT_WORDS.get(found.note, found.note)
         say_line(_fitted(f"    {found.workload:<{_NAME}}  {money(found.usd):>12}  ", note))
 
 

@@ -40,7 +40,7 @@ class InvalidInputError(CompilegateError):
 
     def _text(self) -> str:
         place = ": ".join(part for part in (self.file, printable(self.field)) if part)
-        fix = f" Fix: {self.fix}" if self.fix else ""
+        fix = f" Fix: {printable(self.fix)}" if self.fix else ""
         return f"{place + ': ' if place else ''}{self.problem}{self._got()}.{fix}"
 
     def _got(self) -> str:
@@ -57,6 +57,22 @@ class InvalidInputError(CompilegateError):
             self.problem, field=self.field, value=self.value, fix=self.fix, file=file,
             line=line or self.line, written=written or self.written,
         )  # fmt: skip
+
+
+class WorkloadLockedError(CompilegateError):
+    """Another execution holds the workload's lock."""
+
+
+class InvalidEvidenceError(CompilegateError):
+    """Evidence that does not follow the contract; it can never promote."""
+
+
+class NotFoundError(CompilegateError):
+    """Something that should have been recorded is not there."""
+
+
+class EnvironmentNotReadyError(CompilegateError):
+    """A tool, environment or stack that the command needs is missing."""
 
 
 def shown(value: object) -> str:
@@ -77,20 +93,7 @@ def printable(text: str) -> str:
     """Text that any terminal and log can carry: control characters and such by their code."""
     if text.isprintable():
         return text
-    return text.encode("unicode_escape", "backslashreplace").decode("ascii")
-
-
-class WorkloadLockedError(CompilegateError):
-    """Another execution holds the workload's lock."""
-
-
-class InvalidEvidenceError(CompilegateError):
-    """Evidence that does not follow the contract; it can never promote."""
-
-
-class NotFoundError(CompilegateError):
-    """Something that should have been recorded is not there."""
-
-
-class EnvironmentNotReadyError(CompilegateError):
-    """A tool, environment or stack that the command needs is missing."""
+    return "".join(
+        char if char.isprintable() else char.encode("unicode_escape", "backslashreplace").decode()
+        for char in text
+    )

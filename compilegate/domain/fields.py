@@ -39,6 +39,7 @@ class Fields:
 
     def path(self, key: str) -> str:
         """Dotted path of a key, as shown in errors."""
+        key = key or "''"
         return f"{self._path}.{key}" if self._path else key
 
     def _get(self, key: str, default: object) -> Any:
@@ -212,7 +213,7 @@ class Fields:
         for key in self._data:
             if key not in self._read:
                 near = _nearest(key, self._read)
-                fix = f"did you mean `{near}`?" if near else "remove it"
+                fix = f"did you mean `{near}`?" if near else "remove it."
                 known = ", ".join(sorted(set(self._read)))
                 raise InvalidInputError(
                     "is not a known key",

@@ -31,6 +31,8 @@ MOST_USD = 1e8
 MOST_RUNS = 10_000
 MOST_SECONDS = 1e6
 MOST_GIB = 1e5
+# No number of runs that anybody makes proves anything at a smaller error.
+LEAST_ALPHA = 1e-6
 
 
 def parse_workload(document: object) -> Workload:
@@ -149,7 +151,9 @@ def parse_policy(fields: Fields | None) -> Policy:
         reject_speedup=fields.number(
             "reject_speedup", "times baseline", low=1.0, default=base.reject_speedup
         ),
-        alpha=fields.number("alpha", "error probability", above=0.0, high=0.5, default=base.alpha),
+        alpha=fields.number(
+            "alpha", "error probability", low=LEAST_ALPHA, high=0.5, default=base.alpha
+        ),
         quality_runs=fields.choice("quality_runs", QUALITY_RUNS, base.quality_runs),
         max_quality_runs=fields.integer(
             "max_quality_runs",

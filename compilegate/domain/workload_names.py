@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from compilegate.domain.fields import Fields
 
@@ -19,6 +20,8 @@ OWN_HYPERPARAMETERS = {
     "replicate": "remove it: each run gets its own",
     "training_script": "write training.entry_point",
 }
+# The settings of SageMaker's model-parallel library, which hold mappings of their own.
+PARTITIONING = "mp_parameters"
 OWN_ENVIRONMENT = ("TORCHINDUCTOR_CACHE_DIR", "GPU_NUM_DEVICES")
 # The trial's own; and what the training toolkit fills in for the script.
 OWN_PREFIXES = ("COMPILEGATE_", "SM_", "SAGEMAKER_")
@@ -31,15 +34,25 @@ _METRIC = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./:@%+-]*")
 _CHANNEL_IN_ENVIRONMENT = re.compile(r"[^A-Za-z0-9_]")
 
 
-def check_hyperparameters(fields: Fields, names: Iterable[str]) -> None:
+def check_hyperparameters(fields: Fields, values: Mapping[str, object]) -> None:
     """Names that reach the script as ``--name value`` and are not the trial's own."""
-    for name in names:
+    for name in values:
         if name in OWN_HYPERPARAMETERS:
             problem = "is set by the trial, so this value would never reach the script"
             raise fields.wrong_item("hyperparameters", name, problem, OWN_HYPERPARAMETERS[name])
         if not _HYPERPARAMETER.fullmatch(name) or not name.isprintable():
             problem, fix = "cannot be an argument of a script", "write the name without dashes"
             raise fields.wrong_item("hyperparameters", name, problem, f"{fix}, spaces and =")
+    if PARTITIONING in values and not _is_json_object(values[PARTITIONING]):
+        problem, fix = "must be a JSON object in quotes", """for example '{"partitions": 2}'"""
+        raise fields.wrong_item("hyperparameters", PARTITIONING, problem, fix)
+
+
+def _is_json_object(value: object) -> bool:
+    try:
+        return isinstance(value, str) and isinstance(json.loads(value), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 def check_environment(fields: Fields, names: Iterable[str]) -> None:

@@ -8,12 +8,16 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from tests.cli.conftest import Invoke
+from tests.cli.project import WORKLOAD
 
 CORPUS = Path(__file__).resolve().parents[1] / "corpus"
 FILES = sorted(CORPUS.glob("*.yaml"))
 MOST = 700
+SOUND = WORKLOAD.replace("data/train", "s3://bucket/train/")
 
 
 @pytest.fixture
@@ -49,3 +53,28 @@ def test_the_error_names_the_field_and_the_fix(name: str, project: Path, invoke:
 
 def test_the_corpus_is_large_enough_to_mean_something() -> None:
     assert len(FILES) >= 40
+
+
+@given(data=st.data())
+@settings(
+    max_examples=40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@pytest.mark.parametrize("command", ["check", "plan"])
+def test_a_file_with_holes_never_ends_in_a_traceback(
+    command: str, data: st.DataObject, project: Path, invoke: Invoke
+) -> None:
+    content = bytearray(SOUND.encode())
+    for _ in range(data.draw(st.integers(1, 3))):
+        start = data.draw(st.integers(0, len(content)))
+        end = data.draw(st.integers(start, min(len(content), start + 30)))
+        content[start:end] = data.draw(st.binary(max_size=6) | st.just(bytes(content[:end])))
+    file = project / "workload.yaml"
+    file.write_bytes(bytes(content))
+
+    result = invoke(command, file)
+
+    assert result.exit_code in (0, 2, 10, 11), result.output
+    assert "Traceback" not in result.output
+    assert (result.exit_code == 2) == result.stderr.startswith(f"Error: {file}: ")

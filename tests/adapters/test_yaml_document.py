@@ -1,0 +1,140 @@
+"""A YAML document is read as it is meant, or refused; and every value knows its line."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from compilegate.adapters.yaml_document import Place, YamlDocument
+from compilegate.domain.errors import InvalidInputError
+
+TEXT = """\
+schema: 1
+framework:
+  version: 2.10  # a number, alas
+training:
+  hyperparameters: {a.b: off}
+candidates:
+- name: first
+- {name: no, batch_size: 0x40}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("5e-5", 5e-5),
+        ("1E3", 1000.0),
+        ("1.5e3", 1500.0),
+        (".5", 0.5),
+        ("5.", 5.0),
+        ("+7", 7),
+        ("1_000", 1000),
+        ("yes", True),
+        ("Off", False),
+        ("~", None),
+        ("", None),
+        ("-.inf", -math.inf),
+        ("2026-11-20", "2026-11-20"),
+        ("2026-13-45", "2026-13-45"),
+        ("1.2.3", "1.2.3"),
+        ("py310", "py310"),
+        ("-", None),
+        ("+", "+"),
+        (".", "."),
+        ("'1'", "1"),
+        ("!!str 1", "1"),
+        ("oN", "oN"),
+    ],
+)
+def test_a_scalar_is_what_people_mean_by_it(text: str, expected: Any) -> None:
+    read = YamlDocument(f"key: {text}\n" if text != "-" else "key:\n")
+
+    assert {"key": expected} == read.value
+
+
+@pytest.mark.parametrize("number", ["0755", "08", "0b11", "0x1F", "6:30", "1:30:00.5", "-010"])
+def test_numbers_to_another_base_are_refused(number: str) -> None:
+    with pytest.raises(InvalidInputError, match="another base than ten") as caught:
+        YamlDocument(f"hours: {number}\n")
+
+    assert ("hours", number, 1) == (caught.value.field, caught.value.written, caught.value.line)
+
+
+def test_keys_are_text_as_written() -> None:
+    assert {"no": 1, "1": 2, "2026-11-20": 3} == YamlDocument("no: 1\n1: 2\n2026-11-20: 3").value
+
+
+def test_a_merge_brings_what_the_mapping_lacks() -> None:
+    text = "base: &b {a: 1, b: 2}\nmore: &m {b: 3, c: 4}\nuse: {<<: [*b, *m], a: 0}\n"
+
+    read = YamlDocument(text)
+
+    assert {"a": 0, "b": 2, "c": 4} == read.value["use"]
+    assert Place(2, "4") == read.place("use.c")
+
+
+@pytest.mark.parametrize(
+    ("field", "place"),
+    [
+        ("schema", Place(1, "1")),
+        ("framework", Place(3, None)),
+        ("framework.version", Place(3, "2.10")),
+        ("training.hyperparameters.a.b", Place(5, "off")),
+        ("candidates[0].name", Place(7, "first")),
+        ("framework.nothing", None),
+        ("candidates[7].name", None),
+        ("document", None),
+    ],
+)
+def test_every_value_knows_where_it_stands(field: str, place: Place | None) -> None:
+    assert place == YamlDocument(TEXT.replace("0x40", "64")).place(field)
+
+
+@pytest.mark.parametrize("opening", ["[", "- ", "{a: ", "? "])
+def test_hostile_nesting_is_refused_at_once(opening: str) -> None:
+    with pytest.raises((InvalidInputError, yaml.YAMLError)):
+        YamlDocument(opening * 60_000)
+
+
+PLAIN = st.recursive(
+    st.none() | st.booleans() | st.integers(-(10**12), 10**12) | st.text(max_size=8)
+    | st.floats(allow_nan=False),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=6), inner,
+                                                                max_size=4),
+    max_leaves=12,
+)  # fmt: skip
+
+
+@given(value=PLAIN, flow=st.booleans())
+@settings(max_examples=200, deadline=None)
+def test_what_was_written_is_read_back(value: Any, flow: bool) -> None:
+    text = yaml.safe_dump(value, default_flow_style=flow)
+
+    assert value == YamlDocument(text).value
+
+
+@given(data=st.data())
+@settings(max_examples=300, deadline=None)
+def test_any_text_is_read_or_refused(data: st.DataObject) -> None:
+    text = TEXT
+    for _ in range(data.draw(st.integers(1, 4))):
+        start = data.draw(st.integers(0, len(text)))
+        end = data.draw(st.integers(start, min(len(text), start + 20)))
+        piece = data.draw(
+            st.sampled_from(["", "\t", ": ", "- ", "[", "}", "&a ", "*a", "<<: ", "!!x ", "---\n",
+                             "\x00", "'", '"', "|\n", "? ", "#", "%"]) | st.text(max_size=5)
+        )  # fmt: skip
+        text = text[:start] + piece + text[end:]
+
+    try:
+        YamlDocument(text)
+    except InvalidInputError as error:
+        assert error.fix
+    except yaml.YAMLError as error:
+        assert str(error)

@@ -1,0 +1,141 @@
+"""``check`` of folders and many files: each gets its answer, and the end adds them up."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Invoke
+from tests.cli.project import write_project
+
+TREES = (
+    ('name: pytorch\n  version: "2.13.0"', 'name: xgboost\n  version: "1.7-1"'),
+    ("family: transformer", "family: gbt"),
+)
+
+
+@pytest.fixture
+def team(tmp_path: Path) -> Path:
+    """Two teams' folders: five sound workloads, one that no compiler helps, one with a mistake."""
+    good = write_project(tmp_path / "a")
+    text = good.read_text()
+    for index in range(4):
+        name = f"job-{index}"
+        (good.parent / f"{name}.yml").write_text(text.replace("bert-docs", name))
+    trees = write_project(tmp_path / "b", *TREES, ("name: bert-docs", "name: trees"))
+    wrong = text.replace("name: bert-docs", "name: wrong").replace("margin: 0.005", "margin: -1")
+    (trees.parent / "wrong.yaml").write_text(wrong)
+    (trees.parent / "values.yaml").write_text("replicas: 2\nimage: web\n")
+    hidden = tmp_path / "b" / ".cache"
+    hidden.mkdir()
+    (hidden / "old.yaml").write_text(text)
+    return tmp_path
+
+
+def test_a_folder_is_searched_for_what_looks_like_a_workload(team: Path, invoke: Invoke) -> None:
+    result = invoke("check", team, "--jsonl")
+
+    answers = [json.loads(line) for line in result.stdout.splitlines()]
+    names = [Path(answer["file"]).name for answer in answers]
+    assert [
+        "bert-docs.yaml", "job-0.yml", "job-1.yml", "job-2.yml", "job-3.yml", "bert-docs.yaml",
+        "wrong.yaml",
+    ] == names  # fmt: skip
+
+
+def test_a_wrong_file_does_not_hide_the_others(team: Path, invoke: Invoke) -> None:
+    result = invoke("check", team, "--jsonl")
+
+    answers = [json.loads(line) for line in result.stdout.splitlines()]
+    wrong = [answer for answer in answers if "error" in answer]
+    assert 2 == result.exit_code
+    assert [("quality.margin", 28)] == [(w["error"]["field"], w["error"]["line"]) for w in wrong]
+    assert str(team / "b" / "workloads" / "wrong.yaml") in result.stderr
+    assert {"eligible", "ineligible", "benchmark"} >= {
+        answer["verdict"] for answer in answers if answer not in wrong
+    }
+
+
+def test_many_get_a_line_each_and_a_sum(team: Path, invoke: Invoke) -> None:
+    result = invoke("check", team)
+
+    lines = result.stdout.splitlines()
+    text = " ".join(result.stdout.split())
+    assert 2 == result.exit_code
+    assert ["bert-docs", "job-0", "job-1", "job-2", "job-3", "trees"] == [
+        line[14:].split()[0] for line in lines[:6]
+    ]
+    assert "6 workloads: " in text
+    assert "1 not eligible, 1 file wrong" in text
+    assert "training costs per year" in text
+    assert "Dearest that no compiler helps" in text
+    assert [line for line in lines if len(line) > 80] == []
+    assert "\x1b" not in result.stdout
+
+
+def test_the_sum_is_the_sum_of_the_documents(team: Path, invoke: Invoke) -> None:
+    (team / "b" / "workloads" / "wrong.yaml").unlink()
+    documents = json.loads(invoke("check", team, "--json").stdout)
+
+    result = invoke("check", team)
+
+    usd = sum(document["economics"]["annual_training_usd"] for document in documents)
+    assert f"training costs per year      ${usd:,.0f}" in result.stdout
+    assert 6 == len(documents)
+    assert {document["verdict"] for document in documents} >= {"ineligible"}
+
+
+def test_a_name_used_twice_is_told_and_counted_once(team: Path, invoke: Invoke) -> None:
+    first, second = (team / "a" / "workloads" / f"job-{index}.yml" for index in (0, 1))
+    second.write_text(first.read_text())
+
+    result = invoke("check", first, second, "--json")
+
+    assert (2, 1) == (result.exit_code, len(json.loads(result.stdout)))
+    assert f"{second}: name: is the name of the workload in {first} too" in result.stderr
+
+
+def test_a_file_named_twice_is_checked_once(team: Path, invoke: Invoke) -> None:
+    folder = team / "a" / "workloads"
+
+    result = invoke("check", folder, folder / "job-0.yml", "--jsonl")
+
+    assert 5 == len(result.stdout.splitlines())
+
+
+def test_a_folder_without_workloads_is_bad_input(tmp_path: Path, invoke: Invoke) -> None:
+    (tmp_path / "values.yaml").write_text("replicas: 2\n")
+
+    result = invoke("check", tmp_path)
+
+    assert 2 == result.exit_code
+    assert f"{tmp_path}: holds no workload file" in result.stderr
+
+
+def test_no_answer_at_all_is_an_empty_list(team: Path, invoke: Invoke) -> None:
+    folder = team / "b" / "workloads"
+    (folder / "bert-docs.yaml").unlink()
+
+    result = invoke("check", folder, "--json")
+
+    assert (2, []) == (result.exit_code, json.loads(result.stdout))
+
+
+def test_the_region_decides_what_is_offered(team: Path, invoke: Invoke) -> None:
+    file = team / "a" / "workloads" / "job-0.yml"
+
+    here, wrong = (
+        invoke("check", file, "--region", "cn-north-1"),
+        invoke("check", file, "--region", "Mars"),
+    )
+
+    assert here.exit_code in (0, 10, 11)
+    assert (2, True) == (wrong.exit_code, "--region: is no AWS region" in wrong.stderr)
+
+
+def test_two_forms_of_output_are_one_too_many(team: Path, invoke: Invoke) -> None:
+    result = invoke("check", team, "--json", "--jsonl")
+
+    assert (2, "") == (result.exit_code, result.stdout)

@@ -1,0 +1,97 @@
+"""However a workload file is broken it is refused in one message; what is read can be planned."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from typing import Any
+
+import botocore.session
+from botocore.validate import ParamValidator
+from hypothesis import HealthCheck, given, settings
+
+from compilegate.cli.plan_requests import examples
+from compilegate.domain.eligibility import check_eligibility
+from compilegate.domain.errors import InvalidInputError
+from compilegate.domain.plan import Plan
+from compilegate.domain.request_problems import problems
+from compilegate.domain.workload import Workload
+from compilegate.facts import load_facts, read
+from compilegate.ports import Settings
+from compilegate.usecases.known_facts import known_facts
+from compilegate.usecases.plan_trial import plan_for
+from compilegate.usecases.workload_document import read_document
+from tests.domain.workload_documents import FULL, faulty, sound
+
+LONGEST_MESSAGE = 700
+SETTINGS = Settings(
+    stage="prod",
+    region="us-east-1",
+    training_role_arn="arn:aws:iam::123456789012:role/training-role",
+)
+much = settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+@cache
+def create_training_job() -> Any:
+    model = botocore.session.get_session().get_service_model("sagemaker")
+    return model.operation_model("CreateTrainingJob").input_shape
+
+
+def read_or_refused(document: Any) -> Workload | None:
+    """None where it is refused as it should be; any other exception is a failure."""
+    try:
+        return read_document(document)
+    except InvalidInputError as error:
+        message = str(error)
+        assert error.field
+        assert error.fix
+        assert message.isprintable()
+        assert len(message) < LONGEST_MESSAGE
+        return None
+
+
+def check_and_plan(workload: Workload) -> Plan | None:
+    """Every request of the plan is one that SageMaker would take."""
+    facts = known_facts(workload, SETTINGS)
+    json.dumps(check_eligibility(workload, facts, region="us-east-1").to_dict(), allow_nan=False)
+    plan = plan_for(workload, SETTINGS)
+    if not isinstance(plan, Plan):
+        return None
+    json.dumps(plan.to_dict(), allow_nan=False)
+    for request in examples(workload, plan):
+        assert [] == [str(problem) for problem in problems(request, read("create_training_job"))]
+        assert "" == ParamValidator().validate(request, create_training_job()).generate_report()
+    return plan
+
+
+def test_the_document_that_faults_are_put_into_is_sound() -> None:
+    assert read_or_refused(FULL) is not None
+
+
+@given(document=faulty())
+@much
+def test_a_faulty_document_is_refused_or_can_be_checked_and_planned(document: Any) -> None:
+    workload = read_or_refused(document)
+    if workload is not None:
+        check_and_plan(workload)
+
+
+@given(document=sound())
+@much
+def test_whatever_is_read_can_be_checked_and_planned(document: Any) -> None:
+    workload = read_or_refused(document)
+    if workload is not None:
+        check_and_plan(workload)
+
+
+@given(document=sound())
+@much
+def test_what_is_read_is_read_back_as_itself(document: Any) -> None:
+    workload = read_or_refused(document)
+    if workload is not None:
+        assert workload == read_document(json.loads(json.dumps(workload.to_dict())))
+
+
+def test_the_facts_that_documents_are_made_of_are_there() -> None:
+    assert load_facts().instances
