@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from compilegate.cli.output import reason_lines, say, say_verdict
-from compilegate.report.formats import UNKNOWN, duration, money, number, pair, shown
+from compilegate.report.formats import UNKNOWN, duration, money, number, pair, plural, shown
 
 Document = Mapping[str, Any]
 Words = tuple[str, ...]
+INELIGIBLE = "ineligible"
 
 
 def show_eligibility(document: Document) -> None:
@@ -19,7 +20,7 @@ def show_eligibility(document: Document) -> None:
     said are shown together.
     """
     say_verdict(document["workload"], document["verdict"])
-    _show_economics(document.get("economics") or {})
+    _show_economics(document.get("economics") or {}, tried=document["verdict"] != INELIGIBLE)
     reason_lines(document["reasons"], indent=2)
     candidates = document["candidates"]
     shared = _shared([candidate["reasons"] for candidate in candidates])
@@ -41,7 +42,7 @@ def _show_group(group: Sequence[Document], said: dict[Words, str]) -> None:
     first, name = group[0], ", ".join(candidate["name"] for candidate in group)
     say_verdict(f"{name} ({first['compiler']})", first["verdict"], _aside(first), indent=2)
     for candidate in group:
-        if candidate.get("why"):
+        if candidate.get("why") and candidate["verdict"] != INELIGIBLE:
             say(f"{candidate['why']}.", indent=4)
     fresh = [reason for reason in first["reasons"] if _words(reason) not in said]
     reason_lines(fresh, indent=2)
@@ -83,11 +84,12 @@ def _groups(candidates: Sequence[Document]) -> list[list[Document]]:
     return list(groups.values())
 
 
-def _show_economics(figures: Document) -> None:
+def _show_economics(figures: Document, *, tried: bool) -> None:
+    """The money; what a trial costs and could save only where there would be one."""
     rows = (
         ("training costs per year", shown(figures.get("annual_training_usd"), money)),
-        ("a compiler could save", _saving(figures)),
-        ("finding out costs about", _trial(figures)),
+        ("a compiler could save", _saving(figures) if tried else UNKNOWN),
+        ("finding out costs about", _trial(figures) if tried else UNKNOWN),
         ("a run pays off from", _break_even(figures)),
         ("it could at most be", shown(figures.get("largest_speedup"), _times)),
         ("prices", _prices(figures)),
@@ -109,7 +111,7 @@ def _trial(figures: Document) -> str:
     cost, days = shown(figures.get("trial_usd"), money), number(figures.get("payback_days"))
     if cost == UNKNOWN or days is None:
         return cost
-    return f"{cost}, paid back after {duration(days * 86400) if days < 1 else f'{days:.0f} days'}"
+    return f"{cost}, paid back after {duration(days * 86400) if days < 1 else plural(days, 'day')}"
 
 
 def _break_even(figures: Document) -> str:

@@ -22,7 +22,6 @@ def learning_rate_rule(context: Context) -> tuple[Reason, ...]:
     before, after = base.batch_size * base_devices, context.batch_size * devices
     if before == after:
         return ()
-    # The learning rate follows the batch per device; a change of devices stays unscaled.
     if scaling in ("linear", "sqrt") and devices == base_devices:
         ratio = context.batch_size / base.batch_size
         rate = scaled_learning_rate(base.learning_rate, ratio, scaling)
@@ -36,13 +35,19 @@ def learning_rate_rule(context: Context) -> tuple[Reason, ...]:
                 source=SCALING_SOURCE,
             ),
         )  # fmt: skip
+    fix = (
+        "set learning_rate_scaling: linear or sqrt on the candidate with warm-up in the script, "
+        "or keep the global batch"
+    )
+    if devices != base_devices:
+        same = before / devices
+        keep = f"batch_size: {same:.0f} keeps it" if same.is_integer() else "keep it near that"
+        fix = f"{keep}; the learning rate follows the batch per device, not the number of devices"
     return (
         warn(
             "learning_rate_unscaled", context.field("batch_size"),
             f"the global batch goes from {before} to {after} samples at the same learning rate",
-            fix="set learning_rate_scaling: linear or sqrt on the candidate with warm-up in the "
-            "script, or keep the global batch",
-            source=f"{WORKLOAD_FILE}; {SCALING_SOURCE}",
+            fix=fix, source=f"{WORKLOAD_FILE}; {SCALING_SOURCE}",
         ),
     )  # fmt: skip
 

@@ -83,7 +83,7 @@ def _documented_only(context: Context) -> tuple[Reason, ...]:
     shipped = [one.version for one in context.facts.images if one.framework == row.framework]
     if any(matches(asked, version) for version in shipped):
         return ()
-    near = [version for version in row.versions_accepted if version in shipped]
+    near = [version for version in shipped if parts(version)[:2] == parts(asked)[:2]]
     return (
         block(
             "version_unsupported", context.framework_field("version"),

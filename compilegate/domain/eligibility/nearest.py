@@ -41,7 +41,7 @@ def _kin(context: Context) -> list[CompilerImage]:
 
 def _lines(row: CompilerImage, context: Context) -> str:
     """What a candidate of this row would say, as YAML; short enough for a terminal."""
-    named = [f'name: {row.framework}, version: "{_version(row, context)}"']
+    named = [f'name: {row.framework}, version: "{row.version}"']
     named += [f'transformers: "{row.transformers}"'] if row.transformers else []
     named.append(f"python: {row.python}")
     several = (context.devices or 1) > 1
@@ -52,11 +52,3 @@ def _lines(row: CompilerImage, context: Context) -> str:
     if launcher != context.workload.training.distribution:
         lines.append(f"distribution: {launcher}")
     return "\n".join(lines)
-
-
-def _version(row: CompilerImage, context: Context) -> str:
-    """The version whose image exists, where documentation and image table differ."""
-    if not row.same_image:
-        return row.version
-    shipped = {one.version for one in context.facts.images if one.framework == row.framework}
-    return next((one for one in row.versions_accepted if one in shipped), row.version)
