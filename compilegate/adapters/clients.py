@@ -5,14 +5,21 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
+# For what is worth knowing but not waiting for.
+HASTY = {"connect_timeout": 3, "read_timeout": 5, "retries": {"total_max_attempts": 2}}
+
 
 @cache
-def client(service: str, region: str | None = None) -> Any:
-    """One client per service, region and process; without a region the environment's."""
+def client(service: str, region: str | None = None, *, hasty: bool = False) -> Any:
+    """One client per service, region and process; without a region the environment's.
+
+    A ``hasty`` one gives up within seconds.
+    """
     import boto3  # noqa: PLC0415 - half of a cold start; only paid when AWS is called
     from botocore.config import Config  # noqa: PLC0415 - as above
 
-    config = Config(retries={"mode": "standard", "max_attempts": 5})
+    patient = {"retries": {"mode": "standard", "max_attempts": 5}}
+    config = Config(**(HASTY if hasty else patient))
     return boto3.client(service, region_name=region, config=config)
 
 

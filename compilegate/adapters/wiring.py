@@ -51,7 +51,9 @@ def build(*, bucket: str, table: str, settings: Settings) -> Services:
         locks=DynamoDbLocks(client("dynamodb"), table),
         flags=SsmFlags(client("ssm")),
         jobs=SageMakerJobs(client("sagemaker")),
-        quotas=UnknownQuotas() if settings.simulated else ServiceQuotas(client("service-quotas")),
+        quotas=UnknownQuotas()
+        if settings.simulated
+        else ServiceQuotas(client("service-quotas", hasty=True)),
         clock=SystemClock(),
         settings=settings,
     )

@@ -70,5 +70,13 @@ def test_a_failure_leaves_them_unknown_and_is_logged(caplog: pytest.LogCaptureFi
     assert "quotas could not be read" in caplog.text
 
 
+def test_a_slow_answer_is_not_waited_for(caplog: pytest.LogCaptureFixture) -> None:
+    ticks = iter(range(0, 1000, 15))
+    quotas = ServiceQuotas(Listing(LISTED), seconds=lambda: float(next(ticks)))
+
+    assert quotas.training_instances("ml.g5.xlarge", spot=False) is None
+    assert "longer than 20 s" in caplog.text
+
+
 def test_the_embedded_cloud_knows_none() -> None:
     assert UnknownQuotas().training_instances("ml.g5.xlarge", spot=False) is None
