@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 
+@lru_cache(maxsize=1024)
 def parts(version: str) -> tuple[int, ...]:
     """The leading numbers of a version, for ordering: ``2.13.0a1`` is (2, 13, 0)."""
     found = re.match(r"\d+(?:\.\d+)*", version)

@@ -10,6 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compilegate.domain.eligibility import Reason
+from compilegate.domain.eligibility.context import Context
+from compilegate.domain.eligibility.dollars import most_trial_usd
 from compilegate.domain.plan import Plan, plan_trial
 from compilegate.domain.workload import Workload
 from compilegate.facts import load_facts
@@ -99,6 +101,15 @@ def test_check_and_plan_never_contradict_each_other(workload: Workload) -> None:
     else:
         assert "ineligible" != found.verdict
         assert plan.reason.code in said
+
+
+@given(workload=mostly_sound)
+@quick
+def test_no_trial_is_expected_to_cost_more_than_the_quick_bound(workload: Workload) -> None:
+    for index, candidate in enumerate(workload.candidates):
+        context = Context(workload, candidate, index, load_facts(), "us-east-1")
+
+        assert (context.trial_usd or 0.0) <= most_trial_usd(context)
 
 
 def _too_short(reasons: Sequence[Reason]) -> bool:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from compilegate.domain.economics import Range, annual_saving_usd, annual_training_usd
 from compilegate.domain.eligibility.context import WORKLOAD_FILE, Context
 from compilegate.domain.eligibility.reason import Reason, block, warn
+from compilegate.domain.power import allowed_runs
 
+BLOCK_HOURS = 4.0
 PRICE_FIX = "give its price per hour under facts.prices here, or under price_overrides in cdk.json"
 
 
@@ -24,8 +28,11 @@ def saving_rule(context: Context) -> tuple[Reason, ...]:
                 source="the judge's own design (domain/power.py)",
             ),
         )  # fmt: skip
-    saving, trial = plausible_saving(context), context.trial_usd
-    if saving is None or trial is None or saving.high >= trial:
+    saving = plausible_saving(context)
+    if saving is None or saving.high >= most_trial_usd(context):
+        return ()
+    trial = context.trial_usd
+    if trial is None or saving.high >= trial:
         return ()
     return (
         block(
@@ -36,6 +43,19 @@ def saving_rule(context: Context) -> tuple[Reason, ...]:
             source="price facts and the workload's schedule",
         ),
     )  # fmt: skip
+
+
+def most_trial_usd(context: Context) -> float:
+    """A bound that no expected price of this candidate's trial exceeds, USD; quick to reckon.
+
+    Every full run that policy allows, of baseline and candidate, and twice the hours that the
+    blocks of both and of a control take (estimate.py), all at the baseline's price or the
+    candidate's, whichever is higher.
+    """
+    rates = (context.baseline.usd_per_hour or math.inf, context.usd_per_hour or math.inf)
+    runs = allowed_runs(replace(context.workload.policy, quality_runs="shadow"))
+    full = 2 * runs * context.workload.schedule.run_hours
+    return max(rates) * (full + BLOCK_HOURS)
 
 
 def plausible_saving(context: Context) -> Range | None:
