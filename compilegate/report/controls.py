@@ -10,12 +10,12 @@ def control_sentences(case: Case) -> list[str]:
     """One for each control of the decision."""
     return [
         f"The same versions without the compiler ({one['name']}): "
-        f"{_times(one.get('speedup'))} of the baseline; the compiler alone on them: "
+        f"{_times(one.get('speedup'), ' of the baseline')}; the compiler alone on them: "
         f"{_times(one.get('compiler_speedup'))}."
         for one in named(case.decision.get("controls"))
     ]
 
 
-def _times(value: object) -> str:
+def _times(value: object, of: str = "") -> str:
     found = number(value)
-    return "not measured" if found is None else ratio(found)
+    return "not measured" if found is None else ratio(found) + of

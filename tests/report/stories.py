@@ -6,7 +6,7 @@ from typing import Any
 
 from compilegate.domain.judge import judge
 from compilegate.report import ReportInput
-from tests.report.trials import STEPS, USD_PER_HOUR, run_probation, run_trial
+from tests.report.trials import STEPS, add_control, run_probation, run_trial
 
 FLAG = "/compilegate/local/workloads/{}/compiler"
 SIMULATED = (
@@ -55,6 +55,22 @@ def invalid() -> ReportInput:
         "bert-silent", {"baseline": 0.06, "compile": 0.06}, metric="eval_loss", spread=0.004,
         margin=0.05, applied=False,
     )  # fmt: skip
+
+
+def cheaper_cluster() -> ReportInput:
+    """Hardly faster on another instance, at half the price an hour."""
+    return _trial(
+        "gpt-cheap", {"baseline": 0.060, "g5-2x": 0.059}, metric="eval_loss", spread=0.004,
+        margin=0.05, prices={"g5-2x": 0.5},
+    )  # fmt: skip
+
+
+def with_control() -> ReportInput:
+    """The same versions without the compiler, measured beside it."""
+    arms = {"baseline": 0.060, "compile": 0.042}
+    found = run_trial("gpt-older", arms, metric="eval_loss", spread=0.004, margin=0.05)
+    add_control(found, "compile-native", 0.066)
+    return _as_input(found, "gpt-older")
 
 
 def underpowered() -> ReportInput:
@@ -130,12 +146,14 @@ STORIES = {
     "ineligible": ineligible, "invalid": invalid, "with_history": with_history,
     "second_wins": second_wins, "underpowered": underpowered, "over_time": over_time,
     "passed_probation": passed_probation, "reverted": reverted,
+    "cheaper_cluster": cheaper_cluster, "with_control": with_control,
 }  # fmt: skip
 VERDICTS = {
     "promote": "promote", "stay_off": "stay_off", "inconclusive": "inconclusive",
     "ineligible": "ineligible", "invalid": "invalid", "with_history": "promote",
     "second_wins": "promote", "underpowered": "inconclusive", "over_time": "inconclusive",
     "passed_probation": "permanent", "reverted": "revert",
+    "cheaper_cluster": "promote", "with_control": "promote",
 }  # fmt: skip
 
 
@@ -165,9 +183,9 @@ def _plan(document: dict[str, Any]) -> dict[str, Any]:
     arms = [
         {"name": arm["name"], "compiler": arm["overrides"].get("compiler", "none"),
          "image": "763104351884.dkr.ecr.eu-west-1.amazonaws.com/pytorch-training:2.8-gpu",
-         "instance_type": "ml.g5.xlarge", "instance_count": 1, "devices": 1,
-         "usd_per_hour": USD_PER_HOUR, "precision": "fp32",
-         "batch_size": arm["overrides"].get("batch_size", 16), "learning_rate": 5e-4,
+         "instance_type": arm["overrides"].get("instance_type", "ml.g5.xlarge"),
+         "instance_count": 1, "devices": 1, "usd_per_hour": arm["usd_per_hour"],
+         "precision": "fp32", "batch_size": arm["overrides"].get("batch_size", 16), "learning_rate": 5e-4,
          "distribution": "none", "overrides": arm["overrides"]}
         for arm in document["arms"]
     ]  # fmt: skip

@@ -20,6 +20,11 @@ FIRST_SEED = 17
 PLACES = (0.9, -1.1, 0.2, -0.6, 1.2, -0.8, 0.5, -0.3)
 STEPS, FULL_STEPS = 160, 1200
 USD_PER_HOUR = 1.408
+CHANGES = {
+    "compile": {"compiler": "torch_compile"},
+    "compile-b48": {"compiler": "torch_compile", "batch_size": 48},
+    "g5-2x": {"instance_type": "ml.g5.2xlarge"},
+}
 
 
 @dataclass(frozen=True)
@@ -46,12 +51,14 @@ def run_trial(
     lost: Mapping[str, float] | None = None,
     recompiles: int = 0,
     applied: bool = True,
+    prices: Mapping[str, float] | None = None,
     rounds: int = 30,
 ) -> dict[str, Any]:
-    """Does what each decision asks for next, until it asks for nothing or ``rounds`` are over."""
+    """Does what each decision asks for next, until it asks for nothing or ``rounds`` are over.
+
+    ``prices`` are of an hour, over the baseline's; an arm that has one runs on its own nodes.
+    """
     world = World(random.Random(workload), arms, spread, lost or {}, recompiles, applied)
-    names = {"compile": {"compiler": "torch_compile"},
-             "compile-b48": {"compiler": "torch_compile", "batch_size": 48}}  # fmt: skip
     history = [metric_at(goal, spread, n, 0.15) for n in range(past)]
     document: dict[str, Any] = {
         "schema": 1, "workload": workload, "phase": "trial", "promoted": None,
@@ -64,9 +71,9 @@ def run_trial(
                  "usd_per_block": 0.02, "usd_per_quality_run": 0.05, "spent_usd": 0.0,
                  "asked_quality_runs": "shadow", "production_beside": False},
         "arms": [
-            {"name": name, "usd_per_hour": USD_PER_HOUR, "devices": 1,
+            {"name": name, "usd_per_hour": USD_PER_HOUR * (prices or {}).get(name, 1), "devices": 1,
              "full_run_steps": FULL_STEPS // 3 if name == "compile-b48" else FULL_STEPS,
-             "overrides": names.get(name, {}), "runs": []}
+             "overrides": CHANGES.get(name, {}), "runs": []}
             for name in arms
         ],
     }  # fmt: skip
@@ -143,7 +150,7 @@ def _next_order(document: Mapping[str, Any]) -> int:
 
 
 def _compiler(arm: str, recompiles: int, applied: bool) -> dict[str, Any]:
-    compiled = arm != "baseline"
+    compiled = "compiler" in CHANGES.get(arm, {})
     return {
         "requested": "torch_compile" if compiled else "none", "applied": applied or not compiled,
         "proof": "3 graphs", "compile_seconds": 2.4 if compiled else 0.0,
@@ -153,7 +160,9 @@ def _compiler(arm: str, recompiles: int, applied: bool) -> dict[str, Any]:
 
 
 def _segment(world: World, arm: str, block: int, step: float) -> dict[str, Any]:
-    compiled = arm != "baseline"
+    compiled = "compiler" in CHANGES.get(arm, {})
+    apart = "instance_type" in CHANGES.get(arm, {})
+    job = f"cg-s{block}b{block}-r0" if apart else f"cg-s{block // 3}-r0"
     recompiles, applied, random_numbers = world.recompiles, world.applied, world.chance
     seconds = [step * random_numbers.lognormvariate(0, 0.03) for _ in range(STEPS)]
     for index in range(8):
@@ -164,8 +173,7 @@ def _segment(world: World, arm: str, block: int, step: float) -> dict[str, Any]:
         for place in random_numbers.sample(range(30, STEPS), recompiles):
             seconds[place] += 0.9
     return {
-        "stage": "speed", "block": block, "node": f"cg-s{block // 3}-r0",
-        "job": f"cg-s{block // 3}-r0",
+        "stage": "speed", "block": block, "node": job, "job": job,
         "finished": True, "applied": applied or not compiled, "step_seconds": seconds,
         "samples_per_step": 48 if arm == "compile-b48" else 16,
         "compile_seconds": 2.4 if compiled else 0.0,
@@ -185,7 +193,7 @@ def _full_run(
     training: float,
     metric: float,
 ) -> dict[str, Any]:
-    overhead = 12.0 + (2.4 if arm != "baseline" else 0.0)
+    overhead = 12.0 + (2.4 if "compiler" in CHANGES.get(arm, {}) else 0.0)
     curve = [
         [
             s,
@@ -201,3 +209,13 @@ def _full_run(
         "compiler": _compiler(arm, 0, applied=True), "fingerprint": FINGERPRINT,
         "initial_loss": 2.77 + seed / 1000, "peak_memory_gib": 0.74, "loss_curve": curve,
     }  # fmt: skip
+
+
+def add_control(document: dict[str, Any], name: str, seconds: float) -> None:
+    """Three blocks of a control that takes ``seconds`` a step."""
+    world = World(random.Random(name), {}, 0.0, {}, 0, True)
+    runs = [_segment(world, name, block, seconds) for block in range(3)]
+    document["controls"] = [
+        {"name": name, "usd_per_hour": USD_PER_HOUR, "devices": 1, "overrides": {},
+         "full_run_steps": FULL_STEPS, "runs": runs}
+    ]  # fmt: skip
