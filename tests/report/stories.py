@@ -185,7 +185,8 @@ def _plan(document: dict[str, Any]) -> dict[str, Any]:
          "image": "763104351884.dkr.ecr.eu-west-1.amazonaws.com/pytorch-training:2.8-gpu",
          "instance_type": arm["overrides"].get("instance_type", "ml.g5.xlarge"),
          "instance_count": 1, "devices": 1, "usd_per_hour": arm["usd_per_hour"],
-         "precision": "fp32", "batch_size": arm["overrides"].get("batch_size", 16), "learning_rate": 5e-4,
+         "precision": "fp32", "batch_size": arm["overrides"].get("batch_size", 16),
+         "learning_rate": 5e-4,
          "distribution": "none", "overrides": arm["overrides"]}
         for arm in document["arms"]
     ]  # fmt: skip
