@@ -81,7 +81,9 @@ class Kinds:
         for item in (*parameters.posonlyargs, *parameters.args, *parameters.kwonlyargs):
             known[item.arg] = None
         if function in self._forwards:
-            known |= dict.fromkeys(words.tensor_parameters(function), Kind.TENSOR)
+            known |= dict.fromkeys(
+                words.tensor_parameters(function, self._script.models.is_layer), Kind.TENSOR
+            )
         self._block(function.body, known)
         kinds = {
             self._found.get(node.value) for node in in_scope(function)
@@ -181,9 +183,11 @@ class Kinds:
         if isinstance(node, ast.Attribute):
             base = self._kind(node.value, known)
             if base is Kind.TENSOR:
-                return Kind.HOST if node.attr in words.HOST_ATTRIBUTES else Kind.TENSOR
+                return Kind.HOST if words.asks_about(node.attr) else Kind.TENSOR
             if base is Kind.HOST:
                 return None
+        if name in self._script.models.weights:
+            return Kind.TENSOR
         if name in self._losses and LOSS.search(last_name(node)):
             return Kind.TENSOR
         return Kind.MODEL if MODEL.search(last_name(node)) else None
@@ -215,7 +219,8 @@ class Kinds:
             return Kind.HOST if on_host and Kind.TENSOR not in given else Kind.TENSOR
         if meaning.startswith(words.NO_TENSORS):
             return None
-        return Kind.TENSOR if _joined(given) else None
+        certain = meaning.startswith("torch.nn.functional.")
+        return Kind.TENSOR if certain or _joined(given) else None
 
     def _method(self, call: ast.Call, on: Kind | None) -> Kind | None:
         name = called(call)
@@ -252,8 +257,9 @@ class Kinds:
         self._function_depth -= 1
         if Kind.TENSOR in kinds:
             return Kind.TENSOR
-        is_layer = dotted(call.func).startswith("self.") and Kind.TENSOR in given
-        return Kind.TENSOR if is_layer and not kinds else None
+        given_tensor = dotted(call.func).startswith("self.") and Kind.TENSOR in given
+        layer = self._script.models.is_layer(call) or given_tensor
+        return Kind.TENSOR if layer and not kinds else None
 
 
 def _joined(parts: Sequence[Kind | None]) -> Kind | None:

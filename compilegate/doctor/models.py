@@ -13,10 +13,12 @@ from compilegate.doctor.syntax import (
     Function,
     called,
     calls_in,
+    constant,
     dotted,
     in_scope,
     last_name,
 )
+from compilegate.doctor.torch_words import MODULE_CLASS
 
 if TYPE_CHECKING:
     from compilegate.doctor.script import Script
@@ -43,6 +45,29 @@ class Models:
     def classes(self) -> set[ast.ClassDef]:
         """The classes that are PyTorch modules."""
         return {node for node in self._classes.values() if self._is_module(node)}
+
+    @cached_property
+    def layers(self) -> set[str]:
+        """Attributes that are modules: calling one gives a tensor."""
+        return {name for name, value in self._attributes() if self._makes_module(value)}
+
+    @cached_property
+    def weights(self) -> set[str]:
+        """Attributes that are tensors: parameters and buffers."""
+        parameters = {
+            name for name, value in self._attributes()
+            if isinstance(value, ast.Call) and called(value) == "Parameter"
+        }  # fmt: skip
+        buffers = {
+            f"self.{constant(call.args[0])}" for call in self._script.calls
+            if called(call) == "register_buffer" and call.args
+        }  # fmt: skip
+        return parameters | buffers
+
+    def is_layer(self, call: ast.Call) -> bool:
+        """Whether a call runs a module or a function of ``torch.nn.functional``."""
+        functional = self._script.called(call).startswith("torch.nn.functional.")
+        return functional or dotted(call.func) in self.layers
 
     @cached_property
     def keras_fits(self) -> bool:
@@ -89,6 +114,18 @@ class Models:
         """Every piece of code that ends in a graph, with the function it is in."""
         return [(body, node) for body in self.bodies for node in self._block(body.body)]
 
+    def _attributes(self) -> Iterator[tuple[str, ast.expr]]:
+        for holder in self.classes:
+            for node in ast.walk(holder):
+                if isinstance(node, ast.Assign) and dotted(node.targets[0]).startswith("self."):
+                    yield dotted(node.targets[0]), node.value
+
+    def _makes_module(self, value: ast.expr) -> bool:
+        if not isinstance(value, ast.Call) or called(value) in ("Parameter", "Buffer"):
+            return False
+        own = self._classes.get(last_name(value.func)) in self.classes
+        return own or bool(MODULE_CLASS.match(self._script.called(value)))
+
     def _is_module(self, node: ast.ClassDef, depth: int = 0) -> bool:
         for base in node.bases:
             name = last_name(base)
@@ -131,9 +168,10 @@ class Models:
                 continue
             if any(called(call) in TRACING for call in calls_in(statement.test)):
                 continue
-            yield statement
-            yield from in_scope(statement.test)
             mode = _training_mode(statement.test)
+            if mode is not False:
+                yield statement
+                yield from in_scope(statement.test)
             if mode is not False and not isinstance(statement.body[-1], ast.Raise):
                 yield from self._block(statement.body)
             if mode is not True:

@@ -124,7 +124,7 @@ class Script:
     def is_training(self) -> bool:
         """Whether there is anything here that a compiler would meet."""
         return self.uses(*FRAMEWORKS) and bool(
-            self.has_trainer or self.steps.loops or self.models.bodies or self.models.keras_fits
+            self.has_trainer or self.steps.nodes or self.models.bodies or self.models.keras_fits
         )
 
 

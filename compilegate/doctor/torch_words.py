@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from compilegate.doctor.syntax import Function, dotted, in_scope
 
@@ -13,9 +13,8 @@ HOST_FUNCTIONS = frozenset((
     "range", "id", "repr",
 ))  # fmt: skip
 HOST_ATTRIBUTES = frozenset((
-    "shape", "ndim", "dtype", "device", "is_cuda", "requires_grad", "is_leaf", "layout",
-    "itemsize", "nbytes", "grad_fn", "names", "is_sparse", "is_quantized", "is_nested",
-    "is_meta",
+    "shape", "ndim", "dtype", "device", "requires_grad", "layout", "itemsize", "nbytes", "grad_fn",
+    "names",
 ))  # fmt: skip
 TO_HOST = frozenset((
     "item", "tolist", "numpy", "cpu", "size", "dim", "numel", "ndimension", "nelement",
@@ -58,6 +57,11 @@ EVIDENCE = frozenset((
 OTHER_TYPES = re.compile(r"\b(int|float|bool|str|[Ll]ist|[Dd]ict|[Tt]uple|Sequence|Iterable)\b")
 
 
+def asks_about(attribute: str) -> bool:
+    """Whether an attribute of a tensor says something about it, without its values."""
+    return attribute in HOST_ATTRIBUTES or attribute.startswith("is_")
+
+
 def about_no_tensor(test: ast.Compare) -> bool:
     """Whether a comparison asks what no tensor is asked: identity, membership, a text."""
     texts = any(
@@ -67,7 +71,7 @@ def about_no_tensor(test: ast.Compare) -> bool:
     return texts or isinstance(test.ops[0], NO_TENSOR_TESTS)
 
 
-def tensor_parameters(function: Function) -> Iterator[str]:
+def tensor_parameters(function: Function, is_layer: Callable[[ast.Call], bool]) -> Iterator[str]:
     """The parameters of a forward method that its own code treats as tensors."""
     arguments = function.args
     switches = {
@@ -80,7 +84,7 @@ def tensor_parameters(function: Function) -> Iterator[str]:
         annotation = ast.unparse(item.annotation) if item.annotation else ""
         said = "Tensor" in annotation and not OTHER_TYPES.search(annotation)
         unsaid = not annotation and item.arg != "self"
-        if said or (unsaid and _treated(function, item.arg)):
+        if said or (unsaid and _treated(function, item.arg, is_layer)):
             yield item.arg
 
 
@@ -92,8 +96,11 @@ def with_defaults(arguments: ast.arguments) -> Iterator[tuple[ast.arg, ast.expr]
     yield from ((item, default) for item, default in pairs if default is not None)
 
 
-def _treated(function: Function, name: str) -> bool:
-    return any(
-        isinstance(node, ast.Attribute) and node.attr in EVIDENCE and dotted(node.value) == name
-        for node in in_scope(function)
-    )
+def _treated(function: Function, name: str, is_layer: Callable[[ast.Call], bool]) -> bool:
+    for node in in_scope(function):
+        if isinstance(node, ast.Attribute) and node.attr in EVIDENCE and dotted(node.value) == name:
+            return True
+        fed = isinstance(node, ast.Call) and node.args and dotted(node.args[0]) == name
+        if fed and isinstance(node, ast.Call) and is_layer(node):
+            return True
+    return False

@@ -1,0 +1,63 @@
+from tests.doctor.scripts import loop
+
+XLA = "import torch_xla.core.xla_model as xm\n"
+TRAINER = "from transformers import Trainer, TrainingArguments\n"
+MAIN = "\ndef main():\n    Trainer(None).train()\nif __name__ == '__main__':\n    main()\n"
+CASES = {
+    "xla-device": (
+        [
+            loop("pass", after="model.cuda()"),
+            loop("pass", after="device = torch.device('cuda')"),
+            loop("pass", after="device = torch.device('cuda' if ok else 'cpu')"),
+            loop("pass", after="model = model.to('cuda:0')"),
+        ],
+        [
+            loop("pass", after="device = torch.device('cpu')"),
+            XLA + loop("pass", after="device = xm.xla_device()"),
+            XLA + loop("pass", after="if use_xla:\n    d = xm.xla_device()\nelse:\n"
+                       "    d = torch.device('cuda')"),
+            loop("pass", after="ready = torch.cuda.is_available()"),
+            "from accelerate import Accelerator\n" + loop("pass", after="model.cuda()"),
+        ],
+    ),
+    "xla-amp": (
+        [loop("pass", after="scaler = torch.cuda.amp.GradScaler()")],
+        [XLA + "from torch_xla.amp import GradScaler\n" + loop("pass", after="s = GradScaler()")],
+    ),
+    "xla-mark-step": (
+        [loop("pass"), XLA + loop("xm.optimizer_step(optimizer)")],
+        [
+            XLA + loop("xm.mark_step()"),
+            XLA + loop("xm.optimizer_step(optimizer, barrier=True)"),
+            XLA + "from torch_xla.distributed.parallel_loader import MpDeviceLoader\n"
+            + loop("pass", after="train(model, MpDeviceLoader(loader, device))"),
+            "from accelerate import Accelerator\n" + loop("pass"),
+            TRAINER + "Trainer(None, TrainingArguments('out')).train()",
+        ],
+    ),
+    "xla-optimizer-step": (
+        [XLA + loop("xm.mark_step()")],
+        [
+            XLA + loop("xm.mark_step()").replace("optimizer.step()", "xm.optimizer_step(optimizer)"),
+            XLA + loop("xm.all_reduce('sum', gradients)"),
+            XLA + loop("scheduler.step()").replace("optimizer.step()",
+                                                   "xm.optimizer_step(optimizer)"),
+        ],
+    ),
+    "xla-save": (
+        [loop("pass", after="torch.save(model.state_dict(), 'm.pt')")],
+        [
+            XLA + loop("pass", after="xm.save(model.state_dict(), 'm.pt')"),
+            loop("pass", after="torch.save(model.cpu().state_dict(), 'm.pt')"),
+            "import torch\ntorch.save({}, 'x.pt')\n",
+        ],
+    ),
+    "xla-entry": (
+        [TRAINER + MAIN],
+        [
+            TRAINER + "def _mp_fn(index):\n    main()\n" + MAIN,
+            TRAINER + "from other import _mp_fn\n_mp_fn\n" + MAIN,
+            TRAINER + "def build():\n    return Trainer(None)\n",
+        ],
+    ),
+}  # fmt: skip

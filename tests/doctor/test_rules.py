@@ -1,0 +1,56 @@
+"""Every rule finds what it is for, and leaves what only looks like it alone."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from compilegate.doctor import BY_ID, RULES, Severity
+from tests.doctor.cases import CASES
+from tests.doctor.scripts import MANAGED_COMPILER, TORCH_COMPILE, findings, model, rules
+
+FOUND = [(rule, script) for rule, (found, _) in CASES.items() for script in found]
+QUIET = [(rule, script) for rule, (_, quiet) in CASES.items() for script in quiet]
+
+
+def test_every_rule_has_scripts_it_speaks_up_about_and_look_alikes() -> None:
+    assert set(BY_ID) == set(CASES)
+    assert all(found and quiet for found, quiet in CASES.values())
+
+
+@pytest.mark.parametrize(("rule", "script"), FOUND)
+def test_a_rule_finds_what_it_is_for(rule: str, script: str) -> None:
+    ast.parse(script)
+
+    assert rule in rules(script)
+
+
+@pytest.mark.parametrize(("rule", "script"), QUIET)
+def test_a_rule_leaves_look_alikes_alone(rule: str, script: str) -> None:
+    ast.parse(script)
+
+    assert rule not in rules(script)
+
+
+@pytest.mark.parametrize(("rule", "script"), FOUND)
+def test_a_rule_speaks_only_of_its_own_compilers(rule: str, script: str) -> None:
+    for compiler in (TORCH_COMPILE, MANAGED_COMPILER):
+        assert (compiler in BY_ID[rule].compilers) == (rule in rules(script, compiler))
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
+def test_a_rule_says_why_what_to_do_and_where_that_is_written(rule) -> None:
+    assert rule.why.endswith(".")
+    assert not rule.fix.endswith(".")
+    assert rule.link.startswith("https://")
+    assert rule.compilers
+
+
+def test_a_graph_break_is_an_error_where_the_whole_graph_is_asked_for() -> None:
+    script = model("if y.sum() > 0:\n    y = y * 2", after="fast = torch.compile(Net(){more})")
+    (slow,) = findings(script.replace("{more}", ""), TORCH_COMPILE)
+    (broken,) = findings(script.replace("{more}", ", fullgraph=True"), TORCH_COMPILE)
+
+    assert Severity.SLOWS is slow.severity
+    assert Severity.BREAKS is broken.severity

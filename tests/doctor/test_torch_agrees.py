@@ -1,0 +1,69 @@
+"""torch.compile itself is asked about every script that a graph rule speaks up about."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+
+import pytest
+
+from tests.doctor.cases import graph
+from tests.doctor.scripts import model
+from tests.training.jobs import PYTHON
+
+pytestmark = pytest.mark.training
+
+# Counts the graphs that a model's forward becomes over calls of one and the same shape.
+ASK = """
+import json, sys, warnings
+warnings.filterwarnings("ignore")
+import torch
+from torch._dynamo.testing import CompileCounter
+counts = []
+for script in json.load(sys.stdin):
+    torch._dynamo.reset()
+    names = {}
+    exec(script, names)
+    counter = CompileCounter()
+    net = torch.compile(names["Net"]().train(), backend=counter)
+    torch.manual_seed(3)
+    reasons = torch._dynamo.utils.counters["graph_break"]
+    reasons.clear()
+    ended = 0
+    for _ in range(12):
+        try:
+            net(torch.randn(4, 4))
+        except IndexError:  # what a branch left of the tensor does not fit the next line
+            ended += 1
+    counts.append([counter.frame_count, sum(reasons.values()), ended])
+print(json.dumps(counts))
+"""
+FOUND = [script for found, _ in graph.CASES.values() for script in found]
+QUIET = [script for _, quiet in graph.CASES.values() for script in quiet
+         if "class Net" in script]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def graphs() -> dict[str, tuple[int, int]]:
+    scripts = [*FOUND, *QUIET, model("pass")]
+    answer = subprocess.run(
+        [PYTHON, "-c", ASK], input=json.dumps(scripts), capture_output=True, text=True, check=True
+    )
+    counts = json.loads(answer.stdout.splitlines()[-1])
+    return {script: tuple(count[:2]) for script, count in zip(scripts, counts, strict=True)}
+
+
+def test_a_plain_model_is_one_graph(graphs) -> None:
+    assert (1, 0) == graphs[model("pass")]
+
+
+@pytest.mark.parametrize("script", FOUND)
+def test_what_is_found_is_no_single_graph(script: str, graphs) -> None:
+    graph_count, breaks = graphs[script]
+
+    assert graph_count > 1 or breaks > 0
+
+
+@pytest.mark.parametrize("script", QUIET)
+def test_what_is_left_alone_is_one_graph(script: str, graphs) -> None:
+    assert (1, 0) == graphs[script]
