@@ -196,12 +196,17 @@ def train(this):
         with device.autocast():
             loss = forward(inputs.to(device.kind), targets.to(device.kind))
         loss.backward()
-        nn.utils.clip_grad_norm_(model.parameters(), knobs.clip_norm)
+        norm = nn.utils.clip_grad_norm_(model.parameters(), knobs.clip_norm)
         optimizer.step()
+        rate = schedule.get_last_lr()[0]
         schedule.step()
         optimizer.zero_grad(set_to_none=True)
         this.recorder.end_step(
-            loss.detach(), samples=knobs.batch_size, tokens=knobs.batch_size * knobs.block
+            loss,
+            samples=knobs.batch_size,
+            tokens=knobs.batch_size * knobs.block,
+            learning_rate=rate,
+            gradient_norm=norm,
         )
     if this.evaluates:
         this.recorder.metric("eval_loss", evaluate(model, knobs, device))

@@ -30,10 +30,11 @@ def load(channel):
 class Rounds(xgboost.callback.TrainingCallback):
     """Tells the recorder when a boosting round begins and ends."""
 
-    def __init__(self, recorder, samples):
+    def __init__(self, recorder, samples, learning_rate):
         super().__init__()
         self.recorder = recorder
         self.samples = samples
+        self.learning_rate = learning_rate
 
     def before_iteration(self, model, epoch, evals_log):  # noqa: ARG002 — XGBoost's signature
         """Start the step's clock."""
@@ -42,7 +43,8 @@ class Rounds(xgboost.callback.TrainingCallback):
 
     def after_iteration(self, model, epoch, evals_log):  # noqa: ARG002 — XGBoost's signature
         """Record the round with its training loss."""
-        self.recorder.end_step(evals_log["train"]["logloss"][-1], samples=self.samples)
+        loss = evals_log["train"]["logloss"][-1]
+        self.recorder.end_step(loss, self.samples, learning_rate=self.learning_rate)
         return False
 
 
@@ -68,7 +70,7 @@ def train(this):
         evals=[(table, "train"), (held_out, "validation")],
         evals_result=results,
         verbose_eval=False,
-        callbacks=[Rounds(this.recorder, table.num_row())],
+        callbacks=[Rounds(this.recorder, table.num_row(), knobs.learning_rate)],
     )
     if this.evaluates:
         this.recorder.metric("eval_logloss", results["validation"]["logloss"][-1])

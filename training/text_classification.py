@@ -180,12 +180,17 @@ def train(this):
             scores = forward(tokens.to(device.kind))
             loss = functional.cross_entropy(scores, targets.to(device.kind))
         loss.backward()
-        nn.utils.clip_grad_norm_(model.parameters(), knobs.clip_norm)
+        norm = nn.utils.clip_grad_norm_(model.parameters(), knobs.clip_norm)
         optimizer.step()
+        rate = schedule.get_last_lr()[0]
         schedule.step()
         optimizer.zero_grad(set_to_none=True)
         this.recorder.end_step(
-            loss.detach(), samples=len(targets), tokens=int((tokens != PADDING).sum())
+            loss,
+            samples=len(targets),
+            tokens=int((tokens != PADDING).sum()),
+            learning_rate=rate,
+            gradient_norm=norm,
         )
     if this.evaluates:
         accuracy = evaluate(model, vocabulary, names, knobs, device)

@@ -19,7 +19,7 @@ EXPLAINED = {
     "precision": {"precision"},
     # Processes that were not started before, each with its own batch.
     "distribution": {"world_size", "global_batch"},
-    "framework": {"image", "torch", "transformers", "python"},
+    "framework": {"image", "torch", "cuda", "transformers", "python"},
     # A script elsewhere in the bundle has other files beside it.
     "entry_point": {"code_sha256"},
 }

@@ -24,23 +24,29 @@ STEPS = "steps.jsonl"
 
 @dataclass
 class Steps:
-    """The steps of one process, in order; a loss that was not recorded is NaN."""
+    """The steps of one process, in order; a loss that was not recorded is NaN.
+
+    Very long runs leave lines that stand for several ``steps``, with their means.
+    """
 
     seconds: array[float] = field(default_factory=lambda: array("d"))
     numbers: array[float] = field(default_factory=lambda: array("d"))
     losses: array[float] = field(default_factory=lambda: array("d"))
+    counts: array[int] = field(default_factory=lambda: array("l"))
     samples: float = 0.0
     steps_with_samples: int = 0
 
     def add(self, line: Mapping[str, Any]) -> None:
         """Take in one line; raises KeyError, TypeError or ValueError when it is no step."""
         loss, samples = line.get("loss"), line.get("samples")
-        self.seconds.append(float(line["seconds"]))
-        self.numbers.append(float(line["step"]))
+        seconds, number, count = float(line["seconds"]), float(line["step"]), line.get("steps", 1)
+        self.counts.append(count)
+        self.seconds.append(seconds)
+        self.numbers.append(number)
         self.losses.append(math.nan if loss is None else float(loss))
         if samples:
-            self.samples += float(samples)
-            self.steps_with_samples += 1
+            self.samples += float(samples) * count
+            self.steps_with_samples += count
 
     @property
     def samples_per_step(self) -> float | None:
@@ -53,7 +59,7 @@ class Steps:
         stride = max(1, count // CURVE_POINTS)
         curve, elapsed = [], 0.0
         for index, seconds in enumerate(self.seconds):
-            elapsed += seconds
+            elapsed += seconds * self.counts[index]
             shown = index % stride == 0 or index == count - 1
             if shown and not math.isnan(self.losses[index]):
                 step = self.numbers[index]

@@ -26,6 +26,10 @@ class NoCompiler:
         """Seconds spent compiling so far."""
         return 0.0
 
+    def compilations(self):
+        """A number that changes whenever something was compiled; asked in every step."""
+        return 0
+
     def verify(self):
         """Nothing was asked for, so nothing has to be proven."""
 
@@ -78,6 +82,10 @@ class TorchCompile:
     def compile_seconds(self):
         """Seconds in forward and backward compilation so far, recompilations included."""
         return self._preparing + self._utils.calculate_time_spent().get("total_wall_time", 0.0)
+
+    def compilations(self):
+        """A number that changes whenever something was compiled; asked in every step."""
+        return sum(map(len, self._utils.compilation_time_metrics.values()))
 
     def verify(self):
         """Raise NotAppliedError unless at least one graph of the model was compiled."""

@@ -6,6 +6,7 @@ import resource
 import sys
 
 from compilegate_runtime.errors import HyperparameterError, NotAppliedError
+from compilegate_runtime.timing import CudaTimer, HostTimer
 
 PRECISIONS = ("fp32", "tf32", "bf16", "fp16", "fp8")
 # What these scripts cannot do is refused: a run in another precision would be a silent baseline.
@@ -20,7 +21,7 @@ class Processor:
     """The CPU of a job that needs no torch."""
 
     is_gpu = False
-    torch_version = None
+    torch_version = cuda_version = None
     name = "cpu"
 
     def __init__(self, precision="fp32"):
@@ -30,6 +31,10 @@ class Processor:
                 "that it could change; use fp32"
             )
         self.threads = int(os.environ.get("OMP_NUM_THREADS") or os.cpu_count() or 1)
+
+    def timer(self, clock):
+        """What times this device's steps; ``clock`` is the processor's."""
+        return HostTimer(clock)
 
     def synchronize(self):
         """Return when all work is done; a CPU works at once."""
@@ -53,6 +58,7 @@ class TorchDevice(Processor):
 
         self.torch = torch
         self.torch_version = torch.__version__
+        self.cuda_version = torch.version.cuda
         self.is_gpu = torch.cuda.is_available()
         self.kind = "cuda" if self.is_gpu else "cpu"
         self.precision = precision
@@ -71,6 +77,10 @@ class TorchDevice(Processor):
         if self.precision == "bf16":
             return self.torch.autocast(self.kind, dtype=self.torch.bfloat16)
         return contextlib.nullcontext()
+
+    def timer(self, clock):
+        """Events in the GPU's own queue, or the processor's clock."""
+        return CudaTimer(self.torch) if self.is_gpu else super().timer(clock)
 
     def synchronize(self):
         """Return when all work is done."""

@@ -6,10 +6,15 @@ import os
 from pathlib import Path
 
 CURVE_POINTS = 200
+# Every step has its line until the file is this large, some 350,000 steps; from there on a line
+# stands for ten steps, then for a hundred, so that no run leaves more than 100 MB.
+FULL_DETAIL_BYTES = 48 * 2**20
+COARSER_EVERY_BYTES = 16 * 2**20
+MEANS = ("seconds", "samples", "tokens", "loss", "data_wait_seconds")
 
 
 class EvidenceFiles:
-    """Writes a run's evidence so that a killed process leaves every finished step behind."""
+    """Writes a run's evidence so that a killed process leaves what it was handed."""
 
     def __init__(self, folder):
         self.folder = Path(folder)
@@ -17,13 +22,38 @@ class EvidenceFiles:
         self._steps = os.open(
             str(self.folder / "steps.jsonl"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644
         )
+        self._size = 0  # of the lines that are complete
+        self._group = []
 
-    def append_step(self, record):
-        """Hand one line to the operating system.
+    def append_steps(self, records):
+        """Hand lines to the operating system, which keeps them whatever happens to this process.
 
-        One unbuffered write: no line is ever half written by a signal that arrives meanwhile.
+        The line of a group that is not complete is written over when more steps join it.
         """
-        os.write(self._steps, json.dumps(record).encode() + b"\n")
+        complete, size = [], self._size
+        for record in records:
+            lines = self._lines(record, size)
+            complete += lines
+            size += sum(map(len, lines))
+        begun = [] if not self._group else [_line(_together(self._group))]
+        os.pwrite(self._steps, b"".join(complete + begun), self._size)
+        self._size = size
+        if begun:
+            os.ftruncate(self._steps, size + len(begun[0]))
+
+    def _lines(self, record, size):
+        """Lines that are complete with this record."""
+        wanted = _group_size(size)
+        if wanted == 1:
+            return [_line(record)]
+        if "compile_seconds" in record:  # a step of its own kind
+            finished, self._group = self._group, []
+            return [_line(_together(finished))] * bool(finished) + [_line(record)]
+        self._group.append(record)
+        if len(self._group) < wanted:
+            return []
+        finished, self._group = self._group, []
+        return [_line(_together(finished))]
 
     def write_summary(self, summary):
         """Replace the summary as a whole."""
@@ -36,13 +66,41 @@ class EvidenceFiles:
         os.close(self._steps)
 
 
+def _line(record):
+    return json.dumps(record, separators=(",", ":")).encode() + b"\n"
+
+
+def _group_size(size):
+    """Steps that one line stands for in a file of ``size`` bytes."""
+    if size < FULL_DETAIL_BYTES:
+        return 1
+    return 10 ** (1 + (size - FULL_DETAIL_BYTES) // COARSER_EVERY_BYTES)
+
+
+def _together(records):
+    """One line for several steps: means, the last step's number, and ``steps``, their count."""
+    found = dict(records[-1], steps=len(records))
+    for key in MEANS:
+        values = [record[key] for record in records if record[key] is not None]
+        found[key] = rounded(sum(values) / len(values), 7) if values else None
+    return found
+
+
+def rounded(value, digits):
+    """``value`` to so many significant digits, None where there is no finite number."""
+    return float(f"{value:.{digits}g}") if value is not None and math.isfinite(value) else None
+
+
 class LossCurve:
-    """At most CURVE_POINTS points of a loss; each is the mean over the steps since the last."""
+    """At most 2 * CURVE_POINTS points of a loss; each is the mean over the steps since the last.
+
+    Of a run whose length nobody knows every second point is given up whenever there are too many.
+    """
 
     def __init__(self, steps):
         self.points = []
         self._last = steps
-        self._every = max(1, math.ceil(steps / CURVE_POINTS))
+        self._every = max(1, math.ceil((steps or 1) / CURVE_POINTS))
         self._sum = 0.0
         self._count = 0
 
@@ -53,3 +111,9 @@ class LossCurve:
         if step in (1, self._last) or step % self._every == 0:
             self.points.append([step, self._sum / self._count])
             self._sum, self._count = 0.0, 0
+            if len(self.points) > 2 * CURVE_POINTS:
+                self._thin()
+
+    def _thin(self):
+        self._every *= 2
+        self.points = self.points[:1] + self.points[1:][1::2]

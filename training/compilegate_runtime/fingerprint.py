@@ -20,6 +20,7 @@ def fingerprint(device, settings):
         "gpu": device.name if device.is_gpu else f"CPU {processor()}",
         "driver": _driver(),
         "torch": device.torch_version,
+        "cuda": device.cuda_version,
         "image": os.environ.get("COMPILEGATE_IMAGE"),
         "code_sha256": code_digest(Path(sys.argv[0]).resolve().parent),
         "data_sha256": data_digest(environment.channels()),

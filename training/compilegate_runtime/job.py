@@ -11,6 +11,7 @@ from compilegate_runtime.errors import CompilerUnavailableError, StoppedError, T
 from compilegate_runtime.fingerprint import fingerprint
 from compilegate_runtime.hyperparameters import parse
 from compilegate_runtime.recorder import Recorder
+from compilegate_runtime.sampler import sampler_for
 from compilegate_runtime.seeds import seed_everything
 
 
@@ -48,7 +49,7 @@ def _run(train, settings, uses_torch):
         kind = TorchDevice if uses_torch else Processor
         device = kind(settings.precision)
         compiler = _compiler(settings) if uses_torch else _torchless(settings)
-        recorder.use(compiler, device)
+        recorder.use(compiler, device, sampler_for(device))
         recorder.fingerprint = fingerprint(device, settings)
         if uses_torch:
             seed_everything(settings.seed)

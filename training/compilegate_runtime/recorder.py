@@ -1,44 +1,68 @@
 """Measures a training run while it runs and writes what it measured.
 
 The rules of timing are all here: a step lasts from asking for its batch until the device has
-done all of its work; evaluation, summaries and progress lines lie between steps.
+done all of its work; evaluation, summaries and progress lines lie between steps. Nothing in a
+step waits for the device: what a step measured is read when the device has passed it.
 """
 
+import collections
+import contextlib
 import math
+import signal
+import threading
 import time
 
 from compilegate_runtime import environment
 from compilegate_runtime.errors import DivergedError, TrainingError
-from compilegate_runtime.evidence import EvidenceFiles, LossCurve
+from compilegate_runtime.evidence import EvidenceFiles, LossCurve, rounded
+from compilegate_runtime.ranks import Ranks, account, unfinished
+from compilegate_runtime.sampler import Sampler
 
-PROGRESS_EVERY = 10  # steps
-SUMMARY_EVERY = 100  # steps
+PROGRESS_EVERY_STEPS = 10
+PROGRESS_EVERY_SECONDS = 0.5
+WRITE_EVERY_SECONDS = 0.25  # what a killed process loses at most, and the steps in flight
+SUMMARY_EVERY_SECONDS = 10.0
 
 
 class Recorder:
-    """One run's clock and evidence; ``run`` holds what identifies the run."""
+    """One run's clock and evidence; ``run`` holds what identifies the run.
+
+    ``steps`` is how many are planned, None where only the script knows.
+    """
 
     def __init__(self, folder, run, *, steps, compiler, device, clock=time.perf_counter):
         self.steps_planned = steps
         self.steps_done = 0
         self.metrics = {}
         self.fingerprint = {}
+        self.initial_loss = None  # of step 1, unless the script measures it before
+        self.bad_losses_allowed = 0  # in a row; a script of one's own may know better
         self._run = dict(run)
-        self._compiler = compiler
-        self._device = device
         self._clock = clock
         self._files = EvidenceFiles(folder)
         self._curve = LossCurve(steps)
-        self.initial_loss = None  # of step 1, unless the script measures it before
-        self._finished = False
-        self._reason = None
-        self._compiled_before = 0.0
-        self._window = [0.0, 0]  # seconds and samples since the last progress line
-        self._begin = self._wait = 0.0
+        self._ranks = Ranks()
+        self._pending = collections.deque()  # steps that the device has not passed yet
+        self._finished, self._reason = False, None
+        self._compilations, self._compiled = 0, 0.0
+        self._totals = {"samples": 0, "tokens": None, "seconds": 0.0, "data_wait_seconds": 0.0}
+        self._window = [0, 0.0, 0]  # steps, seconds and samples since the last progress line
+        self._bad_losses = 0
+        self._written = self._summarised = self._printed = clock()
+        self.use(compiler, device)
 
-    def use(self, compiler, device):
-        """Take the compiler and device that were found after the run's evidence was opened."""
+    def use(self, compiler, device, sampler=None):
+        """Take what was found after the run's evidence was opened."""
         self._compiler, self._device = compiler, device
+        self._timer = device.timer(self._clock)
+        self._sampler = sampler or Sampler()
+        self._sampler.start()
+
+    def identify(self, **facts):
+        """Add to what identifies the run, such as its ``full_run_steps``."""
+        self._run.update(facts)
+
+    # ---- in every step --------------------------------------------------------------------
 
     def steps(self, batches):
         """Yield a batch per step; the step's clock starts when its batch is asked for."""
@@ -49,64 +73,125 @@ class Recorder:
                 batch = next(source)
             except StopIteration:
                 return
-            self._wait = self._clock() - self._begin
+            self.got_batch()
             yield batch
 
     def begin_step(self):
         """Start the clock of a step."""
-        self._wait = 0.0
-        self._begin = self._clock()
+        self._timer.begin()
 
-    def end_step(self, loss, samples, tokens=None):
-        """Stop the clock when the device is done and record the step.
+    def got_batch(self):
+        """Everything in the step until now was waiting for data."""
+        self._timer.got_batch()
 
-        ``samples`` and non-padding ``tokens`` count the whole job. Raises DivergedError on a
-        loss that is not finite, NotAppliedError when the first step did not compile.
+    def end_step(self, loss, samples, tokens=None, learning_rate=None, gradient_norm=None):
+        """Stop the clock when the device is done, without waiting for it, and record the step.
+
+        ``samples`` and non-padding ``tokens`` are this process's own; the line counts as many for
+        each process of the job, and the summary has the exact sum. ``loss``, ``tokens`` and
+        ``gradient_norm`` may be tensors. Raises DivergedError on a loss that is not finite, a
+        few steps later where the device works behind, NotAppliedError when the first step did
+        not compile.
         """
-        loss = float(loss)
-        self._device.synchronize()
-        seconds = self._clock() - self._begin
+        mark = self._timer.end(loss, gradient_norm, tokens)
         self.steps_done += 1
         step = self.steps_done
-        finite = math.isfinite(loss)
+        self._pending.append((step, mark, samples, learning_rate, self._compiled_now()))
+        now = self._clock()
+        if step == 1:
+            self._settle()
+            self._compiler.verify()
+            self.write_summary()
+        elif step == self.steps_planned:
+            self._settle()
+        elif now - self._written >= WRITE_EVERY_SECONDS:
+            self._written = now
+            self._write_passed()
+            if now - self._summarised >= SUMMARY_EVERY_SECONDS:
+                self.write_summary()
+
+    def _compiled_now(self):
+        """Seconds that the compiler worked in this step, None when it did not."""
+        count = self._compiler.compilations()
+        if count == self._compilations:
+            return None
+        before, self._compiled = self._compiled, self._compiler.compile_seconds()
+        self._compilations = count
+        return self._compiled - before if self._compiled > before else None
+
+    # ---- a few times a second -------------------------------------------------------------
+
+    def _settle(self):
+        """Wait for the device and write every step."""
+        self._device.synchronize()
+        self._write_passed()
+
+    def _write_passed(self):
+        """Write the steps that the device has passed, whole even if the job is being stopped."""
+        with _stopping_later():
+            passed = []
+            while self._pending and self._pending[0][1].passed():
+                passed.append(self._read(*self._pending.popleft()))
+            if passed:
+                self._files.append_steps(passed)
+        for record in passed:
+            self._follow(record)
+
+    def _read(self, step, mark, samples, learning_rate, compiled):
+        seconds, wait, (loss, norm, tokens) = mark.read()
+        self._timer.release(mark)
+        tokens = None if tokens is None else int(tokens)
+        for key, value in (("samples", samples), ("seconds", seconds), ("data_wait_seconds", wait)):
+            self._totals[key] += value or 0
+        if tokens is not None:
+            self._totals["tokens"] = (self._totals["tokens"] or 0) + tokens
         record = {
             "step": step,
-            "seconds": round(seconds, 7),
-            "samples": samples,
-            "tokens": tokens,
-            "loss": loss if finite else None,
-            "data_wait_seconds": round(self._wait, 7),
+            "seconds": rounded(seconds, 6),
+            "samples": samples and samples * self._ranks.count,
+            "tokens": tokens and tokens * self._ranks.count,
+            "loss": rounded(loss, 7),
+            "data_wait_seconds": rounded(wait, 4),
         }
-        compiled = self._compiler.compile_seconds()
-        if compiled > self._compiled_before:
-            record["compile_seconds"] = round(compiled - self._compiled_before, 4)
-            self._compiled_before = compiled
-        self._files.append_step(record)
-        if not finite:
-            raise DivergedError(f"the loss became {loss} at step {step}")
-        self._after_step(step, seconds, samples, loss)
+        if learning_rate is not None:
+            record["learning_rate"] = rounded(learning_rate, 5)
+        if norm is not None:
+            record["gradient_norm"] = rounded(norm, 5)
+        if compiled is not None:
+            record["compile_seconds"] = round(compiled, 4)
+        return record
 
-    def _after_step(self, step, seconds, samples, loss):
-        self._curve.add(step, loss)
-        self._window[0] += seconds
-        self._window[1] += samples
-        if step == 1:
-            self.initial_loss = loss if self.initial_loss is None else self.initial_loss
-            self._compiler.verify()
-        if step % PROGRESS_EVERY == 0 or step == self.steps_planned:
+    def _follow(self, record):
+        step, loss = record["step"], record["loss"]
+        self._bad_losses = 0 if loss is not None else self._bad_losses + 1
+        if self._bad_losses > self.bad_losses_allowed:
+            raise DivergedError(f"the loss became nan or infinite at step {step}")
+        if loss is not None:
+            self._curve.add(step, loss)
+            if step == 1 and self.initial_loss is None:
+                self.initial_loss = loss
+        window = self._window
+        window[0] += 1
+        window[1] += record["seconds"]
+        window[2] += record["samples"] or 0
+        due = step % PROGRESS_EVERY_STEPS == 0
+        if step == self.steps_planned or (
+            due and self._clock() - self._printed >= PROGRESS_EVERY_SECONDS
+        ):
             self._progress(step, loss)
-        if step == 1 or step % SUMMARY_EVERY == 0:
-            self.write_summary()
 
     def _progress(self, step, loss):
-        seconds, samples = self._window
-        steps = (step - 1) % PROGRESS_EVERY + 1
+        steps, seconds, samples = self._window
+        planned = f"steps={self.steps_planned} " if self.steps_planned else ""
+        told = "nan" if loss is None else f"{loss:.4f}"
         print(
-            f"compilegate step={step} steps={self.steps_planned} seconds={seconds / steps:.4f} "
-            f"samples_per_second={samples / max(seconds, 1e-9):.1f} loss={loss:.4f}",
+            f"compilegate step={step} {planned}seconds={seconds / steps:.4f} "
+            f"samples_per_second={samples / max(seconds, 1e-9):.1f} loss={told}",
             flush=True,
         )
-        self._window = [0.0, 0]
+        self._window, self._printed = [0, 0.0, 0], self._clock()
+
+    # ---- at the end -----------------------------------------------------------------------
 
     def metric(self, name, value):
         """Record a final metric. Raises DivergedError when it is not a finite number."""
@@ -119,21 +204,39 @@ class Recorder:
 
     def finish(self):
         """Declare the run complete. Raises when it did not do what was asked of it."""
-        if self.steps_done < self.steps_planned:
+        self._settle()
+        if self.steps_done < (self.steps_planned or 1):
             raise TrainingError(
-                f"the data ended after {self.steps_done} of {self.steps_planned} steps"
+                f"the data ended after {self.steps_done} of {self.steps_planned or 'any'} steps"
             )
         self._compiler.verify()
         self._finished = True
-        self.write_summary()
+        states = self._others() if self._ranks.rank == 0 else None
+        self.write_summary(states)
+
+    def _others(self):
+        """What every process told at its end; raises when one did not reach it."""
+        self._ranks.tell(**self._own())
+        states = self._ranks.all_finished()
+        lost = unfinished(states)
+        if lost:
+            self._finished = False
+            raise TrainingError(lost)
+        return states
 
     def fail(self, reason):
         """Record why the run ended early; what was measured until then stays."""
         self._finished, self._reason = False, reason
+        # A device that failed can neither be waited for nor read; a bad loss is known already.
+        with contextlib.suppress(RuntimeError, DivergedError):
+            self._settle()
         self.write_summary()
 
-    def write_summary(self):
+    def write_summary(self, states=None):
         """Bring ``summary.json`` up to date."""
+        self._summarised = self._clock()
+        own = self._own()
+        self._ranks.tell(**own)
         age = environment.process_age_seconds()
         peak = self._device.peak_memory_gib()
         self._files.write_summary(
@@ -144,17 +247,45 @@ class Recorder:
                 "metrics": self.metrics,
                 "loss_curve": self._curve.points,
                 "peak_memory_gib": round(peak, 3),
+                "gpu": self._sampler.found(),
                 "devices": environment.world_size(),
                 "fingerprint": self.fingerprint,
                 "initial_loss": self.initial_loss,
                 "finished": self._finished,
                 "reason": self._reason,
                 "steps": self.steps_done,
+                "seconds": round(self._totals["seconds"], 4),
+                "data_wait_seconds": round(self._totals["data_wait_seconds"], 4),
+                "ranks": account(states or self._ranks.heard(), own),
                 "wall_seconds": None if age is None else round(age, 3),
                 "node": environment.node(),
             }
         )
 
+    def _own(self):
+        """What this process did, as the first one reads it."""
+        return {
+            "steps": self.steps_done,
+            "samples": self._totals["samples"],
+            "tokens": self._totals["tokens"],
+            "finished": self._finished,
+            "reason": self._reason,
+        }
+
     def close(self):
         """Let go of the evidence files."""
+        self._sampler.close()
         self._files.close()
+
+
+@contextlib.contextmanager
+def _stopping_later():
+    """Put off SIGTERM for the moment, so that no step is lost between two places."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

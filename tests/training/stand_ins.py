@@ -1,0 +1,114 @@
+"""Stand-ins for what only a GPU machine has: its queue, NVML, several processes."""
+
+from types import SimpleNamespace
+
+
+class Queue:
+    """A GPU that works through what it was given when the test says so; time is the test's."""
+
+    def __init__(self):
+        self.now, self.done, self.given = 0.0, 0, []
+        self.waits = 0
+
+    def give(self, action):
+        self.given.append(action)
+        return len(self.given)
+
+    def run(self, seconds, count=None):
+        """Take so long for the next ``count`` things given, or for all there are."""
+        last = len(self.given) if count is None else self.done + count
+        for action in self.given[self.done : last]:
+            action()
+        self.now += seconds
+        self.done = last
+
+
+class Event:
+    def __init__(self, queue):
+        self.queue, self.place, self.at = queue, None, None
+
+    def record(self):
+        self.at = None
+        self.place = self.queue.give(self._pass)
+
+    def _pass(self):
+        self.at = self.queue.now
+
+    def query(self):
+        return self.at is not None
+
+    def elapsed_time(self, later):
+        return (later.at - self.at) * 1000
+
+
+class Tensor:
+    """A number that the queue computes; reading it before is an error, as waiting would be."""
+
+    is_cuda = True
+
+    def __init__(self, queue, value):
+        self.queue, self.value = queue, value
+
+    def detach(self):
+        return self
+
+    def reshape(self, _shape):
+        return self
+
+    def __float__(self):
+        raise AssertionError("a step waited for the GPU")
+
+
+class PinnedCell:
+    def __init__(self):
+        self.value = None
+
+    def copy_(self, tensor, non_blocking):
+        assert non_blocking
+        tensor.queue.give(lambda: setattr(self, "value", tensor.value))
+
+    def __float__(self):
+        return self.value
+
+
+def torch_with(queue):
+    """As much of torch as timing a GPU needs."""
+    return SimpleNamespace(
+        cuda=SimpleNamespace(Event=lambda enable_timing: Event(queue)),
+        float64="float64",
+        empty=lambda count, dtype, pin_memory: [PinnedCell() for _ in range(count)],
+    )
+
+
+class Store:
+    """What torch.distributed's processes share."""
+
+    def __init__(self):
+        self.values = {}
+
+    def set(self, key, value):
+        self.values[key] = value.encode()
+
+    def get(self, key):
+        return self.values[key]
+
+    def check(self, keys):
+        return all(key in self.values for key in keys)
+
+
+class Library:
+    """NVML's functions; ``code`` is what each returns."""
+
+    def __init__(self, busy=50, used=2 * 2**30, code=0):
+        self.busy, self.used, self.code, self.asked = busy, used, code, []
+
+    def __getattr__(self, name):
+        def call(*arguments):
+            self.asked.append(name)
+            if name == "nvmlDeviceGetUtilizationRates":
+                arguments[1]._obj.gpu = self.busy
+            if name == "nvmlDeviceGetMemoryInfo":
+                arguments[1]._obj.used = self.used
+            return self.code
+
+        return call

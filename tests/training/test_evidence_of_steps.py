@@ -1,0 +1,376 @@
+"""What a step leaves: timed in a GPU's queue, thinned in very long runs, of every process."""
+
+import json
+import re
+import subprocess
+import sys
+import time
+import tracemalloc
+
+import pytest
+from compilegate_runtime import evidence
+from compilegate_runtime import recorder as recording
+from compilegate_runtime.compilers import NoCompiler
+from compilegate_runtime.device import Processor
+from compilegate_runtime.errors import DivergedError, TrainingError
+from compilegate_runtime.evidence import EvidenceFiles, LossCurve
+from compilegate_runtime.ranks import Ranks, account, unfinished
+from compilegate_runtime.recorder import Recorder
+from compilegate_runtime.sampler import Nvml, Sampler
+from compilegate_runtime.timing import CudaTimer, QueuedHostTimer
+
+from compilegate.domain.request.metrics import metric_definitions
+from compilegate.usecases.job_output import read_steps
+from tests.training.jobs import TRAINING
+from tests.training.stand_ins import Library, Queue, Store, Tensor, torch_with
+from tests.training.test_recorder import Clock, lines, summary
+
+
+class Gpu(Processor):
+    """A device whose work is done when the test's queue has run."""
+
+    def __init__(self, queue):
+        super().__init__()
+        self.queue = queue
+
+    def timer(self, clock):
+        return CudaTimer(torch_with(self.queue))
+
+    def synchronize(self):
+        self.queue.waits += 1
+        self.queue.run(0.0)
+
+
+@pytest.fixture
+def queue():
+    return Queue()
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def on_gpu(tmp_path, clock, queue):
+    made = Recorder(
+        tmp_path, {"arm": "a"}, steps=50, compiler=NoCompiler(), device=Gpu(queue), clock=clock
+    )
+    yield made
+    made.close()
+
+
+def step(recorder, queue, loss, *, fetch=0.0, work=1.0, clock=None):
+    """The processor tells the GPU what to do; the GPU does it when the queue runs."""
+    recorder.begin_step()
+    queue.run(fetch)
+    recorder.got_batch()
+    queue.run(work)
+    recorder.end_step(Tensor(queue, loss), 8, tokens=100, gradient_norm=Tensor(queue, 0.5))
+    queue.run(0.0)
+    if clock:
+        clock.now += 1.0
+
+
+def test_a_step_on_a_gpu_lasts_what_its_queue_says(on_gpu, queue, clock, tmp_path):
+    for loss in (3.0, 2.5, 2.25):
+        step(on_gpu, queue, loss, fetch=0.25, work=0.5, clock=clock)
+
+    found = lines(tmp_path)[1]
+    assert (0.75, 0.25, 2.5, 0.5) == (
+        found["seconds"], found["data_wait_seconds"], found["loss"], found["gradient_norm"],
+    )  # fmt: skip
+
+
+def test_only_the_first_step_waits_for_the_gpu(on_gpu, queue, clock):
+    for loss in range(20, 0, -1):
+        step(on_gpu, queue, float(loss), clock=clock)
+
+    assert 1 == queue.waits
+
+
+def test_steps_that_the_gpu_has_not_passed_are_written_later(on_gpu, queue, clock, tmp_path):
+    step(on_gpu, queue, 3.0)
+    for loss in (2.5, 2.0):
+        on_gpu.begin_step()
+        on_gpu.end_step(Tensor(queue, loss), 8)
+        clock.now += 1.0
+    before = len(lines(tmp_path))
+    on_gpu.fail("enough")
+
+    assert 1 == before
+    assert [3.0, 2.5, 2.0] == [line["loss"] for line in lines(tmp_path)]
+
+
+def test_a_bad_loss_is_noticed_when_the_gpu_has_passed_it(on_gpu, queue, clock, tmp_path):
+    step(on_gpu, queue, 3.0, clock=clock)
+    with pytest.raises(DivergedError, match="at step 2"):
+        for _ in range(3):
+            step(on_gpu, queue, float("nan"), clock=clock)
+    on_gpu.fail("the loss became nan")
+
+    assert [3.0, None] == [line["loss"] for line in lines(tmp_path)][:2]
+
+
+def test_a_script_of_ones_own_may_have_some_bad_losses(on_gpu, queue, clock):
+    on_gpu.bad_losses_allowed = 2
+    for loss in (3.0, float("nan"), float("inf"), 2.0, float("nan"), float("nan")):
+        step(on_gpu, queue, loss, clock=clock)
+    step(on_gpu, queue, float("nan"))
+
+    with pytest.raises(DivergedError):
+        on_gpu.finish()
+
+
+def test_numbers_of_a_queued_device_are_read_when_asked_for(clock):
+    class Lazy:
+        reads = 0
+
+        def detach(self):
+            return self
+
+        def __float__(self):
+            self.reads += 1
+            return 2.0
+
+    timer, loss = QueuedHostTimer(clock), Lazy()
+    timer.begin()
+    clock.now += 3.0
+    mark = timer.end(loss, None)
+    before = loss.reads
+
+    assert (0, (3.0, 0.0, [2.0, None])) == (before, mark.read())
+
+
+@pytest.fixture
+def small_files(monkeypatch, tmp_path):
+    monkeypatch.setattr(evidence, "FULL_DETAIL_BYTES", 2000)
+    monkeypatch.setattr(evidence, "COARSER_EVERY_BYTES", 2000)
+    files = EvidenceFiles(tmp_path)
+    yield files
+    files.close()
+
+
+def record(number, **more):
+    return {
+        "step": number, "seconds": 0.01 * number, "samples": 8, "tokens": None,
+        "loss": 1.0, "data_wait_seconds": 0.0, **more,
+    }  # fmt: skip
+
+
+def test_a_very_long_run_leaves_a_line_for_several_steps_and_loses_none(small_files, tmp_path):
+    for number in range(1, 1001):
+        small_files.append_steps([record(number)])
+
+    found = lines(tmp_path)
+    assert 1000 == sum(line.get("steps", 1) for line in found) == found[-1]["step"]
+    assert {1, 10, 100} <= {line.get("steps", 1) for line in found}
+    assert sum(line.get("steps", 1) * line["seconds"] for line in found) == pytest.approx(5005.0)
+    assert (tmp_path / "steps.jsonl").stat().st_size < 8000
+
+
+def test_the_reader_counts_a_line_of_several_steps_as_so_many(small_files, tmp_path):
+    for number in range(1, 1001):
+        small_files.append_steps([record(number)])
+    with (tmp_path / "steps.jsonl").open("rb") as handle:
+        found = read_steps(handle)
+
+    assert (1000, 8.0) == (found.steps_with_samples, found.samples_per_step)
+    assert found.loss_curve()[-1][2] == pytest.approx(5005.0)
+
+
+def test_a_step_that_compiled_keeps_a_line_of_its_own(small_files, tmp_path):
+    for number in range(1, 101):
+        more = {"compile_seconds": 4.0} if number == 73 else {}
+        small_files.append_steps([record(number, **more)])
+
+    found = {line["step"]: line for line in lines(tmp_path)}
+    assert ("steps" in found[73], 4.0) == (False, found[73]["compile_seconds"])
+    assert 100 == sum(line.get("steps", 1) for line in found.values())
+
+
+@pytest.mark.slow
+def test_a_million_steps_stay_below_100_mb_and_are_read_in_bounded_memory(tmp_path):
+    files = EvidenceFiles(tmp_path)
+    for number in range(0, 1_000_000, 100):
+        files.append_steps(
+            [record(number + i, tokens=65536, loss=2.312345, learning_rate=1.2345e-4,
+                    gradient_norm=0.54321) for i in range(1, 101)]
+        )  # fmt: skip
+    files.close()
+    path = tmp_path / "steps.jsonl"
+    tracemalloc.start()
+    with path.open("rb") as handle:
+        found = read_steps(handle)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+
+    assert path.stat().st_size < 100e6
+    assert 1_000_000 == found.steps_with_samples
+    assert peak < 32 * 2**20
+
+
+def test_the_loss_curve_of_a_run_of_unknown_length_stays_short():
+    curve = LossCurve(None)
+    for number in range(1, 50_001):
+        curve.add(number, float(number))
+
+    steps = [at for at, _ in curve.points]
+    assert len(steps) <= 400
+    assert (1, sorted(steps)) == (steps[0], steps)
+    assert steps[-1] > 49_000
+
+
+KILLED = """
+import sys, time
+from compilegate_runtime.compilers import NoCompiler
+from compilegate_runtime.device import Processor
+from compilegate_runtime.recorder import Recorder
+made = Recorder(sys.argv[1], {}, steps=10**6, compiler=NoCompiler(), device=Processor())
+for batch in made.steps(iter(int, 1)):
+    time.sleep(0.002)
+    made.end_step(1.0, 8)
+    print("step", made.steps_done, flush=True)
+"""
+
+
+def test_a_killed_job_leaves_valid_evidence_of_all_but_its_last_second(tmp_path):
+    process = subprocess.Popen(
+        [sys.executable, "-c", KILLED, tmp_path], cwd=TRAINING, stdout=subprocess.PIPE, text=True
+    )
+    began = time.monotonic()
+    while time.monotonic() - began < 1.0:
+        process.stdout.readline()
+    process.kill()
+    done = [line for line in process.communicate()[0].splitlines() if line.startswith("step ")]
+    with (tmp_path / "steps.jsonl").open("rb") as handle:
+        found = read_steps(handle)
+
+    numbers = list(found.numbers)
+    assert list(range(1, len(numbers) + 1)) == numbers
+    last = int(done[-1].split()[1]) if done else len(numbers)
+    assert (last - len(numbers)) * 0.002 < 1.0
+    assert len(numbers) > 50
+    assert summary(tmp_path)["finished"] is False
+
+
+def test_a_line_torn_by_a_killed_job_ends_the_steps(tmp_path):
+    files = EvidenceFiles(tmp_path)
+    files.append_steps([record(1), record(2)])
+    files.close()
+    path = tmp_path / "steps.jsonl"
+    path.write_bytes(path.read_bytes()[:-20])
+    with path.open("rb") as handle:
+        assert [1.0] == list(read_steps(handle).numbers)
+
+
+def state(samples, *, finished=True, reason=None):
+    return {"steps": 5, "samples": samples, "tokens": None, "finished": finished, "reason": reason}
+
+
+def test_samples_are_summed_over_all_processes():
+    store = Store()
+    for rank in (1, 2):
+        Ranks(rank, 3, store).tell(**state(10 * rank))
+    found = account(Ranks(0, 3, store).heard(), state(5))
+
+    assert (35, 3, []) == (found["samples"], found["reported"], found["silent"])
+
+
+def test_a_process_that_dies_shows_and_no_sum_is_made_up():
+    store = Store()
+    Ranks(1, 3, store).tell(**state(10, finished=False, reason="out of memory"))
+    states = Ranks(0, 3, store).all_finished(within_seconds=0)
+    found = account(states, state(5))
+
+    assert (None, [2], {"1": "out of memory"}) == (
+        found["samples"], found["silent"], found["failed"],
+    )  # fmt: skip
+    assert "process 0 of 3 told nothing" in unfinished(states)
+    assert "process 1 of 3 stopped after step 5: out of memory" in unfinished(
+        [state(5), *states[1:]]
+    )
+
+
+def test_a_run_whose_other_process_died_is_not_finished(tmp_path, clock, monkeypatch):
+    made = Recorder(tmp_path, {}, steps=1, compiler=NoCompiler(), device=Processor(), clock=clock)
+    store = Store()
+    made._ranks = Ranks(0, 2, store)
+    Ranks(1, 2, store).tell(**state(8, finished=False, reason="killed"))
+    for loss in made.steps([1.0]):
+        made.end_step(loss, samples=8)
+
+    with pytest.raises(TrainingError, match="process 1 of 2 stopped"):
+        made.finish()
+    made.fail("process 1")
+    assert (16, False) == (lines(tmp_path)[0]["samples"], summary(tmp_path)["finished"])
+
+
+def test_without_a_store_nothing_is_said_about_other_processes():
+    assert unfinished(Ranks(0, 2).all_finished(within_seconds=0)) is None
+    assert account(Ranks(0, 2).heard(), state(5))["samples"] is None
+
+
+def test_the_gpu_is_sampled_beside_the_training():
+    library = Library(busy=75, used=3 * 2**30)
+    sampler = Sampler(Nvml(uuid="GPU-1", library=library), every_seconds=0.001)
+    sampler.start()
+    while not sampler.found()["samples"]:
+        pass
+    sampler.close()
+
+    assert (0.75, 3.0, None) == tuple(
+        sampler.found()[key] for key in ("utilization", "memory_gib", "reason")
+    )
+    assert "nvmlDeviceGetHandleByUUID" in library.asked
+
+
+def test_what_cannot_be_sampled_is_null_with_its_reason(recorder_summary):
+    expected = {"samples": 0, "utilization": None, "memory_gib": None, "reason": "no NVIDIA GPU"}
+
+    assert expected == recorder_summary["gpu"]
+    with pytest.raises(OSError, match="nvmlInit_v2 returned 9"):
+        Nvml(library=Library(code=9))
+
+
+@pytest.fixture
+def recorder_summary(tmp_path, clock):
+    made = Recorder(tmp_path, {}, steps=1, compiler=NoCompiler(), device=Processor(), clock=clock)
+    made.write_summary()
+    made.close()
+    return json.loads((tmp_path / "summary.json").read_text())
+
+
+def test_a_summary_is_not_written_in_every_step(tmp_path, clock, monkeypatch):
+    written = []
+    made = Recorder(
+        tmp_path, {}, steps=None, compiler=NoCompiler(), device=Processor(), clock=clock
+    )
+    monkeypatch.setattr(made._files, "write_summary", written.append)
+    for _ in range(1000):
+        made.begin_step()
+        clock.now += 0.1
+        made.end_step(1.0, 1)
+
+    assert 1 + 1000 * 0.1 / recording.SUMMARY_EVERY_SECONDS >= len(written) > 5
+
+
+def test_every_metric_that_a_request_defines_is_printed_and_read(tmp_path, clock, capsys):
+    made = Recorder(tmp_path, {}, steps=10, compiler=NoCompiler(), device=Processor(), clock=clock)
+    for loss in made.steps([2.5] * 10):
+        clock.now += 0.5
+        made.end_step(loss, samples=8)
+    made.metric("eval_accuracy", 0.875)
+    printed = capsys.readouterr().out.splitlines()
+
+    found = {
+        definition["Name"]: float(match[1])
+        for definition in metric_definitions("eval_accuracy")
+        for line in printed
+        if (match := re.search(definition["Regex"], line))
+    }
+    expected = {
+        "step": 10, "steps": 10, "seconds": 0.5, "samples_per_second": 16.0, "loss": 2.5,
+        "eval_accuracy": 0.875,
+    }  # fmt: skip
+    assert expected == found

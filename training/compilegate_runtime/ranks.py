@@ -1,0 +1,116 @@
+"""What every process of a job did, so that the first one's evidence speaks for all of them.
+
+The processes tell each other through the store in which torch.distributed found them; no
+collective operation is added to the training, so nothing here can make it wait or hang.
+"""
+
+import json
+import time
+
+from compilegate_runtime import environment
+
+FINISHED_WITHIN_SECONDS = 60.0
+ASK_EVERY_SECONDS = 0.1
+
+
+class Ranks:
+    """Tells what this process did and, in the first one, what the others told."""
+
+    def __init__(self, rank=None, count=None, store=None):
+        self.rank = environment.rank() if rank is None else rank
+        self.count = environment.world_size() if count is None else count
+        self._store = store
+
+    def tell(self, **state):
+        """Say how far this process has come; unheard where the processes have no store."""
+        store = self._shared() if self.count > 1 else None
+        if store is not None:
+            try:
+                store.set(_key(self.rank), json.dumps(state))
+            except (RuntimeError, OSError):
+                self._store = None  # the process that keeps the store is gone
+
+    def heard(self):
+        """What each process told last, None for those that told nothing."""
+        found = [None] * self.count
+        store = self._shared() if self.count > 1 else None
+        if store is None:
+            return found
+        try:
+            for number in range(self.count):
+                if store.check([_key(number)]):
+                    found[number] = json.loads(store.get(_key(number)))
+        except (RuntimeError, OSError, ValueError):
+            pass  # gone with its process: what was heard until then stands
+        return found
+
+    def all_finished(self, within_seconds=FINISHED_WITHIN_SECONDS):
+        """What each process told, once all have finished or the time is over."""
+        deadline = time.monotonic() + within_seconds
+        while True:
+            found = self.heard()
+            waits = [s for s in found if s is None or not (s["finished"] or s["reason"])]
+            alone = self.count == 1 or self._shared() is None
+            if alone or not waits or time.monotonic() > deadline:
+                return found
+            time.sleep(ASK_EVERY_SECONDS)
+
+    def _shared(self):
+        if self._store is None:
+            self._store = _store_of_torch()
+        return self._store
+
+
+def unfinished(states):
+    """Which process did not reach its end, in words; None when all did or nobody could tell."""
+    if all(state is None for state in states):
+        return None
+    for number, state in enumerate(states):
+        if state is None:
+            return f"process {number} of {len(states)} told nothing of itself"
+        if not state["finished"]:
+            why = state["reason"] or "it said nothing more"
+            return f"process {number} of {len(states)} stopped after step {state['steps']}: {why}"
+    return None
+
+
+def account(states, own):
+    """The ``ranks`` part of a summary; ``own`` is what the first process did itself."""
+    states = [own, *states[1:]]
+    told = [state for state in states if state is not None]
+    complete = len(told) == len(states)
+    return {
+        "expected": len(states),
+        "reported": len(told),
+        "silent": [number for number, state in enumerate(states) if state is None],
+        "steps": [None if state is None else state["steps"] for state in states],
+        "samples": sum(state["samples"] for state in told) if complete else None,
+        "tokens": _total(told, "tokens") if complete else None,
+        "failed": {
+            str(number): state["reason"]
+            for number, state in enumerate(states)
+            if state is not None and state.get("reason")
+        },
+    }
+
+
+def _total(states, key):
+    values = [state[key] for state in states]
+    return None if any(value is None for value in values) else sum(values)
+
+
+def _key(rank):
+    return f"compilegate/rank/{rank}"
+
+
+def _store_of_torch():
+    """The store of the default process group, None without one.
+
+    torch keeps it behind a private name, the same since 1.13; older ones have none to give.
+    """
+    try:
+        from torch.distributed import distributed_c10d, is_initialized  # noqa: PLC0415 — only there
+
+        return distributed_c10d._get_default_store() if is_initialized() else None
+    except (ImportError, AttributeError, RuntimeError):
+        return None
