@@ -84,8 +84,11 @@ def _changes(arm: ArmPlan, baseline: ArmPlan) -> Iterator[str]:
         yield f"{arm.compiler} {arm.compile_mode or ''}".strip()
     if arm.framework:
         yield f"{arm.framework['name']} {arm.framework['version']}"
-    if arm.batch_size != baseline.batch_size:
-        yield f"batch {baseline.batch_size} to {arm.batch_size}"
+    if "batch size" in arm.factors:
+        if arm.devices == baseline.devices:
+            yield f"batch {baseline.batch_size} to {arm.batch_size}"
+        else:
+            yield f"global batch {baseline.global_batch:,} to {arm.global_batch:,}"
     if arm.precision != baseline.precision:
         yield arm.precision
     if arm.distribution != baseline.distribution:

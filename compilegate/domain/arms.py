@@ -14,7 +14,7 @@ from compilegate.domain.arm_plan import (
 )
 from compilegate.domain.decision import Reason
 from compilegate.domain.factors import changed_factors
-from compilegate.domain.facts_model import Facts
+from compilegate.domain.facts_model import Facts, Instance
 from compilegate.domain.workload import BASELINE, MANAGED_COMPILER, Candidate, Workload, plain
 
 # The learning rate follows the batch.
@@ -62,47 +62,64 @@ def _arm(
     role: str,
     why: str,
 ) -> ArmPlan | Refusal:
-    base = workload.training
-    compiler = change.compiler or "none"
-    instance_type = change.instance_type or base.instance_type
-    count = change.instance_count or base.instance_count
-    price = facts.price(instance_type)
-    instance = facts.instance(instance_type)
+    instance_type = change.instance_type or workload.training.instance_type
+    price, instance = facts.price(instance_type), facts.instance(instance_type)
     if price is None or instance is None:
         text = (
             f"no price is known for {instance_type}; give it under facts.prices in the workload "
             "file, or under price_overrides in cdk.json"
         )
         return Refusal(Reason("price_unknown", text))
-    framework = change.framework or workload.framework
+    framework, compiler = change.framework or workload.framework, change.compiler or "none"
     image = facts.image(framework, compiler=compiler, region=region, instance=instance)
     if image.uri is None:
         return Refusal(Reason("no_compiler_image", f"{change.name}: {image.why}"))
-    batch_size = change.batch_size or base.batch_size
+    arm = _job(workload, change, image.uri, instance)
+    # The model is trained by the batch of all devices together, and the learning rate follows it.
+    growth = arm.global_batch / _global_batch(workload, facts)
+    return replace(
+        arm,
+        usd_per_hour=price.usd_per_hour * arm.instance_count,
+        learning_rate=scaled_learning_rate(arm.learning_rate, growth, change.learning_rate_scaling),
+        role=role,
+        why=why,
+        factors=changed_factors(change, workload, same_global_batch=growth == 1),
+        compile_seconds=_compile_seconds(compiler, workload, facts),
+    )
+
+
+def _job(workload: Workload, change: Candidate, image: str, instance: Instance) -> ArmPlan:
+    """The job with the candidate's changes, its learning rate and price still to be reckoned."""
+    base = workload.training
+    count = change.instance_count or base.instance_count
     return ArmPlan(
         name=change.name,
-        compiler=compiler,
-        image=image.uri,
-        instance_type=instance_type,
+        compiler=change.compiler or "none",
+        image=image,
+        instance_type=instance.instance_type,
         instance_count=count,
-        devices=max(instance.gpus, 1) * count,
-        usd_per_hour=price.usd_per_hour * count,
+        devices=_devices(instance, count),
+        usd_per_hour=0.0,
         precision=change.precision or base.precision,
-        batch_size=batch_size,
-        learning_rate=scaled_learning_rate(
-            base.learning_rate, batch_size / base.batch_size, change.learning_rate_scaling
-        ),
+        batch_size=change.batch_size or base.batch_size,
+        learning_rate=base.learning_rate,
         distribution=change.distribution or base.distribution,
         overrides=change.overrides(),
         compile_mode=change.compile_mode,
         entry_point=change.entry_point,
         framework={} if change.framework is None else plain(asdict(change.framework)),
         hyperparameters=dict(change.hyperparameters or {}),
-        role=role,
-        why=why,
-        factors=changed_factors(change, workload),
-        compile_seconds=_compile_seconds(compiler, workload, facts),
     )
+
+
+def _devices(instance: Instance | None, count: int) -> int:
+    return count if instance is None else max(instance.gpus, 1) * count
+
+
+def _global_batch(workload: Workload, facts: Facts) -> int:
+    """Samples of one of the baseline's optimiser steps."""
+    base = workload.training
+    return base.batch_size * _devices(facts.instance(base.instance_type), base.instance_count)
 
 
 def _compile_seconds(compiler: str, workload: Workload, facts: Facts) -> float | None:

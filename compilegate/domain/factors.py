@@ -19,13 +19,20 @@ FACTORS = {
 }
 
 
-def changed_factors(candidate: Candidate, workload: Workload) -> tuple[str, ...]:
-    """The factors in which a candidate differs from the workload, in the order of ``FACTORS``."""
-    return tuple(
-        factor
+def changed_factors(
+    candidate: Candidate, workload: Workload, *, same_global_batch: bool
+) -> tuple[str, ...]:
+    """The factors in which a candidate differs from the workload, in the order of ``FACTORS``.
+
+    The batch that trains the model is the one of all devices: other machines change it too,
+    unless the batch of a device makes up for that (``same_global_batch``).
+    """
+    found = {
+        factor: any(_differs(candidate, workload, key) for key in keys)
         for factor, keys in FACTORS.items()
-        if any(_differs(candidate, workload, key) for key in keys)
-    )
+    }
+    found["batch size"] = not same_global_batch
+    return tuple(factor for factor, changed in found.items() if changed)
 
 
 def label(factors: Sequence[str], name: str = "") -> str:

@@ -139,7 +139,7 @@ def test_every_kind_of_arm_is_planned_with_its_role_its_label_and_its_nodes(
     assert [
         ("baseline", "baseline", "as it runs today"),
         ("compile", "candidate", "one factor: compiler"),
-        ("p4d", "candidate", "bundle of instances and distribution"),
+        ("p4d", "candidate", "bundle of batch size, instances and distribution"),
         ("pair", "candidate", "bundle of compiler and framework"),
         ("pair-native", "control", "one factor: framework"),
     ] == [(arm["name"], arm["role"], arm["label"]) for arm in document["arms"]]

@@ -188,8 +188,11 @@ CASES: list[Case] = [
     (SOUND, {"candidates": (dataclasses.replace(COMPILE, batch_size=48),)},
      "learning_rate_unscaled", "warn", "eligible"),
     (SOUND, {"candidates": (Candidate(name="p4d", instance_type="ml.p4d.24xlarge",
-                                      instance_count=2, learning_rate_scaling="linear"),)},
+                                      instance_count=2),)},
      "learning_rate_unscaled", "warn", "eligible"),
+    (SOUND, {"candidates": (Candidate(name="p4d", instance_type="ml.p4d.24xlarge",
+                                      instance_count=2, learning_rate_scaling="linear"),)},
+     "learning_rate_warmup", "info", "eligible"),
     (TENSORFLOW, {"model__name": "bert-base-uncased"}, "batch_may_shrink", "warn", "benchmark"),
     # dollars
     (SOUND, {"schedule": Schedule(0.1, 6)}, "saving_below_trial_cost", "block", "ineligible"),

@@ -34,7 +34,9 @@ def arms_of(workload: Workload, *candidates: Candidate) -> dict[str, ArmPlan]:
         ({"batch_size": 48, "learning_rate_scaling": "linear"}, "one factor: batch size"),
         ({"batch_size": 32}, "changes nothing"),
         ({"precision": "fp8"}, "one factor: precision"),
-        ({"instance_type": "ml.p4d.24xlarge", "instance_count": 2}, "one factor: instances"),
+        ({"instance_type": "ml.p4d.24xlarge"}, "one factor: instances"),
+        ({"instance_count": 2}, "bundle of batch size and instances"),
+        ({"instance_count": 2, "batch_size": 16}, "one factor: instances"),
         ({"distribution": "smddp"}, "one factor: distribution"),
         ({"entry_point": "other.py"}, "one factor: script"),
         ({"hyperparameters": {"warmup": 10}}, "one factor: hyperparameters"),
@@ -76,6 +78,17 @@ def test_the_global_batch_and_the_learning_rate_follow_the_batch() -> None:
 
     assert 2 * arms["baseline"].global_batch == arms["b64"].global_batch == 64 * 8
     assert pytest.approx(2 * arms["baseline"].learning_rate) == arms["b64"].learning_rate
+
+
+def test_the_learning_rate_follows_the_batch_of_all_devices() -> None:
+    twice = Candidate(name="twice", instance_count=2, learning_rate_scaling="linear")
+    kept = replace(twice, name="kept", batch_size=16)
+    arms = arms_of(SOUND, twice, kept)
+    rate = arms["baseline"].learning_rate
+
+    assert pytest.approx([2 * rate, rate]) == [
+        arms[name].learning_rate for name in ("twice", "kept")
+    ]
 
 
 def test_an_older_framework_for_the_compiler_gets_a_control_without_it() -> None:

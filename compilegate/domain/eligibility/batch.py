@@ -22,9 +22,8 @@ def learning_rate_rule(context: Context) -> tuple[Reason, ...]:
     before, after = base.batch_size * base_devices, context.batch_size * devices
     if before == after:
         return ()
-    if scaling in ("linear", "sqrt") and devices == base_devices:
-        ratio = context.batch_size / base.batch_size
-        rate = scaled_learning_rate(base.learning_rate, ratio, scaling)
+    if scaling in ("linear", "sqrt"):
+        rate = scaled_learning_rate(base.learning_rate, after / before, scaling)
         return (
             info(
                 "learning_rate_warmup", context.field("learning_rate_scaling"),
@@ -42,7 +41,7 @@ def learning_rate_rule(context: Context) -> tuple[Reason, ...]:
     if devices != base_devices:
         same = before / devices
         keep = f"batch_size: {same:.0f} keeps it" if same.is_integer() else "keep it near that"
-        fix = f"{keep}; the learning rate follows the batch per device, not the number of devices"
+        fix = f"{keep}; or set learning_rate_scaling: linear or sqrt, with warm-up in the script"
     return (
         warn(
             "learning_rate_unscaled", context.field("batch_size"),
