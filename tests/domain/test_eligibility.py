@@ -98,7 +98,8 @@ def configurations(fix: str) -> list[str]:
 
 @pytest.mark.parametrize(
     "workload", [ARTICLE, change(TENSORFLOW, framework=Framework("tensorflow", "2.13.0")),
-                 change(ARTICLE, framework=Framework("pytorch", "2.4.0"))],
+                 change(ARTICLE, framework=Framework("pytorch", "2.4.0"),
+                        training__distribution="torch_distributed")],
     ids=lambda workload: workload.framework.name,
 )  # fmt: skip
 def test_a_candidate_with_a_configuration_that_is_spelled_out_may_be_tried(

@@ -16,6 +16,8 @@ DATA_PARALLEL_TYPES = (
 )  # fmt: skip
 DATA_PARALLEL_UP_TO = {"pytorch": (2, 2, 0), "tensorflow": (2, 11, 0)}
 TORCHRUN_SINCE = (1, 13, 1)
+# Its second version, for PyTorch 2, comes in an image of its own: smdistributed-modelparallel.
+MODEL_PARALLEL_2_SINCE = (2,)
 
 
 def launcher_rule(context: Context) -> tuple[Reason, ...]:
@@ -42,11 +44,28 @@ def _refused(run: Context) -> Iterator[Reason]:
             run, f"torchrun is known from PyTorch 1.13.1 on, not to {framework.version}",
             "pytorchddp",
         )  # fmt: skip
+    elif launcher == "torch_distributed" and run.instance is not None and not run.instance.gpus:
+        yield _block(
+            run, f"torchrun starts a process per GPU, {run.instance_type} has none", "none"
+        )
+    elif launcher == "smp" and kind == "pytorch" and _lacks_model_parallel(run):
+        yield _block(
+            run, f"{framework.name} {framework.version}'s image lacks the model parallel library",
+            "torch_distributed, or name the library's own image under facts.images",
+        )  # fmt: skip
     elif launcher == "smddp":
         yield from _data_parallel(run, kind)
+    elif launcher == "pytorchddp" and framework.name == "pytorch":
+        # The PyTorch estimator makes it the data parallel library's runner.
+        yield from _outlived(run, kind)
 
 
-def _data_parallel(run: Context, kind: str) -> Iterator[Reason]:
+def _lacks_model_parallel(run: Context) -> bool:
+    own = {image.uri for image in run.facts.own_images}
+    return parts(run.framework.version) >= MODEL_PARALLEL_2_SINCE and run.image.uri not in own
+
+
+def _outlived(run: Context, kind: str) -> Iterator[Reason]:
     last = DATA_PARALLEL_UP_TO[kind]
     if parts(run.framework.version)[: len(last)] > last:
         newest = ".".join(str(number) for number in last)
@@ -54,7 +73,14 @@ def _data_parallel(run: Context, kind: str) -> Iterator[Reason]:
             run, f"SageMaker's data parallel library ends with {kind} {newest}",
             "torch_distributed" if kind == "pytorch" else "none",
         )  # fmt: skip
-    elif run.instance is not None and run.instance_type not in DATA_PARALLEL_TYPES:
+
+
+def _data_parallel(run: Context, kind: str) -> Iterator[Reason]:
+    outlived = tuple(_outlived(run, kind))
+    yield from outlived
+    if outlived:
+        return
+    if run.instance is not None and run.instance_type not in DATA_PARALLEL_TYPES:
         yield _block(
             run, f"SageMaker's data parallel library refuses {run.instance_type}: it knows "
             "ml.p4d.24xlarge, ml.p4de.24xlarge and ml.p3dn.24xlarge",
