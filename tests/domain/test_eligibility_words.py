@@ -110,6 +110,19 @@ def test_an_own_image_of_the_same_versions_is_a_baseline() -> None:
     assert {"image_unpatched": "warn"} == severities(found)
 
 
+def test_an_own_image_with_the_managed_compiler_is_taken_at_its_word() -> None:
+    uri = "123456789012.dkr.ecr.us-east-1.amazonaws.com/team/trcomp:1"
+    own = KnownBetter(images=(
+        OwnImage("pytorch", "2.13.0", uri, compiler="sagemaker_training_compiler"),
+    ))  # fmt: skip
+    found = check_eligibility(
+        change(SOUND, candidates=(dataclasses.replace(MANAGED, distribution="pytorchxla"),)),
+        load_facts().overridden(own),
+    )
+
+    assert {"image_unpatched": "warn"} == severities(found)
+
+
 def test_an_fp32_job_hears_what_a_lower_precision_gained_elsewhere() -> None:
     fp32 = change(SOUND, training__precision="fp32", profile=Profile(data_wait_fraction=0.2))
     (reason,) = check(fp32).candidates[0].reasons

@@ -62,7 +62,7 @@ def cluster_rule(context: Context) -> tuple[Reason, ...]:
             f"the job runs on a heterogeneous cluster ({named}); {why}",
             fix="remove training.instance_groups and measure the part that trains, on "
             "training.instance_type alone",
-            source=managed.instance_families_source if context.managed else "design of a trial",
+            source=managed.instance_families_source if context.managed else "docs/planning.md",
         ),
     )  # fmt: skip
 

@@ -29,7 +29,7 @@ def target_image(context: Context) -> CompilerImage | None:
 
 def version_rule(context: Context) -> tuple[Reason, ...]:
     """Framework, versions and Python must be one row of the matrix, exactly."""
-    if not applies(context):
+    if not applies(context) or _brought(context):
         return ()
     if fitting_image(context):
         return _documented_only(context)
@@ -78,7 +78,7 @@ def _row_named(row: CompilerImage) -> str:
 def _documented_only(context: Context) -> tuple[Reason, ...]:
     """TensorFlow's compiler is in the ordinary image, so that image must exist."""
     row, asked = fitting_image(context), context.framework.version
-    if row is None or not row.same_image or context.facts.own_images:
+    if row is None or not row.same_image:
         return ()
     shipped = [one.version for one in context.facts.images if one.framework == row.framework]
     if any(matches(asked, version) for version in shipped):
