@@ -27,7 +27,7 @@ from compilegate.domain.workload_training import MOST_HOURS, parse_framework, pa
 
 # Beyond what anybody trains or spends: more is a slip of the keyboard.
 MOST_RUNS_PER_WEEK = 1e5
-MOST_USD = 1e8
+MOST_USD = 1e9
 MOST_RUNS = 10_000
 MOST_SECONDS = 1e6
 MOST_GIB = 1e5
