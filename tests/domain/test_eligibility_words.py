@@ -43,6 +43,13 @@ def test_a_data_bound_job_hears_its_ceiling_and_what_the_loader_is_worth() -> No
     assert "up to 60% of a run's time" in reason.fix
 
 
+def test_an_idle_gpu_hears_its_ceiling_if_nothing_else_changes() -> None:
+    (reason,) = check(change(SOUND, profile=Profile(gpu_utilization=0.3))).candidates[0].reasons
+
+    # 1 / (0.7 + 0.3 / 1.5)
+    assert "at most 1.11 times as fast" in reason.message
+
+
 def test_a_field_names_the_candidate_that_changed_it() -> None:
     candidate = Candidate(name="x", instance_type="ml.p3.2xlarge")
     reasons = check(change(SOUND, candidates=(COMPILE, candidate))).candidates[1].reasons

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from compilegate.domain.economics import amdahl_speedup
 from compilegate.domain.eligibility.context import PROFILE, Context
 from compilegate.domain.eligibility.reason import Reason, Severity, warn
 
@@ -65,11 +66,14 @@ def _idle(context: Context) -> tuple[Reason, ...]:
     if used is None or used >= LOW_UTILIZATION:
         return ()
     explained = min(1.0, sum(context.waits))
+    assumed = context.facts.compute_speedup(context.compiler)
+    busy = amdahl_speedup(used, assumed.high) if assumed else 1.0
     return (
         warn(
             "low_gpu_utilization", "profile.gpu_utilization",
             f"the GPU is busy {used:.0%} of the time, and waiting for data or communication "
-            f"explains only {explained:.0%} of a step",
+            f"explains only {explained:.0%} of a step; if the rest stays idle, a compiler makes "
+            f"the job at most {busy:.2f} times as fast (Amdahl's law)",
             fix="find out what it waits for: a compiler helps against many small kernels, not "
             "against slow data or work on the host",
             source=PROFILE,
