@@ -193,6 +193,8 @@ class Facts:
 
     def overridden(self, better: KnownBetter) -> Facts:
         """These facts with what a team knows better in their place."""
+        if not better.prices and not better.images:
+            return self
         given = {
             kind: Price(kind, usd, "given", None, None, GIVEN)
             for kind, usd in better.prices.items()

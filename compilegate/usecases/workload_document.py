@@ -8,7 +8,6 @@ from typing import Any
 from compilegate.domain.workload import Workload
 from compilegate.domain.workload_file import parse_workload
 from compilegate.domain.workload_limits import check_limits
-from compilegate.facts import read
 
 
 def read_document(document: object) -> Workload:
@@ -20,5 +19,7 @@ def read_document(document: object) -> Workload:
 
 @cache
 def _shapes() -> dict[str, Any]:
+    from compilegate.facts import read  # noqa: PLC0415 - a third of what opening a trial imports
+
     shapes: dict[str, Any] = read("create_training_job")["shapes"]
     return shapes

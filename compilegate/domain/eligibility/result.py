@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -107,4 +107,5 @@ def best(verdicts: Sequence[EligibilityVerdict]) -> EligibilityVerdict:
 
 
 def _plain(reasons: Sequence[Reason]) -> list[dict[str, str]]:
-    return [{**asdict(reason), "severity": str(reason.severity)} for reason in reasons]
+    # A flat value's own dictionary: ``asdict`` would copy every text of every reason.
+    return [{**vars(reason), "severity": str(reason.severity)} for reason in reasons]
