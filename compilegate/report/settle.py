@@ -7,6 +7,7 @@ import statistics
 from collections.abc import Iterator
 
 from compilegate.domain.decision import Verdict
+from compilegate.domain.eligibility import in_one_line
 from compilegate.report.case import Case
 from compilegate.report.formats import (
     count,
@@ -143,7 +144,7 @@ def _fixes(case: Case) -> Iterator[str]:
     for source in (case.eligibility, *(case.eligibility.get("candidates") or ())):
         for reason in source.get("reasons") or ():
             if reason.get("severity") == "block" and reason.get("fix"):
-                yield str(reason["fix"])
+                yield in_one_line(str(reason["fix"]))
 
 
 def _margin(case: Case) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 from compilegate.domain.decision import Decision, Reason, Verdict
 from compilegate.domain.eligibility import check_eligibility as check
+from compilegate.domain.eligibility import in_one_line
 from compilegate.domain.judge import JUDGE_VERSION
 from compilegate.ports import Services
 from compilegate.usecases.decide import save_decision
@@ -46,7 +47,7 @@ def _blocking(document: Mapping[str, Any]) -> tuple[Reason, ...]:
     """What stands in the way, the workload's own reasons first, each said once."""
     sources = [document, *document["candidates"]]
     found = [
-        Reason(reason["code"], " ".join(f"{reason['message']}. {reason['fix']}".split()))
+        Reason(reason["code"], f"{reason['message']}. Fix: {in_one_line(reason['fix'])}")
         for source in sources
         for reason in source["reasons"]
         if reason["severity"] == "block"

@@ -14,7 +14,7 @@ from compilegate.usecases.check_eligibility import check_eligibility
 from compilegate.usecases.plan_trial import plan_trial
 from compilegate.usecases.release_lock import release_lock
 from compilegate.usecases.write_report import write_report
-from tests.domain.workload_builder import SOUND, XGBOOST, change
+from tests.domain.workload_builder import ARTICLE, MANAGED, SOUND, XGBOOST, change
 from tests.usecases.trial_builder import EVENT, put_spec
 
 
@@ -45,6 +45,19 @@ def test_an_ineligible_workload_gets_its_decision_and_a_report_without_charts(
     assert "not_gpu" in {reason["code"] for reason in decision["reasons"]}
     assert b"<!doctype html>" == services.store.get(report["report_key"])[:15].lower()
     assert len(report["subject"]) <= 100
+
+
+def test_an_ineligible_decision_has_the_way_out_in_one_line(services: Any) -> None:
+    put_spec(services, change(ARTICLE, name="bert-docs", candidates=(MANAGED,)))
+    answer = check_eligibility(EVENT, services=services)
+    decision = json.loads(services.store.get(answer["decision_key"]))
+    message = decision["reasons"][0]["message"]
+
+    assert "\n" not in message
+    assert (
+        'baseline, transformers by requirements.txt: framework: {name: pytorch, version: "1.13.1", '
+        "python: py39}; distribution: pytorchxla"
+    ) in message
 
 
 def test_an_eligible_workload_goes_on_without_a_decision(services: Any) -> None:

@@ -39,3 +39,12 @@ def warn(code: str, field: str, message: str, *, fix: str, source: str) -> Reaso
 def info(code: str, field: str, message: str, *, fix: str, source: str) -> Reason:
     """A reason worth knowing."""
     return Reason(code, Severity.INFO, field, message, fix, source)
+
+
+def in_one_line(fix: str) -> str:
+    """A fix with lines to copy, for where a text has one line."""
+    lines = [" ".join(line.split()) for line in fix.split("\n")]
+    text = lines[0]
+    for line in lines[1:]:
+        text += f" {line}" if text.endswith((":", ",")) else f"; {line}"
+    return text
