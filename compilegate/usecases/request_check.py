@@ -1,0 +1,97 @@
+"""Refuses requests that SageMaker would refuse, before a trial spends anything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+from compilegate.domain import naming
+from compilegate.domain.arm_plan import ArmPlan
+from compilegate.domain.errors import InvalidInputError
+from compilegate.domain.request import JobContext, quality_request, speed_request
+from compilegate.domain.request_problems import problems
+from compilegate.domain.speed_jobs import node_groups
+from compilegate.domain.workload import Workload
+from compilegate.facts import read
+from compilegate.ports import Settings
+
+# What a trial knows only later, at its longest.
+_BUCKET = "b" * 63
+_DIGEST = "d" * 64
+_EXECUTION = "arn:aws:states:us-gov-west-1:123456789012:execution:" + "e" * 161
+_ROUND = 10**naming.ROUND_DIGITS - 1
+_SEED = 10**naming.SEED_DIGITS - 1
+_BLOCK = 10
+
+
+def check_request(request: Mapping[str, Any]) -> None:
+    """Raises InvalidInputError with the first thing that the service would refuse."""
+    for problem in problems(request, _model()):
+        raise problem
+
+
+@cache
+def _model() -> dict[str, Any]:
+    return read("create_training_job")
+
+
+def refused_request(
+    workload: Workload, arms: Sequence[ArmPlan], settings: Settings, *, steps: int
+) -> str | None:
+    """Why the service would refuse a job of this plan, None where it would not.
+
+    Every kind of job is built with the longest names that the trial may give it.
+    """
+    try:
+        for request in _rehearsed(workload, arms, settings, steps):
+            check_request(request)
+    except InvalidInputError as error:
+        return str(error)
+    return None
+
+
+def _rehearsed(
+    workload: Workload, arms: Sequence[ArmPlan], settings: Settings, steps: int
+) -> Iterator[dict[str, Any]]:
+    context = _context(workload, settings)
+    uploaded = replace(
+        workload,
+        training=replace(
+            workload.training,
+            inputs={
+                channel: place if "://" in place else _uploaded(workload, channel, context)
+                for channel, place in workload.training.inputs.items()
+            },
+        ),
+    )
+    for index, group in enumerate(node_groups(arms)):
+        yield speed_request(
+            uploaded, group, run=naming.speed_run(_ROUND, index, _BLOCK), first_block=_BLOCK,
+            blocks=1, steps=steps, context=context,
+        )  # fmt: skip
+    for index, arm in enumerate(arms):
+        yield quality_request(
+            uploaded, arm, run=naming.quality_run(_ROUND, index, _SEED), replicate=_ROUND,
+            seed=_SEED, context=context,
+        )  # fmt: skip
+
+
+def _uploaded(workload: Workload, channel: str, context: JobContext) -> str:
+    """Where registering puts an input that lies beside the workload file."""
+    return context.uri(naming.input_prefix(workload.name, channel, _DIGEST))
+
+
+def _context(workload: Workload, settings: Settings) -> JobContext:
+    return JobContext(
+        bucket=_BUCKET,
+        region=settings.region,
+        role_arn=settings.training_role_arn,
+        trial="t" * naming.TRIAL_ID_LENGTH,
+        execution=_EXECUTION,
+        source_key=naming.source_key(workload.name, _DIGEST),
+        kms_key_arn=settings.kms_key_arn,
+        subnet_ids=settings.subnet_ids,
+        security_group_ids=settings.security_group_ids,
+    )

@@ -1,0 +1,171 @@
+"""What Compilegate would send for a case of the matrix, and what its check says of an invalid one.
+
+From a workload file through the same parser, facts, check and builder that a trial uses.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from compilegate.domain.arm_plan import ArmPlan
+from compilegate.domain.eligibility import EligibilityVerdict, Severity, check_eligibility
+from compilegate.domain.errors import InvalidInputError
+from compilegate.domain.request import JobContext, quality_request
+from compilegate.domain.workload import Workload
+from compilegate.domain.workload_file import parse_workload
+from compilegate.facts import load_facts
+from tests.conformance import cases as asked
+from tests.conformance.cases import Case
+from tests.conformance.invalid import Invalid
+from tests.conformance.matrix import SMP_IMAGE
+
+
+def built(case: Case) -> dict[str, Any]:
+    """Our request for the case."""
+    return quality_request(
+        _workload(case), _arm(case), run=asked.RUN, replicate=asked.REPLICATE, seed=asked.SEED,
+        context=_context(case),
+    )  # fmt: skip
+
+
+def refusal(row: Invalid) -> list[str]:
+    """Codes of what blocks the combination, none where it is let through."""
+    try:
+        workload = parse_workload(_refusable(row))
+    except InvalidInputError as error:
+        return [error.field]
+    found = check_eligibility(workload, load_facts(), region=row.region)
+    candidate = found.candidates[0]
+    if candidate.verdict is not EligibilityVerdict.INELIGIBLE:
+        return []
+    reasons = [*found.reasons, *candidate.reasons]
+    return sorted({reason.code for reason in reasons if reason.severity is Severity.BLOCK})
+
+
+def _framework(row: Case | Invalid) -> dict[str, str]:
+    values = {
+        "name": row.framework,
+        "version": row.version,
+        "transformers": row.transformers,
+        "python": row.python,
+    }
+    return {name: value for name, value in values.items() if value}
+
+
+def _document(row: Case | Invalid) -> dict[str, Any]:
+    return {
+        "schema": 1,
+        "name": asked.WORKLOAD,
+        "owner": asked.OWNER,
+        "framework": _framework(row),
+        "model": {"family": "transformer", "name": "bert-base-cased"},
+        "training": {
+            "source_dir": "training",
+            "entry_point": asked.PROGRAM,
+            "instance_type": row.instance_type,
+            "instance_count": row.instance_count,
+            "distribution": row.distribution,
+            "precision": "fp16",
+            "batch_size": 48,
+            "learning_rate": 7.5e-05,
+            "max_runtime_hours": asked.HOURS,
+            "hyperparameters": {
+                "epochs": 3, "model_name_or_path": "bert-base-cased", "warmup": 0.06,
+                "shuffle": True,
+            },
+        },
+        "shapes": {"static": True},
+        "schedule": {"runs_per_week": 5, "run_hours": 6.0},
+        "quality": {"metric": "eval_accuracy", "goal": "maximize", "margin": 0.005},
+    }  # fmt: skip
+
+
+def _workload(case: Case) -> Workload:
+    document = _document(case)
+    training, options = document["training"], case.options
+    if case.distribution == "smp":
+        training["hyperparameters"]["mp_parameters"] = json.dumps(asked.PARTITIONING)
+    if "spot" in options:
+        training |= {"spot": True, "max_wait_hours": asked.WAIT_HOURS}
+    if "volume" in options:
+        training["volume_gb"] = asked.VOLUME_GB
+    if "environment" in options:
+        training["environment"] = dict(asked.OWN_ENVIRONMENT)
+    if "inputs" in options:
+        training["inputs"] = dict(asked.INPUTS)
+    if "tags" in options:
+        document["tags"] = dict(asked.OWN_TAGS)
+    if "metric" in options:
+        document["quality"]["metric"] = asked.OWN_METRIC
+    if _brings_image(case):
+        own = {**_framework(case), "framework": case.framework, "uri": SMP_IMAGE}
+        document["facts"] = {"images": [{key: own[key] for key in own if key != "name"}]}
+    return parse_workload(document)
+
+
+def _brings_image(case: Case) -> bool:
+    """The model-parallel library's own image is none of the framework images on file."""
+    return (case.framework, case.distribution, case.version[0]) == ("pytorch", "smp", "2")
+
+
+def _arm(case: Case) -> ArmPlan:
+    workload = _workload(case)
+    facts = load_facts().overridden(workload.facts)
+    instance = facts.instance(case.instance_type)
+    image = facts.image(
+        workload.framework, compiler=case.compiler, region=case.region, instance=instance
+    )
+    if instance is None or image.uri is None:
+        raise AssertionError(f"no instance or image on file for {case.id}: {image.why}")
+    training = workload.training
+    return ArmPlan(
+        name=asked.ARM,
+        compiler=case.compiler,
+        image=image.uri,
+        instance_type=case.instance_type,
+        instance_count=case.instance_count,
+        devices=max(instance.gpus, 1) * case.instance_count,
+        usd_per_hour=1.0,
+        precision=training.precision,
+        batch_size=training.batch_size,
+        learning_rate=training.learning_rate,
+        distribution=case.distribution,
+        overrides={},
+    )
+
+
+def _context(case: Case) -> JobContext:
+    vpc = "vpc" in case.options
+    return JobContext(
+        bucket=asked.BUCKET,
+        region=case.region,
+        role_arn=asked.ROLE,
+        trial=asked.TRIAL,
+        execution=asked.EXECUTION,
+        source_key=asked.SOURCE_KEY,
+        kms_key_arn=asked.KMS_KEY if "kms" in case.options else None,
+        subnet_ids=asked.SUBNETS if vpc else (),
+        security_group_ids=asked.SECURITY_GROUPS if vpc else (),
+    )
+
+
+def _refusable(row: Invalid) -> dict[str, Any]:
+    document = _document(row)
+    # The launcher is the candidate's: what the job runs with today is a plain process.
+    document["training"]["distribution"] = "none"
+    if row.groups:
+        document["training"]["instance_groups"] = [
+            {"name": "gpu", "instance_type": row.instance_type, "instance_count": 1},
+            {"name": "cpu", "instance_type": "ml.m6i.12xlarge", "instance_count": 1},
+        ]
+    change: dict[str, Any] = {
+        "name": "candidate", "compiler": row.compiler, "distribution": row.distribution,
+    }  # fmt: skip
+    if (row.framework, row.version) == ("huggingface-pytorch", "1.11.0"):
+        # No native image has these versions, so no job runs with them today.
+        own = document["framework"]
+        change["framework"] = own
+        document["framework"] = {**own, "version": "2.1.0", "transformers": "4.36.0"}
+        document["framework"]["python"] = "py310"
+    return {**document, "candidates": [change]}

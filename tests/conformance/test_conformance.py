@@ -1,0 +1,71 @@
+"""Our requests are those that the SageMaker Python SDK would send, but for reasons on file."""
+
+from __future__ import annotations
+
+import botocore.session
+import pytest
+from botocore.validate import ParamValidator
+
+from compilegate.domain.request_problems import problems
+from compilegate.facts import read as fact_file
+from tests.conformance import ours, stored
+from tests.conformance.compare import occurrences, unjustified
+from tests.conformance.matrix import cases, digest
+from tests.conformance.report import Agreement, agreement, summary
+
+WANTED = 60
+AGAIN = "the matrix or an image changed: capture again with `make conformance`"
+
+
+@pytest.fixture(scope="module")
+def result() -> Agreement:
+    return agreement()
+
+
+def test_every_combination_is_captured_and_none_besides():
+    captured = stored.read()["requests"]
+
+    assert {case.id for case in cases()} == set(captured), AGAIN
+    assert len(captured) >= WANTED
+
+
+def test_no_request_differs_from_the_sdks_without_a_reason(result):
+    assert [] == unjustified(result.differing)
+
+
+def test_every_reason_still_explains_a_difference(result):
+    assert [] == [reason for reason, count in occurrences(result.differing).items() if not count]
+
+
+def test_whatever_cannot_work_is_refused(result):
+    assert [] == result.missed
+
+
+def test_every_image_on_file_is_the_sdks(result):
+    assert {} == result.images["differing"]
+    assert digest() == result.images["digest"], AGAIN
+
+
+def test_the_summary_counts_what_was_compared(result):
+    assert summary(result).startswith(f"{len(cases())} of {len(cases())} requests are the SDK's")
+
+
+def test_every_request_of_the_matrix_is_one_that_the_service_would_take():
+    model = botocore.session.get_session().get_service_model("sagemaker")
+    shape = model.operation_model("CreateTrainingJob").input_shape
+    limits = fact_file("create_training_job")
+
+    for case in cases():
+        request = ours.built(case)
+
+        assert "" == ParamValidator().validate(request, shape).generate_report()
+        assert [] == [str(problem) for problem in problems(request, limits)]
+
+
+def test_a_stored_file_gives_back_every_request(tmp_path):
+    requests = {case.id: ours.built(case) for case in cases()[::9]}
+    path = tmp_path / "captured.json"
+    stored.write(path, {"sdk": "", "images": {}, "refusals": {}, "requests": requests})
+
+    expected = {name: stored.flat(request) for name, request in requests.items()}
+    assert expected == stored.read(path)["requests"]

@@ -1,0 +1,176 @@
+"""A request that breaks a limit of the service is named with its value, its rule and a fix."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+from botocore.validate import ParamValidator
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compilegate.domain.request_limits import Violation, violations
+from compilegate.domain.request_problems import problems
+from compilegate.domain.request_rules import broken_rules
+from compilegate.facts import read
+from compilegate.localcloud.emulator.sagemaker import validation
+from compilegate.localcloud.emulator.sagemaker.errors import ApiError
+from tests.domain.test_request import full
+
+MODEL = read("create_training_job")
+SHAPE = validation.service_model().operation_model("CreateTrainingJob").input_shape
+
+
+def found(request: dict[str, Any]) -> list[Violation]:
+    return list(violations(MODEL["shapes"], MODEL["input"], request))
+
+
+def changed(path: str, value: object) -> dict[str, Any]:
+    """A good request with one value put in its place; None takes it out."""
+    request = copy.deepcopy(full())
+    *way, last = path.split("/")
+    place: Any = request
+    for step in way:
+        place = place[int(step)] if isinstance(place, list) else place.setdefault(step, {})
+    if value is None:
+        del place[last]
+    else:
+        place[last] = value
+    return request
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "where", "rule"),
+    [
+        ("TrainingJobName", "x" * 64, "TrainingJobName", "at most 63 characters, has 64"),
+        ("TrainingJobName", "a_b", "TrainingJobName", "must match"),
+        ("RoleArn", None, "RoleArn", "is missing"),
+        ("RoleArn", 7, "RoleArn", "must be text"),
+        ("Extra", 1, "Extra", "is no field of the request"),
+        ("HyperParameters/x", "v" * 2501, "HyperParameters.x", "at most 2500 characters"),
+        ("HyperParameters/x", 3, "HyperParameters.x", "must be text"),
+        ("HyperParameters/" + "k" * 257, "v", "HyperParameters (the name)", "at most 256"),
+        ("Environment/A-B", "v", "Environment (the name)", "must match"),
+        ("Environment/A", "v" * 513, "Environment.A", "at most 512 characters"),
+        ("ResourceConfig/InstanceType", "ml.g5.13xlarge", "ResourceConfig.InstanceType",
+         "ml.g5.12xlarge"),
+        ("ResourceConfig/VolumeSizeInGB", -1, "ResourceConfig.VolumeSizeInGB", "at least 0"),
+        ("ResourceConfig/InstanceCount", True, "ResourceConfig.InstanceCount", "a whole number"),
+        ("EnableManagedSpotTraining", 1, "EnableManagedSpotTraining", "true or false"),
+        ("Tags/0/Key", "a&b", "Tags[0].Key", "must match"),
+        ("Tags", [{"Key": f"k{n}", "Value": ""} for n in range(51)], "Tags",
+         "at most 50 entries, has 51"),
+        ("AlgorithmSpecification/TrainingImage", "i" * 256,
+         "AlgorithmSpecification.TrainingImage", "at most 255"),
+        ("AlgorithmSpecification/MetricDefinitions/0/Regex", "r" * 501,
+         "AlgorithmSpecification.MetricDefinitions[0].Regex", "at most 500"),
+    ],
+)  # fmt: skip
+def test_a_broken_limit_is_named(path: str, value: object, where: str, rule: str) -> None:
+    violation, *_ = found(changed(path, value))
+
+    assert where == violation.path
+    assert rule in violation.rule
+
+
+def test_several_violations_are_all_told() -> None:
+    request = changed("TrainingJobName", "x" * 64) | {"RoleArn": "short"}
+
+    assert {"TrainingJobName", "RoleArn"} == {violation.path for violation in found(request)}
+
+
+def test_a_good_request_breaks_nothing() -> None:
+    assert [] == found(full())
+    assert [] == list(broken_rules(full()))
+    assert [] == list(problems(full(), MODEL))
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "where"),
+    [
+        ("AlgorithmSpecification/AlgorithmName", "other", "AlgorithmSpecification"),
+        ("AlgorithmSpecification/TrainingImage", None, "AlgorithmSpecification"),
+        ("ResourceConfig/InstanceCount", None, "ResourceConfig"),
+        ("EnableManagedSpotTraining", True, "StoppingCondition.MaxWaitTimeInSeconds"),
+        ("StoppingCondition/MaxWaitTimeInSeconds", 99999, "StoppingCondition.MaxWaitTimeInSeconds"),
+        ("Tags/0/Key", "AWS:mine", "Tags"),
+        ("Tags/0/Key", "compilegate:run", "Tags"),
+    ],
+)  # fmt: skip
+def test_a_rule_across_fields_is_named(path: str, value: object, where: str) -> None:
+    (violation,) = broken_rules(changed(path, value))
+
+    assert where == violation.path
+
+
+def test_channels_need_different_names() -> None:
+    channel = {"ChannelName": "train", "DataSource": {"S3DataSource": {
+        "S3DataType": "S3Prefix", "S3Uri": "s3://b/k"}}}  # fmt: skip
+
+    (violation,) = broken_rules({**full(), "InputDataConfig": [channel, channel]})
+
+    assert "InputDataConfig" == violation.path
+
+
+def test_waiting_for_spot_includes_the_training() -> None:
+    spot = {
+        "EnableManagedSpotTraining": True,
+        "StoppingCondition": {"MaxRuntimeInSeconds": 900, "MaxWaitTimeInSeconds": 899},
+    }
+
+    (violation,) = broken_rules({**full(), **spot})
+
+    assert "must be at least MaxRuntimeInSeconds (900)" == violation.rule
+
+
+def test_a_problem_names_the_workloads_field_the_value_and_a_fix() -> None:
+    (problem,) = problems(changed("HyperParameters/x", "v" * 2501), MODEL)
+
+    assert "training.hyperparameters" == problem.field
+    assert "HyperParameters.x of the job's request must be at most 2500" in str(problem)
+    assert "Fix: shorten" in str(problem)
+    assert len(str(problem.value)) < 100
+
+
+def test_the_name_leaves_room_for_the_retry() -> None:
+    (problem,) = problems(changed("TrainingJobName", "x" * 61), MODEL)
+
+    assert ("name", "at most 63 characters, has 64") == (
+        problem.field, problem.problem.partition("must be ")[2],
+    )  # fmt: skip
+
+
+PATHS = (
+    "TrainingJobName", "RoleArn", "HyperParameters/x", "Environment/A", "Tags/0/Value",
+    "ResourceConfig/VolumeSizeInGB", "ResourceConfig/InstanceType", "StoppingCondition",
+    "VpcConfig/Subnets", "CheckpointConfig/LocalPath", "OutputDataConfig/KmsKeyId",
+    "AlgorithmSpecification/TrainingInputMode", "InputDataConfig", "ProfilerConfig",
+    "EnableManagedSpotTraining",
+)  # fmt: skip
+VALUES = st.one_of(
+    st.text(max_size=4000), st.integers(), st.lists(st.text(max_size=40)),
+    st.dictionaries(st.text(max_size=20), st.text(max_size=20), max_size=3),
+    st.sampled_from(["File", "ml.g5.xlarge", "s3://b/k", "/opt/ml/x", ""]),
+)  # fmt: skip
+
+
+@given(path=st.sampled_from(PATHS), value=VALUES)
+def test_two_walkers_agree_on_every_value(path: str, value: object) -> None:
+    """The local cloud refuses what we refuse: it walks botocore's own shapes with other code."""
+    request = changed(path, value)
+    refused = False
+    try:
+        validation.check_request("CreateTrainingJob", request)
+    except ApiError:
+        refused = True
+
+    assert refused == bool(found(request))
+
+
+@given(path=st.sampled_from(PATHS), value=VALUES)
+def test_what_botocore_refuses_is_refused(path: str, value: object) -> None:
+    request = changed(path, value)
+
+    if ParamValidator().validate(request, SHAPE).has_errors():
+        assert found(request)
