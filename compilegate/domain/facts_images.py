@@ -95,18 +95,6 @@ class CompilerImage:
             and _agrees(framework.python, self.python)
         )
 
-    def configuration(self) -> str:
-        """How to ask for this image, in the workload file's words."""
-        named = {
-            "framework.name": self.framework,
-            "version": self.version,
-            "transformers": self.transformers,
-            "python": self.python,
-        }
-        text = ", ".join(f"{key}: {value}" for key, value in named.items() if value)
-        launch = {"pytorchxla": ", and for several GPUs distribution: pytorchxla on the candidate"}
-        return text + launch.get(self.multi_device, "")
-
 
 def own_image(
     rows: Sequence[OwnImage], framework: Framework, *, compiler: str, region: str

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from compilegate.domain.economics import (
     Range,
     amdahl_speedup,
+    annual_saving_usd,
     annual_training_usd,
     break_even_seconds,
     payback_days,
@@ -61,6 +62,29 @@ def test_at_break_even_both_arms_take_equally_long(overhead: float, speedup: flo
 
     assert length is not None
     assert pytest.approx(length, rel=1e-9) == overhead + length / speedup
+
+
+def test_a_years_saving_pays_for_compiling_every_run_first() -> None:
+    # A third of 12,000 USD, less 60 s of every run of 1 h.
+    assert pytest.approx(12_000 * (1 / 3 - 1 / 60)) == annual_saving_usd(12_000, 1.0, 1.5, 60)
+
+
+def test_a_compiler_that_costs_more_than_it_saves_stays_off() -> None:
+    assert annual_saving_usd(12_000, 0.01, 1.5, 60) == 0
+
+
+@given(annual=amounts, hours=st.floats(0.01, 100), speedup=speedups, overhead=st.floats(0, 1e4))
+@settings(max_examples=100, deadline=None)
+def test_a_saving_begins_at_the_break_even(
+    annual: float, hours: float, speedup: float, overhead: float
+) -> None:
+    length = break_even_seconds(overhead, speedup)
+    assert length is not None
+
+    saved = annual_saving_usd(annual, hours, speedup, overhead)
+
+    if abs(hours * 3600 - length) > 1e-6 * length:
+        assert (saved > 0) == (hours * 3600 > length)
 
 
 def test_payback_is_trial_over_daily_saving() -> None:

@@ -131,17 +131,10 @@ def change_rule(context: Context) -> tuple[Reason, ...]:
             ),
         )  # fmt: skip
     if parts(own.version) < parts(base.version):
-        control = f"{context.candidate.name}-native"
-        paid = (
-            f"the trial's control {control}, the same version without the compiler, measures "
-            "what that step back costs and what the compiler alone brings"
-            if context.managed and context.native_image.uri
-            else "what that step back costs is part of what is measured"
-        )
         return (
             info(
                 "framework_downgrade", field, f"the candidate runs on {then} instead of {now}",
-                fix=paid, source=WORKLOAD_FILE,
+                fix=_price_of_going_back(context), source=WORKLOAD_FILE,
             ),
         )  # fmt: skip
     return (
@@ -154,6 +147,15 @@ def change_rule(context: Context) -> tuple[Reason, ...]:
             source=WORKLOAD_FILE,
         ),
     )  # fmt: skip
+
+
+def _price_of_going_back(context: Context) -> str:
+    if not context.managed or context.native_image.uri is None:
+        return "what that step back costs is part of what is measured"
+    return (
+        f"the trial's control {context.candidate.name}-native, the same version without the "
+        "compiler, measures what that step back costs and what the compiler alone brings"
+    )
 
 
 def _named(framework: Framework) -> str:

@@ -7,6 +7,7 @@ from compilegate.domain.eligibility.nearest import nearest, paired
 from compilegate.domain.eligibility.reason import Reason, block, info, warn
 from compilegate.domain.facts_images import CompilerImage
 from compilegate.domain.versions import matches, parts
+from compilegate.domain.workload import Framework
 
 
 def applies(context: Context) -> bool:
@@ -45,16 +46,11 @@ def version_rule(context: Context) -> tuple[Reason, ...]:
             ),
         )  # fmt: skip
     newest = max(rows, key=lambda row: parts(row.version))
-    asked = " ".join(
-        [framework.name, framework.version]
-        + ([f"with transformers {framework.transformers}"] if framework.transformers else [])
-        + ([framework.python] if framework.python else [])
-    )
     found = [
         block(
             "version_unsupported", context.framework_field("version"),
-            f"the managed compiler has no image of {asked}; its last for {framework.name} is "
-            f"{_row_named(newest)}, also where the SDK lets newer ones through",
+            f"the managed compiler has no image of {_asked(framework)}; its last for "
+            f"{framework.name} is {_row_named(newest)}, also where the SDK lets newer ones through",
             fix=nearest(context), source=newest.source,
         )
     ]  # fmt: skip
@@ -68,6 +64,12 @@ def version_rule(context: Context) -> tuple[Reason, ...]:
             )
         )  # fmt: skip
     return tuple(found)
+
+
+def _asked(framework: Framework) -> str:
+    extra = f" with transformers {framework.transformers}" if framework.transformers else ""
+    python = f" {framework.python}" if framework.python else ""
+    return f"{framework.name} {framework.version}{extra}{python}"
 
 
 def _row_named(row: CompilerImage) -> str:
