@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from compilegate.domain.decision import Decision, Verdict
-from compilegate.domain.eligibility import check_eligibility
+from compilegate.domain.decision import Decision, Reason, Verdict
+from compilegate.domain.eligibility import MeasuredOverhead, check_eligibility
 from compilegate.domain.judge import JUDGE_VERSION
 from compilegate.domain.plan import Plan, Refusal
 from compilegate.domain.plan import plan_trial as design
 from compilegate.domain.workload import Workload
-from compilegate.ports import Services, Settings
+from compilegate.ports import Quotas, Services, Settings
 from compilegate.usecases.decide import save_decision
 from compilegate.usecases.known_facts import known_facts
+from compilegate.usecases.past_overheads import past_overheads
+from compilegate.usecases.request_check import refused_request
 from compilegate.usecases.trial import Trial, load_spec, save_record
 from compilegate.usecases.trial_limits import limits
 
@@ -22,7 +24,8 @@ def plan_trial(event: Mapping[str, Any], *, services: Services) -> dict[str, Any
     """Record the plan; a refusal is recorded as an inconclusive decision with its reason."""
     trial = Trial.from_event(event)
     spec = load_spec(services.store, trial)
-    plan = plan_for(spec.workload, services.settings)
+    measured = past_overheads(trial.workload, services)
+    plan = plan_for(spec.workload, services.settings, quotas=services.quotas, measured=measured)
     if isinstance(plan, Refusal):
         decision = Decision(
             workload=trial.workload,
@@ -51,8 +54,27 @@ def plan_trial(event: Mapping[str, Any], *, services: Services) -> dict[str, Any
     }
 
 
-def plan_for(workload: Workload, settings: Settings) -> Plan | Refusal:
-    """The plan that a workload gets under a deployment's settings."""
-    facts = known_facts(workload, settings)
-    eligibility = check_eligibility(workload, facts, region=settings.region)
-    return design(workload, eligibility, facts, region=settings.region)
+def plan_for(
+    workload: Workload,
+    settings: Settings,
+    *,
+    quotas: Quotas | None = None,
+    measured: Sequence[MeasuredOverhead] = (),
+) -> Plan | Refusal:
+    """The plan that a workload gets under a deployment's settings.
+
+    Quotas are the account's where it can be asked, else those that a refresh of facts has read.
+    ``measured`` are compile times of the workload's earlier trials.
+    """
+    facts, spot = known_facts(workload, settings), workload.training.spot
+
+    def quota(instance_type: str) -> int | None:
+        asked = quotas.training_instances(instance_type, spot=spot) if quotas else None
+        return facts.quota(instance_type, spot=spot) if asked is None else asked
+
+    eligibility = check_eligibility(workload, facts, region=settings.region, measured=measured)
+    plan = design(workload, eligibility, facts, region=settings.region, quota=quota)
+    if isinstance(plan, Refusal):
+        return plan
+    why = refused_request(workload, plan.arms, settings, steps=plan.speed_steps)
+    return plan if why is None else Refusal(Reason("request_refused", why))

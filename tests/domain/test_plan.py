@@ -115,7 +115,7 @@ def test_a_named_candidate_that_cannot_run_is_left_out_with_the_reason() -> None
     [
         {"instance_type": "ml.p4d.24xlarge"},
         {"instance_count": 2},
-        {"distribution": "pytorchddp"},
+        {"distribution": "none"},
         {"entry_point": "other.py"},
         {"compiler": "torch_compile", "compile_mode": "reduce-overhead"},
     ],
