@@ -12,6 +12,7 @@ from compilegate.domain.arm_plan import ArmPlan
 from compilegate.domain.request import JobContext, quality_request, speed_request
 from compilegate.usecases import evidence_document
 from compilegate.usecases.job_limits import affordable_seconds, speed_jobs_of
+from compilegate.usecases.request_check import check_request
 from compilegate.usecases.trial import OpenTrial, to_json
 
 Requests = dict[str, dict[str, Any]]
@@ -33,10 +34,13 @@ def write_requests(
         done = {arm.name: evidence_document.full_runs(document, arm.name) for arm in arms}
         requests = _quality_requests(step, opened, arms, round_number, done=done)
     affordable = affordable_seconds(step, document, opened)
+    limited = {run: _limited(request, affordable) for run, request in requests.items()}
+    for request in limited.values():
+        check_request(request)
     written = []
-    for run, request in requests.items():
+    for run, request in limited.items():
         key = naming.request_key(trial.workload, trial.trial, run)
-        opened.services.store.put(key, to_json(_limited(request, affordable)))
+        opened.services.store.put(key, to_json(request))
         base = request["TrainingJobName"]
         written.append({"run": run, "request_key": key, "job_base": base})
     return written

@@ -63,7 +63,7 @@ def test_once_the_other_cluster_is_dropped_one_job_carries_all_blocks_again(serv
     "candidate",
     [
         {"instance_count": 2},
-        {"distribution": "pytorchddp"},
+        {"distribution": "none"},
         {"entry_point": "other.py"},
         {"framework": Framework("pytorch", "2.12.1")},
     ],
