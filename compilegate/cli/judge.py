@@ -18,6 +18,7 @@ from compilegate.cli.output import emit_json, reason_lines, say, say_verdict
 from compilegate.domain import naming
 from compilegate.domain.decision import EXIT_CODES, Decision
 from compilegate.domain.errors import InvalidInputError
+from compilegate.report.controls import control_sentences
 from compilegate.report.formats import UNKNOWN, money, number, plural
 
 REFUSED = 11
@@ -138,6 +139,8 @@ def show_decision(decision: Mapping[str, Any]) -> None:
     ]
     for name, value in rows:
         say(f"{name:<10} {value}", indent=2)
+    for text in control_sentences(decision):
+        say(f"{'control':<10} {text}", indent=2, hang=11)
     step = decision.get("next")
     if step:
         say(f"{'next':<10} {next_words(step)}", indent=2, hang=11)

@@ -106,10 +106,11 @@ def arm_rows(view: TrialView, now: float) -> Iterator[ArmRow]:
     speed = [job for job in view.jobs if job.is_speed]
     for arm in view.arms:
         full = [job for job in view.jobs if job.arm == arm]
+        own = [job for job in speed if job.measures is None or arm in job.measures]
         if full:
             yield _full_run_row(arm, full, now)
-        elif speed:
-            yield _segment_row(arm, speed[-1])
+        elif own:
+            yield _segment_row(arm, own[-1])
 
 
 def _full_run_row(arm: str, jobs: Sequence[JobView], now: float) -> ArmRow:

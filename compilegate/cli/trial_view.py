@@ -16,7 +16,7 @@ from compilegate.cli.job_lines import JobLines
 from compilegate.domain import naming
 from compilegate.domain.arm_plan import ArmPlan
 from compilegate.domain.errors import NotFoundError
-from compilegate.domain.speed_jobs import usd_per_hour
+from compilegate.domain.speed_jobs import measured_by, usd_per_hour
 from compilegate.usecases.trial import Trial
 
 ACTIVE = ("InProgress", "Stopping")
@@ -24,7 +24,10 @@ ACTIVE = ("InProgress", "Stopping")
 
 @dataclass(frozen=True)
 class JobView:
-    """One job; ``arm`` is None for a speed job, which carries every arm. Seconds of wall clock."""
+    """One job; ``arm`` is None for a speed job, which ``measures`` some arms, None: all of them.
+
+    Seconds of wall clock.
+    """
 
     name: str
     run: str
@@ -35,6 +38,7 @@ class JobView:
     ended_at: float | None
     usd_per_hour: float | None
     lines: JobLines
+    measures: tuple[str, ...] | None = None
 
     @property
     def active(self) -> bool:
@@ -130,6 +134,7 @@ class TrialWatcher:
             ended_at=_epoch(described.get("TrainingEndTime")),
             usd_per_hour=usd_per_hour(run, arms),
             lines=lines,
+            measures=measured_by(run, arms),
         )
 
 

@@ -69,6 +69,13 @@ def usd_per_hour(run: naming.RunId, arms: Sequence[ArmPlan]) -> float:
     return arm.usd_per_hour
 
 
+def measured_by(run: naming.RunId, arms: Sequence[ArmPlan]) -> tuple[str, ...] | None:
+    """Names of the arms that a speed job may measure, None: any; ``arms`` are the plan's."""
+    if run.block is None:
+        return None
+    return tuple(arm.name for arm in node_groups(arms)[run.group])
+
+
 def _wanted(
     arms: Sequence[ArmPlan], step: Mapping[str, Any], control_blocks: Mapping[str, int],
     turn: int = 0,

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from compilegate.report.case import Case, named
 from compilegate.report.formats import number, ratio
+from compilegate.report.model import Document
 
 
-def control_sentences(case: Case) -> list[str]:
+def control_sentences(decision: Document) -> list[str]:
     """One for each control of the decision."""
     return [
         f"The same versions without the compiler ({one['name']}): "
         f"{_times(one.get('speedup'), ' of the baseline')}; the compiler alone on them: "
         f"{_times(one.get('compiler_speedup'))}."
-        for one in named(case.decision.get("controls"))
+        for one in decision.get("controls") or ()
     ]
 
 

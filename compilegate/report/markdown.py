@@ -35,7 +35,7 @@ def markdown(case: Case) -> str:
     if context.get("simulated"):
         lines += [f"> {inert(str(context['simulated']))}", ""]
     lines += [f"- {inert(reason['message'])}" for reason in case.reasons]
-    lines += [f"- {inert(text)}" for text in control_sentences(case)]
+    lines += [f"- {inert(text)}" for text in control_sentences(case.decision)]
     lines += ["", *_figures(case), *_arms(case), *_changes(case)]
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip() + "\n"
 

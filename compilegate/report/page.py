@@ -64,7 +64,7 @@ def page(case: Case, summary: Document) -> str:
         headline=headline(case),
         lede=words.lede(case),
         reasons=case.reasons,
-        controls=control_sentences(case),
+        controls=control_sentences(case.decision),
         tiles=tiles(case),
         charts=drawn,
         not_measured=case.measured if isinstance(case.measured, str) else None,

@@ -10,10 +10,11 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from compilegate.domain import naming
 from compilegate.domain.arm_plan import ArmPlan
 from compilegate.domain.errors import NotFoundError
 from compilegate.domain.estimate import job_hours
-from compilegate.domain.rounds import job_seconds
+from compilegate.domain.rounds import job_seconds, speed_job_seconds
 from compilegate.domain.speed_jobs import SpeedJob, speed_jobs
 from compilegate.usecases import evidence_document
 from compilegate.usecases.account import STOP_SECONDS
@@ -77,6 +78,16 @@ def stopped_by_budget(outcome: Outcome, opened: OpenTrial) -> bool:
         described = opened.services.jobs.describe(str(outcome["job"]))
     except NotFoundError:
         return False
-    own = job_seconds(opened.spec.workload.training.max_runtime_hours)
+    own = _own_limit(str(outcome["run"]), described, opened)
     limit = (described.get("StoppingCondition") or {}).get("MaxRuntimeInSeconds", own)
     return bool(limit < own)
+
+
+def _own_limit(run: str, described: Mapping[str, Any], opened: OpenTrial) -> int:
+    """The limit that the job has whatever the budget; a speed job's follows its segments."""
+    hours = opened.spec.workload.training.max_runtime_hours
+    told = described.get("HyperParameters") or {}
+    if not naming.parse_run(run).is_speed or "blocks" not in told:
+        return job_seconds(hours)
+    arms = sum(key.startswith("arm_") for key in told)
+    return speed_job_seconds(hours, arms=arms, blocks=int(told["blocks"]))

@@ -19,7 +19,7 @@ RUN = {"run": jsonata("$run.run"), "job": jsonata("$job")}
 
 
 def speed_round(settle_arn: str, *, bucket: str, then: str) -> State:
-    """Run the one speed job of ``$runs``."""
+    """Run the speed jobs of ``$runs``: one, or one per block and kind of node side by side."""
     completed = {"SpeedRunCompleted": _outcome()}
     return _round("Speed", completed, settle_arn, bucket=bucket, then=then)
 

@@ -135,6 +135,26 @@ def test_a_candidates_own_job_that_fails_is_that_candidates_failure_alone(servic
     assert ("continue", "speed") == (verdict["verdict"], verdict["next_stage"])
 
 
+@pytest.mark.parametrize(("hours", "failed"), [(2.0, 1), (1.9, 0)])
+def test_a_speed_job_at_the_limit_of_its_segments_failed_and_was_not_cut_off(
+    hours: float, failed: int, services: Any
+) -> None:
+    """One arm, one block and what comes before it; less was set to stay within the budget."""
+    planned(services, P4D)
+    answer = call_judge(services, 0, [], asks_speed("p4d"))
+    request = asked(services, answer)["s0b0"]
+    told = "the job reached its MaxRuntimeInSeconds (training.max_runtime_hours)"
+    hung = outcome("s0b0", "Stopped", reason=told)
+    services.jobs.add(hung["job"], "Stopped", 1000.0, 2000.0)
+    services.jobs.descriptions[hung["job"]] |= {
+        "StoppingCondition": {"MaxRuntimeInSeconds": round(hours * HOUR)},
+        "HyperParameters": request["HyperParameters"],
+    }
+    call_judge(services, 1, [ended(services, "s0a0", "baseline"), hung], asks_speed("p4d"))
+
+    assert [1, failed] == [len(arm["runs"]) for arm in evidence(services)["arms"]]
+
+
 def test_a_dropped_candidate_is_not_failed_by_another_ones_job_on_the_same_cluster(
     services: Any,
 ) -> None:
