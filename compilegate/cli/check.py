@@ -23,7 +23,7 @@ from compilegate.domain.errors import InvalidInputError
 
 EXIT_CODES = {"eligible": 0, "ineligible": 10, "benchmark": 11}
 # So many are shown in full; of more a line each.
-SCREENS = 5
+SCREENS = 3
 
 Files = Annotated[
     list[Path],
@@ -44,7 +44,7 @@ def check(
     """Say whether a compiler could help, and why.
 
     Spends nothing and needs no account. A folder is searched for workload files, all the way
-    down; of more than five files each gets a line, and the end says what they add up to.
+    down; of more than three files each gets a line, and the end says what they add up to.
 
     \b
     compilegate check workloads/bert-docs.yaml
@@ -114,7 +114,8 @@ def _lines(results: Iterator[Checked]) -> int:
             totals.errors += 1
         else:
             totals.add(result.document)
-            typer.echo(line(result.document))
+            # Not by echo, which would write through the bar on a terminal.
+            sys.stdout.write(f"{line(result.document)}\n")
     show_totals(totals)
     return worst_exit_code(list(codes))
 
@@ -122,7 +123,7 @@ def _lines(results: Iterator[Checked]) -> int:
 def _code(result: Checked) -> int:
     """The file's exit code; what is wrong with it is told as it comes."""
     if result.document is None:
-        typer.echo(f"Error: {result.error}", err=True)
+        sys.stderr.write(f"Error: {result.error}\n")
         return BAD_INPUT
     return EXIT_CODES[result.document["verdict"]]
 

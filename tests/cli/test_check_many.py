@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from compilegate.cli.check_totals import Totals
 from tests.cli.conftest import Invoke
 from tests.cli.project import write_project
 
@@ -139,3 +140,22 @@ def test_two_forms_of_output_are_one_too_many(team: Path, invoke: Invoke) -> Non
     result = invoke("check", team, "--json", "--jsonl")
 
     assert (2, "") == (result.exit_code, result.stdout)
+
+
+def test_the_few_that_matter_most_are_kept_whatever_their_order() -> None:
+    totals = Totals()
+    for usd in (3, 9, 1, 7, 5, 8, 2, 6, 4):
+        saving = {"annual_training_usd": 10.0 * usd, "plausible_annual_saving_usd": [0, usd]}
+        totals.add({"workload": f"w{usd}", "verdict": "eligible", "economics": saving})
+
+    assert [9, 8, 7, 6, 5] == sorted((found.usd for found in totals.most_to_gain), reverse=True)
+    assert (450.0, 45.0) == (totals.training_usd, totals.saving_high)
+
+
+def test_a_workload_without_a_known_price_is_counted_and_not_taken_for_free() -> None:
+    totals = Totals()
+    totals.add(
+        {"workload": "w", "verdict": "benchmark", "economics": {"annual_training_usd": None}}
+    )
+
+    assert (1, 0.0, []) == (totals.unpriced, totals.training_usd, totals.most_to_gain)

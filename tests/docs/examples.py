@@ -19,12 +19,12 @@ ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "docs" / "examples"
 PAGES = (
     ROOT / "README.md",
-    *(ROOT / "docs" / f"{name}.md" for name in ("commands", "planning", "eligibility")),
+    *(ROOT / "docs" / f"{name}.md" for name in ("commands", "planning", "eligibility", "doctor")),
 )
 SHOWN = re.compile(
     r"(?P<start>```console\n\$ compilegate "
     r"(?P<command>judge docs/examples/[^\n|]*|judge --plan[^\n|]*|"
-    r"(?:plan|check) workloads/article[^\n|]*)"
+    r"doctor docs/examples/[^\n|]*|(?:plan|check) workloads/article[^\n|]*)"
     r"(?: \| sed -n '/(?P<first>[^/]+)/,/(?P<last>[^/]+)/p')?\n)(?P<output>.*?)(?P<end>```)",
     re.DOTALL,
 )
@@ -134,12 +134,18 @@ def text(document: dict[str, Any]) -> str:
 def output_of(command: str, first: str | None, last: str | None) -> str:
     """What a page's command prints at 80 columns, cut as its sed would."""
     env = {"COLUMNS": "80", "AWS_REGION": "us-east-1"}
-    lines = CliRunner().invoke(app, command.split(), env=env).stdout.splitlines()
+    words = [word for part in command.split() for word in _as_a_shell_would(part)]
+    lines = CliRunner().invoke(app, words, env=env).stdout.splitlines()
     if first and last:
         begin = next(index for index, line in enumerate(lines) if re.search(first, line))
         length = next(index for index, line in enumerate(lines[begin:]) if re.search(last, line))
         lines = lines[begin : begin + length + 1]
     return "".join(f"{line.rstrip()}\n" for line in lines)
+
+
+def _as_a_shell_would(part: str) -> list[str]:
+    """A pattern's files, in order; any other word as it is."""
+    return sorted(str(path) for path in Path().glob(part)) if "*" in part else [part]
 
 
 def refreshed(page: str) -> str:
