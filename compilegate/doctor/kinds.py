@@ -49,6 +49,7 @@ class Kinds:
         self._script = script
         self._found: dict[ast.AST, Kind] = {}
         self._returns: dict[ast.AST, Kind | None] = {}
+        self._return_parts: dict[ast.AST, list[Kind | None]] = {}
         self._losses = {
             dotted(node)
             for call in script.calls if called(call) == "backward"
@@ -85,11 +86,14 @@ class Kinds:
                 words.tensor_parameters(function, self._script.models.is_layer), Kind.TENSOR
             )
         self._block(function.body, known)
-        kinds = {
-            self._found.get(node.value) for node in in_scope(function)
+        values = [
+            node.value for node in in_scope(function)
             if isinstance(node, ast.Return) and node.value is not None
-        }  # fmt: skip
-        self._returns[function] = Kind.TENSOR if Kind.TENSOR in kinds else None
+        ]  # fmt: skip
+        self._returns[function] = _joined([self._found.get(value) for value in values])
+        for value in values:
+            if isinstance(value, ast.Tuple):
+                self._return_parts[function] = [self._found.get(item) for item in value.elts]
 
     def _statement(self, node: ast.stmt, known: Known) -> None:
         if isinstance(node, ast.ClassDef):
@@ -133,16 +137,29 @@ class Kinds:
         self, target: ast.expr, value: ast.expr | None, kind: Kind | None, known: Known
     ) -> None:
         if isinstance(target, ast.Tuple | ast.List):
+            size = len(target.elts)
             values = value.elts if isinstance(value, ast.Tuple | ast.List) else []
+            kinds = self._parts(value, size) or [_element(kind)] * size
             for index, item in enumerate(target.elts):
-                part = values[index] if len(values) == len(target.elts) else None
-                self._bind(item, part, self._found.get(part) if part else _element(kind), known)
+                part = values[index] if len(values) == size else None
+                self._bind(item, part, kinds[index], known)
         elif isinstance(target, ast.Starred):
             self._bind(target.value, None, kind, known)
         elif dotted(target):
             # One of several results may be a plain number, and is named like one.
             number = value is None and words.NUMBER.search(last_name(target))
             known[dotted(target)] = None if number else kind
+
+    def _parts(self, value: ast.expr | None, size: int) -> list[Kind | None]:
+        """The kinds of several values that are given at once, empty where they are not known."""
+        if isinstance(value, ast.Tuple | ast.List) and len(value.elts) == size:
+            return [self._found.get(item) for item in value.elts]
+        if isinstance(value, ast.Call):
+            for function in self._script.steps.targets(value):
+                parts = self._return_parts.get(function, [])
+                if len(parts) == size:
+                    return parts
+        return []
 
     def _kind(self, node: ast.AST, known: Known) -> Kind | None:
         if isinstance(node, ast.Lambda):
@@ -168,7 +185,7 @@ class Kinds:
         ]  # fmt: skip
         for comprehension in getattr(node, "generators", ()):
             self._kind(comprehension.iter, known)
-        if isinstance(node, ast.Compare) and words.about_no_tensor(node):
+        if words.about_no_tensor(node):
             return Kind.HOST
         if isinstance(node, ast.Subscript):
             return _element(parts[0]) if parts[0] is not Kind.MODEL else None
@@ -255,8 +272,8 @@ class Kinds:
                 self._function(function, known)
                 kinds.add(self._returns.get(function))
         self._function_depth -= 1
-        if Kind.TENSOR in kinds:
-            return Kind.TENSOR
+        if _joined(list(kinds)):
+            return _joined(list(kinds))
         given_tensor = dotted(call.func).startswith("self.") and Kind.TENSOR in given
         layer = self._script.models.is_layer(call) or given_tensor
         return Kind.TENSOR if layer and not kinds else None

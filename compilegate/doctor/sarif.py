@@ -6,6 +6,7 @@ The format is an OASIS standard: https://docs.oasis-open.org/sarif/sarif/v2.1.0/
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import PurePath
 from typing import Any
@@ -42,9 +43,7 @@ def sarif(examinations: Sequence[Examination], *, version: str) -> dict[str, Any
                 "originalUriBaseIds": {
                     ROOT: {"description": {"text": "The folder that the command was run in."}}
                 },
-                "results": [
-                    result for examination in examinations for result in _results(examination)
-                ],
+                "results": _results(examinations),
             }
         ],
     }
@@ -63,14 +62,18 @@ def _rule(rule: Rule) -> dict[str, Any]:
     }
 
 
-def _results(examination: Examination) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
-    seen: dict[str, int] = {}
-    for finding in examination.findings:
+def _results(examinations: Sequence[Examination]) -> list[dict[str, Any]]:
+    """Every finding once, though two candidates of a workload may start the same file."""
+    found = dict.fromkeys(
+        (item.file, finding) for item in examinations for finding in item.findings
+    )
+    seen: Counter[tuple[str, str]] = Counter()
+    results = []
+    for file, finding in found:
         digest = _digest(finding)
-        seen[digest] = seen.get(digest, 0) + 1
-        found.append(_result(examination.file, finding, f"{digest}:{seen[digest]}"))
-    return found
+        seen[file, digest] += 1
+        results.append(_result(file, finding, f"{digest}:{seen[file, digest]}"))
+    return results
 
 
 def _digest(finding: Finding) -> str:
@@ -95,7 +98,6 @@ def _result(file: str, finding: Finding, fingerprint: str) -> dict[str, Any]:
                     "region": {
                         "startLine": place.line, "startColumn": place.column,
                         "endLine": place.end_line, "endColumn": place.end_column,
-                        "snippet": {"text": finding.source},
                     },
                 }
             }

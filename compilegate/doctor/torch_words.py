@@ -54,6 +54,7 @@ EVIDENCE = frozenset((
 ))  # fmt: skip
 
 
+CACHE = re.compile(r"(^|[_.])(past|cache)(_|$)")
 OTHER_TYPES = re.compile(r"\b(int|float|bool|str|[Ll]ist|[Dd]ict|[Tt]uple|Sequence|Iterable)\b")
 
 
@@ -62,13 +63,25 @@ def asks_about(attribute: str) -> bool:
     return attribute in HOST_ATTRIBUTES or attribute.startswith("is_")
 
 
-def about_no_tensor(test: ast.Compare) -> bool:
-    """Whether a comparison asks what no tensor is asked: identity, membership, a text."""
+def about_no_tensor(test: ast.AST) -> bool:
+    """Whether a condition asks what no tensor is asked: identity, membership, a text.
+
+    ``past is not None and …`` holds in inference only: there is no cache in training.
+    """
+    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
+        return any(_asks_for_cache(item) for item in test.values)
+    if not isinstance(test, ast.Compare):
+        return False
     texts = any(
         isinstance(side, ast.Constant) and isinstance(side.value, str | None)
         for side in test.comparators
     )
     return texts or isinstance(test.ops[0], NO_TENSOR_TESTS)
+
+
+def _asks_for_cache(test: ast.expr) -> bool:
+    asks = isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.IsNot)
+    return asks and isinstance(test, ast.Compare) and bool(CACHE.search(dotted(test.left)))
 
 
 def tensor_parameters(function: Function, is_layer: Callable[[ast.Call], bool]) -> Iterator[str]:

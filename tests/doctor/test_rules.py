@@ -8,7 +8,14 @@ import pytest
 
 from compilegate.doctor import BY_ID, RULES, Severity
 from tests.doctor.cases import CASES
-from tests.doctor.scripts import MANAGED_COMPILER, TORCH_COMPILE, findings, model, rules
+from tests.doctor.scripts import (
+    MANAGED_COMPILER,
+    TORCH_COMPILE,
+    findings,
+    loop,
+    model,
+    rules,
+)
 
 FOUND = [(rule, script) for rule, (found, _) in CASES.items() for script in found]
 QUIET = [(rule, script) for rule, (_, quiet) in CASES.items() for script in quiet]
@@ -54,3 +61,11 @@ def test_a_graph_break_is_an_error_where_the_whole_graph_is_asked_for() -> None:
 
     assert Severity.SLOWS is slow.severity
     assert Severity.BREAKS is broken.severity
+
+
+def test_a_smaller_last_batch_is_a_note_where_accelerate_fills_it_up() -> None:
+    script = loop("pass", after="train_loader = DataLoader(d, 8, shuffle=True, num_workers=4)")
+    (plain,) = findings(script, TORCH_COMPILE)
+    (filled,) = findings("from accelerate import Accelerator\n" + script, TORCH_COMPILE)
+
+    assert (Severity.SLOWS, Severity.NOTE) == (plain.severity, filled.severity)

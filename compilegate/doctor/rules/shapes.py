@@ -91,7 +91,7 @@ def ragged_last_batch(script: Script) -> Iterator[Hit]:
         fixed = "batch_sampler" in loader.keywords or one
         missing = loader.lacks("drop_last")
         if not fixed and (missing or (given and script.options.value(given) is False)):
-            yield Hit(loader.call, "The last batch of an epoch can be smaller than the others")
+            yield _smaller(script, loader.call)
     for given_to in told(script):
         if given_to.get("dataloader_drop_last", False) is False:
             yield Hit(
@@ -100,6 +100,13 @@ def ragged_last_batch(script: Script) -> Iterator[Hit]:
                 fix="pass dataloader_drop_last=True",
             )
     yield from _remainders(script)
+
+
+def _smaller(script: Script, call: ast.Call) -> Hit:
+    if script.uses("accelerate"):  # its even_batches is on unless it is turned off
+        return Hit(call, "On one GPU the last batch of an epoch can be smaller than the others; "
+                   "on several, accelerate fills it up", Severity.NOTE)  # fmt: skip
+    return Hit(call, "The last batch of an epoch can be smaller than the others")
 
 
 def _remainders(script: Script) -> Iterator[Hit]:

@@ -19,7 +19,8 @@ CASES = {
             trained("import torch\nfor layer in layers:\n    layer = torch.compile(layer)"),
             trained("import torch\nfor i, block in enumerate(blocks):\n"
                     "    blocks[i] = torch.compile(block)"),
-            trained("import torch\nfor x in y:\n    def later(m):\n        return torch.compile(m)"),
+            trained("import torch\nfor x in y:\n    def later(m):\n"
+                    "        return torch.compile(m)"),
         ],
     ),
     "compile-after-wrapping": (

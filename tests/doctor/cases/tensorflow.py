@@ -18,7 +18,8 @@ CASES = {
             TF + STEP.format(decorator="@tf.function"),
             TF + STEP.format(decorator="@tf.function(jit_compile=True)"),
             TF + STEP.format(decorator="") + "step = tf.function(step)\n",
-            TF + STEP.format(decorator="").replace("    step(inputs, labels)\n", "    all(inputs)\n")
+            TF
+            + STEP.format(decorator="").replace("    step(inputs, labels)\n", "    all(inputs)\n")
             + "@tf.function\ndef all(inputs):\n    strategy.run(step, args=(inputs,))\n",
         ],
     ),

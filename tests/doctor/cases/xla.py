@@ -38,7 +38,8 @@ CASES = {
     "xla-optimizer-step": (
         [XLA + loop("xm.mark_step()")],
         [
-            XLA + loop("xm.mark_step()").replace("optimizer.step()", "xm.optimizer_step(optimizer)"),
+            XLA + loop("xm.mark_step()").replace("optimizer.step()",
+                                                 "xm.optimizer_step(optimizer)"),
             XLA + loop("xm.all_reduce('sum', gradients)"),
             XLA + loop("scheduler.step()").replace("optimizer.step()",
                                                    "xm.optimizer_step(optimizer)"),
