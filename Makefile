@@ -85,7 +85,7 @@ build/.localcloud: build/.tool requirements/localcloud.lock
 # torch comes by pip, which knows where this machine keeps a CPU-only build; a fifth of the size.
 build/.training: build/.tool requirements/training.lock requirements/torch.lock requirements/torch-cpu.lock
 	test -x .venv-training/bin/python || $(PYTHON) -m venv .venv-training
-	$(UV) pip install --quiet --python .venv-training/bin/python --require-hashes -r requirements/training.lock
+	$(UV) pip install --quiet --python .venv-training/bin/python --no-deps --require-hashes -r requirements/training.lock
 	.venv-training/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements/torch-cpu.lock 2>/dev/null \
 	  || .venv-training/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements/torch.lock
 	@touch $@
