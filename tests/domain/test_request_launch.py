@@ -1,0 +1,244 @@
+"""How each kind of arm is launched, and what a spot job, its tags and its arm add."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import Any
+
+import pytest
+
+from compilegate.domain import naming
+from compilegate.domain.errors import InvalidInputError
+from compilegate.domain.request import quality_request, speed_request
+from compilegate.domain.request.launcher import XLA_LAUNCHER
+from compilegate.domain.workload import MANAGED_COMPILER, Framework, Workload
+from tests.domain.test_request import CONTEXT, arm, workload
+
+LARGE = {"instance_type": "ml.g5.48xlarge", "devices": 16, "instance_count": 2}
+HF = Framework("huggingface-pytorch", "2.1.0", "4.36.0", "py310")
+HF_XLA = Framework("huggingface-pytorch", "1.11.0", "4.21.1", "py38")
+HF_OLD = Framework("huggingface-pytorch", "1.10.2", "4.17.0", "py38")
+PYTORCH = Framework("pytorch", "2.1.0", None, "py310")
+PYTORCH_XLA = Framework("pytorch", "1.13.1", None, "py39")
+TENSORFLOW = Framework("tensorflow", "2.11.0", None, "py39")
+XGBOOST = Framework("xgboost", "1.7-1")
+PARTITIONING = {"partitions": 2, "ddp": True}
+
+
+def job(framework: Framework = PYTORCH, **changes: Any) -> Workload:
+    return dataclasses.replace(workload(**changes), framework=framework)
+
+
+def request(of: Workload, **changes: Any) -> dict[str, Any]:
+    return quality_request(of, arm(**changes), run="q1b17", replicate=0, seed=17, context=CONTEXT)
+
+
+def told(asked: dict[str, Any]) -> dict[str, Any]:
+    """Decoded hyperparameters of the launch and the script."""
+    return {key: json.loads(value) for key, value in asked["HyperParameters"].items()}
+
+
+def launch(asked: dict[str, Any]) -> dict[str, Any]:
+    common = ("program", "submit_directory", "container_log_level", "region")
+    ours = {f"sagemaker_{key}" for key in common}
+    return {
+        key: value
+        for key, value in told(asked).items()
+        if key.startswith("sagemaker_") and key not in ours
+    }
+
+
+@pytest.mark.parametrize(
+    ("framework", "distribution", "expected"),
+    [
+        (HF, "none", {}),
+        (XGBOOST, "none", {}),
+        (HF, "pytorchddp", {"sagemaker_pytorch_ddp_enabled": True}),
+        (PYTORCH, "pytorchddp", {
+            "sagemaker_distributed_dataparallel_enabled": True,
+            "sagemaker_distributed_dataparallel_custom_mpi_options": ""}),
+        (HF, "torch_distributed", {"sagemaker_torch_distributed_enabled": True}),
+        (TENSORFLOW, "smddp", {
+            "sagemaker_distributed_dataparallel_enabled": True,
+            "sagemaker_distributed_dataparallel_custom_mpi_options": ""}),
+        (PYTORCH, "smp", {
+            "sagemaker_distributed_dataparallel_enabled": False,
+            "sagemaker_torch_distributed_enabled": True}),
+        (HF_OLD, "smp", {
+            "sagemaker_distributed_dataparallel_enabled": False,
+            "sagemaker_mpi_enabled": True,
+            "sagemaker_mpi_num_of_processes_per_host": 8,
+            "sagemaker_mpi_custom_mpi_options": ""}),
+    ],
+)  # fmt: skip
+def test_each_distribution_has_its_launcher(
+    framework: Framework, distribution: str, expected: dict[str, Any]
+) -> None:
+    found = launch(request(job(framework), distribution=distribution, **LARGE))
+    named = {"sagemaker_instance_type": "ml.g5.48xlarge"} if expected else {}
+
+    assert {**expected, **named} == found
+
+
+@pytest.mark.parametrize(
+    ("framework", "distribution", "devices", "runner", "gpus"),
+    [
+        (PYTORCH_XLA, "pytorchxla", 16, True, None),
+        (HF_XLA, "pytorchxla", 16, True, None),
+        (HF_XLA, "none", 2, False, "1"),
+        (HF_OLD, "none", 2, False, "1"),
+        (TENSORFLOW, "none", 16, False, None),
+    ],
+)
+def test_the_managed_compiler_is_switched_on_and_finds_its_gpus(
+    framework: Framework, distribution: str, devices: int, runner: bool, gpus: str | None
+) -> None:
+    asked = request(
+        job(framework), compiler=MANAGED_COMPILER, distribution=distribution,
+        **{**LARGE, "devices": devices},
+    )  # fmt: skip
+    expected = {
+        "sagemaker_training_compiler_enabled": True,
+        "sagemaker_training_compiler_debug_mode": False,
+        **({"sagemaker_pytorch_xla_multi_worker_enabled": True} if runner else {}),
+    }
+
+    assert expected == launch(asked)
+    assert gpus == asked["Environment"].get("GPU_NUM_DEVICES")
+
+
+def test_before_pytorch_1_11_a_launcher_script_starts_the_training_script() -> None:
+    old = job(HF_OLD)
+    full = request(old, compiler=MANAGED_COMPILER, **LARGE)
+    managed = arm(compiler=MANAGED_COMPILER, **LARGE)
+    short = speed_request(
+        old, [managed], run="s0", first_block=0, blocks=1, steps=9, context=CONTEXT
+    )
+
+    assert (XLA_LAUNCHER, "train.py") == (
+        told(full)["sagemaker_program"], told(full)["training_script"],
+    )  # fmt: skip
+    assert (XLA_LAUNCHER, "compilegate_runtime/speed_gate.py", "train.py") == (
+        told(short)["sagemaker_program"], told(short)["training_script"], told(short)["program"],
+    )  # fmt: skip
+    assert "8" == full["Environment"]["GPU_NUM_DEVICES"]
+
+
+@pytest.mark.parametrize(
+    ("framework", "compiler", "distribution", "fix"),
+    [
+        (PYTORCH, "none", "pytorchxla", "pytorchddp, smddp, smp, torch_distributed"),
+        (XGBOOST, "none", "smddp", "use one of none"),
+        (TENSORFLOW, "none", "torch_distributed", "none, smddp, smp"),
+        (PYTORCH_XLA, MANAGED_COMPILER, "torch_distributed", "none, pytorchxla"),
+        (HF_OLD, MANAGED_COMPILER, "pytorchxla", "use one of none"),
+        (TENSORFLOW, MANAGED_COMPILER, "smddp", "use one of none"),
+    ],
+)
+def test_a_launcher_that_does_not_exist_is_refused(
+    framework: Framework, compiler: str, distribution: str, fix: str
+) -> None:
+    with pytest.raises(InvalidInputError) as refused:
+        request(job(framework), compiler=compiler, distribution=distribution, **LARGE)
+
+    assert distribution == refused.value.value
+    assert fix in refused.value.fix
+
+
+def test_the_arms_own_framework_decides_its_launcher() -> None:
+    asked = request(
+        job(HF), framework=dataclasses.asdict(PYTORCH), distribution="pytorchddp", **LARGE
+    )
+
+    assert launch(asked)["sagemaker_distributed_dataparallel_enabled"] is True
+
+
+def test_an_arm_may_have_its_own_script_mode_and_values() -> None:
+    asked = request(
+        job(), entry_point="other.py", compile_mode="max-autotune", hyperparameters={"epochs": 9}
+    )
+
+    expected = {"sagemaker_program": "other.py", "compile_mode": "max-autotune", "epochs": 9}
+    assert expected.items() <= told(asked).items()
+    assert "compile_mode" not in told(request(job()))
+
+
+def test_partitioning_reaches_the_library_as_an_object_also_in_a_speed_job() -> None:
+    split = job(hyperparameters={"mp_parameters": json.dumps(PARTITIONING)})
+    short = speed_request(
+        split, [arm(distribution="smp", **LARGE)], run="s0", first_block=0, blocks=1, steps=9,
+        context=CONTEXT,
+    )  # fmt: skip
+
+    assert PARTITIONING == told(request(split))["mp_parameters"]
+    assert PARTITIONING == told(short)["mp_parameters"]
+    assert "mp_parameters" not in json.loads(told(short)["arm_0"])["hyperparameters"]
+
+
+@pytest.mark.parametrize("value", ["{", "[1]", 3])
+def test_partitioning_that_is_no_object_is_refused(value: object) -> None:
+    with pytest.raises(InvalidInputError, match="must be a JSON object"):
+        request(job(hyperparameters={"mp_parameters": value}))
+
+
+def test_names_of_the_platform_are_refused_among_hyperparameters() -> None:
+    with pytest.raises(InvalidInputError, match=r"hyperparameters\.sagemaker_mpi_enabled"):
+        request(job(hyperparameters={"sagemaker_mpi_enabled": True}))
+
+
+def test_every_job_is_spot_or_none_is() -> None:
+    spot = job(spot=True, max_runtime_hours=2, max_wait_hours=5)
+    full = request(spot)
+    short = speed_request(
+        spot, [arm()], run="s0", first_block=0, blocks=1, steps=9, context=CONTEXT
+    )
+
+    assert full["EnableManagedSpotTraining"] is short["EnableManagedSpotTraining"] is True
+    assert {"MaxRuntimeInSeconds": 7200, "MaxWaitTimeInSeconds": 18000} == full["StoppingCondition"]
+    # The same three hours of waiting on top of a shorter job.
+    assert 3 * 3600 == (
+        short["StoppingCondition"]["MaxWaitTimeInSeconds"]
+        - short["StoppingCondition"]["MaxRuntimeInSeconds"]
+    )
+    assert "EnableManagedSpotTraining" not in request(job())
+
+
+@pytest.mark.parametrize(("hours", "wait"), [(2.0, 14400), (0.01, 1800)])
+def test_a_spot_job_may_wait_as_long_as_it_trains_unless_told_otherwise(
+    hours: float, wait: int
+) -> None:
+    limits = request(job(spot=True, max_runtime_hours=hours))["StoppingCondition"]
+
+    assert wait == limits["MaxWaitTimeInSeconds"] == 2 * limits["MaxRuntimeInSeconds"]
+
+
+def test_a_spot_job_goes_on_from_its_own_runs_checkpoints_only() -> None:
+    mine, shared = request(job(spot=True)), request(job())
+    other = quality_request(
+        job(spot=True), arm(), run="q1b18", replicate=0, seed=18, context=CONTEXT
+    )
+
+    places = [asked["CheckpointConfig"]["S3Uri"] for asked in (mine, other, shared)]
+    assert 3 == len(set(places))
+    assert naming.CHECKPOINT_PATH == mine["CheckpointConfig"]["LocalPath"]
+    # A script that looks for checkpoints finds none of another run.
+    assert naming.COMPILE_CACHE_PATH == shared["CheckpointConfig"]["LocalPath"]
+    assert mine["Environment"]["TORCHINDUCTOR_CACHE_DIR"].startswith(naming.CHECKPOINT_PATH)
+
+
+def test_the_teams_tags_stand_beside_the_trials() -> None:
+    tagged = dataclasses.replace(job(), tags={"cost-center": "42", "owner": "someone"})
+    found = {tag["Key"]: tag["Value"] for tag in request(tagged)["Tags"]}
+
+    expected = {
+        "cost-center": "42", "owner": "someone", "compilegate:workload": "bert-docs",
+        "compilegate:trial": "abcd1234", "compilegate:arm": "compile",
+    }  # fmt: skip
+    assert expected.items() <= found.items()
+
+
+@pytest.mark.parametrize("key", ["aws:x", "AWS:x", "compilegate:arm", "Compilegate:x"])
+def test_reserved_prefixes_are_refused_among_tags(key: str) -> None:
+    with pytest.raises(InvalidInputError, match="reserved prefix"):
+        request(dataclasses.replace(job(), tags={key: "v"}))
