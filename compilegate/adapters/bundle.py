@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from compilegate.domain.errors import EnvironmentNotReadyError
+from compilegate.domain.errors import EnvironmentNotReadyError, InvalidInputError
 from compilegate.domain.naming import RUNTIME_PACKAGE
 
 RUNTIME = Path(__file__).resolve().parents[2] / "training" / RUNTIME_PACKAGE
@@ -31,9 +31,11 @@ class Bundle:
 def make_bundle(source_dir: Path, *, runtime: Path = RUNTIME) -> Bundle:
     """The source folder at the root, with the recorder beside it unless it is in there.
 
-    Raises EnvironmentNotReadyError when the recorder is not where it is installed.
+    Raises EnvironmentNotReadyError when the recorder is not where it is installed, and
+    InvalidInputError for a link to what lies outside the folder, which would be uploaded too.
     """
     files = files_under(source_dir)
+    _check_links(source_dir, files)
     if not any(name.startswith(f"{RUNTIME_PACKAGE}/") for name in files):
         if not runtime.is_dir():
             raise EnvironmentNotReadyError(
@@ -48,6 +50,18 @@ def make_bundle(source_dir: Path, *, runtime: Path = RUNTIME) -> Bundle:
         digest=hashlib.sha256(plain).hexdigest()[:DIGEST_LENGTH],
         names=tuple(sorted(files)),
     )
+
+
+def _check_links(source_dir: Path, files: Mapping[str, Path]) -> None:
+    inside = source_dir.resolve()
+    for name, path in files.items():
+        if path.is_symlink() and not path.resolve().is_relative_to(inside):
+            raise InvalidInputError(
+                f"holds a link to what lies outside it: {name}",
+                field="training.source_dir",
+                value=str(source_dir),
+                fix="copy the file into the folder, or remove the link",
+            )
 
 
 def files_under(folder: Path) -> dict[str, Path]:

@@ -31,6 +31,9 @@ from compilegate.domain.workload_training import (
 # Every candidate has a letter in its jobs' names, and alpha / K to prove itself at.
 MOST_CANDIDATES = 8
 
+# Of all devices together, which the learning rate may follow.
+CHANGES_THE_BATCH = {"batch_size", "instance_type", "instance_count", "distribution"}
+
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?")
 
 
@@ -130,8 +133,7 @@ def _check_name(name: str, seen: Mapping[str, object]) -> None:
 
 
 def _check_change(fields: Fields, changes: Mapping[str, Any], seen: Mapping[str, object]) -> None:
-    scaling = changes.keys() == {"learning_rate_scaling"}
-    if scaling:
+    if "learning_rate_scaling" in changes and not changes.keys() & CHANGES_THE_BATCH:
         problem = "has no effect without another batch size or number of devices"
         raise fields.wrong("learning_rate_scaling", problem, "add batch_size, or remove it")
     if not changes:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from compilegate.adapters.bundle import make_bundle
-from compilegate.domain.errors import EnvironmentNotReadyError
+from compilegate.domain.errors import EnvironmentNotReadyError, InvalidInputError
 
 
 def source(folder: Path) -> Path:
@@ -75,3 +75,17 @@ def test_a_recorder_that_the_team_carries_is_kept(tmp_path: Path) -> None:
 def test_a_missing_recorder_is_said(tmp_path: Path) -> None:
     with pytest.raises(EnvironmentNotReadyError, match="Fix: run compilegate from a complete"):
         make_bundle(source(tmp_path), runtime=tmp_path / "nowhere")
+
+
+def test_a_link_out_of_the_folder_is_refused_and_one_inside_is_a_file(tmp_path: Path) -> None:
+    folder = source(tmp_path)
+    (folder / "same.py").symlink_to(folder / "train.py")
+    bundle = make_bundle(folder, runtime=tmp_path / "runtime")
+    (tmp_path / "credentials").write_text("not of this project")
+    (folder / "data.txt").symlink_to(tmp_path / "credentials")
+
+    with pytest.raises(InvalidInputError, match=r"lies outside it: data\.txt") as caught:
+        make_bundle(folder, runtime=tmp_path / "runtime")
+
+    assert "same.py" in bundle.names
+    assert "training.source_dir" == caught.value.field
