@@ -17,6 +17,7 @@ from compilegate.domain.full_runs import (
     paid_baseline_runs,
 )
 from compilegate.domain.looks import next_look
+from compilegate.domain.nodes import runs_apart
 from compilegate.domain.power import Design
 from compilegate.domain.pricing import usd_per_run
 from compilegate.domain.speed import LOOKS, Segments
@@ -43,9 +44,16 @@ def next_speed(evidence: Evidence, open_arms: Sequence[str]) -> dict[str, Any]:
         "steps": plan.speed_steps,
         "arms": arms,
         "usd": _block_usd(evidence, arms, blocks),
-        "why": f"{blocks} short block{'s' * (blocks > 1)}, all arms back to back, "
+        "why": f"{blocks} short block{'s' * (blocks > 1)}, {_how(evidence, open_arms)}, "
         "to measure the full-run speed-up",
     }
+
+
+def _how(evidence: Evidence, open_arms: Sequence[str]) -> str:
+    found = (arm for arm in evidence.candidates if arm.name in open_arms)
+    if any(runs_apart(arm, evidence.baseline) for arm in found):
+        return "arms that need other nodes on their own at the same time"
+    return "all arms back to back"
 
 
 def _block_usd(evidence: Evidence, arms: Sequence[str], blocks: int) -> float | None:

@@ -10,13 +10,13 @@ from compilegate.report.case import Case
 from compilegate.report.controls import control_sentences
 from compilegate.report.headline import headline
 from compilegate.report.settle import what_would_change
-from compilegate.report.tables import arms_table
+from compilegate.report.tables import SAME_QUALITY, arms_table
 from compilegate.report.tiles import tiles
 
 SHOWN = {
     "Samples per second", "Median step", "Compile time, warm cache", "Recompilations",
     "Peak memory", "Cluster", "Price of 1,000 samples", "Price of a production run",
-    "Full runs", "Failed runs",
+    "Full runs", "Failed runs", SAME_QUALITY,
 }  # fmt: skip
 MARKS = {"good": "✅", "off": "⏹️", "open": "❔", "bad": "⚠️"}
 MAX_CHANGES = 3

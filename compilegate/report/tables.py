@@ -48,6 +48,7 @@ def _number(as_text: Callable[[float], str]) -> Callable[[Any], str]:
     return lambda value: shown(value, as_text)
 
 
+SAME_QUALITY = "Price of the baseline's final loss"
 COMPILE_TIMES = {"compile_seconds_cold", "compile_seconds_warm"}
 FIGURES = (
     _Figure("samples_per_second", "Samples per second", _number(significant),
@@ -93,11 +94,29 @@ def arms_table(case: Case) -> Table | None:
         if UNKNOWN in cells:
             whys.setdefault(figure.why_unknown, []).append(name.lstrip("… "))
         rows.append((name, *cells))
+    rows += _same_quality(case)
     note = "; ".join(f"{', '.join(names)}: {why}" for why, names in whys.items())
     return Table(
         "arms", "The arms in numbers", ("", *(str(arm["name"]) for arm in arms)), rows,
         note=f"{UNKNOWN} is unknown. {note}." if note else "",
     )  # fmt: skip
+
+
+def _same_quality(case: Case) -> list[Row]:
+    """What a run costs up to the loss with which the baseline's runs end, where curves tell."""
+    found = case.saving.get("same_quality")
+    if not found:
+        return []
+    sides = {BASELINE: "baseline", case.candidate: "candidate"}
+
+    def cell(name: str) -> str:
+        side = sides.get(name)
+        if side is None:
+            return UNKNOWN
+        never = found.get(f"steps_{side}") is None
+        return "never gets there" if never else shown(found.get(f"usd_{side}"), money)
+
+    return [(SAME_QUALITY, *(cell(str(arm["name"])) for arm in case.arms))]
 
 
 def _clusters(case: Case) -> list[Row]:

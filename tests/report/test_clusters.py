@@ -52,3 +52,18 @@ def test_a_control_without_a_block_is_not_measured():
 
     words = "(compile-native): not measured; the compiler alone on them: not measured."
     assert words in render(story).markdown
+
+
+def test_dollars_to_the_same_loss_stand_beside_dollars_of_a_run():
+    report = render(stories.cheaper_cluster())
+    (row,) = re.findall(r"\| Price of the baseline's final loss \|.*", report.markdown)
+    base, mine = (float(price) for price in re.findall(r"\$([\d.]+)", row))
+
+    assert mine < 0.7 * base
+
+
+def test_an_arm_that_never_gets_to_the_baselines_loss_is_told_so():
+    story = stories.cheaper_cluster()
+    story["decision"]["saving"]["same_quality"] |= {"steps_candidate": None, "usd_candidate": None}
+
+    assert "never gets there" in render(story).markdown
