@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,8 @@ from tests.conformance.compare import Difference, differences, occurrences, unju
 from tests.conformance.invalid import INVALID, key
 from tests.conformance.matrix import cases
 from tests.conformance.stored import flat, read
+
+PAGE = 104  # columns of a page's text
 
 
 @dataclass(frozen=True)
@@ -86,8 +89,8 @@ def tables(result: Agreement) -> str:
 def _matrix(compared: list[Case]) -> str:
     """How many combinations of each framework were compared, and their spread."""
     lines = [
-        "| framework | combinations | versions | launchers | managed compiler | regions |",
-        "| --- | ---: | ---: | --- | ---: | ---: |",
+        "| framework | requests | versions | launchers | managed compiler | regions |",
+        "|---|---:|---:|---|---:|---:|",
     ]
     for name, count in Counter(case.framework for case in compared).items():
         own = [case for case in compared if case.framework == name]
@@ -102,13 +105,16 @@ def _matrix(compared: list[Case]) -> str:
 
 
 def _differences(result: Agreement) -> str:
-    lines = ["| key | requests | ours | SDK | why |", "| --- | ---: | --- | --- | --- |"]
-    for reason, count in occurrences(result.differing).items():
-        name = reason.path.replace("AlgorithmSpecification.", "")
-        lines.append(
-            f"| `{name}` | {count} | {_side(reason.ours)} | {_side(reason.sdk)} | {reason.why} |"
+    """One paragraph per difference, its reason wrapped as the page is."""
+    found = []
+    for number, (reason, count) in enumerate(occurrences(result.differing).items(), start=1):
+        head = (
+            f"{number}. `{reason.path}`, {count} requests: ours {_side(reason.ours)}, "
+            f"the SDK's {_side(reason.sdk)}. {reason.why}"
         )
-    return "\n".join(lines)
+        lines = textwrap.wrap(head, PAGE, subsequent_indent="   ", break_on_hyphens=False)
+        found.append("\n".join(lines))
+    return "\n".join(found)
 
 
 def _side(value: str) -> str:
@@ -116,10 +122,7 @@ def _side(value: str) -> str:
 
 
 def _gaps(result: Agreement) -> str:
-    lines = ["| what the SDK lets through | our reasons |", "| --- | --- |"]
-    lines += [f"| {name} | {', '.join(map(_code, codes))} |" for name, codes in result.gaps]
+    lines = ["| what the SDK lets through | our reasons |", "|---|---|"]
+    for name, codes in result.gaps:
+        lines.append(f"| {name} | {', '.join(f'`{code}`' for code in codes)} |")
     return "\n".join(lines)
-
-
-def _code(code: str) -> str:
-    return f"`{code}`"

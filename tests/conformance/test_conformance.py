@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import botocore.session
 import pytest
 from botocore.validate import ParamValidator
@@ -11,8 +13,9 @@ from compilegate.facts import read as fact_file
 from tests.conformance import ours, stored
 from tests.conformance.compare import occurrences, unjustified
 from tests.conformance.matrix import cases, digest
-from tests.conformance.report import Agreement, agreement, summary
+from tests.conformance.report import Agreement, agreement, summary, tables
 
+PAGE = Path(__file__).parents[2] / "docs" / "conformance.md"
 WANTED = 60
 AGAIN = "the matrix or an image changed: capture again with `make conformance`"
 
@@ -69,3 +72,11 @@ def test_a_stored_file_gives_back_every_request(tmp_path):
 
     expected = {name: stored.flat(request) for name, request in requests.items()}
     assert expected == stored.read(path)["requests"]
+
+
+def test_the_page_shows_what_was_found(result):
+    page = PAGE.read_text()
+
+    assert summary(result) in page
+    for table in tables(result).split("\n\n"):
+        assert table in page
