@@ -14,7 +14,6 @@ from compilegate.domain.request import JobContext, quality_request, speed_reques
 from compilegate.domain.request_problems import problems
 from compilegate.domain.speed_jobs import node_groups
 from compilegate.domain.workload import Workload
-from compilegate.facts import read
 from compilegate.ports import Settings
 
 # What a trial knows only later, at its longest.
@@ -34,6 +33,8 @@ def check_request(request: Mapping[str, Any]) -> None:
 
 @cache
 def _model() -> dict[str, Any]:
+    from compilegate.facts import read  # noqa: PLC0415 — no Lambda pays for facts on its start
+
     return read("create_training_job")
 
 
