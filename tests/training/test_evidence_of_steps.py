@@ -374,3 +374,29 @@ def test_every_metric_that_a_request_defines_is_printed_and_read(tmp_path, clock
         "eval_accuracy": 0.875,
     }  # fmt: skip
     assert expected == found
+
+
+def test_a_run_that_goes_on_has_one_evidence_without_a_gap(tmp_path):
+    def process(name):
+        return Recorder(
+            tmp_path / name, {"arm": "x"}, steps=4, compiler=NoCompiler(), device=Processor()
+        )
+
+    def work(recorder, losses):
+        for loss in losses:
+            recorder.begin_step()
+            recorder.end_step(loss, samples=2, tokens=5)
+
+    first, second = process("first"), process("second")
+    work(first, [4.0, 3.0])
+    state = json.loads(json.dumps(first.state()))
+    second.resume(state, tmp_path / "first" / "steps.jsonl")
+    work(second, [2.0, 1.0])
+    second.finish()
+    found = json.loads((tmp_path / "second" / "summary.json").read_text())
+    lines = (tmp_path / "second" / "steps.jsonl").read_text().splitlines()
+
+    assert [1, 2, 3, 4] == [json.loads(line)["step"] for line in lines]
+    assert [[1, 4.0], [2, 3.0], [3, 2.0], [4, 1.0]] == found["loss_curve"]
+    assert (4.0, [2], True) == (found["initial_loss"], found["resumed"], found["finished"])
+    assert (8, 20) == (found["ranks"]["samples"], found["ranks"]["tokens"])

@@ -10,6 +10,7 @@ CURVE_POINTS = 200
 # stands for ten steps, then for a hundred, so that no run leaves more than 100 MB.
 FULL_DETAIL_BYTES = 48 * 2**20
 COARSER_EVERY_BYTES = 16 * 2**20
+COPIED_AT_ONCE = 2**20
 MEANS = ("seconds", "samples", "tokens", "loss", "data_wait_seconds")
 
 
@@ -54,6 +55,17 @@ class EvidenceFiles:
             return []
         finished, self._group = self._group, []
         return [_line(_together(finished))]
+
+    def state(self):
+        """What another process needs to go on with these files."""
+        return {"size": self._size, "group": self._group}
+
+    def resume(self, state, steps_file):
+        """Begin with the lines that an earlier process left in ``steps_file``."""
+        with Path(steps_file).open("rb") as file:
+            for piece in iter(lambda: file.read(COPIED_AT_ONCE), b""):
+                os.write(self._steps, piece)
+        self._size, self._group = state["size"], list(state["group"])
 
     def write_summary(self, summary):
         """Replace the summary as a whole."""
@@ -113,6 +125,17 @@ class LossCurve:
             self._sum, self._count = 0.0, 0
             if len(self.points) > 2 * CURVE_POINTS:
                 self._thin()
+
+    def state(self):
+        """What another process needs to go on with this curve."""
+        return {
+            "points": self.points, "every": self._every, "sum": self._sum, "count": self._count,
+        }  # fmt: skip
+
+    def resume(self, state):
+        """Go on with the curve of an earlier process."""
+        self.points, self._every = list(state["points"]), state["every"]
+        self._sum, self._count = state["sum"], state["count"]
 
     def _thin(self):
         self._every *= 2

@@ -8,8 +8,6 @@ step waits for the device: what a step measured is read when the device has pass
 import collections
 import contextlib
 import math
-import signal
-import threading
 import time
 
 from compilegate_runtime import environment
@@ -17,6 +15,7 @@ from compilegate_runtime.errors import DivergedError, TrainingError
 from compilegate_runtime.evidence import EvidenceFiles, LossCurve, rounded
 from compilegate_runtime.ranks import Ranks, account, unfinished
 from compilegate_runtime.sampler import Sampler
+from compilegate_runtime.signals import stopping_later
 
 PROGRESS_EVERY_STEPS = 10
 PROGRESS_EVERY_SECONDS = 0.5
@@ -44,6 +43,7 @@ class Recorder:
         self._ranks = Ranks()
         self._pending = collections.deque()  # steps that the device has not passed yet
         self._finished, self._reason = False, None
+        self._first, self._resumed, self._earlier_seconds = 1, [], 0.0
         self._compilations, self._compiled = 0, 0.0
         self._totals = {"samples": 0, "tokens": None, "seconds": 0.0, "data_wait_seconds": 0.0}
         self._window = [0, 0.0, 0]  # steps, seconds and samples since the last progress line
@@ -61,6 +61,32 @@ class Recorder:
     def identify(self, **facts):
         """Add to what identifies the run, such as its ``full_run_steps``."""
         self._run.update(facts)
+
+    def state(self):
+        """What another process needs to go on from here; every step so far is in the files."""
+        self._settle()
+        return {
+            "steps": self.steps_done,
+            "initial_loss": self.initial_loss,
+            "totals": dict(self._totals),
+            "curve": self._curve.state(),
+            "files": self._files.state(),
+            "wall_seconds": self._wall_seconds(),
+            "resumed": self._resumed,
+        }
+
+    def resume(self, state, steps_file):
+        """Go on with the evidence of an earlier process, before the first step of this one."""
+        self._files.resume(state["files"], steps_file)
+        self._curve.resume(state["curve"])
+        self._totals.update(state["totals"])
+        self.steps_done, self.initial_loss = state["steps"], state["initial_loss"]
+        self._first, self._resumed = self.steps_done + 1, [*state["resumed"], self.steps_done]
+        self._earlier_seconds = state["wall_seconds"] or 0.0
+
+    def _wall_seconds(self):
+        age = environment.process_age_seconds()
+        return None if age is None else round(age + self._earlier_seconds, 3)
 
     # ---- in every step --------------------------------------------------------------------
 
@@ -88,17 +114,16 @@ class Recorder:
         """Stop the clock when the device is done, without waiting for it, and record the step.
 
         ``samples`` and non-padding ``tokens`` are this process's own; the line counts as many for
-        each process of the job, and the summary has the exact sum. ``loss``, ``tokens`` and
-        ``gradient_norm`` may be tensors. Raises DivergedError on a loss that is not finite, a
-        few steps later where the device works behind, NotAppliedError when the first step did
-        not compile.
+        each process of the job, the summary has the exact sum. ``loss``, ``tokens`` and
+        ``gradient_norm`` may be tensors. Raises DivergedError on a loss that is not finite (steps
+        later where the device works behind), NotAppliedError when the first did not compile.
         """
         mark = self._timer.end(loss, gradient_norm, tokens)
         self.steps_done += 1
         step = self.steps_done
         self._pending.append((step, mark, samples, learning_rate, self._compiled_now()))
         now = self._clock()
-        if step == 1:
+        if step == self._first:
             self._settle()
             self._compiler.verify()
             self.write_summary()
@@ -128,7 +153,7 @@ class Recorder:
 
     def _write_passed(self):
         """Write the steps that the device has passed, whole even if the job is being stopped."""
-        with _stopping_later():
+        with stopping_later():
             passed = []
             while self._pending and self._pending[0][1].passed():
                 passed.append(self._read(*self._pending.popleft()))
@@ -153,10 +178,8 @@ class Recorder:
             "loss": rounded(loss, 7),
             "data_wait_seconds": rounded(wait, 4),
         }
-        if learning_rate is not None:
-            record["learning_rate"] = rounded(learning_rate, 5)
-        if norm is not None:
-            record["gradient_norm"] = rounded(norm, 5)
+        told = {"learning_rate": learning_rate, "gradient_norm": norm}
+        record.update({key: rounded(v, 5) for key, v in told.items() if v is not None})
         if compiled is not None:
             record["compile_seconds"] = round(compiled, 4)
         return record
@@ -174,10 +197,8 @@ class Recorder:
         window[0] += 1
         window[1] += record["seconds"]
         window[2] += record["samples"] or 0
-        due = step % PROGRESS_EVERY_STEPS == 0
-        if step == self.steps_planned or (
-            due and self._clock() - self._printed >= PROGRESS_EVERY_SECONDS
-        ):
+        waited = self._clock() - self._printed >= PROGRESS_EVERY_SECONDS
+        if step == self.steps_planned or (waited and step % PROGRESS_EVERY_STEPS == 0):
             self._progress(step, loss)
 
     def _progress(self, step, loss):
@@ -237,7 +258,6 @@ class Recorder:
         self._summarised = self._clock()
         own = self._own()
         self._ranks.tell(**own)
-        age = environment.process_age_seconds()
         peak = self._device.peak_memory_gib()
         self._files.write_summary(
             {
@@ -257,7 +277,8 @@ class Recorder:
                 "seconds": round(self._totals["seconds"], 4),
                 "data_wait_seconds": round(self._totals["data_wait_seconds"], 4),
                 "ranks": account(states or self._ranks.heard(), own),
-                "wall_seconds": None if age is None else round(age, 3),
+                "wall_seconds": self._wall_seconds(),
+                "resumed": self._resumed,
                 "node": environment.node(),
             }
         )
@@ -276,16 +297,3 @@ class Recorder:
         """Let go of the evidence files."""
         self._sampler.close()
         self._files.close()
-
-
-@contextlib.contextmanager
-def _stopping_later():
-    """Put off SIGTERM for the moment, so that no step is lost between two places."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
