@@ -176,13 +176,13 @@ def train(this):
     knobs, device = this.settings, this.device
     data = load_bytes("train")
     starts = range(0, len(data) - knobs.block - 1, knobs.block)
-    model = LanguageModel(knobs).to(device.kind)
+    model = device.convert(LanguageModel(knobs).to(device.kind))
     optimizer = torch.optim.AdamW(
         model.parameters(),
         lr=knobs.learning_rate,
         betas=(0.9, 0.95),
         weight_decay=knobs.weight_decay,
-        fused=True,
+        fused=device.fuses_optimizer,
     )
     schedule = torch.optim.lr_scheduler.LambdaLR(
         optimizer, lambda step: learning_rate_at(step, knobs)
@@ -197,7 +197,7 @@ def train(this):
             loss = forward(inputs.to(device.kind), targets.to(device.kind))
         loss.backward()
         norm = nn.utils.clip_grad_norm_(model.parameters(), knobs.clip_norm)
-        optimizer.step()
+        this.compiler.step(optimizer)
         rate = schedule.get_last_lr()[0]
         schedule.step()
         optimizer.zero_grad(set_to_none=True)
@@ -210,7 +210,7 @@ def train(this):
         )
     if this.evaluates:
         this.recorder.metric("eval_loss", evaluate(model, knobs, device))
-        save(model)
+        save(model, this.compiler)
 
 
 @torch.no_grad()
@@ -227,11 +227,16 @@ def evaluate(model, knobs, device):
     return sum(losses) / len(losses)
 
 
-def save(model):
+def save(model, compiler):
     """Leave the weights where the job's model artifact is made from."""
     folder = environment.model_folder()
     if folder is not None:
-        torch.save(model.state_dict(), folder / "model.pt")
+        compiler.save(model.state_dict(), folder / "model.pt")
+
+
+def _mp_fn(index):
+    """Where the managed compiler's launcher starts each of its processes."""
+    job.run(train, KNOBS, index=index)
 
 
 if __name__ == "__main__":

@@ -161,9 +161,12 @@ def train(this):
     labels = torch.tensor([names.index(topic) for topic in topics])
     length = knobs.max_length if knobs.padding == "max_length" else None
 
-    model = Classifier(knobs, len(names)).to(device.kind)
+    model = device.convert(Classifier(knobs, len(names)).to(device.kind))
     optimizer = torch.optim.AdamW(
-        model.parameters(), lr=knobs.learning_rate, weight_decay=knobs.weight_decay, fused=True
+        model.parameters(),
+        lr=knobs.learning_rate,
+        weight_decay=knobs.weight_decay,
+        fused=device.fuses_optimizer,
     )
     schedule = torch.optim.lr_scheduler.LambdaLR(
         optimizer, lambda step: learning_rate_at(step, knobs)
@@ -181,7 +184,7 @@ def train(this):
             loss = functional.cross_entropy(scores, targets.to(device.kind))
         loss.backward()
         norm = nn.utils.clip_grad_norm_(model.parameters(), knobs.clip_norm)
-        optimizer.step()
+        this.compiler.step(optimizer)
         rate = schedule.get_last_lr()[0]
         schedule.step()
         optimizer.zero_grad(set_to_none=True)
@@ -195,7 +198,7 @@ def train(this):
     if this.evaluates:
         accuracy = evaluate(model, vocabulary, names, knobs, device)
         this.recorder.metric("eval_accuracy", accuracy)
-        save(model)
+        save(model, this.compiler)
 
 
 @torch.no_grad()
@@ -229,11 +232,16 @@ def evaluate(model, vocabulary, names, knobs, device):
     return right / len(rows)
 
 
-def save(model):
+def save(model, compiler):
     """Leave the weights where the job's model artifact is made from."""
     folder = environment.model_folder()
     if folder is not None:
-        torch.save(model.state_dict(), folder / "model.pt")
+        compiler.save(model.state_dict(), folder / "model.pt")
+
+
+def _mp_fn(index):
+    """Where the managed compiler's launcher starts each of its processes."""
+    job.run(train, KNOBS, index=index)
 
 
 if __name__ == "__main__":

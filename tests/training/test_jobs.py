@@ -36,7 +36,7 @@ def test_a_run_leaves_the_evidence_of_the_contract(baseline):
     found = baseline.summary()
 
     assert SUMMARY_KEYS <= found.keys()
-    assert COMPILER_KEYS == found["compiler"].keys()
+    assert COMPILER_KEYS <= found["compiler"].keys()
     assert ("cg-lm", "baseline", True) == (found["job"], found["arm"], found["finished"])
     assert ["eval_loss"] == list(found["metrics"])
     assert list(range(1, 13)) == [step["step"] for step in baseline.steps()]

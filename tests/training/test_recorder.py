@@ -300,8 +300,9 @@ def test_an_unknown_compile_mode_is_refused_with_those_there_are():
         hyperparameters.parse({}, ["--compile_mode", "fastest"])
 
 
-@pytest.mark.parametrize("device", [Processor, TorchDevice])
-@pytest.mark.parametrize("precision", ["fp8", "fp16"])
+@pytest.mark.parametrize(
+    ("device", "precision"), [(Processor, "fp8"), (Processor, "fp16"), (TorchDevice, "fp16")]
+)
 def test_a_precision_that_cannot_be_had_here_is_not_applied(device, precision):
     with pytest.raises(NotAppliedError, match=f"{precision} was asked for and not applied"):
         device(precision)

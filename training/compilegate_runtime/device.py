@@ -5,6 +5,7 @@ import os
 import resource
 import sys
 
+from compilegate_runtime.compilers import fp8
 from compilegate_runtime.errors import HyperparameterError, NotAppliedError
 from compilegate_runtime.timing import CudaTimer, HostTimer
 
@@ -12,8 +13,6 @@ PRECISIONS = ("fp32", "tf32", "bf16", "fp16", "fp8")
 # What these scripts cannot do is refused: a run in another precision would be a silent baseline.
 NOT_HERE = {
     "fp16": "these scripts do not scale gradients, which fp16 needs; use bf16",
-    "fp8": "these scripts use no Transformer Engine, which puts fp8 into the layers of a model; "
-    "bring a script that does",
 }
 
 
@@ -48,6 +47,8 @@ class Processor:
 class TorchDevice(Processor):
     """The GPU if there is one, else the CPU, with the precision that the job asks for."""
 
+    fuses_optimizer = True  # has an optimizer step of one kernel
+
     def __init__(self, precision):
         super().__init__()
         if precision in NOT_HERE:
@@ -70,11 +71,19 @@ class TorchDevice(Processor):
             self.threads = torch.get_num_threads()
         if precision == "tf32" and not self.is_gpu:
             raise HyperparameterError("precision tf32 exists on GPUs only; use fp32 or bf16")
+        if precision == "fp8":
+            fp8.check(torch)
         torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
+
+    def convert(self, module):
+        """Give the module the layers that its precision needs; before it is compiled."""
+        if self.precision == "fp8":
+            print(f"compilegate fp8_layers={fp8.convert(module)}", flush=True)
+        return module
 
     def autocast(self):
         """Context in which the forward pass runs."""
-        if self.precision == "bf16":
+        if self.precision in ("bf16", "fp8"):  # what fp8 layers leave is bf16's
             return self.torch.autocast(self.kind, dtype=self.torch.bfloat16)
         return contextlib.nullcontext()
 

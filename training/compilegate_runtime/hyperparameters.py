@@ -13,6 +13,9 @@ COMPILE_MODES = ("default", "reduce-overhead", "max-autotune")
 COMMON = {
     "compiler": COMPILERS,
     "compile_mode": COMPILE_MODES,
+    "compile_dynamic": ("auto", "false", "true"),  # torch.compile's dynamic: None, False, True
+    "compile_optimizer": False,  # compile the optimizer's step as well
+    "compile_regions": "",  # compile repeated blocks only: auto, or the name of their list
     "seed": 17,
     "arm": "baseline",
     "replicate": 0,

@@ -5,7 +5,8 @@ import sys
 import traceback
 
 from compilegate_runtime import environment
-from compilegate_runtime.compilers import NoCompiler, compiler_for
+from compilegate_runtime.compilers import MANAGED, NoCompiler, compiler_for
+from compilegate_runtime.compilers.xla import identify_process
 from compilegate_runtime.device import PRECISIONS, Processor, TorchDevice
 from compilegate_runtime.errors import CompilerUnavailableError, StoppedError, TrainingError
 from compilegate_runtime.fingerprint import fingerprint
@@ -13,6 +14,7 @@ from compilegate_runtime.hyperparameters import parse
 from compilegate_runtime.recorder import Recorder
 from compilegate_runtime.sampler import sampler_for
 from compilegate_runtime.seeds import seed_everything
+from compilegate_runtime.xla_device import XlaDevice
 
 
 class Job:
@@ -30,9 +32,14 @@ class Job:
         return not self.settings.max_steps
 
 
-def run(train, knobs, uses_torch=True):
-    """Run ``train(job)`` and end the process with 0, or 1 and the reason in the failure file."""
+def run(train, knobs, uses_torch=True, index=None):
+    """Run ``train(job)`` and end the process with 0, or 1 and the reason in the failure file.
+
+    ``index`` is what PyTorch/XLA's launcher hands to each process that it starts.
+    """
     try:
+        if index is not None:
+            identify_process()
         settings = parse({"precision": PRECISIONS, **knobs}, sys.argv[1:])
         _run(train, settings, uses_torch)
     except TrainingError as error:
@@ -46,8 +53,7 @@ def _run(train, settings, uses_torch):
     recorder = _recorder(settings, NoCompiler(settings.compiler), Processor())
     _record_termination(recorder)
     try:
-        kind = TorchDevice if uses_torch else Processor
-        device = kind(settings.precision)
+        device = _device(settings, uses_torch)
         compiler = _compiler(settings) if uses_torch else _torchless(settings)
         recorder.use(compiler, device, sampler_for(device))
         recorder.fingerprint = fingerprint(device, settings)
@@ -78,8 +84,21 @@ def _recorder(settings, compiler, device):
     )
 
 
+def _device(settings, uses_torch):
+    if not uses_torch:
+        return Processor(settings.precision)
+    kind = XlaDevice if settings.compiler == MANAGED else TorchDevice
+    return kind(settings.precision)
+
+
 def _compiler(settings):
-    return compiler_for(settings.compiler, settings.compile_mode)
+    return compiler_for(
+        settings.compiler,
+        settings.compile_mode,
+        settings.compile_dynamic,
+        optimizer=settings.compile_optimizer,
+        regions=settings.compile_regions,
+    )
 
 
 def _torchless(settings):

@@ -1,0 +1,50 @@
+"""Trains as written: the baseline, and what every other compiler's backend builds on."""
+
+
+class NoCompiler:
+    """No compiler; one that was ``requested`` all the same counts as not applied."""
+
+    def __init__(self, requested="none"):
+        self.requested = requested
+
+    # ---- what a training script calls -----------------------------------------------------
+
+    def apply(self, module):
+        """Return what to call instead of ``module``; its parameters stay those of ``module``."""
+        return module
+
+    def step(self, optimizer):
+        """Let the optimizer take its step."""
+        optimizer.step()
+
+    def save(self, state, path):
+        """Write ``state`` as torch does."""
+        import torch  # noqa: PLC0415 — jobs without torch use this module too
+
+        torch.save(state, str(path))
+
+    # ---- what the recorder asks -----------------------------------------------------------
+
+    def compilations(self):
+        """A number that changes whenever something was compiled; asked in every step."""
+        return 0
+
+    def compile_seconds(self):
+        """Seconds spent compiling so far."""
+        return 0.0
+
+    def verify(self):
+        """Raise NotAppliedError unless the compiler did its work; nothing was asked of this one."""
+
+    def evidence(self):
+        """The ``compiler`` part of a run's summary."""
+        nothing_asked = self.requested == "none"
+        return {
+            "requested": self.requested,
+            "applied": None if nothing_asked else False,
+            "proof": "no compiler was asked for" if nothing_asked else "none was applied",
+            "compile_seconds": 0.0,
+            "graphs": 0,
+            "recompiles": 0,
+            "graph_breaks": 0,
+        }

@@ -1,0 +1,91 @@
+"""The managed compiler's PyTorch: tensors that PyTorch/XLA collects into graphs and compiles.
+
+Written against the API of PyTorch/XLA 1.10 to 1.13 (https://docs.pytorch.org/xla/release/1.13/),
+which the managed compiler's images carry, and tested with a stand-in for it. It has not been run
+in one of those images: they exist on AWS only.
+"""
+
+import os
+
+from compilegate_runtime.compilers.none import NoCompiler
+from compilegate_runtime.errors import CompilerUnavailableError, NotAppliedError
+
+REQUESTED = "sagemaker_training_compiler"
+
+
+def modules():
+    """torch_xla's module of device functions, and that of its counters."""
+    try:
+        import torch_xla.core.xla_model as model  # noqa: PLC0415 — exists in few images
+        from torch_xla.debug import metrics  # noqa: PLC0415 — as above
+    except ImportError as error:
+        raise CompilerUnavailableError(
+            f"compiler {REQUESTED} was asked for and not applied: it exists only inside its AWS "
+            "training images (PyTorch/XLA); use such an image and a script ported to it, or "
+            "torch_compile"
+        ) from error
+    return model, metrics
+
+
+class XlaCompiler(NoCompiler):
+    """Steps end with ``mark_step``, which compiles and runs what was collected."""
+
+    def __init__(self):
+        super().__init__(REQUESTED)
+        self._model, self._metrics = modules()
+
+    def step(self, optimizer):
+        """Sum gradients over the processes, let the optimizer step, run the graph."""
+        self._model.optimizer_step(optimizer)
+        self._model.mark_step()
+
+    def save(self, state, path):
+        """Write ``state`` from the first process, moved off the device."""
+        self._model.save(state, str(path))
+
+    def compilations(self):
+        """Graphs compiled so far."""
+        return self._compile_time()[0]
+
+    def compile_seconds(self):
+        """Seconds spent compiling so far."""
+        return self._compile_time()[1] / 1e9
+
+    def verify(self):
+        """Raise NotAppliedError unless PyTorch/XLA compiled a graph."""
+        if not self.compilations():
+            raise NotAppliedError(
+                f"compiler {REQUESTED} was asked for and not applied: PyTorch/XLA compiled no "
+                "graph. Is the model on the XLA device, and does each step end with mark_step?"
+            )
+
+    def evidence(self):
+        """The ``compiler`` part of a summary; a graph break is an operation left to the CPU."""
+        graphs = self.compilations()
+        fallen_back = {
+            name: self._metrics.counter_value(name)
+            for name in self._metrics.counter_names()
+            if name.startswith("aten::")
+        }
+        return {
+            "requested": self.requested,
+            "applied": bool(graphs),
+            "proof": f"PyTorch/XLA counts {graphs} compiled graphs (CompileTime)",
+            "compile_seconds": round(self.compile_seconds(), 3),
+            "graphs": graphs,
+            "recompiles": None,  # PyTorch/XLA does not tell new graphs from other versions of one
+            "graph_breaks": sum(fallen_back.values()),
+            "graph_break_reasons": sorted(fallen_back),
+        }
+
+    def _compile_time(self):
+        """(graphs, nanoseconds) of PyTorch/XLA's metric CompileTime."""
+        data = self._metrics.metric_data("CompileTime")
+        return (0, 0.0) if data is None else (data[0], data[1])
+
+
+def identify_process():
+    """Tell the environment which process of how many this is, as other launchers do."""
+    model, _ = modules()
+    os.environ["RANK"] = str(model.get_ordinal())
+    os.environ["WORLD_SIZE"] = str(model.xrt_world_size())
