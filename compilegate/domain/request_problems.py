@@ -49,9 +49,7 @@ def _problem(violation: Violation) -> InvalidInputError:
         (told for prefix, told in _FIELDS.items() if violation.path.startswith(prefix)),
         ("the workload", "change what the message names"),
     )
-    value = violation.value
-    if len(repr(value)) > _SHOWN:
-        value = f"{str(value)[:_SHOWN]}..."
+    value = violation.value if len(repr(violation.value)) <= _SHOWN else None
     return InvalidInputError(
         f"{violation.path} of the job's request {violation.rule}", field=field, value=value, fix=fix
     )

@@ -15,7 +15,11 @@ WAIT_PER_RUNTIME = 2
 
 
 def machines(training: Training, arm: ArmPlan) -> dict[str, Any]:
-    """The cluster, at the workload's own time limit."""
+    """The cluster, at the workload's own time limit.
+
+    Without a key for its volume: SageMaker refuses one where the type has local storage, as every
+    GPU type on file has, and encrypts such storage in hardware (API reference, ResourceConfig).
+    """
     spot = {"EnableManagedSpotTraining": True} if training.spot else {}
     return {
         "ResourceConfig": {
