@@ -79,7 +79,7 @@ def test_memory_does_not_grow_with_the_number_of_documents(tmp_path: Path) -> No
     [
         ("[" * 100_000, "nested too deeply"),
         (json.dumps({**document(), "usd_per_hour": -1}), "usd_per_hour: is out of range"),
-        (LINE.replace('"lm"', '"\\ud800"', 1), "workload: must be text"),
+        (LINE.replace('"lm"', '"\\ud800"', 1), "workload: has line breaks or control"),
         (LINE.replace('"lm"', '{"a":' * 90_000 + "1" + "}" * 90_000, 1), "deeply"),
     ],
     ids=["brackets", "a negative price", "half a character", "braces"],
