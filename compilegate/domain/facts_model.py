@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from compilegate.domain.facts_images import (
     GIVEN,
@@ -221,11 +222,19 @@ class Facts:
         instance: Instance | None = None,
     ) -> Image:
         """The training image, the team's own first; without an instance the GPU variant."""
-        own = _own_image(self.own_images, framework, compiler=compiler, region=region)
-        if own is not None:
-            return own
         gpu = instance is None or instance.gpus > 0
-        return self._published(framework, compiler=compiler, region=region, gpu=gpu)
+        asked = (framework, compiler, region, gpu)
+        if asked not in self._answers:
+            own = _own_image(self.own_images, framework, compiler=compiler, region=region)
+            self._answers[asked] = own or self._published(
+                framework, compiler=compiler, region=region, gpu=gpu
+            )
+        return self._answers[asked]
+
+    @cached_property
+    def _answers(self) -> dict[tuple[Framework, str, str, bool], Image]:
+        """Images found so far: one check asks for the same few again and again."""
+        return {}
 
     def _published(self, framework: Framework, *, compiler: str, region: str, gpu: bool) -> Image:
         """AWS's image, unless a look into its registry did not find it there."""
