@@ -19,8 +19,8 @@ Document = dict[str, Any]
 
 def begin(workload: Workload, plan: Mapping[str, Any]) -> Document:
     """A document without runs; the baseline is the plan's first arm, controls stand apart."""
-    controls = [_arm(arm) for arm in plan["arms"] if arm["role"] == CONTROL]
-    arms = [_arm(arm) for arm in plan["arms"] if arm["role"] != CONTROL]
+    controls = [_arm(arm) for arm in plan["arms"] if arm.get("role") == CONTROL]
+    arms = [_arm(arm) for arm in plan["arms"] if arm.get("role") != CONTROL]
     return {
         "schema": 1,
         "workload": workload.name,

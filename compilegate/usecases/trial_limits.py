@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from compilegate.domain import rounds
-from compilegate.domain.arm_plan import CANDIDATE
+from compilegate.domain.arm_plan import CONTROL
 from compilegate.domain.decision import Decision, Reason, Verdict
 from compilegate.usecases.job_limits import HOUR, expected_usd, stopped_by_budget, stopping_usd
 from compilegate.usecases.outcome import Outcome
@@ -28,7 +28,7 @@ def limits(plan: Mapping[str, Any], max_runtime_hours: float) -> dict[str, Any]:
 
 def candidate_count(plan: Mapping[str, Any]) -> int:
     """Candidates of the plan; a control decides nothing and has no rounds of its own."""
-    return sum(arm["role"] == CANDIDATE for arm in plan["arms"])
+    return sum(arm.get("role") != CONTROL for arm in plan["arms"]) - 1
 
 
 def within_limits(
