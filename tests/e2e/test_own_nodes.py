@@ -155,3 +155,16 @@ def test_a_dear_cluster_that_the_cap_cannot_pay_for_is_refused_before_any_spend(
         decision["verdict"], decision["reasons"][0]["code"],
     )  # fmt: skip
     assert {} == running.jobs()
+
+
+def test_a_compile_mode_and_other_hyperparameters_reach_job_and_flag(trial):
+    """They need no nodes of their own: one job measures them beside the baseline."""
+    mode = {"name": "mode", "compiler": "torch_compile", "compile_mode": "reduce-overhead"}
+    tuned = {"name": "tuned", "hyperparameters": {"speeds": "tuned=1.8"}}
+    running = trial(candidates=[mode, tuned], speedup=1.3)
+    decision = decided(running)
+
+    assert ("promote", "tuned") == (decision["verdict"], decision["candidate"])
+    assert {"hyperparameters": {"speeds": "tuned=1.8"}} == running.flag()["overrides"]
+    told = running.request("s0")["HyperParameters"]
+    assert "reduce-overhead" in told["arm_1"]
