@@ -11,9 +11,8 @@ from compilegate.doctor.syntax import last_name, texts
 ACCUMULATION = re.compile(r"accum|micro", re.IGNORECASE)
 NOW_AND_THEN = re.compile(
     r"(^|_)(log|logs|logging|print|printing|report|save|saving|checkpoint\w*|eval\w*|interval|"
-    r"every|freq\w*|debug\w*|verbose|profil\w*|should\w*|time|timer|track\w*|sync_gradients_log|"
-    r"last|first|best|done|finished|stop|nan|inf|isnan|isinf|isfinite|tensorboard|wandb|"
-    r"is_update|dry_run)(_|$)|steps?$",
+    r"every|freq\w*|debug\w*|verbose|profil\w*|should\w*|time|timer|track\w*|last|first|best|"
+    r"done|finished|stop|is\w*nan|is\w*inf|isfinite|tensorboard|wandb|dry_run)(_|$)|steps?$",
     re.IGNORECASE,
 )
 COUNTER = re.compile(

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from enum import Enum
 from typing import TYPE_CHECKING
 
 from compilegate.doctor import torch_words as words
+from compilegate.doctor.kind import Kind, element, joined, of_method_call, of_torch_call
 from compilegate.doctor.names import LOSS, MODEL
 from compilegate.doctor.syntax import (
     FUNCTIONS,
@@ -19,7 +19,6 @@ from compilegate.doctor.syntax import (
     called,
     dotted,
     in_scope,
-    keyword,
     last_name,
     receiver,
 )
@@ -28,15 +27,6 @@ if TYPE_CHECKING:
     from compilegate.doctor.script import Script
 
 DEEP = 4
-
-
-class Kind(Enum):
-    """What an expression is: on the device, a collection of such, a model, certainly neither."""
-
-    TENSOR = 1
-    SEVERAL = 2
-    MODEL = 3
-    HOST = 4
 
 
 Known = dict[str, Kind | None]
@@ -90,7 +80,7 @@ class Kinds:
             node.value for node in in_scope(function)
             if isinstance(node, ast.Return) and node.value is not None
         ]  # fmt: skip
-        self._returns[function] = _joined([self._found.get(value) for value in values])
+        self._returns[function] = joined([self._found.get(value) for value in values])
         for value in values:
             if isinstance(value, ast.Tuple):
                 self._return_parts[function] = [self._found.get(item) for item in value.elts]
@@ -106,9 +96,9 @@ class Kinds:
             self._bind(node.target, node.value, self._kind(node.value, known), known)
         elif isinstance(node, ast.AugAssign):
             both = (self._kind(node.target, known), self._kind(node.value, known))
-            self._bind(node.target, None, _joined(both), known)
+            self._bind(node.target, None, joined(both), known)
         elif isinstance(node, ast.For | ast.AsyncFor):
-            self._bind(node.target, None, _element(self._kind(node.iter, known)), known)
+            self._bind(node.target, None, element(self._kind(node.iter, known)), known)
             self._block([*node.body, *node.orelse], known)
         else:
             self._compound(node, known)
@@ -139,7 +129,7 @@ class Kinds:
         if isinstance(target, ast.Tuple | ast.List):
             size = len(target.elts)
             values = value.elts if isinstance(value, ast.Tuple | ast.List) else []
-            kinds = self._parts(value, size) or [_element(kind)] * size
+            kinds = self._parts(value, size) or [element(kind)] * size
             for index, item in enumerate(target.elts):
                 part = values[index] if len(values) == size else None
                 self._bind(item, part, kinds[index], known)
@@ -188,10 +178,10 @@ class Kinds:
         if words.about_no_tensor(node):
             return Kind.HOST
         if isinstance(node, ast.Subscript):
-            return _element(parts[0]) if parts[0] is not Kind.MODEL else None
+            return element(parts[0]) if parts[0] is not Kind.MODEL else None
         if isinstance(node, ast.Tuple | ast.List):
-            return Kind.SEVERAL if _joined(parts) else None
-        return _joined(parts) if isinstance(node, words.COMBINING) else None
+            return Kind.SEVERAL if joined(parts) else None
+        return joined(parts) if isinstance(node, words.COMBINING) else None
 
     def _name(self, node: ast.Name | ast.Attribute, known: Known) -> Kind | None:
         name = dotted(node)
@@ -216,43 +206,15 @@ class Kinds:
         if meaning in words.HOST_FUNCTIONS:
             return Kind.HOST
         if meaning.startswith("torch."):
-            return self._torch(call, meaning, given)
+            return of_torch_call(call, meaning, given)
         if meaning.startswith(("numpy.", "random.", "math.", "time.")):
             return Kind.HOST
         on = receiver(call)
         if on is not None:
-            kind = self._method(call, self._kind(on, known))
+            kind = of_method_call(call, self._kind(on, known))
             if kind is not None:
                 return kind
         return self._own(call, known, given)
-
-    def _torch(self, call: ast.Call, meaning: str, given: list[Kind | None]) -> Kind | None:
-        if meaning in words.MODEL_MAKERS or words.MODULE_CLASS.match(meaning):
-            return Kind.MODEL
-        if meaning in words.TENSOR_MAKERS:
-            device = keyword(call, "device")
-            place = device.value if isinstance(device, ast.Constant) else device
-            on_host = place is None or place == "cpu"
-            return Kind.HOST if on_host and Kind.TENSOR not in given else Kind.TENSOR
-        if meaning.startswith(words.NO_TENSORS):
-            return None
-        certain = meaning.startswith("torch.nn.functional.")
-        return Kind.TENSOR if certain or _joined(given) else None
-
-    def _method(self, call: ast.Call, on: Kind | None) -> Kind | None:
-        name = called(call)
-        if name in ("to", "cuda"):
-            if on is Kind.MODEL:
-                return Kind.MODEL
-            place = ast.unparse(call.args[0]) if call.args else "cuda" if name == "cuda" else ""
-            if place in ("'cpu'", "torch.device('cpu')"):
-                return Kind.HOST
-            return Kind.TENSOR if on is Kind.TENSOR or words.DEVICE.search(place) else on
-        if on is Kind.TENSOR or name in words.ALWAYS_TO_HOST:
-            return Kind.HOST if name in words.TO_HOST else Kind.TENSOR if on else None
-        if on is Kind.MODEL:
-            return Kind.MODEL if name in words.SAME_MODEL else None
-        return on
 
     def _own(self, call: ast.Call, known: Known, given: list[Kind | None]) -> Kind | None:
         """A call of something that the script defines, or of a model."""
@@ -272,20 +234,8 @@ class Kinds:
                 self._function(function, known)
                 kinds.add(self._returns.get(function))
         self._function_depth -= 1
-        if _joined(list(kinds)):
-            return _joined(list(kinds))
+        if joined(list(kinds)):
+            return joined(list(kinds))
         given_tensor = dotted(call.func).startswith("self.") and Kind.TENSOR in given
         layer = self._script.models.is_layer(call) or given_tensor
         return Kind.TENSOR if layer and not kinds else None
-
-
-def _joined(parts: Sequence[Kind | None]) -> Kind | None:
-    """What an operation on several expressions gives."""
-    if Kind.SEVERAL in parts:
-        return Kind.SEVERAL
-    return Kind.TENSOR if Kind.TENSOR in parts else None
-
-
-def _element(kind: Kind | None) -> Kind | None:
-    """What one item of something is."""
-    return Kind.TENSOR if kind is Kind.SEVERAL else kind

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
-from compilegate.doctor.kinds import Kind, Kinds
+from compilegate.doctor.kind import Kind
+from compilegate.doctor.kinds import Kinds
 from compilegate.doctor.models import Models
 from compilegate.doctor.names import Imports
 from compilegate.doctor.options import Options

@@ -148,10 +148,16 @@ class Steps:
                 yield node
                 if not isinstance(node, ast.Call):
                     continue
-                for function in self.targets(node):
+                for function in (*self.targets(node), *self._closures(node)):
                     if function not in seen and not self.is_evaluation(function):
                         seen.add(function)
                         todo.append(function.body)
+
+    def _closures(self, call: ast.Call) -> Iterator[Function]:
+        """Functions that an optimizer is given to call: ``optimizer.step(closure)``."""
+        if self.updates(call):
+            for item in call.args:
+                yield from self._by_name.get(last_name(item), ())
 
     def _step_like(self) -> Iterator[Function]:
         """What a library's own loop calls in every step."""

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from compilegate.doctor.finding import Hit, Severity
-from compilegate.doctor.kinds import Kind
+from compilegate.doctor.kind import Kind
 from compilegate.doctor.rule import BOTH, TORCH_ONLY, Rule
 from compilegate.doctor.rules import links
 from compilegate.doctor.script import Script

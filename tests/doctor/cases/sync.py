@@ -13,6 +13,8 @@ CASES = {
             loop("if (step + 1) % args.accumulation_steps == 0: total += loss.item()"),
             loop("keep(loss)", after="def keep(loss):\n    history.append(loss.item())"),
             loop("value = loss.item() if True else 0"),
+            loop("def closure():\n    history.append(loss.item())\n    return loss\n"
+                 "optimizer.step(closure)"),
             "import lightning as L\n"
             "class Lit(L.LightningModule):\n"
             "    def training_step(self, batch, index):\n"
