@@ -16,7 +16,7 @@ from benchmarks.decision.characteristics import DENOMINATOR, summarise
 from benchmarks.decision.portfolio import draw
 from benchmarks.decision.rules import NAIVE, Outcome, play
 from compilegate import domain
-from compilegate.domain.judge import JUDGE_VERSION
+from compilegate.domain.decision import JUDGE_VERSION
 
 CHUNK = 5
 NOTHING = {"percent": None, "se": None, "n": 0}

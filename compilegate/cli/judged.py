@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from compilegate.domain.decision import Decision, Reason, Verdict
+from compilegate.domain.decision import JUDGE_VERSION, Decision, Reason, Verdict
 from compilegate.domain.errors import InvalidEvidenceError
-from compilegate.domain.judge import JUDGE_VERSION
 from compilegate.domain.judge import judge as decide
 
 TOO_DEEP = "the document is nested too deeply"

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from compilegate.domain.controls import control_figures
-from compilegate.domain.decision import Decision, Reason, Verdict
+from compilegate.domain.decision import JUDGE_VERSION, Decision, Reason, Verdict
 from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.evidence import PROBATION, Evidence
 from compilegate.domain.evidence_file import parse_evidence
@@ -28,8 +28,6 @@ from compilegate.domain.probation import judge_probation
 from compilegate.domain.speed import Segments, analyse_segments, judge_speed
 from compilegate.domain.trial import TrialFinding, judge_trial
 from compilegate.domain.validity import invalid_reasons
-
-JUDGE_VERSION = "1.1.0"
 
 
 def judge(document: Mapping[str, Any]) -> Decision:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from compilegate.domain.decision import Decision, Reason, Verdict
+from compilegate.domain.decision import JUDGE_VERSION, Decision, Reason, Verdict
 from compilegate.domain.eligibility import check_eligibility as check
 from compilegate.domain.eligibility import in_one_line
-from compilegate.domain.judge import JUDGE_VERSION
 from compilegate.ports import Services
 from compilegate.usecases.decide import save_decision
 from compilegate.usecases.known_facts import known_facts

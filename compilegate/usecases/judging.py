@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from compilegate.domain.decision import Decision, Reason, Verdict
+from compilegate.domain.decision import JUDGE_VERSION, Decision, Reason, Verdict
 from compilegate.domain.errors import InvalidEvidenceError, NotFoundError
-from compilegate.domain.judge import JUDGE_VERSION
 from compilegate.usecases import evidence_document
 from compilegate.usecases.account import Outcomes
 from compilegate.usecases.take_in import take_in_round

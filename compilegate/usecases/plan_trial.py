@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from compilegate.domain.decision import Decision, Reason, Verdict
+from compilegate.domain.decision import JUDGE_VERSION, Decision, Reason, Verdict
 from compilegate.domain.eligibility import MeasuredOverhead, check_eligibility
-from compilegate.domain.judge import JUDGE_VERSION
 from compilegate.domain.plan import Plan, Refusal
 from compilegate.domain.plan import plan_trial as design
 from compilegate.domain.workload import Workload

@@ -10,9 +10,15 @@ from typing import Any
 import pytest
 
 from compilegate.domain.arithmetic import SIGNIFICANT_DIGITS, rounded
-from compilegate.domain.decision import EXIT_CODES, FLAG_ACTIONS, FlagAction, Verdict
+from compilegate.domain.decision import (
+    EXIT_CODES,
+    FLAG_ACTIONS,
+    JUDGE_VERSION,
+    FlagAction,
+    Verdict,
+)
 from compilegate.domain.errors import InvalidEvidenceError
-from compilegate.domain.judge import JUDGE_VERSION, judge
+from compilegate.domain.judge import judge
 from tests.domain.evidence_builder import (
     CENTRE,
     GOOD,
