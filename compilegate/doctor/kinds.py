@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from compilegate.doctor import torch_words as words
 from compilegate.doctor.kind import Kind, element, joined, of_method_call, of_torch_call
+from compilegate.doctor.models import Models
 from compilegate.doctor.names import LOSS, MODEL
+from compilegate.doctor.source import Source
+from compilegate.doctor.steps import Steps
 from compilegate.doctor.syntax import (
     FUNCTIONS,
     Function,
@@ -23,31 +25,26 @@ from compilegate.doctor.syntax import (
     receiver,
 )
 
-if TYPE_CHECKING:
-    from compilegate.doctor.script import Script
-
 DEEP = 4
-
-
 Known = dict[str, Kind | None]
 
 
 class Kinds:
     """Kinds of all expressions of a script."""
 
-    def __init__(self, script: Script) -> None:
-        self._script = script
+    def __init__(self, source: Source, steps: Steps, models: Models) -> None:
+        self._source, self._steps, self._models = source, steps, models
         self._found: dict[ast.AST, Kind] = {}
         self._returns: dict[ast.AST, Kind | None] = {}
         self._return_parts: dict[ast.AST, list[Kind | None]] = {}
         self._losses = {
             dotted(node)
-            for call in script.calls if called(call) == "backward"
+            for call in source.calls if called(call) == "backward"
             for node in (receiver(call), *call.args) if node is not None and dotted(node)
         }  # fmt: skip
-        self._forwards = set(script.models.bodies)
+        self._forwards = set(models.bodies)
         self._function_depth = 0
-        self._block(script.tree.body, {})
+        self._block(source.tree.body, {})
 
     def of(self, node: ast.AST) -> Kind | None:
         """The kind of an expression."""
@@ -73,7 +70,7 @@ class Kinds:
             known[item.arg] = None
         if function in self._forwards:
             known |= dict.fromkeys(
-                words.tensor_parameters(function, self._script.models.is_layer), Kind.TENSOR
+                words.tensor_parameters(function, self._models.is_layer), Kind.TENSOR
             )
         self._block(function.body, known)
         values = [
@@ -145,7 +142,7 @@ class Kinds:
         if isinstance(value, ast.Tuple | ast.List) and len(value.elts) == size:
             return [self._found.get(item) for item in value.elts]
         if isinstance(value, ast.Call):
-            for function in self._script.steps.targets(value):
+            for function in self._steps.targets(value):
                 parts = self._return_parts.get(function, [])
                 if len(parts) == size:
                     return parts
@@ -193,7 +190,7 @@ class Kinds:
                 return Kind.HOST if words.asks_about(node.attr) else Kind.TENSOR
             if base is Kind.HOST:
                 return None
-        if name in self._script.models.weights:
+        if name in self._models.weights:
             return Kind.TENSOR
         if name in self._losses and LOSS.search(last_name(node)):
             return Kind.TENSOR
@@ -202,7 +199,7 @@ class Kinds:
     def _call(self, call: ast.Call, known: Known) -> Kind | None:
         given = [self._kind(item, known) for item in call.args]
         given += [self._kind(item.value, known) for item in call.keywords]
-        meaning = self._script.called(call)
+        meaning = self._source.called(call)
         if meaning in words.HOST_FUNCTIONS:
             return Kind.HOST
         if meaning.startswith("torch."):
@@ -223,19 +220,19 @@ class Kinds:
             return Kind.TENSOR
         if name == "from_pretrained" and "Model" in dotted(call.func):
             return Kind.MODEL
-        if any(item.name == name for item in self._script.models.classes):
+        if any(item.name == name for item in self._models.classes):
             return Kind.MODEL
         if name == "prepare" and Kind.MODEL in given and len(given) == 1:
             return Kind.MODEL
         self._function_depth += 1
         kinds = set()
         if self._function_depth <= DEEP:
-            for function in self._script.steps.targets(call):
+            for function in self._steps.targets(call):
                 self._function(function, known)
                 kinds.add(self._returns.get(function))
         self._function_depth -= 1
         if joined(list(kinds)):
             return joined(list(kinds))
         given_tensor = dotted(call.func).startswith("self.") and Kind.TENSOR in given
-        layer = self._script.models.is_layer(call) or given_tensor
+        layer = self._models.is_layer(call) or given_tensor
         return Kind.TENSOR if layer and not kinds else None

@@ -5,13 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from compilegate.doctor.names import HELD_OUT, TRAINING
+from compilegate.doctor.script import Script
 from compilegate.doctor.syntax import LOOPS, argument, dotted, texts
-
-if TYPE_CHECKING:
-    from compilegate.doctor.script import Script
 
 LOADERS = ("torch.utils.data.DataLoader", "torch.utils.data.dataloader.DataLoader")
 

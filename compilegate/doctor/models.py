@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
 
+from compilegate.doctor.source import Source
 from compilegate.doctor.syntax import (
     FUNCTIONS,
     SCOPES,
@@ -20,9 +20,6 @@ from compilegate.doctor.syntax import (
 )
 from compilegate.doctor.torch_words import MODULE_CLASS
 
-if TYPE_CHECKING:
-    from compilegate.doctor.script import Script
-
 MODULES = ("Module", "PreTrainedModel", "LightningModule", "GenerationMixin")
 COMPILE = "torch.compile"
 DISABLED = ("disable", "disallow_in_graph", "ignore", "unused")
@@ -35,10 +32,10 @@ DEEP = 5
 class Models:
     """Classes with a forward method, and what each forward runs."""
 
-    def __init__(self, script: Script) -> None:
-        self._script = script
+    def __init__(self, source: Source) -> None:
+        self._source = source
         self._classes = {
-            node.name: node for node in ast.walk(script.tree) if isinstance(node, ast.ClassDef)
+            node.name: node for node in ast.walk(source.tree) if isinstance(node, ast.ClassDef)
         }
 
     @cached_property
@@ -59,36 +56,36 @@ class Models:
             if isinstance(value, ast.Call) and called(value) == "Parameter"
         }  # fmt: skip
         buffers = {
-            f"self.{constant(call.args[0])}" for call in self._script.calls
+            f"self.{constant(call.args[0])}" for call in self._source.calls
             if called(call) == "register_buffer" and call.args
         }  # fmt: skip
         return parameters | buffers
 
     def is_layer(self, call: ast.Call) -> bool:
         """Whether a call runs a module or a function of ``torch.nn.functional``."""
-        functional = self._script.called(call).startswith("torch.nn.functional.")
+        functional = self._source.called(call).startswith("torch.nn.functional.")
         return functional or dotted(call.func) in self.layers
 
     @cached_property
     def keras_fits(self) -> bool:
         """Whether Keras runs the loop."""
-        return self._script.uses("tensorflow", "keras") and any(
+        return self._source.uses("tensorflow", "keras") and any(
             called(call) == "fit" and isinstance(call.func, ast.Attribute)
-            for call in self._script.calls
+            for call in self._source.calls
         )
 
     @cached_property
     def compile_calls(self) -> list[ast.Call]:
         """Calls of ``torch.compile``."""
-        return [call for call in self._script.calls if self._script.called(call) == COMPILE]
+        return [call for call in self._source.calls if self._source.called(call) == COMPILE]
 
     @cached_property
     def whole_graph(self) -> bool:
         """Whether a graph break is an error here, because ``fullgraph=True`` is asked for."""
         return any(
             item.arg == "fullgraph" and isinstance(item.value, ast.Constant) and item.value.value
-            for call in self._script.calls
-            if self._script.called(call) == COMPILE or called(call) == "compile"
+            for call in self._source.calls
+            if self._source.called(call) == COMPILE or called(call) == "compile"
             for item in call.keywords
         )
 
@@ -100,7 +97,7 @@ class Models:
             if isinstance(method, FUNCTIONS) and method.name == "forward"
         ]  # fmt: skip
         named = {dotted(call.args[0]) for call in self.compile_calls if call.args}
-        for function in self._script.functions:
+        for function in self._source.functions:
             decorated = any(self._compiles(item) for item in function.decorator_list)
             if decorated or (function.name in named and function not in found):
                 found.append(function)
@@ -124,14 +121,14 @@ class Models:
         if not isinstance(value, ast.Call) or called(value) in ("Parameter", "Buffer"):
             return False
         own = self._classes.get(last_name(value.func)) in self.classes
-        return own or bool(MODULE_CLASS.match(self._script.called(value)))
+        return own or bool(MODULE_CLASS.match(self._source.called(value)))
 
     def _is_module(self, node: ast.ClassDef, depth: int = 0) -> bool:
         for base in node.bases:
             name = last_name(base)
             local = self._classes.get(name)
             if name in MODULES or name.endswith("PreTrainedModel"):
-                return not self._script.meaning(base).startswith(("flax", "keras", "tensorflow"))
+                return not self._source.meaning(base).startswith(("flax", "keras", "tensorflow"))
             known = local is not None and local is not node and depth < DEEP
             if known and self._is_module(self._classes[name], depth + 1):
                 return True
@@ -139,7 +136,7 @@ class Models:
 
     def _compiles(self, decorator: ast.expr) -> bool:
         function = decorator.func if isinstance(decorator, ast.Call) else decorator
-        return self._script.meaning(function) == COMPILE
+        return self._source.meaning(function) == COMPILE
 
     @staticmethod
     def _disabled(function: Function) -> bool:
@@ -148,7 +145,7 @@ class Models:
         return any(last_name(name) in DISABLED for name in names)
 
     def _reached(self, function: Function) -> Iterator[Function]:
-        holder = self._script.parents.get(function)
+        holder = self._source.parents.get(function)
         for node in self._block(function.body):
             if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
                 continue

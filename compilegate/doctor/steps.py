@@ -6,10 +6,10 @@ import ast
 from collections import deque
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from compilegate.doctor.guards import Guards
 from compilegate.doctor.names import HELD_OUT, OPTIMIZER
+from compilegate.doctor.source import Source
 from compilegate.doctor.syntax import (
     LOOPS,
     SCOPES,
@@ -23,9 +23,6 @@ from compilegate.doctor.syntax import (
     texts,
 )
 
-if TYPE_CHECKING:
-    from compilegate.doctor.script import Script
-
 STEP_FUNCTIONS = ("train_step", "training_step", "train_batch", "run_batch", "optimize_step")
 NO_GRADIENT = ("no_grad", "inference_mode")
 EXITS = (ast.Break, ast.Raise, ast.Return)
@@ -34,11 +31,11 @@ EXITS = (ast.Break, ast.Raise, ast.Return)
 class Steps:
     """The training loops of a script and what each of their steps does."""
 
-    def __init__(self, script: Script) -> None:
-        self._script = script
-        self.guards = Guards(script.options)
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self.guards = Guards(source.options)
         self._by_name: dict[str, list[Function]] = {}
-        for function in script.functions:
+        for function in source.functions:
             self._by_name.setdefault(function.name, []).append(function)
         self._stepping = self._step_functions() if self._trains else set()
 
@@ -48,7 +45,7 @@ class Steps:
         if not self._trains:
             return []
         return [
-            node for node in ast.walk(self._script.tree)
+            node for node in ast.walk(self._source.tree)
             if isinstance(node, LOOPS) and self._makes_a_step(node.body)
         ]  # fmt: skip
 
@@ -107,19 +104,19 @@ class Steps:
     @cached_property
     def _trains(self) -> bool:
         """Gradients alone are no training: tests of gradients have loops too."""
-        names = {called(call) for call in self._script.calls if self.updates(call)}
-        managed = self._script.uses("accelerate", "deepspeed", "lightning", "pytorch_lightning")
+        names = {called(call) for call in self._source.calls if self.updates(call)}
+        managed = self._source.uses("accelerate", "deepspeed", "lightning", "pytorch_lightning")
         return bool(names - {"backward", "gradient"}) or (bool(names) and managed)
 
     def _method(self, function: Function) -> bool:
-        return isinstance(self._script.parents.get(function), ast.ClassDef)
+        return isinstance(self._source.parents.get(function), ast.ClassDef)
 
     def _step_functions(self) -> set[ast.AST]:
         """Functions that make one step, not a loop of them; those that call such ones too."""
         found: set[ast.AST] = set()
         for _ in range(4):
             more = {
-                function for function in self._script.functions
+                function for function in self._source.functions
                 if function not in found and self._makes_a_step(function.body, found)
             }  # fmt: skip
             if not more:
@@ -161,8 +158,8 @@ class Steps:
 
     def _step_like(self) -> Iterator[Function]:
         """What a library's own loop calls in every step."""
-        for function in self._script.functions:
-            holder = self._script.parents.get(function)
+        for function in self._source.functions:
+            holder = self._source.parents.get(function)
             bases = holder.bases if isinstance(holder, ast.ClassDef) else []
             names = [last_name(base) for base in bases]
             lightning = any(name.endswith("LightningModule") for name in names)

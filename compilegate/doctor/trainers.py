@@ -5,13 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from compilegate.doctor.options import UNKNOWN
+from compilegate.doctor.script import Script
 from compilegate.doctor.syntax import called, keyword
-
-if TYPE_CHECKING:
-    from compilegate.doctor.script import Script
 
 ARGUMENTS = ("TrainingArguments", "Seq2SeqTrainingArguments")
 

@@ -1,0 +1,70 @@
+"""A parsed file: names, calls, what is inside what."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import Any
+
+from compilegate.doctor.names import Imports
+from compilegate.doctor.options import Options
+from compilegate.doctor.syntax import FUNCTIONS, Function
+
+
+class Source:
+    """One parsed file; ``given`` are hyperparameters that are known to be passed to it."""
+
+    def __init__(self, text: str, tree: ast.Module, given: Mapping[str, Any] | None) -> None:
+        self.text, self.tree = text, tree
+        self.lines = text.split("\n")  # as the parser counts them, form feeds and all
+        self.given = given
+        self.imports = Imports(tree)
+        self.parents = {
+            child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)
+        }
+
+    @cached_property
+    def calls(self) -> list[ast.Call]:
+        """Every call of the file, in order."""
+        found = [node for node in ast.walk(self.tree) if isinstance(node, ast.Call)]
+        return sorted(found, key=lambda call: (call.lineno, call.col_offset))
+
+    @cached_property
+    def functions(self) -> list[Function]:
+        """Every function of the file."""
+        return [node for node in ast.walk(self.tree) if isinstance(node, FUNCTIONS)]
+
+    @cached_property
+    def options(self) -> Options:
+        """What is known of the script's settings."""
+        return Options(self.tree, self.given)
+
+    def meaning(self, node: ast.AST | None) -> str:
+        """A name with its imports resolved."""
+        return self.imports.meaning(node)
+
+    def called(self, call: ast.Call) -> str:
+        """What is called, imports resolved."""
+        return self.imports.meaning(call.func)
+
+    def parents_of(self, node: ast.AST) -> Iterator[ast.AST]:
+        """From the closest one outwards."""
+        found = self.parents.get(node)
+        while found is not None:
+            yield found
+            found = self.parents.get(found)
+
+    def statement(self, node: ast.AST) -> ast.AST:
+        """The statement that an expression is part of."""
+        if isinstance(node, ast.stmt):
+            return node
+        return next((item for item in self.parents_of(node) if isinstance(item, ast.stmt)), node)
+
+    def function_of(self, node: ast.AST) -> Function | None:
+        """The function that a node is in."""
+        return next((item for item in self.parents_of(node) if isinstance(item, FUNCTIONS)), None)
+
+    def uses(self, *packages: str) -> bool:
+        """Whether any of these packages is imported."""
+        return not self.imports.packages.isdisjoint(packages)
