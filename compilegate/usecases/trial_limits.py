@@ -28,7 +28,7 @@ def limits(plan: Mapping[str, Any], max_runtime_hours: float) -> dict[str, Any]:
 
 def candidate_count(plan: Mapping[str, Any]) -> int:
     """Candidates of the plan; a control decides nothing and has no rounds of its own."""
-    return sum(arm.get("role") != CONTROL for arm in plan["arms"]) - 1
+    return len([arm for arm in plan["arms"] if arm.get("role") != CONTROL]) - 1
 
 
 def within_limits(

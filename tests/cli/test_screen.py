@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import asdict, replace
 from typing import Any
 
 from rich.console import Console
@@ -12,27 +13,29 @@ from compilegate.cli.job_lines import JobLines
 from compilegate.cli.screen import LineScreen, TableScreen, arm_rows, clock, progress_table, screen
 from compilegate.cli.trial_view import TrialWatcher
 from compilegate.domain import naming
+from compilegate.domain.arm_plan import ArmPlan
 from compilegate.usecases.trial import Trial
 from tests.fakes import MemoryJobs, ScriptedWatch, cloud
 
 TRIAL = Trial("lm", "0abc1234", "workloads/lm/specs/x.json")
 PREFIX = "cg-lm-0abc1234-"
+BASELINE = ArmPlan(
+    name="baseline", compiler="none", image="i", instance_type="ml.g5.xlarge", instance_count=1,
+    devices=1, usd_per_hour=36.0, precision="fp32", batch_size=8, learning_rate=1e-3,
+    distribution="none", overrides={},
+)  # fmt: skip
+COMPILE = replace(BASELINE, name="compile", compiler="torch_compile", usd_per_hour=72.0)
 
 
 def line(**values: Any) -> str:
     return "compilegate " + " ".join(f"{key}={value}" for key, value in values.items()) + ";"
 
 
-def watched(*jobs: tuple[str, str, list[str]]) -> TrialWatcher:
+def watched(*jobs: tuple[str, str, list[str]], more: tuple[ArmPlan, ...] = ()) -> TrialWatcher:
     """A watcher on a planned trial with these jobs: run, status, lines."""
     found = cloud(looks=99)
     arn = found.executions.start("lm-0abc1234", {"workload": "lm"})
-    plan = {
-        "arms": [
-            {"name": "baseline", "usd_per_hour": 36.0},
-            {"name": "compile", "usd_per_hour": 72.0},
-        ],
-    }
+    plan = {"arms": [asdict(BASELINE), asdict(COMPILE), *map(asdict, more)]}
     found.services.store.put(naming.record_key("lm", "0abc1234", "plan"), json.dumps(plan).encode())
     assert isinstance(found.services.jobs, MemoryJobs)
     assert isinstance(found.watch, ScriptedWatch)
@@ -79,6 +82,22 @@ def test_in_the_speed_gate_every_arm_has_its_own_figures() -> None:
     assert "speed gate" == view.stage
     assert ("  baseline", "waits its turn", "160/160", "400") == baseline.cells()[:4]
     assert ("  compile", "block 2", "80/160", "500") == compiled.cells()[:4]
+
+
+def test_an_arm_on_nodes_of_its_own_shows_its_own_job_at_its_own_price() -> None:
+    other = replace(BASELINE, name="p4d", instance_type="ml.p4d.24xlarge", usd_per_hour=360.0)
+    view = watched(
+        ("s1a0", "Completed", [line(arm="baseline", block=0), line(step=160, steps=160)]),
+        ("s1b0", "InProgress", [line(arm="p4d", block=0), line(step=40, steps=160)]),
+        more=(other,),
+    ).look()
+
+    stages = {row.arm: row.stage for row in arm_rows(view, 1060.0)}
+
+    assert {"baseline": "speed gate ended", "compile": "speed gate ended", "p4d": "block 1"} == (
+        stages
+    )
+    assert [36.0, 360.0] == [job.usd_per_hour for job in view.jobs]
 
 
 def test_a_first_compilation_is_no_block_yet() -> None:
