@@ -33,7 +33,7 @@ RUN_HOURS = (0.2, 1.0, 3.5)
 
 
 def documents(count: int) -> list[dict[str, Any]]:
-    """The shipped workloads over and over, with other names, machines and run lengths."""
+    """The shipped workloads over and over, with other names, machines, run lengths and history."""
     shipped = [load_yaml(path) for path in sorted(SHIPPED.glob("*.yaml"))]
     found = []
     kinds = zip(cycle(shipped), cycle(INSTANCES), cycle(RUN_HOURS), range(count), strict=False)
@@ -42,6 +42,8 @@ def documents(count: int) -> list[dict[str, Any]]:
         changed["name"] = f"job-{index}"
         changed["training"] |= {"instance_type": instance, "max_runtime_hours": max(RUN_HOURS)}
         changed["schedule"]["run_hours"] = hours
+        if index % 2:
+            changed["quality"]["history"] = [0.9 + 0.001 * (index * step % 7) for step in range(8)]
         found.append(changed)
     return found
 
