@@ -109,20 +109,36 @@ def test_the_managed_compiler_is_switched_on_and_finds_its_gpus(
 
 
 def test_before_pytorch_1_11_a_launcher_script_starts_the_training_script() -> None:
-    old = job(HF_OLD)
-    full = request(old, compiler=MANAGED_COMPILER, **LARGE)
-    managed = arm(compiler=MANAGED_COMPILER, **LARGE)
-    short = speed_request(
-        old, [managed], run="s0", first_block=0, blocks=1, steps=9, context=CONTEXT
-    )
+    full = request(job(HF_OLD), compiler=MANAGED_COMPILER, **LARGE)
 
     assert (XLA_LAUNCHER, "train.py") == (
         told(full)["sagemaker_program"], told(full)["training_script"],
     )  # fmt: skip
-    assert (XLA_LAUNCHER, "compilegate_runtime/speed_gate.py", "train.py") == (
-        told(short)["sagemaker_program"], told(short)["training_script"], told(short)["program"],
-    )  # fmt: skip
     assert "8" == full["Environment"]["GPU_NUM_DEVICES"]
+
+
+@pytest.mark.parametrize(
+    ("framework", "distribution", "launcher"),
+    [(HF_OLD, "none", "sm_dist"), (PYTORCH_XLA, "pytorchxla", "xla_spawn"),
+     (TENSORFLOW, "none", None)],
+)  # fmt: skip
+def test_a_speed_job_starts_the_managed_compilers_segments_itself(
+    framework: Framework, distribution: str, launcher: str | None
+) -> None:
+    managed = arm(compiler=MANAGED_COMPILER, distribution=distribution, **LARGE)
+    short = speed_request(
+        job(framework), [managed], run="s0", first_block=0, blocks=1, steps=9, context=CONTEXT
+    )
+    found = told(short)
+
+    assert ("compilegate_runtime/speed_gate.py", "train.py", launcher) == (
+        found["sagemaker_program"], found["program"], found.get("launcher"),
+    )  # fmt: skip
+    assert {
+        "sagemaker_training_compiler_enabled": True,
+        "sagemaker_training_compiler_debug_mode": False,
+    } == launch(short)
+    assert "training_script" not in found
 
 
 @pytest.mark.parametrize(

@@ -14,11 +14,11 @@ def evidence_folder():
 
     Of the processes that a launcher starts only the first one's evidence is the job's.
     """
+    if rank():
+        return Path(tempfile.gettempdir()) / "compilegate-rank-{}".format(rank())
     chosen = os.environ.get("COMPILEGATE_EVIDENCE_DIR")
     if chosen:
         return Path(chosen)
-    if rank():
-        return Path(tempfile.gettempdir()) / "compilegate-rank-{}".format(rank())
     return Path(os.environ.get("SM_OUTPUT_DATA_DIR", "output/data")) / "evidence"
 
 

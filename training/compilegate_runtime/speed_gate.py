@@ -28,7 +28,7 @@ from pathlib import Path
 SOURCE = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(SOURCE))  # started by path, its own package is not importable yet
 
-from compilegate_runtime import environment  # noqa: E402 — needs the line above
+from compilegate_runtime import environment, xla_segments  # noqa: E402 — needs the line above
 from compilegate_runtime.errors import HyperparameterError, StoppedError, TrainingError  # noqa: E402
 
 BASELINE = "baseline"
@@ -86,6 +86,7 @@ def parse(arguments):
     parser.add_argument("--blocks", type=int, required=True)
     parser.add_argument("--steps", type=int, required=True)
     parser.add_argument("--baseline", choices=("here", "elsewhere"), default="here")
+    parser.add_argument("--launcher", choices=xla_segments.LAUNCHERS, default="none")
     # The model-parallel library finds it in SM_HP_MP_PARAMETERS, which every segment inherits.
     parser.add_argument("--mp_parameters")
     indices = [int(found) for found in re.findall(r"--arm_(\d+)\b", " ".join(arguments))]
@@ -126,13 +127,15 @@ def run_segment(arm, plan, folder, *, steps, block):
         "replicate": block,
         "max_steps": steps,
     }
-    command = [sys.executable, str(SOURCE / plan.program)]
+    program = str(SOURCE / plan.program)
+    command = [sys.executable, *xla_segments.words(plan.launcher, program)]
     for key, value in sorted(hyperparameters.items()):
         command += ["--" + key, value if isinstance(value, str) else json.dumps(value)]
     with tempfile.TemporaryDirectory() as scratch:
         failure = Path(scratch) / "failure"
         variables = {
             **os.environ,
+            **xla_segments.variables(plan.launcher),
             "COMPILEGATE_EVIDENCE_DIR": str(folder),
             "SM_OUTPUT_FAILURE": str(failure),
         }

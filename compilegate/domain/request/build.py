@@ -15,7 +15,7 @@ from compilegate.domain.arm_plan import ArmPlan
 from compilegate.domain.request import hyperparameters as told
 from compilegate.domain.request.context import JobContext
 from compilegate.domain.request.data import checkpoints, environment, inputs, output
-from compilegate.domain.request.launcher import launch
+from compilegate.domain.request.launcher import Launch, launch, launch_segments
 from compilegate.domain.request.machines import machines, network, stopping
 from compilegate.domain.request.metrics import metric_definitions
 from compilegate.domain.request.tags import tags
@@ -34,8 +34,9 @@ def quality_request(
     Raises InvalidInputError for a tag, a hyperparameter or a launcher that cannot be asked for.
     """
     values = {**told.of_arm(workload, arm), "seed": seed, "replicate": replicate}
+    start = launch(arm, _framework(workload, arm), _script(workload, arm))
     return {
-        **_request(workload, arm, _script(workload, arm), values, run=run, context=context),
+        **_request(workload, arm, start, values, run=run, context=context),
         "Tags": tags(workload, run, "quality", arm.name, context),
     }
 
@@ -72,8 +73,9 @@ def speed_request(
         values[f"arm_{index}"] = json.dumps(segment, sort_keys=True)
     hours = workload.training.max_runtime_hours
     limit = speed_job_seconds(hours, arms=len(arms), blocks=blocks)
+    start = launch_segments(arms[0], _framework(workload, arms[0]), SPEED_PROGRAM)
     return {
-        **_request(workload, arms[0], SPEED_PROGRAM, values, run=run, context=context),
+        **_request(workload, arms[0], start, values, run=run, context=context),
         "StoppingCondition": stopping(workload.training, limit),
         "Tags": tags(workload, run, "speed", ALL_ARMS, context),
     }
@@ -83,19 +85,21 @@ def _script(workload: Workload, arm: ArmPlan) -> str:
     return arm.entry_point or workload.training.entry_point
 
 
+def _framework(workload: Workload, arm: ArmPlan) -> Framework:
+    return Framework(**arm.framework) if arm.framework else workload.framework
+
+
 def _request(
     workload: Workload,
     arm: ArmPlan,
-    program: str,
+    start: Launch,
     values: Mapping[str, Any],
     *,
     run: str,
     context: JobContext,
 ) -> dict[str, Any]:
-    framework = Framework(**arm.framework) if arm.framework else workload.framework
-    start = launch(arm, framework, program)
     source_uri = context.uri(context.source_key)
-    platform = told.of_platform(start.program or program, source_uri, context.region)
+    platform = told.of_platform(start.program, source_uri, context.region)
     variables = {**start.environment, **environment(workload.training, arm)}
     return {
         "TrainingJobName": naming.job_base(workload.name, context.trial, run),

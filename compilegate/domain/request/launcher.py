@@ -27,15 +27,17 @@ SMP_2_SINCE = (2, 0)
 _PYTORCH = ("huggingface-pytorch", "pytorch")
 _TENSORFLOW = ("huggingface-tensorflow", "tensorflow")
 _DEVICES = "GPU_NUM_DEVICES"
+_RUNNER = "sagemaker_pytorch_xla_multi_worker_enabled"
+_SCRIPT = "training_script"
 
 
 @dataclass(frozen=True)
 class Launch:
-    """What a launch adds to a job; ``program`` None is the script itself."""
+    """What a job starts with, and what that adds to its hyperparameters and variables."""
 
+    program: str
     hyperparameters: Mapping[str, Any] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
-    program: str | None = None
 
 
 def launch(arm: ArmPlan, framework: Framework, script: str) -> Launch:
@@ -47,10 +49,10 @@ def launch(arm: ArmPlan, framework: Framework, script: str) -> Launch:
         return _managed(arm, framework, script)
     keys = _LAUNCHERS.get((arm.distribution, framework.name))
     if arm.distribution == "none":
-        return Launch()
+        return Launch(script)
     if keys is None:
         raise _refused(arm, framework)
-    return Launch(keys(arm, framework))
+    return Launch(script, keys(arm, framework))
 
 
 def _managed(arm: ArmPlan, framework: Framework, script: str) -> Launch:
@@ -66,13 +68,29 @@ def _managed(arm: ArmPlan, framework: Framework, script: str) -> Launch:
     pytorch = framework.name in _PYTORCH
     runner = pytorch and parts(framework.version)[:2] >= XLA_RUNNER_SINCE
     if arm.distribution == "pytorchxla" and runner:
-        return Launch({"sagemaker_pytorch_xla_multi_worker_enabled": True, **switches})
+        return Launch(script, {_RUNNER: True, **switches})
     if arm.distribution != "none":
         raise _refused(arm, framework)
     environment = {_DEVICES: str(arm.devices // arm.instance_count)} if pytorch else {}
     if pytorch and not runner and arm.devices > 1:
-        return Launch({"training_script": script, **switches}, environment, XLA_LAUNCHER)
-    return Launch(switches, environment)
+        return Launch(XLA_LAUNCHER, {_SCRIPT: script, **switches}, environment)
+    return Launch(script, switches, environment)
+
+
+def launch_segments(arm: ArmPlan, framework: Framework, gate: str) -> Launch:
+    """How the speed job's program ``gate`` starts, which in turn starts segments of the script.
+
+    torch_xla's launchers call a function of the script in processes of their own, so a speed job
+    runs them itself, once for each segment; under every other launcher it is one of the processes.
+    Raises InvalidInputError as ``launch`` does.
+    """
+    whole = launch(arm, framework, gate)
+    kept = dict(whole.hyperparameters)
+    if kept.pop(_RUNNER, None):
+        kept["launcher"] = "xla_spawn"
+    elif kept.pop(_SCRIPT, None):
+        kept["launcher"] = "sm_dist"
+    return Launch(gate, kept, whole.environment)
 
 
 def _torch_distributed(arm: ArmPlan, _: Framework) -> dict[str, Any]:
