@@ -9,6 +9,7 @@ from typing import Any
 import botocore.session
 from botocore.validate import ParamValidator
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from compilegate.cli.plan_requests import examples
 from compilegate.domain.eligibility import check_eligibility
@@ -16,7 +17,7 @@ from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.plan import Plan
 from compilegate.domain.request_problems import problems
 from compilegate.domain.workload import Workload
-from compilegate.facts import load_facts, read
+from compilegate.facts import read
 from compilegate.ports import Settings
 from compilegate.usecases.known_facts import known_facts
 from compilegate.usecases.plan_trial import plan_for
@@ -24,11 +25,8 @@ from compilegate.usecases.workload_document import read_document
 from tests.domain.workload_documents import FULL, faulty, sound
 
 LONGEST_MESSAGE = 700
-SETTINGS = Settings(
-    stage="prod",
-    region="us-east-1",
-    training_role_arn="arn:aws:iam::123456789012:role/training-role",
-)
+REGIONS = ("us-east-1", "eu-south-2", "cn-north-1", "us-gov-west-1", "xx-nowhere-9")
+ROLE = "arn:aws:iam::123456789012:role/training-role"
 much = settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
 
 
@@ -51,11 +49,12 @@ def read_or_refused(document: Any) -> Workload | None:
         return None
 
 
-def check_and_plan(workload: Workload) -> Plan | None:
+def check_and_plan(workload: Workload, region: str) -> Plan | None:
     """Every request of the plan is one that SageMaker would take."""
-    facts = known_facts(workload, SETTINGS)
-    json.dumps(check_eligibility(workload, facts, region="us-east-1").to_dict(), allow_nan=False)
-    plan = plan_for(workload, SETTINGS)
+    deployment = Settings(stage="prod", region=region, training_role_arn=ROLE)
+    facts = known_facts(workload, deployment)
+    json.dumps(check_eligibility(workload, facts, region=region).to_dict(), allow_nan=False)
+    plan = plan_for(workload, deployment)
     if not isinstance(plan, Plan):
         return None
     json.dumps(plan.to_dict(), allow_nan=False)
@@ -74,15 +73,15 @@ def test_the_document_that_faults_are_put_into_is_sound() -> None:
 def test_a_faulty_document_is_refused_or_can_be_checked_and_planned(document: Any) -> None:
     workload = read_or_refused(document)
     if workload is not None:
-        check_and_plan(workload)
+        check_and_plan(workload, REGIONS[0])
 
 
-@given(document=sound())
+@given(document=sound(), region=st.sampled_from(REGIONS))
 @much
-def test_whatever_is_read_can_be_checked_and_planned(document: Any) -> None:
+def test_whatever_is_read_can_be_checked_and_planned(document: Any, region: str) -> None:
     workload = read_or_refused(document)
     if workload is not None:
-        check_and_plan(workload)
+        check_and_plan(workload, region)
 
 
 @given(document=sound())
@@ -91,7 +90,3 @@ def test_what_is_read_is_read_back_as_itself(document: Any) -> None:
     workload = read_or_refused(document)
     if workload is not None:
         assert workload == read_document(json.loads(json.dumps(workload.to_dict())))
-
-
-def test_the_facts_that_documents_are_made_of_are_there() -> None:
-    assert load_facts().instances
