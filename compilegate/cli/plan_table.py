@@ -82,7 +82,7 @@ def _changes(arm: ArmPlan, baseline: ArmPlan) -> Iterator[str]:
         yield "managed compiler"
     elif arm.compiler != "none":
         yield f"{arm.compiler} {arm.compile_mode or ''}".strip()
-    if arm.framework:
+    if "framework" in arm.factors:
         yield f"{arm.framework['name']} {arm.framework['version']}"
     if "batch size" in arm.factors:
         if arm.devices == baseline.devices:

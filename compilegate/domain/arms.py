@@ -83,7 +83,14 @@ def _arm(
         learning_rate=scaled_learning_rate(arm.learning_rate, growth, change.learning_rate_scaling),
         role=role,
         why=why,
-        factors=changed_factors(change, workload, same_global_batch=growth == 1),
+        factors=changed_factors(
+            change,
+            workload,
+            same_global_batch=growth == 1,
+            same_framework=facts.same_framework(
+                framework, workload.framework, region=region, instance=instance
+            ),
+        ),
         compile_seconds=_compile_seconds(compiler, workload, facts),
     )
 
@@ -147,7 +154,7 @@ def _why(arm: ArmPlan, arms: Sequence[ArmPlan]) -> str:
     elif parts:
         apart = f"read beside {' and '.join(parts)}, which changes less"
     else:
-        apart = f"no candidate changes the {arm.factors[0]} alone, so nothing tells them apart"
+        apart = "no other candidate makes a part of these changes, so nothing tells them apart"
     return f"{named}a {arm.label}; {apart}"
 
 
@@ -173,15 +180,17 @@ def _controls(
         if twin is None or twin.name in names:
             continue
         arm = _arm(workload, twin, facts, region=region, role=CONTROL, why=_control_why(candidate))
-        if isinstance(arm, ArmPlan):
+        if isinstance(arm, ArmPlan) and "framework" in arm.factors:
             yield arm
 
 
 def _twin(candidate: Candidate, workload: Workload) -> Candidate | None:
     """The candidate without its compiler and what only that compiler needs; None: none needed."""
     framework = candidate.framework
-    if candidate.compiler != MANAGED_COMPILER or framework in (None, workload.framework):
+    if candidate.compiler != MANAGED_COMPILER or framework is None:
         return None
+    if framework.kind != workload.framework.kind:
+        return None  # the workload's script could not run on it
     launcher = candidate.distribution
     if launcher == "pytorchxla":
         launcher = "none" if workload.training.distribution == "none" else "torch_distributed"

@@ -13,25 +13,27 @@ FACTORS = {
     "precision": ("precision",),
     "instances": ("instance_type", "instance_count"),
     "distribution": ("distribution",),
-    "framework": ("framework",),
+    "framework": (),
     "script": ("entry_point",),
     "hyperparameters": ("hyperparameters",),
 }
 
 
 def changed_factors(
-    candidate: Candidate, workload: Workload, *, same_global_batch: bool
+    candidate: Candidate, workload: Workload, *, same_global_batch: bool, same_framework: bool
 ) -> tuple[str, ...]:
     """The factors in which a candidate differs from the workload, in the order of ``FACTORS``.
 
     The batch that trains the model is the one of all devices: other machines change it too,
-    unless the batch of a device makes up for that (``same_global_batch``).
+    unless the batch of a device makes up for that (``same_global_batch``). A framework may be
+    named more loosely than the workload's and be the same (``same_framework``).
     """
     found = {
         factor: any(_differs(candidate, workload, key) for key in keys)
         for factor, keys in FACTORS.items()
     }
     found["batch size"] = not same_global_batch
+    found["framework"] = not same_framework
     return tuple(factor for factor, changed in found.items() if changed)
 
 
@@ -50,8 +52,6 @@ def _differs(candidate: Candidate, workload: Workload, key: str) -> bool:
         return False
     if key == "compiler":
         return bool(value != "none")
-    if key == "framework":
-        return bool(value != workload.framework)
     if key == "distribution" and candidate.compiler == MANAGED_COMPILER and value == "pytorchxla":
         return False  # exists in that compiler's images only, so it cannot be varied apart
     now = getattr(workload.training, key)

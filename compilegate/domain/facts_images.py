@@ -142,7 +142,7 @@ def framework_image(
     ]
     if not found:
         return _none(f"no image of {_named(framework)}; {_near(family, framework)}")
-    row = max(found, key=lambda row: (parts(row.version), parts(row.transformers or "")))
+    row = max(found, key=_age)
     tag = row.gpu_tag if gpu else row.cpu_tag
     if tag is None:
         return _none(f"{row.repository} {row.version} has no {'GPU' if gpu else 'CPU'} variant")
@@ -191,9 +191,17 @@ def _named(framework: Framework) -> str:
 
 def _near(family: Sequence[FrameworkImage], framework: Framework) -> str:
     same = [row for row in family if matches(framework.version, row.version)]
+    if not same:
+        ordered = sorted(family, key=_age)
+        older = [row for row in ordered if parts(row.version) <= parts(framework.version)]
+        same = [*older[-3:], *ordered[len(older) : len(older) + 3]]
     offers = [
         f"{row.version}{f' with transformers {row.transformers}' if row.transformers else ''}"
         f"{f' ({row.python})' if row.python else ''}"
-        for row in (same or family)
+        for row in same
     ]
     return f"there are {', '.join(offers[-6:])}"
+
+
+def _age(row: FrameworkImage) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    return parts(row.version), parts(row.transformers or "")

@@ -231,6 +231,18 @@ class Facts:
             )
         return self._answers[asked]
 
+    def same_framework(
+        self, one: Framework, other: Framework, *, region: str, instance: Instance | None
+    ) -> bool:
+        """Whether both name the same versions: ``1.13`` comes to the image of ``1.13.1``."""
+        if one == other:
+            return True
+        first, second = (
+            self.image(framework, compiler="none", region=region, instance=instance).uri
+            for framework in (one, other)
+        )
+        return first is not None and first == second
+
     @cached_property
     def _answers(self) -> dict[tuple[Framework, str, str, bool], Image]:
         """Images found so far: one check asks for the same few again and again."""

@@ -35,6 +35,11 @@ class Framework:
     transformers: str | None = None
     python: str | None = None
 
+    @property
+    def kind(self) -> str:
+        """The library underneath, ``pytorch`` of huggingface-pytorch too."""
+        return self.name.removeprefix("huggingface-")
+
 
 @dataclass(frozen=True)
 class Model:

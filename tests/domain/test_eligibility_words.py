@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 
 import pytest
 
 from compilegate.domain.eligibility import check_eligibility
-from compilegate.domain.workload import Candidate, Framework, KnownBetter, OwnImage, Profile
+from compilegate.domain.workload import (
+    Candidate,
+    Framework,
+    KnownBetter,
+    OwnImage,
+    Profile,
+    Workload,
+)
 from compilegate.facts import load_facts
 from tests.domain.workload_builder import (
     COMPILE,
     MANAGED,
     PAIR,
+    PYTORCH_XLA,
     SOUND,
     TENSORFLOW,
     TRCOMP,
     XGBOOST,
+    XLA,
     change,
     check,
     severities,
@@ -46,7 +56,7 @@ def test_a_data_bound_job_hears_its_ceiling_and_what_the_loader_is_worth() -> No
 def test_an_idle_gpu_hears_its_ceiling_if_nothing_else_changes() -> None:
     (reason,) = check(change(SOUND, profile=Profile(gpu_utilization=0.3))).candidates[0].reasons
 
-    # 1 / (0.7 + 0.3 / 1.5)
+    # By Amdahl: one over 0.7 + 0.3 / 1.5.
     assert "at most 1.11 times as fast" in reason.message
 
 
@@ -155,3 +165,104 @@ def test_memory_names_the_batch_that_fits_for_sure() -> None:
 
     assert "up to 32 GiB" in reason.message
     assert "batch_size up to 48" in reason.fix
+
+
+@pytest.mark.parametrize(
+    ("workload", "said"),
+    [
+        (change(SOUND, candidates=(PAIR,)), {"torch_compile"}),
+        (PYTORCH_XLA, {"torch_compile on PyTorch 2"}),
+        (TENSORFLOW, set()),
+        (change(TENSORFLOW, training__instance_count=2, training__batch_size=160), set()),
+        (change(XGBOOST, candidates=(MANAGED,)), set()),
+    ],
+)
+@pytest.mark.parametrize("region", ["us-east-1", "cn-north-1"])
+def test_torch_compile_is_advised_only_to_those_who_can_have_it(
+    workload: Workload, said: set[str], region: str
+) -> None:
+    reasons = check(workload, region=region).candidates[0].reasons
+    fixes = " ".join(reason.fix for reason in reasons)
+
+    found = set(re.findall(r"torch_compile(?: on PyTorch 2)?", fixes))
+
+    assert said == found
+
+
+def test_a_batch_that_the_compiled_model_did_not_fit_is_told_the_largest_that_did() -> None:
+    bert = change(
+        TENSORFLOW, model__name="bert-base-uncased", training__batch_size=160
+    )  # 160 without the compiler, 128 with it
+    (reason,) = (r for r in check(bert).candidates[0].reasons if r.code == "batch_may_shrink")
+
+    assert "batch_size: 128" in reason.fix
+
+
+def test_an_idle_gpu_is_told_beside_a_slow_loader_that_explains_little_of_it() -> None:
+    half = change(SOUND, profile=Profile(0.15, 0.3, 0.0))
+    explained = change(SOUND, profile=Profile(0.6, 0.4, 0.0))
+
+    assert {"data_bound": "warn", "low_gpu_utilization": "warn"} == severities(check(half))
+    assert {"data_bound": "warn"} == severities(check(explained))
+
+
+def test_a_small_wait_is_not_blamed_for_a_promotion_out_of_reach() -> None:
+    strict = change(SOUND, profile=Profile(0.9, 0.01, 0.0), policy__promote_speedup=1.5)
+    (reason,) = check(strict).candidates[0].reasons
+
+    assert ("block", "policy.promote_speedup") == (reason.severity, reason.field)
+    assert "loader" not in reason.fix
+
+
+def test_fp8_under_the_managed_compiler_is_not_sent_to_machines_that_it_refuses() -> None:
+    asked = dataclasses.replace(XLA, precision="fp8")
+    found = check(change(PYTORCH_XLA, candidates=(asked,))).candidates[0].reasons
+    (reason,) = (r for r in found if r.code == "precision_unsupported")
+
+    assert "images predate fp8" in reason.message
+
+
+def test_a_priced_type_without_geometry_is_not_called_unpriced() -> None:
+    found = check(change(SOUND, training__instance_type="ml.m5.12xlarge")).candidates[0].reasons
+    (reason,) = (r for r in found if r.code == "instance_unsupported")
+
+    assert "price" not in reason.message
+
+
+def test_the_smallest_gpu_instance_is_named_to_those_without_one() -> None:
+    found = check(change(SOUND, training__instance_type="ml.m6i.12xlarge")).candidates[0].reasons
+    (reason,) = (r for r in found if r.code == "not_gpu")
+
+    assert "ml.g4dn.xlarge" in reason.fix
+
+
+def test_versions_left_out_are_no_other_version() -> None:
+    loosely = dataclasses.replace(XLA, framework=Framework("pytorch", "1.13"))
+    codes = severities(check(change(PYTORCH_XLA, candidates=(loosely,))))
+
+    assert not {"framework_change", "framework_downgrade"} & codes.keys()
+
+
+def test_another_kind_of_framework_is_told_as_a_change() -> None:
+    other = dataclasses.replace(
+        MANAGED, framework=TENSORFLOW.framework, distribution="none", entry_point="tf.py"
+    )
+    codes = severities(check(change(SOUND, candidates=(other,))))
+
+    assert "info" == codes["framework_change"]
+
+
+def test_no_control_is_promised_that_another_candidate_takes_the_name_of() -> None:
+    taken = dataclasses.replace(COMPILE, name="managed-native")
+    found = check(change(SOUND, candidates=(PAIR, taken))).candidates[0].reasons
+    (reason,) = (r for r in found if r.code == "framework_downgrade")
+
+    assert "managed-native" not in reason.fix
+
+
+def test_a_version_without_an_image_is_told_its_neighbours() -> None:
+    older = change(SOUND, framework=Framework("tensorflow", "2.11.1"))
+    found = check(older).candidates[0].reasons
+    (reason,) = (r for r in found if r.code == "no_compiler_image")
+
+    assert "2.10.1 (py39), 2.11.0 (py39), 2.12.0 (py310)" in reason.message

@@ -185,3 +185,27 @@ def test_a_recorded_arm_is_read_back_whatever_else_stands_beside_it() -> None:
     record = {key: value for key, value in vars(arm).items() if key not in ("role", "why")}
 
     assert replace(arm, why="") == ArmPlan.from_dict({**record, "label": "?", "newer": 1})
+
+
+def test_a_framework_named_more_loosely_is_the_same_and_needs_no_control() -> None:
+    loosely = replace(XLA, framework=Framework("pytorch", "1.13"))
+    arms = arms_of(PYTORCH_XLA, loosely)
+
+    assert ["baseline", "managed"] == list(arms)
+    assert "one factor: compiler" == arms["managed"].label
+
+
+def test_no_control_runs_a_script_on_a_framework_it_was_not_written_for() -> None:
+    other = replace(
+        PAIR, framework=Framework("tensorflow", "2.11.0"), distribution="none", entry_point="tf.py"
+    )
+
+    assert ["baseline", "managed-pair"] == list(arms_of(SOUND, other))
+
+
+def test_a_bundle_of_one_compiler_is_not_told_apart_by_another() -> None:
+    bundle = replace(PAIR, framework=Framework("huggingface-pytorch", "1.11.0", "4.21.1", "py38"))
+
+    why = arms_of(SOUND, bundle, COMPILE)["managed-pair"].why
+
+    assert "no candidate changes the compiler alone" not in why

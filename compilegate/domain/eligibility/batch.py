@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from compilegate.domain.arm_plan import scaled_learning_rate
 from compilegate.domain.eligibility.context import PROFILE, WORKLOAD_FILE, Context
+from compilegate.domain.eligibility.frameworks import torch_compile_instead
 from compilegate.domain.eligibility.managed import applies
 from compilegate.domain.eligibility.reason import Reason, block, info, warn
 
@@ -61,13 +62,17 @@ def tested_rule(context: Context) -> tuple[Reason, ...]:
     if not shrunk:
         return ()
     row = min(shrunk, key=lambda row: row.compiled_batch / row.native_batch)
+    instead = torch_compile_instead(context)
+    keep = "keep the batch size and watch peak memory"
+    if context.batch_size > row.compiled_batch:
+        keep = f"set batch_size: {row.compiled_batch} on the candidate, with learning_rate_scaling"
     length = f" at sequence length {row.sequence_length}" if row.sequence_length else ""
     return (
         warn(
             "batch_may_shrink", context.field("batch_size"),
             f"the tested models list {row.model} on {row.instance_type}{length} with at most "
             f"{row.compiled_batch} samples per GPU compiled, {row.native_batch} without",
-            fix="keep the batch size and watch peak memory, or try torch_compile",
+            fix=f"{keep}, or try {instead}" if instead else keep,
             source=TESTED,
         ),
     )  # fmt: skip

@@ -30,22 +30,19 @@ def bottleneck_rule(context: Context) -> tuple[Reason, ...]:
         ("communication_bound", communication, "communication_fraction"),
         key=lambda found: found[1],
     )
+    field, fix = f"profile.{name}", f"{FIXES[code]}: worth up to {share:.0%} of a run's time"
     message = (
         f"{waiting:.0%} of a step waits for data or communication, so a compiler could make the "
         f"job at most {plausible.high:.2f} times as fast (Amdahl's law)"
     )
     if hopeless:
         message += f", less than the {threshold:.2f} that policy.promote_speedup asks for"
-    return (
-        Reason(
-            code,
-            Severity.BLOCK if hopeless else Severity.WARN,
-            f"profile.{name}",
-            message,
-            f"{FIXES[code]}: worth up to {share:.0%} of a run's time",
-            PROFILE,
-        ),
-    )
+    if waiting < WORTH_SAYING:
+        field = "policy.promote_speedup"
+        fix = "ask for less there: even without waiting a compiler is assumed to bring no more"
+        fix += f" than {_assumed(context):.2f}"
+    severity = Severity.BLOCK if hopeless else Severity.WARN
+    return (Reason(code, severity, field, message, fix, PROFILE), *_idle(context))
 
 
 def ceiling(context: Context) -> float | None:
@@ -63,11 +60,10 @@ def _idle(context: Context) -> tuple[Reason, ...]:
     """An idle GPU that nobody has explained: small kernels would gain, host work would not."""
     profile = context.workload.profile
     used = None if profile is None else profile.gpu_utilization
-    if used is None or used >= LOW_UTILIZATION:
-        return ()
     explained = min(1.0, sum(context.waits))
-    assumed = context.facts.compute_speedup(context.compiler)
-    busy = amdahl_speedup(used, assumed.high) if assumed else 1.0
+    if used is None or used >= LOW_UTILIZATION or explained > (1 - used) / 2:
+        return ()  # most of the waiting is explained, and told apart
+    busy = amdahl_speedup(used, _assumed(context))
     return (
         warn(
             "low_gpu_utilization", "profile.gpu_utilization",
@@ -79,3 +75,9 @@ def _idle(context: Context) -> tuple[Reason, ...]:
             source=PROFILE,
         ),
     )  # fmt: skip
+
+
+def _assumed(context: Context) -> float:
+    """How much faster this compiler may make the computing itself, at best."""
+    assumed = context.facts.compute_speedup(context.compiler)
+    return assumed.high if assumed else 1.0

@@ -157,6 +157,13 @@ class Context:
         )
 
     @property
+    def same_framework(self) -> bool:
+        """Whether the candidate runs on the workload's versions."""
+        return self.facts.same_framework(
+            self.framework, self.workload.framework, region=self.region, instance=self.instance
+        )
+
+    @property
     def devices(self) -> int | None:
         """GPUs of the whole cluster, at least one per instance; None when unknown."""
         return None if self.instance is None else max(self.instance.gpus, 1) * self.instance_count

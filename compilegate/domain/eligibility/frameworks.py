@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from compilegate.domain.arm_plan import CONTROL_SUFFIX
 from compilegate.domain.eligibility.context import WORKLOAD_FILE, Context
 from compilegate.domain.eligibility.reason import Reason, block, info, warn
 from compilegate.domain.facts_images import Image
@@ -10,6 +11,7 @@ from compilegate.domain.workload import Framework
 
 TORCH_COMPILE_SINCE = (2, 0)
 TORCH_COMPILE_SOURCE = "PyTorch documentation: torch.compile is part of PyTorch from 2.0"
+TORCH_COMPILE = "torch_compile"
 UNPROVEN_FAMILIES = ("custom", "diffusion")
 LEVERS = {
     "xgboost": "tree_method=hist (with device=cuda on a GPU instance), distributed XGBoost over "
@@ -69,6 +71,15 @@ def torch_compile_rule(context: Context) -> tuple[Reason, ...]:
     return ()
 
 
+def torch_compile_instead(context: Context) -> str | None:
+    """How to name torch.compile as the other way; None where the job is not PyTorch's."""
+    framework = context.workload.framework
+    if not context.has_graph or not framework.name.endswith("pytorch"):
+        return None
+    old = parts(framework.version) < TORCH_COMPILE_SINCE
+    return f"{TORCH_COMPILE} on PyTorch 2" if old else TORCH_COMPILE
+
+
 def _newest(context: Context) -> str:
     rows = [row for row in context.facts.images if row.framework == context.framework.name]
     row = max(rows, key=lambda row: parts(row.version), default=None)
@@ -116,12 +127,11 @@ def _image(context: Context, image: Image, field: str, whose: str) -> tuple[Reas
 def change_rule(context: Context) -> tuple[Reason, ...]:
     """Another version beside another compiler: what each brings must be told apart."""
     own, base = context.candidate.framework, context.workload.framework
-    if own is None or own == base:
+    if own is None or context.same_framework:
         return ()
     field, now, then = context.framework_field("version"), _named(base), _named(own)
-    if own.name.endswith("tensorflow") != base.name.endswith("tensorflow"):
-        if context.candidate.entry_point is not None:
-            return ()
+    other_kind = own.kind != base.kind
+    if other_kind and context.candidate.entry_point is None:
         return (
             block(
                 "framework_unsupported", context.framework_field("name"),
@@ -130,7 +140,7 @@ def change_rule(context: Context) -> tuple[Reason, ...]:
                 source=WORKLOAD_FILE,
             ),
         )  # fmt: skip
-    if parts(own.version) < parts(base.version):
+    if not other_kind and parts(own.version) < parts(base.version):
         return (
             info(
                 "framework_downgrade", field, f"the candidate runs on {then} instead of {now}",
@@ -150,10 +160,12 @@ def change_rule(context: Context) -> tuple[Reason, ...]:
 
 
 def _price_of_going_back(context: Context) -> str:
-    if not context.managed or context.native_image.uri is None:
+    control = f"{context.candidate.name}{CONTROL_SUFFIX}"
+    taken = any(one.name == control for one in context.workload.candidates)
+    if not context.managed or context.native_image.uri is None or taken:
         return "what that step back costs is part of what is measured"
     return (
-        f"the trial's control {context.candidate.name}-native, the same version without the "
+        f"the trial's control {control}, the same version without the "
         "compiler, measures what that step back costs and what the compiler alone brings"
     )
 

@@ -27,7 +27,7 @@ def _check(context: Context, instance_type: str, field: str) -> tuple[Reason, ..
             block(
                 "instance_unsupported", field,
                 f"{instance_type or 'nothing'} is not among the {len(facts.instances)} instance "
-                "types on file, so neither its GPUs nor its price are known",
+                "types on file, so nobody knows its GPUs",
                 fix=f"{hint}use a type that is on file (compilegate facts)",
                 source=f"instance facts as of {facts.as_of}",
             ),
@@ -76,8 +76,8 @@ def gpu_rule(context: Context) -> tuple[Reason, ...]:
         block(
             "not_gpu", context.field("instance_type"),
             f"{context.instance_type} has no GPU; compilers for training are worth it on GPUs",
-            fix="train on a GPU instance first (ml.g5.xlarge is the smallest current one), "
-            "then ask again",
+            fix="train on a GPU instance first (ml.g4dn.xlarge and ml.g5.xlarge are the "
+            "smallest), then ask again",
             source=instance.source,
         ),
     )  # fmt: skip

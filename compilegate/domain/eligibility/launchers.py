@@ -34,7 +34,7 @@ def launcher_rule(context: Context) -> tuple[Reason, ...]:
 
 def _refused(run: Context) -> Iterator[Reason]:
     framework, launcher = run.framework, run.distribution
-    kind = framework.name.removeprefix("huggingface-")
+    kind = framework.kind
     if launcher in TORCH_LAUNCHERS and kind != "pytorch":
         yield _block(run, f"{launcher} is a launcher of PyTorch, not of {framework.name}", "none")
     elif launcher in ("smddp", "smp") and kind not in DATA_PARALLEL_UP_TO:

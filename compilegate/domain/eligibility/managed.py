@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from compilegate.domain.eligibility.context import Context
+from compilegate.domain.eligibility.frameworks import torch_compile_instead
 from compilegate.domain.eligibility.nearest import nearest, paired
 from compilegate.domain.eligibility.reason import Reason, block, info, warn
 from compilegate.domain.facts_images import CompilerImage
@@ -107,7 +108,7 @@ def region_rule(context: Context) -> tuple[Reason, ...]:
             "region_unsupported", context.framework_field("version"),
             f"{row.repository} {row.version} with the managed compiler is not offered in "
             f"{context.region}",
-            fix=f"use one of its {len(row.regions)} regions, such as us-east-1, or torch_compile",
+            fix=f"use one of its {len(row.regions)} regions, such as us-east-1{_or(context)}",
             source=row.source,
         ),
     )  # fmt: skip
@@ -130,22 +131,28 @@ def instance_rule(context: Context) -> tuple[Reason, ...]:
         block(
             "instance_unsupported", context.field("instance_type"),
             f"the managed compiler refuses {instance.instance_type}: it knows {families} only",
-            fix="use ml.g5, ml.g4dn or ml.p4d (the p3 types are gone), or torch_compile",
+            fix=f"use ml.g5, ml.g4dn or ml.p4d (the p3 types are gone){_or(context)}",
             source=managed.instance_families_source,
         ),
     )  # fmt: skip
+
+
+def _or(context: Context) -> str:
+    instead = torch_compile_instead(context)
+    return f", or {instead}" if instead else ""
 
 
 def lifecycle_rule(context: Context) -> tuple[Reason, ...]:
     """Frozen and unpatched: always said. Without a twin there is nothing like for like."""
     if not context.managed:
         return ()
-    managed = context.facts.managed
+    managed, instead = context.facts.managed, torch_compile_instead(context)
+    prefer = f"prefer {instead} where it does as well; " if instead else ""
     found = [
         warn(
             "image_unpatched", context.compiler_field,
             f"the managed compiler is {managed.status}",
-            fix="prefer torch_compile where it does as well; have security agree to the image",
+            fix=f"{prefer}have security agree to the image",
             source=managed.status_source,
         )
     ]  # fmt: skip

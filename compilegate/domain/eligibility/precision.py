@@ -33,7 +33,15 @@ def precision_rule(context: Context) -> tuple[Reason, ...]:
 
 
 def _fp8(context: Context, gpu: Gpu, where: str) -> tuple[Reason, ...]:
-    """fp8 needs a GPU that has it, and an image younger than the managed compiler's."""
+    """fp8 needs an image younger than the managed compiler's, and a GPU that has it."""
+    if applies(context):
+        return (
+            block(
+                "precision_unsupported", where, "the managed compiler's images predate fp8",
+                fix="fp16 with the managed compiler, or fp8 without it",
+                source=context.facts.managed.status_source,
+            ),
+        )  # fmt: skip
     if not gpu.fp8:
         found = sorted({
             f"ml.{one.family}" for one in context.facts.instances.values()
@@ -45,14 +53,6 @@ def _fp8(context: Context, gpu: Gpu, where: str) -> tuple[Reason, ...]:
                 f"{gpu.name} (compute capability {gpu.compute_capability}) has no fp8",
                 fix=f"fp8 needs an L4, L40S, H100 or H200: {', '.join(found)}",
                 source=gpu.source,
-            ),
-        )  # fmt: skip
-    if applies(context):
-        return (
-            block(
-                "precision_unsupported", where, "the managed compiler's images predate fp8",
-                fix="fp16 with the managed compiler, or fp8 without it",
-                source=context.facts.managed.status_source,
             ),
         )  # fmt: skip
     return ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from compilegate.domain.eligibility.context import WORKLOAD_FILE, Context
+from compilegate.domain.eligibility.frameworks import torch_compile_instead
 from compilegate.domain.eligibility.managed import applies, fitting_image
 from compilegate.domain.eligibility.reason import Reason, block, warn
 from compilegate.domain.facts_images import CompilerImage
@@ -28,12 +29,13 @@ def script_rule(context: Context) -> tuple[Reason, ...]:
     need = _need(context, row)
     if not need or context.candidate.entry_point is not None:
         return ()
+    instead = torch_compile_instead(context)
+    other = f", or use {instead}, which needs one line" if instead else ""
     return (
         warn(
             "script_needs_port", field,
             f"under the managed compiler the script needs {need}",
-            fix="port the script and name it as the candidate's entry_point, or use "
-            "torch_compile, which needs one line",
+            fix=f"port the script and name it as the candidate's entry_point{other}",
             source=GUIDE.format(row.framework.rpartition("-")[2]),
         ),
     )  # fmt: skip
