@@ -50,7 +50,7 @@ conformance: dev build/.sdk ## our requests beside those of the SageMaker SDK, c
 	.venv-sdk/bin/python -m tests.conformance.capture tests/conformance/captured.json
 	$(BIN)/python -m tests.conformance
 
-bench: dev ## size, import time, synthesis and the demo's parts
+bench: dev ## checks per second, synthesis, the Lambda bundle's size and import times
 	$(BIN)/python -m benchmarks
 
 bench-decision: dev ## how often the judge is right, by simulation: false promotes, power, cost

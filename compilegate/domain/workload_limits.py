@@ -16,6 +16,13 @@ from compilegate.domain.workload import Training, Workload
 
 # Field of the workload file, the value, its shape in the model.
 Limited = tuple[str, object, str]
+# What the model's patterns allow, in words.
+_CHARACTERS = {
+    "ChannelName": "letters, digits and .-_",
+    "TrainingEnvironmentKey": "letters, digits and _, with no digit at the beginning",
+    "TagKey": "letters, digits, spaces and _.:/=+-@",
+    "TagValue": "letters, digits, spaces and _.:/=+-@",
+}
 
 
 def check_limits(workload: Workload, shapes: Shapes) -> None:
@@ -32,12 +39,18 @@ def check_limits(workload: Workload, shapes: Shapes) -> None:
             )
     for field, value, shape in _limited(workload):
         for violation in violations(shapes, shape, value):
-            raise InvalidInputError(
-                f"would be refused by SageMaker: it {violation.rule}",
-                field=field,
-                value=value,
-                fix="change it so that it does",
-            )
+            raise _refused(field, value, shape, violation.rule)
+
+
+def _refused(field: str, value: object, shape: str, rule: str) -> InvalidInputError:
+    """People read which characters are allowed rather than the model's pattern."""
+    allowed = _CHARACTERS.get(shape) if rule.startswith("must match") else None
+    if allowed:
+        problem = "has characters that SageMaker refuses"
+        return InvalidInputError(problem, field=field, value=value, fix=f"use {allowed}")
+    return InvalidInputError(
+        f"would be refused by SageMaker: it {rule}", field=field, value=value, fix="shorten it"
+    )
 
 
 def _counted(workload: Workload) -> Iterator[tuple[str, Sized, str]]:
