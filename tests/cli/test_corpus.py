@@ -5,6 +5,7 @@ The first two lines of a file say which field the error names and a part of what
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,8 @@ from hypothesis import strategies as st
 from tests.cli.conftest import Invoke
 from tests.cli.project import WORKLOAD
 
-CORPUS = Path(__file__).resolve().parents[1] / "corpus"
+ROOT = Path(__file__).resolve().parents[2]
+CORPUS = ROOT / "tests" / "corpus"
 FILES = sorted(CORPUS.glob("*.yaml"))
 MOST = 700
 SOUND = WORKLOAD.replace("data/train", "s3://bucket/train/")
@@ -55,9 +57,20 @@ def test_the_corpus_is_large_enough_to_mean_something() -> None:
     assert len(FILES) >= 40
 
 
+def test_the_pages_show_what_is_said_of_a_wrong_file(
+    invoke: Invoke, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    page = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+    shown = re.findall(r"^\$ compilegate check (tests/corpus/\S+)\n(Error: .*\n)", page, re.M)
+
+    assert [error for _, error in shown] == [invoke("check", file).stderr for file, _ in shown]
+    assert shown
+
+
 @given(data=st.data())
 @settings(
-    max_examples=40,
+    max_examples=25,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
