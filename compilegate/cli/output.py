@@ -29,8 +29,8 @@ VERDICT_WORDS = {
 
 
 def console(*, stderr: bool = False) -> Console:
-    """A console on today's standard streams."""
-    return Console(stderr=stderr, highlight=False)
+    """A console on today's standard streams; no words are read as markup or as names of emoji."""
+    return Console(stderr=stderr, highlight=False, markup=False, emoji=False)
 
 
 def say(text: str = "", style: str | None = None, *, indent: int = 0, hang: int = 0) -> None:

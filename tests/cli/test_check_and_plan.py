@@ -244,3 +244,11 @@ def test_the_examples_in_the_workloads_folder_are_valid(invoke: Invoke) -> None:
     names = [parse_workload(yaml.safe_load(file.read_text())).name for file in files]
 
     assert len(names) == len(set(names)) > 0
+
+
+def test_a_teams_words_are_never_read_as_markup(tmp_path: Path, invoke: Invoke) -> None:
+    odd = "candidates:\n  - {name: odd, hyperparameters: {at: '[/30] :x:'}}\nquality:"
+    result = invoke("plan", write_project(tmp_path, ("quality:", odd)))
+
+    assert 0 == result.exit_code, result.output
+    assert "at [/30] :x:" in " ".join(result.stdout.split())

@@ -193,3 +193,10 @@ def test_an_image_of_another_region_stops_check_with_the_region(
     }
     assert "ineligible" == document["verdict"]
     assert f"your image {THERE} is not in us-east-1" in codes["region_unsupported"]
+
+
+def test_a_pattern_is_shown_as_it_is(invoke: Invoke) -> None:
+    result = invoke("facts", "limits", "--service", "CreateTrainingJob")
+
+    for part in ("[a-zA-Z0-9](-*[a-", "zA-Z0-9]){0,62}"):  # folded within its column
+        assert part in result.stdout
