@@ -90,6 +90,7 @@ def _documents(results: Iterator[Checked], *, as_list: bool) -> int:
             written += 1
         elif not as_list:
             sys.stdout.write(json.dumps(result.to_dict(), separators=(",", ":")) + "\n")
+        sys.stdout.flush()  # whoever reads along gets each answer when it is made
     if as_list:
         sys.stdout.write("\n]\n" if written else "[]\n")
     return worst_exit_code(list(codes))
@@ -116,6 +117,7 @@ def _lines(results: Iterator[Checked]) -> int:
             totals.add(result.document)
             # Not by echo, which would write through the bar on a terminal.
             sys.stdout.write(f"{line(result.document)}\n")
+            sys.stdout.flush()
     show_totals(totals)
     return worst_exit_code(list(codes))
 
