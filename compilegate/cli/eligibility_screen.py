@@ -119,7 +119,8 @@ def _break_even(figures: Document) -> str:
     if minutes is None or not paid:
         return UNKNOWN
     how = "measured" if paid["measured"] else "assumed"
-    span = f"{paid['warm']:g} to {paid['cold']:g} s"
+    warm, cold = f"{paid['warm']:g}", f"{paid['cold']:g} s"
+    span = cold if cold == f"{warm} s" else f"{warm} to {cold}"
     return f"{duration(minutes * 60)} on (compiling: {span}, {how})"
 
 

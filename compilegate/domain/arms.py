@@ -20,6 +20,13 @@ from compilegate.domain.workload import BASELINE, MANAGED_COMPILER, Candidate, W
 # The learning rate follows the batch.
 FOLLOWS = "learning_rate_scaling"
 TORCH_COMPILE = "torch_compile"
+# What a control takes over from its candidate beside the framework.
+ALONG = {
+    "batch size": "batch_size",
+    "precision": "precision",
+    "instance type": "instance_type",
+    "instance count": "instance_count",
+}
 BASELINE_WHY = "the job as it runs today; everything is compared with it"
 
 
@@ -211,7 +218,9 @@ def _twin(candidate: Candidate, workload: Workload) -> Candidate | None:
 def _control_why(candidate: Candidate) -> str:
     framework = candidate.framework
     version = f"{framework.name} {framework.version}" if framework else "the older framework"
+    also = [name for name, key in ALONG.items() if getattr(candidate, key) is not None]
+    along = f" with {' and '.join(also)} of the candidate" if also else ""
     return (
-        f"{version} without the compiler: beside the baseline it shows what going to that version "
-        f"costs, beside {candidate.name} what the compiler alone brings; never promoted"
+        f"{version} without the compiler: beside the baseline it shows what going to that version"
+        f"{along} costs, beside {candidate.name} what the compiler alone brings; never promoted"
     )

@@ -266,3 +266,12 @@ def test_a_version_without_an_image_is_told_its_neighbours() -> None:
     (reason,) = (r for r in found if r.code == "no_compiler_image")
 
     assert "2.10.1 (py39), 2.11.0 (py39), 2.12.0 (py310)" in reason.message
+
+
+def test_a_newer_framework_for_the_compiler_is_told_its_control_too() -> None:
+    newer = dataclasses.replace(MANAGED, framework=TENSORFLOW.framework)
+    older = Framework("tensorflow", "2.9.2", None, "py39")
+    found = check(change(TENSORFLOW, framework=older, candidates=(newer,))).candidates[0].reasons
+    (reason,) = (r for r in found if r.code == "framework_change")
+
+    assert "control managed-native" in reason.fix

@@ -209,3 +209,10 @@ def test_a_bundle_of_one_compiler_is_not_told_apart_by_another() -> None:
     why = arms_of(SOUND, bundle, COMPILE)["managed-pair"].why
 
     assert "no candidate changes the compiler alone" not in why
+
+
+def test_a_control_says_what_else_it_takes_over_from_its_candidate() -> None:
+    arms = arms_of(SOUND, replace(PAIR, batch_size=64, precision="fp16"))
+
+    told = "going to that version with batch size and precision of the candidate costs"
+    assert told in arms["managed-pair-native"].why

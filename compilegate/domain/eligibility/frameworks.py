@@ -140,33 +140,34 @@ def change_rule(context: Context) -> tuple[Reason, ...]:
                 source=WORKLOAD_FILE,
             ),
         )  # fmt: skip
-    if not other_kind and parts(own.version) < parts(base.version):
+    message = f"the candidate runs on {then} instead of {now}"
+    older = not other_kind and parts(own.version) < parts(base.version)
+    fix = _told_apart(context, older=older)
+    if older:
+        return (info("framework_downgrade", field, message, fix=fix, source=WORKLOAD_FILE),)
+    return (info("framework_change", field, message, fix=fix, source=WORKLOAD_FILE),)
+
+
+def _told_apart(context: Context, *, older: bool) -> str:
+    """What tells the version from the compiler: the plan's control, where it has one (arms.py)."""
+    workload, control = context.workload, f"{context.candidate.name}{CONTROL_SUFFIX}"
+    taken = any(one.name == control for one in workload.candidates)
+    twin = (
+        context.native_image.uri is not None and context.framework.kind == workload.framework.kind
+    )
+    if context.managed and twin and not taken:
         return (
-            info(
-                "framework_downgrade", field, f"the candidate runs on {then} instead of {now}",
-                fix=_price_of_going_back(context), source=WORKLOAD_FILE,
-            ),
-        )  # fmt: skip
-    return (
-        info(
-            "framework_change", field, f"the candidate runs on {then} instead of {now}",
-            fix="version and compiler are measured as one bundle; for the version alone add a "
-            "candidate that names the framework and no compiler"
-            if context.compiled
-            else "measured like any other change",
-            source=WORKLOAD_FILE,
-        ),
-    )  # fmt: skip
-
-
-def _price_of_going_back(context: Context) -> str:
-    control = f"{context.candidate.name}{CONTROL_SUFFIX}"
-    taken = any(one.name == control for one in context.workload.candidates)
-    if not context.managed or context.native_image.uri is None or taken:
+            f"the trial's control {control}, the same version without the compiler, measures "
+            f"what that {'step back costs' if older else 'version changes'} and what the "
+            "compiler alone brings"
+        )
+    if older:
         return "what that step back costs is part of what is measured"
+    if not context.compiled:
+        return "measured like any other change"
     return (
-        f"the trial's control {control}, the same version without the "
-        "compiler, measures what that step back costs and what the compiler alone brings"
+        "version and compiler are measured as one bundle; for the version alone add a candidate "
+        "that names the framework and no compiler"
     )
 
 
