@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from compilegate.cli import project
-from compilegate.cli.check_files import Checked, check_files, find_files
+from compilegate.cli.check_files import Checked, check_files, find_files, is_folder
 from compilegate.cli.check_screen import line, show_totals
 from compilegate.cli.check_totals import Totals
 from compilegate.cli.eligibility_screen import show_eligibility
@@ -58,7 +58,7 @@ def check(
         raise InvalidInputError("asks for one of two forms", field="--jsonl", fix="drop --json")
     settings = project.settings(region)
     found = find_files(files)
-    alone = len(found) == 1 and not any(path.is_dir() for path in files)
+    alone = len(found) == 1 and not any(map(is_folder, files))
     results = _followed(check_files(found, settings), len(found))
     if alone:
         raise typer.Exit(_one(next(results), as_json=as_json, as_jsonl=as_jsonl))

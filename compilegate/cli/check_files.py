@@ -46,7 +46,7 @@ def find_files(given: Sequence[Path]) -> list[Path]:
     """
     found: dict[Path, Path] = {}
     for path in given:
-        here = list(_in_folder(path)) if path.is_dir() else [path]
+        here = list(_in_folder(path)) if is_folder(path) else [path]
         for file in here:
             found.setdefault(file.absolute(), file)
         if not here:
@@ -56,6 +56,14 @@ def find_files(given: Sequence[Path]) -> list[Path]:
                 fix=f"name a folder with workload files ({' or '.join(SUFFIXES)})",
             )
     return list(found.values())
+
+
+def is_folder(path: Path) -> bool:
+    """Whether it is a folder; what the disk refuses to say is told when it is read."""
+    try:
+        return path.is_dir()
+    except OSError:
+        return False
 
 
 def _in_folder(folder: Path) -> Iterator[Path]:

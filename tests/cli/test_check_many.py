@@ -115,6 +115,14 @@ def test_a_folder_without_workloads_is_bad_input(tmp_path: Path, invoke: Invoke)
     assert f"{tmp_path}: holds no workload file" in result.stderr
 
 
+@pytest.mark.parametrize("name", ["x" * 300, "a/" * 3000 + "b.yaml", "nothing-here"])
+def test_a_name_that_the_disk_refuses_is_bad_input(name: str, invoke: Invoke) -> None:
+    result = invoke("check", name)
+
+    assert 2 == result.exit_code
+    assert result.stderr.startswith(f"Error: {name}: ")
+
+
 def test_no_answer_at_all_is_an_empty_list(team: Path, invoke: Invoke) -> None:
     folder = team / "b" / "workloads"
     (folder / "bert-docs.yaml").unlink()
