@@ -83,7 +83,7 @@ def _spread(script: Script, node: ast.expr) -> dict[str, ast.expr] | None:
         return None
     found: dict[str, ast.expr] = {}
     known = False
-    for other in ast.walk(script.tree):
+    for other in script.nodes:
         if isinstance(other, ast.Assign) and any(dotted(item) == name for item in other.targets):
             filled = _literal(other.value)
             if filled is None:

@@ -34,9 +34,7 @@ class Models:
 
     def __init__(self, source: Source) -> None:
         self._source = source
-        self._classes = {
-            node.name: node for node in ast.walk(source.tree) if isinstance(node, ast.ClassDef)
-        }
+        self._classes = {node.name: node for node in source.nodes if isinstance(node, ast.ClassDef)}
 
     @cached_property
     def classes(self) -> set[ast.ClassDef]:
@@ -112,10 +110,9 @@ class Models:
         return [(body, node) for body in self.bodies for node in self._block(body.body)]
 
     def _attributes(self) -> Iterator[tuple[str, ast.expr]]:
-        for holder in self.classes:
-            for node in ast.walk(holder):
-                if isinstance(node, ast.Assign) and dotted(node.targets[0]).startswith("self."):
-                    yield dotted(node.targets[0]), node.value
+        for node in self._source.nodes:
+            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Attribute):
+                yield dotted(node.targets[0]), node.value
 
     def _makes_module(self, value: ast.expr) -> bool:
         if not isinstance(value, ast.Call) or called(value) in ("Parameter", "Buffer"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterable
 
 from compilegate.doctor.syntax import dotted
 
@@ -23,10 +24,10 @@ HELD_OUT = re.compile(r"(^|_|\b)(e?val|valid|validation|dev|test|testing|eval|ev
 class Imports:
     """Which dotted name a local name stands for."""
 
-    def __init__(self, tree: ast.Module) -> None:
+    def __init__(self, nodes: Iterable[ast.AST]) -> None:
         self._meaning: dict[str, str] = {}
         self.packages: set[str] = set()
-        for node in ast.walk(tree):
+        for node in nodes:
             if isinstance(node, ast.Import):
                 self._plain(node)
             elif isinstance(node, ast.ImportFrom):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import operator
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from compilegate.doctor.syntax import called, dotted, keyword, last_name
@@ -29,11 +29,11 @@ COMPARES: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
 class Options:
     """Values that are known without running the script."""
 
-    def __init__(self, tree: ast.Module, given: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, nodes: Iterable[ast.AST], given: Mapping[str, Any] | None = None) -> None:
         self._defaults: dict[str, Any] = {}
         self._assigned: dict[str, list[ast.expr | None]] = {}
         self.names: set[str] = set()  # settings that can be given from outside
-        for node in ast.walk(tree):
+        for node in nodes:
             self._read(node)
         for name, value in (given or {}).items():
             self._defaults[_plain(name)] = value
@@ -94,6 +94,8 @@ class Options:
     def _assign(self, target: ast.AST, value: ast.expr | None) -> None:
         if isinstance(target, ast.Name):
             self._assigned.setdefault(target.id, []).append(value)
+            return
+        if isinstance(target, ast.Attribute):
             return
         for item in ast.walk(target):
             if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Store):

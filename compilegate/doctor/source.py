@@ -19,26 +19,29 @@ class Source:
         self.text, self.tree = text, tree
         self.lines = text.split("\n")  # as the parser counts them, form feeds and all
         self.given = given
-        self.imports = Imports(tree)
-        self.parents = {
-            child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)
-        }
+        self.nodes: list[ast.AST] = [tree]  # all of them, outer ones first
+        self.parents: dict[ast.AST, ast.AST] = {}
+        for node in self.nodes:
+            for child in ast.iter_child_nodes(node):
+                self.parents[child] = node
+                self.nodes.append(child)
+        self.imports = Imports(self.nodes)
 
     @cached_property
     def calls(self) -> list[ast.Call]:
         """Every call of the file, in order."""
-        found = [node for node in ast.walk(self.tree) if isinstance(node, ast.Call)]
+        found = [node for node in self.nodes if isinstance(node, ast.Call)]
         return sorted(found, key=lambda call: (call.lineno, call.col_offset))
 
     @cached_property
     def functions(self) -> list[Function]:
         """Every function of the file."""
-        return [node for node in ast.walk(self.tree) if isinstance(node, FUNCTIONS)]
+        return [node for node in self.nodes if isinstance(node, FUNCTIONS)]
 
     @cached_property
     def options(self) -> Options:
         """What is known of the script's settings."""
-        return Options(self.tree, self.given)
+        return Options(self.nodes, self.given)
 
     def meaning(self, node: ast.AST | None) -> str:
         """A name with its imports resolved."""

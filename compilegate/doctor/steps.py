@@ -45,7 +45,7 @@ class Steps:
         if not self._trains:
             return []
         return [
-            node for node in ast.walk(self._source.tree)
+            node for node in self._source.nodes
             if isinstance(node, LOOPS) and self._makes_a_step(node.body)
         ]  # fmt: skip
 

@@ -49,7 +49,7 @@ def _loop_around(script: Script, node: ast.AST) -> ast.For | ast.AsyncFor | ast.
 def after_wrapping(script: Script) -> Iterator[Hit]:
     """A distributed wrapper compiled as a whole."""
     wrapped: dict[str, int] = {}
-    for node in ast.walk(script.tree):
+    for node in script.nodes:
         if isinstance(node, ast.Assign) and _wraps(script, node.value):
             wrapped |= {dotted(target): node.lineno for target in node.targets}
     for call in script.models.compile_calls:
@@ -65,7 +65,7 @@ def _wraps(script: Script, node: ast.AST | None) -> bool:
 
 def switched_off(script: Script) -> Iterator[Hit]:
     """Settings that keep the compiler from doing anything."""
-    for node in ast.walk(script.tree):
+    for node in script.nodes:
         if not isinstance(node, ast.Assign):
             continue
         meaning = script.meaning(node.targets[0])

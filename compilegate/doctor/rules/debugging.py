@@ -52,7 +52,7 @@ def _hooks(script: Script) -> Iterator[Hit]:
 
 
 def _environment(script: Script) -> Iterator[Hit]:
-    for node in ast.walk(script.tree):
+    for node in script.nodes:
         if isinstance(node, ast.Assign) and set_variable(node) == BLOCKING:
             if _guarded(script, node):
                 continue

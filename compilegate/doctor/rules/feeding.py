@@ -58,12 +58,20 @@ def preprocessing_workers(script: Script) -> Iterator[Hit]:
             continue
         if any(item.arg is None for item in call.keywords) or "tensorflow" in set(texts(on)):
             continue
+        if _all_at_once(call):
+            continue
         given = keyword(call, "num_proc")
         value = script.options.value(given) if given is not None else None
         if value in (None, 1) and not script.unreached(call):
             name = f" ({ast.unparse(given)} is {value} unless given)" if given is not None else ""
             yield Hit(call, f"The data set is prepared by one process{name}")
             return  # once per file: the remedy is the same for all of them
+
+
+def _all_at_once(call: ast.Call) -> bool:
+    """``batch_size=-1`` hands over the whole data set, which cannot be shared out."""
+    size = keyword(call, "batch_size")
+    return isinstance(size, ast.UnaryOp) and isinstance(size.op, ast.USub)
 
 
 def fixed_learning_rate(script: Script) -> Iterator[Hit]:

@@ -112,7 +112,7 @@ def entry_function(script: Script) -> Iterator[Hit]:
 
 
 def _imported(script: Script) -> Iterator[ast.AST]:
-    return (node for node in ast.walk(script.tree) if isinstance(node, ast.Name))
+    return (node for node in script.nodes if isinstance(node, ast.Name))
 
 
 def _is_main(node: ast.AST) -> bool:

@@ -32,6 +32,7 @@ CASES = {
         [trained(MAP.format(more="")), trained(MAP.format(more=", num_proc=1"))],
         [
             trained(MAP.format(more=", num_proc=8")),
+            trained(MAP.format(more=", batch_size=-1")),
             trained(MAP.format(more=", num_proc=os.cpu_count()")),
             trained("import datasets\nnames = list(map(str, [1]))"),
             trained("import datasets\nframe.map(str)"),
