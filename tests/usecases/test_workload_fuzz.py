@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 from functools import cache
 from typing import Any
@@ -11,7 +13,12 @@ from botocore.validate import ParamValidator
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from compilegate.cli.check_screen import WIDTH, line, show_totals
+from compilegate.cli.check_totals import Totals
+from compilegate.cli.eligibility_screen import show_eligibility
+from compilegate.cli.plan_explained import explain_plan
 from compilegate.cli.plan_requests import examples
+from compilegate.cli.plan_table import show_plan
 from compilegate.domain.eligibility import check_eligibility
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.plan import Plan
@@ -82,6 +89,30 @@ def test_whatever_is_read_can_be_checked_and_planned(document: Any, region: str)
     workload = read_or_refused(document)
     if workload is not None:
         check_and_plan(workload, region)
+
+
+@given(document=sound())
+@settings(much, max_examples=60)
+def test_whatever_is_read_can_be_shown(document: Any) -> None:
+    workload = read_or_refused(document)
+    if workload is None:
+        return
+    deployment = Settings(stage="prod", region=REGIONS[0], training_role_arn=ROLE)
+    facts = known_facts(workload, deployment)
+    found = check_eligibility(workload, facts, region=REGIONS[0]).to_dict()
+    plan = plan_for(workload, deployment)
+    totals = Totals()
+    totals.add(found)
+
+    with contextlib.redirect_stdout(io.StringIO()) as shown:
+        show_eligibility(found)
+        show_totals(totals)
+        if isinstance(plan, Plan):
+            show_plan(plan, spot=workload.training.spot)
+            explain_plan(plan, workload)
+
+    assert workload.name in shown.getvalue()
+    assert len(line(found)) <= max(WIDTH, len(workload.name) + WIDTH // 2)
 
 
 @given(document=sound())
