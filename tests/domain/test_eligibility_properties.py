@@ -13,9 +13,9 @@ from compilegate.domain.eligibility import Reason
 from compilegate.domain.eligibility.context import Context
 from compilegate.domain.eligibility.dollars import most_trial_usd
 from compilegate.domain.plan import Plan, plan_trial
-from compilegate.domain.workload import Workload
+from compilegate.domain.workload import Profile, Workload
 from compilegate.facts import load_facts
-from tests.domain.workload_builder import change, check
+from tests.domain.workload_builder import COMPILE, SOUND, change, check
 from tests.domain.workload_strategies import mostly_sound, quick, workloads
 
 
@@ -110,6 +110,13 @@ def test_no_trial_is_expected_to_cost_more_than_the_quick_bound(workload: Worklo
         context = Context(workload, candidate, index, load_facts(), "us-east-1")
 
         assert (context.trial_usd or 0.0) <= most_trial_usd(context)
+
+
+def test_a_first_compilation_of_days_is_within_the_bound_too() -> None:
+    slow = change(SOUND, profile=Profile(compile_seconds=1, compile_seconds_cold=1e6))
+    context = Context(slow, COMPILE, 0, load_facts(), "us-east-1")
+
+    assert 1e6 / 3600 * 20.36 < (context.trial_usd or 0.0) <= most_trial_usd(context)
 
 
 def _too_short(reasons: Sequence[Reason]) -> bool:

@@ -49,13 +49,15 @@ def most_trial_usd(context: Context) -> float:
     """A bound that no expected price of this candidate's trial exceeds, USD; quick to reckon.
 
     Every full run that policy allows, of baseline and candidate, and twice the hours that the
-    blocks of both and of a control take (estimate.py), all at the baseline's price or the
-    candidate's, whichever is higher.
+    blocks of both and of a control take (estimate.py), with a first compilation as long as the
+    profile says, all at the baseline's price or the candidate's, whichever is higher.
     """
     rates = (context.baseline.usd_per_hour or math.inf, context.usd_per_hour or math.inf)
     runs = allowed_runs(replace(context.workload.policy, quality_runs="shadow"))
     full = 2 * runs * context.workload.schedule.run_hours
-    return max(rates) * (full + BLOCK_HOURS)
+    profile = context.workload.profile
+    compiling = 0.0 if profile is None else (profile.compile_seconds_cold or 0.0) / 3600
+    return max(rates) * (full + BLOCK_HOURS + compiling)
 
 
 def plausible_saving(context: Context) -> Range | None:
