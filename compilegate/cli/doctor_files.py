@@ -32,7 +32,8 @@ class Target:
     @property
     def name(self) -> str:
         """The path from the working folder, with forward slashes."""
-        return Path(os.path.relpath(self.path)).as_posix()
+        shown = os.fsencode(Path(os.path.relpath(self.path)).as_posix())
+        return shown.decode(errors="replace")  # names on disk need not be text
 
     def read(self) -> bytes:
         """The file's bytes. Raises InvalidInputError where they cannot be had."""

@@ -59,7 +59,10 @@ def _show_group(rule: str, fix: str, findings: Sequence[Finding]) -> None:
 def say_cut(text: str, *, indent: int) -> None:
     """One line of somebody's code, cut where the screen ends."""
     out = console()
-    line = Text(" " * indent + text.expandtabs(4))
+    # What a terminal would obey is not shown: a script may hold anything.
+    shown = "".join(mark if mark.isprintable() else "\N{REPLACEMENT CHARACTER}"
+                    for mark in text.expandtabs(4))  # fmt: skip
+    line = Text(" " * indent + shown)
     line.truncate(out.width, overflow="ellipsis")
     out.print(line, soft_wrap=True)
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
 from click.testing import Result
 from typer.testing import CliRunner
 
@@ -78,6 +79,23 @@ def test_markup_in_a_script_is_shown_as_it_is(doctor: Doctor) -> None:
     assert "[bold]x[/bold] [/]" in doctor("train.py").stdout
 
 
+def test_what_a_terminal_would_obey_is_not_sent_to_it(doctor: Doctor) -> None:
+    write(train=loop("total += loss.item()  # \x1b[2J\x07"))
+
+    assert not {"\x1b", "\x07"} & set(doctor("train.py").stdout)
+
+
+def test_a_file_name_that_is_no_text_is_read_all_the_same(doctor: Doctor) -> None:
+    Path("src").mkdir()
+    try:
+        Path(os.fsdecode(b"src/tr\xffain.py")).write_text(SLOW)
+    except OSError:
+        pytest.skip("this file system wants text")
+
+    for format_ in ((), ("--json",), ("--sarif",)):
+        assert 11 == doctor("src", *format_).exit_code
+
+
 def test_json_has_every_finding_with_its_place(doctor: Doctor) -> None:
     write(train=SLOW)
     document = json.loads(doctor("train.py", "--json").stdout)
@@ -111,8 +129,10 @@ def test_the_compiler_can_be_said(doctor: Doctor) -> None:
 def test_a_workload_stands_for_its_entry_point_compilers_and_hyperparameters(
     doctor: Doctor,
 ) -> None:
-    text = (ROOT / "workloads" / "demo-lm.yaml").read_text()
-    Path("w.yaml").write_text(text.replace("{steps: 4000,", "{log_every: 1, steps: 4000,"))
+    workload = yaml.safe_load((ROOT / "workloads" / "demo-lm.yaml").read_text())
+    workload["training"]["hyperparameters"] = {"log_every": 1}
+    workload["candidates"] = [{"name": "compile", "compiler": "torch_compile"}]
+    Path("w.yaml").write_text(yaml.safe_dump(workload))
     Path("training").mkdir()
     options = "import argparse\np = argparse.ArgumentParser()\n" \
         "p.add_argument('--log_every', default=50)\nargs = p.parse_args()\n"  # fmt: skip
