@@ -220,3 +220,12 @@ def test_a_workload_without_a_graph_has_costs_but_no_saving() -> None:
     assert economics["annual_training_usd"] > 0
     assert economics["plausible_annual_saving_usd"] is None
     assert "there is no graph to compile" == economics["unknown"]["plausible_annual_saving_usd"]
+
+
+def test_what_the_managed_compiler_could_save_pays_for_compiling_in_every_run() -> None:
+    found = check(PYTORCH_XLA).economics  # six hours; no cache between jobs
+    saving, annual = found.plausible_annual_saving_usd, found.annual_training_usd
+
+    assert found.overhead is not None and saving is not None and annual is not None
+    assert found.overhead.warm_seconds == found.overhead.cold_seconds
+    assert pytest.approx(annual * (1 - 1 / 1.5 - 900 / 21600)) == saving.high

@@ -129,14 +129,18 @@ def _assumptions(lead: Context | None) -> tuple[str, ...]:
     return tuple(
         text
         for text in (
-            overhead
-            and f"compiling takes {overhead.warm_seconds:g} s of a run with a cache, "
-            f"{overhead.cold_seconds:g} s without; {overhead.basis}",
+            overhead and f"compiling takes {_span(overhead)}; {overhead.basis}",
             speedup
             and f"compute {speedup.low:g} to {speedup.high:g} times as fast; {speedup.basis}",
         )
         if text
     )
+
+
+def _span(overhead: Overhead) -> str:
+    warm, cold = f"{overhead.warm_seconds:g} s of a run", f"{overhead.cold_seconds:g} s"
+    same = overhead.warm_seconds == overhead.cold_seconds
+    return warm if same else f"{warm} with a cache, {cold} without"
 
 
 def _unknown(
