@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from compilegate.doctor.finding import Hit, Severity
@@ -10,10 +11,16 @@ from compilegate.doctor.names import OPTIMIZER
 from compilegate.doctor.rule import MANAGED_ONLY, Rule
 from compilegate.doctor.rules import links
 from compilegate.doctor.script import Script
-from compilegate.doctor.syntax import called, calls_in, dotted, receiver, texts
+from compilegate.doctor.syntax import called, calls_in, dotted, keyword, receiver, texts
 
 XM = "torch_xla.core.xla_model."
-BARRIERS = ("mark_step", "MpDeviceLoader", "ParallelLoader", "per_device_loader", "sync")
+BARRIERS = ("mark_step", "MpDeviceLoader", "ParallelLoader", "per_device_loader")
+WHOLE_STEPS = ("torch_xla.sync", "torch_xla.step", "torch_xla.compile")
+# A script that calls one of these somewhere knows where its gradients come together.
+COMBINES = re.compile(
+    r"^(all_reduce|_fetch_gradients|reduce_gradients|optimizer_step|use_spmd)$|"
+    r"FullySharded|FSDP|DistributedDataParallel|^DDP$|ZeroRedundancy|_wrap$"
+)
 LIBRARIES = ("accelerate", "lightning", "pytorch_lightning", "deepspeed", "fastai")
 ABOUT_XLA = ("xla", "tpu", "xm")
 AMP = ("torch.cuda.amp.autocast", "torch.cuda.amp.GradScaler", "torch.amp.GradScaler")
@@ -59,26 +66,25 @@ def mark_step(script: Script) -> Iterator[Hit]:
     if _library_runs_it(script) or not script.uses("torch"):
         return
     marks = any(
-        called(call) in BARRIERS and (script.uses("torch_xla") or called(call) == "mark_step")
+        called(call) in BARRIERS or script.called(call) in WHOLE_STEPS or _with_barrier(call)
         for call in script.calls
     )
-    steps = any(
-        called(call) == "optimizer_step" and any(item.arg == "barrier" for item in call.keywords)
-        for call in script.calls
-    )
-    if marks or steps or not script.steps.loops:
+    if marks or not script.steps.loops:
         return
     ported = "" if script.uses("torch_xla") else "; the script does not use torch_xla at all"
     loop = next(filter(script.steps.moves_weights, script.steps.loops), script.steps.loops[-1])
     yield Hit(loop, f"Nothing in this training loop makes XLA run the step{ported}")
 
 
+def _with_barrier(call: ast.Call) -> bool:
+    return called(call) == "optimizer_step" and keyword(call, "barrier") is not None
+
+
 def optimizer_step(script: Script) -> Iterator[Hit]:
     """Plain optimizer steps, which leave gradients on their own device."""
     if _library_runs_it(script) or not script.uses("torch_xla"):
         return
-    if any(called(call) in ("all_reduce", "_fetch_gradients", "reduce_gradients")
-           for call in script.calls):  # fmt: skip
+    if any(COMBINES.search(called(call)) for call in script.calls):
         return
     for call in script.steps.calls:
         on = receiver(call)

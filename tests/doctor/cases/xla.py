@@ -31,6 +31,7 @@ CASES = {
             XLA + loop("xm.optimizer_step(optimizer, barrier=True)"),
             XLA + "from torch_xla.distributed.parallel_loader import MpDeviceLoader\n"
             + loop("pass", after="train(model, MpDeviceLoader(loader, device))"),
+            "import torch_xla\n" + loop("torch_xla.sync()"),
             "from accelerate import Accelerator\n" + loop("pass"),
             TRAINER + "Trainer(None, TrainingArguments('out')).train()",
         ],
@@ -40,6 +41,9 @@ CASES = {
         [
             XLA + loop("xm.mark_step()").replace("optimizer.step()",
                                                  "xm.optimizer_step(optimizer)"),
+            XLA + "from torch.nn.parallel import DistributedDataParallel as DDP\n"
+            + loop("xm.mark_step()", after="model = DDP(model)"),
+            XLA + loop("if plain is None:\n    xm.optimizer_step(optimizer)"),
             XLA + loop("xm.all_reduce('sum', gradients)"),
             XLA + loop("scheduler.step()").replace("optimizer.step()",
                                                    "xm.optimizer_step(optimizer)"),
