@@ -34,7 +34,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder)
         results: dict[str, Any] = {
-            "machine": {"cpus": os.cpu_count(), "python": platform.python_version()},
+            "machine": machine(),
             **synthesis(output),
         }
         bundle = function_bundle(output)
@@ -44,6 +44,16 @@ def main() -> None:
     results["checks"] = checks.measure()
     (ROOT / "benchmarks" / "results.json").write_text(json.dumps(results, indent=2) + "\n")
     print(json.dumps(results, indent=2))
+
+
+def machine() -> dict[str, Any]:
+    """What the figures are of; ``load`` is how many processes wanted a core before the run."""
+    return {
+        "system": f"{platform.system()} {platform.machine()}",
+        "cpus": os.cpu_count(),
+        "load": round(os.getloadavg()[0], 1),
+        "python": platform.python_version(),
+    }
 
 
 def synthesis(output: Path) -> dict[str, Any]:
