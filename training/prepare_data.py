@@ -6,7 +6,9 @@
 of the library reference that their module belongs to. Only modules that every supported
 Python has are read, from source, so the same Python version gives the same files.
 ``table``: the Wisconsin breast cancer biopsies that scikit-learn carries (569 real cases, 30
-measurements each); needs scikit-learn, so run this with the training environment's Python.
+measurements each). ``pictures``: pieces of the two photographs that scikit-learn carries, of
+different proportions; the held-out ones are cut from a part of each that training never sees.
+Both need scikit-learn, so run this with the training environment's Python.
 """
 
 import ast
@@ -36,6 +38,9 @@ TOPICS = {
 }
 VALIDATION_SHARE = 0.15
 TABLE_VALIDATION_SHARE = 0.25
+PIECE_SHAPES = ((96, 96), (72, 128), (128, 72))  # height, width
+PIECE_STRIDE = 64
+PICTURE_VALIDATION_SHARE = 0.25  # right of a photograph
 SHORTEST = 40  # characters; shorter ones say too little to have a topic
 
 
@@ -52,6 +57,7 @@ def main(folder):
                 file.write(json.dumps(line, ensure_ascii=False) + "\n")
         print(f"{path}: {len(chosen)} docstrings")
     write_table(folder / "table")
+    write_pictures(folder / "pictures")
 
 
 def docstrings():
@@ -119,6 +125,35 @@ def write_table(folder):
         with path.open("w", newline="") as file:
             csv.writer(file).writerows(chosen)
         print(f"{path}: {len(chosen)} rows")
+
+
+def write_pictures(folder):
+    """Cut the photographs into overlapping pieces, a folder for each as image folders have."""
+    try:
+        from PIL import Image  # noqa: PLC0415 — text needs no such package
+        from sklearn.datasets import load_sample_images  # noqa: PLC0415 — as above
+    except ImportError:
+        print("scikit-learn or Pillow is not installed: no pictures written", file=sys.stderr)
+        return
+    photographs = load_sample_images()
+    for name, photograph in zip(photographs.filenames, photographs.images, strict=True):
+        border = int(photograph.shape[1] * (1 - PICTURE_VALIDATION_SHARE))
+        parts = {"train": photograph[:, :border], "validation": photograph[:, border:]}
+        for channel, part in parts.items():
+            path = folder / channel / Path(name).stem
+            path.mkdir(parents=True, exist_ok=True)
+            made = list(pieces(part))
+            for number, piece in enumerate(made):
+                Image.fromarray(piece).save(path / f"{number:04d}.png")
+            print(f"{path}: {len(made)} pictures")
+
+
+def pieces(photograph):
+    """Yield every piece of each shape, a stride apart."""
+    for height, width in PIECE_SHAPES:
+        for top in range(0, photograph.shape[0] - height + 1, PIECE_STRIDE):
+            for left in range(0, photograph.shape[1] - width + 1, PIECE_STRIDE):
+                yield photograph[top : top + height, left : left + width]
 
 
 if __name__ == "__main__":

@@ -38,7 +38,7 @@ def test_a_run_leaves_the_evidence_of_the_contract(baseline):
     assert SUMMARY_KEYS <= found.keys()
     assert COMPILER_KEYS <= found["compiler"].keys()
     assert ("cg-lm", "baseline", True) == (found["job"], found["arm"], found["finished"])
-    assert ["eval_loss"] == list(found["metrics"])
+    assert ["eval_loss", "eval_perplexity"] == list(found["metrics"])
     assert list(range(1, 13)) == [step["step"] for step in baseline.steps()]
     assert {32} == {step["tokens"] for step in baseline.steps()}
     assert STEP_KEYS | {"learning_rate", "gradient_norm"} == baseline.steps()[0].keys()

@@ -1,0 +1,1 @@
+"""What the training scripts share: reading channels, tokens, images, the optimiser's part."""

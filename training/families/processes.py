@@ -1,0 +1,84 @@
+"""The processes that train together: who they are, and what they tell each other."""
+
+import contextlib
+import datetime
+import json
+import os
+
+import torch
+from compilegate_runtime import environment
+from compilegate_runtime.compilers import MANAGED
+from torch import distributed
+
+# The first process of a machine may tokenise for long while the others wait for it.
+TIMEOUT = datetime.timedelta(hours=2)
+SMDDP = "sagemaker_distributed_dataparallel_enabled"
+
+
+class Processes:
+    """Joins the processes that the job's launcher started; one process needs no joining.
+
+    PyTorch/XLA's processes know each other by themselves, and the compiler's step sums their
+    gradients.
+    """
+
+    def __init__(self, this):
+        self.rank, self.count = environment.rank(), environment.world_size()
+        self._device = this.device
+        self._joined = self.count > 1 and this.settings.compiler != MANAGED
+        self.local = int(
+            os.environ.get("LOCAL_RANK") or os.environ.get("OMPI_COMM_WORLD_LOCAL_RANK") or 0
+        )
+        if self._joined and not distributed.is_initialized():
+            self._join(this.device)
+
+    def _join(self, device):
+        hosts = json.loads(os.environ.get("SM_HOSTS", "[]"))  # for launchers that tell only MPI
+        for name, value in {
+            "RANK": self.rank,
+            "WORLD_SIZE": self.count,
+            "MASTER_ADDR": hosts[0] if hosts else "127.0.0.1",
+            "MASTER_PORT": 29500,
+        }.items():
+            os.environ.setdefault(name, str(value))
+        backend = "nccl" if device.is_gpu else "gloo"
+        if device.is_gpu:
+            torch.cuda.set_device(self.local)
+        if json.loads(os.environ.get("SM_FRAMEWORK_PARAMS") or "{}").get(SMDDP):
+            import smdistributed.dataparallel.torch.torch_smddp  # noqa: F401, PLC0415 — its image only
+
+            backend = "smddp"
+        distributed.init_process_group(backend, timeout=TIMEOUT)
+
+    def share(self, indices):
+        """This process's part of the whole job's batch; one process has it all."""
+        return indices[self.rank :: self.count]
+
+    def wrap(self, model):
+        """Let the processes average their gradients."""
+        if not self._joined:
+            return model
+        devices = [self.local] if self._device.is_gpu else None
+        return torch.nn.parallel.DistributedDataParallel(model, device_ids=devices)
+
+    def summed(self, *values):
+        """Each value summed over the processes."""
+        if not self._joined:
+            return list(values)
+        found = torch.tensor(values, dtype=torch.float64, device=self._device.kind)
+        distributed.all_reduce(found)
+        return found.tolist()
+
+    @contextlib.contextmanager
+    def first_of_machine(self):
+        """Let the first process of each machine through before its others."""
+        if self._joined and self.local:
+            distributed.barrier()
+        yield
+        if self._joined and not self.local:
+            distributed.barrier()
+
+    def leave(self):
+        """Let go of the others, when all are here."""
+        if self._joined:
+            distributed.barrier()
