@@ -69,9 +69,11 @@ class Steps:
         if name == "backward":
             return on is not None
         if name == "step":
-            words = list(texts(on)) if on is not None else []
+            if on is None or "sched" in last_name(on).lower():
+                return False
+            words = list(texts(on))
             stepped = any(OPTIMIZER.search(word) for word in words)
-            return stepped or "scaler" in (*words[:1], last_name(on) if on else "")
+            return stepped or "scaler" in (*words[:1], last_name(on))
         if name in ("optimizer_step", "apply_gradients", "train_on_batch", "minimize"):
             return on is not None
         return name == "gradient" and on is not None and "tape" in last_name(on)

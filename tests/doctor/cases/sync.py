@@ -63,6 +63,12 @@ while True:
                         total += criterion(model(inputs), labels).item()
                     return total
                 """),
+            loop("pass", after="""
+                for epoch in range(3):
+                    train(model, loader, optimizer, criterion, device, args, 0, 0, 0)
+                    optimizer_scheduler.step()
+                    print(loss.item())
+                """),
             # gradients alone, as in tests of gradients, are no training loop
             "import torch\nfor _ in range(3):\n    y = f(x)\n    y.backward()\n    print(y.item())",
         ],
