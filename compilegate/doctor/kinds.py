@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from compilegate.doctor import torch_words as words
 from compilegate.doctor.kind import Kind, element, joined, of_method_call, of_torch_call
 from compilegate.doctor.models import Models
-from compilegate.doctor.names import LOSS, MODEL
+from compilegate.doctor.names import LOSS, MAKES_MODEL, MODEL, NO_MODEL
 from compilegate.doctor.source import Source
 from compilegate.doctor.steps import Steps
 from compilegate.doctor.syntax import (
@@ -215,24 +215,32 @@ class Kinds:
 
     def _own(self, call: ast.Call, known: Known, given: list[Kind | None]) -> Kind | None:
         """A call of something that the script defines, or of a model."""
-        name = last_name(call.func)
-        if self._kind(call.func, known) is Kind.MODEL:
+        if self._makes_model(call, given):
+            return Kind.MODEL
+        named = NO_MODEL.match(last_name(call.func))
+        if not named and self._kind(call.func, known) is Kind.MODEL:
             return Kind.TENSOR
-        if name == "from_pretrained" and "Model" in dotted(call.func):
-            return Kind.MODEL
-        if any(item.name == name for item in self._models.classes):
-            return Kind.MODEL
-        if name == "prepare" and Kind.MODEL in given and len(given) == 1:
-            return Kind.MODEL
+        returned = self._returned(call, known)
+        if returned or self._steps.targets(call):
+            return returned
+        given_tensor = dotted(call.func).startswith("self.") and Kind.TENSOR in given
+        layer = self._models.is_layer(call) or given_tensor
+        return Kind.TENSOR if layer else None
+
+    def _makes_model(self, call: ast.Call, given: Sequence[Kind | None]) -> bool:
+        name = last_name(call.func)
+        built = MAKES_MODEL.match(name) and MODEL.search(name)
+        loaded = name == "from_pretrained" and "Model" in dotted(call.func)
+        own = any(item.name == name for item in self._models.classes)
+        return bool(built or loaded or own or (name == "prepare" and [*given] == [Kind.MODEL]))
+
+    def _returned(self, call: ast.Call, known: Known) -> Kind | None:
+        """What the script's own function returns."""
+        kinds = []
         self._function_depth += 1
-        kinds = set()
         if self._function_depth <= DEEP:
             for function in self._steps.targets(call):
                 self._function(function, known)
-                kinds.add(self._returns.get(function))
+                kinds.append(self._returns.get(function))
         self._function_depth -= 1
-        if joined(list(kinds)):
-            return joined(list(kinds))
-        given_tensor = dotted(call.func).startswith("self.") and Kind.TENSOR in given
-        layer = self._models.is_layer(call) or given_tensor
-        return Kind.TENSOR if layer and not kinds else None
+        return joined(kinds)

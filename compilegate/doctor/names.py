@@ -13,6 +13,12 @@ MODEL = re.compile(
     r"generator|discriminator|critic|policy|net[dg]|unet|vae)(_?\d+)?$",
     re.IGNORECASE,
 )
+# build_model() gives a model, is_model() does not; neither is one that is called.
+MAKES_MODEL = re.compile(
+    r"(build|create|make|get|load|init|setup|unwrap|wrap|prepare)_", re.IGNORECASE
+)
+NO_MODEL = re.compile(r"(is|has|should|can|save|export|count|print|log|check|eval\w*|test|train)_",
+                      re.IGNORECASE)  # fmt: skip
 LOSS = re.compile(r"(^|_)(loss|err[dg]?)(_|$)|loss$", re.IGNORECASE)
 OPTIMIZER = re.compile(r"optim|(^|_)opt(_|$)|(^|_)opt[dg]?$", re.IGNORECASE)
 TRAINING = re.compile(r"train", re.IGNORECASE)

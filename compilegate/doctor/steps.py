@@ -47,6 +47,7 @@ class Steps:
         return [
             node for node in self._source.nodes
             if isinstance(node, LOOPS) and self._makes_a_step(node.body)
+            and not _over_optimizers(node)
         ]  # fmt: skip
 
     @cached_property
@@ -238,3 +239,9 @@ class Steps:
                 stack.append(found.orelse)
             else:
                 stack.extend(ast.iter_child_nodes(found))
+
+
+def _over_optimizers(loop: Loop) -> bool:
+    """``for optimizer in optimizers: optimizer.step()`` is one step, not many."""
+    target = None if isinstance(loop, ast.While) else loop.target
+    return target is not None and any(map(OPTIMIZER.search, texts(target)))

@@ -13,7 +13,6 @@ from compilegate.doctor.rules import links
 from compilegate.doctor.script import Script
 from compilegate.doctor.syntax import called, calls_in, dotted, keyword, receiver, texts
 
-XM = "torch_xla.core.xla_model."
 BARRIERS = ("mark_step", "MpDeviceLoader", "ParallelLoader", "per_device_loader")
 WHOLE_STEPS = ("torch_xla.sync", "torch_xla.step", "torch_xla.compile")
 # A script that calls one of these somewhere knows where its gradients come together.

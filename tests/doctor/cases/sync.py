@@ -46,6 +46,10 @@ while True:
             loop("chosen = torch.randint(0, 9, (1,)).item()"),
             loop("count = int(outputs.shape[0]) + outputs.size(0) + len(outputs)"),
             loop("if loss is None: break"),
+            loop("if is_wrapped_module(model) and has_model(args):\n    total += 1"),
+            loop("ready = bool(build_model(args))"),
+            "import torch\nfor optimizer in optimizers:\n    optimizer.step()\n"
+            "    print(loss.item())",
             loop("for key, value in {'a': 1}.items(): total += value"),
             loop("rate = float(optimizer.param_groups[0]['lr'])"),
             loop("pass").replace("    return total", "    return total.item()"),
