@@ -70,7 +70,7 @@ class Tokenizer:
             self._encode = lambda texts: found(texts, verbose=False)["input_ids"]
         else:
             column = (knobs.text_column, "text_column")
-            found = tokens.trained(cache, "bpe", knobs.vocabulary, column)
+            found = tokens.trained(cache, "gpt2", knobs.vocabulary, column)
             self.identity, self.size = ["bpe", knobs.vocabulary], knobs.vocabulary
             self._end = found.token_to_id(tokens.END)
             self._encode = lambda texts: [one.ids for one in found.encode_batch(texts)]

@@ -32,7 +32,7 @@ KNOBS = {
     # text; 0 is the model's own
     "text_column": "text",
     "label_column": "topic",
-    "vocabulary": 0,  # words, or WordPieces, learnt from the channel where weights bring none
+    "vocabulary": 0,  # words, or parts of words, learnt from the channel where weights bring none
     "max_length": 0,  # tokens kept of a text
     # longest: each batch as long as its longest text, so shapes change from step to step;
     # max_length: every batch equally long, mostly padding, and the shapes stay
@@ -75,9 +75,9 @@ class Tokenizer:
             cut = {"truncation": True, "max_length": length}
             self._encode = lambda texts: found(texts, **cut)["input_ids"]
         else:
-            found = tokens.trained(cache, "wordpiece", size, text)
+            found = tokens.trained(cache, "bert", size, text)
             found.enable_truncation(length)
-            self.identity = ["wordpiece", size, length]
+            self.identity = ["bpe", size, length]
             self.padding = found.token_to_id(tokens.PADDING)
             self._encode = lambda texts: [one.ids for one in found.encode_batch(texts)]
 

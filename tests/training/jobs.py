@@ -73,6 +73,31 @@ class Jobs:
         )
         return Finished(done.returncode, done.stdout, output)
 
+    def run_together(self, described):
+        """Run jobs, (entry point, variables, hyperparameters) by name, from one warm process."""
+        told, folders = [], {}
+        for name, (entry_point, variables, hyperparameters) in described.items():
+            folders[name], environment = self.environment(variables)
+            told.append(
+                {
+                    "program": str(TRAINING / entry_point),
+                    "arguments": self.command(entry_point, hyperparameters)[2:],
+                    "environment": environment,
+                    "output": str(folders[name] / "output.txt"),
+                }
+            )
+        plan = self.folder / f"plan-{self.count}.json"
+        plan.write_text(json.dumps(told))
+        driver = Path(__file__).with_name("forked.py")
+        done = subprocess.run(
+            [PYTHON, driver, plan], check=True, stdout=subprocess.PIPE, text=True,
+            env={**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"},
+        )  # fmt: skip
+        return {
+            name: Finished(status, (folders[name] / "output.txt").read_text(), folders[name])
+            for name, status in zip(folders, json.loads(done.stdout), strict=True)
+        }
+
     def start(self, entry_point, **hyperparameters):
         output, environment = self.environment({})
         process = subprocess.Popen(

@@ -1,8 +1,9 @@
 """Text as numbers: a tokenizer, and a channel's tokens cached beside the data.
 
-A tokenizer comes with the weights that are fine-tuned. Where there are none it is trained on the
-channel ``train``: byte-level BPE as GPT-2's, or WordPiece as BERT's. Both see the rows in the
-files' order, so the same text gives the same tokenizer.
+A tokenizer comes with the weights that are fine-tuned. Where there are none, byte-level BPE is
+trained on the channel ``train``, for BERT on lower-case text and with its signs. The same text
+gives the same tokenizer, which cannot be said of WordPiece: its trainer (tokenizers 0.23) numbers
+the parts of words anew each time.
 """
 
 import hashlib
@@ -20,7 +21,7 @@ from families import records
 ROWS_AT_ONCE = 1024  # as many texts are tokenised in parallel, by as many threads as there are
 TRAINED_ON_ROWS = 200_000  # more text than this changes a vocabulary no more
 END = "<|endoftext|>"
-PADDING, UNKNOWN, FIRST, SEPARATOR, MASK = BERT = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+PADDING, _, FIRST, SEPARATOR, _ = BERT = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 
 class Tokens:
@@ -112,7 +113,7 @@ def of_weights(source):
 
 
 def trained(cache, kind, vocabulary, text):
-    """A tokenizer of the channel ``train``: ``kind`` is bpe or wordpiece."""
+    """A tokenizer of the channel ``train`` for the ``kind`` of model: gpt2 or bert."""
     from tokenizers import Tokenizer  # noqa: PLC0415 — the small models do without
 
     what = {"tokenizer": kind, "vocabulary": vocabulary, "column": text}
@@ -121,26 +122,23 @@ def trained(cache, kind, vocabulary, text):
 
 
 def _train(folder, kind, vocabulary, text):
-    from tokenizers import Tokenizer, decoders, models, normalizers, processors, trainers  # noqa: PLC0415
+    from tokenizers import Tokenizer, decoders, models, normalizers, processors  # noqa: PLC0415
     from tokenizers import pre_tokenizers as cuts  # noqa: PLC0415 — as above
+    from tokenizers.trainers import BpeTrainer  # noqa: PLC0415 — as above
 
     source = itertools.islice(records.rows("train"), TRAINED_ON_ROWS)
     texts = (str(records.column(row, *text)) for row in source)
-    if kind == "bpe":
-        made = Tokenizer(models.BPE())
-        made.pre_tokenizer, made.decoder = cuts.ByteLevel(False), decoders.ByteLevel()
-        trainer = trainers.BpeTrainer(
-            vocab_size=vocabulary, special_tokens=[END], show_progress=False,
-            initial_alphabet=cuts.ByteLevel.alphabet(),
-        )  # fmt: skip
-    else:
-        made = Tokenizer(models.WordPiece(unk_token=UNKNOWN))
-        made.normalizer, made.pre_tokenizer = normalizers.BertNormalizer(), cuts.BertPreTokenizer()
-        trainer = trainers.WordPieceTrainer(
-            vocab_size=vocabulary, special_tokens=list(BERT), show_progress=False
-        )
+    signs = list(BERT) if kind == "bert" else [END]
+    made = Tokenizer(models.BPE())
+    made.pre_tokenizer, made.decoder = cuts.ByteLevel(False), decoders.ByteLevel()
+    if kind == "bert":
+        made.normalizer = normalizers.BertNormalizer()
+    trainer = BpeTrainer(
+        vocab_size=vocabulary, special_tokens=signs, show_progress=False,
+        initial_alphabet=cuts.ByteLevel.alphabet(),
+    )  # fmt: skip
     made.train_from_iterator(texts, trainer)
-    if kind == "wordpiece":  # BERT reads a text between these two
+    if kind == "bert":  # it reads a text between these two
         numbers = [(sign, made.token_to_id(sign)) for sign in (FIRST, SEPARATOR)]
         made.post_processor = processors.TemplateProcessing(
             single=f"{FIRST} $A {SEPARATOR}", special_tokens=numbers

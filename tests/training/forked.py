@@ -1,0 +1,49 @@
+"""Runs several jobs from one process that has imported transformers and diffusers already.
+
+Importing them takes longer than a tiny job. Each job still is a process of its own: it is forked
+before torch has done anything. Started by the training environment's Python with a JSON file:
+``[{"program": path, "arguments": [...], "environment": {...}, "output": path}, ...]``.
+"""
+
+import importlib
+import json
+import os
+import runpy
+import sys
+from pathlib import Path
+
+SLOW = (
+    "diffusers.models.unets.unet_2d_condition",
+    "transformers.models.bert.modeling_bert",
+    "transformers.models.gpt2.modeling_gpt2",
+    "tokenizers",
+)
+
+
+def run(job):
+    """Become the job."""
+    with open(job["output"], "w") as output:  # noqa: PTH123
+        os.dup2(output.fileno(), 1)
+        os.dup2(output.fileno(), 2)
+    os.environ.update(job["environment"])
+    sys.argv = [job["program"], *job["arguments"]]
+    sys.path.insert(0, str(Path(job["program"]).parent))
+    runpy.run_path(job["program"], run_name="__main__")
+
+
+def main(jobs):
+    """Fork each job and print its exit code."""
+    for name in SLOW:
+        importlib.import_module(name)
+    codes = []
+    for job in jobs:
+        child = os.fork()
+        if child == 0:
+            run(job)
+            sys.exit(0)
+        codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    sys.stdout.write(json.dumps(codes))
+
+
+if __name__ == "__main__":
+    main(json.loads(Path(sys.argv[1]).read_text()))

@@ -1,0 +1,192 @@
+"""The model families, tiny, on every kind of file; arms that must not differ do not."""
+
+import csv
+import json
+import subprocess
+
+import pytest
+
+from tests.training.jobs import PYTHON
+
+pytestmark = pytest.mark.training
+
+GPT2 = {
+    "model": "gpt2", "width": 16, "layers": 1, "heads": 2, "block": 16, "vocabulary": 300,
+    "steps": 4, "batch_size": 4, "learning_rate": 1e-3, "eval_blocks": 4,
+}  # fmt: skip
+BERT = {
+    "model": "bert", "width": 16, "layers": 1, "heads": 2, "max_length": 24, "vocabulary": 300,
+    "steps": 4, "batch_size": 4, "learning_rate": 1e-3,
+}  # fmt: skip
+TINY = {"width": 16, "layers": 1, "heads": 2, "max_length": 24}
+UNET = {"size": 16, "steps": 2, "batch_size": 2, "eval_images": 2}
+WRITE_OTHERS = """
+import json, pathlib, sys
+import numpy, pyarrow, pyarrow.parquet
+from PIL import Image
+rows = [json.loads(line) for line in pathlib.Path(sys.argv[1]).read_text().splitlines()]
+out = pathlib.Path(sys.argv[2])
+for channel in ("train", "validation"):
+    (out / "parquet" / channel).mkdir(parents=True)
+    pyarrow.parquet.write_table(
+        pyarrow.Table.from_pylist(rows), out / "parquet" / channel / "rows.parquet"
+    )
+from sklearn.datasets import load_sample_images
+found = load_sample_images()
+for channel, left in (("train", 0), ("validation", 400)):
+    for name, photograph in zip(found.filenames, found.images):
+        folder = out / "pictures" / channel / pathlib.Path(name).stem
+        folder.mkdir(parents=True)
+        for number, (height, width) in enumerate([(48, 48), (32, 64), (64, 32)]):
+            piece = numpy.ascontiguousarray(photograph[100:100 + height, left:left + width])
+            Image.fromarray(piece).save(folder / f"{number}.png")
+"""
+
+
+def channels(folder):
+    return {
+        f"SM_CHANNEL_{channel.upper()}": str(folder / channel)
+        for channel in ("train", "validation")
+    }
+
+
+@pytest.fixture(scope="module")
+def other_files(jobs):
+    """The same rows as parquet, CSV and text, and pictures."""
+    source = jobs.channels["train"] / "text.jsonl"
+    folder = jobs.folder / "others"
+    subprocess.run([PYTHON, "-c", WRITE_OTHERS, source, folder], check=True)
+    rows = [json.loads(line) for line in source.read_text().splitlines()]
+    for channel in ("train", "validation"):
+        place = folder / "csv" / channel
+        place.mkdir(parents=True)
+        with (place / "rows.csv").open("w", newline="") as file:
+            writer = csv.DictWriter(file, ["sentence", "label"])
+            writer.writeheader()
+            writer.writerows({"sentence": row["text"], "label": row["topic"]} for row in rows)
+        place = folder / "text" / channel
+        place.mkdir(parents=True)
+        (place / "rows.txt").write_text("".join(row["text"] + "\n" for row in rows))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def done(jobs, other_files):
+    """Every run that the tests below look at, made from one warm process."""
+    parquet, table, text, pictures = (
+        channels(other_files / name) for name in ("parquet", "csv", "text", "pictures")
+    )
+    named = {**BERT, "text_column": "sentence", "label_column": "label"}
+    return jobs.run_together(
+        {
+            "gpt2": ("causal_lm.py", {}, GPT2),
+            "gpt2-again": ("causal_lm.py", {}, GPT2),
+            "gpt2-parts": ("causal_lm.py", {}, {**GPT2, "micro_batches": 2}),
+            "gpt2-bf16": ("causal_lm.py", {}, {**GPT2, "precision": "bf16"}),
+            "gpt2-parquet": ("causal_lm.py", parquet, GPT2),
+            "gpt2-text": ("causal_lm.py", text, GPT2),
+            "gpt2-fp16": ("causal_lm.py", {}, {**GPT2, "precision": "fp16"}),
+            "epoch": ("text_classification.py", {}, {**TINY, "epochs": 1, "batch_size": 4}),
+            "epoch-wide": ("text_classification.py", {}, {**TINY, "epochs": 1, "batch_size": 8}),
+            "bert": ("text_classification.py", {}, BERT),
+            "bert-csv": ("text_classification.py", table, named),
+            "bert-static": ("text_classification.py", {}, {**BERT, "padding": "max_length"}),
+            "bert-wrong-column": ("text_classification.py", table, BERT),
+            "unet": ("diffusion.py", pictures, UNET),
+            "unet-parts": ("diffusion.py", pictures, {**UNET, "micro_batches": 2, "workers": 0}),
+            "unet-sizes": ("diffusion.py", pictures, {**UNET, "sizes": "variable"}),
+        }
+    )
+
+
+def losses(run):
+    assert 0 == run.status, run.output
+
+    return [step["loss"] for step in run.steps()]
+
+
+@pytest.mark.parametrize(
+    ("name", "metrics", "counts_tokens"),
+    [
+        ("gpt2", {"eval_loss", "eval_perplexity"}, True),
+        ("bert", {"eval_accuracy"}, True),
+        ("unet", {"eval_loss"}, False),
+    ],
+)
+def test_a_family_leaves_its_metric_and_counts_its_work(done, name, metrics, counts_tokens):
+    losses(done[name])
+    found = done[name].summary()
+
+    assert metrics == found["metrics"].keys()
+    assert found["finished"] is True
+    assert counts_tokens == all(step["tokens"] for step in done[name].steps())
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [("gpt2-again", "gpt2"), ("gpt2-parquet", "gpt2"), ("bert-csv", "bert")],
+)
+def test_a_seed_gives_the_same_run_in_a_fresh_process_whatever_the_files(done, ours, theirs):
+    assert losses(done[theirs]) == losses(done[ours])
+    assert done[theirs].summary()["metrics"] == done[ours].summary()["metrics"]
+
+
+@pytest.mark.parametrize(("ours", "theirs"), [("gpt2-parts", "gpt2"), ("unet-parts", "unet")])
+def test_a_batch_worked_through_in_parts_is_the_same_batch(done, ours, theirs):
+    assert losses(done[ours]) == pytest.approx(losses(done[theirs]), rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "tolerance"),
+    [
+        ("gpt2-parts", "gpt2", 1e-6),
+        ("gpt2-bf16", "gpt2", 1e-2),
+        ("bert-static", "bert", 1e-5),
+        ("unet-parts", "unet", 1e-5),
+    ],
+)
+def test_arms_start_from_the_same_weights_and_the_same_batch(done, ours, theirs, tolerance):
+    losses(done[ours])
+    expected = done[theirs].summary()["initial_loss"]
+
+    assert done[ours].summary()["initial_loss"] == pytest.approx(expected, rel=tolerance)
+
+
+def test_padding_is_no_work(done):
+    padded = [step["tokens"] for step in done["bert-static"].steps()]
+
+    assert [step["tokens"] for step in done["bert"].steps()] == padded
+    assert max(padded) < 4 * 24 + 1
+
+
+def test_plain_text_trains_a_language_model(done):
+    assert losses(done["gpt2-text"])[-1] < done["gpt2-text"].summary()["initial_loss"]
+
+
+def test_images_of_any_size_change_the_shape_and_not_the_order(done):
+    assert len(losses(done["unet"])) == len(losses(done["unet-sizes"]))
+    assert losses(done["unet"]) != losses(done["unet-sizes"])
+
+
+def test_a_larger_batch_takes_fewer_steps_for_the_same_epochs(done):
+    narrow, wide = len(losses(done["epoch"])), len(losses(done["epoch-wide"]))
+
+    assert (6, 3) == (narrow, wide)
+    assert [6, 3] == [done[n].summary()["full_run_steps"] for n in ("epoch", "epoch-wide")]
+
+
+def test_what_cannot_be_had_here_fails_the_run_with_the_fix(done):
+    assert 1 == done["gpt2-fp16"].status
+    assert "use bf16" in done["gpt2-fp16"].failure
+    assert "--label_column" not in done["bert-wrong-column"].failure
+    assert "no column 'text' but label, sentence" in done["bert-wrong-column"].failure
+
+
+def test_tokens_are_cached_beside_the_channel_and_not_in_it(done, jobs):
+    losses(done["gpt2"])
+    cache = jobs.channels["train"].parent / "compilegate-cache"
+    names = sorted(path.name for path in cache.iterdir())
+
+    assert ["text.jsonl"] == [path.name for path in jobs.channels["train"].iterdir()]
+    assert names
+    assert not [name for name in names if name.startswith("tmp")]
