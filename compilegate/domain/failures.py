@@ -18,6 +18,8 @@ INFRASTRUCTURE_MARKERS = (
     "ResourceLimitExceeded",
     "ThrottlingException",
 )
+# What SageMaker calls a spot job that reached its MaxWaitTimeInSeconds.
+NO_SPOT_CAPACITY = "MaxWaitTimeExceeded"
 
 _EXPLANATIONS = (
     ("ResourceLimitExceeded", "the account's quota for this instance type is used up or zero: "
@@ -60,7 +62,8 @@ def explain_job(cause: str) -> JobFailure:
     return JobFailure(
         status=status,
         reason=shorten(str(reason)),
-        infrastructure=any(marker in str(reason) for marker in INFRASTRUCTURE_MARKERS),
+        infrastructure=described.get("SecondaryStatus") == NO_SPOT_CAPACITY
+        or any(marker in str(reason) for marker in INFRASTRUCTURE_MARKERS),
         billable_seconds=seconds if isinstance(seconds, int) else None,
     )
 
@@ -81,6 +84,8 @@ def shorten(text: str) -> str:
 
 
 def _status_words(described: Mapping[str, Any]) -> str:
+    if described.get("SecondaryStatus") == NO_SPOT_CAPACITY:
+        return "no spot capacity came in time (training.max_wait_hours)"
     if described.get("SecondaryStatus") == "MaxRuntimeExceeded":
         return "the job reached its MaxRuntimeInSeconds (training.max_runtime_hours)"
     return f"the job was {str(described.get('TrainingJobStatus', 'stopped')).lower()}"

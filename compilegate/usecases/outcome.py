@@ -43,8 +43,9 @@ def look_up(run: str, job: str, services: Services) -> dict[str, Any]:
 
 
 def was_stopped(outcome: Outcome) -> bool:
-    """Whether somebody stopped the job; one at its time limit was not, it failed."""
-    return outcome["status"] == "Stopped" and TIMED_OUT not in str(outcome.get("reason"))
+    """Whether somebody stopped the job; one that reached a limit was not, it failed."""
+    limited = could_not_run(outcome) or TIMED_OUT in str(outcome.get("reason"))
+    return outcome["status"] == "Stopped" and not limited
 
 
 def timed_out(outcome: Outcome) -> bool:

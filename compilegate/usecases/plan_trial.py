@@ -43,7 +43,7 @@ def plan_trial(event: Mapping[str, Any], *, services: Services) -> dict[str, Any
     document |= {
         "trial": trial.trial, "spec_key": trial.spec_key, "execution": str(event["execution"]),
         "source_key": spec.source_key, "started_at": services.clock.now(),
-        "limits": limits(document, spec.workload.training.max_runtime_hours),
+        "limits": limits(document, spec.workload.training),
     }  # fmt: skip
     return {
         "verdict": "continue",

@@ -9,15 +9,16 @@ from typing import Any
 from compilegate.domain import rounds
 from compilegate.domain.arm_plan import CONTROL
 from compilegate.domain.decision import Decision, Reason, Verdict
+from compilegate.domain.workload import Training
 from compilegate.usecases.job_limits import HOUR, expected_usd, stopped_by_budget, stopping_usd
 from compilegate.usecases.outcome import Outcome
 from compilegate.usecases.trial import OpenTrial
 
 
-def limits(plan: Mapping[str, Any], max_runtime_hours: float) -> dict[str, Any]:
+def limits(plan: Mapping[str, Any], training: Training) -> dict[str, Any]:
     """What the plan allows, for its record: whether even the longest path ends in time."""
     candidates = candidate_count(plan)
-    longest = rounds.longest_seconds(candidates, max_runtime_hours)
+    longest = rounds.longest_seconds(candidates, rounds.longest_job_hours(training))
     return {
         "max_rounds": rounds.max_rounds(candidates),
         "longest_hours": round(longest / HOUR, 2),
@@ -101,13 +102,15 @@ def _too_many_rounds(plan: Mapping[str, Any], round_number: int) -> Reason | Non
 def _over_time(opened: OpenTrial) -> Reason | None:
     """A round that the state machine's limit might cut off would leave nothing decided."""
     elapsed = opened.services.clock.now() - opened.plan["started_at"]
-    hours = opened.spec.workload.training.max_runtime_hours
+    training = opened.spec.workload.training
+    hours = rounds.longest_job_hours(training)
     if rounds.has_time(elapsed, hours):
         return None
     days = rounds.MACHINE_SECONDS / (24 * HOUR)
+    limit = "waiting for spot capacity included" if training.spot else "training.max_runtime_hours"
     return Reason(
         "trial_over_time",
         f"not settled after {elapsed / (24 * HOUR):.0f} days, and one more round of up to "
-        f"{hours:g} hours (training.max_runtime_hours) might not end within the {days:.0f} days "
+        f"{hours:g} hours ({limit}) might not end within the {days:.0f} days "
         "that a trial may take",
     )

@@ -15,6 +15,9 @@ THROTTLED = ("SageMaker.AmazonSageMakerException", "SageMaker.ThrottlingExceptio
 
 # SageMaker never forgets a job's name, so a retried one gets a new one.
 JOB_NAME = "$run.job_base & '-r' & $string($states.context.State.RetryCount)"
+# A spot job's waiting includes its training; on demand there is none.
+LIMITS = "$request.StoppingCondition"
+LONGEST = f"$max([{LIMITS}.MaxRuntimeInSeconds, {LIMITS}.MaxWaitTimeInSeconds])"
 RUN = {"run": jsonata("$run.run"), "job": jsonata("$job")}
 
 
@@ -91,9 +94,7 @@ def _train(*, then: str, job_failed: str) -> State:
         "Type": "Task",
         "Resource": "arn:aws:states:::sagemaker:createTrainingJob.sync",
         "Arguments": jsonata(f"$merge([$request, {{'TrainingJobName': {JOB_NAME}}}])"),
-        "TimeoutSeconds": jsonata(
-            f"$request.StoppingCondition.MaxRuntimeInSeconds + {QUEUE_AND_TRANSFER_SECONDS}"
-        ),
+        "TimeoutSeconds": jsonata(f"{LONGEST} + {QUEUE_AND_TRANSFER_SECONDS}"),
         "Assign": {"job": jsonata("$states.result.TrainingJobName")},
         "Output": jsonata("$states.result"),
         "Retry": [retry(THROTTLED, seconds=3, attempts=5)],

@@ -52,6 +52,15 @@ def test_a_job_at_its_time_limit_says_which_setting_that_is() -> None:
     assert "max_runtime_hours" in failure.reason
 
 
+def test_a_spot_job_that_got_no_capacity_in_time_is_nobodys_result() -> None:
+    failure = explain_job(
+        described(TrainingJobStatus="Stopped", SecondaryStatus="MaxWaitTimeExceeded")
+    )
+
+    assert ("Stopped", True) == (failure.status, failure.infrastructure)
+    assert "max_wait_hours" in failure.reason
+
+
 @pytest.mark.parametrize(
     ("error", "cause", "advice"),
     [

@@ -55,6 +55,7 @@ JSONATA_OUTPUT = {
     "sum": "{% $sum($states.input.l.v) %}",
     "sorted": "{% $sort($states.input.l, function($a,$b){$a.v < $b.v})[0].k %}",
     "range": "{% $range(1,5,2) %}",
+    "largest of what is there": "{% $max([$states.input.n, $states.input.missing]) %}",
     "partition": "{% $partition([1,2,3],2) %}",
     "parse": "{% $parse('{\"q\":1}') %}",
     "hash": "{% $hash('a','SHA-256') %}",
@@ -87,8 +88,8 @@ CASES = [
         {"n": 4, "l": [{"k": "a", "v": 1}, {"k": "b", "v": 3}]},
         {
             "double": 8, "sum": 4, "sorted": "b", "range": [1, 3, 5],
-            "partition": [[1, 2], [3]], "parse": {"q": 1}, "hash": SHA256_OF_A,
-            "literal": "text",
+            "largest of what is there": 4, "partition": [[1, 2], [3]], "parse": {"q": 1},
+            "hash": SHA256_OF_A, "literal": "text",
         },
     ),
     Case(

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from cfnlint import api
 
-from compilegate.domain.rounds import LEASE_SECONDS, MACHINE_SECONDS
+from compilegate.domain.rounds import LEASE_SECONDS, MACHINE_SECONDS, QUEUE_AND_TRANSFER_SECONDS
 from compilegate.usecases.outcome import UNKNOWN
 from stacks.evaluate.definition import definition
 from stacks.evaluate.settled import FAILURES
@@ -209,6 +209,15 @@ def test_every_task_gives_up_in_the_end():
         if state["Type"] == "Task":
             assert "TimeoutSeconds" in state, name
     assert MACHINE_SECONDS == MACHINE["TimeoutSeconds"]
+
+
+def test_a_job_is_waited_for_as_long_as_it_may_take_and_wait_for_spot_capacity():
+    limits = "$request.StoppingCondition"
+    longest = f"$max([{limits}.MaxRuntimeInSeconds, {limits}.MaxWaitTimeInSeconds])"
+
+    for stage in ROUNDS.values():
+        expected = f"{{% {longest} + {QUEUE_AND_TRANSFER_SECONDS} %}}"
+        assert expected == STATES[f"{stage}Train"]["TimeoutSeconds"]
 
 
 def test_the_lease_outlives_the_longest_execution():

@@ -198,6 +198,25 @@ def test_every_round_at_its_limit_ends_before_the_machine_and_the_lease() -> Non
         assert elapsed + rounds.ENDING_SECONDS <= rounds.MACHINE_SECONDS < rounds.LEASE_SECONDS
 
 
+def test_a_spot_jobs_waiting_counts_where_a_round_might_outlast_the_machine(services: Any) -> None:
+    spot = change(SOUND, training__spot=True, training__max_wait_hours=200.0)
+    put_spec(services, spot)
+    first_round(services)
+    services.clock.seconds += rounds.MACHINE_SECONDS - 100 * HOUR
+
+    assert "inconclusive" == call_judge(services, 1, [], asks_full_runs("compile 17"))["verdict"]
+    assert "trial_over_time" == reason(services)
+
+
+def test_the_longest_path_of_a_spot_trial_waits_in_every_round(services: Any) -> None:
+    spot = {"training__spot": True, "training__max_runtime_hours": 12.0}
+    put_spec(services, change(SOUND, **spot))
+    plan_trial(EVENT, services=services)
+
+    longest = load(services, "plan")["limits"]["longest_hours"]
+    assert longest == pytest.approx(20 * (2 * 12 + 6) + 1)
+
+
 def stray(services: Any, run: str, status: str = "InProgress", **times: float) -> str:
     job = f"{naming.job_base('bert-docs', TRIAL, run)}-r0"
     services.jobs.add(job, status, **times)

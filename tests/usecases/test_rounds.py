@@ -10,6 +10,7 @@ import pytest
 
 from compilegate.usecases.judge_arms import judge_arms
 from compilegate.usecases.no_result import InfrastructureFailureError
+from compilegate.usecases.outcome import failed_outcome
 from compilegate.usecases.plan_trial import plan_trial
 from tests.domain.workload_builder import COMPILE, SOUND
 from tests.usecases.trial_builder import (
@@ -214,6 +215,15 @@ def test_a_job_stopped_by_hand_is_no_verdict(services: Any) -> None:
 
     with pytest.raises(InfrastructureFailureError, match="not by this trial"):
         call_judge(services, 1, [stopped], asks_speed())
+
+
+def test_a_spot_job_that_got_no_capacity_is_asked_for_again(services: Any) -> None:
+    first_round(services)
+    described = {"TrainingJobStatus": "Stopped", "SecondaryStatus": "MaxWaitTimeExceeded"}
+    lost = failed_outcome("s0", outcome("s0")["job"], json.dumps(described))
+
+    assert "continue" == call_judge(services, 1, [lost], asks_speed())["verdict"]
+    assert [1] == evidence(services)["plan"]["lost_rounds"]
 
 
 def test_a_job_stopped_by_hand_does_not_matter_once_the_trial_is_settled(services: Any) -> None:

@@ -6,12 +6,8 @@ from typing import Any
 
 from compilegate.domain.arm_plan import ArmPlan
 from compilegate.domain.request.context import JobContext
-from compilegate.domain.rounds import job_seconds
+from compilegate.domain.rounds import job_seconds, spot_waiting_seconds
 from compilegate.domain.workload import Training
-
-HOUR = 3600
-# A spot job that names no limit may wait for capacity as long as it may train.
-WAIT_PER_RUNTIME = 2
 
 
 def machines(training: Training, arm: ArmPlan) -> dict[str, Any]:
@@ -40,10 +36,7 @@ def stopping(training: Training, runtime_seconds: int) -> dict[str, int]:
     limit = {"MaxRuntimeInSeconds": runtime_seconds}
     if not training.spot:
         return limit
-    own = job_seconds(training.max_runtime_hours)
-    hours = training.max_wait_hours
-    waiting = (WAIT_PER_RUNTIME * own if hours is None else round(hours * HOUR)) - own
-    return {**limit, "MaxWaitTimeInSeconds": runtime_seconds + max(waiting, 0)}
+    return {**limit, "MaxWaitTimeInSeconds": runtime_seconds + spot_waiting_seconds(training)}
 
 
 def network(context: JobContext) -> dict[str, Any]:
