@@ -98,8 +98,8 @@ class Jobs:
             for name, status in zip(folders, json.loads(done.stdout), strict=True)
         }
 
-    def start(self, entry_point, **hyperparameters):
-        output, environment = self.environment({})
+    def start(self, entry_point, variables=None, **hyperparameters):
+        output, environment = self.environment(variables or {})
         process = subprocess.Popen(
             self.command(entry_point, hyperparameters),
             env=environment,
