@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from compilegate.domain import naming
+from compilegate.domain.arm_plan import ArmPlan
 from compilegate.domain.errors import InvalidEvidenceError, NotFoundError
+from compilegate.domain.speed_jobs import measured_by
 from compilegate.domain.workload import BASELINE
 from compilegate.usecases import evidence_document
 from compilegate.usecases.collect import failed_quality_run, quality_run, speed_runs
@@ -38,16 +40,24 @@ def _take_in(outcome: Mapping[str, Any], document: dict[str, Any], opened: OpenT
     if outcome["status"] != COMPLETED:
         _take_in_failure(outcome, document, opened, run)
     elif run.is_speed:
-        _take_in_blocks(job, document, opened)
+        _take_in_blocks(job, document, opened, run)
     else:
         _take_in_full_run(job, document, opened, run)
 
 
-def _take_in_blocks(job: str, document: dict[str, Any], opened: OpenTrial) -> None:
+def _take_in_blocks(
+    job: str, document: dict[str, Any], opened: OpenTrial, asked: naming.RunId
+) -> None:
     found = list(speed_runs(_output(opened, job), job=job))
     if not found:
         raise InvalidEvidenceError(f"{job} completed and left no evidence of any block")
+    arms = [ArmPlan.from_dict(arm) for arm in opened.plan["arms"]]
+    names = measured_by(asked, arms) or [arm.name for arm in arms]
     for name, run in found:
+        if name not in names or asked.block not in (None, run["block"]):
+            raise InvalidEvidenceError(
+                f"{job} left evidence of {name} in block {run['block']}, which it was not to measure"
+            )
         evidence_document.add_run(document, name, run)
 
 

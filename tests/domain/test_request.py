@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import re
@@ -186,6 +187,32 @@ def test_metric_patterns_read_the_jobs_progress_lines() -> None:
         "step": "120", "steps": "600", "seconds": "0.0312", "samples_per_second": "512.3",
         "loss": "3.2101",
     }  # fmt: skip
+
+
+def test_a_metrics_name_is_read_as_it_is_written() -> None:
+    plain = workload()
+    named = dataclasses.replace(
+        plain, quality=dataclasses.replace(plain.quality, metric="f1.top+5")
+    )
+    request = quality_request(
+        named, arm(), run="q1b17", replicate=0, seed=17, context=CONTEXT
+    )  # fmt: skip
+    pattern = request["AlgorithmSpecification"]["MetricDefinitions"][-1]["Regex"]
+    found = re.search(pattern, "compilegate f1.top+5=0.91")
+
+    assert found is not None
+    assert "0.91" == found[1]
+    assert re.search(pattern, "compilegate f1_toppp5=0.91") is None
+
+
+def test_the_cluster_is_the_arms_own() -> None:
+    other = arm(instance_type="ml.p4d.24xlarge", instance_count=2, devices=16)
+    request = quality_request(
+        workload(), other, run="q1b17", replicate=0, seed=17, context=CONTEXT
+    )  # fmt: skip
+
+    cluster = request["ResourceConfig"]
+    assert ("ml.p4d.24xlarge", 2) == (cluster["InstanceType"], cluster["InstanceCount"])
 
 
 def test_security_follows_the_deployment() -> None:

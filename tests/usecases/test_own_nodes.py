@@ -224,3 +224,25 @@ def test_every_speed_job_at_its_limit_stays_under_the_cap(cap: float, services: 
     spent = evidence(services)["plan"]["spent_usd"]
     assert 0.5 * cap < spent <= cap
     assert rates[OTHER] > rates[BASELINE]
+
+
+@pytest.mark.parametrize("left", ["baseline", "compile", "nobody"])
+def test_a_job_that_left_evidence_of_an_arm_it_did_not_run_is_invalid(
+    left: str, services: Any
+) -> None:
+    planned(services, COMPILE, P4D)
+    call_judge(services, 0, [], asks_speed("compile", "p4d"))
+    answer = call_judge(services, 1, [ended(services, "s0b0", "p4d", left)], asks_speed())
+
+    assert "invalid" == answer["verdict"]
+    told = load(services, "decision")["reasons"][0]
+    assert "evidence_invalid" == told["code"]
+    assert f"{left} in block 0" in told["message"]
+
+
+def test_a_job_that_left_evidence_of_another_jobs_block_is_invalid(services: Any) -> None:
+    planned(services, P4D)
+    call_judge(services, 3, [], asks_speed("p4d", blocks=2))
+    answer = call_judge(services, 4, [ended(services, "s3b0", "p4d", block=4)], asks_speed())
+
+    assert "invalid" == answer["verdict"]
