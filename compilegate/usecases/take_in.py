@@ -56,7 +56,7 @@ def _take_in_blocks(
     for name, run in found:
         if name not in names or asked.block not in (None, run["block"]):
             raise InvalidEvidenceError(
-                f"{job} left evidence of {name} in block {run['block']}, which it was not to measure"
+                f"{job} left evidence of {name} in block {run['block']}, which is not its own"
             )
         evidence_document.add_run(document, name, run)
 
