@@ -66,16 +66,18 @@ def _wanted(
     if action == FlagAction.DISABLE:
         return Flag(enabled=False, state="off", decision_id=decision_id, since=since)
     plan = load_record(services.store, trial, "plan")
+    baseline = plan["arms"][0]
     arm = next(arm for arm in plan["arms"] if arm["name"] == decision["candidate"])
     keys = [key for key in OVERRIDE_KEYS if key in arm["overrides"]]
-    if "batch_size" in keys:
+    # It follows the batch of all devices together, however that changes.
+    if "batch_size" in keys or arm["learning_rate"] != baseline["learning_rate"]:
         keys.append("learning_rate")
-    if arm["image"] != plan["arms"][0]["image"]:
+    if arm["image"] != baseline["image"]:
         keys.append("image")
     return Flag(
         enabled=True,
         state="probation",
-        candidate=decision["candidate"],
+        candidate=arm["name"],
         overrides={key: arm[key] for key in keys},
         decision_id=decision_id,
         since=since,

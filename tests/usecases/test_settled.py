@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 
 from compilegate.domain import naming
+from compilegate.domain.workload import Candidate
 from compilegate.usecases.apply_flag import apply_flag
 from compilegate.usecases.plan_trial import plan_trial
 from compilegate.usecases.record_decision import record_decision
 from compilegate.usecases.trial import to_json
-from tests.usecases.trial_builder import EVENT, FLAG, TRIAL
+from tests.domain.workload_builder import SOUND, change
+from tests.usecases.trial_builder import EVENT, FLAG, TRIAL, put_spec
 
 
 def decide(services: Any, verdict: str, action: str) -> dict[str, Any]:
@@ -45,6 +47,18 @@ def test_a_promotion_writes_the_ledger_first_and_then_the_flag(services: Any) ->
     entry = services.ledger.entries("bert-docs")[0]
     assert {"compiler": "torch_compile"} == flag["overrides"]
     assert flag == json.loads(entry["to"])
+
+
+def test_a_learning_rate_that_followed_the_number_of_machines_is_in_the_flag(
+    services: Any,
+) -> None:
+    twice = Candidate(name="compile", instance_count=2, learning_rate_scaling="linear")
+    put_spec(services, change(SOUND, candidates=(twice,)))
+    apply_flag(decide(services, "promote", "enable"), services=services)
+
+    overrides = json.loads(services.flags.read(FLAG))["overrides"]
+    rate = 2 * SOUND.training.learning_rate
+    assert {"instance_count": 2, "learning_rate": rate} == overrides
 
 
 def test_a_crash_between_ledger_and_flag_is_repaired_by_running_again(services: Any) -> None:
