@@ -1,8 +1,8 @@
-"""Runs several jobs from one process that has imported transformers and diffusers already.
+"""Runs several jobs from one process that has imported what they import.
 
-Importing them takes longer than a tiny job. Each job still is a process of its own: it is forked
-before torch has done anything. Started by the training environment's Python with a JSON file:
-``[{"program": path, "arguments": [...], "environment": {...}, "output": path}, ...]``.
+That takes longer than a tiny job. Each job still is a process of its own: it is forked before torch
+has done anything. Started by the training environment's Python with a JSON file and the names of
+modules: ``[{"program": path, "arguments": [...], "environment": {...}, "output": path}, ...]``.
 """
 
 import importlib
@@ -11,13 +11,6 @@ import os
 import runpy
 import sys
 from pathlib import Path
-
-SLOW = (
-    "diffusers.models.unets.unet_2d_condition",
-    "transformers.models.bert.modeling_bert",
-    "transformers.models.gpt2.modeling_gpt2",
-    "tokenizers",
-)
 
 
 def run(job):
@@ -33,8 +26,6 @@ def run(job):
 
 def main(jobs):
     """Fork each job and print its exit code."""
-    for name in SLOW:
-        importlib.import_module(name)
     codes = []
     for job in jobs:
         child = os.fork()
@@ -46,4 +37,6 @@ def main(jobs):
 
 
 if __name__ == "__main__":
+    for module in sys.argv[2:]:
+        importlib.import_module(module)
     main(json.loads(Path(sys.argv[1]).read_text()))

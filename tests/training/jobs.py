@@ -73,8 +73,11 @@ class Jobs:
         )
         return Finished(done.returncode, done.stdout, output)
 
-    def run_together(self, described):
-        """Run jobs, (entry point, variables, hyperparameters) by name, from one warm process."""
+    def run_together(self, described, warm=()):
+        """Run jobs, (entry point, variables, hyperparameters) by name, from one process.
+
+        It has imported the modules named in ``warm``.
+        """
         told, folders = [], {}
         for name, (entry_point, variables, hyperparameters) in described.items():
             folders[name], environment = self.environment(variables)
@@ -90,7 +93,7 @@ class Jobs:
         plan.write_text(json.dumps(told))
         driver = Path(__file__).with_name("forked.py")
         done = subprocess.run(
-            [PYTHON, driver, plan], check=True, stdout=subprocess.PIPE, text=True,
+            [PYTHON, driver, plan, *warm], check=True, stdout=subprocess.PIPE, text=True,
             env={**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"},
         )  # fmt: skip
         return {

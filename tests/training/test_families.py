@@ -20,6 +20,13 @@ BERT = {
 }  # fmt: skip
 TINY = {"width": 16, "layers": 1, "heads": 2, "max_length": 24}
 UNET = {"size": 16, "steps": 2, "batch_size": 2, "eval_images": 2}
+SLOW = (
+    "torch._dynamo",  # which an optimizer imports
+    "diffusers.models.unets.unet_2d_condition",
+    "transformers.models.bert.modeling_bert",
+    "transformers.models.gpt2.modeling_gpt2",
+    "tokenizers",
+)
 WRITE_OTHERS = """
 import json, pathlib, sys
 import numpy, pyarrow, pyarrow.parquet
@@ -95,7 +102,8 @@ def done(jobs, other_files):
             "unet": ("diffusion.py", pictures, UNET),
             "unet-parts": ("diffusion.py", pictures, {**UNET, "micro_batches": 2, "workers": 0}),
             "unet-sizes": ("diffusion.py", pictures, {**UNET, "sizes": "variable"}),
-        }
+        },
+        warm=SLOW,
     )
 
 

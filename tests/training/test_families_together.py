@@ -17,6 +17,7 @@ LANGUAGE_MODEL = {
     "learning_rate": 1e-3,
 }  # fmt: skip
 CLASSIFIER = {"width": 16, "layers": 1, "heads": 2, "max_length": 24, "steps": 4, "dropout": 0.0}
+LONG = {**LANGUAGE_MODEL, "steps": 300, "batch_size": 2}
 # Two halves of a batch add up in another order than the whole; float32 keeps about seven digits.
 SAME = 1e-4
 
@@ -36,6 +37,21 @@ def launched(jobs, entry_point, hyperparameters):
     return Finished(done.returncode, done.stdout, output)
 
 
+@pytest.fixture(scope="module")
+def whole(jobs):
+    """What one process does in one go, from one warm process."""
+    return jobs.run_together(
+        {
+            "causal_lm.py": ("causal_lm.py", {}, {**LANGUAGE_MODEL, "batch_size": 4}),
+            "text_classification.py": (
+                "text_classification.py", {}, {**CLASSIFIER, "batch_size": 4},
+            ),
+            "long": ("causal_lm.py", {}, LONG),
+        },
+        warm=("torch._dynamo",),
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("entry_point", "hyperparameters", "metric"),
     [
@@ -44,10 +60,10 @@ def launched(jobs, entry_point, hyperparameters):
     ],
 )
 def test_two_processes_train_what_one_does_with_their_batches_together(
-    jobs, entry_point, hyperparameters, metric
+    jobs, whole, entry_point, hyperparameters, metric
 ):
     two = launched(jobs, entry_point, {**hyperparameters, "batch_size": 2})
-    one = jobs.run(entry_point, **{**hyperparameters, "batch_size": 4})
+    one = whole[entry_point]
     assert (0, 0) == (two.status, one.status), two.output + one.output
     ours, theirs = two.summary(), one.summary()
 
@@ -63,29 +79,27 @@ def test_two_processes_train_what_one_does_with_their_batches_together(
     assert 1 == two.output.count(f"compilegate {metric}=")
 
 
-def test_a_job_that_was_stopped_goes_on_as_if_it_had_not_been(jobs, tmp_path):
-    settings = {**LANGUAGE_MODEL, "steps": 600, "batch_size": 2}
-    whole = jobs.run("causal_lm.py", **settings)
+def test_a_job_that_was_stopped_goes_on_as_if_it_had_not_been(jobs, whole, tmp_path):
     there = {"COMPILEGATE_CHECKPOINT_DIR": str(tmp_path)}
-    process, folder = jobs.start("causal_lm.py", there, **settings)
+    process, folder = jobs.start("causal_lm.py", there, **LONG)
     path = folder / "data" / "evidence" / "steps.jsonl"
     deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and not (path.exists() and path.read_text().count("\n") > 5):
+    while time.monotonic() < deadline and not (path.exists() and path.read_text().count("\n")):
         time.sleep(0.01)
     process.send_signal(signal.SIGTERM)
     output = process.communicate(timeout=60)[0]
     stopped = json.loads((folder / "data" / "evidence" / "summary.json").read_text())
-    resumed = jobs.run("causal_lm.py", there, **settings)
+    resumed = jobs.run("causal_lm.py", there, **LONG)
 
     assert 143 == process.returncode, output
     assert "its checkpoint is saved" in stopped["reason"]
-    assert (0, 0) == (whole.status, resumed.status), resumed.output
+    assert (0, 0) == (whole["long"].status, resumed.status), resumed.output
     found = resumed.summary()
     assert [stopped["steps"]] == found["resumed"]
-    assert 0 < stopped["steps"] < 600
-    assert list(range(1, 601)) == [step["step"] for step in resumed.steps()]
+    assert 0 < stopped["steps"] < 300
+    assert list(range(1, 301)) == [step["step"] for step in resumed.steps()]
     for key in ("metrics", "loss_curve", "initial_loss", "finished"):
-        assert whole.summary()[key] == found[key]
+        assert whole["long"].summary()[key] == found[key]
     assert found["wall_seconds"] > stopped["wall_seconds"]
 
 
