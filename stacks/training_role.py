@@ -46,7 +46,7 @@ class TrainingRole(iam.Role):
         for statement in (
             *_data(storage),
             *_foreign_inputs(settings),
-            *_images(self),
+            *_images(self, settings),
             *_logs_and_metrics(self),
             *_network(settings),
         ):
@@ -85,8 +85,9 @@ def _foreign_inputs(settings: Settings) -> list[iam.PolicyStatement]:
     ]
 
 
-def _images(scope: Construct) -> list[iam.PolicyStatement]:
+def _images(scope: Construct, settings: Settings) -> list[iam.PolicyStatement]:
     region = Stack.of(scope).region
+    own = sorted({_repository(image.uri) for image in settings.facts.images})
     return [
         _allow(["ecr:GetAuthorizationToken"], ["*"]),  # knows no resources
         _allow(
@@ -94,9 +95,18 @@ def _images(scope: Construct) -> list[iam.PolicyStatement]:
             [
                 f"arn:{Aws.PARTITION}:ecr:{region}:*:repository/{repository}"
                 for repository in TRAINING_IMAGES
-            ],
+            ]
+            + own,
         ),
     ]
+
+
+def _repository(uri: str) -> str:
+    """ARN of the repository that an image of the team's own lies in."""
+    registry, _, image = uri.partition("/")
+    account, _, _, region, *_ = registry.split(".")
+    name = image.partition("@")[0].partition(":")[0]
+    return f"arn:{Aws.PARTITION}:ecr:{region}:{account}:repository/{name}"
 
 
 def _logs_and_metrics(scope: Construct) -> list[iam.PolicyStatement]:

@@ -11,6 +11,11 @@ from tests.stacks.template import Template
 app.use_packaged_node()
 
 TEMPLATE = "Compilegate.template.json"
+REGISTRY = "210987654321.dkr.ecr.us-east-1.amazonaws.com"
+OWN_IMAGES = [
+    {"framework": "pytorch", "version": "2.8.0", "uri": f"{REGISTRY}/team/train:2.8"},
+    {"framework": "pytorch", "version": "2.9.0", "uri": f"{REGISTRY}/train@sha256:{'0' * 64}"},
+]
 VPC = {"subnet_ids": ["subnet-1a"], "security_group_ids": ["sg-2b"]}
 
 
@@ -43,6 +48,7 @@ def changed(synthesise):
         synthesise(
             bucket_name="my-data",
             input_buckets=["corpus"],
+            image_overrides=OWN_IMAGES,
             vpc=VPC,
             notification_email="team@example.com",
             log_retention_days=14,

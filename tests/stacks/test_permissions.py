@@ -198,6 +198,14 @@ def test_buckets_that_hold_foreign_inputs_are_read_only(changed):
     assert "arn:aws:s3:::corpus/*" not in changed.allowed("s3:PutObject")["training"]
 
 
+def test_training_may_pull_the_images_that_the_deployment_brings(template, changed):
+    def repositories(found):
+        return set(found.allowed("ecr:BatchGetImage")["training"])
+
+    own = "arn:aws:ecr:us-east-1:210987654321:repository"
+    assert {f"{own}/team/train", f"{own}/train"} == repositories(changed) - repositories(template)
+
+
 def test_no_statement_allows_everything(template):
     for owner in template.role_owners().values():
         for statement in template.statements(owner):
