@@ -121,7 +121,8 @@ def _break_even(figures: Document) -> str:
     how = "measured" if paid["measured"] else "assumed"
     warm, cold = f"{paid['warm']:g}", f"{paid['cold']:g} s"
     span = cold if cold == f"{warm} s" else f"{warm} to {cold}"
-    return f"{duration(minutes * 60)} on (compiling: {span}, {how})"
+    start = f"{duration(minutes * 60)} on" if minutes else "the first minute"
+    return f"{start} at best (compiling: {span}, {how})"
 
 
 def _times(value: float) -> str:
@@ -129,6 +130,7 @@ def _times(value: float) -> str:
 
 
 def _prices(figures: Document) -> str:
-    if figures.get("prices_as_of"):
-        return f"as of {figures['prices_as_of']}"
-    return str(figures.get("price_source") or UNKNOWN).partition(":")[0]
+    source = str(figures.get("price_source") or UNKNOWN).partition(":")[0]
+    found = f"as of {figures['prices_as_of']}" if figures.get("prices_as_of") else source
+    of, here = figures.get("prices_region"), figures.get("region")
+    return found if of in (None, here) else f"{found}, of {of}; the job's region is {here}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -33,26 +33,28 @@ UNTRIED = (
     "against AWS. Compare a price and a quota with the console before you rely on them."
 )
 UNKNOWN = "-"
+Region = Annotated[
+    str | None, typer.Option("--region", help="Without it the environment's or cdk.json's.")
+]
+Only = Annotated[
+    list[str] | None, typer.Option("--only", help=f"One of {', '.join(PARTS)}; repeatable.")
+]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Show what would change and write nothing.")
+]
+Out = Annotated[
+    Path,
+    typer.Option("--out", show_default=False, help="Another file than the one that commands read."),
+]
 
 
 def refresh(
     ctx: typer.Context,
     *,
-    region: Annotated[
-        str | None, typer.Option("--region", help="Without it the environment's or cdk.json's.")
-    ] = None,
-    only: Annotated[
-        list[str] | None, typer.Option("--only", help=f"One of {', '.join(PARTS)}; repeatable.")
-    ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would change and write nothing.")
-    ] = False,
-    out: Annotated[
-        Path,
-        typer.Option(
-            "--out", show_default=False, help="Another file than the one that commands read."
-        ),
-    ] = FILE,
+    region: Region = None,
+    only: Only = None,
+    dry_run: DryRun = False,
+    out: Out = FILE,
     as_json: JsonOption = False,
 ) -> None:
     """Read prices, images and quotas of a region from AWS and keep them in refreshed.json.
@@ -75,20 +77,33 @@ def refresh(
     answers, document, found = _read(
         where, _parts(only or []), read_refreshed(out), session(ctx).doors.client
     )
-    listed = {row["instance_type"] for row in answers.rows.get("prices", [])}
-    if given := sorted(listed & set(settings.facts.prices)):
-        answers.notes.append(f"cdk.json's own price goes before the list's: {', '.join(given)}")
+    _note_given_prices(answers, settings.facts.prices)
     if not dry_run:
         write_refreshed(document, out)
     if as_json:
         emit_json({
             "region": where, "file": None if dry_run else str(out), "changes": found,
-            "read": {part: len(rows) for part, rows in answers.rows.items()},
-            "not_read": answers.not_read, "notes": answers.notes, "untried": UNTRIED,
+            **_told(answers),
         })  # fmt: skip
-        return
-    _show(where, answers, found)
-    _show_end(dry_run=dry_run, out=out)
+    else:
+        _show(where, answers, found)
+        _show_end(dry_run=dry_run, out=out)
+
+
+def _note_given_prices(answers: Answers, given: Collection[str]) -> None:
+    """What a team gives in cdk.json goes before what AWS lists."""
+    listed = {row["instance_type"] for row in answers.rows.get("prices", [])}
+    if both := sorted(listed & set(given)):
+        answers.notes.append(f"cdk.json's own price goes before the list's: {', '.join(both)}")
+
+
+def _told(answers: Answers) -> dict[str, Any]:
+    return {
+        "read": {part: len(rows) for part, rows in answers.rows.items()},
+        "not_read": answers.not_read,
+        "notes": answers.notes,
+        "untried": UNTRIED,
+    }
 
 
 def _read(

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from rich.console import JustifyMethod
 from rich.table import Table
 
-from compilegate.cli.output import console, say
+from compilegate.cli.output import console, say, say_line
 from compilegate.domain.arm_plan import CANDIDATE, CONTROL, ArmPlan
 from compilegate.domain.estimate import ArmEstimate
 from compilegate.domain.plan import Plan
@@ -29,7 +29,7 @@ def show_plan(found: Plan, *, spot: bool) -> None:
     count = plural(roles[CANDIDATE], "candidate")
     say(f"{found.workload} in {found.region}: {count}{beside} beside the baseline")
     say()
-    console().print(_arms(found))
+    _print_without_trailing_blanks(_arms(found))
     say()
     for line in (*_rounds(found), *_totals(found, spot=spot), *_quotas(found)):
         say(line)
@@ -58,6 +58,14 @@ def _arms(found: Plan) -> Table:
     return table
 
 
+def _print_without_trailing_blanks(table: Table) -> None:
+    out = console()
+    with out.capture() as captured:
+        out.print(table)
+    for line in captured.get().splitlines():
+        say_line(line.rstrip())
+
+
 def _row(arm: ArmPlan, cost: ArmEstimate, baseline: ArmPlan) -> tuple[str, ...]:
     return (
         arm.name if arm.role == arm.name else f"{arm.name}\n({arm.role})",
@@ -78,8 +86,9 @@ def _label(arm: ArmPlan, baseline: ArmPlan) -> str:
 
 def _changes(arm: ArmPlan, baseline: ArmPlan) -> Iterator[str]:
     """What the arm changes, in short."""
+    by_xla = arm.distribution == "pytorchxla"  # that compiler's own launcher, no factor
     if arm.compiler == MANAGED_COMPILER:
-        yield "managed compiler"
+        yield "managed compiler (by pytorchxla)" if by_xla else "managed compiler"
     elif arm.compiler != "none":
         yield f"{arm.compiler} {arm.compile_mode or ''}".strip()
     if "framework" in arm.factors:
@@ -91,8 +100,8 @@ def _changes(arm: ArmPlan, baseline: ArmPlan) -> Iterator[str]:
             yield f"global batch {baseline.global_batch:,} to {arm.global_batch:,}"
     if arm.precision != baseline.precision:
         yield arm.precision
-    if arm.distribution != baseline.distribution:
-        yield arm.distribution
+    if arm.distribution != baseline.distribution and not by_xla:
+        yield "no launcher" if arm.distribution == "none" else arm.distribution
     if arm.entry_point:
         yield arm.entry_point
     for key, value in arm.hyperparameters.items():
@@ -143,8 +152,22 @@ def _totals(found: Plan, *, spot: bool) -> Iterator[str]:
         f"block drops them all. What is never exceeded is {money(found.max_trial_usd)} "
         "(policy.max_trial_usd)."
     )
+    yield from _price_regions(found)
     if spot:
         yield "Managed spot training in every arm: these on-demand prices are the upper bound."
+
+
+def _price_regions(found: Plan) -> Iterator[str]:
+    """Whose prices these are, where the list price of the region is not known."""
+    kinds: dict[str, list[str]] = {}
+    for price in found.prices:
+        if price.region not in (None, found.region):
+            kinds.setdefault(price.region or "", []).append(price.instance_type)
+    for region, types in kinds.items():
+        yield (
+            f"Prices of {region}: {', '.join(types)}. The job's region is {found.region}; "
+            "compilegate facts refresh reads its prices."
+        )
 
 
 def _quotas(found: Plan) -> Iterator[str]:

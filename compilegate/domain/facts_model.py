@@ -114,7 +114,7 @@ class LowerPrecision:
     """What bf16 or fp16 was published to do to a job in fp32 (ratio of speeds).
 
     ``compiler_gain_fp32`` and ``compiler_gain_lower`` are shares that torch.compile gained on
-    average in either precision.
+    average in either precision, on ``compiler_measured_on``.
     """
 
     low: float
@@ -123,6 +123,7 @@ class LowerPrecision:
     confidence: str
     compiler_gain_fp32: float
     compiler_gain_lower: float
+    compiler_measured_on: str
     basis: str
     source: str
     as_of: str

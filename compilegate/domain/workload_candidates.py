@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from compilegate.domain.arm_plan import CONTROL_SUFFIX
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.fields import Fields
 from compilegate.domain.workload import (
@@ -129,6 +130,13 @@ def _check_name(name: str, seen: Mapping[str, object]) -> None:
             field="candidates.name",
             value=name,
             fix=f"give every candidate its own name, other than {BASELINE}",
+        )
+    if name.endswith(CONTROL_SUFFIX):
+        raise InvalidInputError(
+            f"ends in {CONTROL_SUFFIX}, as only a trial's own controls do",
+            field="candidates.name",
+            value=name,
+            fix=f"give it another name, such as {name.removesuffix(CONTROL_SUFFIX)}-2",
         )
 
 

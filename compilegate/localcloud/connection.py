@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import boto3
@@ -34,16 +33,6 @@ def environment(state: RunState) -> dict[str, str]:
         "NO_PROXY": HOST,
         "no_proxy": HOST,
     }
-
-
-def adopt(state: RunState) -> None:
-    """Let every AWS client that this process makes from now on call this local cloud.
-
-    Whatever the user's environment says of profiles, keys and endpoints is dropped.
-    """
-    for name in [name for name in os.environ if name.startswith("AWS_")]:
-        del os.environ[name]
-    os.environ.update(environment(state))
 
 
 def session(state: RunState) -> boto3.Session:

@@ -35,6 +35,11 @@ OLDER, TOO_OLD, NEWER, NONE = (
     for version in ("2.8.0", "1.13.1", "2.13.0", "2.99")
 )
 FP8 = Candidate(name="fp8", precision="fp8")
+# The PyTorch estimator starts both of its data parallel launchers by one runner.
+SMDDP = change(
+    SOUND, framework=Framework("pytorch", "2.1.0"), training__instance_type="ml.p4d.24xlarge",
+    training__distribution="smddp",
+)  # fmt: skip
 Case = tuple[Workload, dict[str, Any], str, str, str]
 
 CASES: list[Case] = [
@@ -45,8 +50,9 @@ CASES: list[Case] = [
     (SOUND, {"profile": Profile(0.9, 0.1, 0.3)}, "communication_bound", "warn", "benchmark"),
     (SOUND, {"profile": Profile(0.3, None, None)}, "low_gpu_utilization", "warn", "benchmark"),
     (SOUND, {"profile": Profile(None, 1.0, 1.0)}, "data_bound", "block", "ineligible"),
-    (SOUND, {"profile": Profile(0.9, 0.1, 0.0), "policy__promote_speedup": 1.45}, "data_bound",
-     "block", "ineligible"),
+    (SOUND, {"profile": Profile(0.9, 0.01, 0.0), "policy__promote_speedup": 1.5},
+     "speedup_below_policy", "block", "ineligible"),
+    (SOUND, {"policy__promote_speedup": 2.0}, "speedup_below_policy", "block", "ineligible"),
     # hardware
     (SOUND, {"training__instance_groups": (InstanceGroup("a", "ml.g5.xlarge", 1),)},
      "heterogeneous_cluster", "block", "ineligible"),
@@ -198,6 +204,12 @@ CASES: list[Case] = [
     (SOUND, {"schedule": Schedule(0.1, 6)}, "saving_below_trial_cost", "block", "ineligible"),
     (SOUND, {"schedule": Schedule(0.05, 6)}, "saving_below_trial_cost", "block", "ineligible"),
     (SOUND, {"training__instance_type": "ml.g6e.48xlarge"}, "price_unknown", "warn", "eligible"),
+    (SOUND, {"training__instance_type": "ml.g5.xlarge", "training__distribution": "none",
+             "candidates": (Candidate(name="p4d", instance_type="ml.p4d.24xlarge"),)},
+     "cluster_too_dear", "warn", "eligible"),
+    # one job twice
+    (SMDDP, {"candidates": (Candidate(name="ddp", distribution="pytorchddp"),)},
+     "same_job", "block", "ineligible"),
 ]  # fmt: skip
 
 
@@ -252,6 +264,10 @@ def test_nothing_speaks_against_a_sound_workload() -> None:
             COMPILE, batch_size=48, learning_rate_scaling="linear"),)}, "memory_headroom"),
         ({"profile": Profile(data_wait_fraction=0.0), "policy__promote_speedup": 2.0},
          "data_bound"),
+        ({"policy__promote_speedup": 1.5}, "speedup_below_policy"),
+        ({"candidates": (Candidate(name="p4d", instance_type="ml.p4d.24xlarge"),)},
+         "cluster_too_dear"),
+        ({"candidates": (Candidate(name="ddp", distribution="none"),)}, "same_job"),
     ],
 )  # fmt: skip
 def test_a_rule_keeps_silent_when_it_should(changes: dict[str, Any], code: str) -> None:

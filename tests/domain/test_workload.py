@@ -82,6 +82,7 @@ def test_a_parsed_workload_reads_back_as_itself() -> None:
         ("policy", {"max_trial_usd": "cheap"}, "policy.max_trial_usd", "US dollars"),
         ("candidates", [{"name": "a"}], "candidates[0].name", "add what it changes"),
         ("candidates", [{"name": "baseline", "precision": "bf16"}], "candidates.name", "own name"),
+        ("candidates", [{"name": "a-native", "precision": "bf16"}], "candidates.name", "controls"),
         ("candidates", {"name": "a"}, "candidates", "start each item"),
         ("training", None, "training", "key: value"),
     ],

@@ -150,6 +150,15 @@ def test_prices_are_dated_or_say_that_they_are_not(facts: Facts) -> None:
     assert undated.as_of is None
 
 
+def test_every_price_names_where_it_can_be_looked_up_or_what_it_follows_from() -> None:
+    # A repository or an address, two or three words between slashes and dots.
+    nameable = re.compile(r"[\w-]+/[\w.-]+ [\w./-]+|inferred from|= 1\.2 x EC2")
+
+    sources = {row["instance_type"]: row["source"] for row in read("prices")["prices"]}
+
+    assert [] == [kind for kind, source in sources.items() if not nameable.search(source)]
+
+
 def test_an_override_wins_and_an_unknown_price_stays_unknown(facts: Facts) -> None:
     given = facts.overridden(KnownBetter({"ml.g5.48xlarge": 12.5})).price("ml.g5.48xlarge")
 

@@ -133,7 +133,7 @@ def test_age_is_in_days_and_unknown_without_a_date() -> None:
 def test_an_overview_is_as_old_as_its_oldest_dated_row() -> None:
     found = overview("prices", with_age(rows("prices"), TODAY), TODAY)
 
-    assert ("2026-06-19", 155) == (found["as_of"]["oldest"], found["age_days"])
+    assert ("2026-09-01", 81) == (found["as_of"]["oldest"], found["age_days"])
     assert found["undated"] == sum(row["as_of"] is None for row in rows("prices"))
 
 

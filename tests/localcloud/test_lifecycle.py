@@ -1,6 +1,5 @@
 """Starting, using and describing the local cloud."""
 
-import os
 import subprocess
 import sys
 import time
@@ -11,7 +10,7 @@ import boto3
 import pytest
 
 from compilegate.domain.errors import EnvironmentNotReadyError, NotFoundError
-from compilegate.localcloud import commands, connection
+from compilegate.localcloud import commands
 from compilegate.localcloud.environments import find_places
 from compilegate.localcloud.lifecycle import LocalCloud
 
@@ -127,15 +126,6 @@ def test_logs_of_every_part_are_files(cloud, trainer, machines, make_function):
     history = commands.logs(f"execution/{execution_name}", cloud=cloud)
     assert "TaskStateEntered T" in " ".join(history.lines)
     assert len(commands.logs("emulator", last=1, cloud=cloud).lines) == 1
-
-
-@e2e
-def test_this_process_can_adopt_it(cloud, monkeypatch):
-    monkeypatch.setattr(os, "environ", {**os.environ, "AWS_PROFILE": "company"})
-    connection.adopt(cloud.state())
-    found = {name: value for name, value in os.environ.items() if name.startswith("AWS_")}
-
-    assert found.items() <= cloud.environment().items()
 
 
 @e2e

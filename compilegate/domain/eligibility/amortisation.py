@@ -55,7 +55,7 @@ def amortisation_rule(context: Context) -> tuple[Reason, ...]:
             block(
                 "run_too_short", "schedule.run_hours",
                 f"a run of {_time(run)} is too short: compiling {known} a run "
-                f"{_time(overhead.sure_seconds)}, and then only runs longer than "
+                f"{_time(overhead.sure_seconds)}, and then, at best, only runs longer than "
                 f"{_time(found.sure_seconds)} come out ahead",
                 fix=fix, source=overhead.basis,
             ),
@@ -64,7 +64,7 @@ def amortisation_rule(context: Context) -> tuple[Reason, ...]:
         return (
             warn(
                 "run_too_short", "schedule.run_hours",
-                f"a run of {_time(run)} pays when compiling takes the measured "
+                f"a run of {_time(run)} at best pays when compiling takes the measured "
                 f"{_time(overhead.warm_seconds)} (break-even {_time(found.warm_seconds)}), not "
                 f"when it takes {_time(overhead.cold_seconds)} without a cache (break-even "
                 f"{_time(found.cold_seconds)})",

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from compilegate.domain.economics import amdahl_speedup
-from compilegate.domain.eligibility.context import PROFILE, Context
-from compilegate.domain.eligibility.reason import Reason, Severity, warn
+from compilegate.domain.eligibility.context import PROFILE, WORKLOAD_FILE, Context
+from compilegate.domain.eligibility.reason import Reason, Severity, block, warn
 
 WORTH_SAYING = 0.25  # below a quarter of a step, waiting hardly moves the ceiling
 LOW_UTILIZATION = 0.5
@@ -22,9 +22,9 @@ def bottleneck_rule(context: Context) -> tuple[Reason, ...]:
     data, communication = context.waits
     waiting = min(1.0, data + communication)
     threshold = context.workload.policy.promote_speedup
-    hopeless = waiting > 0 and plausible.high < threshold
-    if waiting < WORTH_SAYING and not hopeless:
-        return _idle(context)
+    hopeless = plausible.high < threshold
+    if waiting < WORTH_SAYING:
+        return (*(_asks_too_much(context, plausible.high) if hopeless else ()), *_idle(context))
     code, share, name = max(
         ("data_bound", data, "data_wait_fraction"),
         ("communication_bound", communication, "communication_fraction"),
@@ -37,21 +37,32 @@ def bottleneck_rule(context: Context) -> tuple[Reason, ...]:
     )
     if hopeless:
         message += f", less than the {threshold:.2f} that policy.promote_speedup asks for"
-    if waiting < WORTH_SAYING:
-        field = "policy.promote_speedup"
-        fix = "ask for less there: even without waiting a compiler is assumed to bring no more"
-        fix += f" than {_assumed(context):.2f}"
     severity = Severity.BLOCK if hopeless else Severity.WARN
     return (Reason(code, severity, field, message, fix, PROFILE), *_idle(context))
 
 
+def _asks_too_much(context: Context, most: float) -> tuple[Reason, ...]:
+    """No waiting is to blame: policy wants more than any compiler is assumed to bring."""
+    asked, waiting = context.workload.policy.promote_speedup, min(1.0, sum(context.waits))
+    waits = f", {waiting:.0%} of a step waiting," if waiting else ""
+    return (
+        block(
+            "speedup_below_policy", "policy.promote_speedup",
+            f"a compiler is assumed to make the job{waits} at most {most:.2f} times as fast, less "
+            f"than the {asked:.2f} that policy.promote_speedup asks for",
+            fix=f"ask for {most:.2f} or less there", source=f"{WORKLOAD_FILE}; {_basis(context)}",
+        ),
+    )  # fmt: skip
+
+
 def ceiling(context: Context) -> float | None:
-    """The largest speed-up that Amdahl's law leaves this job; None where no profile is given."""
+    """The largest speed-up that Amdahl's law leaves this job; None without a share of waiting.
+
+    How busy the GPU is bounds nothing: fusing many small kernels also fills what was idle.
+    """
     profile, plausible = context.workload.profile, context.plausible_speedup
     given = profile is not None and (
-        profile.data_wait_fraction is not None
-        or profile.communication_fraction is not None
-        or profile.gpu_utilization is not None
+        profile.data_wait_fraction is not None or profile.communication_fraction is not None
     )
     return plausible.high if given and plausible is not None else None
 
@@ -68,8 +79,8 @@ def _idle(context: Context) -> tuple[Reason, ...]:
         warn(
             "low_gpu_utilization", "profile.gpu_utilization",
             f"the GPU is busy {used:.0%} of the time, and waiting for data or communication "
-            f"explains only {explained:.0%} of a step; if the rest stays idle, a compiler makes "
-            f"the job at most {busy:.2f} times as fast (Amdahl's law)",
+            f"explains only {explained:.0%} of a step; a compiler that leaves the rest idle makes "
+            f"the job {busy:.2f} times as fast (Amdahl's law)",
             fix="find out what it waits for: a compiler helps against many small kernels, not "
             "against slow data or work on the host",
             source=PROFILE,
@@ -81,3 +92,8 @@ def _assumed(context: Context) -> float:
     """How much faster this compiler may make the computing itself, at best."""
     assumed = context.facts.compute_speedup(context.compiler)
     return assumed.high if assumed else 1.0
+
+
+def _basis(context: Context) -> str:
+    assumed = context.facts.compute_speedup(context.compiler)
+    return assumed.basis if assumed else ""

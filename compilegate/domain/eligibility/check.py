@@ -17,6 +17,7 @@ from compilegate.domain.eligibility import (
     managed,
     platform_keys,
     precision,
+    same_job,
     script,
     shapes,
 )
@@ -68,6 +69,7 @@ RULES: tuple[Rule, ...] = (
     batch.memory_rule,
     dollars.saving_rule,
     dollars.price_rule,
+    dollars.cluster_rule,
 )
 
 DEFAULT_REGION = "us-east-1"
@@ -95,17 +97,18 @@ def check_eligibility(
         derived = derive(unchanged, lambda candidate: reasons_of(context(candidate, None)))
         contexts = [context(candidate, None) for candidate, _ in derived.candidates]
     why = {candidate.name: text for candidate, text in derived.candidates}
-    found = tuple(_candidate(one, why.get(one.candidate.name, "")) for one in contexts)
-    tried = [
-        one
-        for one, answer in zip(contexts, found, strict=True)
-        if answer.verdict is not EligibilityVerdict.INELIGIBLE
-    ]
+    found: list[CandidateEligibility] = []
+    tried: list[Context] = []
+    for one in contexts:
+        twins = same_job.same_job_rule(one, (one.baseline, *tried))
+        found.append(_candidate(one, twins, why.get(one.candidate.name, "")))
+        if found[-1].verdict is not EligibilityVerdict.INELIGIBLE:
+            tried.append(one)
     economics = economics_of(contexts, tried)
     return Eligibility(
         workload=workload.name,
         verdict=best([answer.verdict for answer in found]),
-        candidates=found,
+        candidates=tuple(found),
         reasons=_own_reasons(contexts, tried, economics),
         economics=economics,
         left_out=derived.left_out,
@@ -119,8 +122,8 @@ def reasons_of(context: Context) -> tuple[Reason, ...]:
     return tuple(sorted(found, key=lambda reason: order.index(reason.severity)))
 
 
-def _candidate(context: Context, why: str) -> CandidateEligibility:
-    reasons = reasons_of(context)
+def _candidate(context: Context, twins: tuple[Reason, ...], why: str) -> CandidateEligibility:
+    reasons = (*twins, *reasons_of(context))
     return CandidateEligibility(
         candidate=context.candidate,
         compiler=context.compiler,

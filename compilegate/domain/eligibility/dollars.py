@@ -12,6 +12,8 @@ from compilegate.domain.eligibility.reason import Reason, block, warn
 from compilegate.domain.power import allowed_runs
 
 BLOCK_HOURS = 4.0
+# A cluster that must be faster than that to be promoted is hardly worth its trial.
+UNLIKELY_SPEEDUP = 3.0
 PRICE_FIX = "give its price per hour under facts.prices here, or under price_overrides in cdk.json"
 
 
@@ -114,6 +116,26 @@ def price_rule(context: Context) -> tuple[Reason, ...]:
             f"no price is known for {context.instance_type}; economics stay empty and no trial "
             "can be planned",
             fix=PRICE_FIX, source=f"price facts as of {context.facts.as_of}",
+        ),
+    )  # fmt: skip
+
+
+def cluster_rule(context: Context) -> tuple[Reason, ...]:
+    """A dearer cluster must be faster by its price as well before it can be promoted."""
+    now, then = context.baseline.usd_per_hour, context.usd_per_hour
+    if context.same_cluster or now is None or then is None:
+        return ()
+    dearer = then / now
+    needed = dearer * context.workload.policy.promote_speedup
+    if needed <= UNLIKELY_SPEEDUP:
+        return ()
+    return (
+        warn(
+            "cluster_too_dear", context.field("instance_type"),
+            f"the cluster costs {dearer:.3g} times as much an hour, so it would have to be "
+            f"{needed:.3g} times as fast to be promoted",
+            fix="name a smaller or cheaper cluster, or have good reason to expect that much",
+            source="price facts and policy.promote_speedup",
         ),
     )  # fmt: skip
 

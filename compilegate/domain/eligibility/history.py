@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from compilegate.domain.arithmetic import mean
 from compilegate.domain.eligibility.context import WORKLOAD_FILE
 from compilegate.domain.eligibility.reason import Reason, info, warn
 from compilegate.domain.proof import plan_proof
 from compilegate.domain.quality import TELLING_HISTORY
 from compilegate.domain.workload import Workload
 
+# Of the metric's level: what a margin may be before it is doubted.
+WIDE = 0.5
 POWER = "the judge's own design (domain/power.py)"
 
 
@@ -23,14 +26,36 @@ def history_rule(workload: Workload, *, candidates: int) -> tuple[Reason, ...]:
                 fix=fix or "widen the margin", source=POWER,
             ),
         )  # fmt: skip
+    wide = _wide_margin(workload)
     if len(quality.history) >= TELLING_HISTORY:
-        return ()
+        return wide
     return (
+        *wide,
         info(
             "history_missing", "quality.history",
             f"{len(quality.history)} past runs are on record; from {TELLING_HISTORY} on, fewer "
             "new runs are needed and the plan knows how much the metric varies",
             fix=f"list the final {quality.metric} of past runs",
+            source=WORKLOAD_FILE,
+        ),
+    )  # fmt: skip
+
+
+def _wide_margin(workload: Workload) -> tuple[Reason, ...]:
+    """A share that may fall by half is no quality kept; most likely the margin is in percent."""
+    quality = workload.quality
+    if quality.goal != "maximize" or not quality.history:
+        return ()
+    level = mean(quality.history)
+    share = all(0 <= value <= 1 for value in quality.history)
+    if not share or quality.margin <= WIDE * level:
+        return ()
+    return (
+        warn(
+            "margin_wide", "quality.margin",
+            f"a margin of {quality.margin:g} lets {quality.metric} fall by more than half of its "
+            f"{level:.3g}, so nearly every candidate would pass",
+            fix="give the loss that you would accept, in the metric's own unit",
             source=WORKLOAD_FILE,
         ),
     )  # fmt: skip

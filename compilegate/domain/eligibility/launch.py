@@ -64,9 +64,9 @@ def _row_rule(context: Context, row: CompilerImage) -> tuple[Reason, ...]:
         return _xla(context, row, several=(context.devices or 1) > 1)
     if context.distribution == "none":
         return ()
-    how = "a launcher script" if row.multi_device == "launcher" else "tf.distribute"
-    return (_unsupported(context, f"{row.framework} {row.version} uses several GPUs by {how} "
-                         "in the script, and no distribution", "none"),)  # fmt: skip
+    how = "a launcher script" if row.multi_device == "launcher" else "tf.distribute in the script"
+    return (_unsupported(context, f"{row.framework} {row.version} uses several GPUs by "
+                         f"{how}, and no distribution", "none"),)  # fmt: skip
 
 
 def _xla(context: Context, row: CompilerImage, *, several: bool) -> tuple[Reason, ...]:

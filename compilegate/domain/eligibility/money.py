@@ -33,6 +33,8 @@ class Economics:
     break_even: BreakEven | None
     overhead: Overhead | None
     payback_days: float | None
+    region: str
+    prices_region: str | None
     prices_as_of: str | None
     price_source: str | None
     assumptions: tuple[str, ...] = ()
@@ -42,7 +44,7 @@ class Economics:
         """The contract's keys, and beside them what the figures rest on.
 
         ``break_even_run_minutes`` is the one that a run must exceed to be eligible;
-        ``largest_speedup`` is Amdahl's bound from the profile.
+        ``largest_speedup`` is Amdahl's bound from the profile; ``region`` is the job's.
         """
         broken = self.break_even
         return {
@@ -51,6 +53,8 @@ class Economics:
             "trial_usd": self.trial_usd,
             "break_even_run_minutes": None if broken is None else broken.sure_seconds / 60,
             "payback_days": self.payback_days,
+            "region": self.region,
+            "prices_region": self.prices_region,
             "prices_as_of": self.prices_as_of,
             "price_source": self.price_source,
             "plausible_speedup": _pair(self.plausible_speedup),
@@ -72,7 +76,7 @@ def economics_of(contexts: Sequence[Context], tried: Sequence[Context]) -> Econo
     """Economics of the candidates a trial would include; of all, if none may be tried.
 
     Saving, ceiling and break-even are the most promising candidate's. Payback is the trial's
-    price over the saving at the speed-up that just earns promotion, or the plausible one if lower.
+    price over the saving at the speed-up that just earns promotion, None where none is plausible.
     """
     first = contexts[0]
     tried = tried or [found for found in contexts if found.plausible_speedup is not None]
@@ -89,6 +93,8 @@ def economics_of(contexts: Sequence[Context], tried: Sequence[Context]) -> Econo
         break_even=break_even(lead) if lead else None,
         overhead=lead.overhead if lead else None,
         payback_days=_payback(lead, trial) if lead else None,
+        region=first.region,
+        prices_region=price.region if price else None,
         prices_as_of=price.as_of if price else None,
         price_source=price.source if price else None,
         assumptions=_assumptions(lead),
@@ -116,7 +122,9 @@ def _payback(lead: Context, trial: float | None) -> float | None:
     annual, plausible, overhead = annual_usd(lead), lead.plausible_speedup, lead.overhead
     if annual is None or plausible is None or trial is None:
         return None
-    earned = min(plausible.high, lead.workload.policy.promote_speedup)
+    earned = lead.workload.policy.promote_speedup
+    if earned > plausible.high:
+        return None
     seconds = 0.0 if overhead is None else overhead.warm_seconds
     hours = lead.workload.schedule.run_hours
     return payback_days(trial, annual_saving_usd(annual, hours, earned, seconds))
@@ -151,9 +159,12 @@ def _unknown(
     if price is None:
         no_price = f"no price is known for {base_type}"
         keys = ("annual_training_usd", "plausible_annual_saving_usd", "trial_usd", "payback_days")
-        reasons = dict.fromkeys((*keys, "prices_as_of"), no_price)
-    elif price.as_of is None:
-        reasons["prices_as_of"] = f"the price's source is undated: {price.source}"
+        reasons = dict.fromkeys((*keys, "prices_as_of", "prices_region"), no_price)
+    else:
+        if price.as_of is None:
+            reasons["prices_as_of"] = f"the price's source is undated: {price.source}"
+        if price.region is None:
+            reasons["prices_region"] = f"the price's source names no region: {price.source}"
     if lead is None:
         why = (
             "no candidate switches a compiler on with all else as it is"
@@ -163,16 +174,26 @@ def _unknown(
         for key in SAVING_KEYS:
             reasons.setdefault(key, why)
     elif ceiling(lead) is None:
-        reasons["largest_speedup"] = "no profile is given"
+        none = first.workload.profile is None
+        why = "no profile is given" if none else "the profile gives no share of a step that waits"
+        reasons["largest_speedup"] = why
     if lead is not None and trial is not None and _payback(lead, trial) is None:
-        earned = lead.workload.policy.promote_speedup
-        why = f"at {earned:g} times the speed a run saves no more than compiling costs it"
-        reasons.setdefault("payback_days", why)
+        reasons.setdefault("payback_days", _never_paid_back(lead))
     if trial is None:
         why = "a candidate could not be planned" if tried else "there is nothing to try"
         reasons.setdefault("trial_usd", why)
         reasons.setdefault("payback_days", why)
     return reasons
+
+
+def _never_paid_back(lead: Context) -> str:
+    earned, plausible = lead.workload.policy.promote_speedup, lead.plausible_speedup
+    if plausible is not None and earned > plausible.high:
+        return (
+            f"policy.promote_speedup asks for {earned:g} times the speed, "
+            f"{plausible.high:.3g} is the most that is plausible"
+        )
+    return f"at {earned:g} times the speed a run saves no more than compiling costs it"
 
 
 def _pair(value: Range | None) -> list[float] | None:

@@ -69,7 +69,7 @@ def _full_precision(context: Context, better: str, gpu: str) -> Reason:
         f"the job trains in fp32. Published jobs got {low:.2g} to {high:.2g} times as fast by "
         f"{better} alone{after} (on {known.measured_on}, so {known.confidence} confidence for "
         f"{gpu}), and torch.compile gained {known.compiler_gain_lower:.0%} in it, "
-        f"{known.compiler_gain_fp32:.0%} in fp32",
+        f"{known.compiler_gain_fp32:.0%} in fp32 on an {known.compiler_measured_on}",
         fix=f"add a candidate with precision: {better}; one change at a time",
         source=known.source,
     )  # fmt: skip
