@@ -1,0 +1,1 @@
+"""What compilers bring on a real GPU, measured as the product measures it."""

@@ -1,0 +1,210 @@
+"""What do compilers bring on this GPU? Measured as the product measures it.
+
+    python -m benchmarks.gpu [--quick] [--only bert-128 ...] [--arms compile ...] [--blocks 3]
+        [--steps 80] [--seeds 3] [--budget-minutes 9] [--state build/gpu]
+    python -m benchmarks.gpu --profile gpt2-1024/compile
+    python -m benchmarks.gpu --table
+    python -m benchmarks.gpu --dry-run-cpu
+
+Run it with the training environment's Python, 3.11 or later. Every block is kept when it is
+whole, and the next call goes on after it: with a GPU for ten minutes at a time, repeat the first
+command with --budget-minutes 9 until it says that all is measured. The state folder holds all of
+it, with a copy of the training code, so that every block is of one code: remove it to begin anew.
+results.json keeps the records; --table writes them into docs/gpu-numbers.md.
+
+--dry-run-cpu runs all of it on a processor with a tiny model, to try it out: what it says of
+speed is about no GPU, and is kept elsewhere.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.gpu import environment, judged, observe, quality, results, speed, table
+from benchmarks.gpu.processes import ROOT, Machine
+from benchmarks.gpu.workloads import (
+    BASELINE,
+    FULL_RUN_STEPS,
+    TINY,
+    WORKLOADS,
+    Arm,
+    Workload,
+    missing,
+)
+
+STATE = ROOT / "build" / "gpu"
+DRY_STATE = ROOT / "build" / "gpu-dry-run"
+QUICK_STEPS, FEWEST_STEPS = 48, 40  # under the second no steady state is looked for
+DRY_VARIABLES = {"OMP_NUM_THREADS": "1"}
+BLOCKS, DRY_BLOCKS, SEEDS, DRY_SEEDS = 3, 2, 3, 1
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure what is asked for and still missing."""
+    options = _options(arguments)
+    if options.table:
+        table.write()
+        return
+    found = environment.read()
+    simulated = options.dry_run_cpu
+    if not simulated and not found["gpu"]:
+        sys.exit("There is no GPU that torch can use here. Try the pipeline with --dry-run-cpu.")
+    state = options.state or (DRY_STATE if simulated else STATE)
+    limit = options.budget_minutes * 60 if options.budget_minutes else float("inf")
+    machine = Machine(state, time.monotonic() + limit, DRY_VARIABLES if simulated else {})
+    machine.prepare()
+    chosen = _chosen(TINY if simulated else WORKLOADS, options.only)
+    if options.profile:
+        _profile(options.profile, chosen, machine)
+        return
+    whole = [_measure(workload, machine, options, found) for workload in chosen]
+    print("all is measured" if all(whole) else "not all is measured yet: run the same again")
+
+
+def _measure(
+    workload: Workload, machine: Machine, options: argparse.Namespace, found: dict[str, Any]
+) -> bool:
+    """Measure one workload, keep its record whenever a part is done; True when it is whole."""
+    lacking = missing(workload.needs)
+    if lacking or not machine.has(workload.data):
+        say(f"{workload.name} left out: {lacking or f'no data {workload.data}'}")
+        return True
+    arms, left_out = _arms(workload, options)
+    folder = machine.state / workload.name
+
+    def keep() -> None:
+        failed = speed.failures(folder)
+        if BASELINE in failed:
+            left_out[BASELINE] = failed[BASELINE]
+        _keep(workload, machine, options, {"environment": found, "left_out": left_out})
+
+    def heard(text: str) -> None:
+        say(f"{workload.name} {text}")
+        keep()
+
+    observe.flops(workload, machine)
+    speed.measure(
+        workload, arms, machine, blocks=options.blocks, steps=options.steps, say=heard
+    )  # fmt: skip
+    quality.train(workload, arms, machine, seeds=options.seeds, say=heard)
+    keep()
+    print(table.table(results.read(_path(options))["cards"][_card(found)][workload.name]))
+    return is_whole(workload, folder, arms, options)
+
+
+def is_whole(
+    workload: Workload, folder: Path, arms: Sequence[Arm], options: argparse.Namespace
+) -> bool:
+    """Whether nothing is missing of what was asked for."""
+    failed = speed.failures(folder)
+    if BASELINE in failed:
+        return True  # nothing to compare with, and it would fail again
+    left = [arm for arm in arms if arm.name not in failed]
+    trainings = options.seeds * sum(arm.quality for arm in arms)
+    settled = len(list(folder.glob("quality-*/settled")))
+    trained = workload.quality_steps is None or settled >= trainings
+    return speed.measured(folder, left) >= options.blocks and trained
+
+
+def _arms(workload: Workload, options: argparse.Namespace) -> tuple[list[Arm], dict[str, str]]:
+    arms, left_out = [], {}
+    for arm in workload.arms:
+        asked = arm.name in options.arms if options.arms else arm.quick or not options.quick
+        lacking = missing(arm.needs)
+        if arm.name == BASELINE or (asked and not lacking):
+            arms.append(arm)
+        elif asked and lacking:
+            left_out[arm.name] = lacking
+    return arms, left_out
+
+
+def _keep(
+    workload: Workload, machine: Machine, options: argparse.Namespace, known: dict[str, Any]
+) -> None:
+    folder = machine.state / workload.name
+    document = judged.document(workload, folder)
+    (folder / "evidence.json").write_text(json.dumps(document) + "\n")  # for compilegate judge
+    counted = folder / "flops.json"
+    flops = json.loads(counted.read_text()) if counted.exists() else None
+    record = {
+        "workload": workload.name,
+        "simulated": options.dry_run_cpu,
+        **known,
+        "settings": dict(workload.settings),
+        "metric": workload.metric,
+        "goal": workload.goal,
+        "margin": workload.margin,
+        "speed_steps": options.steps,
+        "full_run_steps": FULL_RUN_STEPS,
+        "quality_steps": workload.quality_steps,
+        **judged.figures(workload, document, flops, known["environment"]["gpu"]),
+    }
+    results.keep(record, _path(options))
+
+
+def _profile(asked: str, workloads: Sequence[Workload], machine: Machine) -> None:
+    name, _, arm_name = asked.partition("/")
+    for workload in workloads:
+        for arm in workload.arms:
+            if (workload.name, arm.name) == (name, arm_name):
+                found = observe.observe("profile", workload, arm, machine)
+                print(json.dumps(found, indent=1) if found else "the profiled run failed")
+                return
+    sys.exit(f"--profile takes WORKLOAD/ARM, for example bert-128/compile, not {asked!r}")
+
+
+def _chosen(workloads: Sequence[Workload], names: Sequence[str] | None) -> list[Workload]:
+    known = [workload.name for workload in workloads]
+    unknown = [name for name in names or () if name not in known]
+    if unknown:
+        sys.exit(f"--only knows {', '.join(known)}, not {unknown[0]}")
+    return [workload for workload in workloads if not names or workload.name in names]
+
+
+def _path(options: argparse.Namespace) -> Path:
+    dry = (options.state or DRY_STATE) / "results.json"
+    return dry if options.dry_run_cpu else results.RESULTS
+
+
+def _card(found: dict[str, Any]) -> str:
+    return found["gpu"] or results.SIMULATED
+
+
+def say(text: str) -> None:
+    """Progress goes to standard error; the tables are the output."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu")
+    parser.add_argument("--quick", action="store_true", help="fewer arms, shorter segments")
+    parser.add_argument("--only", nargs="+", metavar="WORKLOAD")
+    parser.add_argument("--arms", nargs="+", metavar="ARM", help="beside the baseline")
+    parser.add_argument("--blocks", type=int)
+    parser.add_argument("--steps", type=int, help="of a segment")
+    parser.add_argument("--seeds", type=int, help="trainings to the end per arm")
+    parser.add_argument("--budget-minutes", type=float)
+    parser.add_argument("--state", type=Path, help="folder of what is measured so far")
+    parser.add_argument("--profile", metavar="WORKLOAD/ARM")
+    parser.add_argument("--table", action="store_true", help="write docs/gpu-numbers.md")
+    parser.add_argument("--dry-run-cpu", action="store_true")
+    options = parser.parse_args(arguments)
+    if options.steps is None:
+        options.steps = QUICK_STEPS if options.quick or options.dry_run_cpu else 80
+    if options.blocks is None:
+        options.blocks = DRY_BLOCKS if options.dry_run_cpu else BLOCKS
+    if options.seeds is None:
+        options.seeds = DRY_SEEDS if options.dry_run_cpu else SEEDS
+    if options.steps < FEWEST_STEPS:
+        parser.error(f"--steps must be {FEWEST_STEPS} or more: fewer have no steady state")
+    return options
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,167 @@
+"""What was measured as the judge's document, and the figures that the judge's functions give."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.gpu import cards
+from benchmarks.gpu.quality import trained
+from benchmarks.gpu.speed import whole_blocks
+from benchmarks.gpu.workloads import BASELINE, FULL_RUN_STEPS, Workload
+from compilegate.domain import student_t
+from compilegate.domain.arithmetic import deviation, mean, median
+from compilegate.domain.evidence import Arm, Evidence, metrics
+from compilegate.domain.evidence_file import parse_evidence
+from compilegate.domain.figures import arm_figures
+from compilegate.domain.judge import judge
+from compilegate.domain.noninferiority import Samples, compare
+from compilegate.domain.speed import Segments, analyse_segments, judge_speed
+from compilegate.usecases.collect import quality_run, speed_runs
+from compilegate.usecases.job_output import JobOutput, read_steps
+
+ERROR = 0.025  # of each side of an interval
+KEPT = (
+    "samples_per_second", "compile_seconds_cold", "compile_seconds_warm", "graphs", "recompiles",
+    "graph_breaks", "peak_memory_gib", "metric_mean", "runs",
+)  # fmt: skip
+
+
+def document(workload: Workload, folder: Path) -> dict[str, Any]:
+    """The evidence document of everything that is whole below ``folder``."""
+    arms = {
+        arm.name: {
+            "name": arm.name,
+            "overrides": workload.overrides(arm),
+            "full_run_steps": workload.hyperparameters(arm, FULL_RUN_STEPS)["steps"],
+            "runs": [],
+        }
+        for arm in workload.arms
+    }
+    for job in sorted(folder.glob("speed-*")):
+        whole = whole_blocks(job)
+        for name, run in speed_runs(_output(job), job=f"{workload.name}-{job.name}"):
+            if name in whole.get(run["block"], ()):
+                arms[name]["runs"].append(run)
+    for order, (_, name, path) in enumerate(trained(folder)):
+        run = quality_run(_output(path), job=path.name, order=order, metric=workload.metric)
+        arms[name]["runs"].append(run)
+    measured = [arm for arm in arms.values() if arm["runs"] or arm["name"] == BASELINE]
+    quality = {"metric": workload.metric, "goal": workload.goal, "margin": workload.margin}
+    return {"schema": 1, "workload": workload.name, "quality": quality, "arms": measured}
+
+
+def _output(job: Path) -> JobOutput:
+    """A job's evidence as it would have come out of its tarball."""
+    files = sorted((job / "evidence").rglob("*.json*"))
+    names = {path: path.relative_to(job).as_posix() for path in files}
+    summaries = {names[p]: json.loads(p.read_text()) for p in files if p.name == "summary.json"}
+    steps = {}
+    for path in files:
+        if path.name == "steps.jsonl":
+            with path.open("rb") as lines:
+                steps[names[path]] = read_steps(lines)
+    return JobOutput(summaries, steps)
+
+
+def figures(
+    workload: Workload, found: Mapping[str, Any], flops: Mapping[str, Any] | None, card: str | None
+) -> dict[str, Any]:
+    """Every arm's figures and what the judge says of the whole; nothing is judged anew here."""
+    if len(found["arms"]) < 2 or not found["arms"][0]["runs"]:
+        return {"arms": [], "verdict": None, "reasons": ["nothing measured yet"]}
+    decision, evidence = judge(found), parse_evidence(found)
+    segments = analyse_segments(evidence)
+    per_step = (flops or {}).get("flops")
+    return {
+        "verdict": decision.verdict.value,
+        "reasons": [reason.message for reason in decision.reasons],
+        "flops_per_step": per_step,
+        "flops_over_6_parameters_tokens": _over_6n(workload, flops),
+        "arms": [
+            {**_speed(arm, evidence, segments), **_quality(arm, evidence)}
+            | _mfu(workload, arm, segments, (per_step, card))
+            for arm in evidence.arms
+        ],
+    }
+
+
+def _speed(arm: Arm, evidence: Evidence, segments: Segments) -> dict[str, Any]:
+    told = arm_figures(arm, evidence, segments)
+    failed = [run.detail.get("reason") for run in arm.speed if not run.finished]
+    found = {"name": arm.name, "failed": failed[0] if failed else None}
+    found |= {key: told[key] for key in KEPT}
+    if arm is evidence.baseline:
+        return {**found, "blocks": len(arm.speed), "full_run": None, "steady": None}
+    speed = judge_speed(arm, evidence, segments, candidates=len(evidence.candidates))
+    whole = {"estimate": speed.estimate, "interval": speed.interval} if speed.logs else None
+    steady = ratio(_steady_logs(arm, evidence, segments))
+    return {**found, "blocks": speed.blocks, "full_run": whole, "steady": steady}
+
+
+def _steady_logs(arm: Arm, evidence: Evidence, segments: Segments) -> list[float]:
+    """ln of the steady speed-up of every block, sample for sample: compilation left out."""
+    base, ours = segments[BASELINE], segments[arm.name]
+    work = (evidence.baseline.full_run_steps or 1) / (arm.full_run_steps or 1)
+    return [
+        math.log(work * b.steady_step_seconds / c.steady_step_seconds)
+        for block in sorted(base.keys() & ours.keys())
+        if (b := base[block]) is not None and (c := ours[block]) is not None
+    ]
+
+
+def ratio(logs: Sequence[float]) -> dict[str, Any] | None:
+    """Geometric mean over blocks with Student's interval; None without a block."""
+    if not logs:
+        return None
+    n, centre, interval = len(logs), mean(logs), None
+    if n > 1:
+        half = student_t.quantile(1 - ERROR, n - 1) * deviation(logs) / math.sqrt(n)
+        interval = (math.exp(centre - half), math.exp(centre + half))
+    return {"estimate": math.exp(centre), "interval": interval}
+
+
+def _quality(arm: Arm, evidence: Evidence) -> dict[str, Any]:
+    """Difference from the baseline, higher is better, and whether it is shown to be no worse."""
+    if arm is evidence.baseline or not metrics(arm.full_runs):
+        return {"quality": None}
+    samples = Samples(
+        evidence.oriented(metrics(arm.full_runs)),
+        evidence.oriented(metrics(evidence.baseline.full_runs)),
+        (),
+    )
+    found = compare(samples)
+    if found is None or found.df < 1 or found.spread <= 0:
+        return {"quality": None}
+    low, high = found.interval(ERROR)
+    equal = low > -evidence.quality.margin
+    difference = {"difference": found.difference, "interval": (low, high)}
+    return {"quality": {**difference, "within_margin": equal}}
+
+
+def _mfu(
+    workload: Workload, arm: Arm, segments: Segments, known: tuple[float | None, str | None]
+) -> dict[str, Any]:
+    asked = next(one for one in workload.arms if one.name == arm.name)
+    precision = {**workload.settings, **asked.changes}.get("precision", "fp32")
+    steady = [one.steady_step_seconds for one in segments[arm.name].values() if one is not None]
+    flops = known[0] * asked.batch_times if known[0] else None
+    peak = cards.peak_tflops(known[1], precision)
+    seconds = median(steady) if steady else None
+    return {
+        "steady_step_seconds": seconds,
+        "mfu": cards.utilisation(flops, seconds, peak),
+        "peak_tflops": peak,
+    }
+
+
+def _over_6n(workload: Workload, flops: Mapping[str, Any] | None) -> float | None:
+    """Counted FLOPs over 6 x parameters x tokens, the rule of thumb; None where tokens are not."""
+    length = workload.settings.get("block") or workload.settings.get("max_length")
+    if not flops or not length:
+        return None
+    tokens = length * workload.settings["batch_size"]
+    return float(flops["flops"] / (6 * flops["parameters"] * tokens))

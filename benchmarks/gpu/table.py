@@ -1,0 +1,112 @@
+"""The kept results as tables, for the terminal and for docs/gpu-numbers.md."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from benchmarks.gpu import results
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "gpu-numbers.md"
+ANCHORS = Path(__file__).with_name("anchors.json")
+BLOCK = re.compile(r"(<!-- (?P<name>\w+): generated -->\n).*?(<!-- end -->)", re.DOTALL)
+NOTHING = "**Not measured yet.** No result of a GPU has been kept; no figure here is an estimate."
+HEAD = (
+    "| Arm | Steady speed-up | Full-run speed-up | Samples/s | MFU | Compile s, cold / warm "
+    "| Recompiles | Graph breaks | Peak GiB | Quality, difference |\n"
+    "|---|---|---|---|---|---|---|---|---|---|"
+)
+
+
+def write(page: Path = PAGE) -> None:
+    """Bring the page's tables up to date."""
+    page.write_text(refreshed(page.read_text()))
+
+
+def refreshed(text: str, found: Mapping[str, Any] | None = None) -> str:
+    """The page with what the kept results say."""
+    kept = results.read() if found is None else found
+    made = {"results": everything(kept), "anchors": anchors(kept)}
+    return BLOCK.sub(lambda m: f"{m[1]}\n{made[m['name']]}\n\n{m[3]}", text)
+
+
+def everything(found: Mapping[str, Any]) -> str:
+    """A section for each card, a table for each workload."""
+    sections = [
+        f"### {card}\n\n" + "\n\n".join(table(record) for record in workloads.values())
+        for card, workloads in found["cards"].items()
+        if not any(record["simulated"] for record in workloads.values())
+    ]
+    return "\n\n".join(sections) or NOTHING
+
+
+def table(record: Mapping[str, Any]) -> str:
+    """One workload's arms."""
+    told, margin = record["environment"], record["margin"]
+    simulated = "SIMULATED on a processor, no GPU figure. " if record["simulated"] else ""
+    head = (
+        f"**{record['workload']}** — {simulated}batch {record['settings']['batch_size']}, "
+        f"{record['settings'].get('precision', 'fp32')}, torch {told['torch']}, CUDA "
+        f"{told['cuda']}, driver {told['driver_version']}, {told['date']}. The judge says: "
+        f"{record['verdict'] or 'nothing'}. Quality is {record['metric']}, margin {margin:g}."
+    )
+    left_out = [f"Left out: {name} ({why})." for name, why in record["left_out"].items()]
+    rows = "\n".join(_row(arm) for arm in record["arms"])
+    return "\n\n".join([head, f"{HEAD}\n{rows}", *left_out])
+
+
+def _row(arm: Mapping[str, Any]) -> str:
+    if arm["failed"]:
+        return f"| {arm['name']} | failed: {str(arm['failed'])[:80]} " + "| " * 8 + "|"
+    cells = (
+        arm["name"], _ratio(arm["steady"]), _ratio(arm["full_run"]),
+        _number(arm["samples_per_second"], ".1f"), _number(arm["mfu"], ".1%"),
+        f"{_number(arm['compile_seconds_cold'], '.0f')} / "
+        f"{_number(arm['compile_seconds_warm'], '.0f')}",
+        _number(arm["recompiles"], "d"), _number(arm["graph_breaks"], "d"),
+        _number(arm["peak_memory_gib"], ".1f"), _quality(arm["quality"]),
+    )  # fmt: skip
+    return "| " + " | ".join(cells) + " |"
+
+
+def _ratio(found: Mapping[str, Any] | None) -> str:
+    if found is None or found["estimate"] is None:
+        return "—"
+    low, high = found["interval"] or (None, None)
+    told = "one block" if low is None else f"{low:.2f} to {high:.2f}"
+    return f"{found['estimate']:.2f}x ({told})"
+
+
+def _quality(found: Mapping[str, Any] | None) -> str:
+    if found is None:
+        return "—"
+    low, high = found["interval"]
+    told = "shown no worse" if found["within_margin"] else "not shown"
+    return f"{found['difference']:+.4f} ({low:+.4f} to {high:+.4f}), {told}"
+
+
+def _number(value: float | None, how: str) -> str:
+    return "—" if value is None else format(value, how)
+
+
+def anchors(found: Mapping[str, Any]) -> str:
+    """Figures that others report, beside ours on every card."""
+    rows = [
+        "| Reported | What | Our arm | Ours, steady | Source |",
+        "|---|---|---|---|---|",
+    ]
+    for anchor in json.loads(ANCHORS.read_text()):
+        ours = [
+            f"{_ratio(arm['steady'])} on {card}"
+            for card, workloads in found["cards"].items()
+            for arm in workloads.get(anchor["workload"], {"arms": []})["arms"]
+            if arm["name"] == anchor["arm"] and not workloads[anchor["workload"]]["simulated"]
+        ]
+        rows.append(
+            f"| {anchor['speedup']:g}x | {anchor['what']} | {anchor['workload']}, "
+            f"{anchor['arm']} | {'; '.join(ours) or 'not measured yet'} | {anchor['source']} |"
+        )
+    return "\n".join(rows)

@@ -1,0 +1,187 @@
+"""The GPU benchmark, as far as it can be tried without one: what a GPU showed is kept, no more."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from benchmarks.gpu import cards, judged, results, speed, table, trace
+from benchmarks.gpu.workloads import BASELINE, TINY, WORKLOADS
+from compilegate.domain.judge import judge
+
+WORKLOAD = WORKLOADS[0]
+GPU = {"gpu": "NVIDIA H200", "torch": "2.9.0", "cuda": "12.8", "driver_version": None, "date": "d"}
+
+
+def segment(folder: Path, *, seconds: float, finished: bool = True, reason: str | None = None):
+    """What one process of a block leaves."""
+    folder.mkdir(parents=True)
+    summary = {
+        "schema": 1, "finished": finished, "reason": reason, "full_run_steps": 20_000,
+        "fingerprint": {"gpu": "NVIDIA H200"}, "initial_loss": 1.0, "peak_memory_gib": 2.0,
+        "compiler": {"requested": "torch_compile", "applied": True, "compile_seconds": 1.0,
+                     "graphs": 1, "recompiles": 0, "graph_breaks": 0},
+    }  # fmt: skip
+    (folder / "summary.json").write_text(json.dumps(summary))
+    lines = [
+        json.dumps({"step": n, "seconds": seconds * (1 + n % 3 / 1000), "samples": 32, "loss": 1.0})
+        for n in range(1, 61)
+    ]
+    (folder / "steps.jsonl").write_text("\n".join(lines) + "\n")
+
+
+def job(state: Path, arms: dict[str, float], blocks: int) -> Path:
+    """A speed job whose blocks are all whole; arms with their step's seconds."""
+    folder = state / WORKLOAD.name / "speed-00"
+    folder.mkdir(parents=True)
+    (folder / "job.json").write_text(json.dumps({"arms": {name: {} for name in arms}}))
+    for block in range(blocks):
+        for name, seconds in arms.items():
+            path = folder / "evidence" / f"block-{block}" / name
+            segment(path, seconds=seconds * (1 + 0.001 * block if name == BASELINE else 1))
+    return folder
+
+
+def test_a_gpus_blocks_are_judged_by_the_judges_own_functions(tmp_path):
+    job(tmp_path, {BASELINE: 0.2, "compile": 0.1}, blocks=3)
+
+    document = judged.document(WORKLOAD, tmp_path / WORKLOAD.name)
+    found = judged.figures(WORKLOAD, document, {"flops": 9.89e12, "parameters": 1}, "NVIDIA H200")
+
+    compiled = found["arms"][1]
+    assert pytest.approx(2.0, rel=0.01) == compiled["steady"]["estimate"]
+    assert judge(document).speedup["estimate"] == compiled["full_run"]["estimate"]
+    assert pytest.approx(0.1, rel=0.01) == compiled["mfu"]
+    assert judge(document).verdict.value == found["verdict"]
+
+
+def test_a_block_that_was_cut_short_is_measured_again(tmp_path):
+    folder = job(tmp_path, {BASELINE: 0.2, "compile": 0.1}, blocks=2)
+    (folder / "evidence" / "block-1" / "compile" / "summary.json").unlink()
+
+    assert {0: [BASELINE, "compile"]} == speed.whole_blocks(folder)
+    assert 2 == speed.next_block(tmp_path / WORKLOAD.name)
+
+
+def test_a_segment_that_was_stopped_is_no_result_and_one_that_failed_is(tmp_path):
+    folder = job(tmp_path, {BASELINE: 0.2}, blocks=2)
+    (folder / "job.json").write_text(json.dumps({"arms": {BASELINE: {}, "compile": {}}}))
+    blocks = folder / "evidence"
+    segment(blocks / "block-0" / "compile", seconds=0.1, finished=False, reason=speed.STOPPED)
+    segment(blocks / "block-1" / "compile", seconds=0.1, finished=False, reason="no memory")
+
+    assert [1] == list(speed.whole_blocks(folder))
+    assert {"compile": "no memory"} == speed.failures(folder.parent)
+
+
+@pytest.mark.parametrize(("simulated", "gpu"), [(True, "NVIDIA H200"), (False, None)])
+def test_a_processors_figures_never_enter_the_gpus_results(simulated, gpu):
+    record = {"workload": "bert-128", "simulated": simulated, "environment": {"gpu": gpu}}
+    before = results.read()
+
+    with pytest.raises(ValueError, match="no GPU"):
+        results.keep(record)
+
+    assert before == results.read()
+
+
+def test_a_simulated_record_is_not_shown_on_the_page():
+    record = {"simulated": True, "arms": []}
+
+    shown = table.everything({"cards": {"NVIDIA H200": {"bert-128": record}}})
+
+    assert table.NOTHING == shown
+
+
+def test_the_page_shows_what_the_kept_results_say():
+    """Where this fails: python -m benchmarks.gpu --table."""
+    text = table.PAGE.read_text()
+
+    assert table.refreshed(text) == text
+
+
+def test_a_kept_record_becomes_a_table_beside_what_others_report(tmp_path):
+    job(tmp_path, {BASELINE: 0.2, "compile": 0.1}, blocks=3)
+    document = judged.document(WORKLOAD, tmp_path / WORKLOAD.name)
+    record = {
+        "workload": WORKLOAD.name, "simulated": False, "environment": GPU, "left_out": {},
+        "settings": dict(WORKLOAD.settings), "metric": "eval_accuracy", "margin": 0.02,
+        **judged.figures(WORKLOAD, document, None, GPU["gpu"]),
+    }  # fmt: skip
+    results.keep(record, tmp_path / "kept.json")
+
+    shown = table.refreshed(table.PAGE.read_text(), results.read(tmp_path / "kept.json"))
+
+    assert "### NVIDIA H200" in shown
+    assert "| compile | 2.00x (2.00 to 2.01) |" in shown
+    assert table.NOTHING not in shown
+
+
+@pytest.mark.parametrize("row", json.loads(cards.CARDS.read_text()))
+def test_every_peak_has_its_source(row):
+    known = [row[precision] for precision in ("bf16", "fp16", "fp8") if row[precision]]
+
+    assert bool(known) == bool(row["source"])
+
+
+@pytest.mark.parametrize(
+    ("card", "precision", "expected"),
+    [
+        ("NVIDIA H200", "bf16", 989.0),
+        ("NVIDIA H100 PCIe", "fp8", 1513.0),
+        ("NVIDIA GB200", "bf16", None),
+        ("NVIDIA H200", "fp32", None),
+        ("a card of tomorrow", "bf16", None),
+    ],
+)
+def test_a_peak_that_nobody_states_is_unknown(card, precision, expected):
+    assert expected == cards.peak_tflops(card, precision)
+
+
+@pytest.mark.parametrize("workload", (*WORKLOADS, *TINY), ids=lambda one: one.name)
+def test_every_arm_trains_on_as_many_samples(workload):
+    work = {
+        arm.name: found["batch_size"] * found["steps"]
+        for arm in workload.arms
+        for found in [workload.hyperparameters(arm, 1000)]
+    }
+
+    assert {1000 * workload.settings["batch_size"]} == set(work.values())
+
+
+def test_a_larger_batch_learns_faster_by_the_square_root():
+    arm = next(arm for arm in WORKLOAD.arms if arm.name == "compile-batch")
+
+    found = WORKLOAD.hyperparameters(arm, 1000)
+
+    assert math.isclose(WORKLOAD.settings["learning_rate"] * math.sqrt(2), found["learning_rate"])
+    assert {"compiler": "torch_compile", "batch_size": 64} == WORKLOAD.overrides(arm)
+
+
+def kernel(name, ts, dur, cat="kernel"):
+    return {"ph": "X", "cat": cat, "name": name, "ts": ts, "dur": dur}
+
+
+def test_a_trace_is_told_by_kind_of_work_and_idle_time():
+    events = [
+        kernel("sm90_xmma_gemm_bf16", 0, 40),
+        kernel("triton_poi_fused_add_0", 40, 20),
+        kernel("Memcpy HtoD", 50, 10, cat="gpu_memcpy"),
+        kernel("flash_fwd_kernel", 90, 10),
+        kernel("aten::mm", 0, 1000, cat="cpu_op"),
+    ]
+
+    found = trace.summary(events, steps=2)
+
+    assert "gpu" == found["device"]
+    assert pytest.approx(0.30) == found["idle"]
+    assert pytest.approx(0.40) == found["kinds"]["matrix multiplication"]
+    assert pytest.approx(0.20) == found["kinds"]["fused by the compiler"]
+    assert pytest.approx(0.10) == found["kinds"]["attention"]
+
+
+def test_an_empty_trace_says_so():
+    assert "the trace holds no work" == trace.summary([], steps=1)["reason"]
