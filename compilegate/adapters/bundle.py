@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from compilegate.domain.errors import EnvironmentNotReadyError, InvalidInputError
-from compilegate.domain.naming import RUNTIME_PACKAGE
+from compilegate.domain.naming import LAUNCHER, RUNTIME_PACKAGE
 
 RUNTIME = Path(__file__).resolve().parents[2] / "training" / RUNTIME_PACKAGE
 SKIPPED_FOLDERS = ("__pycache__",)
@@ -29,7 +29,7 @@ class Bundle:
 
 
 def make_bundle(source_dir: Path, *, runtime: Path = RUNTIME) -> Bundle:
-    """The source folder at the root, with the recorder beside it unless it is in there.
+    """The source folder at the root, with recorder and launcher unless they are in there.
 
     Raises EnvironmentNotReadyError when the recorder is not where it is installed, and
     InvalidInputError for a link to what lies outside the folder, which would be uploaded too.
@@ -43,6 +43,9 @@ def make_bundle(source_dir: Path, *, runtime: Path = RUNTIME) -> Bundle:
                 f"{RUNTIME_PACKAGE}/ into {source_dir}."
             )
         files |= {f"{RUNTIME_PACKAGE}/{name}": path for name, path in files_under(runtime).items()}
+        launcher = runtime.parent / LAUNCHER
+        if launcher.is_file():
+            files.setdefault(LAUNCHER, launcher)
     plain = _tar(files)
     return Bundle(
         body=gzip.compress(plain, mtime=0),

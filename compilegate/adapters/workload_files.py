@@ -14,6 +14,7 @@ import yaml
 
 from compilegate.adapters.yaml_document import YamlDocument
 from compilegate.domain.errors import InvalidInputError
+from compilegate.domain.naming import LAUNCHER
 from compilegate.domain.workload import Workload
 from compilegate.ports import ObjectStore
 from compilegate.usecases.workload_document import read_document
@@ -154,11 +155,21 @@ def _check_inside(place: Path, project: Path, field: str, given: str) -> None:
 
 
 def _check_entry_points(workload: Workload, source_dir: Path) -> None:
-    _check_entry_point(workload.training.entry_point, "training.entry_point", source_dir)
+    training = workload.training
+    _check_started(training.entry_point, training.hyperparameters, "training", source_dir)
     for index, candidate in enumerate(workload.candidates):
         if candidate.entry_point is not None:
-            field = f"candidates[{index}].entry_point"
-            _check_entry_point(candidate.entry_point, field, source_dir)
+            values = {**training.hyperparameters, **(candidate.hyperparameters or {})}
+            _check_started(candidate.entry_point, values, f"candidates[{index}]", source_dir)
+
+
+def _check_started(given: str, values: Mapping[str, object], place: str, source_dir: Path) -> None:
+    """The entry point; under the launcher, which every bundle has, the script that it runs."""
+    if given != LAUNCHER or (source_dir / LAUNCHER).is_file():
+        _check_entry_point(given, f"{place}.entry_point", source_dir)
+    if given == LAUNCHER:
+        script = str(values.get("script", ""))
+        _check_entry_point(script, f"{place}.hyperparameters.script", source_dir)
 
 
 def _check_entry_point(given: str, field: str, source_dir: Path) -> None:

@@ -32,6 +32,8 @@ CHECKPOINT_PATH = "/opt/ml/checkpoints"
 # A folder of its own, so that no script takes another run's files for its own checkpoints.
 COMPILE_CACHE_PATH = f"{CHECKPOINT_PATH}/compile-cache"
 RUNTIME_PACKAGE = "compilegate_runtime"
+# Comes with the recorder: the entry point of scripts that know nothing of Compilegate.
+LAUNCHER = "launch.py"
 
 # With these a job of the longest workload name and a retry of one digit fills JOB_NAME_MAX.
 ROUND_DIGITS = 3

@@ -101,6 +101,14 @@ CASES = {
         ("entry_point: train.py", "entry_point: compilegate_runtime"),
         ("training.entry_point", "is not in the source folder", "(got 'compilegate_runtime')"),
     ),
+    "a launcher without its script": (
+        ("entry_point: train.py", "entry_point: launch.py"),
+        ("training.hyperparameters.script", "is not", ": train.py"),
+    ),
+    "a launcher whose script is not there": (
+        ("entry_point: train.py", "entry_point: launch.py\n  hyperparameters: {script: trian.py}"),
+        ("training.hyperparameters.script", "is not in the source folder", "(got 'trian.py')"),
+    ),
     "a source folder that is not there": (
         ("source_dir: training", "source_dir: trainning"),
         ("training.source_dir", "does not exist as a folder", "(got 'trainning')", "Fix: create"),

@@ -89,3 +89,17 @@ def test_a_link_out_of_the_folder_is_refused_and_one_inside_is_a_file(tmp_path: 
 
     assert "same.py" in bundle.names
     assert "training.source_dir" == caught.value.field
+
+
+def test_the_launcher_comes_with_the_recorder_and_a_teams_own_file_stays(tmp_path: Path) -> None:
+    folder = source(tmp_path)
+    (tmp_path / "launch.py").write_text("the launcher")
+    bundled = make_bundle(folder, runtime=tmp_path / "runtime")
+    (folder / "launch.py").write_text("the team's own")
+    kept = make_bundle(folder, runtime=tmp_path / "runtime")
+
+    assert "launch.py" in bundled.names
+    with tarfile.open(fileobj=io.BytesIO(kept.body), mode="r:gz") as archive:
+        found = archive.extractfile("launch.py")
+        assert found is not None
+        assert b"the team's own" == found.read()

@@ -11,6 +11,7 @@ CURVE_POINTS = 200
 FULL_DETAIL_BYTES = 48 * 2**20
 COARSER_EVERY_BYTES = 16 * 2**20
 COPIED_AT_ONCE = 2**20
+_ENCODE = json.JSONEncoder(separators=(",", ":")).encode
 MEANS = ("seconds", "samples", "tokens", "loss", "data_wait_seconds")
 
 
@@ -79,7 +80,7 @@ class EvidenceFiles:
 
 
 def _line(record):
-    return json.dumps(record, separators=(",", ":")).encode() + b"\n"
+    return _ENCODE(record).encode() + b"\n"
 
 
 def _group_size(size):

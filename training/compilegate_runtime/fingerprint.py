@@ -14,19 +14,22 @@ WHOLE_FILE_BYTES = 64 * 2**20
 EDGE_BYTES = 2**20
 
 
-def fingerprint(device, settings):
-    """Everything that must be equal in both arms, the treatment left out."""
+def fingerprint(device, settings, source=None):
+    """Everything that must be equal in both arms, the treatment left out.
+
+    ``source`` is the folder of the code, that of the script that was started unless given.
+    """
     found = {
         "gpu": device.name if device.is_gpu else f"CPU {processor()}",
         "driver": _driver(),
         "torch": device.torch_version,
         "cuda": device.cuda_version,
         "image": os.environ.get("COMPILEGATE_IMAGE"),
-        "code_sha256": code_digest(Path(sys.argv[0]).resolve().parent),
+        "code_sha256": code_digest(source or Path(sys.argv[0]).resolve().parent),
         "data_sha256": data_digest(environment.channels()),
         "precision": settings.precision,
         "world_size": environment.world_size(),
-        "global_batch": settings.batch_size * environment.world_size(),
+        "global_batch": settings.batch_size * environment.world_size() or None,
     }
     if not device.is_gpu:
         found["threads"] = device.threads

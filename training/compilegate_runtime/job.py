@@ -43,18 +43,18 @@ def run(train, knobs, uses_torch=True, index=None):
         settings = parse({"precision": PRECISIONS, **knobs}, sys.argv[1:])
         _run(train, settings, uses_torch)
     except TrainingError as error:
-        _end(str(error))
+        end(str(error))
     except Exception as error:  # noqa: BLE001 — whatever went wrong has to reach the failure file
         traceback.print_exc()
-        _end(f"{type(error).__name__}: {error}")
+        end(f"{type(error).__name__}: {error}")
 
 
 def _run(train, settings, uses_torch):
     recorder = _recorder(settings, NoCompiler(settings.compiler), Processor())
-    _record_termination(recorder)
+    record_termination(recorder)
     try:
         device = _device(settings, uses_torch)
-        compiler = _compiler(settings) if uses_torch else _torchless(settings)
+        compiler = compiler_of(settings) if uses_torch else _torchless(settings)
         recorder.use(compiler, device, sampler_for(device))
         recorder.fingerprint = fingerprint(device, settings)
         if uses_torch:
@@ -91,7 +91,8 @@ def _device(settings, uses_torch):
     return kind(settings.precision)
 
 
-def _compiler(settings):
+def compiler_of(settings):
+    """The compiler's backend that the hyperparameters ask for."""
     return compiler_for(
         settings.compiler,
         settings.compile_mode,
@@ -109,7 +110,9 @@ def _torchless(settings):
     return NoCompiler()
 
 
-def _record_termination(recorder):
+def record_termination(recorder):
+    """Leave evidence and a reason when the job is told to stop."""
+
     def stop(_signal, _frame):
         recorder.fail("stopped by SIGTERM before it finished")
         raise StoppedError
@@ -117,7 +120,8 @@ def _record_termination(recorder):
     signal.signal(signal.SIGTERM, stop)
 
 
-def _end(reason):
+def end(reason):
+    """End the process with 1 and the reason where SageMaker reads it."""
     print(f"compilegate failed: {reason}", file=sys.stderr, flush=True)
     environment.write_failure(reason)
     sys.exit(1)

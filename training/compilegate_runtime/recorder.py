@@ -32,15 +32,16 @@ class Recorder:
     def __init__(self, folder, run, *, steps, compiler, device, clock=time.perf_counter):
         self.steps_planned = steps
         self.steps_done = 0
-        self.metrics = {}
-        self.fingerprint = {}
+        self.metrics, self.fingerprint = {}, {}
         self.initial_loss = None  # of step 1, unless the script measures it before
+        self.first_loss_is_initial = True  # not where dropout made it the arm's own
         self.bad_losses_allowed = 0  # in a row; a script of one's own may know better
         self._run = dict(run)
         self._clock = clock
         self._files = EvidenceFiles(folder)
         self._curve = LossCurve(steps)
         self._ranks = Ranks()
+        self._say = print if self._ranks.rank == 0 else lambda *_, **__: None
         self._pending = collections.deque()  # steps that the device has not passed yet
         self._finished, self._reason = False, None
         self._first, self._resumed, self._earlier_seconds = 1, [], 0.0
@@ -158,9 +159,9 @@ class Recorder:
             while self._pending and self._pending[0][1].passed():
                 passed.append(self._read(*self._pending.popleft()))
             if passed:
-                self._files.append_steps(passed)
-        for record in passed:
-            self._follow(record)
+                self._files.append_steps([record for record, _ in passed])
+        for record, bad in passed:
+            self._follow(record, bad)
 
     def _read(self, step, mark, samples, learning_rate, compiled):
         seconds, wait, (loss, norm, tokens) = mark.read()
@@ -182,16 +183,16 @@ class Recorder:
         record.update({key: rounded(v, 5) for key, v in told.items() if v is not None})
         if compiled is not None:
             record["compile_seconds"] = round(compiled, 4)
-        return record
+        return record, loss is not None and not math.isfinite(loss)
 
-    def _follow(self, record):
+    def _follow(self, record, bad):
         step, loss = record["step"], record["loss"]
-        self._bad_losses = 0 if loss is not None else self._bad_losses + 1
+        self._bad_losses = self._bad_losses + 1 if bad else 0
         if self._bad_losses > self.bad_losses_allowed:
             raise DivergedError(f"the loss became nan or infinite at step {step}")
         if loss is not None:
             self._curve.add(step, loss)
-            if step == 1 and self.initial_loss is None:
+            if step == 1 and self.initial_loss is None and self.first_loss_is_initial:
                 self.initial_loss = loss
         window = self._window
         window[0] += 1
@@ -205,7 +206,7 @@ class Recorder:
         steps, seconds, samples = self._window
         planned = f"steps={self.steps_planned} " if self.steps_planned else ""
         told = "nan" if loss is None else f"{loss:.4f}"
-        print(
+        self._say(
             f"compilegate step={step} {planned}seconds={seconds / steps:.4f} "
             f"samples_per_second={samples / max(seconds, 1e-9):.1f} loss={told}",
             flush=True,
@@ -220,7 +221,7 @@ class Recorder:
         self.metrics[name] = value if math.isfinite(value) else None
         if self.metrics[name] is None:
             raise DivergedError(f"{name} is {value}")
-        print(f"compilegate {name}={value:.6f}", flush=True)
+        self._say(f"compilegate {name}={value:.6f}", flush=True)
         self.write_summary()
 
     def finish(self):

@@ -2,6 +2,8 @@
 
 import random
 
+SEED_STRIDE = 1_000_003  # a prime: seeds of neighbouring runs stay apart
+
 
 def seed_everything(seed):
     """Seed every generator that initial weights and dropout draw from."""
@@ -29,3 +31,23 @@ def batches(seed, count, batch_size):
     for epoch in data_order(seed, count):
         for start in range(0, count - batch_size + 1, batch_size):
             yield epoch[start : start + batch_size]
+
+
+def shift_seeds(by):
+    """Make a script that sets a seed of its own train by chance all the same, arms alike.
+
+    Every seed that it sets from now on is moved by the run's own.
+    """
+    import numpy  # noqa: PLC0415 — the rest of this module does without it
+    import torch  # noqa: PLC0415 — as above
+
+    for owner, name in ((random, "seed"), (numpy.random, "seed"), (torch, "manual_seed")):
+        setattr(owner, name, _shifted(getattr(owner, name), by))
+
+
+def _shifted(original, by):
+    def seed(value=None, *others):
+        moved = (value + SEED_STRIDE * by) % 2**32 if isinstance(value, int) else value
+        return original(moved, *others)
+
+    return seed

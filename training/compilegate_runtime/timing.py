@@ -17,7 +17,7 @@ class HostMark:
 
     def __init__(self, seconds, wait, values):
         self._seconds, self._wait = seconds, wait
-        self._values = [None if value is None else float(value) for value in values]
+        self._values = [None if value is None else float(_detached(value)) for value in values]
 
     def passed(self):
         """Whether the device has done the step's work."""

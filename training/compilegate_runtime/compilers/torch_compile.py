@@ -33,7 +33,7 @@ class TorchCompile(NoCompiler):
                 f"compiler torch_compile needs PyTorch 2.1 or later: {error}"
             ) from error
         self._torch, self._utils = torch, utils
-        self._how = {"mode": mode, "dynamic": DYNAMIC[dynamic]}
+        self.how = {"mode": mode, "dynamic": DYNAMIC[dynamic]}
         self._regions, self._blocks = regions, 0
         self._compiles_optimizer, self._optimizer_steps, self._optimizer_graphs = optimizer, {}, 0
         self._preparing = 0.0
@@ -60,9 +60,14 @@ class TorchCompile(NoCompiler):
         self._preparing += time.perf_counter() - begin
         return result
 
+    @property
+    def compiles_regions(self):
+        """Whether only repeated blocks of a model are compiled."""
+        return bool(self._regions)
+
     def compiled(self, what):
         """``what``, a module or function, compiled as the arm says."""
-        return self._torch.compile(what, **self._how)
+        return self._torch.compile(what, **self.how)
 
     def step(self, optimizer):
         """Let the optimizer take its step, compiled if the arm says so."""
@@ -150,12 +155,12 @@ class TorchCompile(NoCompiler):
     def _proof(self):
         done, total = self._frames()
         calls = self._utils.counters.get("stats", {}).get("calls_captured", 0)
-        dynamic = self._how["dynamic"]
+        dynamic = self.how["dynamic"]
         said = "" if dynamic is None else f", dynamic {str(dynamic).lower()}"
         said += f", {self._blocks} repeated blocks" if self._regions else ""
         said += f", {self._optimizer_graphs} optimizer graphs" if self._compiles_optimizer else ""
         return (
-            f"inductor, mode {self._how['mode']}{said}, torch {self._torch.__version__}: "
+            f"inductor, mode {self.how['mode']}{said}, torch {self._torch.__version__}: "
             f"{done} of {total} frames compiled to {self.graphs()} graphs of {calls} operations"
         )
 

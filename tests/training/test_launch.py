@@ -1,0 +1,367 @@
+"""Scripts that know nothing of Compilegate, run as arms."""
+
+import io
+import json
+from types import SimpleNamespace
+
+import pytest
+from compilegate_runtime.errors import HyperparameterError, NotAppliedError
+from compilegate_runtime.launching import arguments, frameworks, metrics
+from compilegate_runtime.launching.models import loss_in, size_of
+from compilegate_runtime.launching.steps import Enough, Steps
+
+from tests.training.jobs import ROOT
+
+SCRIPTS = ROOT / "tests" / "training" / "scripts"
+PLAIN = {
+    "script": SCRIPTS / "plain.py", "batch_size": 8, "learning_rate": 0.2, "seed": 3,
+    "argument_names": '{"learning_rate": "lr", "batch_size": "batch-size", "seed": null}',
+    "metric_patterns": '{"eval_accuracy": "accuracy ([0-9.]+)"}',
+}  # fmt: skip
+TRAINER = {
+    "script": SCRIPTS / "trainer.py", "batch_size": 4, "learning_rate": 0.01, "seed": 3,
+    "num_train_epochs": 1, "use_cpu": "True", "report_to": "none",
+}  # fmt: skip
+# Eager and compiled arithmetic add up in another order.
+SAME_LOSS = 1e-5
+
+
+def words(text, *, kind="auto", **more):
+    script = {"script": str(SCRIPTS / "plain.py"), "script_kind": kind, **more}
+    given = [word for pair in script.items() for word in ("--" + pair[0], pair[1])]
+    return arguments.script_words(*arguments.parse([*given, *text.split()]))
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "expected"),
+    [
+        ("plain", "--seed 5 --width 8", "--seed 5 --width 8"),
+        ("plain", "--seed 5 --batch_size 8 --learning_rate 0.1 --arm x --compiler torch_compile",
+         "--seed 5 --batch_size 8 --learning_rate 0.1"),
+        ("plain", "--seed 5 --argument_style equals --n 3", "--seed=5 --n=3"),
+        ("plain", "--seed 5 --flags cpu,quiet --cpu true --quiet False", "--seed 5 --cpu"),
+        ("trainer", "--seed 5 --batch_size 8 --output_dir o --precision bf16 --do_train True",
+         "--disable_tqdm True --bf16 True --seed 5 --per_device_train_batch_size 8 --output_dir o "
+         "--do_train True"),
+        ("trainer",
+         "--seed 5 --output_dir o --compiler torch_compile --compile_mode reduce-overhead",
+         "--disable_tqdm True --torch_compile True --torch_compile_mode reduce-overhead --seed 5 "
+         "--output_dir o"),
+        ("accelerate", "--seed 5 --batch_size 8", "--seed 5 --per_device_train_batch_size 8"),
+    ],
+)  # fmt: skip
+def test_a_trials_settings_reach_the_script_under_its_own_names(kind, text, expected):
+    assert expected.split() == words(text, kind=kind)
+
+
+def test_a_teams_own_value_of_a_trainers_argument_counts():
+    found = words("--seed 5 --output_dir o --bf16 False --precision bf16", kind="trainer")
+
+    assert "False" == found[found.index("--bf16") + 1]
+    assert 1 == found.count("--bf16")
+
+
+def test_a_segment_of_a_trainer_has_an_output_folder_of_its_own():
+    found = words("--seed 5 --output_dir mine --max_steps 5", kind="trainer")
+
+    assert "mine" not in found
+    assert "compilegate-segment-" in found[found.index("--output_dir") + 1]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("--script absent.py", "script 'absent.py' is not in the source folder"),
+        ("--argument_names {", "argument_names must be a JSON object"),
+        ('--argument_names {"rate":"lr"}', "argument_names knows no 'rate'"),
+        ("stray", "stray belongs to no hyperparameter"),
+    ],
+)
+def test_what_the_launcher_cannot_use_is_named(text, message):
+    with pytest.raises(HyperparameterError, match=message):
+        words(text)
+
+
+@pytest.mark.parametrize(
+    ("source", "kind"),
+    [
+        ("from transformers import Trainer", "trainer"),
+        ("from trl import SFTTrainer", "trainer"),
+        ("from accelerate import Accelerator\nimport transformers", "accelerate"),
+        ("import pytorch_lightning as pl", "lightning"),
+        ("import lightning.pytorch as pl\nfrom lightning import Trainer", "lightning"),
+        ("import torch", "plain"),
+    ],
+)
+def test_how_a_script_trains_is_read_off_its_imports(tmp_path, source, kind):
+    path = tmp_path / "script.py"
+    path.write_text(source)
+
+    assert kind == arguments.kind_of(path)
+
+
+def test_the_last_match_of_a_printed_metric_counts_and_all_is_passed_on():
+    found, stream = {}, io.StringIO()
+    printed = metrics.Printed(stream, {"eval_loss": "val loss ([0-9.]+)"}, found)
+    for piece in ("step 0: val l", "oss 4.5\nstep 9: val loss 3.25, ", "train loss 1.0"):
+        printed.write(piece)
+    printed.finish()
+
+    assert {"eval_loss": 3.25} == found
+    assert "step 0: val loss 4.5\nstep 9: val loss 3.25, train loss 1.0" == stream.getvalue()
+
+
+def test_saved_results_are_read_without_times_and_counts(tmp_path):
+    saved = {"eval_accuracy": 0.5, "eval_runtime": 3.0, "train_samples": 8, "epoch": 1.0, "x": "y"}
+    (tmp_path / "all_results.json").write_text(json.dumps(saved))
+
+    assert {"eval_accuracy": 0.5} == metrics.telling(metrics.saved(tmp_path))
+
+
+class Numbers:
+    """As much of a tensor as counting what a model is fed needs."""
+
+    def __init__(self, *shape, total=None, whole=True):
+        self.shape, self.ndim, self.total, self.whole = shape, len(shape), total, whole
+
+    def dim(self):
+        return self.ndim
+
+    def sum(self):
+        return self.total
+
+    def numel(self):
+        return self.shape[0] * self.shape[1]
+
+    def is_floating_point(self):
+        return not self.whole
+
+    def is_complex(self):
+        return False
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs", "expected"),
+    [
+        ((), {"labels": Numbers(4), "input_ids": Numbers(4, 8),
+              "attention_mask": Numbers(4, 8, total=20)}, (4, 20)),
+        ((Numbers(4, 8), Numbers(4, 8)), {}, (4, 32)),
+        ((Numbers(4, 3, 8, 8, whole=False),), {}, (4, None)),
+        (({"input_ids": Numbers(2, 8)},), {}, (2, 16)),
+        ((), {}, (None, None)),
+    ],
+)  # fmt: skip
+def test_samples_and_tokens_that_are_no_padding_are_counted(args, kwargs, expected):
+    assert expected == size_of(args, kwargs)
+
+
+def test_the_loss_is_found_among_a_models_outputs():
+    loss = Numbers()
+
+    assert loss is loss_in(SimpleNamespace(loss=loss))
+    assert loss is loss_in({"loss": loss, "logits": Numbers(2, 3)})
+    assert loss is loss_in((Numbers(2, 3), loss))
+    assert loss_in((loss, loss)) is None
+
+
+class Notes:
+    """A recorder that notes what it is told."""
+
+    def __init__(self):
+        self.said, self.steps_done, self.ended = [], 0, []
+
+    def begin_step(self):
+        self.said.append("begin")
+
+    def got_batch(self):
+        self.said.append("batch")
+
+    def end_step(self, *numbers, **more):
+        self.said.append("end")
+        self.steps_done += 1
+        self.ended.append(numbers)
+
+
+@pytest.fixture
+def steps():
+    models = SimpleNamespace(stop_watching=lambda: None, initial_loss=None, initial_loss_known=True)
+    return Steps(None, Notes(), models, limit=3)
+
+
+def said(steps, events):
+    optimizer = SimpleNamespace(param_groups=[{"lr": 0.1}])
+    known = {"train": object(), "eval": object()}
+    for event in events.split():
+        if event in known:
+            steps.fetching(known[event])
+            steps.fetched()
+        elif event == "model":
+            steps.fed(4, 10)
+        else:
+            steps.stepped(optimizer)
+    return " ".join(steps._recorder.said)
+
+
+@pytest.mark.parametrize(
+    ("events", "expected"),
+    [
+        ("train model step train model step", "begin batch end begin batch end"),
+        # several batches to a step, asked for one by one or together
+        ("train model train model step", "begin batch end"),
+        ("train model step train train model model step",
+         "begin batch end begin batch batch end"),
+        # evaluation, before and between
+        ("eval train model step", "begin batch begin batch end"),
+        ("train model step eval eval train model step", "begin batch end begin batch end"),
+        # no loader at all
+        ("model step model model step", "begin end begin end"),
+    ],
+)  # fmt: skip
+def test_a_step_begins_with_its_data_or_its_model_and_ends_with_the_optimizer(
+    steps, events, expected
+):
+    assert expected == said(steps, events)
+
+
+def test_a_step_counts_what_all_its_parts_were_fed(steps):
+    said(steps, "train model train model step")
+
+    assert [(None, 8, 20)] == steps._recorder.ended
+
+
+def test_of_two_optimizers_the_first_ones_steps_count(steps):
+    first, second = (SimpleNamespace(param_groups=[{"lr": 0.1}]) for _ in range(2))
+    for _ in range(2):
+        steps.fed(4, None)
+        steps.stepped(first)
+        steps.stepped(second)
+
+    assert 2 == steps._recorder.steps_done
+
+
+def test_a_segment_ends_with_its_last_step(steps):
+    with pytest.raises(Enough):
+        said(steps, "model step model step model step model step")
+
+    assert 3 == steps._recorder.steps_done
+
+
+def test_a_precision_that_the_script_does_not_train_in_fails_the_run():
+    asked = SimpleNamespace(precision="bf16")
+    frameworks.check_precision(asked, {"float32", "bfloat16"})
+    with pytest.raises(NotAppliedError, match="trains in float32"):
+        frameworks.check_precision(asked, {"float32"})
+
+
+@pytest.fixture(scope="module")
+def plain(jobs):
+    return {
+        name: jobs.run("launch.py", compiler=name, arm=name, **PLAIN)
+        for name in ("none", "torch_compile")
+    }
+
+
+@pytest.mark.training
+def test_a_plain_script_is_recorded_as_it_is(plain):
+    done = plain["none"]
+    assert 0 == done.status, done.output
+    found, lines = done.summary(), done.steps()
+
+    assert (True, 8, 3) == (found["finished"], found["steps"], found["seed"])
+    assert 0 <= found["metrics"]["eval_accuracy"] <= 1
+    assert {8} == {line["samples"] for line in lines}
+    assert {0.2} == {line["learning_rate"] for line in lines}
+    assert all(line["loss"] > 0 and line["gradient_norm"] > 0 for line in lines)
+    assert None is found["compiler"]["applied"]
+
+
+@pytest.mark.training
+def test_a_plain_script_is_compiled_and_it_is_proven(plain):
+    done = plain["torch_compile"]
+    assert 0 == done.status, done.output
+    found = done.summary()
+
+    assert True is found["compiler"]["applied"]
+    assert found["compiler"]["graphs"] >= 1
+    assert found["fingerprint"] == plain["none"].summary()["fingerprint"]
+
+
+@pytest.mark.training
+def test_evaluation_lies_between_the_steps(jobs):
+    done = jobs.run("launch.py", **{**PLAIN, "batch_size": 16}, pause=0.2)
+
+    assert 0 == done.status, done.output
+    assert all(line["seconds"] < 0.2 for line in done.steps()[1:])
+    assert done.summary()["wall_seconds"] > 1.6
+
+
+@pytest.mark.training
+def test_a_scripts_own_compiling_is_left_to_the_arm(jobs):
+    own = {**PLAIN, "flags": "compile", "compile": True, "max_steps": 2, "full_run_samples": 64}
+    eager = jobs.run("launch.py", **own)
+    compiled = jobs.run("launch.py", compiler="torch_compile", **own)
+
+    assert (0, 0) == (eager.status, compiled.status), eager.output + compiled.output
+    assert "compilegate script_compiles=left_out" in eager.output
+    assert (2, 8, {}) == tuple(
+        eager.summary()[key] for key in ("steps", "full_run_steps", "metrics")
+    )
+    assert True is compiled.summary()["compiler"]["applied"]
+
+
+@pytest.mark.training
+def test_accumulated_batches_make_one_step_and_seeds_differ_from_run_to_run(jobs):
+    settings = {**PLAIN, "accumulate": 2, "epochs": 1}
+    found = jobs.run("launch.py", **settings)
+    other = jobs.run("launch.py", **{**settings, "seed": 4})
+
+    assert [16, 16] == [line["samples"] for line in found.steps()]
+    assert found.steps()[0]["loss"] != other.steps()[0]["loss"]
+
+
+@pytest.mark.training
+def test_a_precision_goes_the_scripts_own_way_or_fails(jobs):
+    names = json.loads(PLAIN["argument_names"])
+    mapped = jobs.run("launch.py", **{**PLAIN, "precision": "bf16", "epochs": 1})
+
+    assert 1 == mapped.status
+    assert "precision bf16 was asked for and not applied" in mapped.failure
+    told = json.dumps({**names, "precision": "dtype"})
+    done = jobs.run(
+        "launch.py",
+        **{**PLAIN, "argument_names": told, "precision": "bf16", "epochs": 1},
+        precision_names='{"bf16": "bfloat16"}',
+    )
+    assert 0 == done.status, done.output
+
+
+@pytest.mark.training
+def test_a_segment_that_nobody_can_stretch_to_a_whole_run_fails(jobs):
+    done = jobs.run("launch.py", **{**PLAIN, "max_steps": 2})
+
+    assert 1 == done.status
+    assert "give full_run_samples" in done.failure
+
+
+@pytest.mark.training
+def test_compiling_that_silently_does_not_happen_fails_the_run(jobs):
+    done = jobs.run("launch.py", {"TORCHDYNAMO_DISABLE": "1"}, compiler="torch_compile", **PLAIN)
+
+    assert 1 == done.status
+    assert "asked for and not applied" in done.failure
+    assert 1 == len(done.steps())
+
+
+@pytest.mark.training
+def test_a_trainers_script_is_compiled_by_its_own_arguments_and_reports_its_metrics(jobs):
+    eager = jobs.run("launch.py", **TRAINER)
+    compiled = jobs.run("launch.py", compiler="torch_compile", arm="compile", **TRAINER)
+    assert (0, 0) == (eager.status, compiled.status), eager.output + compiled.output
+    ours, theirs = compiled.summary(), eager.summary()
+
+    assert (True, 4, 4) == (ours["finished"], ours["steps"], ours["full_run_steps"])
+    assert {"eval_accuracy", "eval_loss"} <= ours["metrics"].keys()
+    assert True is ours["compiler"]["applied"]
+    assert ours["initial_loss"] == pytest.approx(theirs["initial_loss"], rel=SAME_LOSS)
+    assert 4 * 6 * 4 == sum(line["tokens"] for line in compiled.steps())
+    assert all(line["gradient_norm"] for line in compiled.steps())

@@ -1,0 +1,173 @@
+"""What a trial asks for, in the words of somebody's own script."""
+
+import ast
+import json
+import os
+import tempfile
+from pathlib import Path
+
+from compilegate_runtime import environment, hyperparameters
+from compilegate_runtime.device import PRECISIONS
+from compilegate_runtime.errors import HyperparameterError
+
+TOLD = ("seed", "batch_size", "learning_rate", "precision", "full_run_steps")
+KINDS = ("auto", "trainer", "accelerate", "lightning", "plain")
+STYLES = ("words", "equals")  # --name value, or --name=value
+
+# The launcher's own hyperparameters; whatever else comes is the script's.
+KNOBS = {
+    "script": "",  # the file to run, in the source folder
+    "script_kind": KINDS,  # how it trains; auto reads its imports
+    "argument_names": "{}",  # JSON: what the script calls seed, batch_size, …; null: not passed
+    "precision_names": "{}",  # JSON: what the script calls each precision: {"bf16": "bfloat16"}
+    "argument_style": STYLES,
+    "flags": "",  # names of switches without a value, passed when they are true: cpu,do_eval
+    "metric_patterns": "{}",  # JSON: {"eval_loss": "val loss ([0-9.]+)"}; the last match counts
+    # How long a whole run is, where no Trainer counts it; samples are the same for every batch.
+    "full_run_steps": 0,  # optimizer steps
+    "full_run_samples": 0,
+    "precision": PRECISIONS,
+    "batch_size": 0,
+    "learning_rate": 0.0,
+}
+# What a script of each kind calls a trial's settings, unless argument_names says otherwise.
+TRAINER = {
+    "batch_size": "per_device_train_batch_size",
+    "learning_rate": "learning_rate",
+    "seed": "seed",
+}
+NAMES = {
+    "trainer": {**TRAINER, "full_run_steps": "max_steps"},
+    "accelerate": {**TRAINER, "full_run_steps": "max_train_steps"},
+    "lightning": {"batch_size": "batch_size", "learning_rate": "learning_rate", "seed": "seed"},
+    "plain": {"batch_size": "batch_size", "learning_rate": "learning_rate", "seed": "seed"},
+}
+IMPORTS = (
+    ("lightning", {"lightning", "pytorch_lightning"}),
+    ("accelerate", {"accelerate"}),
+)
+TRAINERS = {"Trainer", "Seq2SeqTrainer", "SFTTrainer"}
+
+
+def parse(words):
+    """The launcher's settings and the script's own words, in order.
+
+    Raises HyperparameterError naming what is wrong.
+    """
+    known = {**hyperparameters.COMMON, **KNOBS}
+    own, others = [], {}
+    words = list(words)
+    while words:
+        word = words.pop(0)
+        if not word.startswith("--"):
+            raise HyperparameterError(f"{word} belongs to no hyperparameter: write --name value")
+        name, equals, value = word[2:].partition("=")
+        if not equals:
+            value = words.pop(0) if words and not words[0].startswith("--") else "true"
+        if name in known:
+            own += ["--" + name, value]
+        else:
+            others[name] = value
+    settings = hyperparameters.parse(KNOBS, own)
+    for name in ("argument_names", "precision_names", "metric_patterns"):
+        setattr(settings, name, _mapping(name, getattr(settings, name)))
+    settings.script = _script(settings.script)
+    if settings.script_kind == "auto":
+        settings.script_kind = kind_of(settings.script)
+    return settings, others
+
+
+def _mapping(name, text):
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise HyperparameterError(f"{name} must be a JSON object, got {text!r}")
+    return found
+
+
+def _script(name):
+    path = Path(name)
+    if not name or not path.is_file():
+        raise HyperparameterError(
+            f"script {name!r} is not in the source folder: name the file that trains, such as "
+            "script: run_glue.py"
+        )
+    return path.resolve()
+
+
+def kind_of(path):
+    """How a script trains, by what it imports."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    modules, names = set(), set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            modules |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            modules.add(node.module.split(".")[0])
+            names |= {alias.name for alias in node.names}
+    if names & TRAINERS and modules & {"transformers", "trl"}:
+        return "trainer"
+    return next((kind for kind, roots in IMPORTS if roots & modules), "plain")
+
+
+def script_words(settings, others):
+    """The script's command line for this arm."""
+    values = {**_told(settings), **others}
+    if settings.script_kind == "trainer":
+        values = {**_trainer_defaults(settings, others), **values}
+        if settings.max_steps:  # a segment must neither find nor leave another one's checkpoints
+            values["output_dir"] = tempfile.mkdtemp(prefix="compilegate-segment-")
+    flags = {name for name in settings.flags.split(",") if name}
+    words = []
+    for name, value in values.items():
+        if name in flags:
+            words += ["--" + name] * (str(value).lower() in ("true", "1"))
+        elif settings.argument_style == "equals":
+            words.append(f"--{name}={value}")
+        else:
+            words += ["--" + name, str(value)]
+    return words
+
+
+def _told(settings):
+    """Compilegate's settings under the script's own names."""
+    names = {**NAMES[settings.script_kind], **settings.argument_names}
+    asked = {"seed": settings.seed}
+    if settings.batch_size:
+        asked["batch_size"] = settings.batch_size
+    if settings.learning_rate:
+        asked["learning_rate"] = settings.learning_rate
+    if settings.full_run_steps:
+        asked["full_run_steps"] = settings.full_run_steps
+    if names.get("precision"):
+        given = settings.precision
+        asked["precision"] = settings.precision_names.get(given, given)
+    for name in names:
+        if name not in TOLD:
+            raise HyperparameterError(f"argument_names knows no {name!r} of a trial")
+    return {names[key]: value for key, value in asked.items() if names.get(key)}
+
+
+def _trainer_defaults(settings, others):
+    """The Trainer's own arguments for what the arm asks."""
+    found = {} if "output_dir" in others else {"output_dir": _output_folder()}
+    found["disable_tqdm"] = "True"  # a progress bar would run into the lines that metrics come from
+    if settings.precision in ("fp16", "bf16", "tf32"):
+        found[settings.precision] = "True"
+    if settings.compiler == "torch_compile" and not settings.compile_regions:
+        found["torch_compile"] = "True"
+        found["torch_compile_mode"] = settings.compile_mode
+    return found
+
+
+def _output_folder():
+    return str(environment.model_folder() or tempfile.mkdtemp(prefix="compilegate-model-"))
+
+
+def set_environment(settings):
+    """What accelerate reads from the environment."""
+    if settings.script_kind in ("accelerate", "trainer"):
+        mixed = {"fp16": "fp16", "bf16": "bf16", "fp8": "fp8"}.get(settings.precision, "no")
+        os.environ.setdefault("ACCELERATE_MIXED_PRECISION", mixed)

@@ -1,0 +1,106 @@
+"""What each training framework says by itself, and what it is asked whether it was done."""
+
+import sys
+
+from compilegate_runtime.errors import NotAppliedError
+from compilegate_runtime.launching.metrics import numbers, telling
+
+
+def listen_to_trainer(metrics, planned):
+    """Take the metrics of every Trainer made from now on, and how many steps it plans.
+
+    Its list of default callbacks stands in the module of the Trainer, in every release since 4.0.
+    """
+    from transformers import TrainerCallback, trainer  # noqa: PLC0415 — only scripts that have it
+
+    class Listener(TrainerCallback):
+        """Hands on what the Trainer says."""
+
+        def on_train_begin(self, args, state, control, **kwargs):  # noqa: ARG002 — their signature
+            """The Trainer has counted its steps."""
+            planned(state.max_steps)
+
+        def on_evaluate(self, args, state, control, metrics=None, **kwargs):  # noqa: ARG002
+            """An evaluation is over."""
+            found.update(telling(numbers(metrics or {})))
+
+    found = metrics
+    trainer.DEFAULT_CALLBACKS.append(Listener)
+
+
+def listen_to_lightning(metrics, planned):
+    """Take the metrics of every Lightning Trainer made from now on, and how many steps it plans."""
+    try:
+        import lightning.pytorch as pl  # noqa: PLC0415 — only scripts that have it
+    except ImportError:
+        import pytorch_lightning as pl  # noqa: PLC0415 — its older name
+
+    class Listener(pl.Callback):
+        """Hands on what the Trainer says."""
+
+        def on_train_start(self, trainer, pl_module):  # noqa: ARG002 — their signature
+            """The Trainer has counted its steps, unless they have no end."""
+            steps = trainer.estimated_stepping_batches
+            planned(int(steps) if steps != float("inf") else 0)
+
+        def on_validation_end(self, trainer, pl_module):  # noqa: ARG002 — as above
+            """A validation is over; its first one is a trial before training."""
+            if not trainer.sanity_checking:
+                values = {key: value.item() for key, value in trainer.callback_metrics.items()}
+                metrics.update(numbers(values))
+
+    original = pl.Trainer.__init__
+
+    def initialise(self, *args, **kwargs):
+        original(self, *args, **kwargs)
+        self.callbacks.append(Listener())
+
+    pl.Trainer.__init__ = initialise
+
+
+def leave_compiling_to_the_arm(torch, compiler, models):
+    """Let torch.compile of a model do what the arm says, whoever calls it.
+
+    Without a compiler the model stays as it is; with torch_compile it is compiled the arm's way.
+    Functions that libraries compile for themselves belong to both arms and are left alone.
+    """
+    original = torch.compile
+
+    def compile_model(model=None, **kwargs):
+        if not isinstance(model, torch.nn.Module):
+            return original(model, **kwargs) if model is not None else original(**kwargs)
+        if compiler.requested != "torch_compile":
+            print("compilegate script_compiles=left_out", flush=True)
+            return model
+        with models.unwatched():
+            return original(model, **{**kwargs, **compiler.how})
+
+    torch.compile = compile_model
+    if hasattr(torch.nn.Module, "compile"):
+        in_place = torch.nn.Module.compile
+
+        def compile_in_place(self, *args, **kwargs):
+            if compiler.requested == "torch_compile":
+                in_place(self, *args, **{**kwargs, **compiler.how})
+
+        torch.nn.Module.compile = compile_in_place
+
+
+def check_precision(settings, seen):
+    """Raise NotAppliedError unless the script trains in the precision that the arm asks for.
+
+    ``seen`` are the types of number in which the model was called and its weights are kept.
+    """
+    wanted = {"fp16": "float16", "bf16": "bfloat16"}.get(settings.precision)
+    state = getattr(sys.modules.get("accelerate.state"), "AcceleratorState", None)
+    mixed = getattr(state, "_shared_state", {}).get("_mixed_precision") if state else None
+    if settings.precision == "fp8":
+        done = mixed == "fp8"
+    else:
+        done = wanted is None or wanted in seen or mixed == settings.precision
+    if not done:
+        raise NotAppliedError(
+            f"precision {settings.precision} was asked for and not applied: the script trains in "
+            f"{', '.join(sorted(seen))}. Name the script's own argument for it: argument_names: "
+            '\'{"precision": "dtype"}\''
+        )

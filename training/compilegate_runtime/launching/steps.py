@@ -1,0 +1,185 @@
+"""Finds the steps of a script's own training loop.
+
+A step begins when the training data is asked for its batch, or when the model is called, and ends
+with the optimizer's step. Evaluation, checkpoints and logging lie between steps.
+"""
+
+import functools
+import importlib
+import types
+
+
+class Enough(BaseException):
+    """The segment has its steps; not an Exception, which scripts catch."""
+
+
+class Steps:
+    """Tells the recorder of each step; ``limit`` steps are enough when it is not 0."""
+
+    def __init__(self, torch, recorder, models, limit):
+        self._torch, self._recorder, self._models = torch, recorder, models
+        self._limit = limit
+        self.checks = []  # asked once, when the first step is over, with its samples
+        self._main = None  # of several optimizers the first one's steps count
+        self._training_loader = self._last_loader = None
+        self._begun = self._called = self._waited = False
+        self._forget()
+
+    def _forget(self):
+        self._samples, self._tokens, self._loss, self._norm = 0, None, None, None
+
+    # ---- what happens in a step -----------------------------------------------------------
+
+    def fetching(self, loader):
+        """A data loader is asked for a batch."""
+        self._last_loader = loader
+        if self._called:  # another part of the same step
+            return
+        if loader is self._training_loader or self._training_loader is None:
+            if not self._begun or self._training_loader is None:
+                self._begin()
+        else:  # evaluation between two steps
+            self._begun = False
+
+    def fetched(self):
+        """The batch is there."""
+        if self._begun and not self._called:
+            self._recorder.got_batch()
+
+    def fed(self, samples, tokens):
+        """The model is called with so much."""
+        if not self._begun:
+            self._begin()
+        if not self._called and self._training_loader is None:
+            self._training_loader = self._last_loader
+        self._called = True
+        self._samples += samples or 0
+        if tokens is not None:
+            self._tokens = tokens if self._tokens is None else self._tokens + tokens
+
+    def lost(self, loss):
+        """A loss goes backward; those of one step add up."""
+        if not self._called or loss.numel() != 1:
+            return
+        value = loss.detach().reshape(()).clone()  # a compiled graph may reuse its memory
+        self._loss = value if self._loss is None else self._loss + value
+
+    def clipped(self, norm):
+        """The gradients were clipped from this norm."""
+        self._norm = norm.detach() if hasattr(norm, "detach") else norm
+
+    def stepped(self, optimizer):
+        """An optimizer took its step."""
+        if not self._called:
+            return
+        if self._main is None:
+            self._main = optimizer
+            self._models.stop_watching()
+            self._know_initial_loss()
+            for check in self.checks:
+                check(self._samples)
+        if optimizer is not self._main:
+            return
+        rate = optimizer.param_groups[0].get("lr") if optimizer.param_groups else None
+        self._recorder.end_step(
+            self._loss,
+            self._samples,
+            self._tokens,
+            learning_rate=None if getattr(rate, "is_cuda", False) else rate,
+            gradient_norm=self._norm,
+        )
+        self._begun = self._called = False
+        self._forget()
+        if self._limit and self._recorder.steps_done >= self._limit:
+            raise Enough
+
+    def _know_initial_loss(self):
+        self._recorder.initial_loss = self._models.initial_loss
+        self._recorder.first_loss_is_initial = self._models.initial_loss_known
+
+    def _begin(self):
+        self._begun = True
+        self._recorder.begin_step()
+
+    # ---- where it is noticed --------------------------------------------------------------
+
+    def install(self):
+        """Hook optimizers, data loaders, backward passes and the clipping of gradients."""
+        self._hook_optimizers()
+        self._replace(self._torch.utils.data.DataLoader, "__iter__", self._iterating)
+        self._replace(self._torch.Tensor, "backward", self._going_backward)
+        for place in (self._torch.nn.utils, self._torch.nn.utils.clip_grad):
+            self._replace(place, "clip_grad_norm_", self._clipping)
+        for scaler in _scalers(self._torch):
+            self._replace(scaler, "scale", _remembering_what_it_scales)
+
+    def _replace(self, owner, name, wrapping):
+        original = getattr(owner, name)
+        setattr(owner, name, functools.wraps(original)(wrapping(original)))
+
+    def _hook_optimizers(self):
+        module = importlib.import_module("torch.optim.optimizer")  # torch.optim hides it
+        register = getattr(module, "register_optimizer_step_post_hook", None)
+        if register is not None:
+            register(lambda optimizer, *_: self.stepped(optimizer))
+            return
+        self._replace(self._torch.optim.Optimizer, "__init__", self._initialising)  # before 2.1
+
+    def _initialising(self, original):
+        def initialise(optimizer, *args, **kwargs):
+            original(optimizer, *args, **kwargs)
+            step = optimizer.step
+
+            def stepping(_, *args, **kwargs):
+                result = step(*args, **kwargs)
+                self.stepped(optimizer)
+                return result
+
+            optimizer.step = types.MethodType(stepping, optimizer)
+
+        return initialise
+
+    def _iterating(self, original):
+        def iterate(loader):
+            source = original(loader)
+            while True:
+                self.fetching(loader)
+                try:
+                    batch = next(source)
+                except StopIteration:
+                    return
+                self.fetched()
+                yield batch
+
+        return iterate
+
+    def _going_backward(self, original):
+        def backward(tensor, *args, **kwargs):
+            self.lost(getattr(tensor, "compilegate_unscaled", tensor))
+            return original(tensor, *args, **kwargs)
+
+        return backward
+
+    def _clipping(self, original):
+        def clip(*args, **kwargs):
+            norm = original(*args, **kwargs)
+            self.clipped(norm)
+            return norm
+
+        return clip
+
+
+def _scalers(torch):
+    """The classes that scale a loss for fp16; newer ones inherit from torch.amp's."""
+    newer = getattr(torch.amp, "GradScaler", None)
+    return [newer or torch.cuda.amp.GradScaler]
+
+
+def _remembering_what_it_scales(original):
+    def scale(scaler, outputs):
+        scaled = original(scaler, outputs)
+        if hasattr(scaled, "detach"):
+            scaled.compilegate_unscaled = outputs.detach()
+        return scaled
+
+    return scale
