@@ -39,7 +39,6 @@ KNOBS = {
     "learning_rate": 6e-3,
     "warmup_share": 0.025,
     "schedule": ("cosine", "linear"),
-    "precision": ("fp32", "tf32", "bf16", "fp8"),  # fp16 would need scaled gradients
     "weight_decay": 0.1,
     # evaluation
     "eval_blocks": 512,  # held-out blocks at the end, the same ones in every run
