@@ -16,6 +16,7 @@ from compilegate.domain.errors import NotFoundError
 from compilegate.domain.estimate import job_hours
 from compilegate.domain.rounds import job_seconds, speed_job_seconds
 from compilegate.domain.speed_jobs import SpeedJob, speed_jobs
+from compilegate.domain.workload import BASELINE
 from compilegate.usecases import evidence_document
 from compilegate.usecases.account import STOP_SECONDS
 from compilegate.usecases.outcome import Outcome, timed_out
@@ -34,11 +35,15 @@ def speed_jobs_of(
 
 def affordable_seconds(
     step: Mapping[str, Any], document: evidence_document.Document, opened: OpenTrial
-) -> int:
-    """How long every job of the step may take at most: what the rest of the budget allows."""
+) -> list[int]:
+    """How long each of the step's jobs may take: its share of what the rest of the budget allows.
+
+    Shares are as the jobs are expected to take, so that none is cut off before its time.
+    """
     left = float(opened.plan["max_trial_usd"] - document["plan"]["spent_usd"])
-    rate = math.fsum(rate for rate, _ in _expected(step, document, opened))
-    return math.floor(left / rate * HOUR - STOP_SECONDS)
+    left -= stopping_usd(step, document, opened)
+    share = left / expected_usd(step, document, opened)
+    return [math.floor(share * seconds) for _, seconds in _expected(step, document, opened)]
 
 
 def expected_usd(
@@ -67,7 +72,12 @@ def _expected(
             for job in speed_jobs_of(step, document, opened)
         ]
     rates = {str(arm["name"]): float(arm["usd_per_hour"]) for arm in opened.plan["arms"]}
-    return [(rates[run["arm"]], min(hours * HOUR, most)) for run in step["runs"]]
+    own = rates[BASELINE]
+    # As planned: a dearer cluster gets full runs only once it is faster by its price.
+    return [
+        (rate, min(hours * HOUR * min(1.0, own / rate), most))
+        for rate in (rates[run["arm"]] for run in step["runs"])
+    ]
 
 
 def stopped_by_budget(outcome: Outcome, opened: OpenTrial) -> bool:

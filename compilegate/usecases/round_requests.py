@@ -34,7 +34,10 @@ def write_requests(
         done = {arm.name: evidence_document.full_runs(document, arm.name) for arm in arms}
         requests = _quality_requests(step, opened, arms, round_number, done=done)
     affordable = affordable_seconds(step, document, opened)
-    limited = {run: _limited(request, affordable) for run, request in requests.items()}
+    limited = {
+        run: _limited(request, seconds)
+        for (run, request), seconds in zip(requests.items(), affordable, strict=True)
+    }
     for request in limited.values():
         check_request(request)
     written = []

@@ -246,3 +246,24 @@ def test_a_job_that_left_evidence_of_another_jobs_block_is_invalid(services: Any
     answer = call_judge(services, 4, [ended(services, "s3b0", "p4d", block=4)], asks_speed())
 
     assert "invalid" == answer["verdict"]
+
+
+def test_a_full_run_on_a_dearer_cluster_is_expected_to_cost_what_todays_does(services: Any) -> None:
+    """It gets one only once it is faster by its price; every job gets its share of what is left."""
+    planned(services, P4D)
+    call_judge(services, 0, [], asks_speed("p4d"))
+    plan = load(services, "plan")
+    base, other = (arm["usd_per_hour"] for arm in plan["arms"])
+    stop = STOP_SECONDS / HOUR * (base + other)
+    room = plan["max_trial_usd"] - 2 * plan["usd_per_quality_run"] - stop
+    done = ended(services, "s0a0", "baseline", hours=room / base - 0.01)
+    answer = call_judge(services, 1, [done], asks_full_runs("p4d 17", "baseline 17", usd=None))
+
+    assert base < other
+    assert "continue" == answer["verdict"]
+    limits = [
+        request["StoppingCondition"]["MaxRuntimeInSeconds"] / HOUR
+        for request in asked(services, answer).values()
+    ]
+    hours = plan["usd_per_quality_run"] / base
+    assert limits == [pytest.approx(hours * base / other, rel=1e-2), pytest.approx(hours, rel=1e-2)]
