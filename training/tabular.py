@@ -1,13 +1,14 @@
 """Gradient-boosted trees on a table, by XGBoost: is a biopsy benign?
 
-Reads every ``*.csv`` of the channels ``train`` and ``validation`` (label first, no header)
-and reports ``eval_logloss``. Trees are no tensor graph: there is nothing here that a graph
+Reads every CSV file (no header) and parquet file of the channels ``train`` and ``validation``, label
+first, and reports ``eval_logloss``. Trees are no tensor graph: there is nothing here that a graph
 compiler could compile, and asking for one fails.
 """
 
 import numpy
 import xgboost
 from compilegate_runtime import environment, job
+from compilegate_runtime.errors import DataError
 
 # Hyperparameters: each can be given as --name value.
 KNOBS = {
@@ -20,10 +21,29 @@ KNOBS = {
 }
 
 
+def read_csv(path):
+    """A CSV file's rows."""
+    return numpy.loadtxt(path, delimiter=",", ndmin=2)
+
+
+def read_parquet(path):
+    """A parquet file's rows."""
+    from pyarrow import parquet  # noqa: PLC0415 — only parquet channels need it
+
+    columns = parquet.read_table(str(path)).columns
+    return numpy.column_stack([column.to_numpy() for column in columns]).astype(float)
+
+
+READERS = {".csv": read_csv, ".parquet": read_parquet}
+
+
 def load(channel):
     """A channel as XGBoost's own matrix."""
-    files = sorted(environment.channel(channel).glob("*.csv"))
-    table = numpy.concatenate([numpy.loadtxt(path, delimiter=",", ndmin=2) for path in files])
+    folder = environment.channel(channel)
+    files = [path for path in sorted(folder.rglob("*")) if path.suffix in READERS]
+    if not files:
+        raise DataError(f"input channel {channel!r} ({folder}) holds no .csv or .parquet file")
+    table = numpy.concatenate([READERS[path.suffix](path) for path in files])
     return xgboost.DMatrix(table[:, 1:], label=table[:, 0])
 
 

@@ -18,6 +18,7 @@ SHIPPED = {
     "article-bert": "eligible",
     "article-diffusion": "benchmark",
     "article-gpt2": "benchmark",
+    "article-gpt2-sst2": "eligible",
     "article-xgboost": "ineligible",
     "demo-classifier": "benchmark",
     "demo-lm": "benchmark",

@@ -56,7 +56,7 @@ def whole(jobs):
     ("entry_point", "hyperparameters", "metric"),
     [
         ("causal_lm.py", LANGUAGE_MODEL, "eval_loss"),
-        ("text_classification.py", CLASSIFIER, "eval_accuracy"),
+        pytest.param("text_classification.py", CLASSIFIER, "eval_accuracy", marks=pytest.mark.slow),
     ],
 )
 def test_two_processes_train_what_one_does_with_their_batches_together(

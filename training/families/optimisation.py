@@ -8,6 +8,7 @@ and shrinks with it.
 
 import collections
 import contextlib
+import inspect
 import itertools
 import math
 from concurrent import futures
@@ -45,7 +46,7 @@ class Training:
             parameter_groups(self.model, self._knobs.weight_decay),
             lr=self._knobs.learning_rate,
             betas=betas,
-            fused=this.device.fuses_optimizer,
+            **_fused(this.device),
         )
         self._schedule = torch.optim.lr_scheduler.LambdaLR(self._optimizer, self._share_of_peak)
         self._scaler = self._gradient_scaler()
@@ -214,6 +215,12 @@ class Training:
         if self._device.is_gpu:
             torch.cuda.set_rng_state(state["random_gpu"])
         self._this.recorder.resume(evidence, steps_file)
+
+
+def _fused(device):
+    """AdamW in one kernel, where torch (2.0 and later) and the device have it."""
+    known = inspect.signature(torch.optim.AdamW).parameters
+    return {"fused": True} if device.fuses_optimizer and "fused" in known else {}
 
 
 def _ahead(make, jobs, workers):
