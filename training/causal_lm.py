@@ -59,18 +59,18 @@ class Tokenizer:
     """Texts as token numbers with an end after each, and what makes it the one it is."""
 
     def __init__(self, knobs, cache, start):
-        self.pretrained = None
+        self.found = None  # transformers' or tokenizers' own
         if knobs.model == "tiny":
             self.identity, self.size = "bytes", tiny.BYTES
             self._encode = lambda texts: [list(text.encode()) for text in texts]
             self._end = 0
         elif start:
-            self.pretrained = found = tokens.of_weights(start)
+            self.found = found = tokens.of_weights(start)
             self.identity, self.size, self._end = ["weights", start], len(found), found.eos_token_id
             self._encode = lambda texts: found(texts, verbose=False)["input_ids"]
         else:
             column = (knobs.text_column, "text_column")
-            found = tokens.trained(cache, "gpt2", knobs.vocabulary, column)
+            self.found = found = tokens.trained(cache, "gpt2", knobs.vocabulary, column)
             self.identity, self.size = ["bpe", knobs.vocabulary], knobs.vocabulary
             self._end = found.token_to_id(tokens.END)
             self._encode = lambda texts: [one.ids for one in found.encode_batch(texts)]
@@ -188,8 +188,7 @@ def save(this, model, tokenizer):
         this.compiler.save(model.state_dict(), folder / "model.pt")
         return
     model.network.save_pretrained(folder)
-    if tokenizer.pretrained is not None:
-        tokenizer.pretrained.save_pretrained(folder)
+    tokens.save(tokenizer.found, folder)
 
 
 def _mp_fn(index):

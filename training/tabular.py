@@ -1,6 +1,6 @@
 """Gradient-boosted trees on a table, by XGBoost: is a biopsy benign?
 
-Reads every CSV file (no header) and parquet file of the channels ``train`` and ``validation``, label
+Reads the CSV (no header) and parquet files of the channels ``train`` and ``validation``, label
 first, and reports ``eval_logloss``. Trees are no tensor graph: there is nothing here that a graph
 compiler could compile, and asking for one fails.
 """

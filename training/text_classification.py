@@ -59,7 +59,8 @@ class Tokenizer:
     def __init__(self, knobs, sizes, cache, start):
         text, length = (knobs.text_column, "text_column"), sizes["max_length"]
         size = self.size = sizes["vocabulary"]
-        self.padding, self.pretrained = tiny.PADDING, None
+        self.padding = tiny.PADDING
+        self.found = None  # transformers' or tokenizers' own
         if knobs.model == "tiny":
             what = {"words": size, "column": text}
             found = cache.folder(what, lambda folder: write_words(folder, size, text))
@@ -67,7 +68,7 @@ class Tokenizer:
             known = json.loads((found / "words.json").read_text())
             self._encode = lambda texts: [tiny.encode(known, one, length) for one in texts]
         elif start:
-            self.pretrained = found = tokens.of_weights(start)
+            self.found = found = tokens.of_weights(start)
             if found.pad_token is None:  # GPT-2 has none
                 found.pad_token = found.eos_token
             self.identity = ["weights", start, length]
@@ -75,7 +76,7 @@ class Tokenizer:
             cut = {"truncation": True, "max_length": length}
             self._encode = lambda texts: found(texts, **cut)["input_ids"]
         else:
-            found = tokens.trained(cache, "bert", size, text)
+            self.found = found = tokens.trained(cache, "bert", size, text)
             found.enable_truncation(length)
             self.identity = ["bpe", size, length]
             self.padding = found.token_to_id(tokens.PADDING)
@@ -214,8 +215,7 @@ def save(this, model, tokenizer):
         this.compiler.save(model.network.state_dict(), folder / "model.pt")
         return
     model.network.save_pretrained(folder)
-    if tokenizer.pretrained is not None:
-        tokenizer.pretrained.save_pretrained(folder)
+    tokens.save(tokenizer.found, folder)
 
 
 def _mp_fn(index):

@@ -84,9 +84,14 @@ def done(jobs, other_files):
         channels(other_files / name) for name in ("parquet", "csv", "text", "pictures")
     )
     named = {**BERT, "text_column": "sentence", "label_column": "label"}
+    folders = {name: jobs.folder / name for name in ("gpt2", "bert")}
+    for folder in folders.values():
+        folder.mkdir()
+    into = {name: {"SM_MODEL_DIR": str(folder)} for name, folder in folders.items()}
+    start = {name: {"SM_CHANNEL_MODEL": str(folder)} for name, folder in folders.items()}
     return jobs.run_together(
         {
-            "gpt2": ("causal_lm.py", {}, GPT2),
+            "gpt2": ("causal_lm.py", into["gpt2"], GPT2),
             "gpt2-again": ("causal_lm.py", {}, GPT2),
             "gpt2-parts": ("causal_lm.py", {}, {**GPT2, "micro_batches": 2}),
             "gpt2-bf16": ("causal_lm.py", {}, {**GPT2, "precision": "bf16"}),
@@ -95,10 +100,17 @@ def done(jobs, other_files):
             "gpt2-fp16": ("causal_lm.py", {}, {**GPT2, "precision": "fp16"}),
             "epoch": ("text_classification.py", {}, {**TINY, "epochs": 1, "batch_size": 4}),
             "epoch-wide": ("text_classification.py", {}, {**TINY, "epochs": 1, "batch_size": 8}),
-            "bert": ("text_classification.py", {}, BERT),
+            "bert": ("text_classification.py", into["bert"], BERT),
             "bert-csv": ("text_classification.py", table, named),
             "bert-static": ("text_classification.py", {}, {**BERT, "padding": "max_length"}),
             "bert-wrong-column": ("text_classification.py", table, BERT),
+            "gpt2-tuned": ("causal_lm.py", start["gpt2"], GPT2),
+            "bert-tuned": ("text_classification.py", start["bert"], BERT),
+            "gpt2-classifies": (
+                "text_classification.py",
+                start["gpt2"],
+                {**BERT, "max_length": 16},
+            ),
             "unet": ("diffusion.py", pictures, UNET),
             "unet-parts": ("diffusion.py", pictures, {**UNET, "micro_batches": 2, "workers": 0}),
             "unet-sizes": ("diffusion.py", pictures, {**UNET, "sizes": "variable"}),
@@ -158,6 +170,23 @@ def test_arms_start_from_the_same_weights_and_the_same_batch(done, ours, theirs,
     expected = done[theirs].summary()["initial_loss"]
 
     assert done[ours].summary()["initial_loss"] == pytest.approx(expected, rel=tolerance)
+
+
+@pytest.mark.parametrize(("ours", "theirs"), [("gpt2-tuned", "gpt2"), ("bert-tuned", "bert")])
+def test_weights_of_the_channel_model_are_where_a_run_starts(done, ours, theirs):
+    losses(done[ours])
+    found = done[ours].summary()
+
+    assert found["initial_loss"] < done[theirs].summary()["initial_loss"]
+    assert [step["tokens"] for step in done[theirs].steps()] == [
+        step["tokens"] for step in done[ours].steps()
+    ]
+
+
+def test_any_weights_that_classify_sequences_do(done):
+    losses(done["gpt2-classifies"])
+
+    assert {"eval_accuracy"} == done["gpt2-classifies"].summary()["metrics"].keys()
 
 
 def test_padding_is_no_work(done):

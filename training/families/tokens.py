@@ -121,6 +121,19 @@ def trained(cache, kind, vocabulary, text):
     return Tokenizer.from_file(str(found / "tokenizer.json"))
 
 
+def save(tokenizer, folder):
+    """Leave a tokenizer beside the weights it belongs to, as transformers finds it."""
+    from transformers import PreTrainedTokenizerFast  # noqa: PLC0415 — slow to import
+
+    if not hasattr(tokenizer, "save_pretrained"):  # one that was trained here
+        signs = {"eos_token": END}
+        if tokenizer.token_to_id(END) is None:
+            names = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
+            signs = dict(zip(names, BERT))  # noqa: B905 — Python 3.8 has no strict
+        tokenizer = PreTrainedTokenizerFast(tokenizer_object=tokenizer, **signs)
+    tokenizer.save_pretrained(str(folder))
+
+
 def _train(folder, kind, vocabulary, text):
     from tokenizers import Tokenizer, decoders, models, normalizers, processors  # noqa: PLC0415
     from tokenizers import pre_tokenizers as cuts  # noqa: PLC0415 — as above
