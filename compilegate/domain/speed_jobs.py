@@ -41,10 +41,13 @@ class SpeedJob:
 
 
 def node_groups(arms: Sequence[ArmPlan]) -> list[tuple[ArmPlan, ...]]:
-    """The plan's arms by the nodes that they can share, the baseline's group first."""
+    """The plan's arms by the nodes that they can share, the baseline's group first.
+
+    Controls keep to themselves: a job that one of them breaks must not fail a candidate.
+    """
     groups: dict[object, list[ArmPlan]] = {}
     for arm in arms:
-        groups.setdefault(arm.shares_nodes, []).append(arm)
+        groups.setdefault((arm.shares_nodes, arm.role == CONTROL), []).append(arm)
     return [tuple(group) for group in groups.values()]
 
 

@@ -61,6 +61,16 @@ def test_a_control_is_measured_beside_its_candidate_and_kept_apart(services: Any
     assert [("managed-native", 1)] == [(c["name"], len(c["runs"])) for c in document["controls"]]
 
 
+def test_a_candidate_that_could_share_a_controls_nodes_is_not_failed_by_it(services: Any) -> None:
+    older = Candidate(name="older", framework=OLDER)
+    planned(services, MANAGED, older, facts=KnownBetter({}, IMAGES), training__precision="fp32")
+    answer = call_judge(services, 0, [], asks_speed("managed", "older"))
+
+    assert {
+        "s0a0": ["baseline"], "s0b0": ["managed"], "s0c0": ["older"], "s0d0": ["managed-native"],
+    } == {run: arms_of(request) for run, request in asked(services, answer).items()}  # fmt: skip
+
+
 def test_a_control_takes_part_in_three_blocks_and_in_no_full_run(services: Any) -> None:
     with_control(services)
     outcomes: list[Any] = []
