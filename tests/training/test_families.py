@@ -3,6 +3,7 @@
 import csv
 import json
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -227,3 +228,17 @@ def test_tokens_are_cached_beside_the_channel_and_not_in_it(done, jobs):
     assert ["text.jsonl"] == [path.name for path in jobs.channels["train"].iterdir()]
     assert names
     assert not [name for name in names if name.startswith("tmp")]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sizes", ["fixed", "variable"])
+def test_a_stable_diffusion_is_tuned_on_the_latents_of_its_images(
+    jobs, other_files, tmp_path, sizes
+):
+    script = Path(__file__).with_name("miniature_diffusion.py")
+    subprocess.run([PYTHON, script, tmp_path], check=True)
+    there = {**channels(other_files / "pictures"), "SM_CHANNEL_MODEL": str(tmp_path)}
+    done = jobs.run("diffusion.py", there, **{**UNET, "size": 8, "sizes": sizes})
+
+    assert 2 == len(losses(done))
+    assert {"eval_loss"} == done.summary()["metrics"].keys()
