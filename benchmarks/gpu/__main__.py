@@ -41,7 +41,9 @@ from benchmarks.gpu.workloads import (
 STATE = ROOT / "build" / "gpu"
 DRY_STATE = ROOT / "build" / "gpu-dry-run"
 QUICK_STEPS, FEWEST_STEPS = 48, 40  # under the second no steady state is looked for
-DRY_VARIABLES = {"OMP_NUM_THREADS": "1"}
+DRY_VARIABLES = {
+    "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1", "TORCHINDUCTOR_COMPILE_THREADS": "1",
+}  # fmt: skip
 BLOCKS, DRY_BLOCKS, SEEDS, DRY_SEEDS = 3, 2, 3, 1
 
 
@@ -63,6 +65,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.profile:
         _profile(options.profile, chosen, machine)
         return
+    known = {arm.name for workload in chosen for arm in workload.arms}
+    if unknown := set(options.arms or ()) - known:
+        sys.exit(f"--arms knows {', '.join(sorted(known))}, not {', '.join(unknown)}")
     whole = [_measure(workload, machine, options, found) for workload in chosen]
     print("all is measured" if all(whole) else "not all is measured yet: run the same again")
 
@@ -75,8 +80,11 @@ def _measure(
     if lacking or not machine.has(workload.data):
         say(f"{workload.name} left out: {lacking or f'no data {workload.data}'}")
         return True
+    if machine.seconds_left <= 0:
+        return False
     arms, left_out = _arms(workload, options)
     folder = machine.state / workload.name
+    folder.mkdir(exist_ok=True)
 
     def keep() -> None:
         failed = speed.failures(folder)
@@ -89,27 +97,14 @@ def _measure(
         keep()
 
     observe.flops(workload, machine)
-    speed.measure(
-        workload, arms, machine, blocks=options.blocks, steps=options.steps, say=heard
-    )  # fmt: skip
+    speed.measure(workload, arms, machine, blocks=options.blocks, steps=options.steps, say=heard)
+    failed = speed.failures(folder)
+    arms = [] if BASELINE in failed else [arm for arm in arms if arm.name not in failed]
     quality.train(workload, arms, machine, seeds=options.seeds, say=heard)
     keep()
     print(table.table(results.read(_path(options))["cards"][_card(found)][workload.name]))
-    return is_whole(workload, folder, arms, options)
-
-
-def is_whole(
-    workload: Workload, folder: Path, arms: Sequence[Arm], options: argparse.Namespace
-) -> bool:
-    """Whether nothing is missing of what was asked for."""
-    failed = speed.failures(folder)
-    if BASELINE in failed:
-        return True  # nothing to compare with, and it would fail again
-    left = [arm for arm in arms if arm.name not in failed]
-    trainings = options.seeds * sum(arm.quality for arm in arms)
-    settled = len(list(folder.glob("quality-*/settled")))
-    trained = workload.quality_steps is None or settled >= trainings
-    return speed.measured(folder, left) >= options.blocks and trained
+    untrained = quality.missing(workload, arms, folder, options.seeds)
+    return not arms or (speed.measured(folder, arms) >= options.blocks and not untrained)
 
 
 def _arms(workload: Workload, options: argparse.Namespace) -> tuple[list[Arm], dict[str, str]]:

@@ -14,6 +14,7 @@ from benchmarks.gpu.speed import whole_blocks
 from benchmarks.gpu.workloads import BASELINE, FULL_RUN_STEPS, Workload
 from compilegate.domain import student_t
 from compilegate.domain.arithmetic import deviation, mean, median
+from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.evidence import Arm, Evidence, metrics
 from compilegate.domain.evidence_file import parse_evidence
 from compilegate.domain.figures import arm_figures
@@ -73,7 +74,10 @@ def figures(
     """Every arm's figures and what the judge says of the whole; nothing is judged anew here."""
     if len(found["arms"]) < 2 or not found["arms"][0]["runs"]:
         return {"arms": [], "verdict": None, "reasons": ["nothing measured yet"]}
-    decision, evidence = judge(found), parse_evidence(found)
+    try:
+        decision, evidence = judge(found), parse_evidence(found)
+    except InvalidEvidenceError as error:  # measuring goes on; whoever reads the record sees it
+        return {"arms": [], "verdict": None, "reasons": [str(error)]}
     segments = analyse_segments(evidence)
     per_step = (flops or {}).get("flops")
     return {

@@ -60,7 +60,9 @@ class Profile:
 
         self._step += 1
         if self._step == PROFILED[0]:
-            self._profiler = torch.profiler.profile()
+            on = torch.profiler.ProfilerActivity  # of the device alone: least disturbance
+            gpu = torch.cuda.is_available()
+            self._profiler = torch.profiler.profile(activities=[on.CUDA if gpu else on.CPU])
             self._profiler.start()
         result = step()
         if self._step == PROFILED[1] - 1 and self._profiler is not None:

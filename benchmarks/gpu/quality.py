@@ -13,16 +13,24 @@ def train(
     workload: Workload, arms: Sequence[Arm], machine: Machine, *, seeds: int,
     say: Callable[[str], None],
 ) -> None:  # fmt: skip
-    """Train what is still missing, seed by seed; the order of arms turns round."""
-    if workload.quality_steps is None:
-        return
-    chosen = [arm for arm in arms if arm.quality]
-    for seed in range(1, seeds + 1):
-        for arm in chosen if seed % 2 else chosen[::-1]:
-            folder = machine.state / workload.name / f"quality-{seed:02d}-{arm.name}"
-            if not is_settled(folder) and machine.seconds_left > 0:
-                say(f"seed={seed} arm={arm.name} trained to the end")
-                _train(workload, arm, machine, folder, seed)
+    """Train what is still missing."""
+    for seed, arm, folder in missing(workload, arms, machine.state / workload.name, seeds):
+        if machine.seconds_left > 0:
+            say(f"seed={seed} arm={arm.name} trained to the end")
+            _train(workload, arm, machine, folder, seed)
+
+
+def missing(
+    workload: Workload, arms: Sequence[Arm], folder: Path, seeds: int
+) -> list[tuple[int, Arm, Path]]:
+    """(seed, arm, folder) of what is not trained yet; the order of arms turns round."""
+    chosen = [arm for arm in arms if arm.quality and workload.quality_steps is not None]
+    wanted = [
+        (seed, arm, folder / f"quality-{seed:02d}-{arm.name}")
+        for seed in range(1, seeds + 1)
+        for arm in (chosen if seed % 2 else chosen[::-1])
+    ]
+    return [one for one in wanted if not is_settled(one[2])]
 
 
 def _train(workload: Workload, arm: Arm, machine: Machine, folder: Path, seed: int) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import math
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from benchmarks.gpu import cards, judged, results, speed, table, trace
+from benchmarks.gpu.processes import ROOT
 from benchmarks.gpu.workloads import BASELINE, TINY, WORKLOADS
 from compilegate.domain.judge import judge
 
@@ -185,3 +187,63 @@ def test_a_trace_is_told_by_kind_of_work_and_idle_time():
 
 def test_an_empty_trace_says_so():
     assert "the trace holds no work" == trace.summary([], steps=1)["reason"]
+
+
+@pytest.mark.parametrize(("cost", "expected"), [(0.0, True), (0.03, False)])
+def test_quality_is_the_judges_comparison_against_the_margin(tmp_path, cost, expected):
+    job(tmp_path, {BASELINE: 0.2, "compile": 0.1}, blocks=3)
+    document = judged.document(WORKLOAD, tmp_path / WORKLOAD.name)
+    for arm, worse in zip(document["arms"], (0.0, cost), strict=True):
+        arm["runs"] += [
+            {
+                "stage": "quality", "mode": "shadow", "order": seed, "seed": seed,
+                "metric": 0.9 + seed / 1000 - worse, "finished": True, "applied": True,
+            }
+            for seed in range(3)
+        ]  # fmt: skip
+
+    found = judged.figures(WORKLOAD, document, None, None)["arms"][1]["quality"]
+
+    low, high = found["interval"]
+    assert pytest.approx(-cost) == found["difference"]
+    assert low < -cost < high
+    assert expected == found["within_margin"]
+
+
+PYTHON = ROOT / ".venv-training" / "bin" / "python"
+
+
+def dry_run(state: Path, *options: str) -> str:
+    """The command in the training environment, quietly."""
+    command = [str(PYTHON), "-m", "benchmarks.gpu", "--dry-run-cpu", "--state", str(state)]
+    done = subprocess.run(
+        [*command, *options], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert 0 == done.returncode, done.stderr
+    return done.stdout + done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.training
+@pytest.mark.timeout(900)
+@pytest.mark.skipif(not PYTHON.exists(), reason="the training environment is not set up")
+def test_the_whole_pipeline_runs_without_a_gpu_and_goes_on_where_it_stopped(tmp_path):
+    first = dry_run(tmp_path, "--blocks", "1", "--seeds", "0")
+    second = dry_run(tmp_path)
+    third = dry_run(tmp_path)
+    profile = dry_run(tmp_path, "--profile", "tiny-lm/baseline")
+
+    assert "SIMULATED" in second
+    assert "all is measured" in first
+    assert "block=1 blocks=2 arm=baseline" in second
+    assert "block=0" not in second
+    assert "block=" not in third
+    assert "matrix multiplication" in profile
+    record = results.read(tmp_path / "results.json")["cards"][results.SIMULATED]["tiny-lm"]
+    evidence = json.loads((tmp_path / "tiny-lm" / "evidence.json").read_text())
+    compiled = next(arm for arm in record["arms"] if arm["name"] == "compile")
+    assert record["simulated"]
+    assert 2 == compiled["blocks"]
+    assert 0 < compiled["compile_seconds_warm"] < compiled["compile_seconds_cold"]
+    assert 0 < compiled["steady"]["interval"][0] < compiled["steady"]["interval"][1]
+    assert judge(evidence).verdict.value == record["verdict"] != "invalid"
