@@ -166,7 +166,7 @@ def evaluate(this, processes, model, numbers, block):
     count, last = this.settings.eval_blocks, len(numbers) - block - 1
     if last < 0:
         raise DataError(f"channel validation has {len(numbers)} tokens; a block takes {block + 1}")
-    starts = processes.share([last * i // max(1, count - 1) for i in range(count)])
+    starts = processes.part([last * i // max(1, count - 1) for i in range(count)])
     model.eval()
     total = 0.0
     for begin in range(0, len(starts), EVAL_BATCH):

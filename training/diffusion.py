@@ -198,7 +198,7 @@ def train(this):
 def evaluate(this, processes, model, batches, count):
     """Mean error on held-out images at fixed timesteps, by the model as written in both arms."""
     count = min(count, this.settings.eval_images)
-    starts = processes.share(list(range(0, count, EVAL_BATCH)))
+    starts = processes.part(list(range(0, count, EVAL_BATCH)))
     model.eval()
     total, weight = 0.0, 0
     for begin in starts:

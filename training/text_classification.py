@@ -191,7 +191,7 @@ def train(this):
 def evaluate(this, processes, model, texts, names):
     """Share of held-out texts whose topic is found, by the model as written in both arms."""
     order = sorted(range(len(texts)), key=lambda index: len(texts[index]))  # little padding
-    order = processes.share(order)
+    order = processes.part(order)
     truth = [names.index(texts.labels[i]) if texts.labels[i] in names else -1 for i in order]
     model.eval()
     right = 0

@@ -54,6 +54,10 @@ class Processes:
         """This process's part of the whole job's batch; one process has it all."""
         return indices[self.rank :: self.count]
 
+    def part(self, indices):
+        """What this process evaluates: its share where ``summed`` adds them up, else all of it."""
+        return self.share(indices) if self._joined else indices
+
     def wrap(self, model):
         """Let the processes average their gradients."""
         if not self._joined:
@@ -76,9 +80,4 @@ class Processes:
             distributed.barrier()
         yield
         if self._joined and not self.local:
-            distributed.barrier()
-
-    def leave(self):
-        """Let go of the others, when all are here."""
-        if self._joined:
             distributed.barrier()
