@@ -52,7 +52,8 @@ def _asks_too_much(context: Context, most: float) -> tuple[Reason, ...]:
             "speedup_below_policy", "policy.promote_speedup",
             f"a compiler is assumed to make the job{waits} at most {most:.2f} times as fast, less "
             f"than the {asked:.2f} that policy.promote_speedup asks for",
-            fix=f"ask for {math.floor(most * 100) / 100:.2f} or less there", source=f"{WORKLOAD_FILE}; {_basis(context)}",
+            fix=f"ask for {math.floor(most * 100) / 100:.2f} or less there",
+            source=f"{WORKLOAD_FILE}; {_basis(context)}",
         ),
     )  # fmt: skip
 
