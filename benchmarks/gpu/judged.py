@@ -46,6 +46,7 @@ def document(workload: Workload, folder: Path) -> dict[str, Any]:
         whole = whole_blocks(job)
         for name, run in speed_runs(_output(job), job=f"{workload.name}-{job.name}"):
             if name in whole.get(run["block"], ()):
+                run["cold_compile_seconds"] = _cold(folder, name)
                 arms[name]["runs"].append(run)
     for order, (_, name, path) in enumerate(trained(folder)):
         run = quality_run(_output(path), job=path.name, order=order, metric=workload.metric)
@@ -53,6 +54,15 @@ def document(workload: Workload, folder: Path) -> dict[str, Any]:
     measured = [arm for arm in arms.values() if arm["runs"] or arm["name"] == BASELINE]
     quality = {"metric": workload.metric, "goal": workload.goal, "margin": workload.margin}
     return {"schema": 1, "workload": workload.name, "quality": quality, "arms": measured}
+
+
+def _cold(folder: Path, arm: str) -> float | None:
+    """Seconds of an arm's first compilation: a later job finds the cache that it filled."""
+    primed = [
+        json.loads(path.read_text())["compiler"]["compile_seconds"]
+        for path in folder.glob(f"speed-*/evidence/cold/{arm}/summary.json")
+    ]
+    return max(primed, default=None)
 
 
 def _output(job: Path) -> JobOutput:

@@ -68,6 +68,20 @@ def test_a_block_that_was_cut_short_is_measured_again(tmp_path):
     assert 2 == speed.next_block(tmp_path / WORKLOAD.name)
 
 
+def test_the_first_compilation_is_the_cold_one_whatever_call_it_was_in(tmp_path):
+    folder = job(tmp_path, {BASELINE: 0.2, "compile": 0.1}, blocks=2)
+    for number, compiled in ((0, 1.5), (1, 60.0)):
+        path = folder.parent / f"speed-{number:02d}" / "evidence" / "cold" / "compile"
+        path.mkdir(parents=True)
+        summary = {"compiler": {"compile_seconds": compiled}}
+        (path / "summary.json").write_text(json.dumps(summary))
+    (folder.parent / "speed-01" / "job.json").write_text(json.dumps({"arms": {BASELINE: {}}}))
+
+    arms = judged.document(WORKLOAD, folder.parent)["arms"]
+
+    assert {60.0} == {run["cold_compile_seconds"] for run in arms[1]["runs"]}
+
+
 def test_a_segment_that_was_stopped_is_no_result_and_one_that_failed_is(tmp_path):
     folder = job(tmp_path, {BASELINE: 0.2}, blocks=2)
     (folder / "job.json").write_text(json.dumps({"arms": {BASELINE: {}, "compile": {}}}))
