@@ -242,3 +242,23 @@ def test_a_stable_diffusion_is_tuned_on_the_latents_of_its_images(
 
     assert 2 == len(losses(done))
     assert {"eval_loss"} == done.summary()["metrics"].keys()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["gpt2", "bert", "unet"])
+def test_a_compiled_family_starts_where_its_baseline_does(jobs, done, other_files, name):
+    entry_point, settings = {
+        "gpt2": ("causal_lm.py", GPT2),
+        "bert": ("text_classification.py", BERT),
+        "unet": ("diffusion.py", UNET),
+    }[name]
+    there = channels(other_files / "pictures") if name == "unet" else {}
+    compiled = jobs.run(entry_point, there, compiler="torch_compile", arm="compile", **settings)
+    ours, theirs = compiled.summary(), done[name].summary()
+
+    assert len(losses(done[name])) == len(losses(compiled))
+    assert (True, 0) == (ours["compiler"]["applied"], ours["compiler"]["graph_breaks"])
+    assert ours["initial_loss"] == pytest.approx(theirs["initial_loss"], rel=1e-6)
+    assert ours["fingerprint"] == theirs["fingerprint"]
+    for metric, value in theirs["metrics"].items():
+        assert ours["metrics"][metric] == pytest.approx(value, rel=0.02)
