@@ -20,7 +20,8 @@ def control_figures(control: Arm, evidence: Evidence, segments: Segments) -> dic
     """The control's own figures as an arm's; full-run speed-ups against both neighbours.
 
     ``speedup``: the control over the baseline. ``compiler_speedup``: the candidate over the
-    control, from the blocks that all three completed. None where no block tells.
+    control, from the blocks that all three completed. None where no block tells; ``reason``
+    says why the control was not measured.
     """
     name = controlled_by(control.name)
     candidate = evidence.arm(name)
@@ -31,7 +32,15 @@ def control_figures(control: Arm, evidence: Evidence, segments: Segments) -> dic
         "blocks": len(downgrade),
         "speedup": _ratio(downgrade),
         "compiler_speedup": _ratio(_compiler_alone(control, candidate, segments)),
+        "reason": None if downgrade else _why_not_measured(control),
     }
+
+
+def _why_not_measured(control: Arm) -> str:
+    if not control.speed:
+        return "no block of it was run"
+    told = [str(run.detail["reason"]) for run in control.speed if run.detail.get("reason")]
+    return told[-1] if told else "none of its blocks can be compared with the baseline's"
 
 
 def _compiler_alone(control: Arm, candidate: Arm | None, segments: Segments) -> list[float]:

@@ -39,6 +39,11 @@ class SpeedJob:
         """Price of its cluster, which all of its arms share."""
         return self.arms[0].usd_per_hour
 
+    @property
+    def decides(self) -> bool:
+        """Whether it measures what is judged; a control's job does not."""
+        return self.arms[0].role != CONTROL
+
 
 def node_groups(arms: Sequence[ArmPlan]) -> list[tuple[ArmPlan, ...]]:
     """The plan's arms by the nodes that they can share, the baseline's group first.
@@ -77,6 +82,13 @@ def measured_by(run: naming.RunId, arms: Sequence[ArmPlan]) -> tuple[str, ...] |
     if run.block is None:
         return None
     return tuple(arm.name for arm in node_groups(arms)[run.group])
+
+
+def controls_of(run: naming.RunId, arms: Sequence[ArmPlan]) -> tuple[str, ...]:
+    """Names of the controls whose job this is, none for a job that decides; ``arms`` as above."""
+    if run.block is None:
+        return ()
+    return tuple(arm.name for arm in node_groups(arms)[run.group] if arm.role == CONTROL)
 
 
 def _wanted(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from compilegate.report.formats import number, ratio
 from compilegate.report.model import Document
 
@@ -9,11 +12,18 @@ from compilegate.report.model import Document
 def control_sentences(decision: Document) -> list[str]:
     """One for each control of the decision."""
     return [
-        f"The same versions without the compiler ({one['name']}): "
-        f"{_times(one.get('speedup'), ' of the baseline')}; the compiler alone on them: "
-        f"{_times(one.get('compiler_speedup'))}."
+        f"The same versions without the compiler ({one['name']}): {_figures(one)}."
         for one in decision.get("controls") or ()
     ]
+
+
+def _figures(one: Mapping[str, Any]) -> str:
+    if number(one.get("speedup")) is None and one.get("reason"):
+        return f"not measured: {str(one['reason']).rstrip('.')}"
+    return (
+        f"{_times(one.get('speedup'), ' of the baseline')}; the compiler alone on them: "
+        f"{_times(one.get('compiler_speedup'))}"
+    )
 
 
 def _times(value: object, of: str = "") -> str:

@@ -28,9 +28,43 @@ HOUR = 3600
 def speed_jobs_of(
     step: Mapping[str, Any], document: evidence_document.Document, opened: OpenTrial
 ) -> list[SpeedJob]:
-    """The jobs that a speed step takes: one, or one per block and group of nodes."""
+    """The jobs that a speed step takes: one, or one per block and group of nodes.
+
+    Controls decide nothing, so what the budget does not hold with them is run without.
+    """
+    jobs = _with_controls(step, document, opened)
+    stopping = math.fsum(job.usd_per_hour * STOP_SECONDS / HOUR for job in jobs)
+    wanted = max(asked_usd(step, opened.plan), _usd(_speed_seconds(jobs, opened))) + stopping
+    if wanted <= opened.plan["max_trial_usd"] - document["plan"]["spent_usd"]:
+        return jobs
+    return [job for job in jobs if job.decides]
+
+
+def _with_controls(
+    step: Mapping[str, Any], document: evidence_document.Document, opened: OpenTrial
+) -> list[SpeedJob]:
     arms = [ArmPlan.from_dict(arm) for arm in opened.plan["arms"]]
     return speed_jobs(arms, step, evidence_document.control_blocks(document))
+
+
+def asked_usd(step: Mapping[str, Any], plan: Mapping[str, Any]) -> float:
+    """The step's own price; where the judge knows none, the plan's upper one."""
+    if step.get("usd") is not None:
+        return float(step["usd"])
+    if step["stage"] == "speed":
+        return float(plan["usd_per_block"]) * int(step["blocks"])
+    return float(plan["usd_per_quality_run"]) * len(step["runs"])
+
+
+def wanted_usd(
+    step: Mapping[str, Any], document: evidence_document.Document, opened: OpenTrial
+) -> float:
+    """What the step takes of the budget, stopping its jobs included."""
+    asked, expected = asked_usd(step, opened.plan), expected_usd(step, document, opened)
+    if step["stage"] == "speed":  # it was asked for with controls
+        full = _usd(_speed_seconds(_with_controls(step, document, opened), opened))
+        asked *= expected / full
+    return max(asked, expected) + stopping_usd(step, document, opened)
 
 
 def affordable_seconds(
@@ -50,7 +84,7 @@ def expected_usd(
     step: Mapping[str, Any], document: evidence_document.Document, opened: OpenTrial
 ) -> float:
     """What the step's jobs cost where each takes as long as the plan thinks."""
-    return math.fsum(rate * seconds / HOUR for rate, seconds in _expected(step, document, opened))
+    return _usd(_expected(step, document, opened))
 
 
 def stopping_usd(
@@ -67,10 +101,7 @@ def _expected(
     workload = opened.spec.workload
     most, hours = job_seconds(workload.training.max_runtime_hours), workload.schedule.run_hours
     if step["stage"] == "speed":
-        return [
-            (job.usd_per_hour, min(job_hours(job, hours) * HOUR, most))
-            for job in speed_jobs_of(step, document, opened)
-        ]
+        return _speed_seconds(speed_jobs_of(step, document, opened), opened)
     rates = {str(arm["name"]): float(arm["usd_per_hour"]) for arm in opened.plan["arms"]}
     own = rates[BASELINE]
     # As planned: a dearer cluster gets full runs only once it is faster by its price.
@@ -78,6 +109,16 @@ def _expected(
         (rate, min(hours * HOUR * min(1.0, own / rate), most))
         for rate in (rates[run["arm"]] for run in step["runs"])
     ]
+
+
+def _speed_seconds(jobs: list[SpeedJob], opened: OpenTrial) -> list[tuple[float, float]]:
+    workload = opened.spec.workload
+    most, hours = job_seconds(workload.training.max_runtime_hours), workload.schedule.run_hours
+    return [(job.usd_per_hour, min(job_hours(job, hours) * HOUR, most)) for job in jobs]
+
+
+def _usd(jobs: list[tuple[float, float]]) -> float:
+    return math.fsum(rate * seconds / HOUR for rate, seconds in jobs)
 
 
 def stopped_by_budget(outcome: Outcome, opened: OpenTrial) -> bool:

@@ -12,6 +12,7 @@ from compilegate.domain.decision import Decision, Verdict
 from compilegate.domain.judge import judge as ask_judge
 from compilegate.ports import Services
 from compilegate.usecases.account import charge_round, settle_strays
+from compilegate.usecases.control_jobs import deciding
 from compilegate.usecases.decide import save_decision
 from compilegate.usecases.judging import Judge, judge_with, load_evidence
 from compilegate.usecases.no_result import note_lost_round, refuse_foreign_stops, refuse_lost_rounds
@@ -31,6 +32,7 @@ def judge_arms(
     charge_round(outcomes, document, opened)
     settle_strays(outcomes, document, opened, round_number)
     decision = judge_with(outcomes, document, opened, judge)
+    outcomes = deciding(outcomes, opened.plan)
     note_lost_round(outcomes, document, round_number)
     save_record(opened.services.store, opened.trial, "evidence", document)
     if decision.verdict is Verdict.CONTINUE:

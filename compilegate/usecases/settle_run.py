@@ -2,7 +2,7 @@
 
 What a full run ended with, be it a crash, makes the judge look at what there is: where it holds
 an arm for lost, that arm's other jobs are stopped. Where the cloud could not run a job, or
-somebody else stopped it, the round is stopped.
+somebody else stopped it, the round is stopped; not so for a control, which decides nothing.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from typing import Any
 from compilegate.domain import naming
 from compilegate.domain.judge import judge as ask_judge
 from compilegate.ports import Services
+from compilegate.usecases.control_jobs import controls_of_run
 from compilegate.usecases.early_look import stop_settled_arms
 from compilegate.usecases.judging import Judge
 from compilegate.usecases.outcome import COMPLETED, could_not_run, failed_outcome, was_stopped
 from compilegate.usecases.stop_jobs import stop_round, stopped_by_trial
-from compilegate.usecases.trial import Trial
+from compilegate.usecases.trial import Trial, load_record
 
 logger = logging.getLogger("compilegate")
 
@@ -31,10 +32,12 @@ def settle_run(
     Safe to repeat: the answer depends on the evidence, not on what is still running.
     """
     outcome, trial = _outcome(event), Trial.from_event(event)
-    settled: list[int] = []
+    run, settled = naming.parse_run(str(event["run"])), list[int]()
+    if run.group and controls_of_run(run, load_record(services.store, trial, "plan")):
+        return {**outcome, "settled_arms": settled}
     if could_not_run(outcome) or _stopped_by_others(outcome, trial, services):
         stop_round(trial, services=services)
-    elif not naming.parse_run(str(event["run"])).is_speed:
+    elif not run.is_speed:
         settled = _look(event, outcome, services, judge)
     return {**outcome, "settled_arms": settled}
 

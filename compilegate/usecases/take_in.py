@@ -12,6 +12,7 @@ from compilegate.domain.speed_jobs import measured_by
 from compilegate.domain.workload import BASELINE
 from compilegate.usecases import evidence_document
 from compilegate.usecases.collect import failed_quality_run, quality_run, speed_runs
+from compilegate.usecases.control_jobs import controls_of_run, take_in_control
 from compilegate.usecases.job_limits import stopped_by_budget
 from compilegate.usecases.job_output import JobOutput, read_output
 from compilegate.usecases.outcome import COMPLETED, is_result
@@ -24,19 +25,27 @@ def take_in_round(
 ) -> None:
     """Add the runs of a round's jobs; repeating it adds nothing.
 
-    Raises InvalidEvidenceError.
+    Raises InvalidEvidenceError, never for a control. Controls come last: theirs is compared.
     """
-    for outcome in outcomes:
-        _take_in(outcome, document, opened)
+    runs = [(naming.parse_run(str(outcome["run"])), outcome) for outcome in outcomes]
+    controls = [bool(controls_of_run(run, opened.plan)) for run, _ in runs]
+    for wanted in (False, True):
+        for (run, outcome), is_control in zip(runs, controls, strict=True):
+            if is_control is wanted and not _is_known(outcome, document):
+                take_in = _take_in_control if is_control else _take_in
+                take_in(outcome, document, opened, run)
 
 
-def _take_in(outcome: Mapping[str, Any], document: dict[str, Any], opened: OpenTrial) -> None:
+def _is_known(outcome: Mapping[str, Any], document: dict[str, Any]) -> bool:
+    return any(run["job"] == outcome["job"] for run in evidence_document.all_runs(document))
+
+
+def _take_in(
+    outcome: Mapping[str, Any], document: dict[str, Any], opened: OpenTrial, run: naming.RunId
+) -> None:
     job = str(outcome["job"])
-    if any(run["job"] == job for run in evidence_document.all_runs(document)):
-        return
     if not is_result(outcome) or stopped_by_budget(outcome, opened):
         return  # where the judge still needs the run, it asks for it again
-    run = naming.parse_run(str(outcome["run"]))
     if outcome["status"] != COMPLETED:
         _take_in_failure(outcome, document, opened, run)
     elif run.is_speed:
@@ -48,6 +57,22 @@ def _take_in(outcome: Mapping[str, Any], document: dict[str, Any], opened: OpenT
 def _take_in_blocks(
     job: str, document: dict[str, Any], opened: OpenTrial, asked: naming.RunId
 ) -> None:
+    for name, run in _own_segments(job, opened, asked):
+        evidence_document.add_run(document, name, run)
+
+
+def _take_in_control(
+    outcome: Mapping[str, Any], document: dict[str, Any], opened: OpenTrial, asked: naming.RunId
+) -> None:
+    names, block = measured_arms(opened, asked.text), asked.block or 0
+    job = str(outcome["job"])
+    take_in_control(outcome, document, block, names, lambda: _own_segments(job, opened, asked))
+
+
+def _own_segments(
+    job: str, opened: OpenTrial, asked: naming.RunId
+) -> list[tuple[str, dict[str, Any]]]:
+    """(arm, run) of every segment; raises InvalidEvidenceError for those of another job."""
     found = list(speed_runs(_output(opened, job), job=job))
     if not found:
         raise InvalidEvidenceError(f"{job} completed and left no evidence of any block")
@@ -58,7 +83,7 @@ def _take_in_blocks(
             raise InvalidEvidenceError(
                 f"{job} left evidence of {name} in block {run['block']}, which is not its own"
             )
-        evidence_document.add_run(document, name, run)
+    return found
 
 
 def _take_in_full_run(

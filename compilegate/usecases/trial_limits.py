@@ -10,7 +10,7 @@ from compilegate.domain import rounds
 from compilegate.domain.arm_plan import CONTROL
 from compilegate.domain.decision import Decision, Reason, Verdict
 from compilegate.domain.workload import Training
-from compilegate.usecases.job_limits import HOUR, expected_usd, stopped_by_budget, stopping_usd
+from compilegate.usecases.job_limits import HOUR, stopped_by_budget, wanted_usd
 from compilegate.usecases.outcome import Outcome
 from compilegate.usecases.trial import OpenTrial
 
@@ -72,8 +72,7 @@ def _over_budget(
 ) -> Reason | None:
     """The cap, on what jobs really took: no step begins that it would probably cut off."""
     spent, cap = document["plan"]["spent_usd"], opened.plan["max_trial_usd"]
-    wanted = max(_price(step, opened.plan), expected_usd(step, document, opened))
-    wanted += stopping_usd(step, document, opened)
+    wanted = wanted_usd(step, document, opened)
     if spent + wanted <= cap:
         return None
     return Reason(
@@ -81,15 +80,6 @@ def _over_budget(
         f"${spent:,.2f} is spent and the next step takes about ${wanted:,.2f}: together more "
         f"than policy.max_trial_usd (${cap:,.2f})",
     )
-
-
-def _price(step: Mapping[str, Any], plan: Mapping[str, Any]) -> float:
-    """The step's own price; where the judge knows none, the plan's upper one."""
-    if step.get("usd") is not None:
-        return float(step["usd"])
-    if step["stage"] == "speed":
-        return float(plan["usd_per_block"]) * int(step["blocks"])
-    return float(plan["usd_per_quality_run"]) * len(step["runs"])
 
 
 def _too_many_rounds(plan: Mapping[str, Any], round_number: int) -> Reason | None:
