@@ -96,7 +96,7 @@ def _text(path: Path) -> str:
     if not path.is_file():
         raise InvalidInputError(
             "is a folder" if path.is_dir() else "does not exist",
-            fix="name a workload file, such as workloads/bert-docs.yaml",
+            fix="name a workload file, such as workloads/article-bert.yaml",
         )
     try:
         with path.open("rb") as file:

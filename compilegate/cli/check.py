@@ -47,7 +47,7 @@ def check(
     down; of more than three files each gets a line, and the end says what they add up to.
 
     \b
-    compilegate check workloads/bert-docs.yaml
+    compilegate check workloads/article-bert.yaml
     compilegate check workloads/ --region eu-west-1
     compilegate check ~/teams --jsonl > eligibility.jsonl
 

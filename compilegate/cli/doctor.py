@@ -62,7 +62,7 @@ def doctor(
     \b
     compilegate doctor train.py
     compilegate doctor src --compiler all
-    compilegate doctor workloads/bert-docs.yaml
+    compilegate doctor workloads/article-bert.yaml
     compilegate doctor src --sarif > doctor.sarif
 
     A workload file stands for its entry point, its candidates' compilers and its

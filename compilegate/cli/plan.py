@@ -33,9 +33,9 @@ def plan(
     """Show a trial's arms, rounds and expected cost. Nothing is started.
 
     \b
-    compilegate plan workloads/bert-docs.yaml
-    compilegate plan workloads/bert-docs.yaml --explain
-    compilegate plan workloads/bert-docs.yaml --region eu-west-1 --json
+    compilegate plan workloads/article-bert.yaml
+    compilegate plan workloads/article-bert.yaml --explain
+    compilegate plan workloads/article-bert.yaml --region eu-west-1 --json
 
     --json adds a complete CreateTrainingJob request of every kind of job: the first
     speed jobs and a full run of each arm that may get one.

@@ -45,8 +45,8 @@ def run(
     """Evaluate workloads: measure, judge, set the flag, report.
 
     \b
-    compilegate run workloads/bert-docs.yaml
-    compilegate run workloads/a.yaml workloads/b.yaml --local
+    compilegate run workloads/article-bert.yaml
+    compilegate run workloads/article-bert.yaml workloads/article-gpt2.yaml --local
 
     Several files are evaluated at the same time. Exit code 0 promote, 10 stay off or
     ineligible, 11 inconclusive, 13 invalid, 1 failure; of several the worst.

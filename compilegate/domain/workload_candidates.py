@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from compilegate.domain.arm_plan import CONTROL_SUFFIX
-from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.fields import Fields
 from compilegate.domain.workload import (
     BASELINE,
@@ -67,7 +66,7 @@ def parse_candidates(
     for item in items:
         candidate = _candidate(item)
         changes = _changes(candidate, training, framework)
-        _check_name(candidate.name, seen)
+        _check_name(item, candidate.name, seen)
         _check_change(item, changes, seen)
         seen[candidate.name] = changes
         found.append(candidate)
@@ -123,21 +122,15 @@ def _changes(candidate: Candidate, training: Training, framework: Framework) -> 
     return changes
 
 
-def _check_name(name: str, seen: Mapping[str, object]) -> None:
+def _check_name(fields: Fields, name: str, seen: Mapping[str, object]) -> None:
     if name == BASELINE or name in seen:
-        raise InvalidInputError(
-            "is used twice or reserved",
-            field="candidates.name",
-            value=name,
-            fix=f"give every candidate its own name, other than {BASELINE}",
-        )
+        problem = "is reserved" if name == BASELINE else "is used twice"
+        fix = f"give every candidate its own name, other than {BASELINE}"
+        raise fields.wrong("name", problem, fix)
     if name.endswith(CONTROL_SUFFIX):
-        raise InvalidInputError(
-            f"ends in {CONTROL_SUFFIX}, as only a trial's own controls do",
-            field="candidates.name",
-            value=name,
-            fix=f"give it another name, such as {name.removesuffix(CONTROL_SUFFIX)}-2",
-        )
+        problem = f"ends in {CONTROL_SUFFIX}, as only a trial's own controls do"
+        fix = f"give it another name, such as {name.removesuffix(CONTROL_SUFFIX)}-2"
+        raise fields.wrong("name", problem, fix)
 
 
 def _check_change(fields: Fields, changes: Mapping[str, Any], seen: Mapping[str, object]) -> None:

@@ -65,6 +65,14 @@ CASES = {
         ("margin: 0.005", "margin: .nan"),
         ("quality.margin", "out of range", "(got .nan), line 28"),
     ),
+    "a candidate's name used twice": (
+        (
+            "schedule:",
+            "candidates:\n  - {name: half, precision: bf16}\n  - {name: half, precision: fp16}\n"
+            "schedule:",
+        ),
+        ("candidates[1].name", "is used twice", "(got 'half'), line 24", "its own name"),
+    ),
     "another schema": (
         ("schema: 1", "schema: 2"),
         ("schema", "cannot read", "(got 2)", "use 1"),
