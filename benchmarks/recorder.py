@@ -20,7 +20,7 @@ from compilegate.usecases.job_output import read_steps
 
 ROOT = Path(__file__).resolve().parents[1]
 TRAINING_PYTHON = ROOT / ".venv-training" / "bin" / "python"
-TIMED_STEPS = 3000
+TIMED_STEPS = 1000
 AT_ONCE = 25  # lines that a quarter of a second of 10 ms steps hands over
 
 
@@ -28,7 +28,11 @@ def main() -> None:
     """Measure, print, write."""
     with tempfile.TemporaryDirectory() as folder:
         results: dict[str, Any] = {
-            "machine": {"cpus": os.cpu_count(), "python": platform.python_version()},
+            "machine": {
+                "cpus": os.cpu_count(),
+                "python": platform.python_version(),
+                "load_average": round(os.getloadavg()[0], 1),
+            },
             "overhead": overhead(Path(folder)),
             "evidence": {str(steps): evidence(Path(folder), steps) for steps in (10**5, 10**6)},
         }

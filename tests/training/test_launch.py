@@ -353,6 +353,7 @@ def test_compiling_that_silently_does_not_happen_fails_the_run(jobs):
 
 
 @pytest.mark.training
+@pytest.mark.timeout(900)  # transformers and a compilation, on a machine that may be busy
 def test_a_trainers_script_is_compiled_by_its_own_arguments_and_reports_its_metrics(jobs):
     eager = jobs.run("launch.py", **TRAINER)
     compiled = jobs.run("launch.py", compiler="torch_compile", arm="compile", **TRAINER)

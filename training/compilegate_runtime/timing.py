@@ -16,8 +16,7 @@ class HostMark:
     __slots__ = ("_seconds", "_values", "_wait")
 
     def __init__(self, seconds, wait, values):
-        self._seconds, self._wait = seconds, wait
-        self._values = [None if value is None else float(_detached(value)) for value in values]
+        self._seconds, self._wait, self._values = seconds, wait, values
 
     def passed(self):
         """Whether the device has done the step's work."""
@@ -25,7 +24,8 @@ class HostMark:
 
     def read(self):
         """Seconds of the step, those of them spent waiting for data, and the step's numbers."""
-        return self._seconds, self._wait, self._values
+        values = self._values
+        return self._seconds, self._wait, [None if v is None else float(v) for v in values]
 
 
 class HostTimer:
@@ -46,7 +46,8 @@ class HostTimer:
 
     def end(self, *values):
         """The step is over; return its mark, which keeps ``values`` until they can be read."""
-        return HostMark(self._clock() - self._begin, self._wait, values)
+        now = self._clock()
+        return HostMark(now - self._begin, self._wait, [_number(value) for value in values])
 
     def release(self, mark):
         """The mark was read."""
@@ -62,18 +63,8 @@ class QueuedHostTimer(HostTimer):
 
     def end(self, *values):
         """The step is over; its numbers stay on the device until they are read."""
-        return _Later(self._clock() - self._begin, self._wait, [_detached(v) for v in values])
-
-
-class _Later(HostMark):
-    __slots__ = ()
-
-    def __init__(self, seconds, wait, values):
-        super().__init__(seconds, wait, ())
-        self._values = values
-
-    def read(self):
-        return HostMark(self._seconds, self._wait, self._values).read()
+        now = self._clock()
+        return HostMark(now - self._begin, self._wait, [_detached(value) for value in values])
 
 
 class CudaMark:
@@ -140,6 +131,11 @@ class CudaTimer:
     def release(self, mark):
         """The mark was read and can serve another step."""
         self._spare.append(mark)
+
+
+def _number(value):
+    """A number that later work on a tensor cannot change."""
+    return value.item() if hasattr(value, "item") else value
 
 
 def _detached(value):

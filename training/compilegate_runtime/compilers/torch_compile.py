@@ -33,6 +33,7 @@ class TorchCompile(NoCompiler):
                 f"compiler torch_compile needs PyTorch 2.1 or later: {error}"
             ) from error
         self._torch, self._utils = torch, utils
+        self._spent = getattr(utils, "cumulative_time_spent_ns", None)
         self.how = {"mode": mode, "dynamic": DYNAMIC[dynamic]}
         self._regions, self._blocks = regions, 0
         self._compiles_optimizer, self._optimizer_steps, self._optimizer_graphs = optimizer, {}, 0
@@ -95,7 +96,10 @@ class TorchCompile(NoCompiler):
 
     def compilations(self):
         """A number that changes whenever something was compiled; asked in every step."""
-        return sum(map(len, self._utils.compilation_time_metrics.values()))
+        spent = self._spent
+        if spent is None:  # before PyTorch 2.6
+            return sum(map(len, self._utils.compilation_time_metrics.values()))
+        return spent.get("entire_frame_compile", 0) + spent.get("entire_backward_compile", 0)
 
     def compile_seconds(self):
         """Seconds in forward and backward compilation so far, recompilations included."""
