@@ -13,14 +13,9 @@ from typing import Any
 
 from compilegate.domain.decision import FlagAction
 from compilegate.domain.errors import InvalidInputError
-from compilegate.domain.flag import OFF, Flag, parse_flag
+from compilegate.domain.flag import OFF, Flag, parse_flag, promoted
 from compilegate.ports import Services
 from compilegate.usecases.trial import Trial, load_record
-
-OVERRIDE_KEYS = (
-    "compiler", "compile_mode", "batch_size", "learning_rate", "precision", "instance_type",
-    "instance_count", "distribution", "entry_point", "hyperparameters",
-)  # fmt: skip
 
 
 def apply_flag(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]:
@@ -66,19 +61,5 @@ def _wanted(
     if action == FlagAction.DISABLE:
         return Flag(enabled=False, state="off", decision_id=decision_id, since=since)
     plan = load_record(services.store, trial, "plan")
-    baseline = plan["arms"][0]
     arm = next(arm for arm in plan["arms"] if arm["name"] == decision["candidate"])
-    keys = [key for key in OVERRIDE_KEYS if key in arm["overrides"]]
-    # It follows the batch of all devices together, however that changes.
-    if "batch_size" in keys or arm["learning_rate"] != baseline["learning_rate"]:
-        keys.append("learning_rate")
-    if arm["image"] != baseline["image"]:
-        keys.append("image")
-    return Flag(
-        enabled=True,
-        state="probation",
-        candidate=arm["name"],
-        overrides={key: arm[key] for key in keys},
-        decision_id=decision_id,
-        since=since,
-    )
+    return promoted(arm, plan["arms"][0], decision_id=decision_id, since=since)

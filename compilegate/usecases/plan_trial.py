@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
+from compilegate.domain.arm_plan import CANDIDATE
 from compilegate.domain.decision import JUDGE_VERSION, Decision, Reason, Verdict
 from compilegate.domain.eligibility import MeasuredOverhead, check_eligibility
+from compilegate.domain.errors import InvalidInputError
+from compilegate.domain.flag import promoted
+from compilegate.domain.identity import ID_LENGTH
 from compilegate.domain.plan import Plan, Refusal
 from compilegate.domain.plan import plan_trial as design
 from compilegate.domain.workload import Workload
@@ -76,4 +81,26 @@ def plan_for(
     if isinstance(plan, Refusal):
         return plan
     why = refused_request(workload, plan.arms, settings, steps=plan.speed_steps)
-    return plan if why is None else Refusal(Reason("request_refused", why))
+    if why is not None:
+        return Refusal(Reason("request_refused", why))
+    too_large = _too_large_a_flag(plan)
+    return plan if too_large is None else Refusal(Reason("flag_too_large", too_large))
+
+
+def _too_large_a_flag(plan: Plan) -> str | None:
+    """Why a candidate's flag could not be written were it proven; told before it costs."""
+    baseline = asdict(plan.arms[0])
+    for arm in plan.arms:
+        if arm.role != CANDIDATE:
+            continue
+        flag = promoted(
+            asdict(arm), baseline, decision_id="d" * ID_LENGTH, since="2026-01-01T00:00:00Z"
+        )
+        try:
+            flag.to_json()
+        except InvalidInputError as error:
+            fix = "set fewer or shorter hyperparameters on the candidate, or in its script"
+            place = f"candidates ({arm.name})"
+            told = f"has changes whose flag {error.problem}"
+            return str(InvalidInputError(told, field=place, fix=fix))
+    return None

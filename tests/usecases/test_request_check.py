@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from compilegate.domain.plan import Plan, Refusal
+from compilegate.domain.workload import Candidate
 from compilegate.ports import Services
 from compilegate.usecases.plan_trial import plan_for, plan_trial
 from tests.domain.workload_builder import SOUND, change
@@ -56,6 +57,19 @@ def test_the_refusal_is_recorded_before_anything_is_spent(services: Services) ->
     (reason,) = json.loads(services.store.get(answer["decision_key"]))["reasons"]
     assert "request_refused" == reason["code"]
     assert "HyperParameters.arm_0" in reason["message"]
+
+
+def test_a_candidate_whose_flag_could_not_be_written_is_refused_at_planning(
+    services: Services,
+) -> None:
+    hyperparameters = {"mp_parameters": json.dumps({"a": "x" * 2200}), "prompt": "x" * 1900}
+    wide = Candidate("wide", compiler="torch_compile", hyperparameters=hyperparameters)
+    refused = plan_for(change(SOUND, candidates=(wide,)), services.settings)
+
+    assert isinstance(refused, Refusal)
+    assert "flag_too_large" == refused.reason.code
+    assert refused.reason.message.startswith("candidates (wide): has changes whose flag is larger")
+    assert "Fix: " in refused.reason.message
 
 
 def test_what_fits_just_so_is_planned(services: Services) -> None:
