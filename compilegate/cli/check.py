@@ -17,7 +17,7 @@ from compilegate.cli.check_totals import Totals
 from compilegate.cli.eligibility_screen import show_eligibility
 from compilegate.cli.options import JsonOption, RegionOption
 from compilegate.cli.outcome import worst_exit_code
-from compilegate.cli.output import console, emit_json, say
+from compilegate.cli.output import console, emit_json, error_text, say
 from compilegate.cli.shell import BAD_INPUT
 from compilegate.domain.errors import InvalidInputError
 
@@ -80,19 +80,20 @@ def _one(result: Checked, *, as_json: bool, as_jsonl: bool) -> int:
 
 
 def _documents(results: Iterator[Checked], *, as_list: bool) -> int:
-    """A list of the documents that there are, or a line for every file; one held at a time."""
+    """A list with a document or error for every file, or a line each; one held at a time."""
     codes, written = set(), 0
     for result in results:
         codes.add(_code(result))
-        if as_list and result.document is not None:
-            text = json.dumps(result.document, indent=2, default=str).replace("\n", "\n  ")
+        if as_list:
+            document = result.document or {"error": result.to_dict()["error"]}
+            text = json.dumps(document, indent=2, default=str).replace("\n", "\n  ")
             sys.stdout.write(f"{',' if written else '['}\n  {text}")
             written += 1
-        elif not as_list:
+        else:
             sys.stdout.write(json.dumps(result.to_dict(), separators=(",", ":")) + "\n")
         sys.stdout.flush()  # whoever reads along gets each answer when it is made
     if as_list:
-        sys.stdout.write("\n]\n" if written else "[]\n")
+        sys.stdout.write("\n]\n")
     return worst_exit_code(list(codes))
 
 
@@ -125,7 +126,7 @@ def _lines(results: Iterator[Checked]) -> int:
 def _code(result: Checked) -> int:
     """The file's exit code; what is wrong with it is told as it comes."""
     if result.document is None:
-        sys.stderr.write(f"Error: {result.error}\n")
+        sys.stderr.write(f"{error_text(str(result.error))}\n")
         return BAD_INPUT
     return EXIT_CODES[result.document["verdict"]]
 

@@ -34,9 +34,7 @@ class Checked:
         """A line of ``--jsonl``."""
         if self.error is None:
             return {"file": self.file, **(self.document or {})}
-        error = self.error
-        told = {"field": error.field, "line": error.line, "message": str(error), "fix": error.fix}
-        return {"file": self.file, "error": told}
+        return {"file": self.file, "error": self.error.to_dict()}
 
 
 def find_files(given: Sequence[Path]) -> list[Path]:

@@ -68,7 +68,7 @@ def images(
 
     \b
     compilegate facts images --framework huggingface-pytorch
-    compilegate facts images --framework pytorch --version 1.13.1 --region eu-west-1
+    compilegate facts images --framework pytorch --region eu-west-1
     """
     wanted = {"framework": framework, "version": version, "compiler": compiler}
     where = None if region is None else "uri"

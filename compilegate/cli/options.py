@@ -7,7 +7,18 @@ from typing import Annotated
 
 import typer
 
-JsonOption = Annotated[bool, typer.Option("--json", help="One JSON document, for programs.")]
+from compilegate.cli.shell import session
+
+
+def _for_programs(ctx: typer.Context, asked: bool) -> bool:
+    session(ctx).as_json = asked  # an error is then a document, too
+    return asked
+
+
+JsonOption = Annotated[
+    bool,
+    typer.Option("--json", help="One JSON document, for programs.", callback=_for_programs),
+]
 LocalOption = Annotated[
     bool, typer.Option("--local", help="Use the embedded cloud on this machine.")
 ]

@@ -47,6 +47,20 @@ def say(text: str = "", style: str | None = None, *, indent: int = 0, hang: int 
     out.print(Text("\n".join(lines), style=style or ""), soft_wrap=True)
 
 
+def error_text(message: str) -> str:
+    """``Error: message``; on a terminal wrapped at words, else left whole for programs."""
+    lines, shown = f"Error: {message}".split("\n"), console(stderr=True)
+    if not shown.is_terminal:
+        return "\n".join(lines)
+    return "\n".join(
+        textwrap.fill(
+            line, shown.width, subsequent_indent="  ", break_long_words=False,
+            break_on_hyphens=False,
+        )
+        for line in lines
+    )  # fmt: skip
+
+
 def say_line(text: str) -> None:
     """A line that must stay whole, such as a path or a command to copy."""
     typer.echo(text)

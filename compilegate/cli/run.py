@@ -46,7 +46,7 @@ def run(
 
     \b
     compilegate run workloads/article-bert.yaml
-    compilegate run workloads/article-bert.yaml workloads/article-gpt2.yaml --local
+    compilegate run workloads/demo-lm.yaml workloads/demo-tabular.yaml --local
 
     Several files are evaluated at the same time. Exit code 0 promote, 10 stay off or
     ineligible, 11 inconclusive, 13 invalid, 1 failure; of several the worst.

@@ -16,6 +16,7 @@ from typer.core import TyperGroup
 
 from compilegate.adapters.clients import error_code
 from compilegate.cli.doors import Doors
+from compilegate.cli.output import emit_json, error_text
 from compilegate.domain.errors import (
     CompilegateError,
     InvalidEvidenceError,
@@ -35,6 +36,7 @@ class Session:
 
     doors: Doors
     debug: bool = False
+    as_json: bool = False
 
 
 class Shell(TyperGroup):
@@ -56,7 +58,10 @@ class Shell(TyperGroup):
         except Exception as error:
             if _debugging(ctx):
                 raise
-            typer.echo(f"Error: {explain(error)}", err=True)
+            typer.echo(error_text(explain(error)), err=True)
+            found = ctx.find_object(Session)
+            if found is not None and found.as_json and isinstance(error, InvalidInputError):
+                emit_json({"error": error.to_dict()})
             raise typer.Exit(exit_code(error)) from None
 
 

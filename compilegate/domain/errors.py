@@ -49,6 +49,19 @@ class InvalidInputError(CompilegateError):
             got = f" (got {shortened(self.written)})"
         return got if self.line is None else f"{got}, line {self.line}"
 
+    def to_dict(self) -> dict[str, object]:
+        """For programs; the value as text, what is not known None."""
+        value = self.value if isinstance(self.value, str) else shown(self.value)
+        text = shortened(value if self.written is None else self.written)
+        return {
+            "file": self.file or None,
+            "field": self.field or None,
+            "value": None if self.value is None and self.written is None else text,
+            "problem": self.problem,
+            "fix": self.fix or None,
+            "line": self.line,
+        }
+
     def in_file(
         self, file: str, *, line: int | None = None, written: str | None = None
     ) -> InvalidInputError:

@@ -94,7 +94,8 @@ def test_a_name_used_twice_is_told_and_counted_once(team: Path, invoke: Invoke) 
 
     result = invoke("check", first, second, "--json")
 
-    assert (2, 1) == (result.exit_code, len(json.loads(result.stdout)))
+    answers = json.loads(result.stdout)
+    assert (2, [False, True]) == (result.exit_code, ["error" in answer for answer in answers])
     assert f"{second}: name: is the name of the workload in {first} too" in result.stderr
 
 
@@ -123,13 +124,36 @@ def test_a_name_that_the_disk_refuses_is_bad_input(name: str, invoke: Invoke) ->
     assert result.stderr.startswith(f"Error: {name}: ")
 
 
-def test_no_answer_at_all_is_an_empty_list(team: Path, invoke: Invoke) -> None:
+def test_a_wrong_file_is_in_the_list_for_programs(team: Path, invoke: Invoke) -> None:
     folder = team / "b" / "workloads"
     (folder / "bert-docs.yaml").unlink()
 
     result = invoke("check", folder, "--json")
 
-    assert (2, []) == (result.exit_code, json.loads(result.stdout))
+    assert 2 == result.exit_code
+    assert [
+        {
+            "error": {
+                "file": str(folder / "wrong.yaml"), "field": "quality.margin", "value": "-1",
+                "problem": "is out of range for the metric's own unit",
+                "fix": "use above 0, at most 1e+15", "line": 28,
+            }
+        }
+    ] == json.loads(result.stdout)  # fmt: skip
+
+
+@pytest.mark.parametrize("command", ["check", "plan"])
+def test_one_wrong_file_is_an_error_for_programs_too(
+    command: str, team: Path, invoke: Invoke
+) -> None:
+    file = team / "b" / "workloads" / "wrong.yaml"
+    line = json.loads(invoke("check", file, "--jsonl").stdout)
+
+    result = invoke(command, file, "--json")
+
+    assert 2 == result.exit_code
+    assert {"error": line["error"]} == json.loads(result.stdout)
+    assert result.stderr.startswith(f"Error: {file}: quality.margin: ")
 
 
 def test_the_region_decides_what_is_offered(team: Path, invoke: Invoke) -> None:
@@ -147,7 +171,7 @@ def test_the_region_decides_what_is_offered(team: Path, invoke: Invoke) -> None:
 def test_two_forms_of_output_are_one_too_many(team: Path, invoke: Invoke) -> None:
     result = invoke("check", team, "--json", "--jsonl")
 
-    assert (2, "") == (result.exit_code, result.stdout)
+    assert (2, "--jsonl") == (result.exit_code, json.loads(result.stdout)["error"]["field"])
 
 
 def test_the_few_that_matter_most_are_kept_whatever_their_order() -> None:

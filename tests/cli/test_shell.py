@@ -10,6 +10,7 @@ from botocore.exceptions import ClientError, NoCredentialsError
 
 from compilegate import __version__
 from compilegate.cli.main import app
+from compilegate.cli.output import error_text
 from compilegate.cli.shell import exit_code, explain
 from compilegate.domain.errors import InvalidEvidenceError, InvalidInputError, NotFoundError
 from tests.cli.conftest import Invoke
@@ -18,7 +19,10 @@ from tests.fakes import FakeDoors
 COMMANDS = [
     ("check",), ("plan",), ("run",), ("status",), ("judge",), ("report",), ("flag", "show"),
     ("flag", "history"), ("local", "up"), ("local", "down"), ("local", "status"),
-    ("local", "logs"), ("demo",),
+    ("local", "logs"), ("demo",), ("doctor",), ("facts", "images"), ("facts", "compiler"),
+    ("facts", "instances"), ("facts", "models"), ("facts", "prices"), ("facts", "assumptions"),
+    ("facts", "request-keys"), ("facts", "limits"), ("facts", "lifecycle"), ("facts", "failures"),
+    ("facts", "gaps"), ("facts", "refresh"),
 ]  # fmt: skip
 
 
@@ -46,7 +50,7 @@ def test_every_command_has_help_with_an_example_and_takes_json(
     assert [line for line in result.stdout.splitlines() if len(line) > 80] == []
 
 
-@pytest.mark.parametrize("name", ["init", "doctor", "register", "fleet"])
+@pytest.mark.parametrize("name", ["init", "register", "fleet"])
 def test_what_is_not_there_yet_is_no_command(name: str, invoke: Invoke) -> None:
     result = invoke(name)
 
@@ -132,6 +136,19 @@ def test_exit_codes_of_errors(error: Exception, code: int) -> None:
 )
 def test_what_aws_refuses_comes_with_a_next_step(error: Exception, told: str) -> None:
     assert told in explain(error)
+
+
+def test_an_error_is_wrapped_at_words_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    message = "workload.yaml: training.batch_size: " + "is far too large " * 6
+    monkeypatch.setenv("COLUMNS", "40")
+    whole = error_text(message.strip())
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    wrapped = error_text(message.strip())
+
+    assert f"Error: {message.strip()}" == whole
+    assert wrapped.split() == whole.split()
+    assert max(map(len, wrapped.splitlines())) <= 40
+    assert all(line.startswith("  ") for line in wrapped.splitlines()[1:])
 
 
 def test_a_wrong_option_is_bad_input(tmp_path: Path, invoke: Invoke) -> None:
