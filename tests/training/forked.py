@@ -24,14 +24,25 @@ def run(job):
     runpy.run_path(job["program"], run_name="__main__")
 
 
+def leave(work, job):
+    """End this process with the job's exit code, without taking torch down piece by piece."""
+    code = 0
+    try:
+        work(job)
+    except SystemExit as end:
+        code = end.code or 0
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
 def main(jobs):
     """Fork each job and print its exit code."""
     codes = []
     for job in jobs:
         child = os.fork()
         if child == 0:
-            run(job)
-            sys.exit(0)
+            leave(run, job)
         codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
     sys.stdout.write(json.dumps(codes))
 
