@@ -53,6 +53,9 @@ conformance: dev build/.sdk ## our requests beside those of the SageMaker SDK, c
 bench: dev ## checks per second, synthesis, the Lambda bundle's size and import times
 	$(BIN)/python -m benchmarks
 
+bench-gpu: setup ## what compilers bring on this machine's GPU; needs one
+	.venv-training/bin/python -m benchmarks.gpu
+
 bench-decision: dev ## how often the judge is right, by simulation: false promotes, power, cost
 	$(BIN)/python -m benchmarks.decision --quick
 
