@@ -11,6 +11,7 @@ from compilegate.domain import naming
 from compilegate.domain.arm_plan import ArmPlan
 from compilegate.domain.request import JobContext, quality_request, speed_request
 from compilegate.usecases import evidence_document
+from compilegate.usecases.control_jobs import controls_of_run
 from compilegate.usecases.job_limits import affordable_seconds, speed_jobs_of
 from compilegate.usecases.request_check import check_request
 from compilegate.usecases.trial import OpenTrial, to_json
@@ -45,7 +46,10 @@ def write_requests(
         key = naming.request_key(trial.workload, trial.trial, run)
         opened.services.store.put(key, to_json(request))
         base = request["TrainingJobName"]
-        written.append({"run": run, "request_key": key, "job_base": base})
+        item = {"run": run, "request_key": key, "job_base": base}
+        if controls_of_run(naming.parse_run(run), opened.plan):
+            item["control"] = "true"  # the state machine goes on without it
+        written.append(item)
     return written
 
 

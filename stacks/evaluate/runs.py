@@ -24,7 +24,25 @@ RUN = {"run": jsonata("$run.run"), "job": jsonata("$job")}
 def speed_round(settle_arn: str, *, bucket: str, then: str) -> State:
     """Run the speed jobs of ``$runs``: one, or one per block and kind of node side by side."""
     completed = {"SpeedRunCompleted": _outcome()}
-    return _round("Speed", completed, settle_arn, bucket=bucket, then=then)
+    state = _round("Speed", completed, settle_arn, bucket=bucket, then=then)
+    states = state["ItemProcessor"]["States"]
+    # A control decides nothing: one that never gets its nodes must not fail the trial.
+    states["SpeedTrain"]["Catch"].append(_job_caught("States.Timeout", "SpeedRunOverdue"))
+    states |= {
+        "SpeedRunOverdue": {
+            "Type": "Choice",
+            "Choices": [
+                {"Condition": jsonata("$exists($run.control)"), "Next": "SpeedRunUnexplained"}
+            ],
+            "Default": "SpeedRoundOverdue",
+        },
+        "SpeedRoundOverdue": {
+            "Type": "Fail",
+            "Error": jsonata("$states.input.error"),
+            "Cause": jsonata("$states.input.cause"),
+        },
+    }
+    return state
 
 
 def quality_round(settle_arn: str, *, bucket: str, then: str) -> State:
@@ -98,11 +116,13 @@ def _train(*, then: str, job_failed: str) -> State:
         "Assign": {"job": jsonata("$states.result.TrainingJobName")},
         "Output": jsonata("$states.result"),
         "Retry": [retry(THROTTLED, seconds=3, attempts=5)],
-        "Catch": [
-            catch(["States.TaskFailed"], job_failed) | {"Assign": {"job": jsonata(JOB_NAME)}}
-        ],
+        "Catch": [_job_caught("States.TaskFailed", job_failed)],
         "Next": then,
     }
+
+
+def _job_caught(error: str, target: str) -> State:
+    return catch([error], target) | {"Assign": {"job": jsonata(JOB_NAME)}}
 
 
 def _run_ended(*, completed: str, otherwise: str) -> State:

@@ -128,7 +128,10 @@ def test_giving_the_lease_back_is_tried_again_after_any_error():
 @pytest.mark.parametrize("name", sorted(INNER))
 def test_within_a_round_a_failed_job_is_caught_and_a_look_that_fails(name):
     caught = {
-        "SpeedTrain": {"States.TaskFailed": "SpeedRunFailed"},
+        "SpeedTrain": {
+            "States.TaskFailed": "SpeedRunFailed",
+            "States.Timeout": "SpeedRunOverdue",
+        },
         "QualityTrain": {"States.TaskFailed": "QualityRunFailed"},
         "QualityRunCompleted": {"States.ALL": "QualityRunNotLookedAt"},
         "SpeedRunFailed": {"States.ALL": "SpeedRunUnexplained"},
@@ -136,6 +139,15 @@ def test_within_a_round_a_failed_job_is_caught_and_a_look_that_fails(name):
     }
 
     assert caught.get(name, {}) == catchers(STATES[name])
+
+
+def test_a_job_that_is_overdue_fails_the_trial_unless_it_is_a_controls():
+    (control,) = STATES["SpeedRunOverdue"]["Choices"]
+
+    assert ("{% $exists($run.control) %}", "SpeedRunUnexplained") == (
+        control["Condition"], control["Next"],
+    )  # fmt: skip
+    assert "Fail" == STATES[STATES["SpeedRunOverdue"]["Default"]]["Type"]
 
 
 def test_a_full_run_that_completed_counts_even_where_the_look_at_it_failed():

@@ -50,6 +50,7 @@ def test_a_control_is_measured_beside_its_candidate_and_kept_apart(services: Any
     assert {"s0a0": ["baseline"], "s0b0": ["managed"], "s0c0": ["managed-native"]} == {
         run: arms_of(request) for run, request in found.items()
     }
+    assert ["s0c0"] == [run["run"] for run in answer["runs"] if "control" in run]
     outcomes = [
         ended(services, "s0a0", "baseline"), ended(services, "s0b0", "managed"),
         ended(services, "s0c0", "managed-native"),
