@@ -19,7 +19,7 @@ import yaml
 from compilegate.adapters.workload_files import load_yaml
 from compilegate.adapters.yaml_document import YamlDocument
 from compilegate.domain.eligibility import check_eligibility
-from compilegate.domain.workload import Workload
+from compilegate.domain.workload.model import Workload
 from compilegate.facts import load_facts
 from compilegate.usecases.workload_document import read_document
 

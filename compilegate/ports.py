@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from compilegate.domain.workload import KnownBetter
+from compilegate.domain.workload.model import KnownBetter
 
 
 class ObjectStore(Protocol):

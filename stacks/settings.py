@@ -10,8 +10,8 @@ from typing import Any
 
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.fields import Fields
-from compilegate.domain.workload import KnownBetter
-from compilegate.domain.workload_facts import own_images, prices
+from compilegate.domain.workload.model import KnownBetter
+from compilegate.domain.workload.own_facts import own_images, prices
 
 FILE = "cdk.json"
 STAGE = re.compile(r"[a-z][a-z0-9-]{0,15}")

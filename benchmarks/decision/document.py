@@ -17,7 +17,7 @@ from typing import Any
 
 from benchmarks.decision.cells import Cell
 from benchmarks.decision.levels import CANDIDATES, DESIGNS, LEVELS_FILE
-from compilegate.domain.looks import CALIBRATED, SCHEDULE, looks
+from compilegate.domain.judging.looks import CALIBRATED, SCHEDULE, looks
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "how-it-decides.md"

@@ -12,7 +12,7 @@ from typing import Any
 from benchmarks.decision.truth import BASELINE, Workload
 from benchmarks.decision.world import FullRun, World
 from compilegate.domain.decision import Decision, Verdict
-from compilegate.domain.judge import judge
+from compilegate.domain.judging.judge import judge
 
 Judge = Callable[[Mapping[str, Any]], Decision]
 

@@ -21,8 +21,8 @@ import numpy as np
 from scipy.special import stdtr
 
 from benchmarks.decision.calibrate import HISTORIES, Array, Sample
-from compilegate.domain.looks import looks, spent
-from compilegate.domain.noninferiority import CONFLICT, KAPPA, history_weight
+from compilegate.domain.judging.looks import looks, spent
+from compilegate.domain.judging.noninferiority import CONFLICT, KAPPA, history_weight
 
 LEVELS_FILE = Path(__file__).with_name("levels.json")
 ALPHA = 0.05

@@ -12,15 +12,15 @@ from benchmarks.gpu import cards
 from benchmarks.gpu.quality import trained
 from benchmarks.gpu.speed import whole_blocks
 from benchmarks.gpu.workloads import BASELINE, FULL_RUN_STEPS, Workload
-from compilegate.domain import student_t
 from compilegate.domain.arithmetic import deviation, mean, median
 from compilegate.domain.errors import InvalidEvidenceError
-from compilegate.domain.evidence import Arm, Evidence, metrics
-from compilegate.domain.evidence_file import parse_evidence
-from compilegate.domain.figures import arm_figures
-from compilegate.domain.judge import judge
-from compilegate.domain.noninferiority import Samples, compare
-from compilegate.domain.speed import Segments, analyse_segments, judge_speed
+from compilegate.domain.judging import student_t
+from compilegate.domain.judging.evidence import Arm, Evidence, metrics
+from compilegate.domain.judging.evidence_file import parse_evidence
+from compilegate.domain.judging.figures import arm_figures
+from compilegate.domain.judging.judge import judge
+from compilegate.domain.judging.noninferiority import Samples, compare
+from compilegate.domain.judging.speed import Segments, analyse_segments, judge_speed
 from compilegate.usecases.collect import quality_run, speed_runs
 from compilegate.usecases.job_output import JobOutput, read_steps
 

@@ -13,7 +13,7 @@ from typing import Any
 from compilegate.adapters.clients import error_code
 from compilegate.adapters.facts_refresh_rows import Row, image_row, price_rows, quota_rows
 from compilegate.adapters.service_quotas import training_quotas
-from compilegate.domain.facts_model import Facts
+from compilegate.domain.facts.model import Facts
 
 PARTS = ("prices", "images", "quotas")
 # The Price List API has an endpoint here for every commercial region's prices

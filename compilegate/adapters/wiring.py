@@ -10,7 +10,7 @@ from urllib.parse import urlparse
 
 from compilegate.adapters.clients import client
 from compilegate.domain.fields import Fields
-from compilegate.domain.workload_facts import known_better
+from compilegate.domain.workload.own_facts import known_better
 from compilegate.ports import Services, Settings
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")

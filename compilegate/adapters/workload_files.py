@@ -15,7 +15,7 @@ import yaml
 from compilegate.adapters.yaml_document import YamlDocument
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.naming import LAUNCHER
-from compilegate.domain.workload import Workload
+from compilegate.domain.workload.model import Workload
 from compilegate.ports import ObjectStore
 from compilegate.usecases.workload_document import read_document
 

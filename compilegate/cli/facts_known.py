@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime
 
 from compilegate.cli import facts_screen, project
 from compilegate.cli.output import emit_json
-from compilegate.domain.facts_model import Facts
+from compilegate.domain.facts.model import Facts
 from compilegate.facts import load_facts
 from compilegate.facts.filters import check_region, chosen
 from compilegate.facts.topics import TOPICS, Row, with_age

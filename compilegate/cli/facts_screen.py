@@ -10,7 +10,7 @@ from rich.console import JustifyMethod
 from rich.table import Table
 
 from compilegate.cli.output import console, say, say_line
-from compilegate.domain.workload import MANAGED_COMPILER
+from compilegate.domain.workload.model import MANAGED_COMPILER
 from compilegate.facts.topics import OLD_DAYS, VERY_OLD_DAYS
 from compilegate.report.formats import plural
 

@@ -10,11 +10,11 @@ from typing import Any
 from compilegate.adapters.workload_files import load_yaml
 from compilegate.cli.judge_files import STANDARD, read_json
 from compilegate.domain.errors import InvalidInputError
-from compilegate.domain.evidence import metrics
-from compilegate.domain.evidence_file import parse_evidence
-from compilegate.domain.noninferiority import Samples
-from compilegate.domain.workload import Policy, Quality
-from compilegate.domain.workload_file import parse_workload
+from compilegate.domain.judging.evidence import metrics
+from compilegate.domain.judging.evidence_file import parse_evidence
+from compilegate.domain.judging.noninferiority import Samples
+from compilegate.domain.workload.file import parse_workload
+from compilegate.domain.workload.model import Policy, Quality
 from compilegate.explain.planning import (
     Question,
     answer,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from compilegate.domain.decision import JUDGE_VERSION, Decision, Reason, Verdict
 from compilegate.domain.errors import InvalidEvidenceError
-from compilegate.domain.judge import judge as decide
+from compilegate.domain.judging.judge import judge as decide
 
 TOO_DEEP = "the document is nested too deeply"
 

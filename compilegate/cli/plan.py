@@ -14,8 +14,8 @@ from compilegate.cli.output import emit_json, say
 from compilegate.cli.plan_explained import explain_plan
 from compilegate.cli.plan_requests import PLACEHOLDERS, examples
 from compilegate.cli.plan_table import show_plan
-from compilegate.domain.plan import Refusal
-from compilegate.domain.workload import Workload
+from compilegate.domain.planning.plan import Refusal
+from compilegate.domain.workload.model import Workload
 from compilegate.usecases.plan_trial import plan_for
 
 REFUSED = 11

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from compilegate.cli.output import say
 from compilegate.cli.plan_table import hours
-from compilegate.domain.arm_plan import CANDIDATE, ArmPlan
-from compilegate.domain.estimate import SEGMENT_HOURS, STARTUP_HOURS
-from compilegate.domain.looks import looks
-from compilegate.domain.plan import Plan
-from compilegate.domain.workload import MANAGED_COMPILER, Workload
+from compilegate.domain.judging.looks import looks
+from compilegate.domain.planning.arm_plan import CANDIDATE, ArmPlan
+from compilegate.domain.planning.estimate import SEGMENT_HOURS, STARTUP_HOURS
+from compilegate.domain.planning.plan import Plan
+from compilegate.domain.workload.model import MANAGED_COMPILER, Workload
 from compilegate.report.formats import duration, money, percent, ratio, significant
 
 

@@ -8,12 +8,13 @@ from typing import Any
 
 from compilegate.cli import project
 from compilegate.domain import naming
-from compilegate.domain.arm_plan import CONTROL
-from compilegate.domain.next_step import FIRST_SEED
-from compilegate.domain.plan import Plan
-from compilegate.domain.request import JobContext, quality_request, speed_request
-from compilegate.domain.speed_jobs import speed_jobs
-from compilegate.domain.workload import Workload
+from compilegate.domain.judging.next_step import FIRST_SEED
+from compilegate.domain.planning.arm_plan import CONTROL
+from compilegate.domain.planning.plan import Plan
+from compilegate.domain.planning.speed_jobs import speed_jobs
+from compilegate.domain.request.build import quality_request, speed_request
+from compilegate.domain.request.context import JobContext
+from compilegate.domain.workload.model import Workload
 
 TRIAL, EXECUTION, DIGEST = "trial-id", "execution", "digest"
 PLACEHOLDERS = {

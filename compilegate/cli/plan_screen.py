@@ -8,7 +8,7 @@ from typing import Any
 from rich.table import Table
 
 from compilegate.cli.output import console, say
-from compilegate.domain.looks import SCHEDULE
+from compilegate.domain.judging.looks import SCHEDULE
 from compilegate.report.formats import percent, plural, significant
 
 NONE = "-"

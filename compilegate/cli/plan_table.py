@@ -9,11 +9,11 @@ from rich.console import JustifyMethod
 from rich.table import Table
 
 from compilegate.cli.output import console, say, say_line
-from compilegate.domain.arm_plan import CANDIDATE, CONTROL, ArmPlan
-from compilegate.domain.estimate import ArmEstimate
-from compilegate.domain.plan import Plan
-from compilegate.domain.speed_jobs import node_groups
-from compilegate.domain.workload import MANAGED_COMPILER
+from compilegate.domain.planning.arm_plan import CANDIDATE, CONTROL, ArmPlan
+from compilegate.domain.planning.estimate import ArmEstimate
+from compilegate.domain.planning.plan import Plan
+from compilegate.domain.planning.speed_jobs import node_groups
+from compilegate.domain.workload.model import MANAGED_COMPILER
 from compilegate.report.formats import duration, money, plural
 
 COLUMNS = ("arm", "what it changes", "runs on", "$ per\nhour", "$ expected\n(low to high)")

@@ -14,9 +14,9 @@ from compilegate.adapters.executions import ExecutionState
 from compilegate.cli.cloud import Cloud
 from compilegate.cli.job_lines import JobLines
 from compilegate.domain import naming
-from compilegate.domain.arm_plan import ArmPlan
 from compilegate.domain.errors import NotFoundError
-from compilegate.domain.speed_jobs import measured_by, usd_per_hour
+from compilegate.domain.planning.arm_plan import ArmPlan
+from compilegate.domain.planning.speed_jobs import measured_by, usd_per_hour
 from compilegate.usecases.trial import Trial
 
 ACTIVE = ("InProgress", "Stopping")

@@ -9,8 +9,8 @@ from typing import Any
 
 from compilegate.domain.arithmetic import rounded
 
-# Of the judge (domain/judge.py), which every decision names. Here, so that who only refuses a
-# trial need not load the judge.
+# Of the judge (domain/judging/judge.py), which every decision names. Here, so that who only
+# refuses a trial need not load the judge.
 JUDGE_VERSION = "1.1.0"
 
 

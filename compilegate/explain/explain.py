@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from compilegate.domain.decision import Decision
-from compilegate.domain.evidence import PROBATION, Evidence
-from compilegate.domain.evidence_file import parse_evidence
-from compilegate.domain.full_runs import design_of
-from compilegate.domain.speed import Segments, analyse_segments, judge_speed
-from compilegate.domain.trial import CandidateFinding, judge_trial
-from compilegate.domain.validity import invalid_reasons
+from compilegate.domain.judging.evidence import PROBATION, Evidence
+from compilegate.domain.judging.evidence_file import parse_evidence
+from compilegate.domain.judging.full_runs import design_of
+from compilegate.domain.judging.speed import Segments, analyse_segments, judge_speed
+from compilegate.domain.judging.trial import CandidateFinding, judge_trial
+from compilegate.domain.judging.validity import invalid_reasons
 from compilegate.explain.fairness import broken_contract, fairness_items
 from compilegate.explain.full_runs import full_run_items
 from compilegate.explain.item import Item

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from compilegate.domain.decision import Reason
-from compilegate.domain.evidence import PROBATION, Arm, Evidence
-from compilegate.domain.validity import EXPLAINED, SAME_WORK, invalid_reasons
+from compilegate.domain.judging.evidence import PROBATION, Arm, Evidence
+from compilegate.domain.judging.validity import EXPLAINED, SAME_WORK, invalid_reasons
 from compilegate.explain.item import Item, Section, Teller, share
 
 FAIR = "the arms differ in the change and in nothing else that the runs recorded"
@@ -34,7 +34,9 @@ def broken_contract(reasons: tuple[Reason, ...]) -> Iterator[Item]:
     tell = Teller(Section.FAIRNESS)
     yield tell.answer("unreadable", f"unknown: the document breaks its contract, so {UNFAIR}")
     for reason in reasons:
-        yield tell("objection", reason.code, reason.message, of="evidence_file.parse_evidence")
+        yield tell(
+            "objection", reason.code, reason.message, of="judging.evidence_file.parse_evidence"
+        )
 
 
 def _applied(candidate: Arm) -> Item:
@@ -51,7 +53,7 @@ def _applied(candidate: Arm) -> Item:
             "denied": sum(run.applied is False for run in done),
             "silent": sum(run.applied is None for run in done),
         },
-        of="validity.invalid_reasons",
+        of="judging.validity.invalid_reasons",
     )
 
 
@@ -66,7 +68,7 @@ def _same_runs(candidate: Arm, baseline: Arm) -> Iterator[Item]:
         "runs with a fingerprint", len(found),
         f"Equal in both arms{but}: {', '.join(keys)}." if keys else "No run recorded one, so "
         "nothing tells whether GPU, code and data were the same.",
-        unit="runs", inputs={"all runs": len(runs)}, of="validity.invalid_reasons",
+        unit="runs", inputs={"all runs": len(runs)}, of="judging.validity.invalid_reasons",
     )  # fmt: skip
     work = _work(candidate), _work(baseline)
     if work[0] and work[1]:
@@ -77,7 +79,7 @@ def _same_runs(candidate: Arm, baseline: Arm) -> Iterator[Item]:
             unit="times the baseline's",
             formula="samples a step x steps, candidate / baseline",
             inputs={"candidate": work[0], "baseline": work[1]},
-            of="validity.SAME_WORK",
+            of="judging.validity.SAME_WORK",
         )
 
 

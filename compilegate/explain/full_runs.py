@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from compilegate.domain.arithmetic import mean
-from compilegate.domain.evidence import Arm, Evidence, walls
-from compilegate.domain.full_runs import WALL_SD, WallClock, wall_clock
+from compilegate.domain.judging.evidence import Arm, Evidence, walls
+from compilegate.domain.judging.full_runs import WALL_SD, WallClock, wall_clock
 from compilegate.explain.item import Item, Section, Teller, share
 
 
@@ -32,7 +32,7 @@ def full_run_items(candidate: Arm, evidence: Evidence) -> Iterator[Item]:
         "Below it the short blocks are in doubt and nothing is promoted.",
         unit="x", formula="reject_speedup x price ratio",
         inputs={"reject_speedup": bar, "price ratio": price},
-        of="speed.toll",
+        of="judging.speed.toll",
     )  # fmt: skip
     cheaper = " or over 1" if price < 1 else ""
     yield tell(

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from compilegate.domain.convergence import same_quality_figures
 from compilegate.domain.decision import Decision
 from compilegate.domain.economics import WEEKS_PER_YEAR, saved_share, saving_from_speedup
-from compilegate.domain.evidence import Arm, Evidence
-from compilegate.domain.figures import (
+from compilegate.domain.judging.convergence import same_quality_figures
+from compilegate.domain.judging.evidence import Arm, Evidence
+from compilegate.domain.judging.figures import (
     break_even_run_minutes,
     saving_figures,
     speedup_paid_for,
 )
-from compilegate.domain.pricing import full_run_hours, trial_usd, usd_per_run
-from compilegate.domain.speed import Segments, SpeedFinding
+from compilegate.domain.judging.pricing import full_run_hours, trial_usd, usd_per_run
+from compilegate.domain.judging.speed import Segments, SpeedFinding
 from compilegate.explain.item import Item, Section, Teller, share
 
 TELL = Teller(Section.MONEY)

@@ -46,7 +46,11 @@ def next_items(decision: Decision) -> Iterator[Item]:
 
 
 def _place(stage: str) -> str:
-    return "probation.judge_probation" if stage == "probation" else f"next_step.next_{stage}"
+    return (
+        "judging.probation.judge_probation"
+        if stage == "probation"
+        else f"judging.next_step.next_{stage}"
+    )
 
 
 def _arms(step: Mapping[str, Any]) -> str:

@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from compilegate.domain.looks import looks
-from compilegate.domain.noninferiority import KAPPA
-from compilegate.domain.power import (
+from compilegate.domain.judging.looks import looks
+from compilegate.domain.judging.noninferiority import KAPPA
+from compilegate.domain.judging.power import (
     LIKELY,
     VERY_LIKELY,
     Design,
     design_for,
     runs_for_one_look,
 )
-from compilegate.domain.quality import TELLING_HISTORY
-from compilegate.domain.workload import Policy
+from compilegate.domain.judging.quality import TELLING_HISTORY
+from compilegate.domain.workload.model import Policy
 
 CHANCES = (LIKELY, VERY_LIKELY)
 # Rows and columns of the planning table: spread of a run over the margin, length of the history.

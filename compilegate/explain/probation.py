@@ -7,17 +7,20 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
-from compilegate.domain import cusum
 from compilegate.domain.decision import Decision, Verdict
-from compilegate.domain.evidence import Arm, Evidence, FullRun
-from compilegate.domain.figures import production_quality_figures, production_speedup_figures
-from compilegate.domain.monitor import FALSE_ALARM, SUSPICIOUS, Monitor
-from compilegate.domain.probation import (
+from compilegate.domain.judging import cusum
+from compilegate.domain.judging.evidence import Arm, Evidence, FullRun
+from compilegate.domain.judging.figures import (
+    production_quality_figures,
+    production_speedup_figures,
+)
+from compilegate.domain.judging.monitor import FALSE_ALARM, SUSPICIOUS, Monitor
+from compilegate.domain.judging.probation import (
     CONFIRMATIONS,
     ProbationFinding,
     judge_probation,
 )
-from compilegate.domain.workload import BASELINE
+from compilegate.domain.workload.model import BASELINE
 from compilegate.explain.item import Item, Section, Teller, share, short
 
 TELL = Teller(Section.PROBATION)
@@ -54,7 +57,7 @@ def probation_items(
     yield TELL(
         "production runs asked for", evidence.policy.probation_runs,
         "Watched without a fall borne out, the candidate stays on for good.",
-        unit="runs", of="workload.Policy.probation_runs",
+        unit="runs", of="workload.model.Policy.probation_runs",
     )  # fmt: skip
 
 
@@ -124,17 +127,17 @@ def _watch(key: str, monitor: Monitor, moments: Sequence[Moment]) -> Iterator[It
             + (", plus the gain that was promoted." if gain else "."),
             symbol="mu", unit=unit, formula=f"mean(baseline runs){gain}",
             inputs={"baseline runs": known.reference_runs, "gain": known.level},
-            of="monitor.Monitor.reference",
+            of="judging.monitor.Monitor.reference",
         )  # fmt: skip
     fall = "the gain above reject_speedup" if key == "speed" else "one margin"
     yield TELL(
         f"{name}: fall to see", monitor.shift,
         f"A lasting fall of this size, {fall}, must not go unseen.",
-        symbol="m", unit=unit, of=f"monitor.{key}_monitor",
+        symbol="m", unit=unit, of=f"judging.monitor.{key}_monitor",
     )  # fmt: skip
     yield TELL(
         f"{name}: spread", monitor.spread, "What one run differs from the next by.",
-        symbol="s", unit=unit, of=f"monitor.{key}_monitor",
+        symbol="s", unit=unit, of=f"judging.monitor.{key}_monitor",
     )  # fmt: skip
     yield from _threshold(name, monitor, unit)
 
@@ -162,7 +165,7 @@ def _threshold(name: str, monitor: Monitor, unit: str) -> Iterator[Item]:
         f"A sum above it is an alarm; where the watch ends, one above {share(SUSPICIOUS)} of it is "
         "checked as well.",
         symbol="h s", unit=unit, formula="h x s", inputs={"h": h, "s": monitor.spread},
-        of="monitor.Monitor.limit",
+        of="judging.monitor.Monitor.limit",
     )  # fmt: skip
 
 

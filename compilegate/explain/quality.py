@@ -6,12 +6,18 @@ import math
 from collections.abc import Iterator
 
 from compilegate.domain.arithmetic import mean, squares
-from compilegate.domain.evidence import Evidence
-from compilegate.domain.full_runs import judge_full_runs, samples_of
-from compilegate.domain.looks import CALIBRATED, look_at, spent
-from compilegate.domain.noninferiority import KAPPA, Comparison, Samples, compare, history_weight
-from compilegate.domain.power import Design
-from compilegate.domain.quality import (
+from compilegate.domain.judging.evidence import Evidence
+from compilegate.domain.judging.full_runs import judge_full_runs, samples_of
+from compilegate.domain.judging.looks import CALIBRATED, look_at, spent
+from compilegate.domain.judging.noninferiority import (
+    KAPPA,
+    Comparison,
+    Samples,
+    compare,
+    history_weight,
+)
+from compilegate.domain.judging.power import Design
+from compilegate.domain.judging.quality import (
     BEYOND_DOUBT,
     DOUBT_DF,
     FUTILE,
@@ -19,7 +25,7 @@ from compilegate.domain.quality import (
     QualityOutcome,
     chance_of_passing,
 )
-from compilegate.domain.student_t import quantile
+from compilegate.domain.judging.student_t import quantile
 from compilegate.explain.item import Item, Section, Teller, share, short
 
 UNSETTLED = (QualityOutcome.MORE_RUNS, QualityOutcome.INCONCLUSIVE)
@@ -115,14 +121,14 @@ def _spread(tell: Teller, samples: Samples, found: Comparison, unit: str) -> Ite
         "degrees of freedom", found.df, "How many runs this spread rests on.", symbol="df",
         formula="(n_0 - 1) + (n_b - 1) + (n - 1), each at least 0",
         inputs={"n_0": len(samples.history), "n_b": len(samples.baseline), "n": found.runs},
-        of="noninferiority.Samples.degrees_of_freedom",
+        of="judging.noninferiority.Samples.degrees_of_freedom",
     )  # fmt: skip
     yield tell(
         "standard error", found.standard_error,
         "How far the difference may be off by chance.",
         symbol="se", unit=unit, formula="s sqrt(v), v = 1/n + 1/(w_H + n_b)",
         inputs={"s": found.spread, "n": found.runs, "w_H + n_b": found.reference_runs},
-        of="noninferiority.Comparison.standard_error",
+        of="judging.noninferiority.Comparison.standard_error",
     )  # fmt: skip
 
 
@@ -175,7 +181,7 @@ def _loss(
         f"if the loss is half a margin ({margin / 2:g}) or more.",
         symbol="p_worse", formula="P(T_df > -D / se)",
         inputs={"D": shown.difference, "se": shown.standard_error, "df": shown.df},
-        of="noninferiority.Comparison.p_worse",
+        of="judging.noninferiority.Comparison.p_worse",
     )  # fmt: skip
 
 
@@ -211,5 +217,5 @@ def _outlook(
         "Without looks in between, with a chance of 80 %" + ("." if finding.runs_needed
         else "; more than 500."),
         unit="runs", formula="first n with margin / (s sqrt(v_n)) >= t(1 - alpha/K) + t(0.8)",
-        inputs={"margin": margin, "n_0": design.history}, of="power.runs_for_one_look",
+        inputs={"margin": margin, "n_0": design.history}, of="judging.power.runs_for_one_look",
     )  # fmt: skip

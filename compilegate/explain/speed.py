@@ -6,10 +6,10 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from compilegate.domain import student_t
 from compilegate.domain.arithmetic import deviation, mean
-from compilegate.domain.evidence import Evidence
-from compilegate.domain.speed import (
+from compilegate.domain.judging import student_t
+from compilegate.domain.judging.evidence import Evidence
+from compilegate.domain.judging.speed import (
     LOOKS,
     Segments,
     SpeedFinding,
@@ -21,7 +21,7 @@ from compilegate.domain.speed import (
     lower_bound,
     toll,
 )
-from compilegate.domain.trial import CandidateFinding
+from compilegate.domain.judging.trial import CandidateFinding
 from compilegate.explain.item import Item, Section, Teller, share
 
 LOG = "log ratio"

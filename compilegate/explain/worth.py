@@ -5,20 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from compilegate.domain.evidence import Evidence
-from compilegate.domain.full_runs import (
+from compilegate.domain.judging.evidence import Evidence
+from compilegate.domain.judging.full_runs import (
     design_of,
     refuse_before_spending,
     wall_clock,
     worth_of_shadow_runs,
 )
-from compilegate.domain.next_step import is_shadow
-from compilegate.domain.noninferiority import Samples
-from compilegate.domain.power import LIKELY, VERY_LIKELY, Design, allowed_runs, design_for
-from compilegate.domain.quality import QualityOutcome
-from compilegate.domain.speed import LOOKS
-from compilegate.domain.trial import CandidateFinding
-from compilegate.domain.worth import (
+from compilegate.domain.judging.next_step import is_shadow
+from compilegate.domain.judging.noninferiority import Samples
+from compilegate.domain.judging.power import LIKELY, VERY_LIKELY, Design, allowed_runs, design_for
+from compilegate.domain.judging.quality import QualityOutcome
+from compilegate.domain.judging.speed import LOOKS
+from compilegate.domain.judging.trial import CandidateFinding
+from compilegate.domain.judging.worth import (
     CHANCE_OF_A_WIN,
     CHANCE_QUALITY_HOLDS,
     FULL_RUNS_EXPECTED,
@@ -140,7 +140,7 @@ def _power_items(evidence: Evidence, design: Design) -> Iterator[Item]:
         "times the margin that must not be lost.",
         symbol="s", unit=evidence.quality.metric, formula="sd of quality.history",
         inputs={"runs": len(evidence.quality.history), "margin": margin},
-        of="noninferiority.Samples.pooled_variance",
+        of="judging.noninferiority.Samples.pooled_variance",
     )  # fmt: skip
     for chance in (LIKELY, VERY_LIKELY):
         needed = design.runs_needed(relative, chance)

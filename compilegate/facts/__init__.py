@@ -8,8 +8,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from compilegate.domain.facts_images import CompilerImage, FrameworkImage, Registry
-from compilegate.domain.facts_model import (
+from compilegate.domain.facts.images import CompilerImage, FrameworkImage, Registry
+from compilegate.domain.facts.model import (
     CompileOverhead,
     ComputeSpeedup,
     Facts,
@@ -20,7 +20,7 @@ from compilegate.domain.facts_model import (
     ManagedCompiler,
     Price,
 )
-from compilegate.domain.facts_tested import TestedModel
+from compilegate.domain.facts.tested import TestedModel
 from compilegate.facts.refreshed import laid_over, read_refreshed
 
 FOLDER = Path(__file__).parent

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from compilegate.domain.errors import InvalidInputError
-from compilegate.domain.versions import matches
+from compilegate.domain.facts.versions import matches
 
 MOST_NAMED = 12
 

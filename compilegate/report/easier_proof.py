@@ -6,13 +6,13 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from compilegate.domain.evidence import Evidence
-from compilegate.domain.full_runs import design_of, samples_of, worth_of_shadow_runs
-from compilegate.domain.looks import SCHEDULE
-from compilegate.domain.power import LIKELY, Design
-from compilegate.domain.speed import LOOKS
-from compilegate.domain.workload import Policy
-from compilegate.domain.worth import worth_of_a_trial
+from compilegate.domain.judging.evidence import Evidence
+from compilegate.domain.judging.full_runs import design_of, samples_of, worth_of_shadow_runs
+from compilegate.domain.judging.looks import SCHEDULE
+from compilegate.domain.judging.power import LIKELY, Design
+from compilegate.domain.judging.speed import LOOKS
+from compilegate.domain.judging.worth import worth_of_a_trial
+from compilegate.domain.workload.model import Policy
 from compilegate.report.case import Case
 from compilegate.report.formats import count, number, significant
 

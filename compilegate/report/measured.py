@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from compilegate.domain.errors import InvalidEvidenceError
-from compilegate.domain.evidence import Arm, Evidence, FullRun, SpeedRun
-from compilegate.domain.evidence_file import parse_evidence
-from compilegate.domain.nodes import runs_apart
-from compilegate.domain.speed import Segments, analyse_segments
-from compilegate.domain.steady_state import Segment
+from compilegate.domain.judging.evidence import Arm, Evidence, FullRun, SpeedRun
+from compilegate.domain.judging.evidence_file import parse_evidence
+from compilegate.domain.judging.nodes import runs_apart
+from compilegate.domain.judging.speed import Segments, analyse_segments
+from compilegate.domain.judging.steady_state import Segment
 
 
 @dataclass(frozen=True)

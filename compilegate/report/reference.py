@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from compilegate.domain.arithmetic import mean
-from compilegate.domain.evidence import PROBATION, FullRun, metrics
-from compilegate.domain.noninferiority import Comparison, Samples, compare
+from compilegate.domain.judging.evidence import PROBATION, FullRun, metrics
+from compilegate.domain.judging.noninferiority import Comparison, Samples, compare
 from compilegate.report.formats import number, plural, significant
 from compilegate.report.measured import Measured, MeasuredArm
 from compilegate.report.model import Document

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from compilegate.domain.workload import BASELINE
+from compilegate.domain.workload.model import BASELINE
 from compilegate.report.case import Case, named
 from compilegate.report.formats import (
     UNKNOWN,

@@ -7,9 +7,9 @@ from datetime import datetime
 from typing import Any
 
 from compilegate.domain import naming
-from compilegate.domain.arm_plan import ArmPlan
 from compilegate.domain.errors import NotFoundError
-from compilegate.domain.speed_jobs import usd_per_hour
+from compilegate.domain.planning.arm_plan import ArmPlan
+from compilegate.domain.planning.speed_jobs import usd_per_hour
 from compilegate.ports import Services
 from compilegate.usecases import evidence_document
 from compilegate.usecases.trial import OpenTrial

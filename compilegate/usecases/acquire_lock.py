@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from compilegate.domain.rounds import LEASE_SECONDS
+from compilegate.domain.planning.rounds import LEASE_SECONDS
 from compilegate.ports import Services
 from compilegate.usecases.trial import Trial
 

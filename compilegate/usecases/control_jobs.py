@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from compilegate.domain import naming
-from compilegate.domain.arm_plan import ArmPlan
 from compilegate.domain.errors import CompilegateError
-from compilegate.domain.judge import judge
-from compilegate.domain.speed_jobs import controls_of
+from compilegate.domain.judging.judge import judge
+from compilegate.domain.planning.arm_plan import ArmPlan
+from compilegate.domain.planning.speed_jobs import controls_of
 from compilegate.usecases import evidence_document
 from compilegate.usecases.outcome import COMPLETED, Outcome
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from compilegate.domain.arm_plan import CONTROL
 from compilegate.domain.failures import REASON_MAX
-from compilegate.domain.workload import BASELINE, Workload
+from compilegate.domain.planning.arm_plan import CONTROL
+from compilegate.domain.workload.model import BASELINE, Workload
 
 WEEKS_PER_YEAR = 52
 # Scheduled production runs carry no evidence yet: whatever policy asks for runs as shadow.

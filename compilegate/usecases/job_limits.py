@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from compilegate.domain import naming
-from compilegate.domain.arm_plan import ArmPlan
 from compilegate.domain.errors import NotFoundError
-from compilegate.domain.estimate import job_hours
-from compilegate.domain.rounds import job_seconds, speed_job_seconds
-from compilegate.domain.speed_jobs import SpeedJob, speed_jobs
-from compilegate.domain.workload import BASELINE
+from compilegate.domain.planning.arm_plan import ArmPlan
+from compilegate.domain.planning.estimate import job_hours
+from compilegate.domain.planning.rounds import job_seconds, speed_job_seconds
+from compilegate.domain.planning.speed_jobs import SpeedJob, speed_jobs
+from compilegate.domain.workload.model import BASELINE
 from compilegate.usecases import evidence_document
 from compilegate.usecases.account import STOP_SECONDS
 from compilegate.usecases.outcome import Outcome, timed_out

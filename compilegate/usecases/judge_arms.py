@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from compilegate.domain.decision import Decision, Verdict
-from compilegate.domain.judge import judge as ask_judge
+from compilegate.domain.judging.judge import judge as ask_judge
 from compilegate.ports import Services
 from compilegate.usecases.account import charge_round, settle_strays
 from compilegate.usecases.control_jobs import deciding

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from compilegate.domain.facts_model import Facts
-from compilegate.domain.workload import Workload
+from compilegate.domain.facts.model import Facts
+from compilegate.domain.workload.model import Workload
 from compilegate.facts import load_facts
 from compilegate.ports import Settings
 

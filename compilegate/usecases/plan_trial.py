@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from compilegate.domain.arm_plan import CANDIDATE
 from compilegate.domain.decision import JUDGE_VERSION, Decision, Reason, Verdict
 from compilegate.domain.eligibility import MeasuredOverhead, check_eligibility
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.flag import promoted
-from compilegate.domain.identity import ID_LENGTH
-from compilegate.domain.plan import Plan, Refusal
-from compilegate.domain.plan import plan_trial as design
-from compilegate.domain.workload import Workload
+from compilegate.domain.judging.identity import ID_LENGTH
+from compilegate.domain.planning.arm_plan import CANDIDATE
+from compilegate.domain.planning.plan import Plan, Refusal
+from compilegate.domain.planning.plan import plan_trial as design
+from compilegate.domain.workload.model import Workload
 from compilegate.ports import Quotas, Services, Settings
 from compilegate.usecases.decide import save_decision
 from compilegate.usecases.known_facts import known_facts

@@ -8,12 +8,13 @@ from functools import cache
 from typing import Any
 
 from compilegate.domain import naming
-from compilegate.domain.arm_plan import ArmPlan
 from compilegate.domain.errors import InvalidInputError
-from compilegate.domain.request import JobContext, quality_request, speed_request
-from compilegate.domain.request_problems import problems
-from compilegate.domain.speed_jobs import node_groups
-from compilegate.domain.workload import Workload
+from compilegate.domain.planning.arm_plan import ArmPlan
+from compilegate.domain.planning.speed_jobs import node_groups
+from compilegate.domain.request.build import quality_request, speed_request
+from compilegate.domain.request.context import JobContext
+from compilegate.domain.request.problems import problems
+from compilegate.domain.workload.model import Workload
 from compilegate.ports import Settings
 
 # What a trial knows only later, at its longest.

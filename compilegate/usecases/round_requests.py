@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from compilegate.domain import naming
-from compilegate.domain.arm_plan import ArmPlan
-from compilegate.domain.request import JobContext, quality_request, speed_request
+from compilegate.domain.planning.arm_plan import ArmPlan
+from compilegate.domain.request.build import quality_request, speed_request
+from compilegate.domain.request.context import JobContext
 from compilegate.usecases import evidence_document
 from compilegate.usecases.control_jobs import controls_of_run
 from compilegate.usecases.job_limits import affordable_seconds, speed_jobs_of

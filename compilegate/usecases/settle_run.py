@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from compilegate.domain import naming
-from compilegate.domain.judge import judge as ask_judge
+from compilegate.domain.judging.judge import judge as ask_judge
 from compilegate.ports import Services
 from compilegate.usecases.control_jobs import controls_of_run
 from compilegate.usecases.early_look import stop_settled_arms

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from compilegate.domain import naming
-from compilegate.domain.workload import Workload
+from compilegate.domain.workload.model import Workload
 from compilegate.ports import ObjectStore
 from compilegate.usecases.trial import Trial, to_json
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from compilegate.domain import naming
-from compilegate.domain.arm_plan import ArmPlan
 from compilegate.domain.errors import InvalidEvidenceError, NotFoundError
-from compilegate.domain.speed_jobs import measured_by
-from compilegate.domain.workload import BASELINE
+from compilegate.domain.planning.arm_plan import ArmPlan
+from compilegate.domain.planning.speed_jobs import measured_by
+from compilegate.domain.workload.model import BASELINE
 from compilegate.usecases import evidence_document
 from compilegate.usecases.collect import failed_quality_run, quality_run, speed_runs
 from compilegate.usecases.control_jobs import controls_of_run, take_in_control

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from compilegate.domain import naming
-from compilegate.domain.workload import Workload
+from compilegate.domain.workload.model import Workload
 from compilegate.ports import ObjectStore, Services
 from compilegate.usecases.workload_document import read_document
 

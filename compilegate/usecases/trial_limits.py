@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from compilegate.domain import rounds
-from compilegate.domain.arm_plan import CONTROL
 from compilegate.domain.decision import Decision, Reason, Verdict
-from compilegate.domain.workload import Training
+from compilegate.domain.planning import rounds
+from compilegate.domain.planning.arm_plan import CONTROL
+from compilegate.domain.workload.model import Training
 from compilegate.usecases.job_limits import HOUR, stopped_by_budget, wanted_usd
 from compilegate.usecases.outcome import Outcome
 from compilegate.usecases.trial import OpenTrial

@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from compilegate.domain.workload import Workload
-from compilegate.domain.workload_file import parse_workload
-from compilegate.domain.workload_limits import check_limits
+from compilegate.domain.workload.file import parse_workload
+from compilegate.domain.workload.limits import check_limits
+from compilegate.domain.workload.model import Workload
 
 
 def read_document(document: object) -> Workload:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from compilegate.domain.rounds import MACHINE_SECONDS
+from compilegate.domain.planning.rounds import MACHINE_SECONDS
 from stacks.evaluate.runs import quality_round, speed_round
 from stacks.evaluate.settled import settled
 from stacks.evaluate.tasks import (

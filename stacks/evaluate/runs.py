@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from compilegate.domain.rounds import QUEUE_AND_TRANSFER_SECONDS
+from compilegate.domain.planning.rounds import QUEUE_AND_TRANSFER_SECONDS
 from stacks.evaluate.tasks import CATCH_ALL, NULL, TRIAL, State, call, catch, jsonata, retry
 
 # As many iterations as an inline Map runs at once; the judge's rounds are far smaller.

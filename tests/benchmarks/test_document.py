@@ -9,9 +9,9 @@ from benchmarks.decision.calibrate import nulls
 from benchmarks.decision.calibrate import pass_levels as calibrated_levels
 from benchmarks.decision.document import BLOCK, BLOCKS, PAGE, ROOT, refreshed
 from benchmarks.decision.levels import DESIGNS, LEVELS_FILE, achieved, baseline_runs, pass_levels
-from compilegate.domain.judge import judge
-from compilegate.domain.looks import looks, spent
-from compilegate.domain.noninferiority import Samples, compare
+from compilegate.domain.judging.judge import judge
+from compilegate.domain.judging.looks import looks, spent
+from compilegate.domain.judging.noninferiority import Samples, compare
 
 PAGE_TEXT = PAGE.read_text()
 

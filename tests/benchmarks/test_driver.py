@@ -10,7 +10,7 @@ from benchmarks.decision.rules import policy
 from benchmarks.decision.truth import BASELINE
 from benchmarks.decision.world import World, loss_at, oracle_hours
 from compilegate.domain.decision import Decision, Reason, Verdict
-from compilegate.domain.judge import judge
+from compilegate.domain.judging.judge import judge
 
 SHADOW_PAIR = {
     "stage": "quality",

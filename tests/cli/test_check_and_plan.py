@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from compilegate.domain.workload_file import parse_workload
+from compilegate.domain.workload.file import parse_workload
 from tests.cli.conftest import Invoke
 from tests.cli.project import write_project
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import json
 import math
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 from scipy import stats
 
+import compilegate.domain
 from tests.cli.conftest import Invoke
 from tests.docs.examples import probation, trial
 from tests.domain.evidence_builder import GOOD, NOISY, WORSE, document
@@ -183,10 +185,11 @@ def test_every_number_names_a_place_in_the_domain_that_exists(
         for found in explained(evidence, tmp_path, invoke)["explanation"]:
             if found["source"] is None:
                 continue
-            module, *names = found["source"].split(".")
-            place: Any = importlib.import_module(f"compilegate.domain.{module}")
-            for name in names:
+            place: Any = compilegate.domain
+            for name in found["source"].split("."):
                 fields = getattr(place, "__dataclass_fields__", {})
+                if inspect.ismodule(place) and not hasattr(place, name):
+                    importlib.import_module(f"{place.__name__}.{name}")
                 place = fields[name] if name in fields else getattr(place, name)
 
 

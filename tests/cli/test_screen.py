@@ -13,7 +13,7 @@ from compilegate.cli.job_lines import JobLines
 from compilegate.cli.screen import LineScreen, TableScreen, arm_rows, clock, progress_table, screen
 from compilegate.cli.trial_view import TrialWatcher
 from compilegate.domain import naming
-from compilegate.domain.arm_plan import ArmPlan
+from compilegate.domain.planning.arm_plan import ArmPlan
 from compilegate.usecases.trial import Trial
 from tests.fakes import MemoryJobs, ScriptedWatch, cloud
 

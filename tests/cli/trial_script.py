@@ -8,7 +8,7 @@ from typing import Any
 
 from compilegate.cli.cloud import Cloud
 from compilegate.domain import naming
-from compilegate.domain.judge import judge
+from compilegate.domain.judging.judge import judge
 from compilegate.usecases.apply_flag import apply_flag
 from compilegate.usecases.decide import save_decision
 from compilegate.usecases.plan_trial import plan_trial

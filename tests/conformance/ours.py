@@ -8,12 +8,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from compilegate.domain.arm_plan import ArmPlan
 from compilegate.domain.eligibility import EligibilityVerdict, Severity, check_eligibility
 from compilegate.domain.errors import InvalidInputError
-from compilegate.domain.request import JobContext, quality_request
-from compilegate.domain.workload import Workload
-from compilegate.domain.workload_file import parse_workload
+from compilegate.domain.planning.arm_plan import ArmPlan
+from compilegate.domain.request.build import quality_request
+from compilegate.domain.request.context import JobContext
+from compilegate.domain.workload.file import parse_workload
+from compilegate.domain.workload.model import Workload
 from compilegate.facts import load_facts
 from tests.conformance import cases as asked
 from tests.conformance.cases import Case

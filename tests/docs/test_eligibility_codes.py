@@ -11,7 +11,7 @@ from hypothesis import given
 
 import compilegate.domain.eligibility
 from compilegate.domain.eligibility.bottleneck import FIXES
-from compilegate.domain.workload import Workload
+from compilegate.domain.workload.model import Workload
 from tests.domain.workload_builder import check
 from tests.domain.workload_strategies import quick, workloads
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from compilegate.domain.decision import Verdict
-from compilegate.domain.judge import judge
-from compilegate.domain.looks import SCHEDULE
+from compilegate.domain.judging.judge import judge
+from compilegate.domain.judging.looks import SCHEDULE
 from tests.domain.evidence_builder import (
     add_candidate,
     arm,

@@ -11,7 +11,7 @@ from scipy import stats
 from statsmodels.stats.weightstats import CompareMeans, DescrStatsW
 
 from compilegate.domain.arithmetic import squares
-from compilegate.domain.noninferiority import (
+from compilegate.domain.judging.noninferiority import (
     CONFLICT,
     KAPPA,
     Comparison,

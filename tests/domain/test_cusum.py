@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compilegate.domain import cusum
-from compilegate.domain.monitor import FALSE_ALARM
+from compilegate.domain.judging import cusum
+from compilegate.domain.judging.monitor import FALSE_ALARM
 
 RATIOS = st.floats(0.1, 5)
 

@@ -18,7 +18,7 @@ from compilegate.domain.decision import (
     Verdict,
 )
 from compilegate.domain.errors import InvalidEvidenceError
-from compilegate.domain.judge import judge
+from compilegate.domain.judging.judge import judge
 from tests.domain.evidence_builder import (
     CENTRE,
     GOOD,

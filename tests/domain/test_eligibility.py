@@ -8,7 +8,7 @@ import re
 import pytest
 import yaml
 
-from compilegate.domain.workload import (
+from compilegate.domain.workload.model import (
     Candidate,
     Framework,
     Profile,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from compilegate.domain.workload import Candidate, Framework, Profile, Schedule
+from compilegate.domain.workload.model import Candidate, Framework, Profile, Schedule
 from tests.domain.workload_builder import SOUND, change, check
 
 

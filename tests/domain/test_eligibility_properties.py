@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from compilegate.domain.eligibility import Reason
 from compilegate.domain.eligibility.context import Context
 from compilegate.domain.eligibility.dollars import most_trial_usd
-from compilegate.domain.plan import Plan, plan_trial
-from compilegate.domain.workload import Profile, Workload
+from compilegate.domain.planning.plan import Plan, plan_trial
+from compilegate.domain.workload.model import Profile, Workload
 from compilegate.facts import load_facts
 from tests.domain.workload_builder import COMPILE, SOUND, change, check
 from tests.domain.workload_strategies import mostly_sound, quick, workloads

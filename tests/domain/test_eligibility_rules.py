@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from compilegate.domain.workload import (
+from compilegate.domain.workload.model import (
     Candidate,
     Framework,
     InstanceGroup,

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from compilegate.domain.errors import InvalidInputError
-from compilegate.domain.workload import Candidate, Framework, InstanceGroup, Workload
-from compilegate.domain.workload_file import parse_workload
+from compilegate.domain.workload.file import parse_workload
+from compilegate.domain.workload.model import Candidate, Framework, InstanceGroup, Workload
 from compilegate.facts import load_facts, read
 from tests.domain.workload_builder import (
     ARTICLE,

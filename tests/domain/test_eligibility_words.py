@@ -8,7 +8,7 @@ import re
 import pytest
 
 from compilegate.domain.eligibility import check_eligibility
-from compilegate.domain.workload import (
+from compilegate.domain.workload.model import (
     Candidate,
     Framework,
     KnownBetter,

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from compilegate.domain.facts_images import CompilerImage
-from compilegate.domain.workload import Framework
-from compilegate.domain.workload_file import parse_workload
+from compilegate.domain.facts.images import CompilerImage
+from compilegate.domain.workload.file import parse_workload
+from compilegate.domain.workload.model import Framework
 from compilegate.facts import load_facts
 from tests.domain.workload_builder import TRCOMP, change, check, severities
 

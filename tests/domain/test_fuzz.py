@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from compilegate.domain.decision import Verdict
 from compilegate.domain.errors import InvalidEvidenceError
-from compilegate.domain.judge import judge
+from compilegate.domain.judging.judge import judge
 from tests.domain.evidence_builder import (
     CENTRE,
     GOOD,

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from compilegate.domain.decision import Decision, Verdict
-from compilegate.domain.judge import judge
+from compilegate.domain.judging.judge import judge
 from tests.domain.evidence_builder import document, runs, sample
 from tests.domain.evidence_strategies import MARGIN, any_evidence, trials
 

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 from statsmodels.stats.power import TTestIndPower
 
-from compilegate.domain.looks import (
+from compilegate.domain.judging.looks import (
     CALIBRATED,
     SCHEDULE,
     last_look,
@@ -18,8 +18,8 @@ from compilegate.domain.looks import (
     next_look,
     spent,
 )
-from compilegate.domain.noninferiority import KAPPA, Samples
-from compilegate.domain.power import (
+from compilegate.domain.judging.noninferiority import KAPPA, Samples
+from compilegate.domain.judging.power import (
     EVEN,
     FAIR,
     LIKELY,
@@ -29,8 +29,8 @@ from compilegate.domain.power import (
     design_for,
     runs_for_one_look,
 )
-from compilegate.domain.quality import QualityOutcome, judge_quality
-from compilegate.domain.workload import Policy
+from compilegate.domain.judging.quality import QualityOutcome, judge_quality
+from compilegate.domain.workload.model import Policy
 
 ALPHA = 0.05
 HISTORIES = (0, 5, 20)

@@ -9,9 +9,9 @@ import pytest
 from scipy import stats
 
 from compilegate.domain.decision import Decision
-from compilegate.domain.evidence_file import parse_evidence
-from compilegate.domain.judge import judge
-from compilegate.domain.speed import analyse_segments
+from compilegate.domain.judging.evidence_file import parse_evidence
+from compilegate.domain.judging.judge import judge
+from compilegate.domain.judging.speed import analyse_segments
 from tests.domain.evidence_builder import (
     BASE_WALL,
     CENTRE,

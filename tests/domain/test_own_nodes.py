@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from compilegate.domain import naming
 from compilegate.domain.decision import Verdict
 from compilegate.domain.errors import InvalidEvidenceError
-from compilegate.domain.evidence_file import parse_evidence
-from compilegate.domain.judge import judge
-from compilegate.domain.speed import (
+from compilegate.domain.judging.evidence_file import parse_evidence
+from compilegate.domain.judging.judge import judge
+from compilegate.domain.judging.speed import (
     ASSUMED_APART_SD,
     ASSUMED_BLOCK_SD,
     LOOKS,
@@ -25,8 +25,8 @@ from compilegate.domain.speed import (
     assumed_spread,
     judge_speed,
 )
-from compilegate.domain.speed import _outcome as outcome_of
-from compilegate.domain.workload import Policy
+from compilegate.domain.judging.speed import _outcome as outcome_of
+from compilegate.domain.workload.model import Policy
 from tests.domain.evidence_builder import arm, codes, document, runs, speed_run, words
 
 OTHER = {"instance_type": "ml.p4d.24xlarge"}

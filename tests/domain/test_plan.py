@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compilegate.domain.arm_plan import ArmPlan
 from compilegate.domain.eligibility import check_eligibility
-from compilegate.domain.plan import Plan, Refusal, plan_trial
-from compilegate.domain.workload import Candidate, Workload
+from compilegate.domain.planning.arm_plan import ArmPlan
+from compilegate.domain.planning.plan import Plan, Refusal, plan_trial
+from compilegate.domain.workload.model import Candidate, Workload
 from compilegate.facts import load_facts
 from tests.domain.workload_builder import COMPILE, MANAGED, SOUND, change
 

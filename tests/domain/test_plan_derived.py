@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compilegate.domain.eligibility import Eligibility, check_eligibility
-from compilegate.domain.plan import Plan, Refusal, plan_trial
-from compilegate.domain.workload import Profile, Workload
+from compilegate.domain.planning.plan import Plan, Refusal, plan_trial
+from compilegate.domain.workload.model import Profile, Workload
 from compilegate.facts import load_facts
 from tests.domain.workload_builder import PYTORCH_XLA, SOUND, TENSORFLOW, TRCOMP, XGBOOST, change
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compilegate.domain.arm_plan import ArmPlan
-from compilegate.domain.estimate import STARTUP_HOURS, Estimate, block_usd, estimate
-from compilegate.domain.proof import Proof, plan_proof
+from compilegate.domain.planning.arm_plan import ArmPlan
+from compilegate.domain.planning.estimate import STARTUP_HOURS, Estimate, block_usd, estimate
+from compilegate.domain.planning.proof import Proof, plan_proof
 from tests.domain.workload_builder import COMPILE, SOUND, change
 
 BASE = ArmPlan(

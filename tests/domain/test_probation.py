@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from compilegate.domain.decision import Decision, FlagAction, Verdict
-from compilegate.domain.judge import judge
-from compilegate.domain.probation import CONFIRMATIONS, CRASHES, LEAST_REFERENCE
-from compilegate.domain.workload import Policy
+from compilegate.domain.judging.judge import judge
+from compilegate.domain.judging.probation import CONFIRMATIONS, CRASHES, LEAST_REFERENCE
+from compilegate.domain.workload.model import Policy
 from tests.domain.evidence_builder import (
     BASE_WALL,
     CENTRE,

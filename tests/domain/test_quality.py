@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from compilegate.domain.decision import FlagAction, Verdict
-from compilegate.domain.judge import judge
-from compilegate.domain.looks import spent
-from compilegate.domain.noninferiority import Samples
-from compilegate.domain.power import FAIR, Design
-from compilegate.domain.quality import (
+from compilegate.domain.judging.judge import judge
+from compilegate.domain.judging.looks import spent
+from compilegate.domain.judging.noninferiority import Samples
+from compilegate.domain.judging.power import FAIR, Design
+from compilegate.domain.judging.quality import (
     BEYOND_DOUBT,
     FUTILE,
     QualityFinding,

@@ -13,11 +13,12 @@ import pytest
 from botocore.validate import ParamValidator
 
 from compilegate.domain import naming
-from compilegate.domain.arm_plan import ArmPlan, scaled_learning_rate
-from compilegate.domain.request import JobContext, quality_request, speed_request
-from compilegate.domain.rounds import MIN_RUNTIME_SECONDS
-from compilegate.domain.workload import Workload
-from compilegate.domain.workload_file import parse_workload
+from compilegate.domain.planning.arm_plan import ArmPlan, scaled_learning_rate
+from compilegate.domain.planning.rounds import MIN_RUNTIME_SECONDS
+from compilegate.domain.request.build import quality_request, speed_request
+from compilegate.domain.request.context import JobContext
+from compilegate.domain.workload.file import parse_workload
+from compilegate.domain.workload.model import Workload
 from tests.domain.test_workload import changed
 
 CONTEXT = JobContext(

@@ -10,9 +10,9 @@ import pytest
 
 from compilegate.domain import naming
 from compilegate.domain.errors import InvalidInputError
-from compilegate.domain.request import quality_request, speed_request
+from compilegate.domain.request.build import quality_request, speed_request
 from compilegate.domain.request.launcher import XLA_LAUNCHER
-from compilegate.domain.workload import MANAGED_COMPILER, Framework, Workload
+from compilegate.domain.workload.model import MANAGED_COMPILER, Framework, Workload
 from tests.domain.test_request import CONTEXT, arm, workload
 
 LARGE = {"instance_type": "ml.g5.48xlarge", "devices": 16, "instance_count": 2}

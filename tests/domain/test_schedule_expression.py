@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compilegate.domain.schedule_expression import schedule_problem
+from compilegate.domain.workload.schedule_expression import schedule_problem
 
 # The examples of EventBridge's own pages, and their wildcards.
 SOUND = [

@@ -13,11 +13,16 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from compilegate.domain.decision import Verdict
-from compilegate.domain.evidence import TrialPlan
-from compilegate.domain.evidence_file import parse_evidence
-from compilegate.domain.judge import judge
-from compilegate.domain.speed import LOOKS, analyse_segments, block_log_speedups, judge_speed
-from compilegate.domain.workload import Policy
+from compilegate.domain.judging.evidence import TrialPlan
+from compilegate.domain.judging.evidence_file import parse_evidence
+from compilegate.domain.judging.judge import judge
+from compilegate.domain.judging.speed import (
+    LOOKS,
+    analyse_segments,
+    block_log_speedups,
+    judge_speed,
+)
+from compilegate.domain.workload.model import Policy
 from tests.domain.evidence_builder import add_candidate, arm, codes, document, runs, words
 
 MOST = TrialPlan().max_blocks

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from compilegate.domain import student_t
+from compilegate.domain.judging import student_t
 
 degrees = st.one_of(st.integers(1, 500), st.floats(1, 500))
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from compilegate.domain.decision import Verdict
-from compilegate.domain.judge import judge
+from compilegate.domain.judging.judge import judge
 from tests.domain.evidence_builder import (
     GOOD,
     WORSE,

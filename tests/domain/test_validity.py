@@ -9,7 +9,7 @@ import pytest
 
 from compilegate.domain.decision import FlagAction, Verdict
 from compilegate.domain.errors import InvalidEvidenceError
-from compilegate.domain.judge import judge
+from compilegate.domain.judging.judge import judge
 from tests.domain.evidence_builder import (
     GOOD,
     add_candidate,

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compilegate.domain.errors import InvalidInputError
-from compilegate.domain.workload import Policy
-from compilegate.domain.workload_file import parse_workload
+from compilegate.domain.workload.file import parse_workload
+from compilegate.domain.workload.model import Policy
 
 WORKLOAD: dict[str, Any] = {
     "schema": 1,

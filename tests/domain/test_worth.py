@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compilegate.domain.decision import Decision, FlagAction, Verdict
-from compilegate.domain.judge import judge
-from compilegate.domain.worth import (
+from compilegate.domain.judging.judge import judge
+from compilegate.domain.judging.worth import (
     CHANCE_OF_A_WIN,
     CHANCE_QUALITY_HOLDS,
     FULL_RUNS_EXPECTED,

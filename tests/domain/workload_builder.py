@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from compilegate.domain.eligibility import Eligibility, check_eligibility
-from compilegate.domain.workload import (
+from compilegate.domain.workload.model import (
     Candidate,
     Framework,
     KnownBetter,

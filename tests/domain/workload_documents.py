@@ -8,7 +8,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from compilegate.domain.workload import (
+from compilegate.domain.workload.model import (
     COMPILE_MODES,
     COMPILERS,
     DISTRIBUTIONS,

@@ -7,7 +7,7 @@ import dataclasses
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from compilegate.domain.workload import (
+from compilegate.domain.workload.model import (
     COMPILE_MODES,
     COMPILERS,
     DISTRIBUTIONS,

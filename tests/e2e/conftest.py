@@ -17,7 +17,7 @@ from compilegate.adapters.bundle import make_bundle
 from compilegate.adapters.dynamodb import DynamoDbLedger
 from compilegate.adapters.s3_store import S3Store
 from compilegate.domain import naming
-from compilegate.domain.workload_file import parse_workload
+from compilegate.domain.workload.file import parse_workload
 from compilegate.localcloud import commands
 from compilegate.localcloud.environments import REPOSITORY, Places
 from compilegate.localcloud.lifecycle import LocalCloud

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from compilegate.domain import naming
-from compilegate.domain.judge import judge
+from compilegate.domain.judging.judge import judge
 
 pytestmark = pytest.mark.e2e
 

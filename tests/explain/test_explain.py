@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from compilegate.cli.judged import judged
-from compilegate.domain.speed import LOOKS
+from compilegate.domain.judging.speed import LOOKS
 from compilegate.explain.explain import explain
 from compilegate.explain.item import Section
 from tests.domain.evidence_builder import GOOD, document

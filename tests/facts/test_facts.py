@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from compilegate.domain.facts_images import GIVEN
-from compilegate.domain.facts_model import Facts, Instance
-from compilegate.domain.workload import MANAGED_COMPILER, Framework, KnownBetter
+from compilegate.domain.facts.images import GIVEN
+from compilegate.domain.facts.model import Facts, Instance
+from compilegate.domain.workload.model import MANAGED_COMPILER, Framework, KnownBetter
 from compilegate.facts import FILES, REFERENCE_FILES, load_facts, read
 
 DATE = re.compile(r"20\d\d-\d\d-\d\d")

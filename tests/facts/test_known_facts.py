@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from compilegate.domain.eligibility import check_eligibility
-from compilegate.domain.facts_model import Facts
-from compilegate.domain.workload import MANAGED_COMPILER, Framework, KnownBetter, OwnImage
+from compilegate.domain.facts.model import Facts
+from compilegate.domain.workload.model import MANAGED_COMPILER, Framework, KnownBetter, OwnImage
 from compilegate.facts import load_facts
 from compilegate.ports import Settings
 from compilegate.usecases.known_facts import known_facts

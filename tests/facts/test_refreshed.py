@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from compilegate.domain.errors import InvalidInputError
-from compilegate.domain.workload import Framework
+from compilegate.domain.workload.model import Framework
 from compilegate.facts import load_facts
 from compilegate.facts.refreshed import changes, laid_over, merged, read_refreshed, write_refreshed
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compilegate.domain.workload import Framework, KnownBetter, OwnImage
+from compilegate.domain.workload.model import Framework, KnownBetter, OwnImage
 from compilegate.facts import load_facts
 
 PYTORCH = Framework("pytorch", "2.6.0")

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compilegate.domain.arm_plan import ArmPlan
 from compilegate.domain.errors import InvalidInputError
-from compilegate.domain.facts_images import GIVEN
+from compilegate.domain.facts.images import GIVEN
+from compilegate.domain.planning.arm_plan import ArmPlan
 from compilegate.domain.request.launcher import launch
-from compilegate.domain.workload import MANAGED_COMPILER, Framework, KnownBetter, OwnImage
+from compilegate.domain.workload.model import MANAGED_COMPILER, Framework, KnownBetter, OwnImage
 from compilegate.facts import load_facts, read
 from compilegate.facts.filters import check_region, chosen
 from compilegate.facts.topics import TOPICS, Row, age_days, overview, with_age

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from compilegate.domain.judge import judge
+from compilegate.domain.judging.judge import judge
 from compilegate.report import ReportInput
 from tests.report.trials import STEPS, add_control, run_probation, run_trial
 

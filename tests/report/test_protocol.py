@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from compilegate.domain.evidence_file import parse_evidence
-from compilegate.domain.full_runs import samples_of
-from compilegate.domain.noninferiority import compare
+from compilegate.domain.judging.evidence_file import parse_evidence
+from compilegate.domain.judging.full_runs import samples_of
+from compilegate.domain.judging.noninferiority import compare
 from compilegate.report.case import read_case
 from compilegate.report.protocol import protocol
 from compilegate.report.reference import reference_of

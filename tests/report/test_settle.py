@@ -8,7 +8,7 @@ import statistics
 
 import pytest
 
-from compilegate.domain.judge import judge
+from compilegate.domain.judging.judge import judge
 from compilegate.report.case import read_case
 from compilegate.report.settle import what_would_change
 from tests.report import stories

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from compilegate.domain.judge import judge
+from compilegate.domain.judging.judge import judge
 
 FINGERPRINT = {
     "gpu": "none", "driver": None, "torch": "2.13.0", "image": "local/cpu", "precision": "fp32",

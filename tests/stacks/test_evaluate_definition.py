@@ -6,7 +6,11 @@ from pathlib import Path
 import pytest
 from cfnlint import api
 
-from compilegate.domain.rounds import LEASE_SECONDS, MACHINE_SECONDS, QUEUE_AND_TRANSFER_SECONDS
+from compilegate.domain.planning.rounds import (
+    LEASE_SECONDS,
+    MACHINE_SECONDS,
+    QUEUE_AND_TRANSFER_SECONDS,
+)
 from compilegate.usecases.outcome import UNKNOWN
 from stacks.evaluate.definition import definition
 from stacks.evaluate.settled import FAILURES

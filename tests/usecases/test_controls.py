@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 from compilegate.domain import naming
-from compilegate.domain.workload import Candidate, Framework, KnownBetter, OwnImage
+from compilegate.domain.workload.model import Candidate, Framework, KnownBetter, OwnImage
 from compilegate.usecases.apply_flag import apply_flag
 from compilegate.usecases.judge_arms import judge_arms
 from tests.usecases.trial_builder import (

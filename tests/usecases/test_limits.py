@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from compilegate.domain import naming, rounds
-from compilegate.domain.looks import SCHEDULE
-from compilegate.domain.speed import LOOKS
+from compilegate.domain import naming
+from compilegate.domain.judging.looks import SCHEDULE
+from compilegate.domain.judging.speed import LOOKS
+from compilegate.domain.planning import rounds
 from compilegate.usecases.account import STOP_SECONDS
 from compilegate.usecases.plan_trial import plan_trial
 from tests.domain.workload_builder import SOUND, change

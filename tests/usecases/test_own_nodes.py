@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from compilegate.domain import naming
-from compilegate.domain.workload import Candidate, Framework, KnownBetter, OwnImage
+from compilegate.domain.workload.model import Candidate, Framework, KnownBetter, OwnImage
 from compilegate.usecases.account import STOP_SECONDS
 from compilegate.usecases.judge_arms import judge_arms
 from tests.domain.workload_builder import COMPILE

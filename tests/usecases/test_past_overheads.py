@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from compilegate.domain import naming
-from compilegate.domain.workload import Schedule
+from compilegate.domain.workload.model import Schedule
 from compilegate.usecases.check_eligibility import check_eligibility
 from compilegate.usecases.past_overheads import past_overheads
 from compilegate.usecases.plan_trial import plan_trial

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from compilegate.domain.workload import Candidate, Framework
+from compilegate.domain.workload.model import Candidate, Framework
 from compilegate.ports import Services
 from compilegate.usecases.plan_trial import plan_trial
 from tests.domain.workload_builder import COMPILE, SOUND, change

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from compilegate.domain.plan import Plan, Refusal
-from compilegate.domain.workload import Candidate
+from compilegate.domain.planning.plan import Plan, Refusal
+from compilegate.domain.workload.model import Candidate
 from compilegate.ports import Services
 from compilegate.usecases.plan_trial import plan_for, plan_trial
 from tests.domain.workload_builder import SOUND, change

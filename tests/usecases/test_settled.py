@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from compilegate.domain import naming
-from compilegate.domain.workload import Candidate
+from compilegate.domain.workload.model import Candidate
 from compilegate.usecases.apply_flag import apply_flag
 from compilegate.usecases.plan_trial import plan_trial
 from compilegate.usecases.record_decision import record_decision

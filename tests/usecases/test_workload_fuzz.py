@@ -21,9 +21,9 @@ from compilegate.cli.plan_requests import examples
 from compilegate.cli.plan_table import show_plan
 from compilegate.domain.eligibility import check_eligibility
 from compilegate.domain.errors import InvalidInputError
-from compilegate.domain.plan import Plan
-from compilegate.domain.request_problems import problems
-from compilegate.domain.workload import Workload
+from compilegate.domain.planning.plan import Plan
+from compilegate.domain.request.problems import problems
+from compilegate.domain.workload.model import Workload
 from compilegate.facts import read
 from compilegate.ports import Settings
 from compilegate.usecases.known_facts import known_facts

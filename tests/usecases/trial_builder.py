@@ -10,7 +10,7 @@ from typing import Any
 
 from compilegate.domain import naming
 from compilegate.domain.decision import Decision, Reason, Verdict
-from compilegate.domain.workload import Candidate
+from compilegate.domain.workload.model import Candidate
 from compilegate.usecases.judge_arms import judge_arms
 from compilegate.usecases.plan_trial import plan_trial
 from compilegate.usecases.trial import to_json

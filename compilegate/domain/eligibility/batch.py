@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from compilegate.domain.arm_plan import scaled_learning_rate
 from compilegate.domain.eligibility.context import PROFILE, WORKLOAD_FILE, Context
 from compilegate.domain.eligibility.frameworks import torch_compile_instead
 from compilegate.domain.eligibility.managed import applies
 from compilegate.domain.eligibility.reason import Reason, block, info, warn
+from compilegate.domain.planning.arm_plan import scaled_learning_rate
 
 TESTED = "training-compiler-support.md of the SageMaker developer guide"
 SCALING_SOURCE = "Goyal et al. 2017, linear scaling with gradual warm-up"

@@ -33,8 +33,8 @@ from compilegate.domain.eligibility.result import (
     best,
     verdict_of,
 )
-from compilegate.domain.facts_model import Facts
-from compilegate.domain.workload import BASELINE, Candidate, Workload
+from compilegate.domain.facts.model import Facts
+from compilegate.domain.workload.model import BASELINE, Candidate, Workload
 
 Rule = Callable[[Context], tuple[Reason, ...]]
 

@@ -9,11 +9,11 @@ from typing import Any
 
 from compilegate.domain.economics import WEEKS_PER_YEAR, Range, amdahl_speedup
 from compilegate.domain.eligibility.overhead import MeasuredOverhead, Overhead, overhead_of
-from compilegate.domain.facts_images import Image
-from compilegate.domain.facts_model import Facts, Instance, Price
-from compilegate.domain.power import design_for
-from compilegate.domain.trial_design import expected_usd
-from compilegate.domain.workload import (
+from compilegate.domain.facts.images import Image
+from compilegate.domain.facts.model import Facts, Instance, Price
+from compilegate.domain.judging.power import design_for
+from compilegate.domain.planning.trial_design import expected_usd
+from compilegate.domain.workload.model import (
     BASELINE,
     MANAGED_COMPILER,
     Candidate,

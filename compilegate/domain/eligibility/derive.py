@@ -15,8 +15,8 @@ from typing import Any
 
 from compilegate.domain.eligibility.context import Context
 from compilegate.domain.eligibility.reason import Reason, Severity
-from compilegate.domain.trial_design import expected_usd
-from compilegate.domain.workload import MANAGED_COMPILER, Candidate
+from compilegate.domain.planning.trial_design import expected_usd
+from compilegate.domain.workload.model import MANAGED_COMPILER, Candidate
 
 # Each further candidate takes its share of alpha from the others.
 MOST = 3

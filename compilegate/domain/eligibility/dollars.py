@@ -9,7 +9,7 @@ from dataclasses import replace
 from compilegate.domain.economics import Range, annual_saving_usd, annual_training_usd
 from compilegate.domain.eligibility.context import WORKLOAD_FILE, Context
 from compilegate.domain.eligibility.reason import Reason, block, warn
-from compilegate.domain.power import allowed_runs
+from compilegate.domain.judging.power import allowed_runs
 
 BLOCK_HOURS = 4.0
 # A cluster that must be faster than that to be promoted is hardly worth its trial.
@@ -27,7 +27,7 @@ def saving_rule(context: Context) -> tuple[Reason, ...]:
                 f"not worth a benchmark: {runs:g} runs a week leave too few in a year to prove "
                 "quality on",
                 fix="leave things as they are; ask again when the job runs more often",
-                source="the judge's own design (domain/power.py)",
+                source="the judge's own design (domain/judging/power.py)",
             ),
         )  # fmt: skip
     saving = plausible_saving(context)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from compilegate.domain.arm_plan import CONTROL_SUFFIX
 from compilegate.domain.eligibility.context import WORKLOAD_FILE, Context
 from compilegate.domain.eligibility.reason import Reason, block, info, warn
-from compilegate.domain.facts_images import Image
-from compilegate.domain.versions import parts
-from compilegate.domain.workload import Framework
+from compilegate.domain.facts.images import Image
+from compilegate.domain.facts.versions import parts
+from compilegate.domain.planning.arm_plan import CONTROL_SUFFIX
+from compilegate.domain.workload.model import Framework
 
 TORCH_COMPILE_SINCE = (2, 0)
 TORCH_COMPILE_SOURCE = "PyTorch documentation: torch.compile is part of PyTorch from 2.0"

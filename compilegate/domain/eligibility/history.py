@@ -5,13 +5,13 @@ from __future__ import annotations
 from compilegate.domain.arithmetic import mean
 from compilegate.domain.eligibility.context import WORKLOAD_FILE
 from compilegate.domain.eligibility.reason import Reason, info, warn
-from compilegate.domain.proof import plan_proof
-from compilegate.domain.quality import TELLING_HISTORY
-from compilegate.domain.workload import Workload
+from compilegate.domain.judging.quality import TELLING_HISTORY
+from compilegate.domain.planning.proof import plan_proof
+from compilegate.domain.workload.model import Workload
 
 # Of the metric's level: what a margin may be before it is doubted.
 WIDE = 0.5
-POWER = "the judge's own design (domain/power.py)"
+POWER = "the judge's own design (domain/judging/power.py)"
 
 
 def history_rule(workload: Workload, *, candidates: int) -> tuple[Reason, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from compilegate.domain.eligibility.context import WORKLOAD_FILE, Context
 from compilegate.domain.eligibility.managed import applies, target_image
 from compilegate.domain.eligibility.reason import Reason, block, warn
-from compilegate.domain.facts_images import CompilerImage
+from compilegate.domain.facts.images import CompilerImage
 
 SMDISTRIBUTED = ("smddp", "smp")
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from compilegate.domain.eligibility.context import Context
 from compilegate.domain.eligibility.reason import Reason, block
-from compilegate.domain.versions import parts
-from compilegate.domain.workload import Framework
+from compilegate.domain.facts.versions import parts
+from compilegate.domain.workload.model import Framework
 
 SOURCE = "sagemaker 2.257.7 fw_utils.py, tables of supported distributions"
 TORCH_LAUNCHERS = ("pytorchddp", "torch_distributed")

@@ -6,9 +6,9 @@ from compilegate.domain.eligibility.context import Context
 from compilegate.domain.eligibility.frameworks import torch_compile_instead
 from compilegate.domain.eligibility.nearest import nearest, paired
 from compilegate.domain.eligibility.reason import Reason, block, info, warn
-from compilegate.domain.facts_images import CompilerImage
-from compilegate.domain.versions import matches, parts
-from compilegate.domain.workload import Framework
+from compilegate.domain.facts.images import CompilerImage
+from compilegate.domain.facts.versions import matches, parts
+from compilegate.domain.workload.model import Framework
 
 
 def applies(context: Context) -> bool:

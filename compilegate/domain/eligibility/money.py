@@ -12,7 +12,7 @@ from compilegate.domain.eligibility.bottleneck import ceiling
 from compilegate.domain.eligibility.context import Context
 from compilegate.domain.eligibility.dollars import annual_usd, plausible_saving
 from compilegate.domain.eligibility.overhead import Overhead
-from compilegate.domain.trial_design import expected_usd
+from compilegate.domain.planning.trial_design import expected_usd
 
 SAVING_KEYS = (
     "plausible_annual_saving_usd", "plausible_speedup", "break_even_run_minutes",

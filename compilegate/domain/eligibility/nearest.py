@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from compilegate.domain.eligibility.context import Context
-from compilegate.domain.facts_images import CompilerImage
-from compilegate.domain.versions import parts
+from compilegate.domain.facts.images import CompilerImage
+from compilegate.domain.facts.versions import parts
 
 # A line to copy, indented, must fit a terminal of 80 columns.
 LONGEST = 64

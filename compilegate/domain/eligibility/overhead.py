@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from compilegate.domain.facts_model import CompileOverhead
-from compilegate.domain.workload import MANAGED_COMPILER, Candidate, Workload
+from compilegate.domain.facts.model import CompileOverhead
+from compilegate.domain.workload.model import MANAGED_COMPILER, Candidate, Workload
 
 TORCH_COMPILE = "torch_compile"
 

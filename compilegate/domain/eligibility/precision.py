@@ -6,7 +6,7 @@ from compilegate.domain.economics import amdahl_speedup
 from compilegate.domain.eligibility.context import Context
 from compilegate.domain.eligibility.managed import applies
 from compilegate.domain.eligibility.reason import Reason, block, warn
-from compilegate.domain.facts_model import Gpu
+from compilegate.domain.facts.model import Gpu
 
 
 def precision_rule(context: Context) -> tuple[Reason, ...]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from compilegate.domain.eligibility.money import Economics
 from compilegate.domain.eligibility.reason import Reason, Severity
-from compilegate.domain.workload import Candidate
+from compilegate.domain.workload.model import Candidate
 
 
 class EligibilityVerdict(StrEnum):

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from compilegate.domain.arms import Refusal, plan_arms
 from compilegate.domain.eligibility.context import Context
 from compilegate.domain.eligibility.reason import Reason, block
 from compilegate.domain.errors import InvalidInputError
-from compilegate.domain.request import JobContext, quality_request
-from compilegate.domain.workload import BASELINE
+from compilegate.domain.planning.arms import Refusal, plan_arms
+from compilegate.domain.request.build import quality_request
+from compilegate.domain.request.context import JobContext
+from compilegate.domain.workload.model import BASELINE
 
 SOURCE = "the CreateTrainingJob requests that both would send (compilegate plan FILE --json)"
 

@@ -6,7 +6,7 @@ from compilegate.domain.eligibility.context import WORKLOAD_FILE, Context
 from compilegate.domain.eligibility.frameworks import torch_compile_instead
 from compilegate.domain.eligibility.managed import applies, fitting_image
 from compilegate.domain.eligibility.reason import Reason, block, warn
-from compilegate.domain.facts_images import CompilerImage
+from compilegate.domain.facts.images import CompilerImage
 
 GUIDE = "training-compiler-enable-{}.md of the SageMaker developer guide"
 TOOLKIT = "aws/sagemaker-training-toolkit@3383937 pytorch_xla.py"

@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from compilegate.domain import naming
-from compilegate.domain.arm_plan import ArmPlan
+from compilegate.domain.planning.arm_plan import ArmPlan
+from compilegate.domain.planning.rounds import speed_job_seconds
 from compilegate.domain.request import hyperparameters as told
 from compilegate.domain.request.context import JobContext
 from compilegate.domain.request.data import checkpoints, environment, inputs, output
@@ -19,8 +20,7 @@ from compilegate.domain.request.launcher import Launch, launch, launch_segments
 from compilegate.domain.request.machines import machines, network, stopping
 from compilegate.domain.request.metrics import metric_definitions
 from compilegate.domain.request.tags import tags
-from compilegate.domain.rounds import speed_job_seconds
-from compilegate.domain.workload import BASELINE, Framework, Workload
+from compilegate.domain.workload.model import BASELINE, Framework, Workload
 
 SPEED_PROGRAM = f"{naming.RUNTIME_PACKAGE}/speed_gate.py"
 ALL_ARMS = "all"

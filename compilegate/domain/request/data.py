@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from compilegate.domain import naming
-from compilegate.domain.arm_plan import ArmPlan
+from compilegate.domain.planning.arm_plan import ArmPlan
 from compilegate.domain.request.context import JobContext
-from compilegate.domain.workload import Training, Workload
+from compilegate.domain.workload.model import Training, Workload
 
 
 def inputs(training: Training) -> dict[str, Any]:

@@ -9,9 +9,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from compilegate.domain.arm_plan import ArmPlan
 from compilegate.domain.errors import InvalidInputError
-from compilegate.domain.workload import Workload
+from compilegate.domain.planning.arm_plan import ArmPlan
+from compilegate.domain.workload.model import Workload
 
 PLATFORM_PREFIX = "sagemaker_"
 # The model-parallel library finds its settings as SM_HP_MP_PARAMETERS, so they are the job's.

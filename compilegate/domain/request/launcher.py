@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from compilegate.domain import naming
-from compilegate.domain.arm_plan import ArmPlan
 from compilegate.domain.errors import InvalidInputError
-from compilegate.domain.versions import parts
-from compilegate.domain.workload import MANAGED_COMPILER, Framework
+from compilegate.domain.facts.versions import parts
+from compilegate.domain.planning.arm_plan import ArmPlan
+from compilegate.domain.workload.model import MANAGED_COMPILER, Framework
 
 # Starts a script on every GPU where the managed compiler's image has no launcher of its own.
 XLA_LAUNCHER = f"{naming.RUNTIME_PACKAGE}/xla_launcher.py"

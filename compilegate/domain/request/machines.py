@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from compilegate.domain.arm_plan import ArmPlan
+from compilegate.domain.planning.arm_plan import ArmPlan
+from compilegate.domain.planning.rounds import job_seconds, spot_waiting_seconds
 from compilegate.domain.request.context import JobContext
-from compilegate.domain.rounds import job_seconds, spot_waiting_seconds
-from compilegate.domain.workload import Training
+from compilegate.domain.workload.model import Training
 
 
 def machines(training: Training, arm: ArmPlan) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from compilegate.domain import naming
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.request.context import JobContext
-from compilegate.domain.workload import Workload
+from compilegate.domain.workload.model import Workload
 
 # AWS keeps the first for itself; the second tells what a trial's role may touch.
 RESERVED_PREFIXES = ("aws:", "compilegate:")

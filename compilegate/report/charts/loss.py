@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from compilegate.domain.evidence import FullRun
+from compilegate.domain.judging.evidence import FullRun
 from compilegate.report.charts.base import Chart, Frame, View, figure, inert
 from compilegate.report.charts.palette import arm_style
 from compilegate.report.charts.thin import POINTS, smooth

@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Sequence
 from typing import Any
 
-from compilegate.domain.evidence import FullRun
+from compilegate.domain.judging.evidence import FullRun
 from compilegate.report.charts.base import (
     Chart,
     Figure,

@@ -1,0 +1,278 @@
+"""What is known about images, instances, prices and limits, with source and date.
+
+Pure values and look-ups; ``compilegate.facts`` reads the files. A look-up answers None, or an
+image without a URI and with the reason, where nothing is known: nothing is guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from compilegate.domain.facts.images import (
+    GIVEN,
+    CompilerImage,
+    FrameworkImage,
+    Image,
+    Registry,
+)
+from compilegate.domain.facts.images import compiler_image as _compiler_image
+from compilegate.domain.facts.images import framework_image as _framework_image
+from compilegate.domain.facts.images import own_image as _own_image
+from compilegate.domain.facts.tested import TestedBatches, TestedModel
+from compilegate.domain.facts.tested import tested as _tested
+from compilegate.domain.workload.model import MANAGED_COMPILER, Framework, KnownBetter, OwnImage
+
+ABSENT = "ECR DescribeImages, by compilegate facts refresh"
+
+
+@dataclass(frozen=True)
+class Price:
+    """On-demand USD per hour of one instance, in US dollars.
+
+    ``region`` and ``as_of`` are None where the source does not name them; ``confidence`` is
+    list, high, medium, low or given (docs/facts.md).
+    """
+
+    instance_type: str
+    usd_per_hour: float
+    confidence: str
+    region: str | None
+    as_of: str | None
+    source: str
+
+
+@dataclass(frozen=True)
+class Quota:
+    """How many instances of a type the account's training jobs may use at once."""
+
+    instance_type: str
+    spot: bool
+    instances: int
+    as_of: str
+    source: str
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """What a GPU computes in hardware, by NVIDIA's compute capability."""
+
+    name: str
+    compute_capability: str
+    bf16: bool
+    fp8: bool
+    confidence: str
+    source: str
+    as_of: str
+
+
+@dataclass(frozen=True)
+class Instance:
+    """An instance type; memory in GiB per GPU and per host, ``gpu`` None without one."""
+
+    instance_type: str
+    family: str
+    gpus: int
+    gpu: Gpu | None
+    gpu_memory_gib: float | None
+    vcpus: int
+    memory_gib: float
+    efa: bool
+    retired: bool
+    network: str | None
+    note: str | None
+    source: str
+    as_of: str
+
+
+@dataclass(frozen=True)
+class CompileOverhead:
+    """Seconds a run pays for compilation: with a warm cache, and without any."""
+
+    compiler: str
+    family: str | None
+    warm_seconds: float
+    cold_seconds: float
+    basis: str
+    as_of: str
+
+
+@dataclass(frozen=True)
+class ComputeSpeedup:
+    """Range of what a compiler may do to the compute part of a step (ratio)."""
+
+    compiler: str
+    low: float
+    high: float
+    basis: str
+    as_of: str
+
+
+@dataclass(frozen=True)
+class LowerPrecision:
+    """What bf16 or fp16 was published to do to a job in fp32 (ratio of speeds).
+
+    ``compiler_gain_fp32`` and ``compiler_gain_lower`` are shares that torch.compile gained on
+    average in either precision, on ``compiler_measured_on``.
+    """
+
+    low: float
+    high: float
+    measured_on: str
+    confidence: str
+    compiler_gain_fp32: float
+    compiler_gain_lower: float
+    compiler_measured_on: str
+    basis: str
+    source: str
+    as_of: str
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits of a CreateTrainingJob request; counts and characters."""
+
+    job_name_max: int
+    job_name_pattern: str
+    hyperparameters_max: int
+    hyperparameter_key_max: int
+    hyperparameter_value_max: int
+    environment_max: int
+    environment_key_max: int
+    environment_value_max: int
+    environment_key_pattern: str
+    metric_definitions_max: int
+    metric_name_max: int
+    metric_regex_max: int
+    tags_max: int
+    tag_key_max: int
+    tag_value_max: int
+    channels_min: int
+    channels_max: int
+    image_max: int
+    failure_reason_max: int
+
+
+@dataclass(frozen=True)
+class ManagedCompiler:
+    """SageMaker Training Compiler: what it exists for and how long it will."""
+
+    status: str
+    status_source: str
+    instance_families: tuple[str, ...]
+    instance_families_source: str
+    efa_instance_types: tuple[str, ...]
+    images: tuple[CompilerImage, ...]
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Every fact that decisions rest on.
+
+    ``quotas`` and ``absent_images`` (URI to the day it was looked up) are empty until
+    ``compilegate facts refresh`` has read them from an account.
+    """
+
+    as_of: str
+    instances: Mapping[str, Instance]
+    prices: Mapping[str, Price]
+    images: tuple[FrameworkImage, ...]
+    registries: Mapping[str, Registry]
+    managed: ManagedCompiler
+    tested_models: tuple[TestedModel, ...]
+    compile_overheads: tuple[CompileOverhead, ...]
+    compute_speedups: tuple[ComputeSpeedup, ...]
+    lower_precision: LowerPrecision
+    limits: Limits
+    own_images: tuple[OwnImage, ...] = ()
+    quotas: Mapping[tuple[str, bool], Quota] = field(default_factory=dict)
+    absent_images: Mapping[str, str] = field(default_factory=dict)
+
+    def instance(self, instance_type: str) -> Instance | None:
+        """The instance type, None when it is not on file."""
+        return self.instances.get(instance_type)
+
+    def overridden(self, better: KnownBetter) -> Facts:
+        """These facts with what a team knows better in their place."""
+        if not better.prices and not better.images:
+            return self
+        given = {
+            kind: Price(kind, usd, "given", None, None, GIVEN)
+            for kind, usd in better.prices.items()
+        }
+        return replace(
+            self, prices={**self.prices, **given}, own_images=(*better.images, *self.own_images)
+        )
+
+    def price(self, instance_type: str) -> Price | None:
+        """USD per hour of one instance, None when no price is known."""
+        return self.prices.get(instance_type)
+
+    def quota(self, instance_type: str, *, spot: bool = False) -> int | None:
+        """Instances of a type that training jobs may use at once; None when it was never read."""
+        found = self.quotas.get((instance_type, spot))
+        return None if found is None else found.instances
+
+    def image(
+        self,
+        framework: Framework,
+        *,
+        compiler: str,
+        region: str,
+        instance: Instance | None = None,
+    ) -> Image:
+        """The training image, the team's own first; without an instance the GPU variant."""
+        gpu = instance is None or instance.gpus > 0
+        asked = (framework, compiler, region, gpu)
+        if asked not in self._answers:
+            own = _own_image(self.own_images, framework, compiler=compiler, region=region)
+            self._answers[asked] = own or self._published(
+                framework, compiler=compiler, region=region, gpu=gpu
+            )
+        return self._answers[asked]
+
+    def same_framework(
+        self, one: Framework, other: Framework, *, region: str, instance: Instance | None
+    ) -> bool:
+        """Whether both name the same versions: ``1.13`` comes to the image of ``1.13.1``."""
+        if one == other:
+            return True
+        first, second = (
+            self.image(framework, compiler="none", region=region, instance=instance).uri
+            for framework in (one, other)
+        )
+        return first is not None and first == second
+
+    @cached_property
+    def _answers(self) -> dict[tuple[Framework, str, str, bool], Image]:
+        """Images found so far: one check asks for the same few again and again."""
+        return {}
+
+    def _published(self, framework: Framework, *, compiler: str, region: str, gpu: bool) -> Image:
+        """AWS's image, unless a look into its registry did not find it there."""
+        found = native = _framework_image(self.images, self.registries, framework, region, gpu)
+        same = [row for row in self.managed.images if row.same_image and row.fits(framework)]
+        if compiler == MANAGED_COMPILER or (found.uri is None and same):
+            found = _compiler_image(self.managed.images, self.registries, framework, region)
+            if same and found.uri is not None and native.uri is not None:
+                found = native  # the compiler is inside: only hyperparameters tell them apart
+        if found.uri is None or found.uri not in self.absent_images:
+            return found
+        text = f"{found.uri} was not in its registry on {self.absent_images[found.uri]}"
+        return Image(None, "no_compiler_image", text, source=ABSENT)
+
+    def compile_overhead(self, compiler: str, family: str) -> CompileOverhead | None:
+        """The row of the family, else the compiler's general one."""
+        rows = [row for row in self.compile_overheads if row.compiler == compiler]
+        own = [row for row in rows if row.family == family]
+        general = [row for row in rows if row.family is None]
+        return next(iter(own + general), None)
+
+    def compute_speedup(self, compiler: str) -> ComputeSpeedup | None:
+        """What the compiler may do to compute; None when nothing is assumed for it."""
+        return next((row for row in self.compute_speedups if row.compiler == compiler), None)
+
+    def tested(self, framework: Framework, model: str, instance_type: str) -> list[TestedBatches]:
+        """What the managed compiler's tested models say of this very combination."""
+        return _tested(self.tested_models, framework, model=model, instance_type=instance_type)

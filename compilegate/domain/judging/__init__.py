@@ -1,0 +1,1 @@
+"""What decides: evidence in, one decision with its reasons out."""

@@ -1,0 +1,157 @@
+"""Evidence, validated: what the judge reads (design contract, section 5).
+
+A run that did not finish is a result, not missing data. Keys beyond the contract are kept
+in ``detail`` for the report; the judge itself uses ``fingerprint``, ``initial_loss`` and
+``loss_curve`` where a job recorded them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from compilegate.domain.arithmetic import mean
+from compilegate.domain.workload.model import BASELINE, Policy, Quality
+
+TRIAL = "trial"
+PROBATION = "probation"
+PHASES = (TRIAL, PROBATION)
+
+
+@dataclass(frozen=True)
+class SpeedRun:
+    """One short segment of one arm; segments of equal block ran back to back on one node."""
+
+    block: int
+    node: str | None
+    compile_seconds: float
+    step_seconds: tuple[float, ...]
+    samples_per_step: float | None
+    finished: bool
+    applied: bool | None
+    detail: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class FullRun:
+    """One full run; ``metric`` is None when it diverged, ``wall_seconds`` covers the whole job.
+
+    ``order`` is its position in time over all full runs of all arms; ``confirm`` marks a run
+    that the judge asked for to check an alarm.
+    """
+
+    stage: str
+    order: int
+    mode: str
+    seed: int | None
+    metric: float | None
+    wall_seconds: float | None
+    finished: bool
+    applied: bool | None
+    confirm: bool
+    detail: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One side of the comparison; ``full_run_steps`` is None until a segment or a user told."""
+
+    name: str
+    full_run_steps: int | None
+    usd_per_hour: float | None
+    devices: int
+    speed: tuple[SpeedRun, ...]
+    quality: tuple[FullRun, ...]
+    probation: tuple[FullRun, ...] = ()
+    overrides: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def full_runs(self) -> tuple[FullRun, ...]:
+        """Every full run of the arm, those of the trial first."""
+        return (*self.quality, *self.probation)
+
+    @property
+    def runs(self) -> tuple[SpeedRun | FullRun, ...]:
+        """Every run of the arm, short segments first."""
+        return (*self.speed, *self.full_runs)
+
+
+@dataclass(frozen=True)
+class TrialPlan:
+    """How a trial is cut into rounds; USD figures are estimates and None when unknown.
+
+    ``production_beside``: production's own baseline runs come in as evidence while a trial
+    lasts, so that a shadow trial need not pay for them. ``asked_quality_runs`` is what the
+    team's policy says where the trial runs in another mode.
+    """
+
+    speed_steps: int = 320
+    blocks_per_round: int = 2
+    max_blocks: int = 6
+    production_beside: bool = True
+    asked_quality_runs: str | None = None
+    usd_per_block: float | None = None
+    usd_per_quality_run: float | None = None
+    spent_usd: float | None = None
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One workload's evidence, validated; ``controls`` tell effects apart and are not judged."""
+
+    workload: str
+    phase: str
+    promoted: str | None
+    policy: Policy
+    quality: Quality
+    history_wall_seconds: tuple[float, ...]
+    runs_per_week: float | None
+    runs_remaining: float | None
+    arms: tuple[Arm, ...]
+    plan: TrialPlan
+    controls: tuple[Arm, ...] = ()
+
+    @property
+    def baseline(self) -> Arm:
+        """The arm that everything is compared with."""
+        return next(arm for arm in self.arms if arm.name == BASELINE)
+
+    @property
+    def candidates(self) -> tuple[Arm, ...]:
+        """Every arm but the baseline, in the order given."""
+        return tuple(arm for arm in self.arms if arm.name != BASELINE)
+
+    def arm(self, name: str) -> Arm | None:
+        """The arm of that name, None when there is none."""
+        return next((arm for arm in self.arms if arm.name == name), None)
+
+    def oriented(self, values: Sequence[float]) -> list[float]:
+        """Metrics turned so that higher is better."""
+        sign = 1.0 if self.quality.goal == "maximize" else -1.0
+        return [sign * value for value in values]
+
+    def price_ratio(self, arm: Arm) -> float:
+        """The arm's price per hour over the baseline's; 1 where either is unknown."""
+        rate = self.baseline.usd_per_hour
+        return 1.0 if rate is None or arm.usd_per_hour is None else arm.usd_per_hour / rate
+
+
+def finished(runs: Sequence[FullRun]) -> list[FullRun]:
+    """The runs that ended with a metric, in the order of time."""
+    return sorted((run for run in runs if run.finished), key=lambda run: run.order)
+
+
+def metrics(runs: Sequence[FullRun]) -> list[float]:
+    """Final metrics of the runs that have one, in the order of time."""
+    return [run.metric for run in finished(runs) if run.metric is not None]
+
+
+def walls(runs: Sequence[FullRun]) -> list[float]:
+    """Wall-clock seconds of the finished runs that recorded them, in the order of time."""
+    return [run.wall_seconds for run in finished(runs) if run.wall_seconds]
+
+
+def mean_or_none(values: Sequence[float]) -> float | None:
+    """Their mean, None where there is nothing to average."""
+    return mean(values) if values else None

@@ -1,0 +1,177 @@
+"""Reads an evidence document (design contract, section 5) and rejects what breaks it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from compilegate.domain.errors import InvalidEvidenceError, InvalidInputError
+from compilegate.domain.fields import Fields
+from compilegate.domain.judging.evidence import (
+    PHASES,
+    PROBATION,
+    TRIAL,
+    Arm,
+    Evidence,
+    FullRun,
+    SpeedRun,
+    TrialPlan,
+)
+from compilegate.domain.workload.file import parse_policy
+from compilegate.domain.workload.model import BASELINE, GOALS, QUALITY_RUNS, Quality
+
+STAGES = ("speed", "quality", "probation")
+MODES = ("shadow", "canary", "production")
+
+
+def parse_evidence(document: object) -> Evidence:
+    """Read an evidence document; raises InvalidEvidenceError naming the field."""
+    try:
+        return _evidence(document)
+    except InvalidInputError as error:
+        raise InvalidEvidenceError(str(error)) from error
+
+
+def _evidence(document: object) -> Evidence:
+    fields = Fields(document)
+    if fields.integer("schema", "schema version") != 1:
+        raise fields.wrong("schema", "is a version this release cannot read", "use 1")
+    quality = fields.section("quality")
+    arms, controls = _arms(fields)
+    evidence = Evidence(
+        workload=fields.text("workload"),
+        phase=fields.choice("phase", PHASES, TRIAL),
+        promoted=fields.text("promoted", None),
+        policy=parse_policy(fields.optional_section("policy")),
+        quality=_quality(quality),
+        history_wall_seconds=_positive(quality, "history_wall_seconds"),
+        runs_per_week=fields.number("runs_per_week", "runs", above=0.0, default=None),
+        runs_remaining=fields.number("runs_remaining", "runs", low=0.0, default=None),
+        arms=arms,
+        plan=_plan(fields.optional_section("plan")),
+        controls=controls,
+    )
+    if evidence.phase == PROBATION and evidence.promoted not in [
+        arm.name for arm in evidence.candidates
+    ]:
+        raise fields.wrong("promoted", "must name an arm", "name the candidate that is on")
+    if evidence.phase == TRIAL and evidence.promoted is not None:
+        raise fields.wrong(
+            "promoted", "names what is on although a trial is judged", "set phase: probation"
+        )
+    return evidence
+
+
+def _quality(fields: Fields) -> Quality:
+    return Quality(
+        metric=fields.text("metric"),
+        goal=fields.choice("goal", GOALS),
+        margin=fields.number("margin", "the metric's own unit", above=0.0),
+        history=fields.numbers("history"),
+    )
+
+
+def _positive(fields: Fields, key: str) -> tuple[float, ...]:
+    values = fields.numbers(key)
+    if any(value <= 0 for value in values):
+        raise fields.wrong(key, "must be above 0", "remove runs without a duration")
+    return values
+
+
+def _plan(fields: Fields | None) -> TrialPlan:
+    base = TrialPlan()
+    if fields is None:
+        return base
+    return TrialPlan(
+        speed_steps=fields.integer("speed_steps", "steps", low=1, default=base.speed_steps),
+        blocks_per_round=fields.integer(
+            "blocks_per_round", "blocks", low=1, default=base.blocks_per_round
+        ),
+        max_blocks=fields.integer("max_blocks", "blocks", low=1, default=base.max_blocks),
+        production_beside=fields.flag("production_beside", base.production_beside),
+        asked_quality_runs=fields.choice("asked_quality_runs", QUALITY_RUNS, None),
+        usd_per_block=fields.number("usd_per_block", "USD", low=0.0, default=None),
+        usd_per_quality_run=fields.number("usd_per_quality_run", "USD", low=0.0, default=None),
+        spent_usd=fields.number("spent_usd", "USD", low=0.0, default=None),
+    )
+
+
+def _arms(fields: Fields) -> tuple[tuple[Arm, ...], tuple[Arm, ...]]:
+    """The arms that are judged, and the controls."""
+    defaults = {
+        "rate": fields.number("usd_per_hour", "USD", above=0.0, default=None),
+        "steps": fields.integer("full_run_steps", "steps", low=1, default=None),
+        "devices": fields.integer("devices", "devices", low=1, default=1),
+    }
+    arms = tuple(_arm(item, **defaults) for item in fields.sections("arms"))
+    names = [arm.name for arm in arms]
+    if names.count(BASELINE) != 1 or len(set(names)) != len(names) or len(names) < 2:
+        raise fields.wrong(
+            "arms", "must be one arm named baseline and candidates with other names", "rename them"
+        )
+    controls = tuple(_arm(item, **defaults) for item in fields.sections("controls"))
+    names += [control.name for control in controls]
+    if len(set(names)) != len(names) or any(control.full_runs for control in controls):
+        raise fields.wrong(
+            "controls", "must be arms with names of their own and speed runs only", "rename them"
+        )
+    return arms, controls
+
+
+def _arm(fields: Fields, *, rate: float | None, steps: int | None, devices: int) -> Arm:
+    full_run_steps = fields.integer("full_run_steps", "steps", low=1, default=steps)
+    speed: list[SpeedRun] = []
+    full: dict[str, list[FullRun]] = {"quality": [], "probation": []}
+    for run in fields.sections("runs"):
+        stage = run.choice("stage", STAGES)
+        if stage == "speed":
+            speed.append(_speed_run(run))
+        else:
+            full[stage].append(_full_run(run, stage))
+    if full_run_steps is None and any(run.finished for run in speed):
+        raise fields.wrong("full_run_steps", "is missing", "give the steps of a production run")
+    return Arm(
+        name=fields.text("name"),
+        full_run_steps=full_run_steps,
+        usd_per_hour=fields.number("usd_per_hour", "USD", above=0.0, default=rate),
+        devices=fields.integer("devices", "devices", low=1, default=devices),
+        speed=tuple(sorted(speed, key=lambda run: run.block)),
+        quality=tuple(sorted(full["quality"], key=lambda run: run.order)),
+        probation=tuple(sorted(full["probation"], key=lambda run: run.order)),
+        overrides=fields.mapping("overrides", nested=True),
+    )
+
+
+def _speed_run(fields: Fields) -> SpeedRun:
+    return SpeedRun(
+        block=fields.integer("block", "block number"),
+        node=fields.text("node", None),
+        compile_seconds=fields.number("compile_seconds", "seconds", low=0.0, default=0.0),
+        step_seconds=fields.numbers("step_seconds"),
+        samples_per_step=fields.number("samples_per_step", "samples", above=0.0, default=None),
+        finished=fields.flag("finished", True),
+        applied=fields.flag("applied", None),
+        detail=fields.rest(),
+    )
+
+
+def _full_run(fields: Fields, stage: str) -> FullRun:
+    run = FullRun(
+        stage=stage,
+        order=fields.integer("order", "position in time"),
+        mode=fields.choice("mode", MODES, "production" if stage == "probation" else "shadow"),
+        seed=fields.integer("seed", "seed", high=2**63, default=None),
+        metric=fields.number("metric", "the metric's own unit", default=None),
+        wall_seconds=_wall_seconds(fields),
+        finished=fields.flag("finished"),
+        applied=fields.flag("applied", None),
+        confirm=fields.flag("confirm", False),
+        detail={},
+    )
+    # A run that says it finished but measured nothing is not a success.
+    return replace(run, finished=run.finished and run.metric is not None, detail=fields.rest())
+
+
+def _wall_seconds(fields: Fields) -> Any:
+    """Seconds, or None: a job that took no time was not measured."""
+    return fields.number("wall_seconds", "seconds", low=0.0, default=None) or None

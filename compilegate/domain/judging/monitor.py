@@ -1,0 +1,212 @@
+"""What the probation watches: one figure per production run against the baseline's.
+
+The reference is every baseline run known so far: history, the trial's, production's. The
+spread is pooled over all of them and the candidate's own runs in the trial.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from compilegate.domain.arithmetic import mean, squares
+from compilegate.domain.decision import Reason
+from compilegate.domain.judging import cusum
+from compilegate.domain.judging.evidence import Arm, Evidence, FullRun, metrics, walls
+from compilegate.domain.judging.noninferiority import KAPPA, allowed_drift, history_weight
+from compilegate.domain.judging.speed import toll
+
+# Chance of a false alarm over a whole probation, before its runs are checked.
+FALSE_ALARM = 0.02
+# A fall of one shift is seen reliably only while the spread is at most this many shifts.
+RELIABLE_SPREAD = 1.2
+# Spread of ln(wall clock) between nodes where runs are too few to tell.
+WALL_SD = 0.04
+LEAST_WALL_SD = 0.01
+LEAST_DF = 4
+
+# Share of the limit that has to be checked before a probation ends well.
+SUSPICIOUS = 0.65
+
+# Share of a shift below which two figures are the same.
+TIE = 1e-9
+
+Figure = Callable[[FullRun], float | None]
+
+
+@dataclass
+class Monitor:
+    """One cumulative sum; ``shift`` is the fall to see, ``tolerated`` the fall to live with.
+
+    All figures are turned so that higher is better; ``old`` are the baseline's before the
+    probation, ``new`` those since. ``level`` is where the candidate stood at promotion,
+    relative to the reference: 0 for quality, ln(speed-up) for speed.
+    """
+
+    code: str
+    noun: str
+    figure: Figure
+    old: list[float]
+    spread: float
+    shift: float
+    tolerated: float
+    level: float
+    runs: int
+    new: list[float] = field(default_factory=list)
+    total: float = 0.0
+
+    @property
+    def reference_runs(self) -> int:
+        """Baseline runs known so far."""
+        return len(self.old) + len(self.new)
+
+    @property
+    def reference(self) -> float:
+        """Where the candidate's runs should stand; needs a baseline run.
+
+        Baseline runs of before the probation count less once those since contradict them.
+        """
+        drift = allowed_drift(self.old, self.new, self.spread**2)
+        if drift <= KAPPA:
+            return mean([*self.old, *self.new]) + self.level
+        weight = history_weight(len(self.old), drift)
+        total = weight * mean(self.old) + math.fsum(self.new)
+        return total / (weight + len(self.new)) + self.level
+
+    @cached_property
+    def limit(self) -> float:
+        """Where the sum alarms, in the figure's unit."""
+        h = cusum.threshold(self.shift, self.spread, runs=self.runs, error=FALSE_ALARM)
+        return h * self.spread
+
+    def learn(self, run: FullRun) -> None:
+        """Take in a baseline run."""
+        value = self.figure(run)
+        if value is not None:
+            self.new.append(value)
+
+    def watch(self, run: FullRun) -> bool:
+        """Take in a candidate's run; whether the sum alarms."""
+        value = self.figure(run)
+        if value is None or not self.reference_runs or self.spread <= 0:
+            return False
+        self.total = cusum.step(self.total, value, reference=self.reference, shift=self.shift)
+        return self.total > self.limit
+
+    @property
+    def suspicious(self) -> bool:
+        """Whether the sum stands high where the watch would end: late falls begin like that."""
+        return self.total > SUSPICIOUS * self.limit > 0
+
+    def reset(self) -> None:
+        """Begin anew after an alarm that was not borne out."""
+        self.total = 0.0
+
+    def confirmed_fall(self, ours: Sequence[FullRun], theirs: Sequence[FullRun]) -> Reason | None:
+        """Whether the runs made to check an alarm fell by more than what is tolerated."""
+        fall = self.fall(ours, theirs)
+        # Exactly what is tolerated is tolerated, however the last digit came out.
+        if fall is None or fall <= self.tolerated + TIE * self.shift:
+            return None
+        return Reason(self.code, self.fall_words(fall))
+
+    def fall(self, ours: Sequence[FullRun], theirs: Sequence[FullRun]) -> float | None:
+        """How far the runs made to check an alarm stand below the baseline's; None unmeasured.
+
+        Earlier baseline runs count as what they are worth under drift (noninferiority.py):
+        nothing where those of today contradict them, as when the data grew for both arms.
+        """
+        mine = [value for run in ours if (value := self.figure(run)) is not None]
+        today = [value for run in theirs if (value := self.figure(run)) is not None]
+        earlier = [*self.old, *self.new]
+        if not mine or not (today or earlier):
+            return None
+        weight = history_weight(len(earlier), allowed_drift(earlier, today, self.spread**2))
+        before = weight * mean(earlier) if earlier else 0.0
+        reference = (before + math.fsum(today)) / (weight + len(today))
+        return reference - mean(mine)
+
+    def fall_words(self, fall: float) -> str:
+        """The fall as a person reads it."""
+        if self.code == "speedup_gone":
+            return f"whole jobs are only {math.exp(-fall):.2f}x as fast as the baseline's"
+        return f"{self.noun} is worse by {fall:.4g}, borne out by runs side by side"
+
+    def alarm_words(self) -> str:
+        """What the sum has seen."""
+        word = "over" if self.total > self.limit else "close to its limit of"
+        return f"{self.noun} fell (cumulative sum {self.total:.4g}, {word} {self.limit:.4g})"
+
+    def weaknesses(self) -> list[Reason]:
+        """Where this watch sees little, so that nobody takes silence for proof."""
+        if self.spread <= RELIABLE_SPREAD * self.shift:
+            return []
+        text = (
+            f"{self.noun} varies by {self.spread:.4g} from run to run: {self.runs} runs do not "
+            f"show a fall of {self.shift:.4g} reliably"
+        )
+        return [Reason("probation_weak", text)]
+
+
+def quality_monitor(evidence: Evidence, promoted: Arm) -> Monitor:
+    """Watches the metric for a loss of one margin; half of one is tolerated when confirmed."""
+    past = evidence.oriented([*evidence.quality.history, *metrics(evidence.baseline.quality)])
+    groups = [
+        evidence.oriented(evidence.quality.history),
+        evidence.oriented(metrics(evidence.baseline.quality)),
+        evidence.oriented(metrics(promoted.quality)),
+    ]
+    margin = evidence.quality.margin
+    return Monitor(
+        code="quality_regressed",
+        noun=evidence.quality.metric,
+        figure=lambda run: None if run.metric is None else evidence.oriented([run.metric])[0],
+        old=past,
+        spread=_spread(groups) or margin,
+        shift=margin,
+        tolerated=margin / 2,
+        level=0.0,
+        runs=evidence.policy.probation_runs,
+    )
+
+
+def speed_monitor(evidence: Evidence, promoted: Arm, speedup: float | None) -> Monitor:
+    """Watches ln(wall clock), turned, for the whole gain above ``reject_speedup`` going away."""
+    past = _minus_logs([*evidence.history_wall_seconds, *walls(evidence.baseline.quality)])
+    mine = _minus_logs(walls(promoted.quality))
+    gain = (
+        mean(mine) - mean(past)
+        if mine and past
+        else math.log(speedup or evidence.policy.promote_speedup)
+    )
+    reject = math.log(evidence.policy.reject_speedup) + toll(promoted, evidence)
+    groups = [
+        _minus_logs(evidence.history_wall_seconds),
+        _minus_logs(walls(evidence.baseline.quality)),
+        mine,
+    ]
+    return Monitor(
+        code="speedup_gone",
+        noun="ln(wall clock)",
+        figure=lambda run: -math.log(run.wall_seconds) if run.wall_seconds else None,
+        old=past,
+        spread=max(_spread(groups) or WALL_SD, LEAST_WALL_SD),
+        shift=max(gain - reject, 2 * LEAST_WALL_SD),
+        tolerated=-reject,
+        level=gain,
+        runs=evidence.policy.probation_runs,
+    )
+
+
+def _spread(groups: Sequence[Sequence[float]]) -> float | None:
+    """Pooled standard deviation, None below a few degrees of freedom."""
+    df = sum(max(len(group) - 1, 0) for group in groups)
+    if df < LEAST_DF:
+        return None
+    return math.sqrt(math.fsum(squares(group) for group in groups) / df)
+
+
+def _minus_logs(values: Sequence[float]) -> list[float]:
+    return [-math.log(value) for value in values]

@@ -1,0 +1,158 @@
+"""The one step that would most cheaply settle an open trial (design contract, section 6).
+
+Seeds are the smallest unused ones of each arm, so that both arms train on the same seeds as
+far as production leaves them a choice.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from compilegate.domain.judging.evidence import Arm, Evidence, finished
+from compilegate.domain.judging.full_runs import (
+    concurrent_runs_missing,
+    first_runs,
+    paid_baseline_runs,
+)
+from compilegate.domain.judging.looks import next_look
+from compilegate.domain.judging.nodes import runs_apart
+from compilegate.domain.judging.power import Design
+from compilegate.domain.judging.pricing import usd_per_run
+from compilegate.domain.judging.speed import LOOKS, Segments
+from compilegate.domain.workload.model import BASELINE
+
+FIRST_SEED = 17
+
+
+def next_speed(evidence: Evidence, open_arms: Sequence[str]) -> dict[str, Any]:
+    """More blocks, up to the next look; losers are no longer among ``open_arms``.
+
+    The first round is a single block, because that is enough to stop most losers.
+    """
+    plan, arms = evidence.plan, [BASELINE, *open_arms]
+    used = {run.block for arm in evidence.arms for run in arm.speed}
+    # A candidate that waited has fewer blocks than the baseline.
+    done = max(len(arm.speed) for arm in evidence.arms if arm.name in open_arms)
+    looks = [look for look in LOOKS if done < look <= plan.max_blocks] or [plan.max_blocks]
+    blocks = max(1, min(looks[0] - done, plan.blocks_per_round)) if done else 1
+    return {
+        "stage": "speed",
+        "block": max(used, default=-1) + 1,
+        "blocks": blocks,
+        "steps": plan.speed_steps,
+        "arms": arms,
+        "usd": _block_usd(evidence, arms, blocks),
+        "why": f"{blocks} short block{'s' * (blocks > 1)}, {_how(evidence, open_arms)}, "
+        "to measure the full-run speed-up",
+    }
+
+
+def _how(evidence: Evidence, open_arms: Sequence[str]) -> str:
+    found = (arm for arm in evidence.candidates if arm.name in open_arms)
+    if any(runs_apart(arm, evidence.baseline) for arm in found):
+        return "arms that need other nodes on their own at the same time"
+    return "all arms back to back"
+
+
+def _block_usd(evidence: Evidence, arms: Sequence[str], blocks: int) -> float | None:
+    """What the blocks may cost: the plan's estimate, else the last segments' own time."""
+    if evidence.plan.usd_per_block is not None:
+        return evidence.plan.usd_per_block * blocks
+    total = 0.0
+    for arm in evidence.arms:
+        if arm.name not in arms:
+            continue
+        seen = [run.step_seconds for run in arm.speed if run.step_seconds]
+        if not seen or arm.usd_per_hour is None:
+            return None
+        total += math.fsum(seen[-1]) / 3600 * arm.usd_per_hour
+    return total * blocks
+
+
+def next_quality(
+    evidence: Evidence,
+    candidate: Arm,
+    design: Design,
+    segments: Segments,
+    *,
+    lacks_baseline_only: bool,
+) -> dict[str, Any]:
+    """The next full runs of the candidate under test, and the baseline runs they lack."""
+    shadow = is_shadow(evidence, candidate)
+    n = len(finished(candidate.quality))
+    if lacks_baseline_only:
+        more, base = 0, concurrent_runs_missing(evidence, n)
+    else:
+        more = _candidate_runs(evidence, n, design, shadow=shadow)
+        base = _baseline_runs(evidence, n, more, shadow=shadow)
+    runs = [
+        {"arm": name, "seed": seed}
+        for name, seed in _alternating(candidate, more, evidence.baseline, base)
+    ]
+    mode = "shadow" if shadow else "canary"
+    return {
+        "stage": "quality",
+        "mode": mode,
+        "runs": runs,
+        "usd": _runs_usd(evidence, runs, segments) if shadow else 0.0,
+        "why": _why(candidate, n + more, base, mode),
+    }
+
+
+def is_shadow(evidence: Evidence, candidate: Arm) -> bool:
+    """Whether the next run is an extra one; a hybrid trial's first ones are."""
+    mode = evidence.policy.quality_runs
+    if mode == "hybrid":
+        return len(finished(candidate.quality)) < first_runs(evidence)
+    return mode == "shadow"
+
+
+def _candidate_runs(evidence: Evidence, n: int, design: Design, *, shadow: bool) -> int:
+    if not shadow:  # one at a time: production should not carry a loser longer than needed
+        return 1 if n < design.n_max else 0
+    if n == 0:
+        return min(first_runs(evidence), design.n_max)
+    return (next_look(n, design.n_max) or n) - n
+
+
+def _baseline_runs(evidence: Evidence, n: int, more: int, *, shadow: bool) -> int:
+    """Baseline runs of the same weeks: as many as the candidate's where production makes them."""
+    least = 0 if more else 1
+    if shadow:
+        return max(paid_baseline_runs(evidence, n, n + more), least)
+    balanced = n + more - len(finished(evidence.baseline.quality))
+    return min(max(balanced, concurrent_runs_missing(evidence, n + more), least), 1)
+
+
+def _alternating(candidate: Arm, more: int, baseline: Arm, base: int) -> Iterator[tuple[str, int]]:
+    """Candidate and baseline in turn, so that both see the same weeks."""
+    mine, theirs = _unused_seeds(candidate), _unused_seeds(baseline)
+    for turn in range(max(more, base)):
+        if turn < more:
+            yield candidate.name, next(mine)
+        if turn < base:
+            yield BASELINE, next(theirs)
+
+
+def _unused_seeds(arm: Arm) -> Iterator[int]:
+    used = {run.seed for run in arm.quality}
+    return (s for s in range(FIRST_SEED, FIRST_SEED + 10**6) if s not in used)
+
+
+def _runs_usd(
+    evidence: Evidence, runs: Sequence[dict[str, Any]], segments: Segments
+) -> float | None:
+    """What the runs may cost: the plan's upper estimate, else measured or extrapolated hours."""
+    if evidence.plan.usd_per_quality_run is not None:
+        return evidence.plan.usd_per_quality_run * len(runs)
+    prices = {arm.name: usd_per_run(arm, evidence, segments) for arm in evidence.arms}
+    found = [prices[run["arm"]] for run in runs]
+    return math.fsum(p for p in found if p is not None) if None not in found else None
+
+
+def _why(candidate: Arm, total: int, base: int, mode: str) -> str:
+    where = "extra runs" if mode == "shadow" else "scheduled production runs"
+    against = f"; {base} of the baseline beside" if base else ""
+    return f"{where}, to have {total} of {candidate.name}{against}: to prove its quality"

@@ -1,0 +1,106 @@
+"""How many runs a proof takes, before any is paid for.
+
+A look at n candidate runs beside n_b baseline runs proves the margin m with probability
+``chance`` for a candidate that loses nothing when
+
+    m / (s sqrt(v_n)) >= t_{1 - a(n), df} + t_{chance, df}
+
+which is the sample size of a non-inferiority trial with normal data (Julious 2004, Statistics
+in Medicine 23:1921) with Student's quantiles; v_n and df are those of the comparison
+(noninferiority.py) and a(n) is the look's error (looks.py).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from compilegate.domain.judging import student_t
+from compilegate.domain.judging.looks import last_look, looks, spent
+from compilegate.domain.judging.noninferiority import history_weight
+from compilegate.domain.workload.model import Policy
+
+LIKELY = 0.8
+VERY_LIKELY = 0.9
+EVEN = 0.5
+# Runs that production makes anyway cost little: a fair chance of a proof is enough.
+FAIR = 0.2
+# The policy's default suits hybrid and canary runs; extra runs are dearer, and 12 suffice.
+SHADOW_RUNS = 12
+
+
+@dataclass(frozen=True)
+class Design:
+    """What a proof may use: past runs, the last look and the error of one candidate.
+
+    ``least_chance``: a trial that would prove the margin less often than this is refused.
+    """
+
+    history: int
+    n_max: int
+    level: float
+    least_chance: float = EVEN
+
+    def provable_margin(self, n: int, chance: float = LIKELY) -> float | None:
+        """Smallest margin, in standard deviations, that ``n`` runs would prove; None without df.
+
+        As many baseline runs of the same weeks are counted as candidate runs.
+        """
+        df = max(self.history - 1, 0) + 2 * (n - 1)
+        if df < 2:
+            return None
+        quantiles = student_t.quantile(1 - spent(n, self.n_max, self.level), df)
+        quantiles += student_t.quantile(chance, df)
+        return quantiles * math.sqrt(1 / n + 1 / (history_weight(self.history) + n))
+
+    def runs_needed(self, relative_spread: float, chance: float = LIKELY) -> int | None:
+        """First look that proves the margin at ``relative_spread`` = sd / margin; None: none."""
+        for n in looks(self.n_max):
+            provable = self.provable_margin(n, chance)
+            if provable is not None and provable * relative_spread <= 1:
+                return n
+        return None
+
+    def best_margin(self, chance: float = LIKELY) -> float:
+        """Smallest margin, in standard deviations, that any look would prove."""
+        found = [self.provable_margin(n, chance) for n in looks(self.n_max)]
+        return min(margin for margin in found if margin is not None)
+
+
+def runs_for_one_look(
+    relative_spread: float, *, history: int, level: float, chance: float = LIKELY, limit: int = 500
+) -> int | None:
+    """Runs per arm that a test without interim looks needs; None above ``limit``."""
+    for n in range(2, limit + 1):
+        df = max(history - 1, 0) + 2 * (n - 1)
+        needed = student_t.quantile(1 - level, df) + student_t.quantile(chance, df)
+        error = relative_spread * math.sqrt(1 / n + 1 / (history_weight(history) + n))
+        if 1 / error >= needed:
+            return n
+    return None
+
+
+def design_for(
+    policy: Policy, *, history: int, candidates: int, runs_remaining: float | None
+) -> Design | None:
+    """What the proof of one of several candidates may use; None if not even two runs are left.
+
+    At most half of the runs that remain are spent on proving what the rest would save.
+    """
+    left = math.inf if runs_remaining is None else runs_remaining / 2
+    n_max = last_look(min(allowed_runs(policy), left))
+    if n_max is None:
+        return None
+    return Design(
+        history=history,
+        n_max=n_max,
+        level=policy.alpha / candidates,
+        least_chance=EVEN if policy.quality_runs == "shadow" else FAIR,
+    )
+
+
+def allowed_runs(policy: Policy) -> int:
+    """Full runs per candidate that policy allows in its mode."""
+    if policy.quality_runs == "shadow" and policy.max_quality_runs == Policy().max_quality_runs:
+        return SHADOW_RUNS
+    return policy.max_quality_runs

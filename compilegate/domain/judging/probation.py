@@ -1,0 +1,199 @@
+"""The probation: production runs are watched after a promotion, on quality and on speed.
+
+Each of the two has a cumulative sum (cusum.py) against a fall of one margin, or of the whole
+gain. An alarm reverts nothing: the next runs alternate baseline and candidate, and only if
+these bear the fall out is the flag turned off. The order of runs in time is replayed, each
+judged with what was known by then, so that a later run never rewrites an earlier alarm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from compilegate.domain.decision import Reason, Verdict
+from compilegate.domain.judging.evidence import Arm, Evidence, FullRun
+from compilegate.domain.judging.monitor import Monitor, quality_monitor, speed_monitor
+from compilegate.domain.judging.validity import is_unapplied
+from compilegate.domain.workload.model import BASELINE
+
+# Runs of each arm that check an alarm.
+CONFIRMATIONS = 3
+# Baseline runs without which there is nothing to compare production with.
+LEAST_REFERENCE = 3
+# A candidate that crashes once may have been unlucky; twice is a pattern.
+CRASHES = 2
+
+
+@dataclass
+class _Watch:
+    """The state that the replay carries from run to run."""
+
+    monitors: Mapping[str, Monitor]
+    alarm: str | None = None
+    confirmations: dict[str, list[FullRun]] = field(default_factory=dict)
+    watched: int = 0
+    baselines: int = 0
+    crashes: int = 0
+    reverted: Reason | None = None
+    cleared: int = 0
+    unapplied: int = 0
+    failed_baselines: int = 0
+
+
+@dataclass(frozen=True)
+class ProbationFinding:
+    """What the replay says: verdict, reasons and the next production run."""
+
+    verdict: Verdict
+    reasons: tuple[Reason, ...]
+    next: Mapping[str, Any] | None
+    monitors: Mapping[str, Monitor]
+
+
+def judge_probation(evidence: Evidence, speedup: float | None) -> ProbationFinding:
+    """Decide the probation; ``speedup`` is what the trial's short blocks proved, if known."""
+    promoted = evidence.arm(evidence.promoted or "")
+    if promoted is None:
+        raise ValueError("the evidence was not parsed: probation without a promoted arm")
+    watch = _Watch(
+        {
+            "quality": quality_monitor(evidence, promoted),
+            "speed": speed_monitor(evidence, promoted, speedup),
+        }
+    )
+    for name, run in _in_time(evidence, promoted):
+        if name == promoted.name and run.finished and is_unapplied(run, promoted):
+            watch.unapplied += 1  # it says nothing about the change, for or against
+            continue
+        _take(watch, name, run, promoted.name)
+        if watch.reverted:
+            return ProbationFinding(Verdict.REVERT, (watch.reverted,), None, watch.monitors)
+        if watch.alarm is None and watch.watched >= evidence.policy.probation_runs:
+            watch.alarm = next((key for key, m in watch.monitors.items() if m.suspicious), None)
+    return _standing(watch, evidence, promoted)
+
+
+def _in_time(evidence: Evidence, promoted: Arm) -> Iterator[tuple[str, FullRun]]:
+    runs = [(BASELINE, run) for run in evidence.baseline.probation]
+    runs += [(promoted.name, run) for run in promoted.probation]
+    return iter(sorted(runs, key=lambda item: item[1].order))
+
+
+def _take(watch: _Watch, name: str, run: FullRun, promoted: str) -> None:
+    if not run.finished:
+        _take_failure(watch, name, promoted)
+    elif watch.alarm and run.confirm:
+        watch.confirmations.setdefault(name, []).append(run)
+    elif name == promoted:
+        # A run with nothing to compare it with was not watched.
+        watch.watched += watch.monitors["quality"].reference_runs > 0
+        for key, monitor in watch.monitors.items():
+            if monitor.watch(run) and watch.alarm is None:
+                watch.alarm = key
+    else:
+        watch.baselines += 1
+        for monitor in watch.monitors.values():
+            monitor.learn(run)
+    if watch.alarm and _confirmed_enough(watch, promoted):
+        _settle_alarm(watch, promoted)
+
+
+def _take_failure(watch: _Watch, name: str, promoted: str) -> None:
+    if name != promoted:
+        watch.failed_baselines += 1
+        return
+    watch.crashes += 1
+    watch.alarm = watch.alarm or "crash"
+    if watch.crashes >= CRASHES:
+        text = f"{promoted}: {watch.crashes} production runs crashed or diverged"
+        watch.reverted = Reason("candidate_crashed", text)
+
+
+def _confirmed_enough(watch: _Watch, promoted: str) -> bool:
+    counts = {name: len(watch.confirmations.get(name, ())) for name in (BASELINE, promoted)}
+    if watch.failed_baselines >= CONFIRMATIONS:  # earlier ones have to do
+        counts[BASELINE] = CONFIRMATIONS
+    return min(counts.values()) >= CONFIRMATIONS
+
+
+def _settle_alarm(watch: _Watch, promoted: str) -> None:
+    """Revert if either fall is borne out, whichever of them raised the alarm."""
+    ours, theirs = watch.confirmations[promoted], watch.confirmations.get(BASELINE, [])
+    for monitor in watch.monitors.values():
+        fall = monitor.confirmed_fall(ours, theirs)
+        if fall:
+            watch.reverted = Reason(fall.code, f"{promoted}: {fall.message}")
+    for run in theirs:
+        for monitor in watch.monitors.values():
+            monitor.learn(run)
+    for monitor in watch.monitors.values():
+        monitor.reset()
+    watch.watched += len(ours)
+    watch.alarm, watch.confirmations, watch.failed_baselines = None, {}, 0
+    watch.cleared += 1
+
+
+def _standing(watch: _Watch, evidence: Evidence, promoted: Arm) -> ProbationFinding:
+    wanted = evidence.policy.probation_runs
+    reasons = [reason for m in watch.monitors.values() for reason in m.weaknesses()]
+    if watch.cleared:
+        text = f"{watch.cleared} alarm{'s' * (watch.cleared > 1)} checked and not borne out"
+        reasons.append(Reason("alarm_cleared", text))
+    if watch.unapplied:
+        text = f"{promoted.name}: {watch.unapplied} production runs did without the change"
+        reasons.insert(0, Reason("treatment_not_applied", text))
+        if 2 * watch.unapplied > sum(run.finished for run in promoted.probation):
+            return ProbationFinding(Verdict.INVALID, tuple(reasons), None, watch.monitors)
+    if watch.alarm:
+        text = f"{promoted.name}: {_alarm_words(watch)}; baseline and candidate take turns now"
+        step = _step(_confirmation_runs(watch, promoted.name), "to check the alarm", confirm=True)
+        return _open(watch, [Reason("alarm", text), *reasons], step)
+    if watch.watched >= wanted:
+        text = f"{promoted.name}: {watch.watched} production runs held quality and speed"
+        found = (Reason("probation_passed", text), *reasons)
+        return ProbationFinding(Verdict.PERMANENT, found, None, watch.monitors)
+    text = f"{promoted.name}: {watch.watched} of {wanted} production runs watched, no alarm"
+    missing = min(m.reference_runs for m in watch.monitors.values()) < LEAST_REFERENCE
+    # Jobs that do not record a figure do not record it however often they are asked.
+    missing = missing and watch.baselines < LEAST_REFERENCE
+    if missing and watch.failed_baselines >= LEAST_REFERENCE:
+        text = "the baseline keeps failing: there is nothing to compare production with"
+        found = (Reason("baseline_failed", text), *reasons)
+        return ProbationFinding(Verdict.INCONCLUSIVE, found, None, watch.monitors)
+    name = BASELINE if missing else promoted.name
+    why = "a baseline run to compare with" if missing else "the next scheduled production run"
+    return _open(watch, [Reason("probation_goes_on", text), *reasons], _step([name], why))
+
+
+def _open(watch: _Watch, reasons: Sequence[Reason], step: Mapping[str, Any]) -> ProbationFinding:
+    return ProbationFinding(Verdict.CONTINUE, tuple(reasons), step, watch.monitors)
+
+
+def _alarm_words(watch: _Watch) -> str:
+    if watch.alarm == "crash":
+        return "a production run crashed or diverged"
+    return watch.monitors[str(watch.alarm)].alarm_words()
+
+
+def _confirmation_runs(watch: _Watch, promoted: str) -> list[str]:
+    """The runs still missing, in turn."""
+    missing = {
+        name: CONFIRMATIONS - len(watch.confirmations.get(name, ()))
+        for name in (BASELINE, promoted)
+    }
+    names = []
+    while any(count > 0 for count in missing.values()):
+        name = max(missing, key=lambda key: (missing[key], key == BASELINE))
+        missing[name] -= 1
+        names.append(name)
+    return names
+
+
+def _step(arms: Sequence[str], why: str, *, confirm: bool = False) -> dict[str, Any]:
+    return {
+        "stage": "probation",
+        "runs": [{"arm": arm, "confirm": confirm} for arm in arms],
+        "why": why,
+    }

@@ -1,0 +1,165 @@
+"""The quality gate: group-sequential non-inferiority over full runs.
+
+At look n (looks.py) the candidate passes when a loss of the margin or more is ruled out,
+P(T_df > (D + m)/se) <= a(n) (one side of Schuirmann 1987), and fails when a loss is proven,
+P(T_df > -D/se) <= a(n), of half a margin or more: a smaller one is within what the team
+accepts. Between looks it can only be given up: on a loss beyond any doubt, or
+when what is still to come would hardly prove the margin (conditional power at the current
+trend, Lan and Wittes 1988). Giving up takes promotions away and so costs no error.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+
+from compilegate.domain.arithmetic import normal_below
+from compilegate.domain.judging import student_t
+from compilegate.domain.judging.looks import look_at, spent
+from compilegate.domain.judging.noninferiority import Comparison, Samples, compare
+from compilegate.domain.judging.power import LIKELY, Design, runs_for_one_look
+
+# A loss as unlikely as this by chance ends the arm at any number of runs.
+BEYOND_DOUBT = 0.002
+DOUBT_DF = 3
+# Give up where the last look would pass with less than this chance.
+FUTILE = 0.15
+# A history this long tells the spread well enough to refuse an underpowered trial.
+TELLING_HISTORY = 5
+# Metrics that agree to this share are one result copied.
+COPIED = 1e-12
+
+
+class QualityOutcome(StrEnum):
+    """What the quality gate says of one candidate."""
+
+    HELD = "held"
+    WORSE = "worse"
+    CRASHED = "crashed"
+    MORE_RUNS = "more_runs"
+    UNDERPOWERED = "underpowered"
+    INCONCLUSIVE = "inconclusive"
+
+
+@dataclass(frozen=True)
+class QualityFinding:
+    """The comparison so far and what it means; ``level`` is what the last look may spend.
+
+    ``lacks_baseline_only``: the proof is there but for a baseline run of the same weeks.
+    """
+
+    outcome: QualityOutcome
+    reason: str
+    comparison: Comparison | None = None
+    look: int | None = None
+    level: float | None = None
+    provable_margin: float | None = None
+    runs_needed: int | None = None
+    lacks_baseline_only: bool = False
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """Difference with the look's own error on each side, so that it holds at every look."""
+        if self.comparison is None or self.level is None:
+            return None
+        return self.comparison.interval(self.level)
+
+
+def judge_quality(samples: Samples, margin: float, design: Design) -> QualityFinding:
+    """Decide one candidate's quality; metrics higher is better, ``margin`` in their unit."""
+    n = len(samples.candidate)
+    look = look_at(n, design.n_max)
+    if n < 2 or look is None:
+        return _before_the_first_look(samples, margin, design)
+    # Runs past a look wait for the next one: looking in between would spend error unseen.
+    looked = compare(samples.first(look))
+    found = compare(samples)
+    if looked is None or found is None or looked.df < 2:
+        return QualityFinding(QualityOutcome.MORE_RUNS, "too few runs to tell how much it varies")
+    if found.spread < COPIED * max(margin, abs(samples.candidate[0])):
+        reason = "every run gave exactly the same metric, which says nothing about chance"
+        return QualityFinding(QualityOutcome.INCONCLUSIVE, reason)
+    return _at_a_look(looked, found, margin, design)
+
+
+def _before_the_first_look(samples: Samples, margin: float, design: Design) -> QualityFinding:
+    found = compare(samples)
+    if found and _beyond_doubt(found, margin):
+        return QualityFinding(QualityOutcome.WORSE, _worse_words(found), found)
+    hopeless = underpowered(samples, margin, design)
+    return hopeless or QualityFinding(QualityOutcome.MORE_RUNS, "full runs are missing", found)
+
+
+def _beyond_doubt(found: Comparison, margin: float) -> bool:
+    if found.df < DOUBT_DF or found.spread == 0 or found.difference > -margin / 2:
+        return False
+    return found.p_worse <= BEYOND_DOUBT
+
+
+def underpowered(samples: Samples, margin: float, design: Design) -> QualityFinding | None:
+    """The refusal of a trial that could hardly prove the margin; None where it could."""
+    if len(samples.history) < TELLING_HISTORY:
+        return None
+    variance = samples.pooled_variance or 0.0
+    spread = math.sqrt(variance)
+    if spread == 0 or design.runs_needed(spread / margin, design.least_chance) is not None:
+        return None
+    provable = design.best_margin(LIKELY) * spread
+    return QualityFinding(
+        QualityOutcome.UNDERPOWERED,
+        f"the metric varies by {spread:.4g} from run to run; {design.n_max} runs could prove a "
+        f"margin of {provable:.4g}, not {margin:g}",
+        provable_margin=provable,
+    )
+
+
+def _at_a_look(
+    looked: Comparison, found: Comparison, margin: float, design: Design
+) -> QualityFinding:
+    look = looked.runs
+    level = spent(look, design.n_max, design.level)
+    relative = found.spread / margin
+    needed = runs_for_one_look(relative, history=design.history, level=design.level)
+
+    def finding(outcome: QualityOutcome, reason: str, seen: Comparison) -> QualityFinding:
+        provable = design.provable_margin(max(seen.runs, 2))
+        return QualityFinding(
+            outcome, reason, seen, look, level, provable and provable * seen.spread, needed
+        )
+
+    if looked.p_inferior(margin) <= level:
+        return finding(QualityOutcome.HELD, f"a loss of {margin:g} or more is ruled out", looked)
+    lost = looked.p_worse <= level and looked.difference <= -margin / 2
+    if lost or _beyond_doubt(found, margin):
+        return finding(QualityOutcome.WORSE, _worse_words(found), found)
+    if look == design.n_max or chance_of_passing(found, margin, design) < FUTILE:
+        return finding(QualityOutcome.INCONCLUSIVE, _unproven_words(found, margin, design), found)
+    return finding(QualityOutcome.MORE_RUNS, f"{look} runs do not settle it yet", looked)
+
+
+def chance_of_passing(found: Comparison, margin: float, design: Design) -> float:
+    """Conditional power at the last look: Phi((D n/n_max + m)/(s sqrt(v_max)) - t_{1-a}).
+
+    The trend D is shrunk towards no loss by the share of runs that it rests on.
+    """
+    last = design.n_max
+    reference = max(found.reference_runs, found.history_weight + last)
+    drift = found.difference * min(1.0, found.runs / last) + margin
+    bar = student_t.quantile(
+        1 - spent(last, last, design.level), found.df + 2 * (last - found.runs)
+    )
+    return normal_below(drift / found.error_at(last, reference) - bar)
+
+
+def _worse_words(found: Comparison) -> str:
+    return f"worse by {-found.difference:.4g} beyond chance"
+
+
+def _unproven_words(found: Comparison, margin: float, design: Design) -> str:
+    provable = design.best_margin(LIKELY) * found.spread
+    return (
+        f"the metric varies by {found.spread:.4g} from run to run; up to {design.n_max} runs could "
+        f"prove a margin of {provable:.4g}, not {margin:g} at a difference of "
+        f"{found.difference:.4g}"
+    )

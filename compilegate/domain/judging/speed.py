@@ -1,0 +1,267 @@
+"""The speed gate: full-run speed-up from replicated blocks.
+
+The unit of replication is the block, in which every arm ran in a fresh process back to back
+on one node, so that the node's own speed cancels. Steps inside a process are correlated and
+never counted as replicates (Kalibera and Jones 2013, section 6). For block b
+
+    L_b = ln[(O_B + N_B m_B) / (O_C + N_C m_C)]
+
+with overhead O (compilation included), steady step m and steps N of a full run; the interval
+is Student's t over blocks. Looks at 3, 4 and 6 blocks share the error by Bonferroni. Where a
+candidate's cluster has another price per hour, dollars per run are compared in place of hours:
+the log of the price ratio is taken off every L. A cheaper cluster must not take longer, either.
+
+An arm that cannot share the baseline's nodes has nodes of its own in every block. They differ
+in speed, so that its blocks spread wider; the interval measures that.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from compilegate.domain.arithmetic import deviation, mean, median
+from compilegate.domain.judging import student_t
+from compilegate.domain.judging.evidence import Arm, Evidence
+from compilegate.domain.judging.nodes import runs_apart
+from compilegate.domain.judging.steady_state import MIN_STEPS, Segment, analyse
+from compilegate.domain.workload.model import Policy
+
+LOOKS = (3, 4, 6)
+# Spread of L over blocks assumed while there are too few blocks to measure it.
+ASSUMED_BLOCK_SD = 0.03
+# The same where the arms run on nodes of their own: identical GPUs differ by about 8 % (Sinha et
+# al. 2022, arXiv 2208.11035), and two sets of them are compared.
+ASSUMED_APART_SD = 0.08 * math.sqrt(2)
+# Share of alpha at which a candidate that falls short is given up; no promotion rests on it.
+HOPELESS_SHARE = 0.2
+CONFIDENCE = 0.95
+# Blocks that agree to this are one measurement copied, not precision.
+COPIED = 1e-9
+
+# Segments[arm][block]; None where a segment is too short for a steady state.
+Segments = Mapping[str, Mapping[int, Segment | None]]
+
+
+class SpeedOutcome(StrEnum):
+    """What the speed gate says of one candidate."""
+
+    PASSED = "passed"
+    TOO_SLOW = "too_slow"
+    BELOW_PROMOTE = "below_promote"
+    CRASHED = "crashed"
+    MORE_BLOCKS = "more_blocks"
+    INCONCLUSIVE = "inconclusive"
+
+
+@dataclass(frozen=True)
+class SpeedFinding:
+    """Speed-up of one candidate as a ratio of full-run times; ``interval`` is two-sided.
+
+    ``logs`` are the blocks' L_b; ``level`` is the error one look may spend; ``lower_bound``
+    is the one-sided bound at that level, None before two blocks.
+    """
+
+    outcome: SpeedOutcome
+    logs: tuple[float, ...]
+    estimate: float | None
+    interval: tuple[float, float] | None
+    confidence: float
+    level: float
+    lower_bound: float | None
+    reason: str
+
+    @property
+    def blocks(self) -> int:
+        """Usable blocks."""
+        return len(self.logs)
+
+
+def analyse_segments(evidence: Evidence) -> Segments:
+    """The steady state of every segment whose block has a baseline."""
+    medians = {
+        run.block: median(run.step_seconds)
+        for run in evidence.baseline.speed
+        if run.finished and run.step_seconds
+    }
+    return {arm.name: _segments(arm, medians) for arm in (*evidence.arms, *evidence.controls)}
+
+
+def _segments(arm: Arm, medians: Mapping[int, float]) -> dict[int, Segment | None]:
+    return {
+        run.block: analyse(
+            run.step_seconds,
+            compile_seconds=run.compile_seconds,
+            baseline_median=medians[run.block],
+            full_run_steps=arm.full_run_steps or 1,
+        )
+        if run.finished and run.block in medians
+        else None
+        for run in arm.speed
+    }
+
+
+def judge_speed(
+    candidate: Arm, evidence: Evidence, segments: Segments, *, candidates: int
+) -> SpeedFinding:
+    """Decide one candidate's speed on the blocks there are; ``candidates`` share the error."""
+    policy, baseline = evidence.policy, evidence.baseline
+    level = policy.alpha / (len(LOOKS) * candidates)
+    logs = block_log_speedups(candidate, evidence, segments)
+    if any(not run.finished for run in candidate.speed):
+        return _finding(SpeedOutcome.CRASHED, logs, level, "the candidate crashed in a speed block")
+    # Blocks that ran count against the limit even if they are of no use: they were paid for.
+    ran = len({run.block for run in candidate.speed} & {run.block for run in baseline.speed})
+    limit = evidence.plan.max_blocks - (ran - len(logs))
+    outcome, reason = (
+        _priced_outcome(candidate, evidence, segments, level=level, limit=limit)
+        if logs
+        else _nothing_usable(limit)
+    )
+    return _finding(outcome, logs, level, reason)
+
+
+def _priced_outcome(
+    candidate: Arm, evidence: Evidence, segments: Segments, *, level: float, limit: int
+) -> tuple[SpeedOutcome, str]:
+    policy, cost = evidence.policy, toll(candidate, evidence)
+    logs = block_log_speedups(candidate, evidence, segments)
+    calm = block_log_speedups(candidate, evidence, segments, calm=True)
+    assumed = assumed_spread(candidate, evidence)
+    price = f"(at {evidence.price_ratio(candidate):.2f} times the price per hour)"
+    if cost < 0 and best_case(logs, policy.alpha, calm, assumed) < 0:
+        text = f"it takes longer than today beyond chance, whatever it costs {price}"
+        return SpeedOutcome.TOO_SLOW, text
+    net = [log - cost for log in logs], [log - cost for log in calm]
+    outcome, reason = _outcome(*net, (policy, level, limit, assumed))
+    return outcome, f"{reason} in dollars {price}" if cost else reason
+
+
+def toll(candidate: Arm, evidence: Evidence) -> float:
+    """ln of the candidate's price per hour over the baseline's, below 0 where it is cheaper.
+
+    By so much its speed-up has to be larger, or may be smaller, for a run to cost the same.
+    """
+    return math.log(evidence.price_ratio(candidate))
+
+
+def assumed_spread(candidate: Arm, evidence: Evidence) -> float:
+    """Spread of L that one or two blocks are judged by."""
+    apart = runs_apart(candidate, evidence.baseline)
+    return ASSUMED_APART_SD if apart else ASSUMED_BLOCK_SD
+
+
+def block_log_speedups(
+    candidate: Arm, evidence: Evidence, segments: Segments, *, calm: bool = False
+) -> list[float]:
+    """L_b of every block in which both arms have a steady state, in the order of blocks.
+
+    With ``calm``, as if the candidate's late events in a block were the only ones of its whole
+    run: one late recompilation, extrapolated, can make a single block of a good candidate look
+    hopeless; whether they recur is for more blocks to say.
+    """
+    ours, theirs = segments[candidate.name], segments[evidence.baseline.name]
+    n_base, n_mine = evidence.baseline.full_run_steps or 1, candidate.full_run_steps or 1
+    mine_seconds = Segment.calm_run_seconds if calm else Segment.full_run_seconds
+    return [
+        math.log(base.full_run_seconds(n_base) / mine_seconds(mine, n_mine))
+        for block in sorted(ours.keys() & theirs.keys())
+        if (mine := ours[block]) is not None and (base := theirs[block]) is not None
+    ]
+
+
+def _outcome(
+    logs: Sequence[float], calm: Sequence[float], limits: tuple[Policy, float, int, float]
+) -> tuple[SpeedOutcome, str]:
+    policy, level, max_blocks, assumed = limits
+    n, reject, centre = len(logs), math.log(policy.reject_speedup), mean(logs)
+    if best_case(logs, policy.alpha, calm, assumed) < math.log(policy.promote_speedup):
+        return _hopeless(centre, policy)
+    look = look_at(n)
+    proven = bool(look) and lower_bound(logs[:look], level) > reject
+    if proven and centre >= math.log(policy.promote_speedup):
+        return SpeedOutcome.PASSED, f"proven above {policy.reject_speedup:.2f}x"
+    if n < max_blocks:
+        blocks = "one block does" if n == 1 else f"{n} blocks do"
+        return SpeedOutcome.MORE_BLOCKS, f"{blocks} not settle it yet"
+    if proven:
+        asked = f"{policy.promote_speedup:.2f}x asked"
+        return SpeedOutcome.INCONCLUSIVE, f"faster, yet not clearly by the {asked}"
+    return SpeedOutcome.INCONCLUSIVE, f"{n} blocks vary too much to prove either side"
+
+
+def _hopeless(centre: float, policy: Policy) -> tuple[SpeedOutcome, str]:
+    """Beyond chance below what is asked; stopping it costs no error, it only takes promotions."""
+    speedup = math.exp(centre)
+    if speedup < policy.reject_speedup:
+        text = f"{speedup:.2f}x is beyond chance below the {policy.promote_speedup:.2f}x asked"
+        return SpeedOutcome.TOO_SLOW, text
+    text = f"faster, yet {speedup:.2f}x is below the {policy.promote_speedup:.2f}x asked"
+    return SpeedOutcome.BELOW_PROMOTE, text
+
+
+def _nothing_usable(max_blocks: int) -> tuple[SpeedOutcome, str]:
+    if max_blocks > 0:
+        return SpeedOutcome.MORE_BLOCKS, "no block measured yet"
+    reason = f"no block reached a steady state: segments are too short (under {MIN_STEPS} steps)"
+    return SpeedOutcome.INCONCLUSIVE, reason
+
+
+def look_at(blocks: int) -> int:
+    """The last look that so many blocks have reached, 0 before the first."""
+    return max((look for look in LOOKS if look <= blocks), default=0)
+
+
+def best_case(
+    logs: Sequence[float],
+    alpha: float,
+    calm: Sequence[float] = (),
+    assumed: float = ASSUMED_BLOCK_SD,
+) -> float:
+    """The most that the mean of these blocks may still turn out to be; a logarithm.
+
+    ``calm`` are the same blocks without late events extrapolated (block_log_speedups): one or
+    two blocks are judged by them, and by the ``assumed`` spread.
+    """
+    n = len(logs)
+    if n <= 2:
+        return mean(calm or logs) + 3 * assumed / math.sqrt(n)
+    return upper_bound(logs, alpha * HOPELESS_SHARE)
+
+
+def lower_bound(logs: Sequence[float], level: float) -> float:
+    """One-sided lower bound of the mean of two or more blocks, error ``level``; a logarithm."""
+    n, spread = len(logs), deviation(logs)
+    if spread < COPIED:
+        return -math.inf
+    return mean(logs) - student_t.quantile(1 - level, n - 1) * spread / math.sqrt(n)
+
+
+def upper_bound(logs: Sequence[float], level: float) -> float:
+    """One-sided upper bound of the mean of two or more blocks, error ``level``; a logarithm."""
+    n = len(logs)
+    half = student_t.quantile(1 - level, n - 1) * deviation(logs) / math.sqrt(n)
+    return mean(logs) + half
+
+
+def _finding(
+    outcome: SpeedOutcome, logs: Sequence[float], level: float, reason: str
+) -> SpeedFinding:
+    estimate, interval, lower = math.exp(mean(logs)) if logs else None, None, -math.inf
+    if len(logs) >= 2:
+        n, centre = len(logs), mean(logs)
+        half = student_t.quantile(0.5 + CONFIDENCE / 2, n - 1) * deviation(logs) / math.sqrt(n)
+        interval = (math.exp(centre - half), math.exp(centre + half))
+        lower = lower_bound(logs, level)
+    return SpeedFinding(
+        outcome=outcome,
+        logs=tuple(logs),
+        estimate=estimate,
+        interval=interval,
+        confidence=CONFIDENCE,
+        level=level,
+        lower_bound=math.exp(lower) if math.isfinite(lower) else None,
+        reason=reason,
+    )

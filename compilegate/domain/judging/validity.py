@@ -1,0 +1,186 @@
+"""Whether the evidence compares like with like; what fails here can never promote."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from compilegate.domain.decision import Reason
+from compilegate.domain.judging.evidence import PROBATION, Arm, Evidence, FullRun, SpeedRun
+from compilegate.domain.judging.nodes import may_run_apart
+from compilegate.domain.workload.model import MANAGED_COMPILER
+
+# Fingerprint keys that a candidate's own change explains.
+EXPLAINED = {
+    "instance_type": {"gpu", "driver", "threads", "world_size", "global_batch"},
+    "instance_count": {"world_size", "global_batch"},
+    "batch_size": {"global_batch"},
+    "precision": {"precision"},
+    # Processes that were not started before, each with its own batch.
+    "distribution": {"world_size", "global_batch"},
+    "framework": {"image", "torch", "cuda", "transformers", "python"},
+    # A script elsewhere in the bundle has other files beside it.
+    "entry_point": {"code_sha256"},
+}
+# The managed compiler exists only inside its own image.
+MANAGED_COMPILER_EXPLAINS = EXPLAINED["framework"]
+# Changes that give the first step another batch, or other arithmetic or random numbers.
+OTHER_FIRST_LOSS = frozenset(
+    {"batch_size", "precision", "instance_type", "instance_count", "distribution", "framework"}
+)
+# Eager and compiled arithmetic round differently; anything larger is another model or batch.
+INITIAL_LOSS_TOLERANCE = 1e-2
+# Samples of a whole run: a last batch more or less is the same training.
+SAME_WORK = 0.02
+
+
+def invalid_reasons(evidence: Evidence) -> tuple[Reason, ...]:
+    """Every reason why this evidence does not compare the arms fairly."""
+    reasons: list[Reason] = []
+    for candidate in evidence.candidates:
+        if evidence.phase == PROBATION:
+            # Production's image, driver and data move on; what is on is watched whatever comes.
+            reasons += _repeated_in_production(candidate, evidence.baseline)
+            continue
+        reasons += _not_applied(candidate)
+        reasons += _different_fingerprints(candidate, evidence.baseline)
+        reasons += _contradictions(candidate, evidence.baseline)
+        reasons += _unequal_initial_loss(candidate, evidence.baseline)
+    return tuple(reasons)
+
+
+def _not_applied(candidate: Arm) -> Iterator[Reason]:
+    """A full run must prove a compiler; a change of another kind shows in the fingerprint."""
+    for run in candidate.runs:
+        if run.finished and is_unapplied(run, candidate):
+            yield Reason(
+                "treatment_not_applied",
+                f"{candidate.name}: the change was asked for and not applied, so the arms did "
+                "not differ and nothing was measured",
+            )
+            return
+
+
+def is_unapplied(run: SpeedRun | FullRun, candidate: Arm) -> bool:
+    """Whether a run did without the change, or did not prove that it had it."""
+    proves = not candidate.overrides or "compiler" in candidate.overrides
+    return run.applied is False or (proves and isinstance(run, FullRun) and run.applied is None)
+
+
+def _different_fingerprints(candidate: Arm, baseline: Arm) -> Iterator[Reason]:
+    """Every finished run of both arms and stages against one reference, once any has one."""
+    explained = _explained(candidate) | _explained_by_figures(candidate, baseline)
+    everyone = [(run, frozenset[str]()) for run in baseline.runs]
+    everyone += [(run, explained) for run in candidate.runs]
+    reference = next((found for run, _ in everyone if (found := _fingerprint(run))), None)
+    if reference is None:
+        return
+    for run, allowed in everyone:
+        found = _fingerprint(run) or {}
+        wrong = [key for key in _differing(found, reference) if key not in allowed]
+        unrecorded = not found and isinstance(run, FullRun) and run.mode == "production"
+        if wrong and (found or run.finished) and not unrecorded:
+            key = wrong[0]
+            yield Reason(
+                "arms_differ",
+                f"{candidate.name}: runs differ in {', '.join(wrong)} "
+                f"({reference.get(key)!r} and {found.get(key)!r}), not only in the change",
+            )
+            return
+
+
+def _contradictions(candidate: Arm, baseline: Arm) -> Iterator[Reason]:
+    """What cannot be if the runs are what they say: copies, other nodes, other batches."""
+    for arm in (baseline, candidate):
+        blocks = [run.block for run in arm.speed]
+        orders = [run.order for run in arm.quality]
+        # Production may train with one seed every night; an extra run's seed is its own.
+        results = [
+            (run.seed, run.metric, run.wall_seconds)
+            for run in arm.quality
+            if run.seed is not None and run.finished and run.wall_seconds and run.mode == "shadow"
+        ]
+        if any(len(set(found)) < len(found) for found in (blocks, orders, results)):
+            text = f"{arm.name}: two runs claim the same block or order, or are copies"
+            yield Reason("runs_repeated", text)
+    yield from _unlike_blocks(candidate, baseline)
+
+
+def _repeated_in_production(candidate: Arm, baseline: Arm) -> Iterator[Reason]:
+    orders = [run.order for arm in (baseline, candidate) for run in arm.probation]
+    if len(set(orders)) < len(orders):
+        yield Reason("runs_repeated", f"{candidate.name}: two production runs claim the same order")
+
+
+def _unlike_blocks(candidate: Arm, baseline: Arm) -> Iterator[Reason]:
+    """Blocks whose arms ran on different nodes, or do different work in a whole run."""
+    nodes = {run.block: run.node for run in baseline.speed}
+    samples = {run.block: run.samples_per_step for run in baseline.speed}
+    own_nodes = may_run_apart(candidate, baseline)
+    for run in candidate.speed:
+        node, size = nodes.get(run.block), samples.get(run.block)
+        if run.node and node and run.node != node and not own_nodes:
+            text = f"{candidate.name}: block {run.block} ran on two nodes, which differ in speed"
+            yield Reason("arms_differ", text)
+            return
+        if not run.samples_per_step or not size:
+            continue
+        if run.samples_per_step == size and candidate.full_run_steps != baseline.full_run_steps:
+            continue  # as recorded by who counts one batch size for all arms
+        ours = run.samples_per_step * (candidate.full_run_steps or 1)
+        theirs = size * (baseline.full_run_steps or 1)
+        if not math.isclose(ours, theirs, rel_tol=SAME_WORK):
+            text = f"{candidate.name}: {ours:g} samples in a whole run against {theirs:g}"
+            yield Reason("arms_differ", text)
+            return
+
+
+def _explained(candidate: Arm) -> frozenset[str]:
+    names = {name for key in candidate.overrides for name in EXPLAINED.get(key, set())}
+    if candidate.overrides.get("compiler") == MANAGED_COMPILER:
+        names |= MANAGED_COMPILER_EXPLAINS
+    return frozenset(names)
+
+
+def _explained_by_figures(candidate: Arm, baseline: Arm) -> frozenset[str]:
+    """What an arm's own figures say of its change where nobody listed its overrides."""
+    if candidate.overrides:
+        return frozenset()
+    names: set[str] = set()
+    if (candidate.devices, candidate.usd_per_hour) != (baseline.devices, baseline.usd_per_hour):
+        names |= EXPLAINED["instance_type"] | EXPLAINED["instance_count"]
+    if candidate.full_run_steps != baseline.full_run_steps:
+        names |= EXPLAINED["batch_size"]
+    return frozenset(names)
+
+
+def _fingerprint(run: SpeedRun | FullRun) -> Mapping[str, Any] | None:
+    value = run.detail.get("fingerprint")
+    return value if isinstance(value, Mapping) and value else None
+
+
+def _differing(found: Mapping[str, Any], reference: Mapping[str, Any]) -> list[str]:
+    return sorted(k for k in found.keys() | reference.keys() if found.get(k) != reference.get(k))
+
+
+def _unequal_initial_loss(candidate: Arm, baseline: Arm) -> Iterator[Reason]:
+    if OTHER_FIRST_LOSS & candidate.overrides.keys():
+        return
+    base = {run.seed: loss for run in baseline.quality if (loss := _initial_loss(run)) is not None}
+    for run in candidate.quality:
+        loss = _initial_loss(run)
+        if loss is None or run.seed is None or run.seed not in base:
+            continue
+        if not math.isclose(loss, base[run.seed], rel_tol=INITIAL_LOSS_TOLERANCE):
+            yield Reason(
+                "unequal_initial_loss",
+                f"{candidate.name}: seed {run.seed} starts at loss {loss:.4f}, the baseline at "
+                f"{base[run.seed]:.4f}; the arms do not train the same model on the same data",
+            )
+            return
+
+
+def _initial_loss(run: FullRun) -> float | None:
+    value = run.detail.get("initial_loss")
+    return float(value) if isinstance(value, int | float) else None

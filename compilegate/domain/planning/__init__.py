@@ -1,0 +1,1 @@
+"""What a trial will run, in which jobs, and what that probably costs."""

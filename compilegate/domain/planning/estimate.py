@@ -1,0 +1,176 @@
+"""What a trial may cost and how long it may take, by arm and in all; USD and hours.
+
+Three ends: *low* is one speed block after which every candidate is dropped; *expected* is
+three blocks and, for every candidate one after the other, the full runs that a proof takes with
+80 % chance; *high* is all six blocks and all full runs that policy allows, within
+policy.max_trial_usd, which a running trial never exceeds.
+
+A speed job is billed for its start-up, a segment per arm and block, and first compilations. A
+full run is reckoned at the cheaper of the two clusters' price per run: a candidate gets full
+runs only once blocks have proven it faster, by its price per hour as well (speed.py). Prices
+are on-demand; managed spot training costs at most that.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from compilegate.domain.judging.speed import LOOKS
+from compilegate.domain.planning.arm_plan import CANDIDATE, ArmPlan
+from compilegate.domain.planning.proof import Proof
+from compilegate.domain.planning.speed_jobs import SpeedJob, speed_jobs
+from compilegate.domain.workload.model import BASELINE, MANAGED_COMPILER
+
+# Assumed minutes in which a job is billed before its first step: image, data, processes.
+STARTUP_HOURS = 0.05
+# Assumed: a segment takes so long, or the run if that is shorter.
+SEGMENT_HOURS = 0.1
+# Where nothing is known or assumed of a compiler.
+COMPILE_SECONDS = 360.0
+# One block stops most losers; the judge then asks for those up to its next look, two at most.
+BLOCKS_PER_ROUND = 2
+ROUND_ENDS = (1, *LOOKS)
+
+
+@dataclass(frozen=True)
+class Span:
+    """Low, expected and high."""
+
+    low: float
+    expected: float
+    high: float
+
+    def __add__(self, other: Span) -> Span:
+        """End by end."""
+        return Span(self.low + other.low, self.expected + other.expected, self.high + other.high)
+
+    def capped(self, most: float) -> Span:
+        """No higher than ``most``, below which the expected end lies or no trial begins."""
+        return Span(self.low, self.expected, max(self.expected, min(self.high, most)))
+
+
+@dataclass(frozen=True)
+class ArmEstimate:
+    """What one arm may cost and for how many hours its cluster is billed."""
+
+    name: str
+    usd: Span
+    hours: Span
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a trial probably costs: ``usd`` of all jobs, ``hours`` of its rounds in turn."""
+
+    usd: float
+    hours: float
+    speed_usd: float
+    quality_usd: float
+    low_usd: float
+    high_usd: float
+    low_hours: float
+    high_hours: float
+    arms: tuple[ArmEstimate, ...]
+
+
+@dataclass(frozen=True)
+class SpeedCourse:
+    """The speed gate after some block: billed hours by arm, and hours of its rounds in turn."""
+
+    billed: tuple[float, ...]
+    elapsed: float
+
+    def usd(self, arms: Sequence[ArmPlan]) -> float:
+        """Price of the gate so far."""
+        prices = zip(arms, self.billed, strict=True)
+        return math.fsum(arm.usd_per_hour * hours for arm, hours in prices)
+
+
+def estimate(
+    arms: Sequence[ArmPlan], *, run_hours: float, proof: Proof, cap_usd: float
+) -> Estimate:
+    """Estimate of a trial of these arms, the baseline first."""
+    course = speed_course(arms, run_hours)
+    ends = [course[blocks] for blocks in (ROUND_ENDS[0], LOOKS[0], LOOKS[-1])]
+    full = [_full_runs(arms, runs, proof) for runs in (0, proof.runs, proof.n_max)]
+    found = []
+    for index, arm in enumerate(arms):
+        blocks = [end.billed[index] for end in ends]
+        runs = [counts[index] * run_hours for counts in full]
+        rate = min(arm.usd_per_hour, arms[0].usd_per_hour)
+        both = list(zip(blocks, runs, strict=True))
+        usd = Span(*(arm.usd_per_hour * short + rate * long for short, long in both))
+        hours = Span(*(short + long for short, long in both))
+        found.append(ArmEstimate(arm.name, usd.capped(cap_usd), hours))
+    total = sum((one.usd for one in found), Span(0.0, 0.0, 0.0))
+    speed_usd = ends[1].usd(arms)
+    candidates = sum(arm.role == CANDIDATE for arm in arms)
+    rounds = [proof.rounds(runs) * candidates for runs in (proof.runs, proof.n_max)]
+    return Estimate(
+        usd=total.expected,
+        hours=ends[1].elapsed + run_hours * rounds[0],
+        speed_usd=speed_usd,
+        quality_usd=total.expected - speed_usd,
+        low_usd=total.low,
+        high_usd=total.capped(cap_usd).high,
+        low_hours=ends[0].elapsed,
+        high_hours=ends[2].elapsed + run_hours * rounds[1],
+        arms=tuple(found),
+    )
+
+
+def speed_course(arms: Sequence[ArmPlan], run_hours: float) -> dict[int, SpeedCourse]:
+    """The speed gate after each of ``ROUND_ENDS``; the jobs of a round run side by side."""
+    hours = dict.fromkeys((arm.name for arm in arms), 0.0)
+    compiled: set[str] = set()
+    controls: dict[str, int] = {}
+    elapsed, course = 0.0, {}
+    for start, end in itertools.pairwise((0, *ROUND_ENDS)):
+        step = {"block": start, "blocks": end - start, "arms": [arm.name for arm in arms]}
+        jobs = speed_jobs(arms, step, controls)
+        elapsed += max(_charge(job, hours, compiled, run_hours) for job in jobs)
+        controls = dict.fromkeys(hours, end)
+        course[end] = SpeedCourse(tuple(hours[arm.name] for arm in arms), elapsed)
+    return course
+
+
+def job_hours(job: SpeedJob, run_hours: float) -> float:
+    """Hours that one speed job is billed for, first compilations included."""
+    return _charge(job, dict.fromkeys((arm.name for arm in job.arms), 0.0), set(), run_hours)
+
+
+def block_usd(arms: Sequence[ArmPlan], run_hours: float) -> float:
+    """Mean price of one block of all arms, start-up and first compilations included."""
+    return speed_course(arms, run_hours)[LOOKS[-1]].usd(arms) / LOOKS[-1]
+
+
+def _charge(job: SpeedJob, hours: dict[str, float], compiled: set[str], run_hours: float) -> float:
+    """Add one job to its arms' hours, start-up shared evenly; returns the job's length."""
+    total = STARTUP_HOURS
+    for arm in job.arms:
+        own = min(run_hours, SEGMENT_HOURS) * job.blocks
+        seconds = COMPILE_SECONDS if arm.compile_seconds is None else arm.compile_seconds
+        own += seconds / 3600 * _compilations(arm, job.blocks, compiled)
+        hours[arm.name] += own + STARTUP_HOURS / len(job.arms)
+        total += own
+    return total
+
+
+def _compilations(arm: ArmPlan, blocks: int, compiled: set[str]) -> int:
+    """The managed compiler keeps no cache between jobs; any other compiles cold once."""
+    if arm.compiler == "none":
+        return 0
+    if arm.compiler == MANAGED_COMPILER:
+        return blocks
+    first = arm.name not in compiled
+    compiled.add(arm.name)
+    return int(first)
+
+
+def _full_runs(arms: Sequence[ArmPlan], runs: int, proof: Proof) -> list[int]:
+    """Full runs of each arm when every candidate takes ``runs``; controls take none."""
+    counts = {CANDIDATE: runs, BASELINE: proof.baseline_runs(runs) if runs else 0}
+    return [counts.get(arm.role, 0) for arm in arms]

@@ -1,0 +1,131 @@
+"""The trial plan: arms, how they are measured, what that may cost, and what it needs of quotas.
+
+What is expected must fit ``max_trial_usd``, which a running trial never exceeds; a trial that
+could hardly prove the margin, or whose jobs no quota holds, is refused before anything is spent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from compilegate.domain.decision import Reason
+from compilegate.domain.eligibility import Eligibility
+from compilegate.domain.facts.model import Facts, Price
+from compilegate.domain.judging.speed import LOOKS
+from compilegate.domain.planning import quotas
+from compilegate.domain.planning.arm_plan import ArmPlan
+from compilegate.domain.planning.arms import Refusal
+from compilegate.domain.planning.estimate import BLOCKS_PER_ROUND, Estimate, block_usd
+from compilegate.domain.planning.quotas import Need, QuotaLookup
+from compilegate.domain.planning.trial_design import TrialDesign, design_trial
+from compilegate.domain.workload.model import Workload
+
+__all__ = ["Plan", "Refusal", "plan_trial"]
+
+SPEED_STEPS = 320
+SHORT_SPEED_STEPS = 160
+SHORT_RUN_HOURS = 1.0
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything that is fixed before a trial starts.
+
+    ``quality_runs`` of each candidate are expected, up to ``max_quality_runs`` allowed;
+    ``runs_basis`` says what that rests on. ``usd_per_block`` includes start-up, ``prices`` are
+    of one instance. ``left_out`` are levers that are not tried, with the reason.
+    """
+
+    workload: str
+    region: str
+    arms: tuple[ArmPlan, ...]
+    quality_runs: int
+    max_quality_runs: int
+    runs_basis: str
+    speed_steps: int
+    blocks_per_round: int
+    max_blocks: int
+    usd_per_block: float
+    usd_per_quality_run: float
+    estimate: Estimate
+    max_trial_usd: float
+    prices: tuple[Price, ...] = ()
+    quotas: tuple[Need, ...] = ()
+    left_out: tuple[tuple[str, str], ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan as it is stored and shown."""
+        arms = [{**asdict(arm), "label": arm.label} for arm in self.arms]
+        left_out = [{"name": name, "why": why} for name, why in self.left_out]
+        return {"schema": 1, **asdict(self), "arms": arms, "left_out": left_out}
+
+
+def plan_trial(
+    workload: Workload,
+    eligibility: Eligibility,
+    facts: Facts,
+    *,
+    region: str,
+    quota: QuotaLookup = quotas.unknown,
+) -> Plan | Refusal:
+    """Plan the arms that eligibility let through, or say why there is nothing to plan."""
+    candidates = eligibility.open_candidates
+    if not candidates:
+        why_not = "; ".join(f"{name}: {text}" for name, text in _left_out(eligibility)[:1])
+        return Refusal(Reason("ineligible", f"no candidate is eligible; {why_not}"))
+    why: Mapping[str, str] = eligibility.why
+    design = design_trial(workload, candidates, facts, region=region, why=why)
+    if isinstance(design, Refusal):
+        return design
+    needs = quotas.needs(design.arms, design.proof, spot=workload.training.spot, quota=quota)
+    refused = design.proof.refused or quotas.too_low(needs) or _over_budget(workload, design)
+    if refused is not None:
+        return Refusal(refused)
+    plan = _plan(workload, design, region=region)
+    kinds = dict.fromkeys(arm.instance_type for arm in plan.arms)
+    prices = tuple(price for kind in kinds if (price := facts.price(kind)))
+    return replace(plan, prices=prices, quotas=needs, left_out=_left_out(eligibility))
+
+
+def _over_budget(workload: Workload, design: TrialDesign) -> Reason | None:
+    usd, cap = design.estimate.usd, workload.policy.max_trial_usd
+    if usd <= cap:
+        return None
+    return Reason(
+        "trial_over_budget",
+        f"the trial is expected to cost ${usd:,.2f}, more than the ${cap:,.2f} that "
+        "policy.max_trial_usd allows; raise the cap, shorten the run or name fewer candidates",
+    )
+
+
+def _left_out(eligibility: Eligibility) -> tuple[tuple[str, str], ...]:
+    """What was not derived, and the named candidates that something stands in the way of."""
+    open_names = {candidate.name for candidate in eligibility.open_candidates}
+    blocked = tuple(
+        (found.candidate.name, next(r.message for r in found.reasons if r.severity == "block"))
+        for found in eligibility.candidates
+        if found.candidate.name not in open_names
+    )
+    return (*blocked, *eligibility.left_out)
+
+
+def _plan(workload: Workload, design: TrialDesign, *, region: str) -> Plan:
+    run_hours, arms = workload.schedule.run_hours, design.arms
+    return Plan(
+        workload=workload.name,
+        region=region,
+        arms=arms,
+        quality_runs=design.proof.runs,
+        max_quality_runs=design.proof.n_max,
+        runs_basis=design.proof.basis,
+        speed_steps=SHORT_SPEED_STEPS if run_hours < SHORT_RUN_HOURS else SPEED_STEPS,
+        blocks_per_round=BLOCKS_PER_ROUND,
+        max_blocks=LOOKS[-1],
+        usd_per_block=block_usd(arms, run_hours),
+        # A candidate gets full runs only once it is faster by its price as well.
+        usd_per_quality_run=arms[0].usd_per_hour * run_hours,
+        estimate=design.estimate,
+        max_trial_usd=workload.policy.max_trial_usd,
+    )

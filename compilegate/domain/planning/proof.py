@@ -1,0 +1,89 @@
+"""How many full runs the margin and the history call for, by the judge's own power (power.py)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from compilegate.domain.decision import Reason
+from compilegate.domain.economics import WEEKS_PER_YEAR
+from compilegate.domain.judging.looks import looks
+from compilegate.domain.judging.noninferiority import Samples, history_weight
+from compilegate.domain.judging.power import Design, design_for
+from compilegate.domain.judging.quality import TELLING_HISTORY, underpowered
+from compilegate.domain.workload.model import Workload
+
+# Full runs of a candidate where nobody knows how much the metric differs from run to run.
+ASSUMED_RUNS = 3
+
+
+@dataclass(frozen=True)
+class Proof:
+    """Full runs of one candidate that a proof probably takes, and those that it may take.
+
+    ``rounds`` of one candidate: one to each look, and one before the first look where a single
+    run beside a telling history may already end it. ``basis`` says what the numbers rest on,
+    ``refused`` why no trial should begin.
+    """
+
+    runs: int
+    n_max: int
+    history: int
+    basis: str
+    refused: Reason | None = None
+
+    def rounds(self, runs: int) -> int:
+        """Rounds until one candidate has ``runs`` full runs."""
+        telling = self.history >= TELLING_HISTORY
+        return telling + sum(n <= runs for n in looks(self.n_max))
+
+    def baseline_runs(self, runs: int) -> int:
+        """Baseline runs beside ``runs`` of a candidate: history makes up for some, not for all."""
+        return max(1, math.ceil(runs - history_weight(self.history)))
+
+
+def plan_proof(workload: Workload, *, candidates: int) -> Proof | None:
+    """The full runs of each of so many candidates; None if too few production runs are left."""
+    quality = workload.quality
+    # Every trial runs its full runs as shadow runs so far, whatever policy says.
+    design = design_for(
+        replace(workload.policy, quality_runs="shadow"),
+        history=len(quality.history),
+        candidates=candidates,
+        runs_remaining=workload.schedule.runs_per_week * WEEKS_PER_YEAR,
+    )
+    if design is None:
+        return None
+    history = Samples((), (), quality.history)
+    spread = math.sqrt(history.pooled_variance or 0.0)
+    if len(quality.history) < TELLING_HISTORY or not spread:
+        return _assumed(workload, design)
+    refused = underpowered(history, quality.margin, design)
+    runs = design.runs_needed(spread / quality.margin) or design.n_max
+    basis = (
+        f"{quality.metric} differs by {spread:.3g} from run to run over {len(quality.history)} "
+        f"past runs, {spread / quality.margin:.2g} of the margin of {quality.margin:g}: {runs} "
+        "runs of a candidate prove it with 80 % chance if nothing is lost"
+    )
+    if design.runs_needed(spread / quality.margin) is None:
+        basis = basis.partition(":")[0] + ": even the last look proves it with less than 80 %"
+    if refused:
+        fix = "widen quality.margin to that, or use a metric that varies less"
+        reason = Reason("underpowered", f"{quality.metric}: {refused.reason}; {fix}")
+        return Proof(runs, design.n_max, design.history, basis, reason)
+    return Proof(runs, design.n_max, design.history, basis)
+
+
+def _assumed(workload: Workload, design: Design) -> Proof:
+    quality = workload.quality
+    runs = min(ASSUMED_RUNS, design.n_max)
+    known = "do not differ" if quality.history else "are on record"
+    how_many = f"{len(quality.history)} past runs {known}"
+    provable = design.provable_margin(runs)
+    spread = quality.margin / provable if provable else None
+    enough = f", enough where it differs by {spread:.2g} or less" if spread else ""
+    return Proof(
+        runs, design.n_max, design.history,
+        f"{how_many}, so nobody knows how much {quality.metric} differs from run to run: {runs} "
+        f"runs of a candidate are assumed{enough}",
+    )  # fmt: skip

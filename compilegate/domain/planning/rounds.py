@@ -1,0 +1,71 @@
+"""How long a trial may go on: rounds, and the time of the state machine and its lease."""
+
+from __future__ import annotations
+
+from compilegate.domain.workload.model import Training
+
+HOUR = 3600
+# Up to six rounds of speed blocks, and room for two that had to be repeated.
+SPEED_ROUNDS = 8
+# Eight looks at a candidate's quality (2 to 36 runs), a round before the first, and room for
+# three rounds that were stopped and asked for again.
+ROUNDS_PER_CANDIDATE = 12
+MIN_RUNTIME_SECONDS = 900
+# A speed job ends a segment, or a first compilation, that hangs for so long.
+SEGMENT_SECONDS = 3600
+# A spot job that names no limit may wait for capacity as long as it may train.
+WAIT_PER_RUNTIME = 2
+# Queueing, downloading and uploading come on top of a job's own limits.
+QUEUE_AND_TRANSFER_SECONDS = 6 * 3600
+# All 20 rounds of one candidate at three days each: 66 h of training and 6 h around it. Where
+# a job may take longer, a round that might not end in time is not begun (``has_time``), so that
+# no trial is cut off undecided. Step Functions itself ends an execution after a year.
+MACHINE_SECONDS = 60 * 24 * 3600
+# Judging, recording, flag and report after the last round.
+ENDING_SECONDS = 3600
+# The lease outlives the longest execution, so that it never ends under a running trial.
+LEASE_SECONDS = MACHINE_SECONDS + 3600
+
+
+def max_rounds(candidates: int) -> int:
+    """A bound that no sound trial reaches: what is beyond it would go on for ever."""
+    return SPEED_ROUNDS + ROUNDS_PER_CANDIDATE * candidates
+
+
+def job_seconds(max_runtime_hours: float) -> int:
+    """The time limit that a job gets."""
+    return max(MIN_RUNTIME_SECONDS, round(max_runtime_hours * HOUR))
+
+
+def spot_waiting_seconds(training: Training) -> int:
+    """How long a job may wait for spot capacity on top of its training, 0 on demand."""
+    if not training.spot:
+        return 0
+    own, hours = job_seconds(training.max_runtime_hours), training.max_wait_hours
+    return max((WAIT_PER_RUNTIME * own if hours is None else round(hours * HOUR)) - own, 0)
+
+
+def longest_job_hours(training: Training) -> float:
+    """The longest that a job may train and wait for spot capacity together."""
+    return (job_seconds(training.max_runtime_hours) + spot_waiting_seconds(training)) / HOUR
+
+
+def speed_job_seconds(max_runtime_hours: float, *, arms: int, blocks: int) -> int:
+    """A speed job's limit: every segment and first compilation at its own, at most a job's."""
+    return min(job_seconds(max_runtime_hours), (blocks + 1) * arms * SEGMENT_SECONDS)
+
+
+def round_seconds(job_hours: float) -> int:
+    """The longest that a round can take, its jobs side by side; see ``longest_job_hours``."""
+    return job_seconds(job_hours) + QUEUE_AND_TRANSFER_SECONDS
+
+
+def longest_seconds(candidates: int, job_hours: float) -> int:
+    """The longest path of a trial, every round at its limit."""
+    return max_rounds(candidates) * round_seconds(job_hours) + ENDING_SECONDS
+
+
+def has_time(elapsed_seconds: float, job_hours: float) -> bool:
+    """Whether one more round ends before the state machine's own limit."""
+    needed = round_seconds(job_hours) + ENDING_SECONDS
+    return elapsed_seconds + needed <= MACHINE_SECONDS

@@ -1,0 +1,146 @@
+"""Reads the ``candidates`` of a workload document: each changes something, and something else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from compilegate.domain.fields import Fields
+from compilegate.domain.planning.arm_plan import CONTROL_SUFFIX
+from compilegate.domain.workload.model import (
+    BASELINE,
+    COMPILE_MODES,
+    COMPILERS,
+    DISTRIBUTIONS,
+    PRECISIONS,
+    SCALINGS,
+    Candidate,
+    Framework,
+    Training,
+)
+from compilegate.domain.workload.training import (
+    batch_size,
+    entry_point,
+    hyperparameters,
+    instance_count,
+    instance_type,
+    parse_framework,
+)
+
+# Every candidate has a letter in its jobs' names, and alpha / K to prove itself at.
+MOST_CANDIDATES = 8
+
+# Of all devices together, which the learning rate may follow.
+CHANGES_THE_BATCH = {"batch_size", "instance_type", "instance_count", "distribution"}
+
+_NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?")
+
+
+def parse_name(fields: Fields) -> str:
+    """A name as jobs, flags and S3 keys can carry it."""
+    name: str = fields.text("name")
+    if not _NAME.fullmatch(name):
+        raise fields.wrong(
+            "name",
+            "has other characters than a name may have",
+            "use 1 to 32 lower-case letters, digits and inner hyphens, such as bert-docs",
+        )
+    return name
+
+
+def parse_candidates(
+    fields: Fields, training: Training, framework: Framework
+) -> tuple[Candidate, ...]:
+    """Every candidate, none for a workload that leaves them to the planner."""
+    items = list(fields.sections("candidates"))
+    if len(items) > MOST_CANDIDATES:
+        raise fields.wrong(
+            "candidates",
+            f"names {len(items)} candidates",
+            f"name at most {MOST_CANDIDATES}, better three: they share the error allowed, so each "
+            "one more makes a proof longer for all",
+        )
+    seen: dict[str, Mapping[str, Any]] = {}
+    found = []
+    for item in items:
+        candidate = _candidate(item)
+        changes = _changes(candidate, training, framework)
+        _check_name(item, candidate.name, seen)
+        _check_change(item, changes, seen)
+        seen[candidate.name] = changes
+        found.append(candidate)
+    return tuple(found)
+
+
+def _candidate(fields: Fields) -> Candidate:
+    candidate = Candidate(
+        name=parse_name(fields),
+        compiler=fields.choice("compiler", COMPILERS, None),
+        batch_size=batch_size(fields, None),
+        learning_rate_scaling=fields.choice("learning_rate_scaling", SCALINGS, None),
+        instance_type=instance_type(fields, None),
+        instance_count=instance_count(fields, None),
+        precision=fields.choice("precision", PRECISIONS, None),
+        distribution=fields.choice("distribution", DISTRIBUTIONS, None),
+        compile_mode=fields.choice("compile_mode", COMPILE_MODES, None),
+        framework=_own_framework(fields),
+        entry_point=entry_point(fields, None),
+        hyperparameters=hyperparameters(fields) or None,
+    )
+    fields.done()
+    if candidate.compile_mode and candidate.compiler != "torch_compile":
+        raise fields.wrong(
+            "compile_mode", "is a setting of torch_compile", "add compiler: torch_compile"
+        )
+    return candidate
+
+
+def _own_framework(fields: Fields) -> Framework | None:
+    found = fields.optional_section("framework")
+    return None if found is None else parse_framework(found)
+
+
+def _changes(candidate: Candidate, training: Training, framework: Framework) -> dict[str, Any]:
+    """What a candidate really changes: not what it says again, nor how it says it."""
+    changes = candidate.overrides()
+    if changes.get("compiler") == "none":
+        del changes["compiler"]
+    if changes.get("compile_mode") == "default":
+        del changes["compile_mode"]
+    if candidate.framework == framework:
+        del changes["framework"]
+    own = {
+        key: value
+        for key, value in (candidate.hyperparameters or {}).items()
+        if key not in training.hyperparameters or training.hyperparameters[key] != value
+    }
+    changes["hyperparameters"] = own
+    for key, value in list(changes.items()):
+        if value == getattr(training, key, None) or (key == "hyperparameters" and not own):
+            del changes[key]
+    return changes
+
+
+def _check_name(fields: Fields, name: str, seen: Mapping[str, object]) -> None:
+    if name == BASELINE or name in seen:
+        problem = "is reserved" if name == BASELINE else "is used twice"
+        fix = f"give every candidate its own name, other than {BASELINE}"
+        raise fields.wrong("name", problem, fix)
+    if name.endswith(CONTROL_SUFFIX):
+        problem = f"ends in {CONTROL_SUFFIX}, as only a trial's own controls do"
+        fix = f"give it another name, such as {name.removesuffix(CONTROL_SUFFIX)}-2"
+        raise fields.wrong("name", problem, fix)
+
+
+def _check_change(fields: Fields, changes: Mapping[str, Any], seen: Mapping[str, object]) -> None:
+    if "learning_rate_scaling" in changes and not changes.keys() & CHANGES_THE_BATCH:
+        problem = "has no effect without another batch size or number of devices"
+        raise fields.wrong("learning_rate_scaling", problem, "add batch_size, or remove it")
+    if not changes:
+        problem = "names a candidate that changes nothing"
+        raise fields.wrong("name", problem, "add what it changes from the workload")
+    twin = next((name for name, other in seen.items() if other == changes), None)
+    if twin:
+        problem, fix = f"names a candidate that changes the same as {twin}", "remove one of the two"
+        raise fields.wrong("name", problem, fix)

@@ -1,0 +1,179 @@
+"""Reads a workload document into a Workload, or says what is wrong with it."""
+
+from __future__ import annotations
+
+from compilegate.domain.fields import Fields
+from compilegate.domain.workload.candidates import parse_candidates, parse_name
+from compilegate.domain.workload.model import (
+    FAMILIES,
+    GOALS,
+    LOADERS,
+    PADDINGS,
+    QUALITY_RUNS,
+    SCHEMA,
+    Model,
+    Policy,
+    Profile,
+    Quality,
+    Schedule,
+    Shapes,
+    Training,
+    Workload,
+)
+from compilegate.domain.workload.names import check_metric, check_tags
+from compilegate.domain.workload.own_facts import known_better
+from compilegate.domain.workload.schedule_expression import schedule_problem
+from compilegate.domain.workload.training import MOST_HOURS, parse_framework, parse_training
+
+# Beyond what anybody trains or spends: more is a slip of the keyboard.
+MOST_RUNS_PER_WEEK = 1e5
+MOST_USD = 1e9
+MOST_RUNS = 10_000
+MOST_SECONDS = 1e6
+MOST_GIB = 1e5
+# No number of runs that anybody makes proves anything at a smaller error.
+LEAST_ALPHA = 1e-6
+
+
+def parse_workload(document: object) -> Workload:
+    """Read a workload document.
+
+    Raises InvalidInputError naming the field, the value and the fix.
+    """
+    fields = Fields(document)
+    if fields.integer("schema", "schema version") != SCHEMA:
+        raise fields.wrong("schema", "is a version this release cannot read", f"use {SCHEMA}")
+    framework = parse_framework(fields.section("framework"))
+    training = parse_training(fields.section("training"))
+    workload = Workload(
+        name=parse_name(fields),
+        owner=fields.text("owner", None),
+        framework=framework,
+        model=_model(fields.section("model")),
+        training=training,
+        shapes=_shapes(fields.section("shapes")),
+        schedule=_schedule(fields.section("schedule"), training),
+        profile=_profile(fields.optional_section("profile")),
+        quality=_quality(fields.section("quality")),
+        policy=parse_policy(fields.optional_section("policy")),
+        candidates=parse_candidates(fields, training, framework),
+        tags=fields.words("tags", "cost-centre: ml"),
+        facts=known_better(fields.optional_section("facts")),
+    )
+    fields.done()
+    check_tags(fields, workload.tags, owner=workload.owner)
+    return workload
+
+
+def _model(fields: Fields) -> Model:
+    model = Model(family=fields.choice("family", FAMILIES), name=fields.text("name"))
+    fields.done()
+    return model
+
+
+def _shapes(fields: Fields) -> Shapes:
+    shapes = Shapes(
+        static=fields.flag("static"),
+        padding=fields.choice("padding", PADDINGS, "max_length"),
+        drop_last=fields.flag("drop_last", True),
+        loader=fields.choice("loader", LOADERS, "standard"),
+    )
+    fields.done()
+    return shapes
+
+
+def _schedule(fields: Fields, training: Training) -> Schedule:
+    schedule = Schedule(
+        runs_per_week=fields.number(
+            "runs_per_week", "runs per week", above=0.0, high=MOST_RUNS_PER_WEEK
+        ),
+        run_hours=fields.number("run_hours", "hours", above=0.0, high=MOST_HOURS),
+        cron=fields.text("cron", None),
+    )
+    fields.done()
+    problem = None if schedule.cron is None else schedule_problem(schedule.cron)
+    if problem:
+        raise fields.wrong("cron", *problem)
+    if schedule.run_hours > training.max_runtime_hours:
+        raise fields.wrong(
+            "run_hours",
+            f"is above training.max_runtime_hours ({training.max_runtime_hours:g}), where a job "
+            "is cut off",
+            "raise the limit, or correct how long a run takes",
+        )
+    return schedule
+
+
+def _profile(fields: Fields | None) -> Profile | None:
+    if fields is None:
+        return None
+    names = ("gpu_utilization", "data_wait_fraction", "communication_fraction")
+    shares = {
+        name: fields.number(name, "share of 1", low=0.0, high=1.0, default=None) for name in names
+    }
+    gib = fields.number("peak_memory_gib", "GiB per device", above=0.0, high=MOST_GIB, default=None)
+    warm, cold = (
+        fields.number(key, "seconds", low=0.0, high=MOST_SECONDS, default=None)
+        for key in ("compile_seconds", "compile_seconds_cold")
+    )
+    fields.done()
+    data, communication = (shares[name] or 0.0 for name in names[1:])
+    if data + communication > 1.0:
+        problem = f"and data_wait_fraction ({data:g}) are together more than a whole step"
+        raise fields.wrong("communication_fraction", problem, "measure both as shares of one step")
+    if warm is not None and cold is not None and warm > cold:
+        problem = f"is above compile_seconds_cold ({cold:g})"
+        raise fields.wrong("compile_seconds", problem, "a warm cache cannot take longer: swap them")
+    return Profile(**shares, peak_memory_gib=gib, compile_seconds=warm, compile_seconds_cold=cold)
+
+
+def _quality(fields: Fields) -> Quality:
+    quality = Quality(
+        metric=fields.text("metric"),
+        goal=fields.choice("goal", GOALS),
+        margin=fields.number("margin", "the metric's own unit", above=0.0),
+        history=fields.numbers("history"),
+    )
+    fields.done()
+    check_metric(fields, quality.metric)
+    return quality
+
+
+def parse_policy(fields: Fields | None) -> Policy:
+    """Read a policy section, defaults where it is absent."""
+    if fields is None:
+        return Policy()
+    base = Policy()
+    policy = Policy(
+        promote_speedup=fields.number(
+            "promote_speedup", "times baseline", low=1.0, default=base.promote_speedup
+        ),
+        reject_speedup=fields.number(
+            "reject_speedup", "times baseline", low=1.0, default=base.reject_speedup
+        ),
+        alpha=fields.number(
+            "alpha", "error probability", low=LEAST_ALPHA, high=0.5, default=base.alpha
+        ),
+        quality_runs=fields.choice("quality_runs", QUALITY_RUNS, base.quality_runs),
+        max_quality_runs=fields.integer(
+            "max_quality_runs",
+            "runs per candidate",
+            low=2,
+            high=MOST_RUNS,
+            default=base.max_quality_runs,
+        ),
+        probation_runs=fields.integer(
+            "probation_runs", "runs", low=1, high=MOST_RUNS, default=base.probation_runs
+        ),
+        max_trial_usd=fields.number(
+            "max_trial_usd", "US dollars", above=0.0, high=MOST_USD, default=base.max_trial_usd
+        ),
+    )
+    fields.done()
+    if policy.promote_speedup < policy.reject_speedup:
+        raise fields.wrong(
+            "promote_speedup",
+            f"is below reject_speedup ({policy.reject_speedup:g})",
+            "promote at or above the speed-up below which you would reject",
+        )
+    return policy

@@ -1,0 +1,63 @@
+"""Reads the facts that a workload, or a deployment, knows better than the shipped files."""
+
+from __future__ import annotations
+
+import re
+
+from compilegate.domain.errors import InvalidInputError
+from compilegate.domain.fields import Fields
+from compilegate.domain.workload.model import COMPILERS, FRAMEWORKS, KnownBetter, OwnImage
+
+INSTANCE = re.compile(r"ml\.[a-z0-9-]+\.[a-z0-9-]+")
+_IMAGE = re.compile(r"[0-9]{12}\.dkr\.ecr\.[a-z0-9-]+\.amazonaws\.com(\.cn)?/\S+[:@]\S+")
+IMAGE_MAX = 255
+MOST_USD = 1e5
+
+
+def known_better(fields: Fields | None) -> KnownBetter:
+    """The ``facts`` section, nothing when absent."""
+    if fields is None:
+        return KnownBetter()
+    found = KnownBetter(prices(fields, "prices"), own_images(fields, "images"))
+    fields.done()
+    return found
+
+
+def prices(fields: Fields, key: str) -> dict[str, float]:
+    """USD per hour of one instance, by type; raises InvalidInputError."""
+    found = fields.mapping(key)
+    for name, usd in found.items():
+        number = isinstance(usd, int | float) and not isinstance(usd, bool)
+        if not INSTANCE.fullmatch(name) or not number or not 0 < usd < MOST_USD:
+            raise InvalidInputError(
+                "is not a price",
+                field=fields.path(f"{key}.{name}"),
+                value=usd,
+                fix="write an instance type and US dollars per hour, "
+                'for example {"ml.g5.xlarge": 1.41}',
+            )
+    return {name: float(usd) for name, usd in found.items()}
+
+
+def own_images(fields: Fields, key: str) -> tuple[OwnImage, ...]:
+    """Images that the team brings; raises InvalidInputError."""
+    return tuple(_own_image(item) for item in fields.sections(key))
+
+
+def _own_image(fields: Fields) -> OwnImage:
+    image = OwnImage(
+        framework=fields.choice("framework", FRAMEWORKS),
+        version=fields.text("version"),
+        transformers=fields.text("transformers", None),
+        python=fields.text("python", None),
+        compiler=fields.choice("compiler", COMPILERS, None),
+        uri=fields.text("uri"),
+    )
+    fields.done()
+    if not _IMAGE.fullmatch(image.uri) or len(image.uri) > IMAGE_MAX:
+        raise fields.wrong(
+            "uri",
+            "is no image of an ECR registry",
+            "write it like 123456789012.dkr.ecr.us-east-1.amazonaws.com/team/train:1",
+        )
+    return image
