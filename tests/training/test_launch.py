@@ -2,6 +2,9 @@
 
 import io
 import json
+import math
+import signal
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -75,6 +78,8 @@ def test_a_segment_of_a_trainer_has_an_output_folder_of_its_own():
         ("--argument_names {", "argument_names must be a JSON object"),
         ('--argument_names {"rate":"lr"}', "argument_names knows no 'rate'"),
         ("stray", "stray belongs to no hyperparameter"),
+        ('--metric_patterns {"loss":"loss([0-9"}', "metric_patterns loss is no regular expression"),
+        ('--metric_patterns {"loss":"loss=[0-9]+"}', "must have the number in brackets"),
     ],
 )
 def test_what_the_launcher_cannot_use_is_named(text, message):
@@ -109,6 +114,16 @@ def test_the_last_match_of_a_printed_metric_counts_and_all_is_passed_on():
 
     assert {"eval_loss": 3.25} == found
     assert "step 0: val loss 4.5\nstep 9: val loss 3.25, train loss 1.0" == stream.getvalue()
+
+
+@pytest.mark.parametrize(("text", "expected"), [("3.25.", 3.25), ("1.2.3", math.nan)])
+def test_a_printed_metric_that_is_no_number_never_stops_the_script(text, expected):
+    found = {"eval_loss": 1.0}
+    metrics.Printed(io.StringIO(), {"eval_loss": "val loss ([0-9.]+)"}, found).write(
+        f"val loss {text}\n"
+    )
+
+    assert pytest.approx(expected, nan_ok=True) == found["eval_loss"]
 
 
 def test_saved_results_are_read_without_times_and_counts(tmp_path):
@@ -366,3 +381,48 @@ def test_a_trainers_script_is_compiled_by_its_own_arguments_and_reports_its_metr
     assert ours["initial_loss"] == pytest.approx(theirs["initial_loss"], rel=SAME_LOSS)
     assert 4 * 6 * 4 == sum(line["tokens"] for line in compiled.steps())
     assert all(line["gradient_norm"] for line in compiled.steps())
+
+
+BARE = {"script": SCRIPTS / "bare.py", "argument_names": '{"seed": null}'}
+
+
+@pytest.mark.training
+def test_runs_of_a_script_that_sets_no_seed_start_alike(jobs):
+    first, again, other = (jobs.run("launch.py", **BARE, seed=seed) for seed in (3, 3, 4))
+
+    losses = [done.steps()[0]["loss"] for done in (first, again, other)]
+    assert losses[0] == losses[1]
+    assert losses[0] != losses[2]
+
+
+@pytest.mark.training
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"model": "none"}, "no training step was seen"),
+        ({"width": 3}, "arguments that it does not know; it was given --width 3"),
+        ({"stop": "no more data"}, "the script ended by itself: exit code no more data"),
+        ({"stop": "nan"}, "the loss was nan or infinite at the end"),
+    ],
+)
+def test_a_script_that_did_not_train_says_why(jobs, settings, message):
+    done = jobs.run("launch.py", **BARE, **settings)
+
+    assert 1 == done.status
+    assert message in done.failure
+    assert False is done.summary()["finished"]
+
+
+@pytest.mark.training
+def test_a_script_that_is_told_to_stop_leaves_its_evidence_and_says_so(jobs):
+    process, folder = jobs.start("launch.py", **BARE, pause=0.3)
+    lines = folder / "data" / "evidence" / "steps.jsonl"
+    while process.poll() is None and not (lines.exists() and lines.read_text().count("\n") > 1):
+        time.sleep(0.05)
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+    found = json.loads((lines.parent / "summary.json").read_text())
+
+    assert 143 == process.returncode
+    assert (False, "stopped by SIGTERM before it finished") == (found["finished"], found["reason"])
+    assert found["steps"] == len(lines.read_text().splitlines())

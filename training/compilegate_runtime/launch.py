@@ -18,6 +18,7 @@ from compilegate_runtime.device import Processor, ScriptsDevice
 from compilegate_runtime.errors import (
     CompilerUnavailableError,
     HyperparameterError,
+    StoppedError,
     TrainingError,
 )
 from compilegate_runtime.fingerprint import fingerprint
@@ -26,9 +27,11 @@ from compilegate_runtime.launching.models import Models
 from compilegate_runtime.launching.steps import Enough, Steps
 from compilegate_runtime.recorder import Recorder
 from compilegate_runtime.sampler import sampler_for
-from compilegate_runtime.seeds import shift_seeds
+from compilegate_runtime.seeds import seed_everything, shift_seeds
 
 BAD_LOSSES_ALLOWED = 10  # in a row: loss scaling skips a few steps before it has settled
+
+USAGE = 2  # what argparse ends with
 
 
 class Launch:
@@ -83,6 +86,7 @@ class Launch:
         self.recorder.use(compiler, device, sampler_for(device))
         self.recorder.fingerprint = fingerprint(device, settings, self.source)
         self._hook(torch, compiler)
+        seed_everything(settings.seed)  # for a script that sets none of its own
         if "seed" in settings.argument_names and not settings.argument_names["seed"]:
             shift_seeds(settings.seed)
         return words
@@ -144,17 +148,34 @@ class Launch:
             runpy.run_path(script, run_name="__main__")
         except Enough:
             return
+        except StoppedError:
+            raise
         except SystemExit as end:
             if end.code not in (None, 0):
-                raise TrainingError(f"the script ended with exit code {end.code}") from end
+                raise TrainingError(_why_it_ended(end.code, words)) from end
 
     def _finish(self, words):
+        if not self.recorder.steps_done:
+            raise TrainingError(
+                "no training step was seen: a step is a call of a model (a torch.nn.Module in "
+                "training mode) followed by an optimizer's step"
+            )
         if not self.settings.max_steps:
             found = dict(self.metrics)
             found.update(metrics.telling(metrics.saved(_output_folder(words))))
             for name, value in sorted(found.items()):
                 self.recorder.metric(name, value)
         self.recorder.finish()
+
+
+def _why_it_ended(code, words):
+    if code != USAGE:
+        return f"the script ended by itself: exit code {code}"
+    return (
+        f"the script ended with exit code {USAGE}, as it does on arguments that it does not know; "
+        f"it was given {' '.join(words)}. argument_names says what the script calls a trial's "
+        "settings, and null passes none: '{\"seed\": null}'"
+    )
 
 
 def _output_folder(words):

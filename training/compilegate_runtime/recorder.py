@@ -39,16 +39,14 @@ class Recorder:
         self._run = dict(run)
         self._clock = clock
         self._files = EvidenceFiles(folder)
-        self._curve = LossCurve(steps)
-        self._ranks = Ranks()
+        self._curve, self._ranks = LossCurve(steps), Ranks()
         self._say = print if self._ranks.rank == 0 else lambda *_, **__: None
         self._pending = collections.deque()  # steps that the device has not passed yet
         self._finished, self._reason = False, None
         self._first, self._resumed, self._earlier_seconds = 1, [], 0.0
-        self._compilations, self._compiled = 0, 0.0
+        self._compilations, self._compiled, self._bad_losses = 0, 0.0, 0
         self._totals = {"samples": 0, "tokens": None, "seconds": 0.0, "data_wait_seconds": 0.0}
         self._window = [0, 0.0, 0]  # steps, seconds and samples since the last progress line
-        self._bad_losses = 0
         self._written = self._summarised = self._printed = clock()
         self.use(compiler, device)
 
@@ -227,6 +225,8 @@ class Recorder:
     def finish(self):
         """Declare the run complete. Raises when it did not do what was asked of it."""
         self._settle()
+        if self._bad_losses:
+            raise DivergedError("the loss was nan or infinite at the end")
         if self.steps_done < (self.steps_planned or 1):
             raise TrainingError(
                 f"the data ended after {self.steps_done} of {self.steps_planned or 'any'} steps"

@@ -8,6 +8,8 @@ SEED_STRIDE = 1_000_003  # a prime: seeds of neighbouring runs stay apart
 def seed_everything(seed):
     """Seed every generator that initial weights and dropout draw from."""
     random.seed(seed)
+    for module in _numpy():
+        module.random.seed(seed % 2**32)
     import torch  # noqa: PLC0415 — the rest of this module does without it
 
     torch.manual_seed(seed)
@@ -38,11 +40,20 @@ def shift_seeds(by):
 
     Every seed that it sets from now on is moved by the run's own.
     """
-    import numpy  # noqa: PLC0415 — the rest of this module does without it
-    import torch  # noqa: PLC0415 — as above
+    import torch  # noqa: PLC0415 — the rest of this module does without it
 
-    for owner, name in ((random, "seed"), (numpy.random, "seed"), (torch, "manual_seed")):
+    owners = [(module.random, "seed") for module in _numpy()]
+    for owner, name in [(random, "seed"), (torch, "manual_seed"), *owners]:
         setattr(owner, name, _shifted(getattr(owner, name), by))
+
+
+def _numpy():
+    """The module, where it is installed."""
+    try:
+        import numpy  # noqa: PLC0415 — a script may do without it
+    except ImportError:
+        return []
+    return [numpy]
 
 
 def _shifted(original, by):

@@ -3,6 +3,7 @@
 import ast
 import json
 import os
+import re
 import tempfile
 from pathlib import Path
 
@@ -71,6 +72,7 @@ def parse(words):
     settings = hyperparameters.parse(KNOBS, own)
     for name in ("argument_names", "precision_names", "metric_patterns"):
         setattr(settings, name, _mapping(name, getattr(settings, name)))
+    _check_patterns(settings.metric_patterns)
     settings.script = _script(settings.script)
     if settings.script_kind == "auto":
         settings.script_kind = kind_of(settings.script)
@@ -85,6 +87,21 @@ def _mapping(name, text):
     if not isinstance(found, dict):
         raise HyperparameterError(f"{name} must be a JSON object, got {text!r}")
     return found
+
+
+def _check_patterns(patterns):
+    for name, pattern in patterns.items():
+        try:
+            groups = re.compile(pattern).groups
+        except (re.error, TypeError) as error:
+            raise HyperparameterError(
+                f"metric_patterns {name} is no regular expression: {error}"
+            ) from error
+        if not groups:
+            raise HyperparameterError(
+                f"metric_patterns {name} must have the number in brackets, such as "
+                f"'val loss ([0-9.]+)', got {pattern!r}"
+            )
 
 
 def _script(name):

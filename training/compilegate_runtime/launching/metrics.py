@@ -1,6 +1,7 @@
 """A script's own metrics: what its Trainer says, what it saves, what it prints."""
 
 import json
+import math
 import re
 from pathlib import Path
 
@@ -27,7 +28,7 @@ class Printed:
     def _look(self, line):
         for name, pattern in self._patterns.items():
             for match in pattern.finditer(line):
-                self._found[name] = float(match[1])
+                self._found[name] = _number(match[1])
 
     def finish(self):
         """Look at a last line without an end."""
@@ -36,6 +37,14 @@ class Printed:
 
     def __getattr__(self, name):  # noqa: D105 — the stream's own
         return getattr(self._stream, name)
+
+
+def _number(text):
+    """What a match says; NaN, which no run may end with, where it is no number."""
+    try:
+        return float(text.rstrip("., "))  # a sentence's end is no part of it
+    except (AttributeError, ValueError):
+        return math.nan
 
 
 def saved(folder):
