@@ -426,3 +426,17 @@ def test_a_script_that_is_told_to_stop_leaves_its_evidence_and_says_so(jobs):
     assert 143 == process.returncode
     assert (False, "stopped by SIGTERM before it finished") == (found["finished"], found["reason"])
     assert found["steps"] == len(lines.read_text().splitlines())
+
+
+@pytest.mark.training
+@pytest.mark.parametrize("how", ["backend", "options", "method", "function", "decorator"])
+def test_however_a_script_compiles_itself_the_arm_decides(jobs, how):
+    own = {"script": SCRIPTS / "own_compile.py", "argument_names": '{"seed": null}', "how": how}
+    eager = jobs.run("launch.py", **own)
+    compiled = jobs.run("launch.py", compiler="torch_compile", **own)
+
+    assert (0, 0) == (eager.status, compiled.status), eager.output + compiled.output
+    assert "graphs 0" in eager.output
+    assert "by inductor 0" not in compiled.output
+    assert [3, 3] == [len(done.steps()) for done in (eager, compiled)]
+    assert 1 == compiled.summary()["compiler"]["graphs"]

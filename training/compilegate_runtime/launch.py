@@ -99,7 +99,7 @@ class Launch:
         steps.checks.append(self._count_full_run)
         models.fed = steps.fed
         steps.install()
-        frameworks.leave_compiling_to_the_arm(torch, compiler, models)
+        frameworks.leave_compiling_to_the_arm(torch, compiler, models, settings.script.parent)
         if settings.script_kind == "trainer":
             frameworks.listen_to_trainer(self.metrics, self._planned)
         elif settings.script_kind == "lightning":

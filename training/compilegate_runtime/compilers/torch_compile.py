@@ -33,6 +33,7 @@ class TorchCompile(NoCompiler):
                 f"compiler torch_compile needs PyTorch 2.1 or later: {error}"
             ) from error
         self._torch, self._utils = torch, utils
+        self._compile = torch.compile  # a script's own calls of it are led elsewhere
         self._spent = getattr(utils, "cumulative_time_spent_ns", None)
         self.how = {"mode": mode, "dynamic": DYNAMIC[dynamic]}
         self._regions, self._blocks = regions, 0
@@ -68,7 +69,7 @@ class TorchCompile(NoCompiler):
 
     def compiled(self, what):
         """``what``, a module or function, compiled as the arm says."""
-        return self._torch.compile(what, **self.how)
+        return self._compile(what, **self.how)
 
     def step(self, optimizer):
         """Let the optimizer take its step, compiled if the arm says so."""
@@ -90,7 +91,7 @@ class TorchCompile(NoCompiler):
                 group["lr"] = self._torch.tensor(group["lr"])
             if "fused" in group:  # a kernel of its own, closed to the compiler
                 group["fused"] = None
-        compiled = self._torch.compile(optimizer.step)
+        compiled = self._compile(optimizer.step)
         self._optimizer_steps[id(optimizer)] = compiled
         return compiled
 

@@ -1,9 +1,12 @@
 """What each training framework says by itself, and what it is asked whether it was done."""
 
+import inspect
 import sys
+from pathlib import Path
 
 from compilegate_runtime.errors import NotAppliedError
 from compilegate_runtime.launching.metrics import numbers, telling
+from compilegate_runtime.launching.models import IMMEDIATE
 
 
 def listen_to_trainer(metrics, planned):
@@ -58,32 +61,43 @@ def listen_to_lightning(metrics, planned):
     pl.Trainer.__init__ = initialise
 
 
-def leave_compiling_to_the_arm(torch, compiler, models):
-    """Let torch.compile of a model do what the arm says, whoever calls it.
+def leave_compiling_to_the_arm(torch, compiler, models, source):
+    """Let torch.compile of a model do what the arm says and nothing else, whoever calls it.
 
     Without a compiler the model stays as it is; with torch_compile it is compiled the arm's way.
-    Functions that libraries compile for themselves belong to both arms and are left alone.
+    The script's own functions, whose code lies in the folder ``source``, and methods of models
+    are left as they are in both: the models that they call are compiled. Functions that
+    libraries compile for themselves belong to both arms and are left alone.
     """
     original = torch.compile
 
     def compile_model(model=None, **kwargs):
-        if not isinstance(model, torch.nn.Module):
-            return original(model, **kwargs) if model is not None else original(**kwargs)
-        if compiler.requested != "torch_compile":
+        if model is None:
+            return lambda decorated: compile_model(decorated, **kwargs)
+        of_a_model = isinstance(model, torch.nn.Module)
+        if not of_a_model and not _is_the_scripts(torch, model, source):
+            return original(model, **kwargs)
+        if not of_a_model or compiler.requested != "torch_compile":
             print("compilegate script_compiles=left_out", flush=True)
             return model
         with models.unwatched():
-            return original(model, **{**kwargs, **compiler.how})
+            return compiler.compiled(model)
 
     torch.compile = compile_model
     if hasattr(torch.nn.Module, "compile"):
-        in_place = torch.nn.Module.compile
 
-        def compile_in_place(self, *args, **kwargs):
+        def compile_in_place(self, *_args, **_kwargs):
             if compiler.requested == "torch_compile":
-                in_place(self, *args, **{**kwargs, **compiler.how})
+                self.__dict__[IMMEDIATE] = compiler.compiled(self._call_impl)
 
         torch.nn.Module.compile = compile_in_place
+
+
+def _is_the_scripts(torch, function, source):
+    """Whether a function is the script's own, or a model's method."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    own = code is not None and source in Path(code.co_filename).resolve().parents
+    return own or isinstance(getattr(function, "__self__", None), torch.nn.Module)
 
 
 def check_precision(settings, seen):
