@@ -244,6 +244,14 @@ def test_a_step_counts_what_all_its_parts_were_fed(steps):
     assert [(None, 8, 20)] == steps._recorder.ended
 
 
+def test_samples_that_several_models_see_count_once(steps):
+    for model in ("encoder", "head", "encoder", "head"):
+        steps.fed(4, 10, model)
+    said(steps, "step")
+
+    assert [(None, 8, 20)] == steps._recorder.ended
+
+
 def test_of_two_optimizers_the_first_ones_steps_count(steps):
     first, second = (SimpleNamespace(param_groups=[{"lr": 0.1}]) for _ in range(2))
     for _ in range(2):

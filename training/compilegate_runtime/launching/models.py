@@ -8,7 +8,7 @@ IMMEDIATE = "_compiled_call_impl"  # what nn.Module calls instead of itself, sin
 class Models:
     """Watches calls of modules until the first optimizer step; those that train are the models.
 
-    ``fed(samples, tokens)`` is called at every training call of a model, before it runs.
+    ``fed(samples, tokens, model)`` is called at every training call of a model, before it runs.
     """
 
     def __init__(self, torch, compiler, fed=None):
@@ -107,9 +107,11 @@ class Models:
         return self._compiler.compiled(_function_of_its_own(plain, module, len(self.found)))
 
     def _noting(self, module, call):
+        number = len(self.found)
+
         def noting(*args, **kwargs):
             if module.training and self._torch.is_grad_enabled():
-                self.fed(*size_of(args, kwargs))
+                self.fed(*size_of(args, kwargs), number)
             return call(*args, **kwargs)
 
         return noting

@@ -26,7 +26,7 @@ class Steps:
         self._forget()
 
     def _forget(self):
-        self._samples, self._tokens, self._loss, self._norm = 0, None, None, None
+        self._fed, self._loss, self._norm = {}, None, None
 
     # ---- what happens in a step -----------------------------------------------------------
 
@@ -46,16 +46,17 @@ class Steps:
         if self._begun and not self._called:
             self._recorder.got_batch()
 
-    def fed(self, samples, tokens):
-        """The model is called with so much."""
+    def fed(self, samples, tokens, model=None):
+        """A model is called with so much; of several that see the same samples one counts."""
         if not self._begun:
             self._begin()
         if not self._called and self._training_loader is None:
             self._training_loader = self._last_loader
         self._called = True
-        self._samples += samples or 0
+        before, words = self._fed.get(model, (0, None))
         if tokens is not None:
-            self._tokens = tokens if self._tokens is None else self._tokens + tokens
+            words = tokens if words is None else words + tokens
+        self._fed[model] = before + (samples or 0), words
 
     def lost(self, loss):
         """A loss goes backward; those of one step add up."""
@@ -77,14 +78,13 @@ class Steps:
             self._models.stop_watching()
             self._know_initial_loss()
             for check in self.checks:
-                check(self._samples)
+                check(self._most_fed()[0])
         if optimizer is not self._main:
             return
         rate = optimizer.param_groups[0].get("lr") if optimizer.param_groups else None
         self._recorder.end_step(
             self._loss,
-            self._samples,
-            self._tokens,
+            *self._most_fed(),
             learning_rate=None if getattr(rate, "is_cuda", False) else rate,
             gradient_norm=self._norm,
         )
@@ -92,6 +92,10 @@ class Steps:
         self._forget()
         if self._limit and self._recorder.steps_done >= self._limit:
             raise Enough
+
+    def _most_fed(self):
+        """Samples and tokens of the model that saw most samples in this step."""
+        return max(self._fed.values(), key=lambda fed: fed[0])
 
     def _know_initial_loss(self):
         self._recorder.initial_loss = self._models.initial_loss
