@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from compilegate.cli import project
@@ -14,6 +13,7 @@ from compilegate.domain.planning.plan import Plan
 from compilegate.domain.planning.speed_jobs import speed_jobs
 from compilegate.domain.request.build import quality_request, speed_request
 from compilegate.domain.request.context import JobContext
+from compilegate.domain.request.data import uploaded
 from compilegate.domain.workload.model import Workload
 
 TRIAL, EXECUTION, DIGEST = "trial-id", "execution", "digest"
@@ -36,7 +36,7 @@ def examples(workload: Workload, found: Plan) -> list[Mapping[str, Any]]:
         execution=EXECUTION,
         source_key=naming.source_key(workload.name, DIGEST),
     )
-    registered = _registered(workload, context)
+    registered = uploaded(workload, context, DIGEST)
     # The judge begins with a single block, which is enough to stop most losers.
     first = {"block": 0, "blocks": 1, "arms": [arm.name for arm in found.arms]}
     speed = [
@@ -55,14 +55,3 @@ def examples(workload: Workload, found: Plan) -> list[Mapping[str, Any]]:
         if arm.role != CONTROL
     ]  # fmt: skip
     return [*speed, *full]
-
-
-def _registered(workload: Workload, context: JobContext) -> Workload:
-    """The workload as it is once its local inputs are uploaded."""
-    inputs = {
-        channel: place
-        if "://" in place
-        else context.uri(naming.input_prefix(workload.name, channel, DIGEST))
-        for channel, place in workload.training.inputs.items()
-    }
-    return replace(workload, training=replace(workload.training, inputs=inputs))

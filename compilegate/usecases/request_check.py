@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -13,6 +12,7 @@ from compilegate.domain.planning.arm_plan import ArmPlan
 from compilegate.domain.planning.speed_jobs import node_groups
 from compilegate.domain.request.build import quality_request, speed_request
 from compilegate.domain.request.context import JobContext
+from compilegate.domain.request.data import uploaded
 from compilegate.domain.request.problems import problems
 from compilegate.domain.workload.model import Workload
 from compilegate.ports import Settings
@@ -58,31 +58,17 @@ def _rehearsed(
     workload: Workload, arms: Sequence[ArmPlan], settings: Settings, steps: int
 ) -> Iterator[dict[str, Any]]:
     context = _context(workload, settings)
-    uploaded = replace(
-        workload,
-        training=replace(
-            workload.training,
-            inputs={
-                channel: place if "://" in place else _uploaded(workload, channel, context)
-                for channel, place in workload.training.inputs.items()
-            },
-        ),
-    )
+    registered = uploaded(workload, context, _DIGEST)
     for index, group in enumerate(node_groups(arms)):
         yield speed_request(
-            uploaded, group, run=naming.speed_run(_ROUND, index, _BLOCK), first_block=_BLOCK,
+            registered, group, run=naming.speed_run(_ROUND, index, _BLOCK), first_block=_BLOCK,
             blocks=1, steps=steps, context=context,
         )  # fmt: skip
     for index, arm in enumerate(arms):
         yield quality_request(
-            uploaded, arm, run=naming.quality_run(_ROUND, index, _SEED), replicate=_ROUND,
+            registered, arm, run=naming.quality_run(_ROUND, index, _SEED), replicate=_ROUND,
             seed=_SEED, context=context,
         )  # fmt: skip
-
-
-def _uploaded(workload: Workload, channel: str, context: JobContext) -> str:
-    """Where registering puts an input that lies beside the workload file."""
-    return context.uri(naming.input_prefix(workload.name, channel, _DIGEST))
 
 
 def _context(workload: Workload, settings: Settings) -> JobContext:

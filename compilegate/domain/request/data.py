@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from compilegate.domain import naming
 from compilegate.domain.planning.arm_plan import ArmPlan
 from compilegate.domain.request.context import JobContext
 from compilegate.domain.workload.model import Training, Workload
+
+
+def uploaded(workload: Workload, context: JobContext, digest: str) -> Workload:
+    """The workload as it is once inputs that lie beside its file are uploaded under a digest."""
+    places = {
+        channel: place
+        if "://" in place
+        else context.uri(naming.input_prefix(workload.name, channel, digest))
+        for channel, place in workload.training.inputs.items()
+    }
+    return replace(workload, training=replace(workload.training, inputs=places))
 
 
 def inputs(training: Training) -> dict[str, Any]:
