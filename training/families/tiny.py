@@ -58,6 +58,13 @@ def rotate(x, cosine, sine):
     return torch.cat((first * cosine - second * sine, first * sine + second * cosine), dim=-1)
 
 
+def by_head(projected, heads):
+    """Queries, keys and values out of one projection, each batch x heads x length x width."""
+    batch, length, width = projected.shape
+    split = projected.view(batch, length, 3, heads, width // (3 * heads))
+    return split.permute(2, 0, 3, 1, 4).unbind(0)
+
+
 class Attention(nn.Module):
     """Causal self-attention with normalised, rotated queries and keys."""
 
@@ -72,12 +79,7 @@ class Attention(nn.Module):
     def forward(self, x, cosine, sine):
         """Mix each position with those before it."""
         batch, length, width = x.shape
-        q, k, v = (
-            self.project_in(x)
-            .view(batch, length, 3, self.heads, width // self.heads)
-            .permute(2, 0, 3, 1, 4)
-            .unbind(0)
-        )
+        q, k, v = by_head(self.project_in(x), self.heads)
         q = rotate(self.query_norm(q), cosine, sine)
         k = rotate(self.key_norm(k), cosine, sine)
         mixed = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
@@ -163,12 +165,7 @@ class Layer(nn.Module):
     def forward(self, x, mask):
         """Mix each position with all that are not padding."""
         batch, length, width = x.shape
-        q, k, v = (
-            self.project_in(x)
-            .view(batch, length, 3, self.heads, width // self.heads)
-            .permute(2, 0, 3, 1, 4)
-            .unbind(0)
-        )
+        q, k, v = by_head(self.project_in(x), self.heads)
         mixed = functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)
         mixed = mixed.transpose(1, 2).reshape(batch, length, width)
         x = self.attention_norm(x + self.dropout(self.project_out(mixed)))
