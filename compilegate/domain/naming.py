@@ -20,6 +20,7 @@ EXPERIMENTS_PREFIX = "experiments/"
 DECISIONS_PREFIX = "decisions/"
 REPORTS_PREFIX = "reports/"
 COMPILE_CACHE_PREFIX = "compile-cache/"
+PRODUCTION_PREFIX = "production/"
 
 TAG_WORKLOAD = "compilegate:workload"
 TAG_TRIAL = "compilegate:trial"
@@ -27,6 +28,11 @@ TAG_ARM = "compilegate:arm"
 TAG_RUN = "compilegate:run"
 TAG_STAGE = "compilegate:stage"
 TAG_EXECUTION = "compilegate:execution"
+TAG_RELEASE = "compilegate:release"
+
+# Values of TAG_STAGE for production's own jobs: those that TRAIN starts, those that a team does.
+PRODUCTION_STAGE = "production"
+TEAM_STAGE = "team"
 
 CHECKPOINT_PATH = "/opt/ml/checkpoints"
 # A folder of its own, so that no script takes another run's files for its own checkpoints.
@@ -148,6 +154,56 @@ def job_run(workload: str, trial: str, job: str) -> RunId | None:
         return parse_run(run) if job.startswith(prefix) and retry else None
     except ValueError:
         return None
+
+
+def attempt(number: int) -> str:
+    """Run part of a production job's name; every attempt at the run gets the next number."""
+    return f"p{number}"
+
+
+def registration_key(workload: str) -> str:
+    """Where it says which spec production trains, and when."""
+    return f"{WORKLOADS_PREFIX}{workload}/registration.json"
+
+
+def production_request_key(workload: str, run: str, number: int) -> str:
+    """Where the complete CreateTrainingJob request of one attempt at a production run lies."""
+    return f"{PRODUCTION_PREFIX}{workload}/{run}/requests/{attempt(number)}.json"
+
+
+def production_jobs_prefix(workload: str, run: str) -> str:
+    """S3 output prefix of a production run's jobs; models lie there, so nothing expires."""
+    return f"{PRODUCTION_PREFIX}{workload}/{run}/jobs"
+
+
+def flag_entry(version: int) -> str:
+    """Sort key of one change of the flag; versions begin at 1."""
+    return f"flag#{version:08d}"
+
+
+def begun_entry(run: str) -> str:
+    """Sort key of a production run's beginning: who writes it first owns the run."""
+    return f"run#{run}#begun"
+
+
+def run_entry(run: str, job: str) -> str:
+    """Sort key of what one job of a production run ended with."""
+    return f"run#{run}#{job}"
+
+
+def watch_entry(run: str) -> str:
+    """Sort key of what the judge said after a production run."""
+    return f"watch#{run}"
+
+
+def canary_entry(trial: str, round_number: int) -> str:
+    """Sort key of a round of a trial that production's own runs carry."""
+    return f"canary#{trial}#{round_number:0{ROUND_DIGITS}d}"
+
+
+def approval_entry(trial: str) -> str:
+    """Sort key of the question whether a promotion may take effect."""
+    return f"approval#{trial}"
 
 
 def spec_key(workload: str, digest: str) -> str:

@@ -45,6 +45,7 @@ INVALID = {
     "treatment_not_applied": "the change was asked for but never applied",
     "arms_differ": "the arms differed in more than the change itself",
     "unequal_initial_loss": "the arms did not start from the same model and data",
+    "unequal_initial_weights": "the arms did not start from the same weights",
     "evidence_invalid": "what the jobs recorded cannot be read",
     "runs_repeated": "some runs are copies of one another",
 }

@@ -136,6 +136,8 @@ def _would_make_valid(case: Case) -> Iterator[str]:
         )
     if "unequal_initial_loss" in case.own_codes:
         yield "Equal starts: with the same seed both arms must begin at the same loss."
+    if "unequal_initial_weights" in case.own_codes:
+        yield "Equal starts: with the same seed both arms must draw the same initial weights."
     yield "Mend that and run the trial again; until then the flag stays as it is."
 
 

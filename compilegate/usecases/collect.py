@@ -91,6 +91,7 @@ def _common(summary: Mapping[str, Any], job: str) -> dict[str, Any]:
         "compiler": compiler,
         "fingerprint": summary.get("fingerprint") or {},
         "initial_loss": summary.get("initial_loss"),
+        "initial_weights_sha256": summary.get("initial_weights_sha256"),
         "peak_memory_gib": summary.get("peak_memory_gib"),
         "reason": summary.get("reason"),
     }

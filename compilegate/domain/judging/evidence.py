@@ -1,8 +1,8 @@
 """Evidence, validated: what the judge reads (design contract, section 5).
 
 A run that did not finish is a result, not missing data. Keys beyond the contract are kept
-in ``detail`` for the report; the judge itself uses ``fingerprint``, ``initial_loss`` and
-``loss_curve`` where a job recorded them.
+in ``detail`` for the report; the judge itself uses ``fingerprint``, ``initial_loss``,
+``initial_weights_sha256`` and ``loss_curve`` where a job recorded them.
 """
 
 from __future__ import annotations

@@ -34,6 +34,7 @@ from compilegate.domain.judging.speed import (
     SpeedOutcome,
     judge_speed,
 )
+from compilegate.domain.judging.starts import unknown_start
 from compilegate.domain.judging.worth import worth_of_a_trial
 
 SPEED_VERDICTS = {
@@ -193,6 +194,9 @@ def _quality_finding(
         reasons.reverse()
     if evidence.plan.asked_quality_runs not in (None, "shadow"):
         reasons.append(Reason("runs_as_shadow", MODE_NOTE))
+    unproven = unknown_start(passed.arm, evidence.baseline)
+    if unproven:
+        reasons.append(unproven)
     return CandidateFinding(passed.arm, verdict, "quality", tuple(reasons), passed.speed, found)
 
 

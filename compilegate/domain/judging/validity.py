@@ -9,6 +9,7 @@ from typing import Any
 from compilegate.domain.decision import Reason
 from compilegate.domain.judging.evidence import PROBATION, Arm, Evidence, FullRun, SpeedRun
 from compilegate.domain.judging.nodes import may_run_apart
+from compilegate.domain.judging.starts import unequal_starts
 from compilegate.domain.workload.model import MANAGED_COMPILER
 
 # Fingerprint keys that a candidate's own change explains.
@@ -25,12 +26,6 @@ EXPLAINED = {
 }
 # The managed compiler exists only inside its own image.
 MANAGED_COMPILER_EXPLAINS = EXPLAINED["framework"]
-# Changes that give the first step another batch, or other arithmetic or random numbers.
-OTHER_FIRST_LOSS = frozenset(
-    {"batch_size", "precision", "instance_type", "instance_count", "distribution", "framework"}
-)
-# Eager and compiled arithmetic round differently; anything larger is another model or batch.
-INITIAL_LOSS_TOLERANCE = 1e-2
 # Samples of a whole run: a last batch more or less is the same training.
 SAME_WORK = 0.02
 
@@ -46,7 +41,7 @@ def invalid_reasons(evidence: Evidence) -> tuple[Reason, ...]:
         reasons += _not_applied(candidate)
         reasons += _different_fingerprints(candidate, evidence.baseline)
         reasons += _contradictions(candidate, evidence.baseline)
-        reasons += _unequal_initial_loss(candidate, evidence.baseline)
+        reasons += unequal_starts(candidate, evidence.baseline)
     return tuple(reasons)
 
 
@@ -162,25 +157,3 @@ def _fingerprint(run: SpeedRun | FullRun) -> Mapping[str, Any] | None:
 
 def _differing(found: Mapping[str, Any], reference: Mapping[str, Any]) -> list[str]:
     return sorted(k for k in found.keys() | reference.keys() if found.get(k) != reference.get(k))
-
-
-def _unequal_initial_loss(candidate: Arm, baseline: Arm) -> Iterator[Reason]:
-    if OTHER_FIRST_LOSS & candidate.overrides.keys():
-        return
-    base = {run.seed: loss for run in baseline.quality if (loss := _initial_loss(run)) is not None}
-    for run in candidate.quality:
-        loss = _initial_loss(run)
-        if loss is None or run.seed is None or run.seed not in base:
-            continue
-        if not math.isclose(loss, base[run.seed], rel_tol=INITIAL_LOSS_TOLERANCE):
-            yield Reason(
-                "unequal_initial_loss",
-                f"{candidate.name}: seed {run.seed} starts at loss {loss:.4f}, the baseline at "
-                f"{base[run.seed]:.4f}; the arms do not train the same model on the same data",
-            )
-            return
-
-
-def _initial_loss(run: FullRun) -> float | None:
-    value = run.detail.get("initial_loss")
-    return float(value) if isinstance(value, int | float) else None

@@ -1,0 +1,1 @@
+"""Production under the flag: its runs, which arm each trains, and what becomes of a promotion."""

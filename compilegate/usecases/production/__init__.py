@@ -1,0 +1,1 @@
+"""The steps of a production run: flag, request, record, watch."""
