@@ -57,7 +57,12 @@ def open_trial(trial: Trial, services: Services) -> OpenTrial:
 
 def load_spec(store: ObjectStore, trial: Trial) -> Spec:
     """The workload as it was when the trial started."""
-    document = json.loads(store.get(trial.spec_key))
+    return spec_at(store, trial.spec_key)
+
+
+def spec_at(store: ObjectStore, key: str) -> Spec:
+    """The workload that one spec key holds; raises NotFoundError."""
+    document = json.loads(store.get(key))
     return Spec(read_document(document["workload"]), document["source_key"])
 
 
