@@ -43,7 +43,7 @@ def changed(path: str, value: Any) -> dict[str, Any]:
 def test_defaults_are_the_contracts() -> None:
     workload = parse_workload(WORKLOAD)
 
-    assert Policy(1.20, 1.10, 0.05, "hybrid", 36, 12, 5000.0) == workload.policy
+    assert Policy(1.20, 1.10, 0.05, "hybrid", 36, 12, 5000.0, "fall_back", 14.0) == workload.policy
     assert workload.training.volume_gb == 100
     assert workload.shapes.padding == "max_length"
 
@@ -80,6 +80,8 @@ def test_a_parsed_workload_reads_back_as_itself() -> None:
         ("profile", {"gpu_utilization": 90}, "profile.gpu_utilization", "at most 1"),
         ("policy", {"promote_speedup": 1.05}, "policy.promote_speedup", "promote at or above"),
         ("policy", {"max_trial_usd": "cheap"}, "policy.max_trial_usd", "US dollars"),
+        ("policy", {"on_stale": "keepp"}, "policy.on_stale", "did you mean keep?"),
+        ("policy", {"cooldown_days": -1}, "policy.cooldown_days", "at least 0"),
         ("candidates", [{"name": "a"}], "candidates[0].name", "add what it changes"),
         (
             "candidates",

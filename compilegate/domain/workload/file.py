@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from compilegate.domain.fields import Fields
 from compilegate.domain.workload.candidates import parse_candidates, parse_name
 from compilegate.domain.workload.model import (
     FAMILIES,
     GOALS,
     LOADERS,
+    ON_STALE,
     PADDINGS,
     QUALITY_RUNS,
     SCHEMA,
@@ -30,6 +33,7 @@ MOST_RUNS_PER_WEEK = 1e5
 MOST_USD = 1e9
 MOST_RUNS = 10_000
 MOST_SECONDS = 1e6
+MOST_DAYS = 3650
 MOST_GIB = 1e5
 # No number of runs that anybody makes proves anything at a smaller error.
 LEAST_ALPHA = 1e-6
@@ -162,12 +166,10 @@ def parse_policy(fields: Fields | None) -> Policy:
             high=MOST_RUNS,
             default=base.max_quality_runs,
         ),
-        probation_runs=fields.integer(
-            "probation_runs", "runs", low=1, high=MOST_RUNS, default=base.probation_runs
-        ),
         max_trial_usd=fields.number(
             "max_trial_usd", "US dollars", above=0.0, high=MOST_USD, default=base.max_trial_usd
         ),
+        **_after_promotion(fields, base),
     )
     fields.done()
     if policy.promote_speedup < policy.reject_speedup:
@@ -177,3 +179,16 @@ def parse_policy(fields: Fields | None) -> Policy:
             "promote at or above the speed-up below which you would reject",
         )
     return policy
+
+
+def _after_promotion(fields: Fields, base: Policy) -> dict[str, Any]:
+    """How a promotion is watched, and what follows its end."""
+    return {
+        "probation_runs": fields.integer(
+            "probation_runs", "runs", low=1, high=MOST_RUNS, default=base.probation_runs
+        ),
+        "on_stale": fields.choice("on_stale", ON_STALE, base.on_stale),
+        "cooldown_days": fields.number(
+            "cooldown_days", "days", low=0.0, high=MOST_DAYS, default=base.cooldown_days
+        ),
+    }

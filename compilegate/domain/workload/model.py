@@ -19,6 +19,9 @@ LOADERS = ("standard", "custom")
 PADDINGS = ("max_length", "longest", "none")
 GOALS = ("maximize", "minimize")
 QUALITY_RUNS = ("shadow", "canary", "hybrid")
+# What becomes of a flag whose decision no longer holds for what production trains.
+FALL_BACK, KEEP = "fall_back", "keep"
+ON_STALE = (FALL_BACK, KEEP)
 MANAGED_COMPILER = "sagemaker_training_compiler"
 COMPILERS = ("none", "torch_compile", MANAGED_COMPILER)
 COMPILE_MODES = ("default", "reduce-overhead", "max-autotune")
@@ -132,7 +135,11 @@ class Quality:
 
 @dataclass(frozen=True)
 class Policy:
-    """What the team accepts; speed-ups are ratios of full-run time, money is in USD."""
+    """What the team accepts; speed-ups are ratios of full-run time, money is in USD.
+
+    ``on_stale`` says what becomes of a promotion once production is no longer what it was proven
+    on; for ``cooldown_days`` after a revert no trial is begun.
+    """
 
     promote_speedup: float = 1.20
     reject_speedup: float = 1.10
@@ -141,6 +148,8 @@ class Policy:
     max_quality_runs: int = 36
     probation_runs: int = 12
     max_trial_usd: float = 5000.0
+    on_stale: str = FALL_BACK
+    cooldown_days: float = 14.0
 
 
 @dataclass(frozen=True)
