@@ -30,6 +30,12 @@ TAG_STAGE = "compilegate:stage"
 TAG_EXECUTION = "compilegate:execution"
 TAG_RELEASE = "compilegate:release"
 
+# What the sort keys of a flag's changes begin with.
+FLAG_ENTRIES = "flag#"
+
+# What the sort keys of a registration's changes begin with.
+REGISTERED_ENTRIES = "registered#"
+
 # Values of TAG_STAGE for production's own jobs: those that TRAIN starts, those that a team does.
 PRODUCTION_STAGE = "production"
 TEAM_STAGE = "team"
@@ -176,9 +182,14 @@ def production_jobs_prefix(workload: str, run: str) -> str:
     return f"{PRODUCTION_PREFIX}{workload}/{run}/jobs"
 
 
+def started_entry(trial: str) -> str:
+    """Sort key of a trial's beginning: which execution runs it, since when."""
+    return f"trial#{trial}#started"
+
+
 def flag_entry(version: int) -> str:
     """Sort key of one change of the flag; versions begin at 1."""
-    return f"flag#{version:08d}"
+    return f"{FLAG_ENTRIES}{version:08d}"
 
 
 def begun_entry(run: str) -> str:
@@ -201,9 +212,29 @@ def canary_entry(trial: str, round_number: int) -> str:
     return f"canary#{trial}#{round_number:0{ROUND_DIGITS}d}"
 
 
+def canary_token_entry(trial: str, round_number: int, number: int) -> str:
+    """Sort key of one wait for such a round; a repeated wait has a token of its own."""
+    return f"{canary_entry(trial, round_number)}#token#{number:04d}"
+
+
+def canary_closed_entry(trial: str, round_number: int) -> str:
+    """Sort key of the end of such a round: who writes it first says why."""
+    return f"{canary_entry(trial, round_number)}#closed"
+
+
+def canary_told_entry(trial: str, round_number: int) -> str:
+    """Sort key of the fact that the waiting trial knows of that end."""
+    return f"{canary_entry(trial, round_number)}#told"
+
+
 def approval_entry(trial: str) -> str:
     """Sort key of the question whether a promotion may take effect."""
     return f"approval#{trial}"
+
+
+def registered_entry(revision: int) -> str:
+    """Sort key of one change of what production trains, or whether; revisions begin at 1."""
+    return f"{REGISTERED_ENTRIES}{revision:08d}"
 
 
 def spec_key(workload: str, digest: str) -> str:
