@@ -1,0 +1,126 @@
+"""What a promotion has saved so far, run by run, against what its trial estimated.
+
+A run is compared with the rolling baseline: the latest baseline runs that production had made
+when it started, so that a job that grew for both arms is not booked as a loss of the candidate's.
+Before there is one, the trial's own baseline figures stand in where the caller knows them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from compilegate.domain.arithmetic import mean
+from compilegate.domain.production.runs import ProductionRun
+from compilegate.domain.workload.model import BASELINE
+
+# Enough to smooth what differs between nodes, few enough to follow a job that grows.
+ROLLING = 5
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A baseline run before production has made one: seconds of wall clock and USD, if known."""
+
+    wall_seconds: float | None = None
+    usd: float | None = None
+
+
+@dataclass(frozen=True)
+class Savings:
+    """Sums over the candidate's runs; what is not known is counted, never guessed.
+
+    ``compared_runs`` finished and had a baseline to be compared with, ``failed_runs`` crashed or
+    diverged and are booked with what they cost, ``unknown_runs`` are all others. ``saved_hours``
+    are of whole jobs, not of devices. ``saved_usd`` covers ``priced_runs``, None without any.
+    ``expected_usd`` is what the trial's estimate comes to over the compared runs, None without one.
+    """
+
+    runs: int
+    compared_runs: int
+    failed_runs: int
+    unknown_runs: int
+    priced_runs: int
+    saved_hours: float
+    saved_usd: float | None
+    expected_usd: float | None
+
+    @property
+    def usd_per_run(self) -> float | None:
+        """Mean saving of a priced run, None without any."""
+        return None if self.saved_usd is None else self.saved_usd / self.priced_runs
+
+    @property
+    def share_of_estimate(self) -> float | None:
+        """What was saved over what was expected; None where either is unknown or nothing was."""
+        if self.saved_usd is None or not self.expected_usd:
+            return None
+        return self.saved_usd / self.expected_usd
+
+
+def savings_so_far(
+    runs: Sequence[ProductionRun],
+    *,
+    reference: Reference | None = None,
+    usd_per_run: float | None = None,
+    since: float = -math.inf,
+) -> Savings:
+    """What the candidate's runs of any time have saved.
+
+    ``runs`` are in the order of time (production/runs.py); those that ended before ``since``
+    (epoch seconds) serve as baseline only. ``usd_per_run`` is the trial's estimate
+    (``saving.usd_per_run`` of its decision).
+    """
+    hours: list[float] = []
+    usd: list[float] = []
+    candidates = compared = failed = 0
+    for index, run in enumerate(runs):
+        if run.arm == BASELINE or run.ended_at < since:
+            continue
+        candidates += 1
+        known = _rolling(runs[:index], reference or Reference())
+        seconds, price = _saved(run, known)
+        failed += not run.finished
+        compared += run.finished and seconds is not None
+        hours += [] if seconds is None else [seconds / 3600]
+        usd += [] if price is None else [price]
+    return Savings(
+        runs=candidates,
+        compared_runs=compared,
+        failed_runs=failed,
+        unknown_runs=candidates - compared - failed,
+        priced_runs=len(usd),
+        saved_hours=math.fsum(hours),
+        saved_usd=math.fsum(usd) if usd else None,
+        expected_usd=None if usd_per_run is None else usd_per_run * compared,
+    )
+
+
+def _saved(run: ProductionRun, known: Reference) -> tuple[float | None, float | None]:
+    """Seconds and USD of one run, None where unknown; a failed one saves nothing and costs."""
+    if not run.finished:
+        spent = run.billable_seconds
+        return (None if spent is None else -spent), (None if run.usd is None else -run.usd)
+    seconds = _wall(run)
+    return _difference(known.wall_seconds, seconds), _difference(known.usd, run.usd)
+
+
+def _difference(base: float | None, own: float | None) -> float | None:
+    return None if base is None or own is None else base - own
+
+
+def _rolling(earlier: Sequence[ProductionRun], before: Reference) -> Reference:
+    """The latest baseline runs that finished as planned; what they lack is as it was before."""
+    baseline = [run for run in earlier if run.arm == BASELINE and run.finished and run.counts]
+    walls = [wall for run in baseline if (wall := _wall(run)) is not None][-ROLLING:]
+    prices = [run.usd for run in baseline if run.usd is not None][-ROLLING:]
+    return Reference(
+        wall_seconds=mean(walls) if walls else before.wall_seconds,
+        usd=mean(prices) if prices else before.usd,
+    )
+
+
+def _wall(run: ProductionRun) -> float | None:
+    value = run.result.get("wall_seconds")
+    return float(value) if isinstance(value, int | float) and value > 0 else None

@@ -1,0 +1,91 @@
+"""Savings so far: against the rolling baseline, and nothing made up."""
+
+from __future__ import annotations
+
+import pytest
+
+from compilegate.domain.production.savings import ROLLING, Reference, savings_so_far
+from tests.domain.production.run_builder import BEGIN, DAY, production_run
+
+SAVED_HOURS = (21_600 - 15_800) / 3600
+
+
+def test_a_candidates_run_saves_what_the_baseline_took_longer() -> None:
+    found = savings_so_far([production_run(0, "baseline"), production_run(1), production_run(2)])
+
+    assert (2, 2, 0, 0, 2) == (
+        found.runs, found.compared_runs, found.failed_runs, found.unknown_runs, found.priced_runs,
+    )  # fmt: skip
+    assert found.saved_hours == pytest.approx(2 * SAVED_HOURS)
+    assert 2 * (216 - 158) == found.saved_usd
+    assert 58 == found.usd_per_run
+
+
+def test_without_a_baseline_run_the_trials_figures_stand_in() -> None:
+    runs = [production_run(0)]
+
+    alone = savings_so_far(runs)
+    helped = savings_so_far(runs, reference=Reference(wall_seconds=21_600, usd=200.0))
+
+    assert (1, 0.0, None) == (alone.unknown_runs, alone.saved_hours, alone.saved_usd)
+    assert (1, 42.0) == (helped.compared_runs, helped.saved_usd)
+
+
+def test_the_baseline_rolls_so_that_a_job_that_grew_is_no_loss_of_the_candidates() -> None:
+    grown = [
+        production_run(n, "baseline", wall_seconds=43_200.0, usd=432.0)
+        for n in range(1, 1 + ROLLING)
+    ]
+    mine = production_run(9, wall_seconds=31_600.0, usd=316.0)
+
+    assert 432 - 316 == savings_so_far([production_run(0, "baseline"), *grown, mine]).saved_usd
+
+
+def test_later_baseline_runs_do_not_rewrite_what_a_run_has_saved() -> None:
+    runs = [production_run(0, "baseline"), production_run(1)]
+    later = production_run(2, "baseline", wall_seconds=15_800.0, usd=1.0)
+
+    assert savings_so_far(runs) == savings_so_far([*runs, later])
+
+
+def test_a_crashed_run_is_booked_with_what_it_cost() -> None:
+    crash = production_run(
+        1, finished=False, metric=None, wall_seconds=None, billable_seconds=3600.0
+    )
+    found = savings_so_far([production_run(0, "baseline"), crash])
+
+    assert (1, 0, -1.0, -158.0) == (
+        found.failed_runs, found.compared_runs, found.saved_hours, found.saved_usd,
+    )  # fmt: skip
+
+
+def test_a_run_without_a_price_or_a_time_is_counted_and_not_guessed() -> None:
+    runs = [production_run(0, "baseline"), production_run(1, usd=None), production_run(2)]
+    untimed = production_run(3, wall_seconds=None, usd=None)
+    found = savings_so_far([*runs, untimed])
+
+    assert (3, 2, 1, 1) == (
+        found.runs, found.compared_runs, found.unknown_runs, found.priced_runs,
+    )  # fmt: skip
+    assert 58 == found.saved_usd
+
+
+def test_a_baseline_on_another_machine_is_nothing_to_compare_with() -> None:
+    runs = [production_run(0, "baseline", counts=False), production_run(1)]
+
+    assert 1 == savings_so_far(runs).unknown_runs
+
+
+def test_the_estimate_is_for_the_runs_that_were_compared() -> None:
+    runs = [production_run(0, "baseline"), production_run(1), production_run(2, finished=False)]
+    found = savings_so_far(runs, usd_per_run=50.0)
+
+    assert 50.0 == found.expected_usd
+    assert found.share_of_estimate == pytest.approx((58 - 158) / 50)
+    assert savings_so_far(runs).share_of_estimate is None
+
+
+def test_a_week_is_counted_from_its_beginning_with_what_was_known_before() -> None:
+    runs = [production_run(0, "baseline"), production_run(1), production_run(8)]
+
+    assert 58 == savings_so_far(runs, since=BEGIN + 7 * DAY).saved_usd
