@@ -76,11 +76,20 @@ STEPS = (
     Step("record_decision", lambda can: [*can.read(RECORDS), *can.append_to_ledger()]),
     Step(
         "apply_flag",
-        lambda can: [*can.read(RECORDS), *can.append_to_ledger(), *can.write_flag()],
+        lambda can: [
+            *can.read(RECORDS),
+            *can.read_ledger(),
+            *can.append_to_ledger(),
+            *can.write_flag(),
+        ],
     ),
     Step(
         "write_report",
-        lambda can: [*can.read(RECORDS), *can.tell_absent_from_denied(), *can.write(REPORTS)],
+        lambda can: [
+            *can.read(SPECS, RECORDS),
+            *can.tell_absent_from_denied(),
+            *can.write(REPORTS),
+        ],
         seconds=120,
         megabytes=1024,
     ),

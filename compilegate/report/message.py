@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+from compilegate.domain.notification import SUBJECT_MAX
 from compilegate.report import words
 from compilegate.report.case import Case
 from compilegate.report.formats import UNKNOWN, ascii_only
 from compilegate.report.headline import headline
 from compilegate.report.tiles import tiles
 
-SUBJECT_MAX = 100
 REASONS_MAX = 4
 LOCAL = "local"
 
 
 def subject(case: Case) -> str:
-    """ASCII, one line, at most 100 characters: workload, verdict and its reason."""
+    """ASCII, one line, less than 100 characters (SNS): workload, verdict and its reason."""
     stage = case.source["context"]["stage"]
     opening = f"[compilegate {stage}] {case.workload}: "
     full = ascii_only(opening + headline(case))

@@ -31,7 +31,7 @@ class ReportInput(TypedDict):
 
 @dataclass(frozen=True)
 class Report:
-    """``html`` needs no other file; ``subject`` is ASCII of at most 100 characters (SNS)."""
+    """``html`` needs no other file; ``subject`` is ASCII of less than 100 characters (SNS)."""
 
     html: str
     markdown: str

@@ -9,11 +9,12 @@ from compilegate.domain import naming
 from compilegate.domain.errors import NotFoundError
 from compilegate.ports import ObjectStore, Services
 from compilegate.report import Report, ReportInput, render
+from compilegate.usecases.notify_decision import Told, decision_notification, owner_of
 from compilegate.usecases.trial import Trial, load_record
 
 
 def write_report(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]:
-    """Store HTML, Markdown and JSON; returns where, and the notification's text."""
+    """Store HTML, Markdown and JSON; returns where, and what the topic is told."""
     trial = Trial.from_event(event)
     report = render_trial(trial, services)
     for extension, body, kind in (
@@ -25,11 +26,18 @@ def write_report(event: Mapping[str, Any], *, services: Services) -> dict[str, A
         services.store.put(key, body.encode(), f"{kind}; charset=utf-8")
     key = naming.report_key(trial.workload, trial.trial, "html")
     place = f"s3://{services.store.bucket}/{key}"
-    return {
-        "report_key": key,
-        "subject": report.subject,
-        "message": f"{report.message}\n\nReport: {place}",
-    }
+    told = Told(
+        subject=report.subject,
+        text=f"{report.message}\n\nReport: {place}",
+        owner=owner_of(trial, services),
+        report=place,
+        act=f"compilegate report {trial.workload} --trial {trial.trial}",
+        flag_enabled=event.get("flag_enabled"),
+    )
+    decision = _maybe(services.store, trial, "decision") or {}
+    stage = services.settings.stage
+    notification = decision_notification(decision, told, workload=trial.workload, stage=stage)
+    return {"report_key": key, **notification.to_answer()}
 
 
 def render_trial(trial: Trial, services: Services) -> Report:

@@ -20,6 +20,7 @@ from stacks.evaluate.tasks import (
     jsonata,
     retry,
 )
+from stacks.notify import notify
 
 DECISION = {**TRIAL, "decision_key": jsonata("$decision_key")}
 # What may fail after the flag, null while it has not; each is {error, cause}.
@@ -59,31 +60,16 @@ def settled(functions: Mapping[str, str], topic_arn: str) -> State:
         ),
         "WriteReport": call(
             functions["write_report"],
-            DECISION,
+            {**DECISION, "flag_enabled": jsonata("$flag_enabled")},
             assign={"report_key": answer("report_key")},
             catches=[_go_on("Notify", "report_failed", _without_report())],
             then="Notify",
         ),
-        "Notify": _notify(topic_arn, then="ReleaseLock"),
+        "Notify": notify(
+            topic_arn, then="ReleaseLock", catches=[_go_on("ReleaseLock", "notify_failed")]
+        ),
         "ReleaseLock": _release_lock(functions["release_lock"], then="Done"),
         "Done": {"Type": "Succeed", "Output": {name: jsonata(f"${name}") for name in OUTPUT}},
-    }
-
-
-def _notify(topic_arn: str, *, then: str) -> State:
-    return {
-        "Type": "Task",
-        "Resource": "arn:aws:states:::sns:publish",
-        "Arguments": {
-            "TopicArn": topic_arn,
-            "Subject": jsonata("$substring($states.input.subject, 0, 100)"),
-            "Message": jsonata("$states.input.message"),
-        },
-        "Output": {},
-        "TimeoutSeconds": 60,
-        "Retry": [retry(["States.TaskFailed"], seconds=1, attempts=3)],
-        "Catch": [_go_on(then, "notify_failed")],
-        "Next": then,
     }
 
 

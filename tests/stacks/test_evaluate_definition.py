@@ -252,7 +252,7 @@ def test_the_request_travels_by_key_and_never_leaves_its_branch():
 def test_functions_get_keys_and_names_only():
     allowed = {
         "workload", "trial", "spec_key", "execution", "decision_key", "round", "runs", "run",
-        "job", "status", "error", "cause",
+        "job", "status", "error", "cause", "flag_enabled",
     }  # fmt: skip
     for state in STATES.values():
         if "lambda" in state.get("Resource", ""):

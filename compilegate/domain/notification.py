@@ -1,0 +1,160 @@
+"""One message to people and programs, in the shape that a topic hands to each kind of subscriber.
+
+Limits are those of SNS ``Publish`` (API reference): a subject of less than 100 characters without
+line breaks, 262,144 bytes for message and attributes together. What a chat channel gets is the
+event schema of custom notifications in Amazon Q Developer in chat applications (administrator
+guide, "Custom notifications", version 1.0): a channel drops any other text.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+SUBJECT_MAX = 99
+# Far below both services' limits, and what a person reads of a message.
+TEXT_MAX = 4000
+# A quarter of SNS's limit: the state machine carries the message too, and SNS bills by 64 KB.
+BYTES_MAX = 64 * 1024
+CUT = "\n(cut here; the rest is in the report)\n"
+
+KINDS = (
+    "decision",  # a trial has ended
+    "revert",  # the flag went off because production regressed
+    "permanent",  # the probation is over
+    "stale",  # production is no longer what the decision was made on
+    "alarm",  # production looks worse; it is being checked
+    "waiting",  # a production run waits for capacity or quota
+    "failed",  # something did not work
+    "approval",  # a promotion waits for a person
+    "changed",  # a person has changed the flag
+    "digest",  # the week of one owner
+)
+
+
+@dataclass(frozen=True)
+class Notification:
+    """What is told; ``act`` is the command to go on with, ``report`` an S3 URI.
+
+    ``flag`` is ``{"name", "enabled", "state"}``, each None where it is not known. ``figures`` are
+    the numbers behind the text, of the kind's own shape. ``workload`` is None for a digest.
+    """
+
+    kind: str
+    stage: str
+    subject: str
+    text: str
+    workload: str | None = None
+    owner: str | None = None
+    verdict: str | None = None
+    decision_id: str | None = None
+    flag: Mapping[str, Any] | None = None
+    figures: Mapping[str, Any] = field(default_factory=dict)
+    report: str | None = None
+    act: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a kind that no subscriber knows; raises ValueError."""
+        if self.kind not in KINDS:
+            raise ValueError(f"{self.kind!r} is no kind of notification: use one of {KINDS}")
+
+    @property
+    def line(self) -> str:
+        """The subject as SNS takes it."""
+        flat = " ".join("".join(c if " " <= c <= "~" else " " for c in self.subject).split())
+        return flat if len(flat) <= SUBJECT_MAX else f"{flat[: SUBJECT_MAX - 3].rstrip()}..."
+
+    @property
+    def message(self) -> str:
+        """The text for people, cut where nobody reads on."""
+        return self.text if len(self.text) <= TEXT_MAX else self.text[: TEXT_MAX - len(CUT)] + CUT
+
+    def body(self) -> dict[str, Any]:
+        """The same for programs."""
+        return {
+            "schema": 1,
+            "kind": self.kind,
+            "stage": self.stage,
+            "workload": self.workload,
+            "owner": self.owner,
+            "verdict": self.verdict,
+            "decision_id": self.decision_id,
+            "flag": dict(self.flag) if self.flag is not None else None,
+            "figures": dict(self.figures),
+            "report": self.report,
+            "act": self.act,
+            "subject": self.line,
+            "text": self.message,
+        }
+
+    def envelope(self) -> str:
+        """The topic's message with ``MessageStructure`` json: one text per kind of subscriber.
+
+        Figures are left out, and it is said so, where they would make it too large.
+        """
+        whole = self._envelope(self.body())
+        if len(whole.encode()) <= BYTES_MAX:
+            return whole
+        return self._envelope({**self.body(), "figures": {}, "figures_left_out": True})
+
+    def attributes(self) -> dict[str, dict[str, str]]:
+        """What a subscription's filter policy can ask for; SNS refuses an empty value."""
+        values = {
+            "kind": self.kind,
+            "stage": self.stage,
+            "workload": self.workload,
+            "owner": self.owner,
+            "verdict": self.verdict,
+        }
+        return {
+            name: {"DataType": "String", "StringValue": value}
+            for name, value in values.items()
+            if value
+        }
+
+    def to_answer(self) -> dict[str, Any]:
+        """What a function answers to the state machine that publishes it (stacks/notify.py)."""
+        published = {"message": self.envelope(), "attributes": self.attributes()}
+        return {"subject": self.line, "message": self.message, "notification": published}
+
+    def _envelope(self, body: Mapping[str, Any]) -> str:
+        texts = {
+            "default": _json(body),
+            "email": self.message,
+            "sms": self.line,
+            "https": _json(self._for_chat()),
+        }
+        return json.dumps(texts, ensure_ascii=False)
+
+    def _for_chat(self) -> dict[str, Any]:
+        known = {
+            "workload": self.workload,
+            "owner": self.owner,
+            "verdict": self.verdict,
+            "decision_id": self.decision_id,
+        }
+        return {
+            "version": "1.0",
+            "source": "custom",
+            "content": {
+                "textType": "client-markdown",
+                "title": self.line,
+                "description": self.message,
+                **({"nextSteps": [f"`{self.act}`"]} if self.act else {}),
+                "keywords": [word for word in (self.kind, self.workload, self.owner) if word],
+            },
+            "metadata": {
+                # One thread per workload, or per owner for what is about all of theirs.
+                "threadId": f"compilegate-{self.stage}-{self.workload or self.owner or self.kind}",
+                "summary": self.line,
+                "eventType": self.kind,
+                "relatedResources": [self.report] if self.report else [],
+                "additionalContext": {key: value for key, value in known.items() if value},
+            },
+        }
+
+
+def _json(document: Mapping[str, Any]) -> str:
+    return json.dumps(document, ensure_ascii=False, sort_keys=True)

@@ -1,0 +1,96 @@
+"""Every subscriber gets the text that it can read, within what SNS takes."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from compilegate.domain.notification import BYTES_MAX, SUBJECT_MAX, TEXT_MAX, Notification
+
+
+def notification(**changes: Any) -> Notification:
+    values: dict[str, Any] = {
+        "kind": "revert", "stage": "prod", "subject": "[compilegate prod] bert-docs: turned off",
+        "text": "bert-docs: turned back off.", "workload": "bert-docs", "owner": "ml-platform",
+        "verdict": "revert", "decision_id": "d1",
+        "flag": {"name": "/f", "enabled": False, "state": "reverted"},
+        "figures": {"quality": {"estimate": -0.01}}, "report": "s3://data/report.html",
+        "act": "compilegate report bert-docs",
+    }  # fmt: skip
+    return Notification(**{**values, **changes})
+
+
+def texts(told: Notification) -> dict[str, str]:
+    found: dict[str, str] = json.loads(told.envelope())
+    return found
+
+
+def test_people_get_words_and_programs_the_same_as_json() -> None:
+    sent = texts(notification())
+
+    assert "bert-docs: turned back off." == sent["email"]
+    body = json.loads(sent["default"])
+    assert {"schema": 1, "kind": "revert", "workload": "bert-docs", "text": sent["email"]} == {
+        key: body[key] for key in ("schema", "kind", "workload", "text")
+    }
+    assert {"quality": {"estimate": -0.01}} == body["figures"]
+    assert {"enabled": False, "state": "reverted", "name": "/f"} == body["flag"]
+
+
+def test_every_text_of_the_envelope_is_text() -> None:
+    """SNS refuses a message of which any protocol's value is not a string."""
+    assert {str} == {type(value) for value in texts(notification()).values()}
+
+
+def test_a_chat_channel_gets_the_event_schema_that_it_shows() -> None:
+    event = json.loads(texts(notification())["https"])
+
+    assert ("1.0", "custom") == (event["version"], event["source"])
+    content = event["content"]
+    assert "client-markdown" == content["textType"]
+    assert "bert-docs: turned back off." == content["description"]
+    assert ["`compilegate report bert-docs`"] == content["nextSteps"]
+    assert "compilegate-prod-bert-docs" == event["metadata"]["threadId"]
+    assert {str} == {type(value) for value in event["metadata"]["additionalContext"].values()}
+
+
+def test_what_is_not_known_is_left_out_of_chat_and_attributes_and_null_for_programs() -> None:
+    told = notification(owner=None, verdict=None, act=None, report=None)
+
+    event = json.loads(texts(told)["https"])
+    assert "nextSteps" not in event["content"]
+    assert ["revert", "bert-docs"] == event["content"]["keywords"]
+    assert {"kind", "stage", "workload"} == set(told.attributes())
+    assert None is json.loads(texts(told)["default"])["owner"]
+
+
+@pytest.mark.parametrize("subject", ["x" * 400, "two\nlines\tand a tab", "größer — ≥ 1.2"])
+def test_a_subject_is_one_ascii_line_that_sns_takes(subject: str) -> None:
+    line = notification(subject=subject).line
+
+    assert 1 <= len(line) <= SUBJECT_MAX < 100
+    assert line.isascii()
+    assert line.isprintable()
+
+
+def test_a_long_text_is_cut_and_says_so() -> None:
+    message = notification(text="word " * 2000).message
+
+    assert TEXT_MAX == len(message)
+    assert message.endswith("(cut here; the rest is in the report)\n")
+
+
+@pytest.mark.parametrize("text", ["x", "ü" * 3 * TEXT_MAX, '\x01"\\' * TEXT_MAX])
+def test_figures_that_would_not_fit_are_left_out_and_missed(text: str) -> None:
+    told = notification(text=text, figures={"many": ["figure"] * 30_000})
+
+    assert len(told.envelope().encode()) <= BYTES_MAX
+    body = json.loads(texts(told)["default"])
+    assert ({}, True) == (body["figures"], body["figures_left_out"])
+
+
+def test_an_unknown_kind_is_a_mistake_of_ours() -> None:
+    with pytest.raises(ValueError, match="no kind of notification"):
+        notification(kind="news")

@@ -1,0 +1,79 @@
+"""The state that tells the topic, run as deployed: what a subscriber really receives."""
+
+from __future__ import annotations
+
+import json
+import uuid
+
+import pytest
+
+from compilegate.domain.notification import Notification
+from stacks.notify import notify
+from tests.localcloud.state_language_cases import jsonata
+
+pytestmark = pytest.mark.e2e
+
+
+@pytest.fixture
+def topic(client):
+    """A topic with a queue that wants the messages of one owner, and one that wants all."""
+    arn = client("sns").create_topic(Name=f"told-{uuid.uuid4().hex[:8]}")["TopicArn"]
+    queues = {}
+    for name, policy in (("all", None), ("mine", {"owner": ["ml-platform"]})):
+        url = client("sqs").create_queue(QueueName=f"{name}-{uuid.uuid4().hex[:8]}")["QueueUrl"]
+        attributes = client("sqs").get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])
+        client("sns").subscribe(
+            TopicArn=arn,
+            Protocol="sqs",
+            Endpoint=attributes["Attributes"]["QueueArn"],
+            Attributes={"FilterPolicy": json.dumps(policy)} if policy else {},
+        )
+        queues[name] = url
+    return arn, queues
+
+
+def received(client, url):
+    found = client("sqs").receive_message(QueueUrl=url, MaxNumberOfMessages=10)
+    return [json.loads(message["Body"]) for message in found.get("Messages", ())]
+
+
+def run(machines, topic_arn, answer):
+    states = {
+        "Answer": {"Type": "Pass", "Output": answer, "Next": "Notify"},
+        "Notify": notify(topic_arn, then="Done", catches=[]),
+        "Done": {"Type": "Succeed"},
+    }
+    return machines.run(jsonata({"StartAt": "Answer", "States": states}))
+
+
+def told(owner):
+    return Notification(
+        kind="decision", stage="local", subject="[compilegate local] a: {% no code %}",
+        text="Über \"quotes\" and\nlines.", workload="a", owner=owner, figures={"speedup": 1.4},
+    ).to_answer()  # fmt: skip
+
+
+def test_a_program_gets_the_json_and_a_filter_the_owner_it_asked_for(machines, client, topic):
+    arn, queues = topic
+    for owner in ("ml-platform", "others", None):
+        run(machines, arn, told(owner))
+
+    everything, mine = received(client, queues["all"]), received(client, queues["mine"])
+    assert 3 == len(everything)
+    (message,) = mine
+    assert "[compilegate local] a: {% no code %}" == message["Subject"]
+    body = json.loads(message["Message"])
+    assert ("ml-platform", {"speedup": 1.4}) == (body["owner"], body["figures"])
+    assert 'Über "quotes" and\nlines.' == body["text"]
+
+
+def test_where_a_function_failed_its_two_texts_still_arrive_in_the_same_shape(
+    machines, client, topic
+):
+    arn, queues = topic
+    run(machines, arn, {"subject": "a: promote, no report", "message": 'It "stands".'})
+
+    (message,) = received(client, queues["all"])
+    assert {
+        "schema": 1, "kind": "failed", "subject": "a: promote, no report", "text": 'It "stands".',
+    } == json.loads(message["Message"])  # fmt: skip

@@ -1,0 +1,82 @@
+"""What the topic is told of a trial's end: the report's words, the figures, whose it is."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from compilegate.domain import naming
+from compilegate.usecases.notify_decision import Told, decision_notification
+from compilegate.usecases.plan_trial import plan_trial
+from compilegate.usecases.trial import to_json
+from compilegate.usecases.write_report import write_report
+from tests.domain.workload_builder import SOUND
+from tests.usecases.trial_builder import EVENT, FLAG, TRIAL, put_spec
+
+DECISION = {
+    "decision_id": "d1", "verdict": "promote", "candidate": "compile", "judge_version": "0",
+    "stage": "quality", "reasons": [{"code": "speedup_proven", "message": "1.4x faster."}],
+    "speedup": {"estimate": 1.4}, "quality": None, "saving": None,
+    "flag": {"name": FLAG, "action": "enable"},
+}  # fmt: skip
+
+
+def answer(services: Any, **changes: Any) -> dict[str, Any]:
+    plan_trial(EVENT, services=services)
+    services.store.put(naming.record_key("bert-docs", TRIAL, "decision"), to_json(DECISION))
+    return write_report({**EVENT, **changes}, services=services)
+
+
+def body(told: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(json.loads(told["notification"]["message"])["default"])
+    return found
+
+
+def test_a_trial_tells_its_figures_owner_report_and_what_became_of_the_flag(services: Any) -> None:
+    put_spec(services, replace(SOUND, owner="ml-platform"))
+
+    told = answer(services, flag_enabled=True)
+
+    report = f"s3://data/{naming.report_key('bert-docs', TRIAL, 'html')}"
+    expected = {
+        "kind": "decision", "workload": "bert-docs", "owner": "ml-platform", "verdict": "promote",
+        "decision_id": "d1", "report": report,
+        "flag": {"name": FLAG, "action": "enable", "enabled": True, "state": None},
+        "figures": {
+            "candidate": "compile", "reasons": ["speedup_proven"], "speedup": {"estimate": 1.4},
+            "quality": None, "saving": None,
+        },
+    }  # fmt: skip
+    assert expected == {key: body(told)[key] for key in expected}
+    assert f"Report: {report}" in told["message"]
+    assert told["message"] == body(told)["text"]
+    assert "ml-platform" == told["notification"]["attributes"]["owner"]["StringValue"]
+
+
+def test_without_an_owner_or_a_spec_the_message_still_goes_out(services: Any) -> None:
+    put_spec(services, replace(SOUND, owner=None))
+    plan_trial(EVENT, services=services)
+    services.store.put(EVENT["spec_key"], b"{")
+    services.store.put(naming.record_key("bert-docs", TRIAL, "decision"), to_json(DECISION))
+    told = write_report(EVENT, services=services)
+
+    assert body(told)["owner"] is None
+    assert "owner" not in told["notification"]["attributes"]
+
+
+@pytest.mark.parametrize(
+    ("verdict", "kind"),
+    [("revert", "revert"), ("permanent", "permanent"), ("stay_off", "decision")],
+)
+def test_the_kind_follows_the_verdict_unless_one_is_given(verdict: str, kind: str) -> None:
+    decision = {**DECISION, "verdict": verdict}
+
+    def kind_of(told: Told) -> str:
+        made = decision_notification(decision, told, workload="a", stage="prod")
+        return made.kind
+
+    assert kind == kind_of(Told("s", "t"))
+    assert "approval" == kind_of(Told("s", "t", kind="approval"))
