@@ -140,6 +140,58 @@ def test_another_batch_or_precision_may_start_at_another_loss(good: dict[str, An
     assert Verdict.PROMOTE == judge(good).verdict
 
 
+@pytest.mark.parametrize("with_losses", [True, False])
+def test_arms_that_start_from_other_weights_of_one_seed_are_invalid(
+    good: dict[str, Any], *, with_losses: bool
+) -> None:
+    for name in ("baseline", "compile"):
+        for run in runs(good, name):
+            run["initial_weights_sha256"] = f"w{run['seed']}"
+            if not with_losses:
+                run["initial_loss"] = None
+    decision = judge(good)
+    assert (Verdict.PROMOTE, False) == (decision.verdict, "start_unknown" in codes(decision))
+
+    runs(good)[1]["initial_weights_sha256"] = "other"
+    assert {"unequal_initial_weights"} == invalid_codes(good)
+
+
+@pytest.mark.parametrize(
+    ("override", "valid"), [("precision", True), ("entry_point", True), ("batch_size", False)]
+)
+def test_a_change_may_explain_other_weights(
+    good: dict[str, Any], override: str, *, valid: bool
+) -> None:
+    arm(good)["overrides"][override] = 1
+    for name in ("baseline", "compile"):
+        for run in runs(good, name):
+            run["initial_weights_sha256"] = name
+
+    assert valid == (Verdict.PROMOTE == judge(good).verdict)
+
+
+@pytest.mark.parametrize("without", ["baseline", "compile"])
+def test_a_start_that_nobody_knows_is_told(good: dict[str, Any], without: str) -> None:
+    for run in runs(good, without):
+        run["initial_loss"] = None
+    decision = judge(good)
+
+    assert (Verdict.PROMOTE, "start_unknown") == (decision.verdict, decision.reasons[-1].code)
+    assert "nothing shows that they started alike" in decision.reasons[-1].message
+
+
+def test_evidence_without_any_fingerprint_claims_nothing_of_its_start(
+    good: dict[str, Any],
+) -> None:
+    for run in [*runs(good), *runs(good, "baseline")]:
+        run["initial_loss"] = None
+    for item in good["arms"]:
+        for run in item["runs"]:
+            del run["fingerprint"]
+
+    assert "start_unknown" not in codes(judge(good))
+
+
 @pytest.mark.parametrize("key", ["block", "order"])
 @pytest.mark.parametrize("where", ["baseline", "compile"])
 def test_runs_that_claim_to_be_the_same_run_are_invalid(

@@ -62,6 +62,7 @@ def test_both_arms_start_from_the_same_loss_and_differ_in_nothing_but_the_compil
     ours, theirs = compiled.summary(), baseline.summary()
 
     assert ours["initial_loss"] == pytest.approx(theirs["initial_loss"], rel=SAME_LOSS)
+    assert ours["initial_weights_sha256"] == theirs["initial_weights_sha256"] is not None
     assert ours["fingerprint"] == theirs["fingerprint"]
 
 

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 from compilegate_runtime.errors import HyperparameterError, NotAppliedError
+from compilegate_runtime.initial_weights import InitialWeights
 from compilegate_runtime.launching import arguments, frameworks, metrics
 from compilegate_runtime.launching.models import loss_in, size_of
 from compilegate_runtime.launching.steps import Enough, Steps
@@ -199,7 +200,10 @@ class Notes:
 
 @pytest.fixture
 def steps():
-    models = SimpleNamespace(stop_watching=lambda: None, initial_loss=None, initial_loss_known=True)
+    models = SimpleNamespace(
+        stop_watching=lambda: None, initial_loss=None, initial_loss_known=True,
+        initial_weights=InitialWeights(),
+    )  # fmt: skip
     return Steps(None, Notes(), models, limit=3)
 
 
@@ -310,6 +314,17 @@ def test_a_plain_script_is_compiled_and_it_is_proven(plain):
 
 
 @pytest.mark.training
+def test_arms_of_a_script_without_a_first_loss_prove_equal_starts_by_their_weights(plain, jobs):
+    eager, compiled = (plain[name].summary() for name in ("none", "torch_compile"))
+    other = jobs.run("launch.py", **{**PLAIN, "seed": 4}).summary()
+
+    assert [None, None] == [found["initial_loss"] for found in (eager, compiled)]
+    assert 64 == len(eager["initial_weights_sha256"])
+    assert eager["initial_weights_sha256"] == compiled["initial_weights_sha256"]
+    assert eager["initial_weights_sha256"] != other["initial_weights_sha256"]
+
+
+@pytest.mark.training
 def test_evaluation_lies_between_the_steps(jobs):
     done = jobs.run("launch.py", **{**PLAIN, "batch_size": 16}, pause=0.2)
 
@@ -387,6 +402,7 @@ def test_a_trainers_script_is_compiled_by_its_own_arguments_and_reports_its_metr
     assert {"eval_accuracy", "eval_loss"} <= ours["metrics"].keys()
     assert True is ours["compiler"]["applied"]
     assert ours["initial_loss"] == pytest.approx(theirs["initial_loss"], rel=SAME_LOSS)
+    assert ours["initial_weights_sha256"] == theirs["initial_weights_sha256"]
     assert 4 * 6 * 4 == sum(line["tokens"] for line in compiled.steps())
     assert all(line["gradient_norm"] for line in compiled.steps())
 

@@ -21,7 +21,8 @@ from compilegate_runtime.recorder import Recorder
 
 SUMMARY_KEYS = {
     "schema", "job", "arm", "replicate", "seed", "compiler", "metrics", "loss_curve",
-    "peak_memory_gib", "devices", "fingerprint", "initial_loss", "finished",
+    "peak_memory_gib", "devices", "fingerprint", "initial_loss", "initial_weights_sha256",
+    "finished",
 }  # fmt: skip
 STEP_KEYS = {"step", "seconds", "samples", "tokens", "loss", "data_wait_seconds"}
 COMPILER_KEYS = {

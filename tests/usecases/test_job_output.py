@@ -10,6 +10,7 @@ import tracemalloc
 import pytest
 
 from compilegate.domain.errors import InvalidEvidenceError
+from compilegate.usecases.collect import quality_run
 from compilegate.usecases.job_output import CURVE_POINTS, read_output, read_steps
 
 SUMMARY = {"schema": 1, "seed": 17, "finished": True}
@@ -86,3 +87,12 @@ def test_many_steps_cost_little_memory_and_are_thinned_for_the_chart() -> None:
     assert count == len(steps.seconds)
     assert peak / count < 60
     assert CURVE_POINTS <= len(steps.loss_curve()) <= 2 * CURVE_POINTS
+
+
+def test_what_a_run_started_from_reaches_the_evidence() -> None:
+    start = {"initial_loss": 2.5, "initial_weights_sha256": "w"}
+    summary = json.dumps({**SUMMARY, **start, "metrics": {"eval_loss": 1.0}}).encode()
+    files = {"evidence/summary.json": summary, "evidence/steps.jsonl": line(1)}
+    run = quality_run(read_output(tarball(files)), job="j", order=0, metric="eval_loss")
+
+    assert start == {key: run[key] for key in start}

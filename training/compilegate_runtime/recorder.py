@@ -13,12 +13,11 @@ import time
 from compilegate_runtime import environment
 from compilegate_runtime.errors import DivergedError, TrainingError
 from compilegate_runtime.evidence import EvidenceFiles, LossCurve, rounded
+from compilegate_runtime.progress import Progress
 from compilegate_runtime.ranks import Ranks, account, unfinished
 from compilegate_runtime.sampler import Sampler
 from compilegate_runtime.signals import stopping_later
 
-PROGRESS_EVERY_STEPS = 10
-PROGRESS_EVERY_SECONDS = 0.5
 WRITE_EVERY_SECONDS = 0.25  # what a killed process loses at most, and the steps in flight
 SUMMARY_EVERY_SECONDS = 10.0
 
@@ -35,19 +34,19 @@ class Recorder:
         self.metrics, self.fingerprint = {}, {}
         self.initial_loss = None  # of step 1, unless the script measures it before
         self.first_loss_is_initial = True  # not where dropout made it the arm's own
+        self.initial_weights = None  # their fingerprint (initial_weights.py)
         self.bad_losses_allowed = 0  # in a row; a script of one's own may know better
         self._run = dict(run)
         self._clock = clock
         self._files = EvidenceFiles(folder)
         self._curve, self._ranks = LossCurve(steps), Ranks()
-        self._say = print if self._ranks.rank == 0 else lambda *_, **__: None
+        self._progress = Progress(clock, silent=self._ranks.rank > 0)
         self._pending = collections.deque()  # steps that the device has not passed yet
         self._finished, self._reason = False, None
         self._first, self._resumed, self._earlier_seconds = 1, [], 0.0
         self._compilations, self._compiled, self._bad_losses = 0, 0.0, 0
         self._totals = {"samples": 0, "tokens": None, "seconds": 0.0, "data_wait_seconds": 0.0}
-        self._window = [0, 0.0, 0]  # steps, seconds and samples since the last progress line
-        self._written = self._summarised = self._printed = clock()
+        self._written = self._summarised = clock()
         self.use(compiler, device)
 
     def use(self, compiler, device, sampler=None):
@@ -67,6 +66,7 @@ class Recorder:
         return {
             "steps": self.steps_done,
             "initial_loss": self.initial_loss,
+            "initial_weights": self.initial_weights,
             "totals": dict(self._totals),
             "curve": self._curve.state(),
             "files": self._files.state(),
@@ -79,7 +79,8 @@ class Recorder:
         self._files.resume(state["files"], steps_file)
         self._curve.resume(state["curve"])
         self._totals.update(state["totals"])
-        self.steps_done, self.initial_loss = state["steps"], state["initial_loss"]
+        self.steps_done = state["steps"]
+        self.initial_loss, self.initial_weights = state["initial_loss"], state["initial_weights"]
         self._first, self._resumed = self.steps_done + 1, [*state["resumed"], self.steps_done]
         self._earlier_seconds = state["wall_seconds"] or 0.0
 
@@ -192,24 +193,7 @@ class Recorder:
             self._curve.add(step, loss)
             if step == 1 and self.initial_loss is None and self.first_loss_is_initial:
                 self.initial_loss = loss
-        window = self._window
-        window[0] += 1
-        window[1] += record["seconds"]
-        window[2] += record["samples"] or 0
-        waited = self._clock() - self._printed >= PROGRESS_EVERY_SECONDS
-        if step == self.steps_planned or (waited and step % PROGRESS_EVERY_STEPS == 0):
-            self._progress(step, loss)
-
-    def _progress(self, step, loss):
-        steps, seconds, samples = self._window
-        planned = f"steps={self.steps_planned} " if self.steps_planned else ""
-        told = "nan" if loss is None else f"{loss:.4f}"
-        self._say(
-            f"compilegate step={step} {planned}seconds={seconds / steps:.4f} "
-            f"samples_per_second={samples / max(seconds, 1e-9):.1f} loss={told}",
-            flush=True,
-        )
-        self._window, self._printed = [0, 0.0, 0], self._clock()
+        self._progress.after(record, self.steps_planned)
 
     # ---- at the end -----------------------------------------------------------------------
 
@@ -219,7 +203,7 @@ class Recorder:
         self.metrics[name] = value if math.isfinite(value) else None
         if self.metrics[name] is None:
             raise DivergedError(f"{name} is {value}")
-        self._say(f"compilegate {name}={value:.6f}", flush=True)
+        self._progress.say(f"compilegate {name}={value:.6f}")
         self.write_summary()
 
     def finish(self):
@@ -272,6 +256,7 @@ class Recorder:
                 "devices": environment.world_size(),
                 "fingerprint": self.fingerprint,
                 "initial_loss": self.initial_loss,
+                "initial_weights_sha256": self.initial_weights,
                 "finished": self._finished,
                 "reason": self._reason,
                 "steps": self.steps_done,

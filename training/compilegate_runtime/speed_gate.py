@@ -209,6 +209,7 @@ def _empty_summary(arm, block):
         "devices": environment.world_size(),
         "fingerprint": {},
         "initial_loss": None,
+        "initial_weights_sha256": None,
         "node": environment.node(),
     }
 

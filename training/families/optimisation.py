@@ -17,6 +17,7 @@ import torch
 from compilegate_runtime import seeds
 from compilegate_runtime.compilers import MANAGED
 from compilegate_runtime.errors import HyperparameterError
+from compilegate_runtime.initial_weights import InitialWeights
 
 from families.checkpoints import Checkpoints
 
@@ -123,6 +124,10 @@ class Training:
         first = next(left)
         if not recorder.steps_done:
             self._measure_initial_loss(make(*first))
+            if self._this.compiler.requested != MANAGED:  # whose graphs it would add to
+                weights = InitialWeights()
+                weights.add(self.model)
+                recorder.initial_weights = weights.sha256()
         left = itertools.islice(itertools.chain([first], left), recorder.steps_planned)
         made = itertools.starmap(make, left) if not workers else _ahead(make, left, workers)
         return recorder.steps(made)

@@ -2,6 +2,8 @@
 
 import contextlib
 
+from compilegate_runtime.initial_weights import InitialWeights
+
 IMMEDIATE = "_compiled_call_impl"  # what nn.Module calls instead of itself, since PyTorch 2.2
 
 
@@ -18,6 +20,7 @@ class Models:
         self.found = []
         self.initial_loss = None
         self.initial_loss_known = False
+        self.initial_weights = InitialWeights()
 
     def watch(self):
         """Begin to watch."""
@@ -74,6 +77,7 @@ class Models:
         if not self.found:
             self._measure_initial_loss(module, args, kwargs)
         self.found.append(module)
+        self.initial_weights.add(module)
         self.types |= {str(p.dtype).rpartition(".")[2] for p in module.parameters()}
         self.types |= self._cast_to()
         call = self._compiled(module)

@@ -76,7 +76,7 @@ class Steps:
         if self._main is None:
             self._main = optimizer
             self._models.stop_watching()
-            self._know_initial_loss()
+            self._know_the_start()
             for check in self.checks:
                 check(self._most_fed()[0])
         if optimizer is not self._main:
@@ -97,9 +97,10 @@ class Steps:
         """Samples and tokens of the model that saw most samples in this step."""
         return max(self._fed.values(), key=lambda fed: fed[0])
 
-    def _know_initial_loss(self):
+    def _know_the_start(self):
         self._recorder.initial_loss = self._models.initial_loss
         self._recorder.first_loss_is_initial = self._models.initial_loss_known
+        self._recorder.initial_weights = self._models.initial_weights.sha256()
 
     def _begin(self):
         self._begun = True
