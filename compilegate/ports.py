@@ -26,6 +26,10 @@ class ObjectStore(Protocol):
         """Whether an s3:// URI names an object or a prefix with at least one."""
         ...
 
+    def has(self, key: str) -> bool:
+        """Whether the bucket holds an object of exactly this key."""
+        ...
+
 
 class Ledger(Protocol):
     """Append-only history; an entry is written once and never changed."""
@@ -34,8 +38,11 @@ class Ledger(Protocol):
         """Write the entry, or return the one that is already there."""
         ...
 
-    def entries(self, workload: str) -> Sequence[Mapping[str, Any]]:
-        """All entries of a workload, oldest trial first."""
+    def entries(self, workload: str, prefix: str = "") -> Sequence[Mapping[str, Any]]:
+        """A workload's entries in the order of their sort keys, those that begin with ``prefix``.
+
+        Read consistently: what was written before the call is there.
+        """
         ...
 
 
@@ -91,6 +98,32 @@ class Quotas(Protocol):
         ...
 
 
+class Tokens(Protocol):
+    """State machines that wait for an answer, each known by the token it gave out."""
+
+    def send_success(self, token: str, output: Mapping[str, Any]) -> bool:
+        """Let it go on with ``output``; returns whether anybody still waited for it."""
+        ...
+
+    def send_failure(self, token: str, error: str, cause: str) -> bool:
+        """Fail the waiting state; returns whether anybody still waited for it."""
+        ...
+
+
+class Schedules(Protocol):
+    """Schedules that start production, one per workload."""
+
+    target: str  # what they start and as whom: another text, and they have to be set again
+
+    def put(self, workload: str, expression: str) -> None:
+        """Create the workload's schedule or change it; the expression is read in UTC."""
+        ...
+
+    def remove(self, workload: str) -> None:
+        """Delete the workload's schedule, if there is one."""
+        ...
+
+
 class Clock(Protocol):
     """The time, passed in so that use cases can be replayed."""
 
@@ -123,5 +156,6 @@ class Services:
     flags: FlagStore
     jobs: TrainingJobs
     quotas: Quotas
+    tokens: Tokens
     clock: Clock
     settings: Settings

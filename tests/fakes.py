@@ -34,6 +34,9 @@ class MemoryStore:
     def put(self, key: str, body: bytes, content_type: str = "application/json") -> None:
         self.objects[key] = body
 
+    def has(self, key: str) -> bool:
+        return key in self.objects
+
     def exists(self, uri: str) -> bool:
         own = (f"s3://{self.bucket}/{key}" for key in self.objects)
         return any(known.startswith(uri) for known in (*own, *self.others))
@@ -48,8 +51,13 @@ class MemoryLedger:
     def put_once(self, workload: str, sort_key: str, entry: Mapping[str, Any]) -> Mapping[str, Any]:
         return self.items.setdefault((workload, sort_key), entry)
 
-    def entries(self, workload: str) -> Sequence[Mapping[str, Any]]:
-        return [entry for (name, _), entry in sorted(self.items.items()) if name == workload]
+    def entries(self, workload: str, prefix: str = "") -> Sequence[Mapping[str, Any]]:
+        keys = sorted(self.items)
+        return [
+            self.items[name, sort_key]
+            for name, sort_key in keys
+            if name == workload and sort_key.startswith(prefix)
+        ]
 
 
 class MemoryLocks:
@@ -133,6 +141,27 @@ class FixedQuotas:
 
 
 @dataclass
+class MemoryTokens:
+    """Answers that were sent, by token; only those in ``waiting`` are still waited for."""
+
+    waiting: set[str] = field(default_factory=set)
+    answers: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def send_success(self, token: str, output: Mapping[str, Any]) -> bool:
+        return self._answer(token, output)
+
+    def send_failure(self, token: str, error: str, cause: str) -> bool:
+        return self._answer(token, {"error": error, "cause": cause})
+
+    def _answer(self, token: str, answer: Mapping[str, Any]) -> bool:
+        if token not in self.waiting:
+            return False
+        self.waiting.remove(token)
+        self.answers[token] = answer
+        return True
+
+
+@dataclass
 class FixedClock:
     """A clock that stands still until it is moved; seconds since 1970."""
 
@@ -154,6 +183,7 @@ def services(stage: str = "dev", simulated: str | None = None) -> Services:
         flags=MemoryFlags(),
         jobs=MemoryJobs(),
         quotas=FixedQuotas(),
+        tokens=MemoryTokens(),
         clock=FixedClock(),
         settings=settings,
     )

@@ -39,12 +39,21 @@ class DynamoDbLedger:
             return existing
         return entry
 
-    def entries(self, workload: str) -> Sequence[Mapping[str, Any]]:
-        """All entries of a workload, oldest trial first."""
+    def entries(self, workload: str, prefix: str = "") -> Sequence[Mapping[str, Any]]:
+        """A workload's entries in the order of their sort keys, those that begin with ``prefix``.
+
+        Pages are read one after the other, each as it then is: whoever appends in the order of
+        the keys is never seen with a gap.
+        """
+        condition, values = "pk = :pk", {":pk": {"S": f"workload#{workload}"}}
+        if prefix:
+            condition, values = f"{condition} AND begins_with(sk, :sk)", {
+                **values, ":sk": {"S": prefix},
+            }  # fmt: skip
         pages = self._dynamodb.get_paginator("query").paginate(
             TableName=self._table,
-            KeyConditionExpression="pk = :pk",
-            ExpressionAttributeValues={":pk": {"S": f"workload#{workload}"}},
+            KeyConditionExpression=condition,
+            ExpressionAttributeValues=values,
             ConsistentRead=True,
         )
         return [json.loads(item["entry"]["S"]) for page in pages for item in page["Items"]]

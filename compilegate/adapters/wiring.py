@@ -44,6 +44,7 @@ def build(*, bucket: str, table: str, settings: Settings) -> Services:
         UnknownQuotas,
     )
     from compilegate.adapters.ssm_flags import SsmFlags  # noqa: PLC0415
+    from compilegate.adapters.task_tokens import StepFunctionsTokens  # noqa: PLC0415
 
     return Services(
         store=S3Store(client("s3"), bucket),
@@ -54,6 +55,7 @@ def build(*, bucket: str, table: str, settings: Settings) -> Services:
         quotas=UnknownQuotas()
         if settings.simulated
         else ServiceQuotas(client("service-quotas", hasty=True)),
+        tokens=StepFunctionsTokens(client("stepfunctions")),
         clock=SystemClock(),
         settings=settings,
     )

@@ -15,6 +15,7 @@ from compilegate.cli.output import emit_json, say, say_line
 from compilegate.cli.shell import session
 from compilegate.domain import naming
 from compilegate.domain.flag import Flag, parse_flag
+from compilegate.usecases.change_flag import flag_history
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 NameArgument = Annotated[str, typer.Argument(metavar="WORKLOAD", help="The workload's name.")]
@@ -77,8 +78,7 @@ def history(
     compilegate flag history bert-docs --json
     """
     cloud = open_cloud(session(ctx).doors, local=local, stage=project.stage_name(stage))
-    entries = cloud.services.ledger.entries(workload)
-    changes = [entry for entry in entries if entry.get("kind") == "flag"][::-1]
+    changes = flag_history(workload, cloud.services)[::-1]
     if as_json:
         emit_json(changes)
         return
@@ -86,7 +86,10 @@ def history(
         say(f"{workload}: the flag has never been changed; production trains as it always did.")
     for entry in changes:
         say(_change(entry))
-        say(f"decision {entry['decision_id']}, trial {entry['trial']}", indent=2)
+        say(str(entry["reason"]), indent=2)
+        if entry["decision_id"]:
+            trial = f", trial {entry['trial']}" if entry.get("trial") else ""
+            say(f"decision {entry['decision_id']}{trial}", indent=2)
 
 
 def _why(found: Flag, raw: str | None) -> str:

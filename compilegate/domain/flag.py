@@ -40,7 +40,11 @@ class Flag:
 
 
 def promoted(
-    arm: Mapping[str, Any], baseline: Mapping[str, Any], *, decision_id: str, since: str
+    arm: Mapping[str, Any],
+    baseline: Mapping[str, Any],
+    *,
+    decision_id: str,
+    since: str | None = None,
 ) -> Flag:
     """The flag of a candidate that was proven; both arms as the plan has them."""
     keys = [key for key in OVERRIDE_KEYS if key in arm["overrides"]]

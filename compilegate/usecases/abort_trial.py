@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from compilegate.domain import naming
 from compilegate.domain.failures import explain
 from compilegate.ports import Services
 from compilegate.usecases.stop_jobs import stop_jobs
@@ -45,7 +46,7 @@ def _owns(trial: Trial, call: Mapping[str, Any], services: Services) -> bool:
     start of the one that holds it, or nothing, and there is nothing of its own to clean up.
     """
     entry = {"kind": "started", "execution": call["execution"], "at": services.clock.now()}
-    started = services.ledger.put_once(trial.workload, f"trial#{trial.trial}#started", entry)
+    started = services.ledger.put_once(trial.workload, naming.started_entry(trial.trial), entry)
     return bool(started["execution"] == call["execution"])
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from compilegate.domain import naming
 from compilegate.domain.planning.rounds import LEASE_SECONDS
 from compilegate.ports import Services
 from compilegate.usecases.trial import Trial
@@ -21,5 +22,5 @@ def acquire_lock(event: Mapping[str, Any], *, services: Services) -> dict[str, A
         trial.workload, str(event["execution"]), now=now, expires_at=now + LEASE_SECONDS
     )
     entry = {"kind": "started", "execution": event["execution"], "at": now}
-    services.ledger.put_once(trial.workload, f"trial#{trial.trial}#started", entry)
+    services.ledger.put_once(trial.workload, naming.started_entry(trial.trial), entry)
     return {}

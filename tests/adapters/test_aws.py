@@ -64,6 +64,16 @@ def test_entries_come_back_oldest_trial_first_and_of_one_workload(dynamodb: Any)
     assert ["trial#a#flag", "trial#b#flag"] == [entry["key"] for entry in ledger.entries("bert")]
 
 
+def test_entries_can_be_asked_for_by_how_their_keys_begin(dynamodb: Any) -> None:
+    ledger = DynamoDbLedger(dynamodb, "ledger")
+    for key in ("flag#00000002", "flag#00000001", "flags#1", "run#1"):
+        ledger.put_once("bert", key, {"kind": "any", "key": key})
+
+    found = [entry["key"] for entry in ledger.entries("bert", "flag#")]
+
+    assert ["flag#00000001", "flag#00000002"] == found
+
+
 def test_the_second_trial_of_a_workload_is_refused_by_name_of_the_first(dynamodb: Any) -> None:
     locks = DynamoDbLocks(dynamodb, "ledger")
     locks.acquire("bert", "first", now=100, expires_at=200)

@@ -103,7 +103,7 @@ def test_the_machine_manages_only_the_rule_that_sync_needs(template):
         ),
         ("dynamodb:DeleteItem", {"abort_trial", "release_lock"}),
         ("dynamodb:UpdateItem", set()),
-        ("dynamodb:Query", {"check_eligibility", "plan_trial"}),
+        ("dynamodb:Query", {"apply_flag", "check_eligibility", "plan_trial"}),
         ("s3:DeleteObject", set()),
         ("servicequotas:ListServiceQuotas", {"plan_trial"}),
         (

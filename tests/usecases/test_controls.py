@@ -116,7 +116,7 @@ def test_a_promotion_carries_everything_that_the_arm_changed(services: Any) -> N
     key = naming.record_key("bert-docs", TRIAL, "decision")
     decision = {
         "decision_id": "d1", "verdict": "promote", "candidate": "compile",
-        "flag": {"name": FLAG, "action": "enable"},
+        "reasons": [], "flag": {"name": FLAG, "action": "enable"},
     }  # fmt: skip
     services.store.put(key, json.dumps(decision).encode())
     apply_flag({**EVENT, "decision_key": key}, services=services)

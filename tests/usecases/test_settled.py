@@ -10,10 +10,12 @@ import pytest
 from compilegate.domain import naming
 from compilegate.domain.workload.model import Candidate
 from compilegate.usecases.apply_flag import apply_flag
+from compilegate.usecases.change_flag import change_flag
 from compilegate.usecases.plan_trial import plan_trial
 from compilegate.usecases.record_decision import record_decision
 from compilegate.usecases.trial import to_json
 from tests.domain.workload_builder import SOUND, change
+from tests.usecases.flag_changes import wanted
 from tests.usecases.trial_builder import EVENT, FLAG, TRIAL, put_spec
 
 
@@ -29,6 +31,11 @@ def decide(services: Any, verdict: str, action: str) -> dict[str, Any]:
     return {**EVENT, "decision_key": key}
 
 
+def applied(event: dict[str, Any], services: Any) -> dict[str, Any]:
+    answer = apply_flag(event, services=services)
+    return {key: answer[key] for key in ("changed", "enabled")}
+
+
 def test_a_decision_is_recorded_once(services: Any) -> None:
     event = decide(services, "promote", "enable")
     first = record_decision(event, services=services)
@@ -42,11 +49,43 @@ def test_a_decision_is_recorded_once(services: Any) -> None:
 def test_a_promotion_writes_the_ledger_first_and_then_the_flag(services: Any) -> None:
     event = decide(services, "promote", "enable")
 
-    assert {"changed": True, "enabled": True} == apply_flag(event, services=services)
+    assert {"changed": True, "enabled": True} == applied(event, services)
     flag = json.loads(services.flags.read(FLAG))
-    entry = services.ledger.entries("bert-docs")[0]
+    (entry,) = services.ledger.entries("bert-docs", "flag#")
     assert {"compiler": "torch_compile"} == flag["overrides"]
     assert flag == json.loads(entry["to"])
+    told = {key: entry[key] for key in ("by", "reason", "decision_id", "trial", "evidence_key")}
+    expected = {
+        "by": "evaluate", "reason": "y", "decision_id": "d1", "trial": TRIAL,
+        "evidence_key": naming.record_key("bert-docs", TRIAL, "evidence"),
+    }  # fmt: skip
+    assert expected == told
+
+
+@pytest.mark.parametrize(("said", "changed"), [("before the trial", True), ("since", False)])
+def test_what_a_person_said_binds_a_trial_that_began_earlier(
+    said: str, changed: bool, services: Any
+) -> None:
+    event = decide(services, "promote", "enable")
+    started = {"kind": "started", "execution": "x", "at": services.clock.now()}
+    services.ledger.put_once("bert-docs", naming.started_entry(TRIAL), started)
+    services.clock.seconds += 10 if said == "since" else -10
+    change_flag("bert-docs", wanted("human revert"), services=services)
+    services.clock.seconds += 3600
+
+    answer = apply_flag(event, services=services)
+
+    assert (changed, changed) == (answer["changed"], answer["enabled"])
+    assert changed is (answer["overrode"] is not None)
+    assert changed is (answer["held_by"] is None)
+    assert "human:ana" == (answer["overrode"] or answer["held_by"])["by"]
+
+
+def test_a_trial_without_a_beginning_overrules_nobody(services: Any) -> None:
+    change_flag("bert-docs", wanted("human revert"), services=services)
+    services.clock.seconds += 3600
+
+    assert not apply_flag(decide(services, "promote", "enable"), services=services)["changed"]
 
 
 def test_a_learning_rate_that_followed_the_number_of_machines_is_in_the_flag(
@@ -86,7 +125,7 @@ def test_a_crash_between_ledger_and_flag_is_repaired_by_running_again(services: 
 def test_a_flag_that_is_off_stays_untouched(services: Any, action: str) -> None:
     event = decide(services, "stay_off", action)
 
-    assert {"changed": False, "enabled": False} == apply_flag(event, services=services)
+    assert {"changed": False, "enabled": False} == applied(event, services)
     assert services.flags.read(FLAG) is None
 
 
@@ -94,5 +133,5 @@ def test_a_proven_loss_switches_an_enabled_flag_off(services: Any) -> None:
     apply_flag(decide(services, "promote", "enable"), services=services)
     later = {**decide(services, "stay_off", "disable"), "trial": "abcd1235"}
 
-    assert {"changed": True, "enabled": False} == apply_flag(later, services=services)
+    assert {"changed": True, "enabled": False} == applied(later, services)
     assert not json.loads(services.flags.read(FLAG))["enabled"]

@@ -1,0 +1,124 @@
+"""What a change of the flag is, and who may overrule whom.
+
+The ledger's entries of kind ``flag`` are the history: version 1, 2, 3, … without a gap, and the
+latest says what the parameter has to hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from compilegate.domain.flag import OFF, Flag, parse_flag
+
+KIND = "flag"
+HUMAN = "human:"
+# Who changes flags without being asked, and what they call it.
+EVALUATE, TRAIN = "evaluate", "train"
+REVERT = "revert"
+
+Entry = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class FlagChange:
+    """What is wanted, by whom and why.
+
+    ``change_id`` makes repeating a step the same change. ``by`` is ``evaluate``, ``train`` or
+    ``human:NAME``. ``decided_at`` is the epoch second up to which the evidence behind it reaches.
+    ``details`` are further fields of the ledger entry: trial, evidence_key, decision_key.
+    """
+
+    change_id: str
+    by: str
+    action: str
+    flag: Flag
+    reason: str
+    decided_at: int
+    decision_id: str | None = None
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def by_human(self) -> bool:
+        """Whether a person wants it."""
+        return self.by.startswith(HUMAN)
+
+
+def flag_entries(entries: Iterable[Entry]) -> list[Entry]:
+    """The changes among a workload's ledger entries, oldest first."""
+    changes = [entry for entry in entries if entry.get("kind") == KIND]
+    return sorted(changes, key=lambda entry: int(entry["version"]))
+
+
+def flag_of(history: Sequence[Entry]) -> Flag:
+    """What the history says the flag is; off before the first change."""
+    return parse_flag(str(history[-1]["to"])) if history else OFF
+
+
+def same_change(history: Sequence[Entry], change_id: str) -> Entry | None:
+    """The entry of a change that was written before, by an attempt that did not end."""
+    return next((entry for entry in history if entry["change_id"] == change_id), None)
+
+
+def changes_nothing(change: FlagChange, history: Sequence[Entry]) -> bool:
+    """Whether the flag is already so; what a person says is kept in any case.
+
+    What is off stays as it is when it should merely be off: why it is off is worth keeping.
+    """
+    if change.by_human:
+        return False
+    now, wanted = flag_of(history), change.flag
+    if not wanted.enabled and not now.enabled and wanted.state == OFF.state:
+        return True
+    return _told(now) == _told(wanted) and now.state == wanted.state
+
+
+def held_by(change: FlagChange, history: Sequence[Entry]) -> Entry | None:
+    """A person's change that this one may not overrule, None where there is none.
+
+    A machine that decides on evidence from before a person's word does not know what made them
+    say it. A proven regression is the exception: turning off what trains worse is the safe side.
+    """
+    if change.by_human or (change.action == REVERT and flag_of(history).enabled):
+        return None
+    said = [entry for entry in history if is_human(entry)]
+    return said[-1] if said and said[-1]["at"] >= change.decided_at else None
+
+
+def overrules(change: FlagChange, history: Sequence[Entry]) -> dict[str, Any] | None:
+    """Whose word this change sets aside, ``{by, at, reason}``; None where it is nobody's."""
+    if change.by_human or not history or not is_human(history[-1]):
+        return None
+    if _told(flag_of(history)) == _told(change.flag):
+        return None
+    return {key: history[-1][key] for key in ("by", "at", "reason")}
+
+
+def is_human(entry: Entry) -> bool:
+    """Whether a person made this change."""
+    return str(entry["by"]).startswith(HUMAN)
+
+
+def to_entry(change: FlagChange, history: Sequence[Entry], *, name: str, at: int) -> dict[str, Any]:
+    """The next ledger entry, for the parameter ``name``, written at epoch second ``at``."""
+    return {
+        **change.details,
+        "kind": KIND,
+        "at": at,
+        "version": len(history) + 1,
+        "change_id": change.change_id,
+        "by": change.by,
+        "action": change.action,
+        "reason": change.reason,
+        "decision_id": change.decision_id,
+        "flag": name,
+        "from": flag_of(history).to_json(),
+        "to": change.flag.to_json(),
+        "overrode": overrules(change, history),
+    }
+
+
+def _told(flag: Flag) -> tuple[bool, Mapping[str, Any]]:
+    """What production hears of it."""
+    return flag.enabled, flag.overrides if flag.enabled else {}

@@ -1,0 +1,55 @@
+"""Changes of a flag as the machines and people ask for them."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+from compilegate.domain import naming
+from compilegate.domain.flag import Flag
+from compilegate.domain.flag_change import FlagChange
+
+WORKLOAD = "bert-docs"
+FLAG = naming.flag_parameter("prod", WORKLOAD)
+OVERRIDES = {"compiler": "torch_compile"}
+# What every kind of change wants; a person's come by name.
+WANTED = {
+    "enable": Flag(True, "probation", "compile", OVERRIDES, "d1"),
+    "disable": Flag(False, "off", decision_id="d2"),
+    "revert": Flag(False, "reverted", "compile", OVERRIDES, "d3"),
+    "permanent": Flag(True, "permanent", "compile", OVERRIDES, "d4"),
+    "stale": Flag(False, "stale", "compile", OVERRIDES, "d5"),
+    "human set": Flag(True, "probation", "other", {"batch_size": 48}),
+    "human revert": Flag(False, "off"),
+}
+
+
+def wanted(kind: str, change_id: str | None = None, decided_at: int = 0) -> FlagChange:
+    """A change of this kind; a machine's reaches as far as ``decided_at``."""
+    human = kind.startswith("human ")
+    return FlagChange(
+        change_id=change_id or f"{kind}#1",
+        by="human:ana" if human else "evaluate",
+        action=kind.removeprefix("human "),
+        flag=WANTED[kind],
+        reason=f"because of {kind}",
+        decided_at=decided_at,
+        decision_id=WANTED[kind].decision_id,
+    )
+
+
+def history(services: Any) -> list[dict[str, Any]]:
+    """The ledger's changes of the flag as they lie there."""
+    found: list[dict[str, Any]] = services.ledger.entries(WORKLOAD, "flag#")
+    return found
+
+
+def assert_sound(services: Any) -> None:
+    """Ledger and parameter agree, versions have no gap, nothing is doubled."""
+    entries = history(services)
+    assert list(range(1, len(entries) + 1)) == [entry["version"] for entry in entries]
+    ids = [entry["change_id"] for entry in entries]
+    assert sorted(set(ids)) == sorted(ids)
+    assert services.flags.read(FLAG) == (entries[-1]["to"] if entries else None)
+    for before, after in pairwise(entries):
+        assert after["from"] == before["to"]

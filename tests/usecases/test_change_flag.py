@@ -1,0 +1,204 @@
+"""A change of the flag: who may overrule whom, and what the ledger keeps of it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from compilegate.domain.errors import InvalidInputError
+from compilegate.domain.flag import OFF, Flag
+from compilegate.usecases.change_flag import change_flag, latest_flag, repair_flag
+from tests import fakes
+from tests.usecases.flag_changes import FLAG, WORKLOAD, assert_sound, history, wanted
+
+LATER = 10_000
+
+
+@pytest.fixture
+def services() -> Any:
+    return fakes.services("prod")
+
+
+def make(services: Any, kind: str, **given: Any) -> Any:
+    services.clock.seconds += 60
+    return change_flag(WORKLOAD, wanted(kind, **given), services=services)
+
+
+def now(services: Any) -> int:
+    return int(services.clock.now())
+
+
+def test_the_entry_says_who_what_why_and_from_what_to_what(services: Any) -> None:
+    change = replace(wanted("enable"), details={"trial": "t1", "evidence_key": "e"})
+    made = change_flag(WORKLOAD, change, services=services)
+
+    (entry,) = history(services)
+    assert (True, 1, None, None) == (made.changed, made.version, made.overrode, made.held_by)
+    expected = {
+        "kind": "flag", "version": 1, "change_id": "enable#1", "by": "evaluate",
+        "action": "enable", "reason": "because of enable", "decision_id": "d1", "flag": FLAG,
+        "trial": "t1", "evidence_key": "e", "at": now(services), "from": OFF.to_json(),
+        "to": made.flag.to_json(), "overrode": None,
+    }  # fmt: skip
+    assert expected == entry
+    assert made.flag.since == "2026-09-21T14:13:20Z"
+    assert (made.flag, 1) == latest_flag(WORKLOAD, services)
+    assert_sound(services)
+
+
+def test_before_any_change_the_flag_is_off_at_version_0(services: Any) -> None:
+    assert (OFF, 0) == latest_flag(WORKLOAD, services)
+
+
+def test_a_change_made_twice_is_one_change_even_after_another(services: Any) -> None:
+    first = make(services, "enable")
+    make(services, "revert")
+    again = make(services, "enable")
+
+    assert first == again
+    assert ["enable", "revert"] == [entry["action"] for entry in history(services)]
+    assert_sound(services)
+
+
+@pytest.mark.parametrize(
+    ("before", "kind"),
+    [
+        ([], "disable"),
+        (["enable", "revert"], "disable"),
+        (["enable"], "enable"),
+        (["enable", "revert"], "revert"),
+        (["enable", "permanent"], "permanent"),
+        (["enable", "stale"], "stale"),
+    ],
+)
+def test_a_flag_that_is_already_so_is_not_changed(
+    before: list[str], kind: str, services: Any
+) -> None:
+    for earlier in before:
+        make(services, earlier)
+    stood = latest_flag(WORKLOAD, services)
+
+    made = make(services, kind, change_id="again")
+
+    assert (False, *stood) == (made.changed, made.flag, made.version)
+    assert len(before) == len(history(services))
+    assert_sound(services)
+
+
+@pytest.mark.parametrize("said", ["human set", "human revert"])
+@pytest.mark.parametrize("kind", ["enable", "disable", "permanent", "stale"])
+def test_the_machine_does_not_overwrite_what_a_person_has_said_since(
+    said: str, kind: str, services: Any
+) -> None:
+    make(services, "enable")
+    make(services, said)
+    word = {"by": "human:ana", "at": now(services), "reason": f"because of {said}"}
+
+    made = make(services, kind, change_id="later", decided_at=now(services) - 60)
+
+    assert (False, word, None) == (made.changed, made.held_by, made.overrode)
+    assert 2 == len(history(services))
+
+
+@pytest.mark.parametrize("kind", ["enable", "stale"])
+def test_newer_evidence_overrules_a_person_and_says_so(kind: str, services: Any) -> None:
+    make(services, "human set")
+    word = {"by": "human:ana", "at": now(services), "reason": "because of human set"}
+
+    made = make(services, kind, decided_at=now(services) + 1)
+
+    assert (True, word, None) == (made.changed, made.overrode, made.held_by)
+    assert word == history(services)[-1]["overrode"]
+
+
+def test_a_word_that_was_overruled_still_binds_older_evidence(services: Any) -> None:
+    make(services, "human revert")
+    said = now(services)
+    make(services, "enable", decided_at=said + 1)
+
+    made = make(services, "stale", decided_at=said)
+
+    assert made.held_by is not None
+    assert "probation" == latest_flag(WORKLOAD, services)[0].state
+
+
+def test_a_proven_regression_turns_off_whatever_a_person_has_said(services: Any) -> None:
+    make(services, "human set")
+
+    made = make(services, "revert", decided_at=0)
+
+    assert made.changed
+    assert made.overrode is not None
+    assert "human:ana" == made.overrode["by"]
+    assert not json.loads(services.flags.read(FLAG))["enabled"]
+
+
+def test_a_proven_regression_leaves_alone_what_a_person_has_turned_off(services: Any) -> None:
+    make(services, "enable")
+    make(services, "human revert")
+
+    made = make(services, "revert", decided_at=0)
+
+    assert not made.changed
+    assert made.held_by is not None
+
+
+def test_what_comes_true_of_a_persons_wish_overrules_nobody(services: Any) -> None:
+    make(services, "human set")
+    wish = wanted("human set").flag
+    kept = replace(wanted("permanent", decided_at=now(services) + 1),
+                   flag=replace(wish, state="permanent"))  # fmt: skip
+
+    made = change_flag(WORKLOAD, kept, services=services)
+
+    assert (True, None) == (made.changed, made.overrode)
+
+
+def test_a_persons_word_is_kept_even_where_it_changes_nothing(services: Any) -> None:
+    assert make(services, "human revert").changed
+    assert not make(services, "enable", decided_at=now(services) - 61).changed
+    assert_sound(services)
+
+
+@pytest.mark.parametrize("raw", [None, "", "{", Flag(True, "permanent").to_json()])
+def test_a_parameter_that_was_lost_or_written_by_hand_is_given_its_value_back(
+    raw: str | None, services: Any
+) -> None:
+    make(services, "enable")
+    services.flags.values.pop(FLAG)
+    if raw is not None:
+        services.flags.write(FLAG, raw)
+
+    assert repair_flag(WORKLOAD, services)
+    assert_sound(services)
+    assert not repair_flag(WORKLOAD, services)
+
+
+@pytest.mark.parametrize("raw", ["{", Flag(True, "permanent").to_json()])
+def test_a_parameter_that_nothing_proved_is_turned_off(raw: str, services: Any) -> None:
+    services.flags.write(FLAG, raw)
+
+    assert repair_flag(WORKLOAD, services)
+    assert OFF.to_json() == services.flags.read(FLAG)
+
+
+@pytest.mark.parametrize("raw", [None, OFF.to_json()])
+def test_off_without_a_history_is_left_as_it_is(raw: str | None, services: Any) -> None:
+    if raw is not None:
+        services.flags.write(FLAG, raw)
+
+    assert not repair_flag(WORKLOAD, services)
+    assert raw == services.flags.read(FLAG)
+
+
+def test_a_flag_too_large_for_the_parameter_is_refused_before_it_is_written_down(
+    services: Any,
+) -> None:
+    large = replace(wanted("enable"), flag=Flag(True, "probation", "c", {"x": "y" * 5000}))
+
+    with pytest.raises(InvalidInputError, match="4096"):
+        change_flag(WORKLOAD, large, services=services)
+    assert [] == history(services)
