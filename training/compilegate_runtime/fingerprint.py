@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from compilegate_runtime import environment
+from compilegate_runtime.data_schema import data_schema_digest
 
 # Larger files are identified by their size, first and last megabyte: a channel of terabytes
 # must not delay the first step by hours.
@@ -27,6 +28,7 @@ def fingerprint(device, settings, source=None):
         "image": os.environ.get("COMPILEGATE_IMAGE"),
         "code_sha256": code_digest(source or Path(sys.argv[0]).resolve().parent),
         "data_sha256": data_digest(environment.channels()),
+        "data_schema_sha256": data_schema_digest(environment.channels()),
         "precision": settings.precision,
         "world_size": environment.world_size(),
         "global_batch": settings.batch_size * environment.world_size() or None,
