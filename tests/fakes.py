@@ -162,6 +162,20 @@ class MemoryTokens:
 
 
 @dataclass
+class MemorySchedules:
+    """Schedules in a dictionary of expressions."""
+
+    target: str = "train as scheduler"
+    expressions: dict[str, str] = field(default_factory=dict)
+
+    def put(self, workload: str, expression: str) -> None:
+        self.expressions[workload] = expression
+
+    def remove(self, workload: str) -> None:
+        self.expressions.pop(workload, None)
+
+
+@dataclass
 class FixedClock:
     """A clock that stands still until it is moved; seconds since 1970."""
 

@@ -46,3 +46,16 @@ class S3Store:
                 return False
             raise
         return bool(found.get("KeyCount") or found.get("Contents"))
+
+    def has(self, key: str) -> bool:
+        """Whether the bucket holds an object of exactly this key.
+
+        What may not be looked at counts as absent, so that it is written again.
+        """
+        try:
+            self._s3.head_object(Bucket=self.bucket, Key=key)
+        except ClientError as error:
+            if error_code(error) in ABSENT:
+                return False
+            raise
+        return True

@@ -1,13 +1,108 @@
-"""Registers workloads with production, and reads what is registered."""
+"""Registers workloads with production, retires them, and reads what is registered.
+
+The order makes a crash anywhere harmless: what the spec names is uploaded, the ledger says what
+is meant, and only then schedule and registration follow it. A registration that says it is
+settled is the proof that all of it was done, so that an unchanged workload costs one look.
+Two that register at once each append to the ledger, and whoever ends last brings schedule and
+registration to its latest entry.
+"""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 from compilegate.domain import naming
 from compilegate.domain.errors import InvalidInputError, NotFoundError
-from compilegate.domain.production.registration import Registration
-from compilegate.ports import ObjectStore
+from compilegate.domain.production.registration import Change, Registration, changes
+from compilegate.ports import ObjectStore, Schedules, Services
+from compilegate.usecases.submit import Package, Shipment, prepare, upload
+from compilegate.usecases.trial import to_json
+
+NEW, UPDATED, UNCHANGED, REVIVED = "new", "updated", "unchanged", "revived"
+COMPLETED, SET_AGAIN, RETIRED = "completed", "set_again", "retired"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a workload file asks for; ``origin`` is the file, from its project folder.
+
+    ``verify`` looks for what must be there before anything is registered, and raises
+    InvalidInputError; it is called for what has changed only.
+    """
+
+    package: Package
+    origin: str
+    verify: Callable[[], None]
+
+
+@dataclass(frozen=True)
+class How:
+    """Who registers, and what they insist on."""
+
+    by: str
+    take_over: bool = False
+    again: bool = False
+    dry_run: bool = False
+
+
+@dataclass(frozen=True)
+class Registered:
+    """What became of one workload; ``replaces`` names what else the name stood for."""
+
+    what: str
+    registration: Registration
+    changes: tuple[Change, ...] = ()
+    uploaded: int = 0
+    replaces: str | None = None
+
+
+def register(asked: Asked, *, services: Services, schedules: Schedules, how: How) -> Registered:
+    """Let production train this workload from now on; repeating it changes nothing.
+
+    Raises InvalidInputError for a name that is another owner's, and for inputs that are not
+    there.
+    """
+    store = services.store
+    shipment = prepare(asked.package, store.bucket)
+    wanted = _wanted(asked, shipment, schedules)
+    current = _current(store, wanted.workload)
+    same = current is not None and current.says_the_same(wanted)
+    if current is not None and same and current.settled and not how.again:
+        return Registered(UNCHANGED, current)
+    if current is not None and not how.take_over:
+        _check_owner(current, wanted)
+    asked.verify()
+    found = Registered(
+        what=_what(current, wanted),
+        registration=wanted,
+        changes=tuple(_changes(current, wanted, shipment, store)),
+        replaces=_replaces(current, wanted),
+    )
+    if how.dry_run:
+        return found
+    uploaded = upload(shipment, store)
+    _claim(wanted, found.changes, how, services)
+    return replace(
+        found, uploaded=uploaded, registration=_settle(wanted.workload, services, schedules)
+    )
+
+
+def retire(workload: str, *, services: Services, schedules: Schedules, how: How) -> Registered:
+    """Take a workload out of production; its history, flag and evidence stay.
+
+    Raises NotFoundError for one that never was registered.
+    """
+    current = load_registration(services.store, workload)
+    if not current.active and current.settled and not how.again:
+        return Registered(UNCHANGED, current)
+    wanted = replace(current, active=False)
+    if not how.dry_run:
+        _claim(wanted, (), how, services)
+        wanted = _settle(workload, services, schedules)
+    return Registered(RETIRED, wanted)
 
 
 def load_registration(store: ObjectStore, workload: str) -> Registration:
@@ -31,3 +126,129 @@ def load_registration(store: ObjectStore, workload: str) -> Registration:
             file=f"s3://{store.bucket}/{key}",
             fix="register the workload's file again",
         ) from error
+
+
+def _wanted(asked: Asked, shipment: Shipment, schedules: Schedules) -> Registration:
+    workload = asked.package.workload
+    return Registration(
+        workload=workload.name,
+        spec_key=shipment.spec_key,
+        source_digest=asked.package.source_digest,
+        schedule=workload.schedule.cron,
+        owner=workload.owner,
+        origin=asked.origin,
+        target=schedules.target,
+    )
+
+
+def _current(store: ObjectStore, workload: str) -> Registration | None:
+    """What is registered; a document that cannot be read is replaced like none."""
+    try:
+        return load_registration(store, workload)
+    except (NotFoundError, InvalidInputError):
+        return None
+
+
+def _check_owner(current: Registration, wanted: Registration) -> None:
+    if current.owner is None or current.owner == wanted.owner:
+        return
+    place = f" from {current.origin}" if current.origin else ""
+    raise InvalidInputError(
+        f"is registered by the owner {current.owner}{place}, and this file's owner is "
+        f"{wanted.owner or 'not named'}",
+        field="name",
+        value=wanted.workload,
+        fix="choose another name; to replace that workload, and go on with its flag and history, "
+        "use --take-over",
+    )
+
+
+def _what(current: Registration | None, wanted: Registration) -> str:
+    if current is None:
+        return NEW
+    if not current.says_the_same(wanted):
+        return UPDATED if current.active else REVIVED
+    return SET_AGAIN if current.settled else COMPLETED
+
+
+def _replaces(current: Registration | None, wanted: Registration) -> str | None:
+    """The other source that the name stood for, None where it is the same one."""
+    if current is None or (current.origin, current.owner) == (wanted.origin, wanted.owner):
+        return None
+    owner = f" of {current.owner}" if current.owner else ""
+    return f"{current.origin or 'an unknown file'}{owner}"
+
+
+def _changes(
+    current: Registration | None, wanted: Registration, shipment: Shipment, store: ObjectStore
+) -> list[Change]:
+    if current is None:
+        return []
+    found = []
+    if current.spec_key != wanted.spec_key:
+        # The source's digest tells more than the key that it is part of.
+        after = {**shipment.spec, "source_key": None}
+        before = {**_spec(store, current.spec_key), "source_key": None}
+        found += [
+            replace(change, field=change.field.removeprefix("workload."))
+            for change in changes(before, after)
+        ]
+    if current.source_digest != wanted.source_digest:
+        found.append(Change("source", current.source_digest, wanted.source_digest))
+    if current.origin != wanted.origin:
+        found.append(Change("file", current.origin, wanted.origin))
+    if current.target != wanted.target:
+        found.append(Change("deployment", current.target, wanted.target))
+    return found
+
+
+def _spec(store: ObjectStore, key: str) -> Mapping[str, Any]:
+    """As it is stored: an earlier release's workload need not be one any more."""
+    try:
+        document = json.loads(store.get(key))
+    except (NotFoundError, ValueError):
+        return {}
+    return document if isinstance(document, dict) else {}
+
+
+def _claim(wanted: Registration, made: tuple[Change, ...], how: How, services: Services) -> None:
+    """Append what is meant to the ledger, unless that is what its latest entry says."""
+    while True:
+        latest = _latest(wanted.workload, services)
+        if latest is not None and latest.says_the_same(wanted):
+            return
+        revision = 1 if latest is None else latest.revision + 1
+        entry = {
+            "kind": wanted.kind,
+            "at": services.clock.now(),
+            "by": how.by,
+            "revision": revision,
+            "changes": [asdict(change) for change in made],
+            "registration": replace(wanted, revision=revision, settled=True).to_dict(),
+        }
+        sort_key = naming.registered_entry(revision)
+        written = services.ledger.put_once(wanted.workload, sort_key, entry)
+        if Registration.from_dict(written["registration"]).says_the_same(wanted):
+            return
+
+
+def _settle(workload: str, services: Services, schedules: Schedules) -> Registration:
+    """Bring registration and schedule to what the ledger says, until it says nothing newer."""
+    key = naming.registration_key(workload)
+    while True:
+        latest = _latest(workload, services)
+        if latest is None:
+            raise NotFoundError(f"the ledger holds no registration of {workload}")
+        services.store.put(key, to_json(replace(latest, settled=False).to_dict()))
+        if latest.active and latest.schedule is not None:
+            schedules.put(workload, latest.schedule)
+        else:
+            schedules.remove(workload)
+        services.store.put(key, to_json(latest.to_dict()))
+        if latest == _latest(workload, services):
+            return latest
+
+
+def _latest(workload: str, services: Services) -> Registration | None:
+    found = services.ledger.entries(workload, naming.REGISTERED_ENTRIES)
+    return Registration.from_dict(found[-1]["registration"]) if found else None

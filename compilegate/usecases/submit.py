@@ -1,7 +1,6 @@
 """Brings a workload to the cloud: source bundle, local inputs, and the spec that names them.
 
-Everything lies under the digest of its contents, so submitting the same thing again
-overwrites it with itself.
+Everything lies under the digest of its contents, so what is there already is left there.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ from compilegate.usecases.trial import Trial, to_json
 DIGEST_LENGTH = 12
 GZIP = "application/gzip"
 BINARY = "application/octet-stream"
+JSON = "application/json"
 
 
 @dataclass(frozen=True)
@@ -39,31 +39,61 @@ class Package:
     inputs: Mapping[str, tuple[InputFile, ...]]
 
 
+@dataclass(frozen=True)
+class Upload:
+    """One object, and how to get its bytes when they are needed."""
+
+    key: str
+    read: Callable[[], bytes]
+    content_type: str
+
+
+@dataclass(frozen=True)
+class Shipment:
+    """What has to lie in the bucket before anything can start from ``spec_key``."""
+
+    spec_key: str
+    spec: Mapping[str, object]
+    uploads: tuple[Upload, ...]
+
+
 def submit(package: Package, *, trial: str, store: ObjectStore) -> Trial:
     """Upload the package; returns the trial that an execution can start from."""
+    shipment = prepare(package, store.bucket)
+    upload(shipment, store)
+    return Trial(package.workload.name, trial, shipment.spec_key)
+
+
+def prepare(package: Package, bucket: str) -> Shipment:
+    """Everything that the package is in the bucket, the spec last; uploads nothing."""
     workload = package.workload
     source_key = naming.source_key(workload.name, package.source_digest)
-    store.put(source_key, package.source, GZIP)
-    uploaded = {
-        channel: _upload(workload.name, channel, files, store)
-        for channel, files in sorted(package.inputs.items())
-    }
-    training = replace(workload.training, inputs={**workload.training.inputs, **uploaded})
-    spec = to_json(
-        {"workload": replace(workload, training=training).to_dict(), "source_key": source_key}
-    )
-    spec_key = naming.spec_key(workload.name, _digest(spec))
-    store.put(spec_key, spec)
-    return Trial(workload.name, trial, spec_key)
+    uploads = [Upload(source_key, lambda: package.source, GZIP)]
+    inputs = dict(workload.training.inputs)
+    for channel, files in sorted(package.inputs.items()):
+        prefix = _input_prefix(workload.name, channel, files)
+        inputs[channel] = f"s3://{bucket}/{prefix}"
+        uploads += [Upload(prefix + file.name, file.read, BINARY) for file in files]
+    placed = replace(workload, training=replace(workload.training, inputs=inputs))
+    spec = {"workload": placed.to_dict(), "source_key": source_key}
+    body = to_json(spec)
+    spec_key = naming.spec_key(workload.name, _digest(body))
+    uploads.append(Upload(spec_key, lambda: body, JSON))
+    return Shipment(spec_key, spec, tuple(uploads))
 
 
-def _upload(workload: str, channel: str, files: tuple[InputFile, ...], store: ObjectStore) -> str:
-    """Put a channel's files under one digest; returns the prefix's URI."""
+def upload(shipment: Shipment, store: ObjectStore) -> int:
+    """Put what is not there yet; returns how many objects that were."""
+    missing = [item for item in shipment.uploads if not store.has(item.key)]
+    for item in missing:
+        store.put(item.key, item.read(), item.content_type)
+    return len(missing)
+
+
+def _input_prefix(workload: str, channel: str, files: tuple[InputFile, ...]) -> str:
+    """Where a channel's files lie together, under one digest of them all."""
     listing = "\n".join(f"{file.sha256} {file.name}" for file in files)
-    prefix = naming.input_prefix(workload, channel, _digest(listing.encode()))
-    for file in files:
-        store.put(prefix + file.name, file.read(), BINARY)
-    return f"s3://{store.bucket}/{prefix}"
+    return naming.input_prefix(workload, channel, _digest(listing.encode()))
 
 
 def _digest(data: bytes) -> str:

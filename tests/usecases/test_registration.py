@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from compilegate.domain.errors import InvalidInputError, NotFoundError
 from compilegate.domain.production.registration import Registration
-from compilegate.usecases.registration import load_registration
-from tests.fakes import MemoryStore
+from compilegate.domain.workload.model import Workload
+from compilegate.ports import Services
+from compilegate.usecases.registration import (
+    Asked,
+    How,
+    Registered,
+    load_registration,
+    register,
+    retire,
+)
+from compilegate.usecases.submit import InputFile, Package
+from compilegate.usecases.trial import spec_at
+from tests import fakes
+from tests.domain.workload_builder import SOUND
+from tests.fakes import MemorySchedules, MemoryStore
 
 KEY = "workloads/bert-docs/registration.json"
 DOCUMENT = {
@@ -23,7 +39,62 @@ DOCUMENT = {
     "origin": "workloads/bert-docs.yaml",
     "target": "arn:machine as arn:role",
     "revision": 3,
+    "settled": True,
 }
+NIGHTLY, WEEKLY = "cron(0 3 * * ? *)", "cron(0 3 ? * SUN *)"
+ME = How(by="human:ada")
+
+
+def scheduled(cron: str | None = NIGHTLY, **changes: Any) -> Workload:
+    schedule = dataclasses.replace(SOUND.schedule, cron=cron)
+    return dataclasses.replace(SOUND, **{"owner": "nlp", "schedule": schedule, **changes})
+
+
+def asked(
+    workload: Workload | None = None,
+    source: bytes = b"code",
+    origin: str = "workloads/bert-docs.yaml",
+    verify: Callable[[], None] = lambda: None,
+) -> Asked:
+    rows = InputFile("rows.csv", "0" * 64, lambda: b"1,2\n")
+    package = Package(workload or scheduled(), source, f"digest-{source.hex()}", {"train": (rows,)})
+    return Asked(package, origin, verify)
+
+
+class Production:
+    """Everything that registration touches, in memory."""
+
+    def __init__(self) -> None:
+        self.services = fakes.services()
+        self.schedules = MemorySchedules()
+
+    @property
+    def store(self) -> MemoryStore:
+        assert isinstance(self.services.store, MemoryStore)
+        return self.services.store
+
+    def register(self, wanted: Asked | None = None, **how: Any) -> Registered:
+        return register(
+            wanted or asked(),
+            services=self.services,
+            schedules=self.schedules,
+            how=dataclasses.replace(ME, **how),
+        )
+
+    def retire(self, **how: Any) -> Registered:
+        return retire(
+            "bert-docs",
+            services=self.services,
+            schedules=self.schedules,
+            how=dataclasses.replace(ME, **how),
+        )
+
+    def registered(self) -> Registration:
+        return load_registration(self.store, "bert-docs")
+
+    def history(self) -> list[tuple[str, int]]:
+        entries = self.services.ledger.entries("bert-docs")
+        return [(entry["kind"], entry["revision"]) for entry in entries]
 
 
 def stored(document: object) -> MemoryStore:
@@ -36,7 +107,6 @@ def test_a_registration_is_read_as_it_was_written() -> None:
     found = load_registration(stored(DOCUMENT), "bert-docs")
 
     assert DOCUMENT == found.to_dict()
-    assert Registration.from_dict(DOCUMENT) == found
 
 
 def test_a_workload_that_never_was_registered_is_said_to_be_so() -> None:
@@ -59,3 +129,362 @@ def test_only_a_plain_true_is_active(active: object) -> None:
 
 def test_unknown_keys_of_a_later_release_are_left_alone() -> None:
     assert load_registration(stored({**DOCUMENT, "colour": "red"}), "bert-docs").active
+
+
+def test_a_new_workload_is_uploaded_scheduled_recorded_and_registered() -> None:
+    production = Production()
+
+    found = production.register()
+
+    registered = production.registered()
+    spec = spec_at(production.store, registered.spec_key)
+    assert ("new", registered, 3) == (found.what, found.registration, found.uploaded)
+    assert ("nlp", 1, True, True) == (
+        registered.owner, registered.revision, registered.active, registered.settled,
+    )  # fmt: skip
+    assert b"code" == production.store.get(spec.source_key)
+    uri = spec.workload.training.inputs["train"]
+    assert b"1,2\n" == production.store.get(uri.removeprefix("s3://data/") + "rows.csv")
+    assert {"bert-docs": NIGHTLY} == production.schedules.expressions
+    (entry,) = production.services.ledger.entries("bert-docs")
+    assert ("registered", "human:ada", registered.to_dict()) == (
+        entry["kind"], entry["by"], entry["registration"],
+    )  # fmt: skip
+
+
+def test_without_a_schedule_nothing_is_scheduled() -> None:
+    production = Production()
+
+    production.register(asked(scheduled(None)))
+
+    assert {} == production.schedules.expressions
+    assert production.registered().active
+
+
+def test_an_unchanged_workload_costs_one_look_and_no_write() -> None:
+    production = Production()
+    production.register()
+    looked: list[str] = []
+    production.services.store.get = lambda key, get=production.store.get: (  # type: ignore[method-assign]
+        looked.append(key) or get(key)
+    )
+    for forbidden in ("put", "has", "exists"):
+        setattr(production.store, forbidden, None)
+    production.schedules.put = production.schedules.remove = None  # type: ignore[assignment]
+
+    found = production.register(asked(verify=lambda: pytest.fail("nothing has changed")))
+
+    assert "unchanged" == found.what
+    assert [KEY] == looked
+    assert [("registered", 1)] == production.history()
+
+
+def test_what_changed_is_named_field_by_field() -> None:
+    production = Production()
+    production.register()
+    training = dataclasses.replace(SOUND.training, learning_rate=3e-5)
+
+    found = production.register(asked(scheduled(WEEKLY, training=training), source=b"more"))
+
+    told = {change.field: (change.before, change.after) for change in found.changes}
+    assert "updated" == found.what
+    assert {
+        "schedule.cron": (NIGHTLY, WEEKLY),
+        "training.learning_rate": (5e-5, 3e-5),
+        "source": ("digest-636f6465", "digest-6d6f7265"),
+    } == told
+    assert {"bert-docs": WEEKLY} == production.schedules.expressions
+    assert [("registered", 1), ("registered", 2)] == production.history()
+
+
+def test_only_what_is_not_there_is_uploaded_again() -> None:
+    production = Production()
+    production.register()
+
+    found = production.register(asked(scheduled(WEEKLY)))
+
+    assert 1 == found.uploaded  # the spec
+
+
+def test_taking_the_schedule_out_of_the_file_removes_it() -> None:
+    production = Production()
+    production.register()
+
+    production.register(asked(scheduled(None)))
+
+    assert {} == production.schedules.expressions
+
+
+def test_another_deployment_has_every_schedule_set_again() -> None:
+    production = Production()
+    production.register()
+    production.schedules = MemorySchedules(target="another machine")
+
+    found = production.register()
+
+    assert ["deployment"] == [change.field for change in found.changes]
+    assert {"bert-docs": NIGHTLY} == production.schedules.expressions
+
+
+def test_what_was_deleted_by_hand_comes_back_when_asked_again() -> None:
+    production = Production()
+    production.register()
+    production.schedules.expressions.clear()
+
+    assert "unchanged" == production.register().what
+    assert "set_again" == production.register(again=True).what
+    assert {"bert-docs": NIGHTLY} == production.schedules.expressions
+    assert [("registered", 1)] == production.history()
+
+
+def test_a_dry_run_says_the_same_and_does_nothing() -> None:
+    production = Production()
+    production.register()
+    objects = dict(production.store.objects)
+
+    found = production.register(asked(scheduled(WEEKLY)), dry_run=True)
+
+    assert ("updated", ["schedule.cron"]) == (
+        found.what,
+        [change.field for change in found.changes],
+    )
+    assert objects == production.store.objects
+    assert {"bert-docs": NIGHTLY} == production.schedules.expressions
+
+
+def test_what_must_be_there_is_looked_for_before_anything_is_uploaded() -> None:
+    production = Production()
+
+    def refuse() -> None:
+        raise InvalidInputError("does not exist", field="training.inputs.train")
+
+    with pytest.raises(InvalidInputError, match=r"training\.inputs\.train"):
+        production.register(asked(verify=refuse))
+    assert {} == production.store.objects
+
+
+def test_another_owners_name_is_refused_and_nothing_touched() -> None:
+    production = Production()
+    production.register()
+    before = dict(production.store.objects)
+
+    with pytest.raises(InvalidInputError) as told:
+        production.register(asked(scheduled(owner="vision"), origin="jobs/bert.yaml"))
+
+    message = str(told.value)
+    assert "registered by the owner nlp from workloads/bert-docs.yaml" in message
+    assert "--take-over" in message
+    assert before == production.store.objects
+
+
+@pytest.mark.parametrize("owner", ["vision", None])
+def test_taking_a_name_over_says_what_it_replaces(owner: str | None) -> None:
+    production = Production()
+    production.register()
+
+    found = production.register(
+        asked(scheduled(owner=owner), origin="jobs/bert.yaml"), take_over=True
+    )
+
+    assert "workloads/bert-docs.yaml of nlp" == found.replaces
+    assert owner == production.registered().owner
+
+
+def test_another_file_of_the_same_owner_says_what_it_replaces() -> None:
+    production = Production()
+    production.register()
+
+    assert "workloads/bert-docs.yaml of nlp" == production.register(asked(origin="b.yaml")).replaces
+
+
+def test_a_workload_without_an_owner_can_get_one() -> None:
+    production = Production()
+    production.register(asked(scheduled(owner=None)))
+
+    production.register()
+
+    assert "nlp" == production.registered().owner
+
+
+def test_retiring_ends_the_schedule_and_keeps_everything_else() -> None:
+    production = Production()
+    production.register()
+    production.services.flags.write("/compilegate/dev/workloads/bert-docs/compiler", "{}")
+    kept = {key: body for key, body in production.store.objects.items() if key != KEY}
+
+    found = production.retire()
+
+    assert ("retired", False) == (found.what, production.registered().active)
+    assert {} == production.schedules.expressions
+    assert [("registered", 1), ("retired", 2)] == production.history()
+    assert kept == {key: body for key, body in production.store.objects.items() if key != KEY}
+    assert "{}" == production.services.flags.read("/compilegate/dev/workloads/bert-docs/compiler")
+
+
+def test_retiring_twice_is_harmless() -> None:
+    production = Production()
+    production.register()
+    production.retire()
+
+    assert "unchanged" == production.retire().what
+    assert [("registered", 1), ("retired", 2)] == production.history()
+
+
+def test_what_never_was_registered_cannot_be_retired() -> None:
+    with pytest.raises(NotFoundError, match="bert-docs is not registered"):
+        Production().retire()
+
+
+def test_registering_again_revives_a_retired_workload() -> None:
+    production = Production()
+    production.register()
+    production.retire()
+
+    found = production.register()
+
+    assert "revived" == found.what
+    assert production.registered().active
+    assert {"bert-docs": NIGHTLY} == production.schedules.expressions
+    assert [("registered", 1), ("retired", 2), ("registered", 3)] == production.history()
+
+
+class Crash(BaseException):
+    """The process is gone."""
+
+
+WRITES = (("store", "put"), ("ledger", "put_once"), ("schedules", "put"), ("schedules", "remove"))
+
+
+def crash_at(production: Production, number: int, *, after: bool) -> None:
+    """End the process at its write of that number, just before or just after it takes effect."""
+    count = 0
+
+    def counted(original: Callable[..., Any]) -> Callable[..., Any]:
+        def write(*arguments: Any, **named: Any) -> Any:
+            nonlocal count
+            count += 1
+            if count == number and not after:
+                raise Crash
+            answer = original(*arguments, **named)
+            if count == number:
+                raise Crash
+            return answer
+
+        return write
+
+    for owner, name in WRITES:
+        one = production.schedules if owner == "schedules" else getattr(production.services, owner)
+        setattr(one, name, counted(getattr(one, name)))
+
+
+def restarted(production: Production) -> Production:
+    """The same stores as another process finds them."""
+    again = Production()
+    again.store.objects = production.store.objects
+    ledger: Any = again.services.ledger
+    crashed: Any = production.services.ledger
+    ledger.items = crashed.items
+    again.schedules.expressions = production.schedules.expressions
+    return again
+
+
+# Action, and how many writes it makes: three uploads of a new workload, then ledger,
+# registration, schedule, registration.
+ACTIONS: dict[str, tuple[Callable[[Production], Registered], int]] = {
+    "new": (lambda production: production.register(), 7),
+    "update": (lambda production: production.register(asked(scheduled(WEEKLY))), 5),
+    "unschedule": (lambda production: production.register(asked(scheduled(None))), 5),
+    "retire": (lambda production: production.retire(), 4),
+}
+CRASHES = [
+    (action, number, after)
+    for action, (_, writes) in ACTIONS.items()
+    for number in range(1, writes + 1)
+    for after in (False, True)
+]
+
+
+def outcome(production: Production) -> tuple[Any, ...]:
+    return (
+        production.store.objects,
+        production.schedules.expressions,
+        production.history(),
+    )
+
+
+@pytest.mark.parametrize(("action", "number", "after"), CRASHES)
+def test_running_it_again_after_a_crash_comes_to_the_same(
+    action: str, number: int, after: bool
+) -> None:
+    act, _ = ACTIONS[action]
+    undisturbed, crashed = Production(), Production()
+    for production in (undisturbed, crashed):
+        if action != "new":
+            production.register()
+    act(undisturbed)
+    crash_at(crashed, number, after=after)
+    with pytest.raises(Crash):
+        act(crashed)
+    again = restarted(crashed)
+
+    act(again)
+
+    assert outcome(undisturbed) == outcome(again)
+
+
+@pytest.mark.parametrize(("action", "writes"), [(name, n) for name, (_, n) in ACTIONS.items()])
+def test_the_table_of_crashes_knows_every_write(action: str, writes: int) -> None:
+    production = Production()
+    if action != "new":
+        production.register()
+    crash_at(production, writes + 1, after=False)
+
+    ACTIONS[action][0](production)  # makes no more writes than the table crashes at
+
+
+@pytest.mark.parametrize("number", range(1, 6))
+def test_an_update_that_crashed_can_be_taken_back(number: int) -> None:
+    production = Production()
+    production.register()
+    crash_at(production, number, after=True)
+    with pytest.raises(Crash):
+        production.register(asked(scheduled(WEEKLY)))
+    again = restarted(production)
+
+    again.register()
+
+    assert {"bert-docs": NIGHTLY} == again.schedules.expressions
+    assert NIGHTLY == again.registered().schedule
+    assert again.registered().settled
+
+
+class Interleaved:
+    """Runs another registration inside this one's write of that number."""
+
+    def __init__(self, services: Services, other: Callable[[], object], number: int) -> None:
+        self._store, self._other, self._left = services.store, other, number
+        self._put = services.store.put
+        services.store.put = self.put  # type: ignore[method-assign]
+
+    def put(self, key: str, body: bytes, content_type: str = "application/json") -> None:
+        if key == KEY:
+            self._left -= 1
+            if self._left == 0:
+                self._other()
+        self._put(key, body, content_type)
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_two_that_register_at_once_leave_ledger_registration_and_schedule_agreed(
+    number: int,
+) -> None:
+    production = Production()
+    production.register()
+    Interleaved(production.services, lambda: production.register(asked(scheduled(WEEKLY))), number)
+
+    production.register(asked(scheduled(None)))
+
+    latest = production.services.ledger.entries("bert-docs")[-1]["registration"]
+    assert WEEKLY == latest["schedule"]  # the other was recorded later
+    assert latest == production.registered().to_dict()
+    assert {"bert-docs": WEEKLY} == production.schedules.expressions

@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 SCHEMA = 1
+# Kinds of ledger entries.
+REGISTERED, RETIRED = "registered", "retired"
 
 
 @dataclass(frozen=True)
@@ -16,7 +18,8 @@ class Registration:
     ``schedule`` is an expression of EventBridge Scheduler in UTC, None where the team starts
     the runs. ``origin`` is the workload file, from its project folder. ``target`` names what
     the schedule starts and as whom, so that a deployment that has changed is noticed.
-    ``revision`` counts the changes from 1, as the ledger does.
+    ``revision`` counts the changes from 1, as the ledger does. Until it is ``settled``, the
+    schedule may still be the one before.
     """
 
     workload: str
@@ -28,6 +31,7 @@ class Registration:
     origin: str | None = None
     target: str | None = None
     revision: int = 0
+    settled: bool = True
 
     def to_dict(self) -> dict[str, Any]:
         """The document."""
@@ -49,22 +53,33 @@ class Registration:
             origin=document.get("origin"),
             target=document.get("target"),
             revision=int(document.get("revision", 0)),
+            settled=document.get("settled", True) is True,
         )
 
-    def retired(self) -> Registration:
-        """The same, no longer trained."""
-        return replace(self, active=False)
+    @property
+    def kind(self) -> str:
+        """Kind of the ledger entry that says so."""
+        return REGISTERED if self.active else RETIRED
 
     def says_the_same(self, other: Registration) -> bool:
-        """Whether both register the same thing, whichever came first."""
-        return replace(self, revision=0) == replace(other, revision=0)
+        """Whether both register the same thing, whichever came first and however far it got."""
+        return replace(self, revision=other.revision, settled=other.settled) == other
 
 
-def changed_fields(before: Any, after: Any, path: str = "") -> Iterator[str]:
-    """Dotted names of the fields of a workload's document that differ, in order."""
+@dataclass(frozen=True)
+class Change:
+    """A field of a workload that is not what it was, None where it was or is not there."""
+
+    field: str
+    before: Any
+    after: Any
+
+
+def changes(before: Any, after: Any, path: str = "") -> Iterator[Change]:
+    """What differs between two documents, by dotted names in order."""
     if isinstance(before, Mapping) and isinstance(after, Mapping):
         for key in sorted({*before, *after}):
             place = f"{path}.{key}" if path else str(key)
-            yield from changed_fields(before.get(key), after.get(key), place)
+            yield from changes(before.get(key), after.get(key), place)
     elif before != after:
-        yield path
+        yield Change(path, before, after)

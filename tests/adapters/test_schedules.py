@@ -1,0 +1,115 @@
+"""Production's schedules against moto's EventBridge Scheduler."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError
+from moto import mock_aws
+
+from compilegate.adapters.schedules import EventBridgeSchedules
+
+GROUP = "compilegate-dev"
+MACHINE = "arn:aws:states:us-east-1:123456789012:stateMachine:compilegate-dev-train"
+ROLE = "arn:aws:iam::123456789012:role/scheduler"
+NIGHTLY, WEEKLY = "cron(0 3 * * ? *)", "cron(0 3 ? * SUN *)"
+
+
+@pytest.fixture
+def scheduler(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"):
+        monkeypatch.setenv(name, "testing")
+    monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
+    with mock_aws():
+        client = boto3.client("scheduler", region_name="us-east-1")
+        client.create_schedule_group(Name=GROUP)
+        yield client
+
+
+def schedules(scheduler: Any) -> EventBridgeSchedules:
+    return EventBridgeSchedules(scheduler, group=GROUP, machine=MACHINE, role=ROLE)
+
+
+def stored(scheduler: Any, workload: str = "bert-docs") -> Any:
+    return scheduler.get_schedule(Name=workload, GroupName=GROUP)
+
+
+def test_a_schedule_starts_production_of_its_workload_and_says_for_when(scheduler: Any) -> None:
+    schedules(scheduler).put("bert-docs", NIGHTLY)
+
+    found = stored(scheduler)
+    assert (NIGHTLY, "UTC", "ENABLED") == (
+        found["ScheduleExpression"], found["ScheduleExpressionTimezone"], found["State"],
+    )  # fmt: skip
+    assert (MACHINE, ROLE) == (found["Target"]["Arn"], found["Target"]["RoleArn"])
+    assert {
+        "workload": "bert-docs", "scheduled": "<aws.scheduler.scheduled-time>",
+    } == json.loads(found["Target"]["Input"])  # fmt: skip
+
+
+def test_a_schedule_that_is_there_is_replaced(scheduler: Any) -> None:
+    schedules(scheduler).put("bert-docs", NIGHTLY)
+    schedules(scheduler).put("bert-docs", WEEKLY)
+
+    assert WEEKLY == stored(scheduler)["ScheduleExpression"]
+    assert 1 == len(scheduler.list_schedules(GroupName=GROUP)["Schedules"])
+
+
+def test_a_removed_schedule_is_gone_and_removing_it_again_is_harmless(scheduler: Any) -> None:
+    schedules(scheduler).put("bert-docs", NIGHTLY)
+
+    schedules(scheduler).remove("bert-docs")
+    schedules(scheduler).remove("bert-docs")
+
+    assert [] == scheduler.list_schedules(GroupName=GROUP)["Schedules"]
+
+
+def test_nightly_runs_are_spread_and_tried_for_hours(scheduler: Any) -> None:
+    schedules(scheduler).put("bert-docs", NIGHTLY)
+
+    found = stored(scheduler)
+    assert {"Mode": "FLEXIBLE", "MaximumWindowInMinutes": 15} == found["FlexibleTimeWindow"]
+    assert 6 * 3600 == found["Target"]["RetryPolicy"]["MaximumEventAgeInSeconds"]
+
+
+@pytest.mark.parametrize("expression", ["rate(1 minute)", "rate(30 minutes)"])
+def test_what_comes_every_few_minutes_keeps_its_moment(scheduler: Any, expression: str) -> None:
+    schedules(scheduler).put("bert-docs", expression)
+
+    assert {"Mode": "OFF"} == stored(scheduler)["FlexibleTimeWindow"]
+
+
+class Refusing:
+    """A Scheduler that refuses everything with one code."""
+
+    def __init__(self, code: str) -> None:
+        self._code = code
+
+    def create_schedule(self, **request: Any) -> None:
+        raise ClientError({"Error": {"Code": self._code}}, "CreateSchedule")
+
+    def delete_schedule(self, **request: Any) -> None:
+        raise ClientError({"Error": {"Code": self._code}}, "DeleteSchedule")
+
+
+@pytest.mark.parametrize("code", ["AccessDeniedException", "ThrottlingException"])
+def test_what_the_service_refuses_is_not_taken_for_done(code: str) -> None:
+    with pytest.raises(ClientError, match=code):
+        schedules(Refusing(code)).put("bert-docs", NIGHTLY)
+    with pytest.raises(ClientError, match=code):
+        schedules(Refusing(code)).remove("bert-docs")
+
+
+def test_a_group_that_is_missing_is_an_error_not_a_schedule() -> None:
+    with pytest.raises(ClientError, match="ResourceNotFoundException"):
+        schedules(Refusing("ResourceNotFoundException")).put("bert-docs", NIGHTLY)
+
+
+def test_another_machine_or_role_is_another_target(scheduler: Any) -> None:
+    other = EventBridgeSchedules(scheduler, group=GROUP, machine=MACHINE, role=f"{ROLE}-2")
+
+    assert schedules(scheduler).target != other.target
