@@ -56,7 +56,7 @@ FULL: dict[str, Any] = {
     "policy": {
         "promote_speedup": 1.2, "reject_speedup": 1.1, "alpha": 0.05, "quality_runs": "hybrid",
         "max_quality_runs": 36, "probation_runs": 12, "max_trial_usd": 5000,
-        "on_stale": "fall_back", "cooldown_days": 14,
+        "on_stale": "fall_back", "cooldown_days": 14, "hold_models": True,
     },
     "candidates": [
         {"name": "compile", "compiler": "torch_compile", "compile_mode": "max-autotune"},
@@ -211,6 +211,7 @@ def sound(draw: st.DrawFn) -> dict[str, Any]:
             "max_trial_usd": _mostly(5000.0, 1e-9, 1e8),
             "on_stale": st.sampled_from(ON_STALE),
             "cooldown_days": _mostly(14.0, 0.0, 3650.0),
+            "hold_models": st.booleans(),
         }),
         "candidates": st.lists(_candidates, max_size=4, unique_by=lambda found: found["name"]),
     })  # fmt: skip

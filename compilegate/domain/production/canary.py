@@ -104,11 +104,24 @@ class _Found:
     tokens: list[str] = field(default_factory=list)
 
 
-def job_digest(workload: Workload, source_key: str) -> str:
-    """What a job trains, whatever the file says of policy, quality and schedule."""
+def job_of(workload: Workload) -> dict[str, Any]:
+    """What a job trains, by dotted names: nothing of policy, quality and schedule.
+
+    Nor other machines that production may fall back to, as runs on those are no evidence.
+    """
     document = workload.to_dict()
-    told = [document["framework"], document["training"], source_key]
-    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+    return {
+        f"{section}.{key}": value
+        for section in ("framework", "training")
+        for key, value in document[section].items()
+        if key != "fallback_instances"
+    }
+
+
+def job_digest(workload: Workload, source_key: str) -> str:
+    """One text for one job: what ``job_of`` says and the source."""
+    told = json.dumps([job_of(workload), source_key], sort_keys=True)
+    return hashlib.sha256(told.encode()).hexdigest()
 
 
 def in_turn(runs: Sequence[Wanted], rounds_before: int) -> tuple[Wanted, ...]:

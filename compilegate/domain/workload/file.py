@@ -93,6 +93,9 @@ def _schedule(fields: Fields, training: Training) -> Schedule:
         ),
         run_hours=fields.number("run_hours", "hours", above=0.0, high=MOST_HOURS),
         cron=fields.text("cron", None),
+        max_wait_hours=fields.number(
+            "max_wait_hours", "hours", low=0.0, high=MOST_HOURS, default=None
+        ),
     )
     fields.done()
     problem = None if schedule.cron is None else schedule_problem(schedule.cron)
@@ -169,6 +172,7 @@ def parse_policy(fields: Fields | None) -> Policy:
         max_trial_usd=fields.number(
             "max_trial_usd", "US dollars", above=0.0, high=MOST_USD, default=base.max_trial_usd
         ),
+        hold_models=fields.flag("hold_models", base.hold_models),
         **_after_promotion(fields, base),
     )
     fields.done()

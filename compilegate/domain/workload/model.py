@@ -67,7 +67,8 @@ class Training:
 
     ``spot`` asks for managed spot training in every arm, waiting ``max_wait_hours`` in all for
     capacity and training. ``instance_groups`` describe a heterogeneous cluster, empty for one of
-    a single type.
+    a single type. ``fallback_instances`` are types on which production trains its baseline while
+    there is no capacity of its own type.
     """
 
     source_dir: str
@@ -86,6 +87,7 @@ class Training:
     spot: bool = False
     max_wait_hours: float | None = None
     instance_groups: tuple[InstanceGroup, ...] = ()
+    fallback_instances: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -100,11 +102,16 @@ class Shapes:
 
 @dataclass(frozen=True)
 class Schedule:
-    """How often production trains and how long a run takes (hours of wall clock)."""
+    """How often production trains and how long a run takes (hours of wall clock).
+
+    ``max_wait_hours`` is how long a run may wait for capacity; None is until the next run, at
+    most a day.
+    """
 
     runs_per_week: float
     run_hours: float
     cron: str | None = None
+    max_wait_hours: float | None = None
 
 
 @dataclass(frozen=True)
@@ -138,7 +145,8 @@ class Policy:
     """What the team accepts; speed-ups are ratios of full-run time, money is in USD.
 
     ``on_stale`` says what becomes of a promotion once production is no longer what it was proven
-    on; for ``cooldown_days`` after a revert no trial is begun.
+    on; for ``cooldown_days`` after a revert no trial is begun. ``hold_models``: what a candidate
+    trains in production during a trial is tagged as held back until the verdict.
     """
 
     promote_speedup: float = 1.20
@@ -150,6 +158,7 @@ class Policy:
     max_trial_usd: float = 5000.0
     on_stale: str = FALL_BACK
     cooldown_days: float = 14.0
+    hold_models: bool = True
 
 
 @dataclass(frozen=True)
