@@ -1,0 +1,145 @@
+"""Runs writers against the same stores in an order that is chosen call by call.
+
+Every call on the ledger and the flag store is a step; between two steps of a writer any other
+may take its own, and a writer may crash before a step or after it was applied.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from compilegate.ports import Services
+
+GO, BEFORE, AFTER = "go", "crash before", "crash after"
+Move = tuple[int, str]  # which writer goes on, and how
+
+
+class Crash(BaseException):
+    """The writer's process is gone; no ``except Exception`` may survive it."""
+
+
+class Stepped:
+    """A store whose every call waits for its turn."""
+
+    def __init__(self, store: Any, take_turn: Callable[[], str]) -> None:
+        self._store, self._take_turn = store, take_turn
+
+    def __getattr__(self, name: str) -> Any:
+        call = getattr(self._store, name)
+
+        def stepped(*arguments: Any) -> Any:
+            how = self._take_turn()
+            if how == BEFORE:
+                raise Crash
+            answer = call(*arguments)
+            if how == AFTER:
+                raise Crash
+            return answer
+
+        return stepped
+
+
+def stepped(services: Services, take_turn: Callable[[], str]) -> Services:
+    """The services with both stores stepped."""
+    return replace(
+        services,
+        ledger=Stepped(services.ledger, take_turn),
+        flags=Stepped(services.flags, take_turn),
+    )
+
+
+class _Writer(threading.Thread):
+    """One writer; ``proceed`` lets it take one step, and returns when it is at its next."""
+
+    def __init__(self, work: Callable[[Services], Any], services: Services) -> None:
+        super().__init__(daemon=True)
+        self._work, self._services = work, stepped(services, self._take_turn)
+        self._mine, self._theirs = threading.Semaphore(0), threading.Semaphore(0)
+        self._how = GO
+        self.finished = self.crashed = False
+        self.error: Exception | None = None
+
+    def run(self) -> None:
+        try:
+            self._work(self._services)
+        except Crash:
+            self.crashed = True
+        except Exception as error:  # noqa: BLE001 - told to whoever asked for the run
+            self.error = error
+        self.finished = True
+        self._theirs.release()
+
+    def begin(self) -> None:
+        """Up to its first step."""
+        self.start()
+        self._theirs.acquire()
+
+    def proceed(self, how: str) -> None:
+        """One step, up to the next."""
+        self._how = how
+        self._mine.release()
+        self._theirs.acquire()
+
+    def _take_turn(self) -> str:
+        self._theirs.release()
+        self._mine.acquire()
+        return self._how
+
+
+@dataclass(frozen=True)
+class Run:
+    """What happened: the moves made, those that could have been made, and who crashed."""
+
+    moves: list[Move]
+    possible: list[list[Move]]
+    crashed: list[int]
+
+
+def run(
+    services: Services,
+    works: Sequence[Callable[[Services], Any]],
+    choose: Callable[[int, list[Move]], Move],
+    crashes: int = 0,
+) -> Run:
+    """Let the writers go on as ``choose`` says of each step's possible moves."""
+    writers = [_Writer(work, services) for work in works]
+    for writer in writers:
+        writer.begin()
+    moves: list[Move] = []
+    possible: list[list[Move]] = []
+    while waiting := [index for index, writer in enumerate(writers) if not writer.finished]:
+        spent = sum(how != GO for _, how in moves)
+        ways = (GO, BEFORE, AFTER) if spent < crashes else (GO,)
+        possible.append([(index, how) for how in ways for index in waiting])
+        moves.append(choose(len(moves), possible[-1]))
+        index, how = moves[-1]
+        writers[index].proceed(how)
+    for writer in writers:
+        writer.join()
+        if writer.error is not None:
+            raise writer.error
+    return Run(moves, possible, [i for i, writer in enumerate(writers) if writer.crashed])
+
+
+def every_run(
+    make: Callable[[], Services],
+    works: Sequence[Callable[[Services], Any]],
+    crashes: int = 0,
+) -> Iterator[tuple[Services, Run]]:
+    """Every order of the writers' steps, with up to so many crashes, each on fresh services."""
+    beginnings: list[list[Move]] = [[]]
+    while beginnings:
+        begin = beginnings.pop()
+
+        def choose(at: int, moves: list[Move], begin: list[Move] = begin) -> Move:
+            return begin[at] if at < len(begin) else moves[0]
+
+        services = make()
+        done = run(services, works, choose, crashes)
+        for at in range(len(begin), len(done.moves)):
+            others = [move for move in done.possible[at] if move != done.moves[at]]
+            beginnings += [[*done.moves[:at], move] for move in others]
+        yield services, done

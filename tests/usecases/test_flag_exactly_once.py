@@ -1,0 +1,196 @@
+"""Crashes at every boundary of a flag change, and several writers in every order.
+
+Whatever happens, after running again the ledger and the parameter agree, nothing is lost and
+nothing is doubled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from compilegate.domain.flag_change import FlagChange
+from compilegate.ports import Services
+from compilegate.usecases.change_flag import Changed, change_flag, repair_flag
+from tests import fakes
+from tests.usecases.flag_changes import FLAG, WANTED, WORKLOAD, assert_sound, history, wanted
+from tests.usecases.interleaving import AFTER, BEFORE, GO, Crash, Move, every_run, run, stepped
+
+NOW = fakes.FixedClock().now()
+# What stood before each kind of change, so that it has something to change.
+BEFORE_IT: dict[str, Sequence[str]] = {
+    "enable": (), "disable": ("enable",), "revert": ("enable", "human set"),
+    "permanent": ("enable",), "stale": ("enable",), "human set": ("enable",),
+    "human revert": ("enable",),
+}  # fmt: skip
+assert set(BEFORE_IT) == set(WANTED)
+# Read the ledger, append, write the parameter, read the ledger.
+CALLS = 4
+
+
+def world(before: Sequence[str] = ()) -> Services:
+    """Services in memory in which these changes were made."""
+    services = fakes.services("prod")
+    for number, kind in enumerate(before):
+        change = wanted(kind, f"before#{number}", decided_at=NOW + 1)
+        change_flag(WORKLOAD, change, services=services)
+    return services
+
+
+def state(services: Any) -> tuple[Any, Any]:
+    return history(services), services.flags.read(FLAG)
+
+
+def crash_at(number: int, how: str, services: Services, change: FlagChange) -> bool:
+    """Make the change with a crash at its ``number``-th call; False where it has fewer."""
+    turns = iter([GO] * number + [how])
+    try:
+        change_flag(WORKLOAD, change, services=stepped(services, lambda: next(turns, GO)))
+    except Crash:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("how", [BEFORE, AFTER])
+@pytest.mark.parametrize("number", range(CALLS))
+@pytest.mark.parametrize("kind", WANTED)
+def test_a_crash_at_any_boundary_is_repaired_by_running_again(
+    kind: str, number: int, how: str
+) -> None:
+    undisturbed, services = world(BEFORE_IT[kind]), world(BEFORE_IT[kind])
+    change = wanted(kind, decided_at=NOW + 1)
+    change_flag(WORKLOAD, change, services=undisturbed)
+
+    assert crash_at(number, how, services, change)
+    change_flag(WORKLOAD, change, services=services)
+
+    assert state(undisturbed) == state(services)
+    assert_sound(services)
+
+
+@pytest.mark.parametrize("kind", WANTED)
+def test_a_change_has_these_boundaries_and_no_more(kind: str) -> None:
+    services = world(BEFORE_IT[kind])
+
+    assert not crash_at(CALLS, BEFORE, services, wanted(kind, decided_at=NOW + 1))
+    assert_sound(services)
+
+
+@pytest.mark.parametrize("kind", WANTED)
+def test_running_again_may_crash_as_well(kind: str) -> None:
+    change = wanted(kind, decided_at=NOW + 1)
+    moments = [(number, how) for number in range(CALLS) for how in (BEFORE, AFTER)]
+    for first in moments:
+        for second in moments:
+            services = world(BEFORE_IT[kind])
+            crash_at(*first, services, change)
+            crash_at(*second, services, change)
+            change_flag(WORKLOAD, change, services=services)
+            assert_sound(services)
+            assert len(BEFORE_IT[kind]) + 1 == len(history(services)), (first, second)
+
+
+def writer(
+    change: FlagChange, answers: dict[str, Changed] | None = None
+) -> Callable[[Services], Any]:
+    """Makes the change, and keeps the answer under its id."""
+
+    def work(services: Services) -> None:
+        answer = change_flag(WORKLOAD, change, services=services)
+        if answers is not None:
+            answers[change.change_id] = answer
+
+    return work
+
+
+# Two changes at once, and what stood before them.
+PAIRS = {
+    "promotion and a person's no": ((), "enable", "human revert"),
+    "a person's yes and no": (("enable",), "human set", "human revert"),
+    "regression and a person's yes": (("enable",), "revert", "human set"),
+    "staleness and the end of probation": (("enable",), "stale", "permanent"),
+    "regression and promotion": (("enable",), "revert", "enable"),
+}
+
+
+@pytest.mark.parametrize("decided_at", [NOW - 1, NOW + 1], ids=["older", "newer"])
+@pytest.mark.parametrize("name", PAIRS)
+def test_two_writers_at_once_in_every_order(name: str, decided_at: int) -> None:
+    before, *kinds = PAIRS[name]
+    changes = [wanted(kind, decided_at=decided_at) for kind in kinds]
+    answers: dict[str, Changed] = {}
+    works = [writer(change, answers) for change in changes]
+    orders = 0
+    for services, done in every_run(lambda: world(before), works):
+        assert_sound(services)
+        made = {entry["change_id"] for entry in history(services)}
+        for change in changes:  # what is not in the ledger was said not to be made, and why
+            answer = answers[change.change_id]
+            assert answer.changed is (change.change_id in made), done.moves
+            assert answer.changed or not change.by_human, done.moves
+            assert answer.changed or answer.held_by or kinds[0] == "revert", done.moves
+        orders += 1
+
+    assert orders >= 70  # the orders of two times four calls, those with lost races besides
+
+
+def test_the_same_step_run_twice_at_once_is_one_change() -> None:
+    change = wanted("enable")
+    for services, done in every_run(world, [writer(change), writer(change)]):
+        assert_sound(services)
+        assert 1 == len(history(services)), done.moves
+
+
+@pytest.mark.parametrize("name", ["promotion and a person's no", "regression and promotion"])
+def test_two_writers_in_every_order_of_whom_one_crashes(name: str) -> None:
+    before, *kinds = PAIRS[name]
+    changes = [wanted(kind, decided_at=NOW - 1) for kind in kinds]
+    for services, done in every_run(lambda: world(before), [writer(c) for c in changes], crashes=1):
+        for index in done.crashed:
+            change_flag(WORKLOAD, changes[index], services=services)
+        assert_sound(services)
+
+
+def test_repairing_while_somebody_changes_the_flag_loses_nothing() -> None:
+    def lost() -> Services:
+        services = world(["enable"])
+        services.flags.write(FLAG, "written by hand")
+        return services
+
+    works = [writer(wanted("human revert")), lambda services: repair_flag(WORKLOAD, services)]
+    for services, done in every_run(lost, works):
+        assert_sound(services)
+        assert 2 == len(history(services)), done.moves
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    kinds=st.lists(st.sampled_from(sorted(WANTED)), min_size=1, max_size=4),
+    decided_at=st.sampled_from([NOW - 1, NOW + 1]),
+    crashes=st.integers(0, 3),
+    data=st.data(),
+)
+def test_any_number_of_writers_with_any_crashes(
+    kinds: list[str], decided_at: int, crashes: int, data: st.DataObject
+) -> None:
+    """Those that crashed run again at once, and may crash again, until all have ended."""
+    changes = [wanted(kind, f"{kind}#{i}", decided_at) for i, kind in enumerate(kinds)]
+    services = world()
+
+    def choose(at: int, moves: list[Move]) -> Move:
+        return data.draw(st.sampled_from(moves))
+
+    waiting = changes
+    while waiting:
+        done = run(services, [writer(change) for change in waiting], choose, crashes)
+        crashes -= len(done.crashed)
+        waiting = [waiting[index] for index in done.crashed]
+
+    assert_sound(services)
+    made = {entry["change_id"] for entry in history(services)}
+    assert {change.change_id for change in changes if change.by_human} <= made
+    assert made <= {change.change_id for change in changes}
