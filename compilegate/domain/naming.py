@@ -202,6 +202,11 @@ def run_entry(run: str, job: str) -> str:
     return f"run#{run}#{job}"
 
 
+def wait_entry(run: str, number: int) -> str:
+    """Sort key of one attempt at a production run that found no capacity."""
+    return f"run#{run}#wait#{number}"
+
+
 def watch_entry(run: str) -> str:
     """Sort key of what the judge said after a production run."""
     return f"watch#{run}"

@@ -13,6 +13,7 @@ from compilegate.domain.request.build import quality_request, speed_request
 from compilegate.domain.request.context import JobContext
 from compilegate.usecases import evidence_document
 from compilegate.usecases.control_jobs import controls_of_run
+from compilegate.usecases.job_context import job_context
 from compilegate.usecases.job_limits import affordable_seconds, speed_jobs_of
 from compilegate.usecases.request_check import check_request
 from compilegate.usecases.trial import OpenTrial, to_json
@@ -67,7 +68,7 @@ def _speed_requests(
     round_number: int,
     document: evidence_document.Document,
 ) -> Requests:
-    context = job_context(opened)
+    context = _context(opened)
     return {
         (run := job.run(round_number)): speed_request(
             opened.spec.workload,
@@ -100,7 +101,7 @@ def _quality_requests(
     done: Mapping[str, int],
 ) -> Requests:
     """``done`` counts the full runs that each arm has behind it."""
-    names, context = [arm.name for arm in arms], job_context(opened)
+    names, context = [arm.name for arm in arms], _context(opened)
     replicates = dict(done)
     requests = {}
     for wanted in step["runs"]:
@@ -118,17 +119,10 @@ def _quality_requests(
     return requests
 
 
-def job_context(opened: OpenTrial) -> JobContext:
-    """Where this trial's jobs run and where their data lies."""
-    settings = opened.services.settings
-    return JobContext(
-        bucket=opened.services.store.bucket,
-        region=settings.region,
-        role_arn=settings.training_role_arn,
+def _context(opened: OpenTrial) -> JobContext:
+    return job_context(
+        opened.services,
         trial=opened.trial.trial,
         execution=opened.plan["execution"],
         source_key=opened.spec.source_key,
-        kms_key_arn=settings.kms_key_arn,
-        subnet_ids=settings.subnet_ids,
-        security_group_ids=settings.security_group_ids,
     )

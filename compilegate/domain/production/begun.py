@@ -1,0 +1,85 @@
+"""A production run that has begun, as the ledger keeps it, and the attempts at it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+from compilegate.domain.production.runs import CanarySlot
+
+KIND = "run_begun"
+RERUN, FALLBACK = "rerun", "fallback"
+
+
+@dataclass(frozen=True)
+class BegunRun:
+    """What was settled when a run began; nothing of it changes later. ``at`` in epoch seconds.
+
+    ``execution`` owns the run. ``why`` says what made it train ``arm`` (next_arm.py). ``flag`` is
+    the parameter as it was read, ``flag_problem`` why it was not followed, ``flag_told`` the same
+    in words. ``number`` counts the workload's runs from 1. ``tags`` are its jobs' beside those
+    that every job carries.
+    """
+
+    at: int
+    run: str
+    execution: str
+    arm: str
+    why: str
+    seed: int
+    number: int
+    spec_key: str
+    source_key: str
+    overrides: Mapping[str, Any] = field(default_factory=dict)
+    confirm: bool = False
+    canary: CanarySlot | None = None
+    decision_id: str | None = None
+    scheduled: str | None = None
+    flag: str | None = None
+    flag_problem: str | None = None
+    flag_told: str | None = None
+    tags: Mapping[str, str] = field(default_factory=dict)
+
+    def to_entry(self) -> dict[str, Any]:
+        """The ledger entry."""
+        return {"kind": KIND, **asdict(self)}
+
+    @classmethod
+    def from_entry(cls, entry: Mapping[str, Any]) -> BegunRun:
+        """Read a ledger entry, whichever release has written it."""
+        known = {one.name for one in fields(cls)}
+        values = {key: value for key, value in entry.items() if key in known}
+        slot = values.get("canary")
+        return cls(**{**values, "canary": CanarySlot(**slot) if slot else None})
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One job of a run. ``rerun`` follows a candidate that failed; both that and a fallback
+    ``instance_type`` train the baseline. None is the run's own type.
+    """
+
+    number: int = 0
+    rerun: bool = False
+    instance_type: str | None = None
+
+    @property
+    def trains_baseline(self) -> bool:
+        """Whether it trains the baseline, whichever arm the run has chosen."""
+        return self.rerun or self.instance_type is not None
+
+    @classmethod
+    def from_dict(cls, found: Mapping[str, Any]) -> Attempt:
+        """As the state machine passes it along."""
+        return cls(int(found["number"]), found["rerun"] is True, found["instance_type"])
+
+    def to_dict(self) -> dict[str, Any]:
+        """For the state machine."""
+        return asdict(self)
+
+
+def begun_runs(entries: Iterable[Mapping[str, Any]]) -> list[BegunRun]:
+    """The runs that a workload's ledger entries say were begun, in the order of time."""
+    found = [BegunRun.from_entry(entry) for entry in entries if entry.get("kind") == KIND]
+    return sorted(found, key=lambda begun: (begun.at, begun.run))

@@ -1,0 +1,144 @@
+"""Which arm the next production run trains: a pure function of flag, history and open questions.
+
+In this order: a trial that production carries, the baseline wherever the flag is not clearly on,
+the runs that the judge asked for, now and then a baseline of today, else the candidate.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from compilegate.domain.flag import OFF, Flag
+from compilegate.domain.production.begun import BegunRun
+from compilegate.domain.production.canary import OpenSlot
+from compilegate.domain.production.runs import CanarySlot, ProductionRun
+from compilegate.domain.workload.model import BASELINE
+
+# During a probation every so many runs are one of the baseline: two of twelve. Without them a
+# drift of the data would be blamed on the candidate.
+REFRESH_EVERY = 6
+
+# Why a run trains its arm.
+SCHEDULED, FLAG, REFRESH, CONFIRM, CANARY = "scheduled", "flag", "refresh", "confirm", "canary"
+STALE, UNREADABLE, MALFORMED, DIFFERS = "stale", "unreadable", "malformed", "differs"
+UNFIT = "unfit"
+# Those for which a flag that may be on was not followed.
+PROBLEMS = (UNREADABLE, MALFORMED, DIFFERS, UNFIT)
+
+
+@dataclass(frozen=True)
+class FlagReading:
+    """What was read before a run: ``problem`` is one of PROBLEMS, ``told`` what it is in words.
+
+    ``text`` is the parameter's value, None where it is absent or could not be read.
+    """
+
+    flag: Flag = OFF
+    text: str | None = None
+    problem: str | None = None
+    told: str | None = None
+
+
+@dataclass(frozen=True)
+class Situation:
+    """What is known when a run begins.
+
+    ``runs`` are those since the flag took its present value, in the order of time; ``in_flight``
+    those begun meanwhile. ``watch`` is the judge's latest word since then, a ledger entry:
+    its ``next.runs`` are the runs it wants next, ``{arm, confirm}`` each.
+    """
+
+    reading: FlagReading
+    runs: Sequence[ProductionRun] = ()
+    in_flight: Sequence[BegunRun] = ()
+    canary: OpenSlot | None = None
+    watch: Mapping[str, Any] | None = None
+    refresh_every: int = REFRESH_EVERY
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The arm of a run, and why; ``overrides`` are laid over the registered job.
+
+    ``seed`` is the one that a trial asked for; ``tags`` are the job's beside every job's.
+    """
+
+    arm: str
+    why: str
+    overrides: Mapping[str, Any] = field(default_factory=dict)
+    confirm: bool = False
+    canary: CanarySlot | None = None
+    seed: int | None = None
+    decision_id: str | None = None
+    tags: Mapping[str, str] = field(default_factory=dict)
+
+
+def next_arm(now: Situation) -> Choice:
+    """Choose; whatever is in doubt is the baseline."""
+    if now.canary is not None:
+        slot = now.canary
+        return Choice(
+            slot.arm, CANARY, slot.overrides, canary=slot.slot, seed=slot.seed, tags=slot.tags
+        )
+    flag, problem = now.reading.flag, now.reading.problem
+    if problem is not None:
+        return Choice(BASELINE, problem)
+    if not flag.enabled or flag.candidate is None:
+        return Choice(BASELINE, STALE if flag.state == STALE else SCHEDULED)
+    wanted = _wanted(now)
+    if wanted is not None and (wanted["confirm"] or wanted["arm"] == BASELINE):
+        why = CONFIRM if wanted["confirm"] else REFRESH
+        return _of(flag, str(wanted["arm"]), why, confirm=wanted["confirm"])
+    if flag.state == "probation" and _since_baseline(now) >= now.refresh_every - 1:
+        return _of(flag, BASELINE, REFRESH)
+    return _of(flag, str(flag.candidate), FLAG)
+
+
+def _of(flag: Flag, arm: str, why: str, *, confirm: bool = False) -> Choice:
+    overrides = {} if arm == BASELINE else flag.overrides
+    return Choice(arm, why, overrides, confirm=confirm, decision_id=flag.decision_id)
+
+
+def _wanted(now: Situation) -> Mapping[str, Any] | None:
+    """The first run that the judge asked for and nobody has begun since; None without one.
+
+    An arm that is neither the baseline nor the flag's says that the judge meant another flag.
+    """
+    step = (now.watch or {}).get("next") or {}
+    asked = [
+        {"arm": run["arm"], "confirm": run.get("confirm") is True} for run in step.get("runs", ())
+    ]
+    if now.watch is None or any(
+        run["arm"] not in (BASELINE, now.reading.flag.candidate) for run in asked
+    ):
+        return None
+    since = Counter(_kind(run) for run in now.in_flight)
+    # What ended after the judge had looked it does not know of either.
+    since.update(_kind(run) for run in now.runs if run.ended_at > now.watch["at"])
+    for run in asked:
+        kind = (run["arm"], run["confirm"])
+        if since[kind] <= 0:
+            return run
+        since[kind] -= 1
+    return None
+
+
+def _kind(run: ProductionRun | BegunRun) -> tuple[str, bool]:
+    return run.arm, run.confirm
+
+
+def _since_baseline(now: Situation) -> int:
+    """Runs of the candidate since the last of the baseline that says anything, begun ones too."""
+    count = 0
+    for run in now.runs:
+        count = 0 if run.arm == BASELINE and run.counts and run.finished else count + _other(run)
+    for begun in sorted(now.in_flight, key=lambda one: (one.at, one.run)):
+        count = 0 if begun.arm == BASELINE else count + 1
+    return count
+
+
+def _other(run: ProductionRun) -> int:
+    return int(run.arm != BASELINE and run.counts)

@@ -1,0 +1,55 @@
+"""Waiting for capacity: how long, on which machines meanwhile, and when to give up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from compilegate.domain.workload.model import Workload
+
+KIND = "run_waiting"
+# Five minutes, then twice as long each time, at most an hour: capacity comes back within minutes
+# or not for hours, and every attempt costs an API call or two.
+FIRST_SECONDS = 300
+LONGEST_SECONDS = 3600
+# Nobody wants tonight's model tomorrow night.
+MOST_HOURS = 24.0
+WEEK_HOURS = 168.0
+
+
+@dataclass(frozen=True)
+class Wait:
+    """The next attempt: after how many seconds, and on which instance type; None is the own."""
+
+    seconds: int
+    instance_type: str | None = None
+
+
+def most_wait_seconds(workload: Workload) -> float:
+    """How long a run may wait in all: as the team says, else until the next one, at most a day."""
+    hours = workload.schedule.max_wait_hours
+    if hours is None:
+        hours = min(MOST_HOURS, WEEK_HOURS / workload.schedule.runs_per_week)
+    return hours * 3600
+
+
+def next_wait(
+    waits: Sequence[Mapping[str, Any]],
+    fallbacks: Sequence[str],
+    most_seconds: float,
+    *,
+    first_seconds: float = FIRST_SECONDS,
+) -> Wait | None:
+    """What follows an attempt that found no capacity; None gives up.
+
+    ``waits`` are the ledger's entries of the run's earlier ones. The own type first, then each of
+    ``fallbacks`` at once, then a pause, and so on from the beginning. What the attempts themselves
+    took counts: a spot job may wait for hours before it says that there was no capacity.
+    """
+    round_number, position = divmod(len(waits), 1 + len(fallbacks))
+    if position < len(fallbacks):
+        return Wait(0, fallbacks[position])
+    seconds = min(first_seconds * 2**round_number, max(LONGEST_SECONDS, first_seconds))
+    waited = sum(float(wait["wait_seconds"]) + float(wait["spent_seconds"]) for wait in waits)
+    return Wait(round(seconds)) if waited + seconds <= most_seconds else None
