@@ -22,7 +22,7 @@ from hypercorn.config import Config
 from ministack import app as ministack_app
 from ministack.core import lambda_runtime
 
-from compilegate.localcloud.emulator import lambda_workers, log_files, routes
+from compilegate.localcloud.emulator import lambda_workers, log_files, routes, schedules
 from compilegate.localcloud.emulator.admin import Door
 from compilegate.localcloud.emulator.engine.loader import Loader
 from compilegate.localcloud.emulator.sagemaker.service import TrainingService
@@ -38,6 +38,7 @@ def serve(settings: Settings, listener: socket.socket) -> NoReturn:
     loader = Loader(service)
     routes.install(service)
     lambda_workers.install()
+    schedules.install()
     log_files.install(settings.logs)
     asyncio.run(_serve(settings, listener, service, loader))
     raise AssertionError("the process ends with the loop")

@@ -1,0 +1,139 @@
+"""Schedules start state machines as EventBridge Scheduler does, with the time they were meant for."""
+
+import json
+import subprocess
+import time
+import uuid
+from datetime import UTC, datetime
+
+import pytest
+
+from compilegate.adapters.schedules import EventBridgeSchedules
+from compilegate.localcloud.environments import REPOSITORY
+
+pytestmark = pytest.mark.e2e
+
+GROUP = "compilegate-schedules"
+ROLE = "arn:aws:iam::000000000000:role/any"
+PASS = {"StartAt": "Done", "States": {"Done": {"Type": "Succeed"}}}
+
+
+@pytest.fixture
+def machine(client):
+    found = client("stepfunctions").create_state_machine(
+        name=f"train-{uuid.uuid4().hex[:8]}", definition=json.dumps(PASS), roleArn=ROLE
+    )
+    return found["stateMachineArn"]
+
+
+@pytest.fixture
+def schedules(client, machine):
+    scheduler = client("scheduler")
+    if GROUP not in [one["Name"] for one in scheduler.list_schedule_groups()["ScheduleGroups"]]:
+        scheduler.create_schedule_group(Name=GROUP)
+    return EventBridgeSchedules(scheduler, group=GROUP, machine=machine, role=ROLE)
+
+
+@pytest.fixture
+def inputs(client, machine):
+    """Waits for so many executions of the machine; returns what each was given."""
+    states = client("stepfunctions")
+
+    def wait_for(count, seconds=10):
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            found = states.list_executions(stateMachineArn=machine)["executions"]
+            if len(found) >= count:
+                arns = [one["executionArn"] for one in found]
+                given = [states.describe_execution(executionArn=arn)["input"] for arn in arns]
+                return [json.loads(one) for one in given]
+            time.sleep(0.1)
+        raise AssertionError(f"{len(found)} of {count} executions were started")
+
+    return wait_for
+
+
+def moment(seconds):
+    """``seconds`` from now, as expressions and inputs write it."""
+    return datetime.fromtimestamp(int(time.time()) + seconds, tz=UTC).strftime("%Y-%m-%dT%H:%M:%S")
+
+
+def test_a_schedule_starts_the_machine_and_says_for_when(schedules, inputs):
+    due = moment(1)
+    schedules.put("bert-docs", f"at({due})")
+
+    assert [{"workload": "bert-docs", "scheduled": f"{due}Z"}] == inputs(1)
+
+
+def test_a_schedule_that_was_changed_fires_at_its_new_time_only(schedules, inputs):
+    due = moment(2)
+    schedules.put("changed", "at(2199-01-01T00:00:00)")
+    schedules.put("changed", f"at({due})")
+
+    assert [{"workload": "changed", "scheduled": f"{due}Z"}] == inputs(1)
+
+
+def test_a_schedule_fires_once_until_it_is_made_anew(schedules, inputs):
+    schedules.put("anew", f"at({moment(0)})")
+    inputs(1)
+    time.sleep(1.5)
+    assert 1 == len(inputs(1))
+
+    schedules.remove("anew")
+    schedules.put("anew", f"at({moment(0)})")
+
+    assert 2 == len(inputs(2))
+
+
+def test_a_removed_schedule_does_not_fire(schedules, inputs):
+    schedules.put("removed", f"at({moment(2)})")
+    schedules.remove("removed")
+    schedules.put("kept", f"at({moment(2)})")
+
+    assert ["kept"] == [one["workload"] for one in inputs(1)]
+
+
+# Runs among the emulator's own libraries: a clock that jumps, and what is fired at each look.
+SWEEP = """
+import json, sys
+from ministack.services import eventbridge, scheduler
+from compilegate.localcloud.emulator.schedules import Sweep
+
+expression, looks = json.loads(sys.argv[1])
+now = [1_800_000_000.0]  # 2027-01-15 08:00:00 UTC
+scheduler._now = lambda: now[0]
+target = {"Arn": "arn:x", "RoleArn": "arn:r", "Input": '"<aws.scheduler.scheduled-time>"'}
+body = {"ScheduleExpression": expression, "FlexibleTimeWindow": {"Mode": "OFF"}, "Target": target}
+scheduler._create_schedule("one", body)
+fired = []
+eventbridge._invoke_target = lambda target, *_: fired.append(json.loads(target["Input"]))
+sweep = Sweep(lambda: now[0])
+found = []
+for seconds in looks:
+    now[0] = 1_800_000_000.0 + seconds
+    sweep.look()
+    found.append(fired[:])
+    fired.clear()
+print(json.dumps(found))
+"""
+
+
+@pytest.mark.parametrize(
+    ("expression", "looks", "fired"),
+    [
+        ("rate(1 minute)", [0, 59, 60, 61, 125], [[], [], ["08:01:00"], [], ["08:02:00"]]),
+        ("rate(1 minute)", [600, 601, 660], [["08:01:00"], [], ["08:11:00"]]),
+        ("cron(5 8 * * ? *)", [299, 300, 301], [[], ["08:05:00"], []]),
+        ("cron(0/10 * * * ? *)", [599, 605, 1200], [[], ["08:10:00"], ["08:20:00"]]),
+        ("at(2027-01-15T08:00:30)", [29, 31, 32], [[], ["08:00:30"], []]),
+        ("at(2027-01-15T07:00:00)", [0, 1], [["07:00:00"], []]),
+    ],
+)
+def test_each_expression_names_the_time_it_was_meant_for(expression, looks, fired):
+    done = subprocess.run(
+        [REPOSITORY / ".venv-localcloud/bin/python", "-c", SWEEP, json.dumps([expression, looks])],
+        cwd=REPOSITORY, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+
+    expected = [[f"2027-01-15T{time_of_day}Z" for time_of_day in look] for look in fired]
+    assert expected == json.loads(done.stdout.splitlines()[-1])
