@@ -33,6 +33,15 @@ class WorkloadFile:
     source_dir: Path
     local_inputs: Mapping[str, Path]
 
+    @property
+    def origin(self) -> str:
+        """The file from its project folder: the same wherever the project is checked out."""
+        path = self.path.resolve()
+        for folder in path.parents[:2]:
+            if folder / self.workload.training.source_dir == self.source_dir:
+                return path.relative_to(folder).as_posix()
+        return path.name
+
 
 def read_workload(
     path: Path, *, store: ObjectStore | None = None, needs_inputs: bool = True

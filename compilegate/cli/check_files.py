@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from compilegate.adapters.workload_files import MOST_BYTES, read_workload
+from compilegate.adapters.workload_files import MOST_BYTES, WorkloadFile, read_workload
 from compilegate.domain.eligibility import check_eligibility
 from compilegate.domain.errors import InvalidInputError
 from compilegate.ports import Settings
@@ -84,24 +84,31 @@ def _looks_like_one(file: Path) -> bool:
     return len(set(_SECTION.findall(head))) >= _ENOUGH
 
 
-def check_files(files: Sequence[Path], settings: Settings) -> Iterator[Checked]:
-    """Check each file; what is wrong with one is an answer too.
+def read_files(files: Sequence[Path]) -> Iterator[tuple[Path, WorkloadFile | InvalidInputError]]:
+    """Read each file; what is wrong with one is an answer too.
 
     A name that an earlier file has is wrong: jobs, flag and S3 keys would be the same.
     """
     first: dict[str, Path] = {}
     for file in files:
         try:
-            workload = read_workload(file).workload
+            found = read_workload(file)
         except InvalidInputError as error:
-            yield Checked(str(file), None, error)
+            yield file, error
             continue
-        twin = first.setdefault(workload.name, file)
-        if twin is not file:
-            yield Checked(str(file), None, _same_name(workload.name, file, twin))
+        name = found.workload.name
+        twin = first.setdefault(name, file)
+        yield file, found if twin is file else _same_name(name, file, twin)
+
+
+def check_files(files: Sequence[Path], settings: Settings) -> Iterator[Checked]:
+    """Check each file; what is wrong with one is an answer too."""
+    for file, read in read_files(files):
+        if isinstance(read, InvalidInputError):
+            yield Checked(str(file), None, read)
             continue
-        facts = known_facts(workload, settings)
-        found = check_eligibility(workload, facts, region=settings.region)
+        facts = known_facts(read.workload, settings)
+        found = check_eligibility(read.workload, facts, region=settings.region)
         yield Checked(str(file), found.to_dict())
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,14 +11,14 @@ from pathlib import Path
 from botocore.exceptions import BotoCoreError, ClientError
 from rich.console import Console
 
-from compilegate.adapters.bundle import files_under, make_bundle
+from compilegate.adapters.packages import package
 from compilegate.adapters.workload_files import WorkloadFile, read_workload
 from compilegate.cli.cloud import Cloud
 from compilegate.cli.screen import screen
 from compilegate.cli.trial_view import TrialView, TrialWatcher
 from compilegate.domain import naming
 from compilegate.domain.errors import EnvironmentNotReadyError, InvalidInputError
-from compilegate.usecases.submit import InputFile, Package, submit
+from compilegate.usecases.submit import submit
 from compilegate.usecases.trial import Trial
 
 LOST_AFTER = 10
@@ -69,25 +68,6 @@ def start(files: Sequence[WorkloadFile], cloud: Cloud) -> list[StartedTrial]:
         stop(started, cloud, "another trial of the same command could not start")
         raise
     return started
-
-
-def package(file: WorkloadFile) -> Package:
-    """What has to be uploaded for a workload file."""
-    bundle = make_bundle(file.source_dir)
-    return Package(
-        workload=file.workload,
-        source=bundle.body,
-        source_digest=bundle.digest,
-        inputs={channel: _input_files(place) for channel, place in file.local_inputs.items()},
-    )
-
-
-def _input_files(place: Path) -> tuple[InputFile, ...]:
-    found = files_under(place) if place.is_dir() else {place.name: place}
-    return tuple(
-        InputFile(name, hashlib.sha256(path.read_bytes()).hexdigest(), path.read_bytes)
-        for name, path in sorted(found.items())
-    )
 
 
 def follow(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from compilegate.adapters.packages import package
 from compilegate.adapters.workload_files import read_workload
-from compilegate.cli.trials import package
 from compilegate.usecases.submit import submit
 from compilegate.usecases.trial import Trial, load_spec
 from tests.cli.project import write_project

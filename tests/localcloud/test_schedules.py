@@ -1,4 +1,4 @@
-"""Schedules start state machines as EventBridge Scheduler does, with the time they were meant for."""
+"""Schedules start state machines as EventBridge Scheduler does, and say for when."""
 
 import json
 import subprocess
