@@ -53,14 +53,15 @@ DIGEST_SHOWN = 12
 def planned(
     arm: Mapping[str, Any], training: Training, framework: Framework, source_key: str
 ) -> Fingerprint:
-    """What a job of this arm is asked for; ``arm`` is as a plan records it (ArmPlan)."""
+    """What a job of this arm is asked for; ``arm`` is as a plan records it (ArmPlan).
+
+    ``framework`` is the workload's; a candidate that trains in another one is told by its image.
+    """
     keys = (
         "image", "instance_type", "instance_count", "precision", "distribution", "batch_size",
         "learning_rate",
     )  # fmt: skip
-    own = arm.get("framework") or {}
-    names = ("name", "version", "transformers", "python")
-    parts = [own.get(name) if own else getattr(framework, name) for name in names]
+    parts = (framework.name, framework.version, framework.transformers, framework.python)
     return {
         **{key: arm.get(key) for key in keys},
         "framework": " ".join(str(part) for part in parts if part),

@@ -104,7 +104,7 @@ def test_the_latest_run_that_told_counts() -> None:
     assert "2.1" == found["torch"]
 
 
-def test_an_arms_own_framework_is_what_it_was_proven_with() -> None:
-    own = {"name": "pytorch", "version": "1.13.1", "transformers": None, "python": "py39"}
+def test_a_candidates_own_framework_shows_in_its_image_alone() -> None:
+    own = {"framework": {"name": "pytorch", "version": "1.13.1"}, "image": "registry/pytorch:1.13"}
 
-    assert "pytorch 1.13.1 py39" == asked({"framework": own})["framework"]
+    assert ["image_changed"] == [reason.code for reason in stale_reasons(asked(), asked(own))]

@@ -1,0 +1,80 @@
+"""What the watch's findings do to the flag.
+
+Nothing here turns a compiler on that was off. In the order of weight: a proven regression turns it
+off; production that is no longer what was proven is stale, and off or left on as the team's policy
+says; a probation that held becomes permanent. Whatever proves nothing leaves the flag alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from compilegate.domain.decision import Decision, Reason, Verdict
+from compilegate.domain.flag import Flag
+from compilegate.domain.flag_change import REVERT
+from compilegate.domain.production.promotion import Promotion
+from compilegate.domain.workload.model import KEEP
+
+STALE, PERMANENT, RESUME = "stale", "permanent", "resume"
+PROBATION, REVERTED = "probation", "reverted"
+
+
+@dataclass(frozen=True)
+class Consequence:
+    """A change of the flag: what it is called, what it comes to, and why."""
+
+    action: str
+    flag: Flag
+    reasons: tuple[Reason, ...]
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What is known after a run: the judge's word, None without one, and what has changed.
+
+    ``compared`` says whether anything could be compared with what was proven.
+    """
+
+    decision: Decision | None = None
+    changed: Sequence[Reason] = ()
+    compared: bool = False
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """The judge's verdict."""
+        return self.decision.verdict if self.decision else None
+
+
+def consequence(promotion: Promotion, found: Findings, on_stale: str) -> Consequence | None:
+    """The change that follows, None where the flag stays as it is."""
+    flag, decision = promotion.flag, found.decision
+    decision_id = decision.decision_id if decision else flag.decision_id
+    if decision and found.verdict is Verdict.REVERT:
+        off = _off(flag, REVERTED, decision_id)
+        return Consequence(REVERT, off, decision.reasons)
+    gone = tuple(found.changed)
+    if decision and found.verdict is Verdict.INVALID:
+        # Most runs do without the change: what production trains is not what was proven.
+        gone = (*gone, *decision.reasons)
+    if gone:
+        return None if flag.state == STALE else Consequence(STALE, _stale(flag, on_stale), gone)
+    if flag.state == STALE:
+        same = (Reason("as_proven", "production trains again what was proven"),)
+        again = replace(flag, state=PROBATION, since=None)
+        return Consequence(RESUME, again, same) if found.compared else None
+    if decision and found.verdict is Verdict.PERMANENT and flag.state == PROBATION:
+        kept = replace(flag, state=PERMANENT, decision_id=decision_id, since=None)
+        return Consequence(PERMANENT, kept, decision.reasons)
+    return None
+
+
+def _stale(flag: Flag, on_stale: str) -> Flag:
+    if on_stale == KEEP:
+        return replace(flag, state=STALE, since=None)
+    return _off(flag, STALE, flag.decision_id)
+
+
+def _off(flag: Flag, state: str, decision_id: str | None) -> Flag:
+    """Off, with the candidate's name for who asks what it was."""
+    return Flag(enabled=False, state=state, candidate=flag.candidate, decision_id=decision_id)

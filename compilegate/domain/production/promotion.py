@@ -1,0 +1,68 @@
+"""The promotion that a flag stands for: which trial proved it, since when it is on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from compilegate.domain.flag import Flag, parse_flag
+from compilegate.domain.flag_change import TRAIN, flag_of
+
+Entry = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Promotion:
+    """A candidate that is on because a trial proved it.
+
+    ``at`` is when it was turned on, ``since`` when the flag took its present state (epoch
+    seconds); ``version`` is that of the flag's latest change.
+    """
+
+    trial: str
+    candidate: str
+    at: int
+    since: int
+    flag: Flag
+    version: int
+
+
+def standing_promotion(history: Sequence[Entry]) -> Promotion | None:
+    """What is on and proven; None where the flag is off, or is what a person made of it.
+
+    ``history`` is every change of the flag, oldest first. A person who turns on exactly what a
+    trial has proven turns that promotion on; anything else was proven by nothing, so that there
+    is nothing to hold production against.
+    """
+    flag = flag_of(history)
+    proven = next((entry for entry in reversed(history) if _promotes(entry)), None)
+    if not flag.enabled or flag.candidate is None or proven is None:
+        return None
+    was = parse_flag(str(proven["to"]))
+    if (was.candidate, was.overrides) != (flag.candidate, flag.overrides):
+        return None
+    return Promotion(
+        trial=str(proven["trial"]),
+        candidate=flag.candidate,
+        at=int(proven["at"]),
+        since=_since(history, flag),
+        flag=flag,
+        version=len(history),
+    )
+
+
+def _promotes(entry: Entry) -> bool:
+    """Whether a trial turned something on by it; what the watch changes later does not count."""
+    return bool(entry.get("trial")) and entry["by"] != TRAIN and parse_flag(entry["to"]).enabled
+
+
+def _since(history: Sequence[Entry], flag: Flag) -> int:
+    """When the flag took the state that it has."""
+    since = int(history[-1]["at"])
+    for entry in reversed(history):
+        found = parse_flag(str(entry["to"]))
+        if (found.enabled, found.state) != (flag.enabled, flag.state):
+            break
+        since = int(entry["at"])
+    return since

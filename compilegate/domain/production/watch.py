@@ -1,0 +1,132 @@
+"""The evidence of a probation: a trial's evidence and what production has run since.
+
+A pure function of both: runs are put in the order in which they started, so that events which
+came late or twice make the same document, and the judge's replay of time is that of the clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import takewhile
+from typing import Any
+
+from compilegate.domain.judging.evidence import PROBATION
+from compilegate.domain.production.fingerprint import recorded, stale_reasons
+from compilegate.domain.production.promotion import Promotion
+from compilegate.domain.production.runs import ProductionRun
+from compilegate.domain.workload.model import BASELINE
+
+Document = dict[str, Any]
+
+# Past baseline runs of production that are taken as history: more would be of another season.
+HISTORY_RUNS = 24
+# After permanence one run that fails may be bad luck; so many in a row are put before the judge.
+ROW = 2
+# Of a result: what the judge never reads and a chart of a probation does not show.
+LEFT_OUT = ("loss_curve", "stage", "block")
+
+
+def watched_runs(runs: Iterable[ProductionRun], promotion: Promotion) -> list[ProductionRun]:
+    """The runs that bear on a promotion, whoever launched them, in the order of time.
+
+    Baseline and promoted candidate since the candidate was turned on; not what was trained on
+    other machines or left no record, and not a candidate that another trial has under test.
+    """
+    return sorted(
+        (
+            run
+            for run in runs
+            if run.counts
+            and run.started_at >= promotion.at
+            and (run.arm == BASELINE or (run.arm == promotion.candidate and run.canary is None))
+        ),
+        key=_when,
+    )
+
+
+def row_at_the_end(runs: Sequence[ProductionRun], promotion: Promotion) -> list[ProductionRun]:
+    """The candidate's latest runs since its present state that failed or did without the change.
+
+    Empty while there are fewer than ROW of them: they end with the first that went well.
+    """
+    mine = [run for run in runs if run.arm == promotion.candidate]
+    mine = [run for run in mine if run.started_at >= promotion.since]
+    bad = list(takewhile(_went_wrong, reversed(mine)))
+    return bad[::-1] if len(bad) >= ROW else []
+
+
+def probation_document(
+    evidence: Mapping[str, Any],
+    promotion: Promotion,
+    runs: Sequence[ProductionRun],
+    earlier: Iterable[ProductionRun] = (),
+) -> Document:
+    """The evidence document (design contract, section 5) of phase ``probation``.
+
+    ``evidence`` is the trial's, ``runs`` are ``watched_runs``. ``earlier`` are production's runs
+    from before the promotion: their baseline counts as history where the team gave none of its
+    own, which might be the same runs, and where they were made of what the trial measured.
+    """
+    arms = {arm["name"]: arm for arm in evidence["arms"]}
+    tried = [run["order"] for arm in evidence["arms"] for run in arm["runs"] if "order" in run]
+    first = max(tried, default=-1) + 1
+    if promotion.candidate not in arms:
+        raise KeyError(f"the trial's evidence has no arm {promotion.candidate}")
+    rest = {key: value for key, value in evidence.items() if key != "controls"}
+    return {
+        **rest,
+        "phase": PROBATION,
+        "promoted": promotion.candidate,
+        "quality": _quality(evidence, arms[BASELINE], earlier),
+        "arms": [_with_runs(arms[name], runs, first) for name in (BASELINE, promotion.candidate)],
+    }
+
+
+def _with_runs(arm: Mapping[str, Any], runs: Sequence[ProductionRun], first: int) -> Document:
+    """``order`` is the place among the runs of all arms; production's begin with ``first``."""
+    own = [_evidence(run, order) for order, run in enumerate(runs, first) if run.arm == arm["name"]]
+    return {**arm, "runs": [*arm["runs"], *own]}
+
+
+def _evidence(run: ProductionRun, order: int) -> Document:
+    kept = {key: value for key, value in run.result.items() if key not in LEFT_OUT}
+    return {
+        **kept,
+        "stage": PROBATION,
+        "mode": "production",
+        "order": order,
+        "confirm": run.confirm,
+        "run": run.run,
+        "job": run.job,
+        "started_at": run.started_at,
+        "launched_by": run.launched_by,
+    }
+
+
+def _quality(
+    evidence: Mapping[str, Any], baseline: Mapping[str, Any], earlier: Iterable[ProductionRun]
+) -> Document:
+    quality = dict(evidence["quality"])
+    if quality.get("history"):
+        return quality
+    trial = recorded(baseline["runs"])
+    known = {run.get("job") for run in baseline["runs"]}
+    past = [
+        run.result
+        for run in sorted(earlier, key=_when)
+        if run.arm == BASELINE and run.counts and run.finished and run.job not in known
+        if run.result.get("metric") is not None
+        if not stale_reasons(trial, recorded([run.result]))
+    ][-HISTORY_RUNS:]
+    walls = [result["wall_seconds"] for result in past if result.get("wall_seconds")]
+    quality["history"] = [result["metric"] for result in past]
+    quality.setdefault("history_wall_seconds", walls)
+    return quality
+
+
+def _went_wrong(run: ProductionRun) -> bool:
+    return not run.finished or run.result.get("applied") is False
+
+
+def _when(run: ProductionRun) -> tuple[float, str, str]:
+    return run.started_at, run.run, run.job
