@@ -1,0 +1,224 @@
+"""A flag change on real adapters: processes and Lambdas that die in the middle of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compilegate.adapters.ssm_flags import SsmFlags
+from compilegate.domain import naming
+from compilegate.localcloud import connection
+from compilegate.localcloud.environments import REPOSITORY
+from compilegate.usecases.change_flag import change_flag, repair_flag
+from compilegate.usecases.trial import to_json
+from tests import fakes
+from tests.e2e.flag_writer import DIED
+from tests.localcloud.helpers import alive, marked_processes
+from tests.usecases.flag_changes import wanted
+
+pytestmark = pytest.mark.e2e
+# Read the ledger, append, write the parameter, read the ledger.
+CALLS = 4
+FUNCTION = "compilegate-local-apply-flag"
+ARMS = [
+    {"name": "baseline", "overrides": {}, "learning_rate": 1e-3, "image": "i"},
+    {"name": "compile", "overrides": {"compiler": "torch_compile"}, "learning_rate": 1e-3,
+     "image": "i", "compiler": "torch_compile"},
+]  # fmt: skip
+
+
+class Flag:
+    """One workload's flag in the local cloud, as ledger and parameter have it."""
+
+    def __init__(self, app: Any, workload: str) -> None:
+        self.workload = workload
+        self.name = naming.flag_parameter("local", workload)
+        self.services = replace(
+            fakes.services("local"), ledger=app.ledger, flags=SsmFlags(app.client("ssm"))
+        )
+
+    def entries(self) -> list[Any]:
+        return list(self.services.ledger.entries(self.workload, naming.FLAG_ENTRIES))
+
+    def parameter(self) -> str | None:
+        return self.services.flags.read(self.name)
+
+    def change(self, kind: str, change_id: str | None = None) -> Any:
+        return change_flag(self.workload, wanted(kind, change_id), services=self.services)
+
+    def assert_sound(self, versions: int) -> None:
+        entries = self.entries()
+        assert list(range(1, versions + 1)) == [entry["version"] for entry in entries]
+        assert len({entry["change_id"] for entry in entries}) == versions
+        assert entries[-1]["to"] == self.parameter()
+
+
+def write_and_die(app: Any, workload: str, kind: str, number: int, when: str) -> int:
+    """Exit code of a process that makes the change and dies at this call."""
+    variables = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
+    arguments = [workload, kind, str(number), when]
+    return subprocess.run(
+        [sys.executable, "-m", "tests.e2e.flag_writer", *arguments],
+        check=False,
+        cwd=REPOSITORY,
+        env={
+            **variables,
+            **connection.environment(app.cloud.state()),
+            "DATA_BUCKET": app.outputs["DataBucket"],
+            "LEDGER_TABLE": app.outputs["LedgerTable"],
+            "TRAINING_ROLE_ARN": app.outputs["TrainingRole"],
+            "STAGE": "local",
+        },
+    ).returncode
+
+
+def test_a_process_that_dies_at_any_call_is_repaired_by_running_again(app):
+    moments = [(number, when) for number in range(CALLS) for when in ("before", "after")]
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        ended = pool.map(
+            lambda at: write_and_die(app, f"died-{at[1]}-{at[0]}", "enable", *at), moments
+        )
+        assert [DIED] * len(moments) == list(ended)
+
+    for number, when in moments:
+        flag = Flag(app, f"died-{when}-{number}")
+        written = number > 1 or (number, when) == (1, "after")
+        assert written is bool(flag.entries()), (number, when)
+        assert flag.change("enable").changed
+        flag.assert_sound(1)
+
+
+def test_a_change_makes_these_calls_and_no_more(app):
+    assert 0 == write_and_die(app, "never-died", "enable", CALLS, "before")
+    Flag(app, "never-died").assert_sound(1)
+
+
+def test_many_writers_at_once_lose_nothing(app):
+    flag = Flag(app, "many-writers")
+    kinds = ["human set", "human revert"] * 6
+    with ThreadPoolExecutor(max_workers=6) as pool:
+        made = list(pool.map(flag.change, kinds, [f"change#{i}" for i in range(len(kinds))]))
+
+    assert all(change.changed for change in made)
+    assert set(range(1, len(kinds) + 1)) == {change.version for change in made}
+    flag.assert_sound(len(kinds))
+
+
+def test_a_parameter_that_is_gone_comes_back(app):
+    flag = Flag(app, "lost-parameter")
+    flag.change("enable")
+    app.client("ssm").delete_parameter(Name=flag.name)
+
+    assert repair_flag(flag.workload, flag.services)
+    flag.assert_sound(1)
+
+
+class Silent:
+    """An endpoint that takes a request and never answers."""
+
+    def __init__(self) -> None:
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
+        self.asked = threading.Event()
+        self._open: list[socket.socket] = []
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def _listen(self) -> None:
+        while True:
+            try:
+                connection, _ = self._socket.accept()
+            except OSError:
+                return
+            self._open.append(connection)
+            if connection.recv(1):
+                self.asked.set()
+
+    def close(self) -> None:
+        for one in (*self._open, self._socket):
+            one.close()
+
+
+@contextmanager
+def parameter_store_silent(app: Any) -> Iterator[Silent]:
+    """The function's calls of Parameter Store are taken and never answered."""
+    functions, silent = app.client("lambda"), Silent()
+    variables = functions.get_function_configuration(FunctionName=FUNCTION)["Environment"][
+        "Variables"
+    ]
+    deaf = {**variables, "AWS_ENDPOINT_URL_SSM": silent.url}
+    try:
+        functions.update_function_configuration(
+            FunctionName=FUNCTION, Environment={"Variables": deaf}
+        )
+        yield silent
+    finally:
+        silent.close()
+        functions.update_function_configuration(
+            FunctionName=FUNCTION, Environment={"Variables": variables}
+        )
+
+
+def workers(app: Any) -> list[int]:
+    """Processes of the function's workers."""
+    found = []
+    for pid in marked_processes(app.cloud.state().run_id):
+        if FUNCTION.encode() in Path(f"/proc/{pid}/environ").read_bytes():
+            found.append(pid)
+    return found
+
+
+def promotion(app: Any, workload: str) -> dict[str, Any]:
+    """The event of a promotion whose decision and plan lie where ApplyFlag reads them."""
+    trial = naming.trial_id(int(time.time() * 1000))
+    key = naming.record_key(workload, trial, "decision")
+    decision = {
+        "decision_id": "d1", "verdict": "promote", "candidate": "compile",
+        "reasons": [{"code": "speedup_proven", "message": "1.5 times"}],
+        "flag": {"name": naming.flag_parameter("local", workload), "action": "enable"},
+    }  # fmt: skip
+    app.store.put(key, to_json(decision))
+    app.store.put(naming.record_key(workload, trial, "plan"), to_json({"arms": ARMS}))
+    return {"workload": workload, "trial": trial, "spec_key": "", "decision_key": key}
+
+
+def invoke(app: Any, event: dict[str, Any]) -> dict[str, Any]:
+    answer = app.cloud.client("lambda").invoke(FunctionName=FUNCTION, Payload=json.dumps(event))
+    found: dict[str, Any] = json.loads(answer["Payload"].read())
+    return found
+
+
+@pytest.mark.skipif(not Path("/proc").exists(), reason="looks for processes under /proc")
+def test_a_lambda_killed_between_ledger_and_parameter_is_repaired_by_invoking_it_again(app):
+    event = promotion(app, "killed-lambda")
+    flag = Flag(app, event["workload"])
+    with ThreadPoolExecutor(max_workers=1) as pool, parameter_store_silent(app) as silent:
+        answer = pool.submit(invoke, app, event)
+        assert silent.asked.wait(30), "the function never wrote the parameter"
+        killed = workers(app)
+        for pid in killed:
+            os.kill(pid, signal.SIGKILL)
+        assert "errorMessage" in answer.result(30)
+
+    assert killed
+    assert not any(alive(pid) for pid in killed)
+    assert 1 == len(flag.entries())
+    assert flag.parameter() is None
+
+    again = invoke(app, event)
+
+    assert (True, True) == (again["changed"], again["enabled"])
+    flag.assert_sound(1)
