@@ -22,6 +22,13 @@ class ObjectStore(Protocol):
         """Write an object."""
         ...
 
+    def fetch(self, uri: str) -> bytes:
+        """The bytes of an s3:// URI, of whichever bucket; raises NotFoundError.
+
+        What may not be read counts as not there.
+        """
+        ...
+
     def exists(self, uri: str) -> bool:
         """Whether an s3:// URI names an object or a prefix with at least one."""
         ...
@@ -75,6 +82,10 @@ class TrainingJobs(Protocol):
 
     def describe(self, job: str) -> Mapping[str, Any]:
         """DescribeTrainingJob; raises NotFoundError."""
+        ...
+
+    def tags(self, job: str) -> Mapping[str, str]:
+        """A job's tags by key; raises NotFoundError."""
         ...
 
     def stop(self, job: str) -> None:

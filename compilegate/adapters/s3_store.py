@@ -34,6 +34,21 @@ class S3Store:
         """Write an object."""
         self._s3.put_object(Bucket=self.bucket, Key=key, Body=body, ContentType=content_type)
 
+    def fetch(self, uri: str) -> bytes:
+        """The bytes of an s3:// URI, of whichever bucket; raises NotFoundError.
+
+        What may not be read counts as not there.
+        """
+        parts = urlparse(uri)
+        try:
+            found = self._s3.get_object(Bucket=parts.netloc, Key=parts.path.lstrip("/"))
+            body: bytes = found["Body"].read()
+        except ClientError as error:
+            if error_code(error) in ABSENT:
+                raise NotFoundError(f"{uri} does not exist or may not be read") from error
+            raise
+        return body
+
     def exists(self, uri: str) -> bool:
         """Whether an s3:// URI names an object or a prefix with at least one."""
         parts = urlparse(uri)

@@ -28,6 +28,13 @@ class SageMakerJobs:
             raise
         return found
 
+    def tags(self, job: str) -> Mapping[str, str]:
+        """A job's tags by key; raises NotFoundError."""
+        pages = self._sagemaker.get_paginator("list_tags").paginate(
+            ResourceArn=self.describe(job)["TrainingJobArn"]
+        )
+        return {tag["Key"]: tag["Value"] for page in pages for tag in page["Tags"]}
+
     def stop(self, job: str) -> None:
         """StopTrainingJob; a job that has already ended is left alone."""
         try:

@@ -11,6 +11,9 @@ import string
 from dataclasses import dataclass
 
 STACK_PREFIX = "compilegate"
+# Of a deployment that names no stage, and of a job that names none: the same, or the job would
+# look for its flag where nobody has put it.
+DEFAULT_STAGE = "prod"
 JOB_PREFIX = "cg"
 JOB_NAME_MAX = 63
 TRIAL_ID_LENGTH = 8
@@ -29,9 +32,12 @@ TAG_RUN = "compilegate:run"
 TAG_STAGE = "compilegate:stage"
 TAG_EXECUTION = "compilegate:execution"
 TAG_RELEASE = "compilegate:release"
+TAG_DECISION = "compilegate:decision"
 
 # What the sort keys of a flag's changes begin with.
 FLAG_ENTRIES = "flag#"
+# … and those of rounds that production carries.
+CANARY_ENTRIES = "canary#"
 
 # What the sort keys of a registration's changes begin with.
 REGISTERED_ENTRIES = "registered#"
@@ -202,9 +208,14 @@ def run_entry(run: str, job: str) -> str:
     return f"run#{run}#{job}"
 
 
+def wait_entries(run: str) -> str:
+    """What the sort keys of a run's attempts that found no capacity begin with."""
+    return f"run#{run}#wait#"
+
+
 def wait_entry(run: str, number: int) -> str:
     """Sort key of one attempt at a production run that found no capacity."""
-    return f"run#{run}#wait#{number}"
+    return f"{wait_entries(run)}{number}"
 
 
 def watch_entry(run: str) -> str:
@@ -212,9 +223,14 @@ def watch_entry(run: str) -> str:
     return f"watch#{run}"
 
 
+def canary_entries(trial: str) -> str:
+    """What the sort keys of all such rounds of a trial begin with."""
+    return f"{CANARY_ENTRIES}{trial}#"
+
+
 def canary_entry(trial: str, round_number: int) -> str:
     """Sort key of a round of a trial that production's own runs carry."""
-    return f"canary#{trial}#{round_number:0{ROUND_DIGITS}d}"
+    return f"{canary_entries(trial)}{round_number:0{ROUND_DIGITS}d}"
 
 
 def canary_token_entry(trial: str, round_number: int, number: int) -> str:
