@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from compilegate.domain import naming
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.fields import Fields
 from compilegate.domain.workload.model import KnownBetter
@@ -63,7 +64,9 @@ class Settings:
         fields = Fields(own, "context")
         try:
             settings = cls(
-                stage=_matching(fields, "stage", STAGE, "a lower-case name such as prod", "dev"),
+                stage=_matching(
+                    fields, "stage", STAGE, "a lower-case name such as dev", naming.DEFAULT_STAGE
+                ),
                 region=_matching(fields, "region", REGION, "an AWS region such as us-east-1"),
                 bucket_name=_matching(fields, "bucket_name", BUCKET, "an S3 bucket name", None),
                 vpc=_vpc(fields.optional_section("vpc")),

@@ -308,6 +308,21 @@ def record_key(workload: str, trial: str, document: str) -> str:
     return f"{DECISIONS_PREFIX}{workload}/{trial}/{document}.json"
 
 
+def probation_record(decision_id: str) -> str:
+    """Name of a decision on production's runs among its trial's records (``record_key``)."""
+    return f"probation/{decision_id}"
+
+
+def probation_evidence_record(decision_id: str) -> str:
+    """Name of the evidence that such a decision was made on."""
+    return f"{probation_record(decision_id)}-evidence"
+
+
 def report_key(workload: str, trial: str, extension: str) -> str:
     """Where a trial's report lies, one key per format."""
     return f"{REPORTS_PREFIX}{workload}/{trial}/report.{extension}"
+
+
+def probation_report_key(workload: str, trial: str, decision_id: str, extension: str) -> str:
+    """Where the report on a decision on production's runs lies."""
+    return f"{REPORTS_PREFIX}{workload}/{trial}/probation-{decision_id}.{extension}"

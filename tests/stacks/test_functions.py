@@ -3,8 +3,8 @@
 import json
 from pathlib import Path
 
-from stacks.evaluate.tasks import LAMBDA_SECONDS
 from stacks.functions import STEPS
+from stacks.states import LAMBDA_SECONDS
 from tests.stacks.template import REGION
 
 LAMBDAS = Path(__file__).parents[2] / "lambdas"
@@ -57,5 +57,5 @@ def test_the_environment_is_what_the_wiring_reads(template):
             "DATA_BUCKET", "DATA_KEY_ARN", "LEDGER_TABLE", "SETTINGS", "STAGE", "TRAINING_ROLE_ARN",
         }  # fmt: skip
         assert expected == set(variables)
-        assert "dev" == variables["STAGE"]
+        assert "prod" == variables["STAGE"]
         assert REGION == json.loads(variables["SETTINGS"])["region"]

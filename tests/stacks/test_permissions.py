@@ -38,7 +38,7 @@ def only_key(template, kind):
 
 
 def test_only_apply_flag_may_write_the_flag(template):
-    flags = f"arn:aws:ssm:{REGION}:{ACCOUNT}:parameter/compilegate/dev/workloads/*/compiler"
+    flags = f"arn:aws:ssm:{REGION}:{ACCOUNT}:parameter/compilegate/prod/workloads/*/compiler"
 
     assert {"apply_flag": [flags]} == template.allowed("ssm:PutParameter")
     assert {} == template.allowed("ssm:DeleteParameter")

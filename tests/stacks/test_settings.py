@@ -112,7 +112,7 @@ def test_functions_get_what_they_need_as_json():
 
 
 def test_the_shipped_context_is_valid():
-    assert "dev" == Settings.from_context(app.default_context()).stage
+    assert "prod" == Settings.from_context(app.default_context()).stage
 
 
 def test_the_app_ends_with_one_line_and_no_traceback():

@@ -36,10 +36,10 @@ def test_the_same_repository_gives_the_same_assembly_whatever_the_clock_says(
 
 
 def test_the_local_stage_differs_in_its_name_only(assembly, synthesise):
-    dev = (assembly / TEMPLATE).read_text()
+    shipped = (assembly / TEMPLATE).read_text()
     local = (synthesise(stage="local") / TEMPLATE).read_text()
 
-    assert re.sub(r"\bdev\b", "STAGE", dev) == re.sub(r"\blocal\b", "STAGE", local)
+    assert re.sub(r"\bprod\b", "STAGE", shipped) == re.sub(r"\blocal\b", "STAGE", local)
 
 
 def test_synthesis_asks_for_no_account(assembly, template):
@@ -73,7 +73,7 @@ def test_everything_that_can_carry_a_tag_says_whose_it_is(template):
         for key, resource in template.of_type(kind).items():
             tags = {tag["Key"]: tag["Value"] for tag in resource["Properties"]["Tags"]}
             assert "compilegate" == tags["application"], key
-            assert "dev" == tags["compilegate:deployment"], key
+            assert "prod" == tags["compilegate:deployment"], key
 
 
 def test_a_vpc_reaches_the_functions_and_the_training_role(changed):

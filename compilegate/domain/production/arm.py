@@ -40,10 +40,15 @@ def with_overrides(
     """
     if name == BASELINE:
         return baseline
-    for key, value in overrides.items():
-        _check(key, value)
+    check_overrides(overrides)
     arm = replace(baseline, **overrides, name=name, overrides=dict(overrides), role=CANDIDATE)
     return _on_machines(replace(arm, why=TRAINS), facts)
+
+
+def check_overrides(overrides: Mapping[str, Any]) -> None:
+    """Raises InvalidInputError for a key or value that this release cannot lay over a job."""
+    for key, value in overrides.items():
+        _check(key, value)
 
 
 def on_instance(arm: ArmPlan, instance_type: str, facts: Facts) -> ArmPlan:

@@ -1,0 +1,19 @@
+"""How a training script or pipeline asks what it should train with.
+
+    overrides = compilegate.flags.resolve("bert-docs")
+    HuggingFace(**compilegate.flags.estimator_arguments("bert-docs", entry_point="train.py", ...))
+    ModelTrainer(**compilegate.flags.model_trainer_arguments("bert-docs", ...))
+    create_training_job(**compilegate.flags.training_job_request("bert-docs", request))
+
+Whatever goes wrong, the answer is the baseline: a training run never fails because of a flag.
+Standard library and the domain alone are imported; boto3 only where no client is passed.
+"""
+
+from __future__ import annotations
+
+from compilegate.flags.estimator import estimator_arguments
+from compilegate.flags.model_trainer import model_trainer_arguments
+from compilegate.flags.reading import resolve
+from compilegate.flags.request import training_job_request
+
+__all__ = ["estimator_arguments", "model_trainer_arguments", "resolve", "training_job_request"]

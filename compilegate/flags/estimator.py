@@ -1,0 +1,79 @@
+"""A job as an estimator of the SageMaker Python SDK v2 takes it: keyword arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from compilegate.flags import overlay
+from compilegate.flags.carry import Asked, Job, carry, deployment
+from compilegate.flags.overlay import CannotCarryError
+from compilegate.flags.reading import Choice
+
+_ON = {"enabled": True}
+# As the SDK writes our launchers (sagemaker 2.257.7, documentation of `distribution`).
+DISTRIBUTIONS: Mapping[str, Mapping[str, Any]] = {
+    "torch_distributed": {"torch_distributed": _ON},
+    "pytorchddp": {"pytorchddp": _ON},
+    "pytorchxla": {"pytorchxla": _ON},
+    "smddp": {"smdistributed": {"dataparallel": _ON}},
+}
+
+
+def estimator_arguments(
+    name: str,
+    *,
+    stage: str | None = None,
+    client: Any = None,
+    names: Mapping[str, str] | None = None,
+    **arguments: Any,
+) -> dict[str, Any]:
+    """Keyword arguments of HuggingFace, PyTorch, TensorFlow or Estimator with the flag laid over.
+
+    ``arguments`` are those of today's job, the baseline's. ``names`` are the script's own names
+    for our hyperparameters, such as ``{"batch_size": "per_device_train_batch_size"}``. Whatever
+    cannot be read or carried leaves the job as it is, logged and tagged as a baseline run.
+    """
+    return carry(arguments, _Estimator(), Asked(name, stage, client, names or {}))
+
+
+class _Estimator:
+    def overridden(self, job: Job, choice: Choice, asked: Asked) -> Job:
+        wanted, changed = choice.overrides, dict(job)
+        if job.get("compiler_config") is not None:
+            raise CannotCarryError("compiler_config is set: the flag brings a compiler of its own")
+        changed["hyperparameters"] = overlay.hyperparameters(
+            job.get("hyperparameters"), choice, asked.names
+        )
+        if "image" in wanted:
+            changed["image_uri"] = wanted["image"]
+        machines = {
+            key: wanted[key] for key in ("instance_type", "instance_count") if key in wanted
+        }
+        if machines and job.get("instance_groups"):
+            raise CannotCarryError("the job has instance_groups, the flag one kind of instance")
+        changed |= machines
+        if "distribution" in wanted:
+            changed = _launched(changed, wanted["distribution"])
+        if "entry_point" in wanted:
+            source = job.get("source_dir")
+            changed["entry_point"] = overlay.script(asked.name, wanted["entry_point"], source)
+        return changed
+
+    def marked(self, job: Job, choice: Choice, asked: Asked) -> Job:
+        return {
+            **job,
+            "tags": overlay.tag_list(job.get("tags"), overlay.tags(asked.name, choice)),
+            "environment": overlay.variables(
+                job.get("environment"), choice, stage=deployment(asked), image=job.get("image_uri")
+            ),
+        }
+
+
+def _launched(job: Job, distribution: str) -> Job:
+    others = {key: value for key, value in job.items() if key != "distribution"}
+    if distribution == "none":
+        return others
+    if distribution not in DISTRIBUTIONS:
+        raise CannotCarryError(f"distribution {distribution} needs settings that a flag has not")
+    return {**others, "distribution": dict(DISTRIBUTIONS[distribution])}

@@ -1,0 +1,79 @@
+"""A job as ModelTrainer of the SageMaker Python SDK v3 takes it: keyword arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from compilegate.flags import overlay
+from compilegate.flags.carry import Asked, Job, carry, deployment
+from compilegate.flags.overlay import CannotCarryError
+from compilegate.flags.reading import Choice
+
+
+def model_trainer_arguments(
+    name: str,
+    *,
+    stage: str | None = None,
+    client: Any = None,
+    names: Mapping[str, str] | None = None,
+    **arguments: Any,
+) -> dict[str, Any]:
+    """Keyword arguments of ModelTrainer with the flag laid over.
+
+    ``compute`` and ``source_code`` may be the SDK's own objects or mappings; ours are copies.
+    ``names`` and failures as in ``estimator_arguments``.
+    """
+    return carry(arguments, _ModelTrainer(), Asked(name, stage, client, names or {}))
+
+
+class _ModelTrainer:
+    def overridden(self, job: Job, choice: Choice, asked: Asked) -> Job:
+        wanted, changed = choice.overrides, dict(job)
+        given = job.get("hyperparameters")
+        if given is not None and not isinstance(given, Mapping):
+            raise CannotCarryError("hyperparameters are in a file: pass them as a mapping")
+        if "distribution" in wanted:
+            raise CannotCarryError("another distribution is an object of the SDK's own")
+        changed["hyperparameters"] = overlay.hyperparameters(given, choice, asked.names)
+        if "image" in wanted:
+            if job.get("algorithm_name"):
+                raise CannotCarryError("the job names an algorithm, the flag an image")
+            changed["training_image"] = wanted["image"]
+        machines = {
+            key: wanted[key] for key in ("instance_type", "instance_count") if key in wanted
+        }
+        if machines:
+            if _of(job.get("compute"), "instance_groups"):
+                raise CannotCarryError("the job has instance_groups, the flag one kind of instance")
+            changed["compute"] = _with(job.get("compute"), machines)
+        if "entry_point" in wanted:
+            source = job.get("source_code")
+            entry = overlay.script(asked.name, wanted["entry_point"], _of(source, "source_dir"))
+            if _of(source, "command"):
+                raise CannotCarryError("the job starts a command, the flag an entry script")
+            changed["source_code"] = _with(source, {"entry_script": entry})
+        return changed
+
+    def marked(self, job: Job, choice: Choice, asked: Asked) -> Job:
+        image = job.get("training_image")
+        own = overlay.tags(asked.name, choice)
+        return {
+            **job,
+            "tags": overlay.tag_list(job.get("tags"), own, key="key", value="value"),
+            "environment": overlay.variables(
+                job.get("environment"), choice, stage=deployment(asked), image=image
+            ),
+        }
+
+
+def _of(settings: Any, key: str) -> Any:
+    """One field of an object of the SDK's, or of a mapping."""
+    return settings.get(key) if isinstance(settings, Mapping) else getattr(settings, key, None)
+
+
+def _with(settings: Any, changes: Mapping[str, Any]) -> Any:
+    """A copy with other fields: of the SDK's own (pydantic) object, or of a mapping."""
+    if settings is None or isinstance(settings, Mapping):
+        return {**(settings or {}), **changes}
+    return settings.model_copy(update=dict(changes))

@@ -1,0 +1,124 @@
+"""What every form of a team's job has in common: hyperparameters, tags, variables, and the rules.
+
+A job that carries a flag is told what a job of Compilegate's own is told
+(domain/request/hyperparameters.py), so that the launcher and the recorder read the same words.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from compilegate.domain import naming
+from compilegate.domain.production.arm import check_overrides
+from compilegate.domain.workload.model import MANAGED_COMPILER
+from compilegate.flags.reading import Choice
+
+logger = logging.getLogger("compilegate.flags")
+
+# Overrides that reach the script as hyperparameters.
+TOLD = ("compiler", "compile_mode", "precision", "batch_size", "learning_rate")
+# What scripts call two of them; one of these beside ours would leave it open which one counts.
+ALIASES: Mapping[str, tuple[str, ...]] = {
+    "batch_size": (
+        "per_device_train_batch_size", "train_batch_size", "batch-size", "train-batch-size", "bs",
+    ),
+    "learning_rate": ("lr", "learning-rate"),
+}  # fmt: skip
+# CreateTrainingJob takes no more (its service model).
+MOST_HYPERPARAMETERS, MOST_VARIABLES, MOST_TAGS = 100, 100, 50
+
+
+class CannotCarryError(Exception):
+    """This job cannot be changed as the flag says; its message says why and what would help."""
+
+
+def check(overrides: Mapping[str, Any]) -> None:
+    """Raises CannotCarryError or InvalidInputError for what no form of a job can carry."""
+    check_overrides(overrides)
+    if overrides.get("compiler") == MANAGED_COMPILER:
+        raise CannotCarryError(
+            f"{MANAGED_COMPILER} changes image and launcher together: let a registered schedule "
+            "train this workload"
+        )
+
+
+def hyperparameters(
+    given: Mapping[str, Any] | None, choice: Choice, names: Mapping[str, str]
+) -> dict[str, Any]:
+    """The script's values with the flag's laid over; ``names`` are the script's own for ours."""
+    own = dict(given or {})
+    changes = {key: choice.overrides[key] for key in TOLD if key in choice.overrides}
+    for key in changes:
+        other = [name for name in ALIASES.get(key, ()) if name in own]
+        if other and key not in own and key not in names:
+            raise CannotCarryError(
+                f"the hyperparameter {other[0]} looks like {key}: "
+                f"pass names={{{key!r}: {other[0]!r}}} if it is"
+            )
+    told = {names.get(key, key): value for key, value in changes.items()}
+    merged = {**own, **choice.overrides.get("hyperparameters", {}), "arm": choice.arm, **told}
+    return limited(merged, MOST_HYPERPARAMETERS, "hyperparameters")
+
+
+def tags(name: str, choice: Choice) -> dict[str, str]:
+    """How the job's end finds its way to the ledger (stacks/train)."""
+    decision = {naming.TAG_DECISION: choice.decision_id} if choice.decision_id else {}
+    return {
+        naming.TAG_WORKLOAD: name,
+        naming.TAG_STAGE: naming.TEAM_STAGE,
+        naming.TAG_ARM: choice.arm,
+        **decision,
+    }
+
+
+def tag_list(
+    given: Mapping[str, str] | Sequence[Any] | None,
+    own: Mapping[str, str],
+    key: str = "Key",
+    value: str = "Value",
+) -> list[Any]:
+    """The team's tags as a list, ours last; entries that are not ours stay as they are."""
+    if isinstance(given, Mapping):
+        given = [{key: name, value: text} for name, text in given.items()]
+    kept = [tag for tag in given or () if _key_of(tag, key) not in own]
+    merged = [*kept, *({key: name, value: text} for name, text in own.items())]
+    if len(merged) > MOST_TAGS:
+        raise CannotCarryError(f"a job may have {MOST_TAGS} tags, with ours it has {len(merged)}")
+    return merged
+
+
+def variables(
+    given: Mapping[str, Any] | None, choice: Choice, *, stage: str, image: Any
+) -> dict[str, Any]:
+    """The job's variables: its arm, so that its script need not ask the flag once more."""
+    known = {"COMPILEGATE_IMAGE": image} if isinstance(image, str) else {}
+    own = {"COMPILEGATE_ARM": choice.arm, "COMPILEGATE_STAGE": stage, **known}
+    return limited({**(given or {}), **own}, MOST_VARIABLES, "environment variables")
+
+
+def limited(values: dict[str, Any], most: int, what: str) -> dict[str, Any]:
+    """Raises CannotCarryError for more values than the service takes."""
+    if len(values) > most:
+        raise CannotCarryError(f"a job may have {most} {what}, with ours it has {len(values)}")
+    return values
+
+
+def script(name: str, entry_point: str, source: object) -> str:
+    """The candidate's entry point, where it is known to be in the job's source.
+
+    ``source`` is a local folder, or the place of the bundle that was registered.
+    """
+    if isinstance(source, str) and f"/{naming.WORKLOADS_PREFIX}{name}/source/" in source:
+        return entry_point
+    if isinstance(source, str) and "://" not in source and Path(source, entry_point).is_file():
+        return entry_point
+    raise CannotCarryError(
+        f"the candidate starts {entry_point}, which is not in the job's source folder ({source})"
+    )
+
+
+def _key_of(tag: Any, key: str) -> Any:
+    return tag.get(key) if isinstance(tag, Mapping) else getattr(tag, key, None)

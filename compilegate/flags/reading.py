@@ -1,0 +1,135 @@
+"""Reads a workload's flag, once per process and minute, and never in vain for long."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from compilegate.domain import naming
+from compilegate.domain.flag import Flag, parse_flag
+from compilegate.domain.workload.model import BASELINE
+from compilegate.flags.patience import Patience, ask, error_code
+
+STAGE_VARIABLE = "COMPILEGATE_STAGE"
+# Jobs that carry their arm: the first that Compilegate starts, the second that a team does.
+CARRIED_BY = ("COMPILEGATE_IMAGE", "COMPILEGATE_ARM")
+ABSENT = "ParameterNotFound"
+CACHED_SECONDS = 60.0
+
+logger = logging.getLogger("compilegate.flags")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What to train with; ``problem`` says why it is the baseline although nobody decided that."""
+
+    arm: str = BASELINE
+    overrides: Mapping[str, Any] = field(default_factory=dict)
+    decision_id: str | None = None
+    problem: str | None = None
+
+
+@dataclass
+class _Read:
+    """One parameter as one client has read it; ``client`` keeps its id from being reused."""
+
+    client: Any
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    expires: float = 0.0
+    choice: Choice = field(default_factory=Choice)
+
+
+_reads: dict[tuple[str, int], _Read] = {}
+
+
+def resolve(
+    name: str, *, stage: str | None = None, client: Any = None, patience: Patience | None = None
+) -> dict[str, Any]:
+    """The overrides that production training of a workload should use; empty is the baseline.
+
+    ``stage`` is COMPILEGATE_STAGE, else the one that a deployment has unless told otherwise;
+    ``client`` is an SSM client, else one with the environment's credentials and region.
+    In a job that was started with an arm already it is always empty: its hyperparameters say what
+    to train with, and a flag that has changed since must not.
+    """
+    carried = [variable for variable in CARRIED_BY if os.environ.get(variable)]
+    if carried:
+        logger.info("%s is set: this job's hyperparameters already say its arm", carried[0])
+        return {}
+    return dict(choose(name, stage=stage, client=client, patience=patience).overrides)
+
+
+def choose(
+    name: str, *, stage: str | None = None, client: Any = None, patience: Patience | None = None
+) -> Choice:
+    """The arm that a workload's next production run should train; never raises."""
+    parameter = naming.flag_parameter(stage_name(stage), name)
+    read = _reads.setdefault((parameter, id(client)), _Read(client))
+    with read.lock:  # threads of one pipeline ask once
+        if time.monotonic() >= read.expires:
+            read.choice = _choice(parameter, client, patience or Patience())
+            read.expires = time.monotonic() + CACHED_SECONDS
+        return read.choice
+
+
+def stage_name(given: str | None) -> str:
+    """The deployment whose flag is read."""
+    return given or os.environ.get(STAGE_VARIABLE) or naming.DEFAULT_STAGE
+
+
+def forget() -> None:
+    """Read every flag anew."""
+    _reads.clear()
+
+
+def _choice(parameter: str, client: Any, patience: Patience) -> Choice:
+    try:
+        ssm = client or _ssm()
+        text = ask(lambda: _read(parameter, ssm), patience)
+        flag = parse_flag(text)
+    except Exception as error:  # noqa: BLE001 - any failure means the baseline, see the package
+        logger.warning("%s cannot be used, training with the baseline: %s", parameter, error)
+        return Choice(problem=f"{type(error).__name__}: {error}")
+    if text is None:
+        # Usual before the first promotion; and what a wrong stage, region or name looks like.
+        logger.warning(
+            "%s does not exist in this account and region, training with the baseline. "
+            "If the workload was promoted, set %s or AWS_REGION to where it is deployed.",
+            parameter,
+            STAGE_VARIABLE,
+        )
+        return Choice(problem="absent")
+    return _of(flag, parameter)
+
+
+def _of(flag: Flag, parameter: str) -> Choice:
+    if not flag.enabled:
+        return Choice(decision_id=flag.decision_id)
+    if not flag.overrides or not flag.candidate:
+        logger.warning("%s is on without a candidate, training with the baseline", parameter)
+        return Choice(problem="on without a candidate")
+    return Choice(flag.candidate, dict(flag.overrides), flag.decision_id)
+
+
+def _read(parameter: str, client: Any) -> str | None:
+    try:
+        value: str = client.get_parameter(Name=parameter)["Parameter"]["Value"]
+    except Exception as error:
+        if error_code(error) == ABSENT:
+            return None
+        raise
+    return value
+
+
+def _ssm() -> Any:
+    import boto3  # noqa: PLC0415 - a script that passes its own client need not have it
+    from botocore.config import Config  # noqa: PLC0415 - as above
+
+    # A training job must not hang on a flag it may not reach; attempts are counted in patience.py.
+    once = {"total_max_attempts": 1}
+    return boto3.client("ssm", config=Config(connect_timeout=3, read_timeout=5, retries=once))

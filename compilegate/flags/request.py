@@ -1,0 +1,92 @@
+"""A job as CreateTrainingJob takes it: boto3, Step Functions, anything that writes the request."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from compilegate.domain.request.hyperparameters import encoded
+from compilegate.flags import overlay
+from compilegate.flags.carry import Asked, Job, carry, deployment
+from compilegate.flags.overlay import CannotCarryError
+from compilegate.flags.reading import Choice
+
+# What the SDK's estimators add for the toolkit in the image.
+_PROGRAM, _SOURCE, _INSTANCE = (
+    "sagemaker_program", "sagemaker_submit_directory", "sagemaker_instance_type",
+)  # fmt: skip
+
+
+def training_job_request(
+    name: str,
+    request: Mapping[str, Any],
+    *,
+    stage: str | None = None,
+    client: Any = None,
+    names: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
+    """The request with the flag laid over; the one that was given is left alone.
+
+    Values are written as JSON text into ``HyperParameters``, as the SDK does and as the trial's
+    own jobs had them. ``names`` and failures as in ``estimator_arguments``.
+    """
+    return carry(request, _Request(), Asked(name, stage, client, names or {}))
+
+
+class _Request:
+    def overridden(self, job: Job, choice: Choice, asked: Asked) -> Job:
+        wanted, told = choice.overrides, dict(job.get("HyperParameters") or {})
+        if "distribution" in wanted:
+            raise CannotCarryError("another distribution needs an estimator: use the SDK's")
+        if "entry_point" in wanted:
+            source = _decoded(told.get(_SOURCE))
+            overlay.script(asked.name, wanted["entry_point"], source)
+            told[_PROGRAM] = json.dumps(wanted["entry_point"])
+        if "instance_type" in wanted and _INSTANCE in told:
+            told[_INSTANCE] = json.dumps(wanted["instance_type"])
+        laid = overlay.hyperparameters(told, choice, asked.names)
+        changes = {key: value for key, value in laid.items() if value is not told.get(key)}
+        return {
+            **job,
+            **_algorithm(job, wanted),
+            **_machines(job, wanted),
+            "HyperParameters": {**told, **encoded(changes)},
+        }
+
+    def marked(self, job: Job, choice: Choice, asked: Asked) -> Job:
+        image = (job.get("AlgorithmSpecification") or {}).get("TrainingImage")
+        return {
+            **job,
+            "Tags": overlay.tag_list(job.get("Tags"), overlay.tags(asked.name, choice)),
+            "Environment": overlay.variables(
+                job.get("Environment"), choice, stage=deployment(asked), image=image
+            ),
+        }
+
+
+def _algorithm(job: Job, wanted: Mapping[str, Any]) -> Job:
+    if "image" not in wanted:
+        return {}
+    algorithm = job.get("AlgorithmSpecification") or {}
+    if "TrainingImage" not in algorithm:
+        raise CannotCarryError("the job names no TrainingImage that the flag's could replace")
+    return {"AlgorithmSpecification": {**algorithm, "TrainingImage": wanted["image"]}}
+
+
+def _machines(job: Job, wanted: Mapping[str, Any]) -> Job:
+    fields = {"instance_type": "InstanceType", "instance_count": "InstanceCount"}
+    changes = {fields[key]: wanted[key] for key in fields if key in wanted}
+    if not changes:
+        return {}
+    cluster = job.get("ResourceConfig") or {}
+    if cluster.get("InstanceGroups"):
+        raise CannotCarryError("the job has InstanceGroups, the flag one kind of instance")
+    return {"ResourceConfig": {**cluster, **changes}}
+
+
+def _decoded(text: object) -> object:
+    try:
+        return json.loads(text) if isinstance(text, str) else text
+    except ValueError:
+        return text

@@ -1,0 +1,188 @@
+"""A training script gets its overrides, or the baseline whatever goes wrong."""
+
+from __future__ import annotations
+
+import json
+import logging
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from botocore.exceptions import EndpointConnectionError
+
+from compilegate.domain import naming
+from compilegate.domain.flag import Flag
+from compilegate.flags import reading, resolve
+from compilegate.flags.patience import Patience
+from tests.flags.ssm import ON, FakeSsm, refusal
+
+ROOT = Path(__file__).parents[2]
+HASTY = Patience(seconds=0.0)
+
+
+def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [item.getMessage() for item in caplog.records if item.levelno == logging.WARNING]
+
+
+def test_an_enabled_flag_gives_its_overrides() -> None:
+    client = FakeSsm(ON.to_json())
+
+    overrides = resolve("bert-docs", stage="dev", client=client)
+
+    assert {"compiler": "torch_compile", "batch_size": 48} == overrides
+    assert ["/compilegate/dev/workloads/bert-docs/compiler"] == client.asked
+
+
+def test_the_stage_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COMPILEGATE_STAGE", "beta")
+    client = FakeSsm(ON.to_json())
+
+    resolve("bert-docs", client=client)
+
+    assert ["/compilegate/beta/workloads/bert-docs/compiler"] == client.asked
+
+
+def test_a_job_that_names_no_stage_asks_the_deployment_that_names_none() -> None:
+    """Otherwise whoever changes nothing trains the baseline for ever."""
+    shipped = json.loads((ROOT / "cdk.json").read_text())["context"]["stage"]
+    client = FakeSsm(ON.to_json())
+
+    resolve("bert-docs", client=client)
+
+    assert [naming.flag_parameter(shipped, "bert-docs")] == client.asked
+
+
+def test_an_absent_flag_is_the_baseline_and_a_warning_that_names_what_is_not_there(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    assert {} == resolve("bert-docs", client=FakeSsm(refusal("ParameterNotFound")))
+
+    (warning,) = warnings(caplog)
+    assert "/compilegate/prod/workloads/bert-docs/compiler does not exist" in warning
+    assert "COMPILEGATE_STAGE" in warning
+
+
+@pytest.mark.parametrize("variable", ["COMPILEGATE_IMAGE", "COMPILEGATE_ARM"])
+def test_a_job_that_already_has_an_arm_asks_nobody(
+    variable: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A baseline of a later trial would otherwise be compiled by the flag of an earlier one."""
+    monkeypatch.setenv(variable, "baseline")
+    client = FakeSsm(ON.to_json())
+
+    assert {} == resolve("bert-docs", client=client)
+    assert [] == client.asked
+
+
+@pytest.mark.parametrize(
+    "flag",
+    [
+        Flag(False, "reverted", "compile", {"compiler": "torch_compile"}),
+        Flag(False, "off"),
+    ],
+)
+def test_a_disabled_flag_is_the_baseline_without_a_word(
+    flag: Flag, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert {} == resolve("bert-docs", client=FakeSsm(flag.to_json()))
+    assert [] == warnings(caplog)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "",
+        "not json",
+        "[]",
+        "null",
+        '{"schema": 2, "enabled": true, "state": "permanent"}',
+        '{"schema": 1, "enabled": "yes", "state": "permanent"}',
+        '{"schema": 1, "enabled": true, "state": "on"}',
+        '{"schema": 1, "enabled": true, "state": "permanent", "overrides": [1]}',
+        '{"schema": 1, "enabled": true, "state": "permanent"}',
+        '{"schema": 1, "enabled": true, "state": "permanent", "overrides": {"batch_size": 8}}',
+        refusal("AccessDeniedException"),
+        refusal("ThrottlingException"),
+        EndpointConnectionError(endpoint_url="https://ssm"),
+        TimeoutError("slow"),
+        KeyError("Parameter"),
+    ],
+)
+def test_any_failure_is_the_baseline_and_a_logged_warning(
+    answer: str | Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert {} == resolve("bert-docs", client=FakeSsm(answer), patience=HASTY)
+
+    (warning,) = warnings(caplog)
+    assert "training with the baseline" in warning
+
+
+def test_no_client_to_be_had_is_the_baseline(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_CONFIG_FILE", "/dev/null")
+
+    assert {} == resolve("bert-docs")
+
+
+def test_a_process_asks_once_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr(reading.time, "monotonic", lambda: now[0])
+    off = Flag(False, "reverted").to_json()
+    client = FakeSsm(ON.to_json(), off)
+
+    first = resolve("bert-docs", client=client)
+    now[0] += reading.CACHED_SECONDS - 1
+    assert first == resolve("bert-docs", client=client)
+    assert 1 == len(client.asked)
+    now[0] += 2
+    assert {} == resolve("bert-docs", client=client)
+
+
+def test_what_is_handed_out_can_be_changed_without_changing_the_next_answer() -> None:
+    client = FakeSsm(ON.to_json())
+
+    resolve("bert-docs", client=client)["batch_size"] = 1
+
+    assert 48 == resolve("bert-docs", client=client)["batch_size"]
+
+
+def test_another_client_workload_or_stage_is_another_question() -> None:
+    one, other = FakeSsm(ON.to_json()), FakeSsm(Flag(False, "off").to_json())
+
+    assert resolve("bert-docs", client=one)
+    assert {} == resolve("bert-docs", client=other)
+    resolve("bert-docs", stage="dev", client=one)
+    resolve("gpt", client=one)
+
+    assert 3 == len(set(one.asked))
+
+
+def test_threads_of_one_pipeline_ask_once_and_agree() -> None:
+    client, answers = FakeSsm(ON.to_json()), []
+
+    def ask() -> None:
+        answers.append(resolve("bert-docs", client=client))
+
+    threads = [threading.Thread(target=ask) for _ in range(20)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert 1 == len(client.asked)
+    assert [ON.overrides] * 20 == answers
+
+
+def test_it_imports_with_the_standard_library_alone() -> None:
+    code = (
+        f"import sys; sys.path.insert(0, {str(ROOT)!r}); from compilegate.flags import *; "
+        "print(sorted({'boto3', 'yaml', 'typer', 'botocore'} & set(sys.modules)))"
+    )
+    run = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=False
+    )
+
+    assert ("", "[]\n") == (run.stderr, run.stdout)
