@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from compilegate.domain.notification import SUBJECT_MAX
-from stacks.evaluate.tasks import State, jsonata, retry
+from stacks.states import State, jsonata, retry
 
 _INPUT = "$states.input"
 _PLAIN = (

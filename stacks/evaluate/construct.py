@@ -15,10 +15,10 @@ from constructs import Construct
 
 from compilegate.domain import naming
 from stacks.evaluate.definition import definition
-from stacks.evaluate.tasks import State
 from stacks.log_groups import log_group
 from stacks.permissions import REQUESTS, Permissions
 from stacks.settings import Settings
+from stacks.states import State
 from stacks.storage import Storage
 
 # Step Functions learns of a job's end from this rule, which it makes and owns itself.

@@ -10,17 +10,8 @@ from collections.abc import Mapping
 from compilegate.domain.planning.rounds import MACHINE_SECONDS
 from stacks.evaluate.runs import quality_round, speed_round
 from stacks.evaluate.settled import settled
-from stacks.evaluate.tasks import (
-    ABORT,
-    CATCH_ALL,
-    EXECUTION,
-    TRIAL,
-    State,
-    answer,
-    call,
-    catch,
-    jsonata,
-)
+from stacks.evaluate.tasks import ABORT, CATCH_ALL, TRIAL
+from stacks.states import EXECUTION, State, answer, call, catch, choice, jsonata
 
 
 def definition(functions: Mapping[str, str], *, bucket: str, topic_arn: str) -> State:
@@ -56,7 +47,7 @@ def _before_spending(functions: Mapping[str, str]) -> State:
             catches=CATCH_ALL,
             then="IsEligible",
         ),
-        "IsEligible": _choice({"$verdict = 'ineligible'": "RecordDecision"}, "PlanTrial"),
+        "IsEligible": choice({"$verdict = 'ineligible'": "RecordDecision"}, "PlanTrial"),
         "PlanTrial": call(
             functions["plan_trial"],
             {**TRIAL, **EXECUTION},
@@ -64,7 +55,7 @@ def _before_spending(functions: Mapping[str, str]) -> State:
             catches=CATCH_ALL,
             then="IsPlanned",
         ),
-        "IsPlanned": _choice({"$verdict = 'continue'": "JudgeArms"}, "RecordDecision"),
+        "IsPlanned": choice({"$verdict = 'continue'": "JudgeArms"}, "RecordDecision"),
     }
 
 
@@ -91,7 +82,7 @@ def _rounds(functions: Mapping[str, str], bucket: str) -> State:
             catches=CATCH_ALL,
             then="NextStep",
         ),
-        "NextStep": _choice(rounds, "RecordDecision"),
+        "NextStep": choice(rounds, "RecordDecision"),
         "SpeedGate": speed_round(settle, bucket=bucket, then="JudgeArms"),
         "QualityRuns": quality_round(settle, bucket=bucket, then="JudgeArms"),
     }
@@ -131,15 +122,4 @@ def _failed(functions: Mapping[str, str]) -> State:
             "Error": "WorkloadLockedError",
             "Cause": jsonata("$parse($states.input.cause).errorMessage"),
         },
-    }
-
-
-def _choice(branches: Mapping[str, str], otherwise: str) -> State:
-    return {
-        "Type": "Choice",
-        "Choices": [
-            {"Condition": jsonata(condition), "Next": target}
-            for condition, target in branches.items()
-        ],
-        "Default": otherwise,
     }

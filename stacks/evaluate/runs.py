@@ -4,20 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from compilegate.domain.planning.rounds import QUEUE_AND_TRANSFER_SECONDS
-from stacks.evaluate.tasks import CATCH_ALL, NULL, TRIAL, State, call, catch, jsonata, retry
+from stacks.evaluate.tasks import CATCH_ALL, TRIAL
+from stacks.states import NULL, State, call, catch, jsonata
+from stacks.training_job import job_caught, load_request, train
 
 # As many iterations as an inline Map runs at once; the judge's rounds are far smaller.
 MAX_CONCURRENCY = 40
-# SageMaker throttles CreateTrainingJob to a few calls a second and reports that, like most
-# refusals, as AmazonSageMakerException: a lasting refusal is told after about a minute.
-THROTTLED = ("SageMaker.AmazonSageMakerException", "SageMaker.ThrottlingException")
-
-# SageMaker never forgets a job's name, so a retried one gets a new one.
-JOB_NAME = "$run.job_base & '-r' & $string($states.context.State.RetryCount)"
-# A spot job's waiting includes its training; on demand there is none.
-LIMITS = "$request.StoppingCondition"
-LONGEST = f"$max([{LIMITS}.MaxRuntimeInSeconds, {LIMITS}.MaxWaitTimeInSeconds])"
 RUN = {"run": jsonata("$run.run"), "job": jsonata("$job")}
 
 
@@ -27,7 +19,7 @@ def speed_round(settle_arn: str, *, bucket: str, then: str) -> State:
     state = _round("Speed", completed, settle_arn, bucket=bucket, then=then)
     states = state["ItemProcessor"]["States"]
     # A control decides nothing: one that never gets its nodes must not fail the trial.
-    states["SpeedTrain"]["Catch"].append(_job_caught("States.Timeout", "SpeedRunOverdue"))
+    states["SpeedTrain"]["Catch"].append(job_caught("States.Timeout", "SpeedRunOverdue"))
     states |= {
         "SpeedRunOverdue": {
             "Type": "Choice",
@@ -72,8 +64,11 @@ def _round(
             "ProcessorConfig": {"Mode": "INLINE"},
             "StartAt": f"{stage}LoadRequest",
             "States": {
-                f"{stage}LoadRequest": _load_request(bucket, then=f"{stage}Train"),
-                f"{stage}Train": _train(then=f"{stage}RunEnded", job_failed=f"{stage}RunFailed"),
+                f"{stage}LoadRequest": load_request(bucket, then=f"{stage}Train"),
+                f"{stage}Train": train(
+                    then=f"{stage}RunEnded",
+                    catches=[job_caught("States.TaskFailed", f"{stage}RunFailed")],
+                ),
                 f"{stage}RunEnded": _run_ended(
                     completed=f"{stage}RunCompleted", otherwise=f"{stage}RunStopped"
                 ),
@@ -88,41 +83,6 @@ def _round(
         "Catch": CATCH_ALL,
         "Next": then,
     }
-
-
-def _load_request(bucket: str, *, then: str) -> State:
-    return {
-        "Type": "Task",
-        "Resource": "arn:aws:states:::aws-sdk:s3:getObject",
-        "Arguments": {"Bucket": bucket, "Key": jsonata("$states.input.request_key")},
-        "Assign": {
-            "run": jsonata("$states.input"),
-            "request": jsonata("$parse($states.result.Body)"),
-        },
-        "Output": {},
-        "TimeoutSeconds": 60,
-        "Retry": [retry(["States.TaskFailed"], seconds=1, attempts=3)],
-        "Next": then,
-    }
-
-
-def _train(*, then: str, job_failed: str) -> State:
-    """Start the job and wait for it; a failed job goes on with its description as the cause."""
-    return {
-        "Type": "Task",
-        "Resource": "arn:aws:states:::sagemaker:createTrainingJob.sync",
-        "Arguments": jsonata(f"$merge([$request, {{'TrainingJobName': {JOB_NAME}}}])"),
-        "TimeoutSeconds": jsonata(f"{LONGEST} + {QUEUE_AND_TRANSFER_SECONDS}"),
-        "Assign": {"job": jsonata("$states.result.TrainingJobName")},
-        "Output": jsonata("$states.result"),
-        "Retry": [retry(THROTTLED, seconds=3, attempts=5)],
-        "Catch": [_job_caught("States.TaskFailed", job_failed)],
-        "Next": then,
-    }
-
-
-def _job_caught(error: str, target: str) -> State:
-    return catch([error], target) | {"Assign": {"job": jsonata(JOB_NAME)}}
 
 
 def _run_ended(*, completed: str, otherwise: str) -> State:

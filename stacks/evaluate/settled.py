@@ -8,19 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from stacks.evaluate.tasks import (
-    CATCH_ALL,
-    EXECUTION,
-    FAILURE,
-    NULL,
-    TRIAL,
-    State,
-    answer,
-    call,
-    jsonata,
-    retry,
-)
+from stacks.evaluate.tasks import CATCH_ALL, TRIAL
 from stacks.notify import notify
+from stacks.states import EXECUTION, FAILURE, NULL, State, answer, call, jsonata, retry
 
 DECISION = {**TRIAL, "decision_key": jsonata("$decision_key")}
 # What may fail after the flag, null while it has not; each is {error, cause}.

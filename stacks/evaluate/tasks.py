@@ -1,91 +1,13 @@
-"""Builders for the states that EVALUATE is made of; expressions are JSONata."""
+"""What every state of EVALUATE says of itself: its trial, and where an error leads."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
-State = dict[str, Any]
+from stacks.states import catch, jsonata
 
 ABORT = "AbortTrial"
-# A function's own limit is shorter (stacks/functions.py); this one catches an invocation that is
-# never answered.
-LAMBDA_SECONDS = 600
-# AWS's own hiccups. A function's errors are not retried: what it calls, boto3 has retried already.
-LAMBDA_HICCUPS = (
-    "Lambda.ClientExecutionTimeoutException",
-    "Lambda.ServiceException",
-    "Lambda.AWSLambdaException",
-    "Lambda.SdkClientException",
-    "Lambda.TooManyRequestsException",
-)
-
-
-def jsonata(expression: str) -> str:
-    """The expression as the state language marks it."""
-    return f"{{% {expression} %}}"
-
-
-# A null of JSON's own would be dropped in synthesis.
-NULL = jsonata("null")
 # Read from the execution rather than from a variable: there in every state, even the first.
 TRIAL = {
     key: jsonata(f"$states.context.Execution.Input.{key}")
     for key in ("workload", "trial", "spec_key")
 }
-EXECUTION = {"execution": jsonata("$states.context.Execution.Id")}
-# What a Catch knows of the error.
-FAILURE = {
-    "error": jsonata("$states.errorOutput.Error"),
-    # A timeout has a name but no cause.
-    "cause": jsonata("$exists($states.errorOutput.Cause) ? $states.errorOutput.Cause : ''"),
-}
-
-
-def retry(errors: Sequence[str], *, seconds: int, attempts: int) -> State:
-    """Exponential back-off with full jitter, so that parallel runs do not return together."""
-    return {
-        "ErrorEquals": list(errors),
-        "IntervalSeconds": seconds,
-        "BackoffRate": 2,
-        "MaxAttempts": attempts,
-        "MaxDelaySeconds": 60,
-        "JitterStrategy": "FULL",
-    }
-
-
-def catch(errors: Sequence[str], target: str) -> State:
-    """Go to ``target`` with the error's name and cause as its input."""
-    return {"ErrorEquals": list(errors), "Next": target, "Output": dict(FAILURE)}
-
-
 CATCH_ALL = [catch(["States.ALL"], ABORT)]
-
-
-def call(
-    function_arn: str,
-    payload: Mapping[str, Any],
-    *,
-    then: str | None,
-    assign: Mapping[str, Any] | None = None,
-    catches: Sequence[State] = (),
-) -> State:
-    """Invoke one function; its answer is the state's output, ``then`` None ends the branch."""
-    state: State = {
-        "Type": "Task",
-        "Resource": "arn:aws:states:::lambda:invoke",
-        "Arguments": {"FunctionName": function_arn, "Payload": dict(payload)},
-        "Output": jsonata("$states.result.Payload"),
-        "TimeoutSeconds": LAMBDA_SECONDS,
-        "Retry": [retry(LAMBDA_HICCUPS, seconds=2, attempts=6)],
-    }
-    if assign:
-        state["Assign"] = dict(assign)
-    if catches:
-        state["Catch"] = list(catches)
-    return state | ({"Next": then} if then else {"End": True})
-
-
-def answer(field: str) -> str:
-    """One field of the function's answer."""
-    return jsonata(f"$states.result.Payload.{field}")
