@@ -10,7 +10,7 @@ from typing import Any
 
 from compilegate.adapters.executions import ExecutionState
 from compilegate.adapters.ledger_overview import Lock
-from compilegate.cli.cloud import Cloud, StartedCloud
+from compilegate.cli.cloud import Cloud, Production, StartedCloud
 from compilegate.domain.errors import EnvironmentNotReadyError, NotFoundError, WorkloadLockedError
 from compilegate.ports import Services, Settings
 
@@ -36,6 +36,10 @@ class MemoryStore:
 
     def has(self, key: str) -> bool:
         return key in self.objects
+
+    def fetch(self, uri: str) -> bytes:
+        own = f"s3://{self.bucket}/"
+        return self.get(uri.removeprefix(own) if uri.startswith(own) else uri)
 
     def exists(self, uri: str) -> bool:
         own = (f"s3://{self.bucket}/{key}" for key in self.objects)
@@ -101,9 +105,16 @@ class MemoryJobs:
             raise NotFoundError(f"there is no training job {job}")
         return self.descriptions[job]
 
+    def tags(self, job: str) -> Mapping[str, str]:
+        return {tag["Key"]: tag["Value"] for tag in self.describe(job).get("Tags", ())}
+
     def stop(self, job: str) -> None:
         if self.describe(job)["TrainingJobStatus"] == "InProgress":
             self.descriptions[job]["TrainingJobStatus"] = "Stopped"
+
+    def tag(self, job: str, tags: Mapping[str, str]) -> None:
+        found = {**{t["Key"]: t["Value"] for t in self.describe(job).get("Tags", ())}, **tags}
+        self.descriptions[job]["Tags"] = [{"Key": k, "Value": v} for k, v in found.items()]
 
     def active(self, prefix: str) -> Sequence[str]:
         return [
@@ -293,6 +304,7 @@ def cloud(stage: str = "dev", simulated: str | None = None, **executions: Any) -
         watch=ScriptedWatch(found.jobs),
         overview=MemoryOverview(found),
         poll_seconds=0.0,
+        production=Production(ScriptedExecutions(**executions), MemorySchedules()),
     )
 
 

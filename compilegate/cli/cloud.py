@@ -8,11 +8,13 @@ from typing import Any, Protocol
 
 from compilegate.adapters.executions import ExecutionState
 from compilegate.adapters.ledger_overview import Lock
-from compilegate.ports import Services
+from compilegate.domain.errors import EnvironmentNotReadyError
+from compilegate.domain.naming import stack_name
+from compilegate.ports import Schedules, Services
 
 
 class Executions(Protocol):
-    """EVALUATE executions."""
+    """Executions of one state machine."""
 
     def start(self, name: str, payload: Mapping[str, Any]) -> str:
         """Start one; returns its ARN."""
@@ -56,14 +58,37 @@ class Overview(Protocol):
 
 
 @dataclass(frozen=True)
+class Production:
+    """What starts production runs: TRAIN, by hand or on a schedule."""
+
+    executions: Executions
+    schedules: Schedules
+
+
+@dataclass(frozen=True)
 class Cloud:
-    """One stage of the app; ``poll_seconds`` is how often a watcher may ask."""
+    """One stage of the app; ``poll_seconds`` is how often a watcher may ask.
+
+    ``executions`` are EVALUATE's; ``production`` is None on a stack from before there was one.
+    """
 
     services: Services
     executions: Executions
     watch: JobWatch
     overview: Overview
     poll_seconds: float
+    production: Production | None = None
+
+    def with_production(self) -> Production:
+        """What starts production runs; raises EnvironmentNotReadyError where nothing does."""
+        if self.production is None:
+            name = stack_name(self.services.settings.stage)
+            how = "`compilegate local up`" if self.is_local else "`make deploy`"
+            raise EnvironmentNotReadyError(
+                f"The stack {name} cannot start production runs. Fix: deploy this release "
+                f"with {how}."
+            )
+        return self.production
 
     @property
     def is_local(self) -> bool:

@@ -14,8 +14,9 @@ from compilegate.adapters.clients import client
 from compilegate.adapters.executions import StepFunctionsExecutions
 from compilegate.adapters.job_watch import CloudJobWatch
 from compilegate.adapters.ledger_overview import DynamoDbOverview
+from compilegate.adapters.schedules import EventBridgeSchedules
 from compilegate.cli import project
-from compilegate.cli.cloud import Cloud, StartedCloud
+from compilegate.cli.cloud import Cloud, Production, StartedCloud
 from compilegate.domain.errors import EnvironmentNotReadyError
 from compilegate.domain.naming import stack_name
 from compilegate.localcloud import commands, connection
@@ -26,6 +27,7 @@ from compilegate.ports import Settings
 LOCAL_POLL_SECONDS = 2.0
 AWS_POLL_SECONDS = 5.0
 NEEDED_OUTPUTS = ("DataBucket", "LedgerTable", "EvaluateStateMachine", "TrainingRole")
+PRODUCTION_OUTPUTS = ("TrainStateMachine", "ScheduleGroup", "SchedulerRole")
 
 
 def aws(stage: str) -> Cloud:
@@ -121,4 +123,21 @@ def cloud_of(outputs: Mapping[str, str], stage: str, poll_seconds: float) -> Clo
         watch=CloudJobWatch(client("sagemaker"), client("logs")),
         overview=DynamoDbOverview(client("dynamodb"), table),
         poll_seconds=poll_seconds,
+        production=production_of(outputs),
+    )
+
+
+def production_of(outputs: Mapping[str, str]) -> Production | None:
+    """What starts production runs, from the stack's outputs; None where they have none."""
+    if not all(name in outputs for name in PRODUCTION_OUTPUTS):
+        return None
+    machine = outputs["TrainStateMachine"]
+    return Production(
+        executions=StepFunctionsExecutions(client("stepfunctions"), machine),
+        schedules=EventBridgeSchedules(
+            client("scheduler"),
+            group=outputs["ScheduleGroup"],
+            machine=machine,
+            role=outputs["SchedulerRole"],
+        ),
     )

@@ -18,6 +18,7 @@ from compilegate.cli import (
     judge,
     local,
     plan,
+    register,
     report,
     run,
     status,
@@ -36,6 +37,7 @@ app.command("check")(check.check)
 app.command("doctor")(doctor.doctor)
 app.command("plan")(plan.plan)
 app.add_typer(facts.app, name="facts")
+app.command("register")(register.register)
 app.command("run")(run.run)
 app.command("status")(status.status)
 app.command("judge")(judge.judge)

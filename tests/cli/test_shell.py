@@ -17,7 +17,7 @@ from tests.cli.conftest import Invoke
 from tests.fakes import FakeDoors
 
 COMMANDS = [
-    ("check",), ("plan",), ("run",), ("status",), ("judge",), ("report",), ("flag", "show"),
+    ("check",), ("plan",), ("register",), ("run",), ("status",), ("judge",), ("report",), ("flag", "show"),
     ("flag", "history"), ("local", "up"), ("local", "down"), ("local", "status"),
     ("local", "logs"), ("demo",), ("doctor",), ("facts", "images"), ("facts", "compiler"),
     ("facts", "instances"), ("facts", "models"), ("facts", "prices"), ("facts", "assumptions"),
@@ -50,7 +50,7 @@ def test_every_command_has_help_with_an_example_and_takes_json(
     assert [line for line in result.stdout.splitlines() if len(line) > 80] == []
 
 
-@pytest.mark.parametrize("name", ["init", "register", "fleet"])
+@pytest.mark.parametrize("name", ["init", "fleet"])
 def test_what_is_not_there_yet_is_no_command(name: str, invoke: Invoke) -> None:
     result = invoke(name)
 

@@ -1,0 +1,141 @@
+"""``compilegate register``: tell production what to train, and when."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from compilegate.adapters.workload_files import WorkloadFile
+from compilegate.cli import project
+from compilegate.cli.check_files import find_files, read_files
+from compilegate.cli.cloud import Cloud
+from compilegate.cli.doors import open_cloud
+from compilegate.cli.options import JsonOption, LocalOption, StageOption
+from compilegate.cli.outcome import worst_exit_code
+from compilegate.cli.output import console, emit_json, say
+from compilegate.cli.person import me
+from compilegate.cli.register_many import (
+    Result,
+    names_to_retire,
+    register_files,
+    retire_workloads,
+)
+from compilegate.cli.register_screen import document, show, summary
+from compilegate.cli.shell import session
+from compilegate.domain.errors import InvalidInputError
+from compilegate.usecases.registration import How
+
+# Of more, those that are as they were are only counted.
+MOST_LINES = 20
+
+Given = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="FILE_OR_FOLDER",
+        help="Workload files (YAML), or folders of them; with --remove also workload names.",
+    ),
+]
+RemoveOption = Annotated[
+    bool, typer.Option("--remove", help="Retire: no more runs; history, flag, evidence stay.")
+]
+TakeOverOption = Annotated[
+    bool, typer.Option("--take-over", help="Replace a workload that another owner registered.")
+]
+AgainOption = Annotated[
+    bool, typer.Option("--again", help="Upload what is missing and set the schedule anew.")
+]
+DryRunOption = Annotated[
+    bool, typer.Option("--dry-run", help="Say what would change, and change nothing.")
+]
+
+
+def register(
+    ctx: typer.Context,
+    given: Given,
+    *,
+    remove: RemoveOption = False,
+    take_over: TakeOverOption = False,
+    again: AgainOption = False,
+    dry_run: DryRunOption = False,
+    local: LocalOption = False,
+    stage: StageOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Let production train workloads, from these files and on their schedules.
+
+    Every file is checked before anything is uploaded. Then each workload's source and local
+    inputs are uploaded, its schedule is created, changed or removed, and the ledger says what
+    changed. Doing it again changes nothing, and completes what an interrupted one had begun.
+
+    \b
+    compilegate register workloads/article-bert.yaml
+    compilegate register workloads/ --dry-run
+    compilegate register ~/teams --stage prod --json
+    compilegate register --remove article-bert
+
+    schedule.cron is read in UTC; without one the team starts its runs: `compilegate train NAME`.
+
+    Exit code 0 all registered, 2 a file is wrong or its name another owner's, 1 failure. One
+    workload that fails does not stop the others; run it again for those.
+    """
+    files, wrong = ([], []) if remove else _read(given)
+    names = names_to_retire(given) if remove else []
+    how = How(by=me(), take_over=take_over, again=again, dry_run=dry_run)
+
+    def cloud() -> Cloud:
+        return open_cloud(session(ctx).doors, local=local, stage=project.stage_name(stage))
+
+    total = len(wrong) + len(files) + len(names)
+    results, counts, codes = [], Counter[str](), set[int]()
+    for result in _followed(wrong, _act(files, names, cloud, how), total):
+        counts[result.what] += 1
+        codes.add(result.exit_code)
+        if as_json:
+            results.append(result)
+        else:
+            show(result, also_unchanged=total <= MOST_LINES)
+    if as_json:
+        emit_json(document(results, counts))
+    else:
+        say(summary(counts, dry_run=dry_run))
+    raise typer.Exit(worst_exit_code(list(codes)))
+
+
+def _read(given: Sequence[Path]) -> tuple[list[WorkloadFile], list[Result]]:
+    """The files that are sound, and what is wrong with the others."""
+    files, wrong = [], []
+    for path, found in read_files(find_files(given)):
+        if isinstance(found, InvalidInputError):
+            wrong.append(Result(str(path), None, found))
+        else:
+            files.append(found)
+    return files, wrong
+
+
+def _act(
+    files: Sequence[WorkloadFile], names: Sequence[str], cloud: Callable[[], Cloud], how: How
+) -> Iterator[Result]:
+    """Nothing to do needs no cloud, and what is wrong with files is said before there is one."""
+    if names:
+        yield from retire_workloads(names, cloud(), how)
+    elif files:
+        yield from register_files(files, cloud(), how)
+
+
+def _followed(wrong: Sequence[Result], found: Iterator[Result], total: int) -> Iterator[Result]:
+    """The wrong ones first; with a bar on a terminal that waits for many."""
+    yield from wrong
+    if total <= MOST_LINES or not sys.stderr.isatty():
+        yield from found
+        return
+    from rich.progress import Progress  # noqa: PLC0415 - only where somebody watches
+
+    with Progress(
+        console=console(stderr=True), transient=True, redirect_stdout=sys.stdout.isatty()
+    ) as bar:
+        yield from bar.track(found, total=total - len(wrong), description="Registering")

@@ -1,0 +1,144 @@
+"""Registers or retires many workloads at once; one that fails does not stop the others."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from compilegate.adapters.packages import Packages
+from compilegate.adapters.workload_files import WorkloadFile, load_yaml, read_workload
+from compilegate.cli.check_files import find_files, is_folder
+from compilegate.cli.cloud import Cloud
+from compilegate.cli.shell import exit_code, explain
+from compilegate.domain.errors import InvalidInputError
+from compilegate.domain.fields import Fields
+from compilegate.domain.workload.candidates import parse_name
+from compilegate.usecases.registration import Asked, How, Registered, register, retire
+
+# As many as botocore keeps connections for. A workload that changes makes ten or so calls of
+# 20 ms or more, at most two of them to EventBridge Scheduler: a hundred a second over all
+# workers, below its lowest quota of 250, and what is throttled all the same is tried again.
+WORKERS = 10
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True)
+class Result:
+    """What became of one workload: how it is registered, or why it is not.
+
+    ``subject`` is its file or, when it is retired, its name.
+    """
+
+    subject: str
+    registered: Registered | None
+    error: Exception | None = None
+
+    @property
+    def exit_code(self) -> int:
+        """The command's exit code, if there were no other workload."""
+        return 0 if self.error is None else exit_code(self.error)
+
+    @property
+    def what(self) -> str:
+        """What was done, in one word."""
+        return "failed" if self.registered is None else self.registered.what
+
+    def to_dict(self) -> dict[str, Any]:
+        """For programs."""
+        if self.registered is None:
+            return {"subject": self.subject, "what": self.what, "error": self._told()}
+        found = self.registered
+        return {
+            "subject": self.subject,
+            "what": self.what,
+            "workload": found.registration.workload,
+            "changes": [asdict(change) for change in found.changes],
+            "uploaded": found.uploaded,
+            "replaces": found.replaces,
+            "registration": found.registration.to_dict(),
+        }
+
+    def _told(self) -> Mapping[str, Any]:
+        if isinstance(self.error, InvalidInputError):
+            return self.error.to_dict()
+        return {"problem": "" if self.error is None else explain(self.error)}
+
+
+def register_files(files: Sequence[WorkloadFile], cloud: Cloud, how: How) -> Iterator[Result]:
+    """Register each file, in their order."""
+    schedules, packages = cloud.with_production().schedules, Packages()
+
+    def one(file: WorkloadFile) -> Registered:
+        try:
+            packed = packages.pack(file)
+            asked = Asked(packed, file.origin, lambda: _verify(file, cloud))
+            return register(asked, services=cloud.services, schedules=schedules, how=how)
+        except InvalidInputError as error:
+            raise error.in_file(error.file or str(file.path)) from error
+
+    return _each(files, one, lambda file: str(file.path))
+
+
+def retire_workloads(names: Sequence[str], cloud: Cloud, how: How) -> Iterator[Result]:
+    """Retire each workload, in their order."""
+    schedules = cloud.with_production().schedules
+
+    def one(name: str) -> Registered:
+        return retire(name, services=cloud.services, schedules=schedules, how=how)
+
+    return _each(names, one, str)
+
+
+def names_to_retire(given: Sequence[Path]) -> list[str]:
+    """Workload names, given as such or by files and folders; the rest of a file may be wrong.
+
+    Raises InvalidInputError for what is neither.
+    """
+    found: list[str] = []
+    for one in given:
+        if is_folder(one) or one.is_file():
+            found += [_name_in(file) for file in find_files([one])]
+        else:
+            found.append(parse_name(Fields({"name": str(one)}, "--remove")))
+    return list(dict.fromkeys(found))
+
+
+def _name_in(file: Path) -> str:
+    try:
+        return parse_name(Fields(load_yaml(file)))
+    except InvalidInputError as error:
+        raise error.in_file(str(file)) from error
+
+
+def _verify(file: WorkloadFile, cloud: Cloud) -> None:
+    """Read the file once more, now with a look whether its S3 inputs are there."""
+    read_workload(file.path, store=cloud.services.store)
+
+
+def _each(
+    items: Iterable[Item], act: Callable[[Item], Registered], subject: Callable[[Item], str]
+) -> Iterator[Result]:
+    """Act on several at once; results come in order, and few wait for their turn."""
+    waiting: deque[tuple[Item, Future[Registered]]] = deque()
+    pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="register")
+
+    def result() -> Result:
+        item, future = waiting.popleft()
+        try:
+            return Result(subject(item), future.result())
+        except Exception as error:  # noqa: BLE001 - the others go on, whatever it was
+            return Result(subject(item), None, error)
+
+    try:
+        for item in items:
+            waiting.append((item, pool.submit(act, item)))
+            if len(waiting) > 2 * WORKERS:
+                yield result()
+        while waiting:
+            yield result()
+    finally:
+        pool.shutdown(cancel_futures=True)

@@ -1,0 +1,88 @@
+"""What ``register`` says: a line per workload that changed, and what they add up to."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from compilegate.cli.output import error_text, say
+from compilegate.cli.register_many import Result
+from compilegate.cli.shell import explain
+from compilegate.domain.errors import shown
+from compilegate.domain.production.registration import Change, Registration
+from compilegate.usecases.registration import UNCHANGED, Registered
+
+WORDS = {
+    "new": "new", "updated": "updated", "revived": "registered again", "retired": "retired",
+    "completed": "completed what was begun before", "set_again": "set again",
+    "unchanged": "unchanged", "failed": "failed",
+}  # fmt: skip
+# So many changed fields are named; the JSON document names all.
+MOST_NAMED = 6
+# Values longer than this say nothing on a line.
+LONGEST_VALUE = 40
+
+
+def show(result: Result, *, also_unchanged: bool) -> None:
+    """One workload's line; what failed is told on standard error, where the others go on."""
+    if result.registered is None:
+        message = explain(result.error) if result.error else "failed"
+        if result.subject not in message:
+            message = f"{result.subject}: {message}"
+        sys.stderr.write(f"{error_text(message)}\n")
+    elif also_unchanged or result.what != UNCHANGED:
+        say(line(result.registered), hang=4)
+    sys.stdout.flush()
+
+
+def line(found: Registered) -> str:
+    """``name: what, when it runs, what differs``."""
+    registration = found.registration
+    parts = [f"{registration.workload}: {_what(found)}"]
+    if registration.active and found.what != UNCHANGED:
+        parts.append(_when(registration))
+    parts += _differs(found)
+    if found.replaces:
+        parts.append(f"in place of {found.replaces}")
+    if found.uploaded:
+        parts.append(f"{found.uploaded} {'object' if found.uploaded == 1 else 'objects'} uploaded")
+    return "; ".join(parts)
+
+
+def summary(counts: Mapping[str, int], *, dry_run: bool) -> str:
+    """What they add up to."""
+    told = [f"{counts[what]} {WORDS[what]}" for what in WORDS if counts.get(what)]
+    end = " Nothing was done: this was a dry run." if dry_run else ""
+    return f"{sum(counts.values())} in all: {', '.join(told)}.{end}"
+
+
+def document(results: list[Result], counts: Counter[str]) -> dict[str, Any]:
+    """For programs."""
+    return {"workloads": [result.to_dict() for result in results], "counts": dict(counts)}
+
+
+def _what(found: Registered) -> str:
+    if found.what == UNCHANGED and not found.registration.active:
+        return "was retired before"
+    return WORDS[found.what]
+
+
+def _when(registration: Registration) -> str:
+    if registration.schedule is None:
+        return "no schedule, the team starts its runs"
+    return f"runs {registration.schedule}, UTC"
+
+
+def _differs(found: Registered) -> list[str]:
+    named = [_change(change) for change in found.changes[:MOST_NAMED]]
+    more = len(found.changes) - len(named)
+    return [*named, f"{more} more fields"] if more > 0 else named
+
+
+def _change(change: Change) -> str:
+    values = [shown(value) for value in (change.before, change.after)]
+    if max(map(len, values)) > LONGEST_VALUE:
+        return f"{change.field} changed"
+    return f"{change.field} {values[0]} -> {values[1]}"

@@ -1,0 +1,287 @@
+"""``register`` as a team calls it: files in, production out, and what it says about each."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+
+from compilegate.cli.cloud import Cloud
+from compilegate.cli.register_many import WORKERS
+from compilegate.domain.errors import EnvironmentNotReadyError
+from compilegate.usecases.registration import load_registration
+from tests import fakes
+from tests.cli.conftest import Invoke
+from tests.cli.project import write_project
+from tests.fakes import FakeDoors, MemorySchedules, MemoryStore
+
+NIGHTLY = ("run_hours: 6.0", 'run_hours: 6.0\n  cron: "cron(0 3 * * ? *)"')
+OWNED = ("name: bert-docs", "name: bert-docs\nowner: nlp")
+
+
+@pytest.fixture
+def cloud(doors: FakeDoors) -> Cloud:
+    doors.aws_cloud = fakes.cloud()
+    return doors.aws_cloud
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return write_project(tmp_path / "team", NIGHTLY, OWNED)
+
+
+def schedules(cloud: Cloud) -> MemorySchedules:
+    found = cloud.with_production().schedules
+    assert isinstance(found, MemorySchedules)
+    return found
+
+
+def store(cloud: Cloud) -> MemoryStore:
+    assert isinstance(cloud.services.store, MemoryStore)
+    return cloud.services.store
+
+
+def many(file: Path, count: int) -> Path:
+    """The file's folder with so many workloads in all."""
+    text = file.read_text()
+    for index in range(count - 1):
+        (file.parent / f"job-{index:03}.yaml").write_text(text.replace("bert-docs", f"job-{index}"))
+    return file.parent
+
+
+def test_a_new_workload_is_registered_and_its_schedule_said(
+    invoke: Invoke, cloud: Cloud, file: Path
+) -> None:
+    result = invoke("register", file)
+
+    assert 0 == result.exit_code, result.output
+    assert "bert-docs: new; runs cron(0 3 * * ? *), UTC; 3 objects uploaded" in result.stdout
+    assert "1 in all: 1 new." in result.stdout
+    registered = load_registration(store(cloud), "bert-docs")
+    assert ("nlp", "workloads/bert-docs.yaml", True) == (
+        registered.owner, registered.origin, registered.active,
+    )  # fmt: skip
+    assert {"bert-docs": "cron(0 3 * * ? *)"} == schedules(cloud).expressions
+
+
+def test_doing_it_again_changes_nothing(invoke: Invoke, cloud: Cloud, file: Path) -> None:
+    invoke("register", file)
+    before = dict(store(cloud).objects)
+
+    result = invoke("register", file)
+
+    assert (0, before) == (result.exit_code, store(cloud).objects)
+    assert "bert-docs: unchanged" in result.stdout
+
+
+def test_another_checkout_of_the_same_files_is_the_same_workload(
+    invoke: Invoke, cloud: Cloud, file: Path, tmp_path: Path
+) -> None:
+    invoke("register", file)
+
+    result = invoke("register", write_project(tmp_path / "elsewhere", NIGHTLY, OWNED))
+
+    assert "bert-docs: unchanged" in result.stdout
+
+
+def test_what_changed_is_said(invoke: Invoke, cloud: Cloud, file: Path) -> None:
+    invoke("register", file)
+    file.write_text(file.read_text().replace("5.0e-5", "3.0e-5"))
+    (file.parents[1] / "training" / "train.py").write_text("print('other')\n")
+
+    result = invoke("register", file)
+
+    said = " ".join(result.stdout.split())
+    assert "bert-docs: updated" in said
+    assert "training.learning_rate 5e-05 -> 3e-05" in said
+    assert "source '" in said
+
+
+def test_a_folder_goes_on_past_a_wrong_file_and_says_so(
+    invoke: Invoke, cloud: Cloud, file: Path
+) -> None:
+    folder = many(file, 4)
+    (folder / "job-001.yaml").write_text(
+        file.read_text().replace("bert-docs", "wrong").replace("cron(0 3 * * ? *)", "0 3 * * *")
+    )
+
+    result = invoke("register", folder)
+
+    assert 2 == result.exit_code
+    assert "schedule.cron: is a cron line of Unix" in result.stderr
+    assert "write six fields in cron()" in result.stderr
+    assert "4 in all: 3 new, 1 failed." in result.stdout
+    assert {"bert-docs", "job-0", "job-2"} == set(schedules(cloud).expressions)
+
+
+def test_what_is_wrong_is_said_before_there_is_a_cloud(
+    invoke: Invoke, doors: FakeDoors, file: Path
+) -> None:
+    file.write_text(file.read_text().replace("margin: 0.005", "margin: -1"))
+
+    result = invoke("register", file)
+
+    assert 2 == result.exit_code
+    assert "quality.margin" in result.stderr
+
+
+def test_the_same_name_twice_is_refused_and_the_first_registered(
+    invoke: Invoke, cloud: Cloud, file: Path
+) -> None:
+    twin = file.with_name("twin.yaml")
+    twin.write_text(file.read_text())
+
+    result = invoke("register", file, twin)
+
+    assert 2 == result.exit_code
+    assert "is the name of the workload in" in result.stderr
+    assert "1 new, 1 failed" in result.stdout
+
+
+def test_a_failure_of_one_workload_is_told_and_the_others_are_registered(
+    invoke: Invoke, cloud: Cloud, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put = schedules(cloud).put
+
+    def refuse(workload: str, expression: str) -> None:
+        if workload == "job-1":
+            raise EnvironmentNotReadyError("Scheduler is on holiday")
+        put(workload, expression)
+
+    monkeypatch.setattr(schedules(cloud), "put", refuse)
+
+    result = invoke("register", many(file, 4))
+
+    assert 1 == result.exit_code
+    assert "job-001.yaml: Scheduler is on holiday" in result.stderr
+    assert "3 new, 1 failed" in result.stdout
+    assert not load_registration(store(cloud), "job-1").settled
+
+    monkeypatch.setattr(schedules(cloud), "put", put)
+    again = invoke("register", file.parent)
+    assert "1 completed what was begun before, 3 unchanged" in again.stdout
+    assert load_registration(store(cloud), "job-1").settled
+
+
+def test_an_input_that_is_not_there_is_refused_with_its_line(
+    invoke: Invoke, cloud: Cloud, file: Path
+) -> None:
+    file.write_text(file.read_text().replace("data/train", "s3://other/train/"))
+
+    result = invoke("register", file)
+
+    assert 2 == result.exit_code
+    assert "training.inputs.train: does not exist" in result.stderr
+    assert {} == store(cloud).objects
+
+
+def test_another_owners_name_is_refused_until_it_is_taken_over(
+    invoke: Invoke, cloud: Cloud, file: Path, tmp_path: Path
+) -> None:
+    invoke("register", file)
+    other = write_project(tmp_path / "vision", ("name: bert-docs", "name: bert-docs\nowner: cv"))
+
+    refused = invoke("register", other)
+    taken = invoke("register", other, "--take-over")
+
+    assert (2, 0) == (refused.exit_code, taken.exit_code)
+    assert "registered by the owner nlp" in refused.stderr
+    assert "in place of workloads/bert-docs.yaml of nlp" in " ".join(taken.stdout.split())
+
+
+def test_a_dry_run_touches_nothing(invoke: Invoke, cloud: Cloud, file: Path) -> None:
+    result = invoke("register", file, "--dry-run")
+
+    assert "bert-docs: new" in result.stdout
+    assert "Nothing was done" in result.stdout
+    assert ({}, {}) == (store(cloud).objects, schedules(cloud).expressions)
+
+
+@pytest.mark.parametrize("named", ["name", "file", "folder"])
+def test_removing_retires_by_name_file_or_folder(
+    invoke: Invoke, cloud: Cloud, file: Path, named: str
+) -> None:
+    invoke("register", file)
+    given = {"name": "bert-docs", "file": file, "folder": file.parent}[named]
+
+    result = invoke("register", "--remove", given)
+    again = invoke("register", "--remove", given)
+
+    assert (0, 0) == (result.exit_code, again.exit_code)
+    assert "bert-docs: retired" in result.stdout
+    assert "bert-docs: was retired before" in again.stdout
+    assert {} == schedules(cloud).expressions
+    assert not load_registration(store(cloud), "bert-docs").active
+
+
+def test_removing_needs_no_source_folder(invoke: Invoke, cloud: Cloud, file: Path) -> None:
+    invoke("register", file)
+    (file.parents[1] / "training" / "train.py").unlink()
+
+    assert 0 == invoke("register", "--remove", file).exit_code
+
+
+def test_removing_what_never_was_registered_fails_and_says_so(invoke: Invoke, cloud: Cloud) -> None:
+    result = invoke("register", "--remove", "nobody")
+
+    assert 1 == result.exit_code
+    assert "nobody is not registered" in result.stderr
+
+
+def test_removing_a_file_that_is_not_there_is_bad_input(invoke: Invoke, cloud: Cloud) -> None:
+    result = invoke("register", "--remove", "workloads/gone.yaml")
+
+    assert 2 == result.exit_code
+    assert "--remove.name" in result.stderr
+
+
+def test_the_document_names_every_workload_and_what_became_of_it(
+    invoke: Invoke, cloud: Cloud, file: Path
+) -> None:
+    folder = many(file, 3)
+    (folder / "job-000.yaml").write_text(file.read_text().replace("margin: 0.005", "margin: -1"))
+
+    result = invoke("register", folder, "--json")
+
+    document = json.loads(result.stdout)
+    assert {"new": 2, "failed": 1} == document["counts"]
+    failed = [one for one in document["workloads"] if one["what"] == "failed"]
+    assert ["quality.margin"] == [one["error"]["field"] for one in failed]
+    registered = [one for one in document["workloads"] if one["what"] == "new"]
+    assert {"bert-docs", "job-1"} == {one["registration"]["workload"] for one in registered}
+
+
+def test_many_are_told_as_counts_where_nothing_changed(
+    invoke: Invoke, cloud: Cloud, file: Path
+) -> None:
+    folder = many(file, 3 * WORKERS)
+    first = invoke("register", folder)
+    (folder / "job-001.yaml").write_text(
+        file.read_text().replace("bert-docs", "job-1").replace("5.0e-5", "3.0e-5")
+    )
+
+    again = invoke("register", folder)
+
+    assert "30 in all: 30 new." in first.stdout
+    assert "30 in all: 1 updated, 29 unchanged." in again.stdout
+    assert 2 == len([line for line in again.stdout.splitlines() if not line.startswith(" ")])
+
+
+def test_a_stack_from_before_production_says_what_to_do(
+    invoke: Invoke, doors: FakeDoors, file: Path
+) -> None:
+    doors.aws_cloud = dataclasses.replace(fakes.cloud(), production=None)
+
+    result = invoke("register", file)
+
+    assert 1 == result.exit_code
+    assert "make deploy" in result.stderr
+
+
+def test_local_uses_the_embedded_cloud(invoke: Invoke, doors: FakeDoors, file: Path) -> None:
+    doors.local_cloud = fakes.cloud(simulated="simulated")
+
+    assert 0 == invoke("register", file, "--local").exit_code
+    assert {"bert-docs"} == set(schedules(doors.local_cloud).expressions)
