@@ -464,3 +464,13 @@ def test_however_a_script_compiles_itself_the_arm_decides(jobs, how):
     assert "by inductor 0" not in compiled.output
     assert [3, 3] == [len(done.steps()) for done in (eager, compiled)]
     assert 1 == compiled.summary()["compiler"]["graphs"]
+
+
+@pytest.mark.training
+def test_a_librarys_compiled_function_does_not_prove_a_model_that_stayed_eager(jobs):
+    own = {"script": SCRIPTS / "own_compile.py", "argument_names": '{"seed": null}'}
+    done = jobs.run("launch.py", compiler="torch_compile", how="library", **own)
+
+    assert 1 == done.status
+    assert "Sequential trained uncompiled" in done.failure
+    assert False is done.summary()["compiler"]["applied"]

@@ -1,10 +1,11 @@
-"""``torch.compile`` with the inductor backend, proven by TorchDynamo's own counters."""
+"""``torch.compile`` with the inductor backend, proven by the graphs of what the arm compiles."""
 
 import os
 import time
 
 from compilegate_runtime.compilers.graph_breaks import GraphBreaks
 from compilegate_runtime.compilers.none import NoCompiler
+from compilegate_runtime.compilers.proof import Region
 from compilegate_runtime.compilers.regions import repeated_blocks
 from compilegate_runtime.errors import CompilerUnavailableError, NotAppliedError
 
@@ -17,8 +18,8 @@ CACHES = ("TORCHINDUCTOR_FX_GRAPH_CACHE", "TORCHINDUCTOR_AUTOGRAD_CACHE")
 class TorchCompile(NoCompiler):
     """Compiles a whole module, or only its repeated blocks, and the optimizer's step if asked.
 
-    Dynamo counts a graph when it hands one to the backend, also when the backend then finds
-    the compiled code in its cache: the counters prove the treatment, cold and warm.
+    Dynamo hands a graph to the backend also when the backend then finds the compiled code in its
+    cache: the graphs counted there prove the treatment, cold and warm.
     """
 
     def __init__(self, mode="default", dynamic="auto", optimizer=False, regions=""):
@@ -33,11 +34,13 @@ class TorchCompile(NoCompiler):
                 f"compiler torch_compile needs PyTorch 2.1 or later: {error}"
             ) from error
         self._torch, self._utils = torch, utils
-        self._compile = torch.compile  # a script's own calls of it are led elsewhere
         self._spent = getattr(utils, "cumulative_time_spent_ns", None)
         self.how = {"mode": mode, "dynamic": DYNAMIC[dynamic]}
         self._regions, self._blocks = regions, 0
-        self._compiles_optimizer, self._optimizer_steps, self._optimizer_graphs = optimizer, {}, 0
+        self._compiles_optimizer, self._optimizer_steps = optimizer, {}
+        self._compile = torch.compile  # a script's own calls of it are led elsewhere
+        self._found = {}  # a region of each kind
+        self._optimizer = Region(torch, self._compile, "the optimizer's step")
         self._preparing = 0.0
         self._breaks = GraphBreaks()
         # Dynamo keeps the last 64 compilations; a run that recompiles more must not be
@@ -67,9 +70,18 @@ class TorchCompile(NoCompiler):
         """Whether only repeated blocks of a model are compiled."""
         return bool(self._regions)
 
-    def compiled(self, what):
-        """``what``, a module or function, compiled as the arm says."""
-        return self._compile(what, **self.how)
+    def compiled(self, what, module=None):
+        """``what``, a module or a function (of ``module``), compiled as the arm says."""
+        if module is None:
+            own = isinstance(what, self._torch.nn.Module)
+            module = what if own else getattr(what, "__self__", None)
+        kind = what if module is None else type(module)
+        region = self._found.get(kind)
+        if region is None:
+            name = getattr(kind, "__name__", "a function")
+            region = Region(self._torch, self._compile, name, **self.how)
+            self._found[kind] = region
+        return region.compile(what, module)
 
     def step(self, optimizer):
         """Let the optimizer take its step, compiled if the arm says so."""
@@ -77,12 +89,7 @@ class TorchCompile(NoCompiler):
             optimizer.step()
             return
         known = self._optimizer_steps.get(id(optimizer))
-        if known is None:
-            before = self.graphs()
-            self._compile_step(optimizer)()
-            self._optimizer_graphs += self.graphs() - before
-            return
-        known()
+        (known or self._compile_step(optimizer))()
 
     def _compile_step(self, optimizer):
         # A learning rate that is a number would be compiled in, and again whenever it changes.
@@ -91,7 +98,7 @@ class TorchCompile(NoCompiler):
                 group["lr"] = self._torch.tensor(group["lr"])
             if "fused" in group:  # a kernel of its own, closed to the compiler
                 group["fused"] = None
-        compiled = self._compile(optimizer.step)
+        compiled = self._optimizer.compile(optimizer.step)
         self._optimizer_steps[id(optimizer)] = compiled
         return compiled
 
@@ -107,23 +114,29 @@ class TorchCompile(NoCompiler):
         return self._preparing + self._utils.calculate_time_spent().get("total_wall_time", 0.0)
 
     def verify(self):
-        """Raise NotAppliedError unless graphs of the model, and of the optimizer if asked for,
-        were compiled.
+        """Raise NotAppliedError unless everything that trains was compiled for that, and the
+        optimizer's step if asked for.
         """
         if not self.applied():
+            eager = [f"{one.name} trained uncompiled" for one in self._training if not one.proven]
             raise NotAppliedError(
                 "compiler torch_compile was asked for and not applied: "
-                f"{self._proof()}. Is TORCHDYNAMO_DISABLE set, or the model never called?"
+                f"{'; '.join([*eager, self._proof()])}. Is TORCHDYNAMO_DISABLE set, or the model "
+                "never called?"
             )
-        if self._compiles_optimizer and not self._optimizer_graphs:
+        if self._compiles_optimizer and not self._optimizer.graphs:
             raise NotAppliedError(
                 "compile_optimizer was asked for and not applied: the optimizer's step left no "
                 "graph; let it take its steps through the compiler (compiler.step(optimizer))"
             )
 
     def applied(self):
-        """Whether at least one graph was compiled."""
-        return bool(self.graphs() and self._frames()[0])
+        """Whether something trained, and a graph was compiled for each thing that did."""
+        return bool(self._training) and all(one.proven for one in self._training)
+
+    @property
+    def _training(self):
+        return [one for one in self._found.values() if one.trains or one.proven]
 
     def evidence(self):
         """The ``compiler`` part of a run's summary."""
@@ -150,23 +163,20 @@ class TorchCompile(NoCompiler):
         }
 
     def graphs(self):
-        """Graphs handed to the backend so far."""
-        return self._utils.counters.get("stats", {}).get("unique_graphs", 0)
-
-    def _frames(self):
-        frames = self._utils.counters.get("frames", {})
-        return frames.get("ok", 0), frames.get("total", 0)
+        """Graphs handed to the arm's own backends so far."""
+        return sum(one.graphs for one in [*self._found.values(), self._optimizer])
 
     def _proof(self):
-        done, total = self._frames()
-        calls = self._utils.counters.get("stats", {}).get("calls_captured", 0)
+        frames = self._utils.counters.get("frames", {})
         dynamic = self.how["dynamic"]
         said = "" if dynamic is None else f", dynamic {str(dynamic).lower()}"
         said += f", {self._blocks} repeated blocks" if self._regions else ""
-        said += f", {self._optimizer_graphs} optimizer graphs" if self._compiles_optimizer else ""
+        said += f", {self._optimizer.graphs} optimizer graphs" if self._compiles_optimizer else ""
+        kinds = ", ".join(f"{one.graphs} of {one.name}" for one in self._found.values())
         return (
             f"inductor, mode {self.how['mode']}{said}, torch {self._torch.__version__}: "
-            f"{done} of {total} frames compiled to {self.graphs()} graphs of {calls} operations"
+            f"{frames.get('ok', 0)} of {frames.get('total', 0)} frames compiled; "
+            f"graphs: {kinds or 'none'}"
         )
 
     def _compiled_frames(self):

@@ -108,7 +108,8 @@ class Models:
         if self._compiler.compiles_regions:
             self._compiler.apply(module)
             return plain
-        return self._compiler.compiled(_function_of_its_own(plain, module, len(self.found)))
+        alone = _function_of_its_own(plain, module, len(self.found))
+        return self._compiler.compiled(alone, module)
 
     def _noting(self, module, call):
         number = len(self.found)

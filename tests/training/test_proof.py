@@ -1,0 +1,189 @@
+"""torch.compile's proof is of what the arm compiled, not of what else the process did."""
+
+import json
+import subprocess
+
+import pytest
+
+from tests.training.jobs import PYTHON, TRAINING
+
+CASES = """
+import copy, json
+import torch
+from compilegate_runtime.compilers import compiler_for
+from compilegate_runtime.errors import NotAppliedError
+from torch import nn
+
+def a_model(eager=False, forward=None):
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = nn.Linear(4, 4)
+        def forward(self, rows):
+            return (forward or (lambda x: x))(self.inner(rows))
+    if eager:
+        Model.forward = torch._dynamo.disable(Model.forward)
+    return Model()
+
+library = torch.compile(lambda rows: rows.sin() + 1)
+
+def train(call):
+    call(torch.randn(2, 4)).sum().backward()
+
+def ordinary():
+    compiler = compiler_for("torch_compile")
+    train(compiler.apply(a_model()))
+    return compiler
+
+def eager_beside_a_library():
+    compiler = compiler_for("torch_compile")
+    train(compiler.apply(a_model(eager=True, forward=library)))
+    return compiler
+
+def one_of_two():
+    compiler = compiler_for("torch_compile")
+    train(compiler.apply(a_model()))
+    train(compiler.apply(a_model(eager=True)))
+    return compiler
+
+def only_evaluated():
+    compiler = compiler_for("torch_compile")
+    with torch.no_grad():
+        compiler.apply(a_model())(torch.randn(2, 4))
+    return compiler
+
+def evaluated_then_trained_eagerly():
+    compiler = compiler_for("torch_compile")
+    model = compiler.apply(a_model())
+    with torch.no_grad():
+        model(torch.randn(2, 4))
+    with torch.compiler.set_stance("force_eager"):
+        train(model)
+    return compiler
+
+def evaluated_then_trained():
+    compiler = compiler_for("torch_compile")
+    model = compiler.apply(a_model())
+    with torch.no_grad():
+        model(torch.randn(2, 4))
+    train(model)
+    return compiler
+
+def a_teacher_that_never_trains():
+    compiler = compiler_for("torch_compile")
+    teacher, student = compiler.apply(a_model()), compiler.apply(a_model())
+    with torch.no_grad():
+        teacher(torch.randn(2, 4))
+    train(student)
+    return compiler
+
+def a_part_compiled_with_the_whole():
+    compiler = compiler_for("torch_compile")
+    model = a_model()
+    model.inner = compiler.apply(model.inner)
+    train(compiler.apply(model))
+    return compiler
+
+def two_of_a_kind_with_a_break():
+    compiler = compiler_for("torch_compile")
+    models = [compiler.apply(a_model(forward=lambda x: (torch._dynamo.graph_break(), x + 1)[1]))
+              for _ in range(2)]
+    for model in models:
+        train(model)
+    return compiler
+
+def blocks():
+    compiler = compiler_for("torch_compile", regions="auto")
+    block = a_model()
+    model = nn.Module()
+    model.blocks = nn.ModuleList(copy.deepcopy(block) for _ in range(3))
+    compiler.apply(model)
+    train(lambda rows: model.blocks[2](model.blocks[1](model.blocks[0](rows))))
+    return compiler
+
+def blocks_compiled_one_by_one():
+    compiler = compiler_for("torch_compile")
+    block = a_model()
+    blocks = [compiler.compiled(copy.deepcopy(block)) for _ in range(12)]
+    for block in blocks:
+        train(block)
+    return compiler
+
+def a_mode():
+    compiler = compiler_for("torch_compile", "max-autotune", "false")
+    train(compiler.apply(a_model()))
+    return compiler
+
+def a_copy():
+    compiler = compiler_for("torch_compile")
+    model = compiler.apply(a_model())
+    other = copy.deepcopy(model)
+    other._orig_mod.inner.weight.data.zero_()
+    other._orig_mod.inner.bias.data.zero_()
+    train(model)
+    assert float(other(torch.ones(2, 4)).abs().sum().detach()) == 0.0
+    return compiler
+
+found = {}
+for case in (ordinary, eager_beside_a_library, one_of_two, only_evaluated,
+             evaluated_then_trained_eagerly, evaluated_then_trained, a_teacher_that_never_trains,
+             a_part_compiled_with_the_whole, two_of_a_kind_with_a_break, blocks,
+             blocks_compiled_one_by_one, a_mode, a_copy):
+    torch._dynamo.reset()
+    compiler = case()
+    try:
+        compiler.verify()
+        why = None
+    except NotAppliedError as error:
+        why = str(error)
+    evidence = compiler.evidence()
+    found[case.__name__] = [evidence["applied"], evidence["graphs"], why]
+print(json.dumps(found))
+"""
+
+
+@pytest.fixture(scope="module")
+def found():
+    if not PYTHON.exists():
+        pytest.skip("the training environment is not set up; run make setup")
+    done = subprocess.run(
+        [PYTHON, "-c", CASES], cwd=TRAINING, check=False, capture_output=True, text=True
+    )
+    assert 0 == done.returncode, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.training
+@pytest.mark.parametrize(
+    ("case", "graphs"),
+    [
+        ("ordinary", 1),
+        ("evaluated_then_trained", 2),
+        ("a_teacher_that_never_trains", 2),
+        ("a_part_compiled_with_the_whole", 1),
+        ("two_of_a_kind_with_a_break", 4),
+        ("blocks", 2),  # the first one's input has no gradient
+        ("blocks_compiled_one_by_one", 1),
+        ("a_mode", 1),
+        ("a_copy", 1),
+    ],
+)
+def test_what_trains_compiled_is_proven_by_its_own_graphs(found, case, graphs):
+    assert [True, graphs, None] == found[case]
+
+
+@pytest.mark.training
+@pytest.mark.parametrize(
+    ("case", "why"),
+    [
+        ("eager_beside_a_library", "Model trained uncompiled"),
+        ("one_of_two", "Model trained uncompiled"),
+        ("only_evaluated", "was asked for and not applied"),
+        ("evaluated_then_trained_eagerly", "Model trained uncompiled"),
+    ],
+)
+def test_graphs_of_something_else_prove_nothing(found, case, why):
+    applied, _, said = found[case]
+
+    assert applied is False
+    assert why in said

@@ -1,0 +1,71 @@
+"""Proof that what an arm compiles was compiled, and not only something else in the process.
+
+TorchDynamo's counters are the whole process's: a library's own compiled function moves them too.
+So each kind of model or function that the arm compiles has a backend of its own, which counts the
+graphs that are handed to it.
+"""
+
+import functools
+
+
+class Region:
+    """One function, or the models of one class, which share what is compiled of them.
+
+    ``graphs``: how many were compiled; ``trains``: whether it was called with gradients;
+    ``proven``: whether one of its graphs was compiled for such a call, not for an evaluation.
+    """
+
+    def __init__(self, torch, compile_, name, *, mode="default", dynamic=None):
+        self._torch, self._compile, self.name = torch, compile_, name
+        self._dynamic, self._backend = dynamic, _counting(torch, mode, dynamic, self._compiled)
+        self._called = None  # the model, at each call until it is proven
+        self.graphs, self.trains, self.proven = 0, False, False
+
+    def compile(self, what, module=None):
+        """``what`` compiled: a model, or a function of the model ``module``."""
+        made = self._compile(what, backend=self._backend, dynamic=self._dynamic)
+        if not isinstance(made, self._torch.nn.Module):
+            return self._noting(made, module)
+        # Not through setattr, which may reach the model inside.
+        made.__dict__["forward"] = self._noting(made.forward, module)
+        return made
+
+    def _noting(self, call, module):
+        compiling = self._torch.compiler.is_compiling
+
+        @functools.wraps(call)
+        def noted(*args, **kwargs):
+            # Inside of something larger that is being compiled, that one has the graph.
+            if not compiling() and not self.proven:
+                self._called = module
+                self.trains = self.trains or self._in_training()
+            return call(*args, **kwargs)
+
+        return noted
+
+    def _compiled(self):
+        self.graphs += 1
+        self.proven = self.proven or self._in_training()
+
+    def _in_training(self):
+        return self._torch.is_grad_enabled() and getattr(self._called, "training", True)
+
+
+def _counting(torch, mode, dynamic, tell):
+    """TorchInductor in the mode asked for, as a backend that tells of every graph.
+
+    What torch.compile itself makes of a mode has no public name, the same one since PyTorch 2.0;
+    it is used so that a model is compiled exactly as ``torch.compile(mode=…)`` would.
+    """
+    inductor = torch._TorchCompileInductorWrapper(mode, None, dynamic)
+
+    def backend(graph, inputs, **kwargs):
+        compiled = inductor(graph, inputs, **kwargs)
+        tell()
+        return compiled
+
+    backend.__name__ = backend.compiler_name = "inductor"
+    for name in ("reset", "get_compiler_config"):  # TorchDynamo asks for them where there are any
+        if hasattr(inductor, name):
+            setattr(backend, name, getattr(inductor, name))
+    return backend
