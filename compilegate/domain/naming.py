@@ -33,6 +33,7 @@ TAG_STAGE = "compilegate:stage"
 TAG_EXECUTION = "compilegate:execution"
 TAG_RELEASE = "compilegate:release"
 TAG_DECISION = "compilegate:decision"
+TAG_DEPLOYMENT = "compilegate:deployment"
 
 # What the sort keys of a flag's changes begin with.
 FLAG_ENTRIES = "flag#"

@@ -63,7 +63,9 @@ class _Estimator:
     def marked(self, job: Job, choice: Choice, asked: Asked) -> Job:
         return {
             **job,
-            "tags": overlay.tag_list(job.get("tags"), overlay.tags(asked.name, choice)),
+            "tags": overlay.tag_list(
+                job.get("tags"), overlay.tags(asked.name, choice, stage=deployment(asked))
+            ),
             "environment": overlay.variables(
                 job.get("environment"), choice, stage=deployment(asked), image=job.get("image_uri")
             ),

@@ -57,7 +57,7 @@ class _ModelTrainer:
 
     def marked(self, job: Job, choice: Choice, asked: Asked) -> Job:
         image = job.get("training_image")
-        own = overlay.tags(asked.name, choice)
+        own = overlay.tags(asked.name, choice, stage=deployment(asked))
         return {
             **job,
             "tags": overlay.tag_list(job.get("tags"), own, key="key", value="value"),

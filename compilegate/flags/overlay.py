@@ -63,12 +63,13 @@ def hyperparameters(
     return limited(merged, MOST_HYPERPARAMETERS, "hyperparameters")
 
 
-def tags(name: str, choice: Choice) -> dict[str, str]:
-    """How the job's end finds its way to the ledger (stacks/train)."""
+def tags(name: str, choice: Choice, *, stage: str) -> dict[str, str]:
+    """How the job's end finds its way to its deployment's ledger (stacks/train)."""
     decision = {naming.TAG_DECISION: choice.decision_id} if choice.decision_id else {}
     return {
         naming.TAG_WORKLOAD: name,
         naming.TAG_STAGE: naming.TEAM_STAGE,
+        naming.TAG_DEPLOYMENT: stage,
         naming.TAG_ARM: choice.arm,
         **decision,
     }

@@ -58,7 +58,9 @@ class _Request:
         image = (job.get("AlgorithmSpecification") or {}).get("TrainingImage")
         return {
             **job,
-            "Tags": overlay.tag_list(job.get("Tags"), overlay.tags(asked.name, choice)),
+            "Tags": overlay.tag_list(
+                job.get("Tags"), overlay.tags(asked.name, choice, stage=deployment(asked))
+            ),
             "Environment": overlay.variables(
                 job.get("Environment"), choice, stage=deployment(asked), image=image
             ),

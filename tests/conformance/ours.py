@@ -11,6 +11,7 @@ from typing import Any
 from compilegate.domain.eligibility import EligibilityVerdict, Severity, check_eligibility
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.planning.arm_plan import ArmPlan
+from compilegate.domain.production.arm import with_overrides
 from compilegate.domain.request.build import quality_request
 from compilegate.domain.request.context import JobContext
 from compilegate.domain.workload.file import parse_workload
@@ -22,10 +23,11 @@ from tests.conformance.invalid import Invalid
 from tests.conformance.matrix import SMP_IMAGE
 
 
-def built(case: Case) -> dict[str, Any]:
-    """Our request for the case."""
+def built(case: Case, **overrides: Any) -> dict[str, Any]:
+    """Our request for the case, a flag's overrides laid over its arm."""
+    arm = with_overrides(_arm(case), asked.ARM, overrides, load_facts())
     return quality_request(
-        _workload(case), _arm(case), run=asked.RUN, replicate=asked.REPLICATE, seed=asked.SEED,
+        _workload(case), arm, run=asked.RUN, replicate=asked.REPLICATE, seed=asked.SEED,
         context=_context(case),
     )  # fmt: skip
 

@@ -116,6 +116,7 @@ def test_the_run_is_found_again_by_its_tags_and_the_team_s_stay(form: Form) -> N
     assert {
         "team": "nlp", "compilegate:workload": "bert-docs", "compilegate:arm": "compile",
         "compilegate:stage": "team", "compilegate:decision": "d1",
+        "compilegate:deployment": "prod",
     } == form.tags(job)  # fmt: skip
 
 

@@ -1,0 +1,61 @@
+"""A team's estimator with the flag laid over sends what our own machines would send.
+
+Asked of the real SageMaker Python SDK v2 in an environment of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+import pytest
+
+from tests.conformance import ours
+from tests.conformance.compare import differences
+from tests.conformance.stored import flat
+from tests.conformance.test_capture_again import UNREACHABLE, run
+from tests.flags.carried import CASES, GENERIC, OVERRIDES
+
+# What tells a team's job from ours; nothing that its training could notice.
+MARKS = {
+    "Environment.COMPILEGATE_ARM", "Environment.COMPILEGATE_STAGE", "Tags[compilegate:stage].Value",
+    "Tags[compilegate:decision].Value", "Tags[compilegate:deployment].Value",
+}  # fmt: skip
+# The SDK names the image after the arguments are made; it writes the job's name, we do not.
+UNKNOWN = {"Environment.COMPILEGATE_IMAGE", "HyperParameters.sagemaker_job_name"}
+# Ours alone: a folder that outlives the job.
+OWN = {"Environment.TORCHINDUCTOR_CACHE_DIR"}
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def sent(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    built = run("make", "-s", "build/.sdk", f"PYTHON={sys.executable}")
+    if built.returncode and any(words in built.stderr.lower() for words in UNREACHABLE):
+        pytest.skip("the package registry cannot be reached, so the SDK cannot be installed")
+    assert 0 == built.returncode, built.stderr
+    path = tmp_path_factory.mktemp("sdk") / "sent.json"
+    asked = run(".venv-sdk/bin/python", "-m", "tests.flags.sdk_v2", str(path))
+    assert 0 == asked.returncode, asked.stderr[-2000:]
+    found: dict[str, Any] = json.loads(path.read_text())
+    return found
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_the_estimator_sends_the_request_that_ours_would_be(case: Any, sent: Any) -> None:
+    expected = flat(ours.built(case, **OVERRIDES[case.id]))
+    found = differences(case.id, expected, flat(sent[case.id]))
+
+    assert MARKS | UNKNOWN | OWN == {item.path for item in found}
+
+
+def test_an_estimator_without_a_framework_carries_it_too(sent: Any) -> None:
+    request = flat(sent[GENERIC])
+
+    wanted = OVERRIDES[CASES[0].id]
+    assert json.dumps(wanted["batch_size"]) == request["HyperParameters.batch_size"]
+    assert json.dumps(wanted["compiler"]) == request["HyperParameters.compiler"]
+    assert "own:1" == request["Environment.COMPILEGATE_IMAGE"]
+    assert "team" == request["Tags[compilegate:stage].Value"]
