@@ -43,6 +43,8 @@ def message(case: Case) -> str:
 
 def _command(case: Case) -> str:
     context = case.source["context"]
+    if context.get("place"):
+        return str(context["place"])
     local = " --local" if context["stage"] == LOCAL else ""
     return f"compilegate report {case.workload} --trial {context['trial']}{local}"
 

@@ -17,6 +17,7 @@ class Context(TypedDict):
     simulated: NotRequired[str | None]
     workload: NotRequired[str | None]  # needed only where there is no decision
     failure: NotRequired[str | None]  # why a trial ended without a decision
+    place: NotRequired[str | None]  # where the report lies, if no command shows it
 
 
 class ReportInput(TypedDict):

@@ -1,0 +1,185 @@
+"""What people are told after a look at production: when something changed, not after every run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from compilegate.domain import naming
+from compilegate.domain.decision import Verdict
+from compilegate.domain.errors import NotFoundError
+from compilegate.domain.flag import Flag
+from compilegate.domain.production.consequence import RESUME, STALE
+from compilegate.ports import Services
+from compilegate.report import Report, ReportInput, render
+from compilegate.usecases.change_flag import Changed, latest_flag
+from compilegate.usecases.notify_decision import Told, decision_notification, owner_of
+from compilegate.usecases.production.new_trial import Proposal, propose_trial
+from compilegate.usecases.trial import Trial, load_record
+
+ALARM, FAILED = "alarm", "failed"
+# What to do where the judge cannot go on; by the reason's code.
+ADVICE = {
+    "baseline_failed": "Repair the baseline first: without it nothing shows whether production "
+    "got worse. The flag stays as it is until then.",
+    "evidence_invalid": "Repair what the job records. Until then no run is judged, and the flag "
+    "stays as it is.",
+    "treatment_not_applied": "See why the jobs train without the change: the flag says on, and "
+    "nothing is saved.",
+}
+
+Entry = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class _Page:
+    """The report on a decision, and its S3 URI."""
+
+    report: Report
+    place: str
+
+
+def told_kind(entry: Entry, before: Entry | None) -> str | None:
+    """The kind of message that a look is worth, None for one that found nothing new."""
+    change, last = entry["change"], (before or {}).get("change")
+    if change is not None:
+        if last is not None and last["change_id"] == change["change_id"]:
+            return None  # a person holds the flag, and was told
+        return STALE if change["action"] == RESUME else str(change["action"])
+    if _alarmed(entry) and not _alarmed(before):
+        return ALARM
+    unproven = (str(Verdict.INCONCLUSIVE), str(Verdict.INVALID))
+    if entry["verdict"] in unproven and (before or {}).get("verdict") != entry["verdict"]:
+        return FAILED
+    return None
+
+
+def quiet(entry: Entry | None) -> dict[str, Any]:
+    """The answer of a look that nobody is told of."""
+    return {
+        "verdict": entry["verdict"] if entry else None,
+        "decision_key": entry["decision_key"] if entry else None,
+        "flag_changed": False,
+        "tell": False,
+    }
+
+
+def notice(workload: str, entry: Entry, made: Changed | None, services: Services) -> dict[str, Any]:
+    """The look's answer, with the message where there is one to send."""
+    answer = {**quiet(entry), "flag_changed": made is not None and made.changed}
+    if entry["tell"] is None:
+        return answer
+    flag = made.flag if made else latest_flag(workload, services)[0]
+    decision = json.loads(services.store.get(entry["decision_key"])) if _judged(entry) else None
+    page = _page(workload, entry, decision, services) if decision else None
+    proposal = propose_trial(workload, services) if entry["tell"] == STALE else None
+    told = Told(
+        subject=_subject(workload, entry, services.settings.stage, page),
+        text="\n\n".join(_lines(workload, entry, flag, made, (page, proposal))) + "\n",
+        owner=_owner(workload, entry, services),
+        report=page.place if page else None,
+        act=proposal.command if proposal else f"compilegate flag history {workload}",
+        flag_enabled=flag.enabled,
+        flag_state=flag.state,
+        kind=str(entry["tell"]),
+    )
+    stage = services.settings.stage
+    message = decision_notification(decision or {}, told, workload=workload, stage=stage)
+    return {**answer, "tell": True, **message.to_answer()}
+
+
+def _judged(entry: Entry) -> bool:
+    """Whether the judge's word is what is told; staleness has words of its own."""
+    return entry["decision_key"] is not None and entry["tell"] != STALE
+
+
+def _alarmed(entry: Entry | None) -> bool:
+    return any(reason["code"] == "alarm" for reason in (entry or {}).get("reasons", ()))
+
+
+def _page(workload: str, entry: Entry, decision: Entry, services: Services) -> _Page:
+    """Renders the report with its charts, and leaves it beside the trial's own."""
+    trial, store = str(entry["trial"]), services.store
+    name = str(entry["decision_id"])
+    key = naming.probation_report_key(workload, trial, name, "html")
+    place = f"s3://{store.bucket}/{key}"
+    records: ReportInput = {
+        "decision": decision,
+        "evidence": json.loads(store.get(entry["evidence_key"])),
+        "eligibility": None,
+        "plan": _maybe(services, Trial(workload, trial, ""), "plan"),
+        "context": {
+            "stage": services.settings.stage,
+            "trial": trial,
+            "workload": workload,
+            "simulated": services.settings.simulated,
+            "place": place,
+        },
+    }
+    report = render(records)
+    markdown = naming.probation_report_key(workload, trial, name, "md")
+    store.put(key, report.html.encode(), "text/html; charset=utf-8")
+    store.put(markdown, report.markdown.encode(), "text/markdown; charset=utf-8")
+    return _Page(report, place)
+
+
+def _subject(workload: str, entry: Entry, stage: str, page: _Page | None) -> str:
+    if page is not None:
+        return page.report.subject
+    again = entry["change"] is not None and entry["change"]["action"] == RESUME
+    what = "trains again what was proven" if again else "production is not what was proven"
+    return f"[compilegate {stage}] {workload}: {entry['candidate']}: {what}"
+
+
+def _lines(
+    workload: str,
+    entry: Entry,
+    flag: Flag,
+    made: Changed | None,
+    more: tuple[_Page | None, Proposal | None],
+) -> Iterator[str]:
+    """The paragraphs of the message."""
+    page, proposal = more
+    if page is not None:
+        yield page.report.message.rstrip()
+    else:
+        yield f"{workload}: {entry['candidate']}, promoted by trial {entry['trial']}."
+        yield entry["change"]["reason"].replace("; ", "\n")
+        yield _flag_words(flag)
+    yield from (ADVICE[r["code"]] for r in entry["reasons"] if r["code"] in ADVICE)
+    if entry["tell"] == ALARM:
+        yield "Baseline and candidate take turns now, three runs each; nothing is turned off yet."
+    if made is not None and made.held_by is not None:
+        yield f"The flag was left as it is: {_word_of(made.held_by)}"
+    if made is not None and made.overrode is not None:
+        yield f"This sets aside {_word_of(made.overrode)}"
+    if proposal is not None:
+        yield proposal.text
+
+
+def _flag_words(flag: Flag) -> str:
+    if not flag.enabled:
+        return "The flag is off: production trains the baseline until a trial proves it again."
+    return f"The flag is on, state {flag.state} (policy.on_stale says what a change does to it)."
+
+
+def _word_of(said: Mapping[str, Any]) -> str:
+    at = datetime.fromtimestamp(int(said["at"]), tz=UTC).strftime("%Y-%m-%d %H:%M UTC")
+    return f"what {said['by']} said on {at}: {said['reason']}"
+
+
+def _owner(workload: str, entry: Entry, services: Services) -> str | None:
+    trial = Trial(workload, str(entry["trial"]), "")
+    plan = _maybe(services, trial, "plan") or {}
+    return owner_of(Trial(workload, trial.trial, str(plan.get("spec_key", ""))), services)
+
+
+def _maybe(services: Services, trial: Trial, document: str) -> dict[str, Any] | None:
+    try:
+        found: dict[str, Any] = load_record(services.store, trial, document)
+    except NotFoundError:
+        return None
+    return found

@@ -1,0 +1,97 @@
+"""A workload in production whose flag a trial has turned on, on in-memory services."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from compilegate.domain import naming
+from compilegate.domain.flag import Flag, promoted
+from compilegate.domain.flag_change import EVALUATE, FlagChange
+from compilegate.domain.production.runs import ProductionRun
+from compilegate.domain.workload.model import Workload
+from compilegate.ports import Services
+from compilegate.usecases.change_flag import change_flag
+from compilegate.usecases.plan_trial import plan_trial
+from compilegate.usecases.trial import to_json
+from tests.domain.evidence_builder import (
+    BASE_WALL,
+    CENTRE,
+    FINGERPRINT,
+    MINE_WALL,
+    PROBATION_MARGIN,
+    document,
+    sample,
+)
+from tests.domain.production.run_builder import BEGIN, DAY, production_run
+from tests.domain.workload_builder import SOUND
+from tests.usecases.trial_builder import EVENT, SPEC, TRIAL, put_spec
+
+WORKLOAD = "bert-docs"
+TWO_MARGINS = 2 * PROBATION_MARGIN
+
+
+def promote(services: Any, workload: Workload = SOUND) -> Flag:
+    """A trial of ``workload`` that ended well, its records, its flag, and a registration."""
+    put_spec(services, workload)
+    services.clock.seconds = BEGIN
+    assert plan_trial(EVENT, services=services)["plan_key"], "the trial was refused"
+    plan = json.loads(services.store.get(naming.record_key(WORKLOAD, TRIAL, "plan")))
+    services.store.put(
+        naming.record_key(WORKLOAD, TRIAL, "evidence"), to_json(trial_evidence(workload))
+    )
+    register(services, SPEC)
+    arms = {arm["name"]: arm for arm in plan["arms"]}
+    flag = promoted(arms["compile"], arms["baseline"], decision_id="d1")
+    change = FlagChange(
+        change_id=f"trial#{TRIAL}#flag", by=EVALUATE, action="enable", flag=flag, reason="proven",
+        decided_at=BEGIN, decision_id="d1", details={"trial": TRIAL},
+    )  # fmt: skip
+    return change_flag(WORKLOAD, change, services=services).flag
+
+
+def trial_evidence(workload: Workload = SOUND) -> dict[str, Any]:
+    found = document(
+        metrics={"baseline": sample(3, CENTRE, 0.004), "compile": sample(3, CENTRE, 0.004)},
+        margin=PROBATION_MARGIN,
+        goal="maximize",
+        policy={
+            "probation_runs": workload.policy.probation_runs, "on_stale": workload.policy.on_stale,
+        },
+    )  # fmt: skip
+    found |= {"workload": WORKLOAD, "usd_per_hour": 30.0, "runs_per_week": 3}
+    found["quality"]["history"] = sample(20, CENTRE, 0.004)
+    for arm in found["arms"]:
+        wall = BASE_WALL if arm["name"] == "baseline" else MINE_WALL
+        for run in arm["runs"]:
+            if run["stage"] == "quality":
+                run["wall_seconds"] = wall
+    return found
+
+
+def register(services: Any, spec_key: str) -> None:
+    """What production trains from now on."""
+    found = {
+        "schema": 1, "workload": WORKLOAD, "spec_key": spec_key, "source_digest": "x",
+        "schedule": None, "active": True, "origin": "workloads/bert-docs.yaml", "revision": 1,
+    }  # fmt: skip
+    services.store.put(naming.registration_key(WORKLOAD), to_json(found))
+
+
+def put_other_spec(services: Any, workload: Workload, source_key: str) -> str:
+    key = "workloads/bert-docs/specs/other.json"
+    services.store.put(key, to_json({"workload": workload.to_dict(), "source_key": source_key}))
+    return key
+
+
+def record(services: Services, number: int, arm: str = "compile", **changed: Any) -> ProductionRun:
+    """The run of night ``number``, in the ledger; the clock stands a little after its end."""
+    wall = BASE_WALL if arm == "baseline" else MINE_WALL
+    usual = {"metric": CENTRE, "wall_seconds": wall, "fingerprint": dict(FINGERPRINT)}
+    run = production_run(number, arm, **(usual | changed))
+    assert hasattr(services.clock, "seconds")
+    services.clock.seconds = max(services.clock.seconds, BEGIN + number * DAY + 30_000)
+    services.ledger.put_once(
+        WORKLOAD, naming.run_entry(run.run, run.job), run.to_entry(services.clock.now())
+    )
+    return run
