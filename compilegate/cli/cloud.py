@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from compilegate.adapters.executions import ExecutionState
 from compilegate.adapters.ledger_overview import Lock
+from compilegate.cli.who import os_user
 from compilegate.domain.errors import EnvironmentNotReadyError
 from compilegate.domain.naming import stack_name
 from compilegate.ports import Schedules, Services
@@ -70,6 +71,7 @@ class Cloud:
     """One stage of the app; ``poll_seconds`` is how often a watcher may ask.
 
     ``executions`` are EVALUATE's; ``production`` is None on a stack from before there was one.
+    ``who`` names the person at the keyboard.
     """
 
     services: Services
@@ -78,6 +80,7 @@ class Cloud:
     overview: Overview
     poll_seconds: float
     production: Production | None = None
+    who: Callable[[], str] = os_user
 
     def with_production(self) -> Production:
         """What starts production runs; raises EnvironmentNotReadyError where nothing does."""

@@ -17,6 +17,7 @@ from compilegate.adapters.ledger_overview import DynamoDbOverview
 from compilegate.adapters.schedules import EventBridgeSchedules
 from compilegate.cli import project
 from compilegate.cli.cloud import Cloud, Production, StartedCloud
+from compilegate.cli.who import aws_caller, os_user
 from compilegate.domain.errors import EnvironmentNotReadyError
 from compilegate.domain.naming import stack_name
 from compilegate.localcloud import commands, connection
@@ -124,6 +125,7 @@ def cloud_of(outputs: Mapping[str, str], stage: str, poll_seconds: float) -> Clo
         overview=DynamoDbOverview(client("dynamodb"), table),
         poll_seconds=poll_seconds,
         production=production_of(outputs),
+        who=os_user if settings.simulated else lambda: aws_caller(client("sts")),
     )
 
 

@@ -38,6 +38,10 @@ RegionOption = Annotated[
         show_default=False,
     ),
 ]
+NameArgument = Annotated[str, typer.Argument(metavar="WORKLOAD", help="The workload's name.")]
+ReasonOption = Annotated[
+    str, typer.Option("--reason", metavar="TEXT", help="Why; kept in the ledger and told.")
+]
 WorkloadFiles = Annotated[list[Path], typer.Argument(metavar="FILE", help="Workload files (YAML).")]
 ReportsOption = Annotated[
     Path, typer.Option("--out", help="Folder that reports are saved in.", file_okay=False)

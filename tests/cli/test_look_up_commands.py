@@ -59,8 +59,13 @@ def test_flag_show_and_history(invoke: Invoke, promoted: Cloud) -> None:
     assert shown.stdout.startswith("bert-docs: on (probation, candidate compile)\n")
     assert "compiler         torch_compile" in shown.stdout
     assert "/compilegate/dev/workloads/bert-docs/compiler" in shown.stdout
-    assert "off -> on, candidate compile, by evaluate" in history.stdout
+    (entry,) = promoted.services.ledger.entries("bert-docs", "flag#")
+    told = " ".join(shown.stdout.split())
+    assert f"by a trial (EVALUATE) why {entry['reason']} decision" in told
+    assert f"since {json.loads(entry['to'])['since']} by" in told
+    assert "off -> on (probation), candidate compile, enable by" in history.stdout
     assert f"trial {trial_of(promoted)}" in history.stdout
+    assert f"s3://data/decisions/bert-docs/{trial_of(promoted)}/evidence.json" in history.stdout
 
 
 def test_flag_as_json(invoke: Invoke, promoted: Cloud) -> None:
@@ -70,6 +75,10 @@ def test_flag_as_json(invoke: Invoke, promoted: Cloud) -> None:
 
     assert (True, True, {"compiler": "torch_compile"}) == (
         shown["set"], shown["enabled"], shown["overrides"],
+    )  # fmt: skip
+    assert (1, True, "evaluate", "enable", None) == (
+        shown["version"], shown["agrees"], shown["change"]["by"], shown["change"]["action"],
+        shown["human"],
     )  # fmt: skip
     assert (False, False, "off") == (absent["set"], absent["enabled"], absent["state"])
     assert ["enable"] == [entry["action"] for entry in history]

@@ -17,12 +17,13 @@ from tests.cli.conftest import Invoke
 from tests.fakes import FakeDoors
 
 COMMANDS = [
-    ("check",), ("plan",), ("register",), ("run",), ("status",), ("judge",), ("report",), ("flag", "show"),
-    ("flag", "history"), ("local", "up"), ("local", "down"), ("local", "status"),
-    ("local", "logs"), ("demo",), ("doctor",), ("facts", "images"), ("facts", "compiler"),
-    ("facts", "instances"), ("facts", "models"), ("facts", "prices"), ("facts", "assumptions"),
-    ("facts", "request-keys"), ("facts", "limits"), ("facts", "lifecycle"), ("facts", "failures"),
-    ("facts", "gaps"), ("facts", "refresh"),
+    ("check",), ("plan",), ("register",), ("run",), ("status",), ("judge",), ("report",),
+    ("flag", "show"), ("flag", "history"), ("flag", "set"), ("flag", "revert"), ("flag", "repair"),
+    ("local", "up"), ("local", "down"), ("local", "status"), ("local", "logs"), ("demo",),
+    ("doctor",), ("facts", "images"), ("facts", "compiler"), ("facts", "instances"),
+    ("facts", "models"), ("facts", "prices"), ("facts", "assumptions"), ("facts", "request-keys"),
+    ("facts", "limits"), ("facts", "lifecycle"), ("facts", "failures"), ("facts", "gaps"),
+    ("facts", "refresh"),
 ]  # fmt: skip
 
 

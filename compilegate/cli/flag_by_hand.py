@@ -1,0 +1,148 @@
+"""``compilegate flag set | revert | repair``: a person's word, and a parameter put right."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from compilegate.cli import project
+from compilegate.cli.cloud import Cloud
+from compilegate.cli.confirm import YesOption, confirm
+from compilegate.cli.doors import open_cloud
+from compilegate.cli.flag_screen import change_line, on_words
+from compilegate.cli.options import (
+    JsonOption,
+    LocalOption,
+    NameArgument,
+    ReasonOption,
+    StageOption,
+)
+from compilegate.cli.output import emit_json, say
+from compilegate.cli.shell import session
+from compilegate.usecases.change_flag import Changed, flag_history, latest_flag, repair_flag
+from compilegate.usecases.flag_by_hand import (
+    KnownCandidate,
+    Word,
+    find_candidate,
+    revert_by_hand,
+    set_by_hand,
+)
+
+CandidateOption = Annotated[
+    str, typer.Option("--candidate", metavar="NAME", help="A candidate that a trial has planned.")
+]
+BINDS = "A trial that began before now cannot change this; newer evidence can, and says so."
+
+
+def set_flag(
+    ctx: typer.Context,
+    workload: NameArgument,
+    *,
+    candidate: CandidateOption,
+    reason: ReasonOption,
+    yes: YesOption = False,
+    local: LocalOption = False,
+    stage: StageOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Turn a workload's flag on with a candidate, by hand.
+
+    Recorded under your name with the reason. The flag is in probation: where production runs are
+    recorded, a proven regression turns it off again.
+
+    \b
+    compilegate flag set bert-docs --candidate compile --reason "agreed"
+    compilegate flag set demo-lm --candidate compile --reason "try" --local -y
+    """
+    cloud = open_cloud(session(ctx).doors, local=local, stage=project.stage_name(stage))
+    known = find_candidate(workload, candidate, cloud.services)
+    word = Word(cloud.who(), reason)
+    confirm(_what_set_does(workload, known), yes=yes, as_json=as_json)
+    made = set_by_hand(workload, known, word, services=cloud.services)
+    _tell(workload, made, word, cloud, as_json=as_json)
+
+
+def revert(
+    ctx: typer.Context,
+    workload: NameArgument,
+    *,
+    reason: ReasonOption,
+    yes: YesOption = False,
+    local: LocalOption = False,
+    stage: StageOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Turn a workload's flag off, by hand.
+
+    Recorded under your name with the reason, even where the flag is off already: no trial that
+    has begun by now can then turn it on.
+
+    \b
+    compilegate flag revert bert-docs --reason "loss spikes since Monday"
+    compilegate flag revert bert-docs --reason "code freeze" --yes --json
+    """
+    cloud = open_cloud(session(ctx).doors, local=local, stage=project.stage_name(stage))
+    word = Word(cloud.who(), reason)
+    now, _ = latest_flag(workload, cloud.services)
+    what = "goes off" if now.enabled else "is off and stays off"
+    sentence = f"{workload}: the flag {what}; production trains the baseline from its next run on."
+    confirm([sentence, BINDS], yes=yes, as_json=as_json)
+    made = revert_by_hand(workload, word, services=cloud.services)
+    _tell(workload, made, word, cloud, as_json=as_json)
+
+
+def repair(
+    ctx: typer.Context,
+    workload: NameArgument,
+    *,
+    local: LocalOption = False,
+    stage: StageOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Give the parameter the value that the ledger says, where it was lost or written by hand.
+
+    \b
+    compilegate flag repair bert-docs
+    compilegate flag repair bert-docs --local --json
+    """
+    cloud = open_cloud(session(ctx).doors, local=local, stage=project.stage_name(stage))
+    repaired = repair_flag(workload, cloud.services)
+    found, version = latest_flag(workload, cloud.services)
+    if as_json:
+        emit_json({"workload": workload, "repaired": repaired, "version": version,
+                   "enabled": found.enabled, "state": found.state})  # fmt: skip
+        return
+    done = "now says what the ledger does" if repaired else "already says what the ledger does"
+    say(f"{workload}: the parameter {done}: {on_words(found)}.")
+
+
+def _what_set_does(workload: str, known: KnownCandidate) -> list[str]:
+    changes = ", ".join(f"{key} {value}" for key, value in known.flag.overrides.items())
+    proof = (
+        f"Trial {known.trial} has proven it."
+        if known.proven
+        else f"No trial has proven it: trial {known.trial} ended with {known.verdict}."
+    )
+    return [
+        f"{workload}: the flag goes on with candidate {known.name} ({changes}); production trains "
+        "with that from its next run on.",
+        f"{proof} The flag is in probation: a proven regression in production turns it off again.",
+        BINDS,
+    ]
+
+
+def _tell(workload: str, made: Changed, word: Word, cloud: Cloud, *, as_json: bool) -> None:
+    history = flag_history(workload, cloud.services)
+    entry = history[made.version - 1]
+    if as_json:
+        document: dict[str, Any] = {
+            "workload": workload, "changed": made.changed, "version": made.version,
+            "by": word.who, "reason": entry["reason"], "enabled": made.flag.enabled,
+            "state": made.flag.state, "candidate": made.flag.candidate,
+            "overrides": dict(made.flag.overrides), "since": made.flag.since,
+        }  # fmt: skip
+        emit_json(document)
+        return
+    say("Recorded, and the parameter agrees:")
+    say(change_line(entry), indent=2)

@@ -1,0 +1,113 @@
+"""A flag and its history for people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from compilegate.cli.flag_status import FlagStatus
+from compilegate.cli.output import say, say_line
+from compilegate.domain.flag import OFF, Flag, parse_flag
+from compilegate.domain.flag_change import HUMAN, Entry
+
+WHO = {"evaluate": "a trial (EVALUATE)", "train": "the watch over production (TRAIN)"}
+NAME_WIDTH = 16
+
+
+def show_status(status: FlagStatus, *, local: bool) -> None:
+    """On or off, since when, by whom and why; then what does not fit together."""
+    found = status.flag
+    say(f"{status.workload}: {_status(status)}")
+    for key, value in found.overrides.items() if found.enabled else ():
+        _row(key, str(value))
+    if status.change:
+        _row("since", str(found.since or moment(status.change["at"])))
+        _row("by", who(status.change))
+        _row("stale" if found.state == "stale" else "why", str(status.change["reason"]))
+        _overrode(status.change)
+    if found.decision_id:
+        trial = (status.change or {}).get("trial")
+        _row("decision", found.decision_id + (f", trial {trial}" if trial else ""))
+    if status.human and status.human is not status.change:
+        said = status.human
+        _row("said before", f"{said['action']} by {who(said)}, {moment(said['at'])}")
+        _row("", str(said["reason"]))
+    say_line(f"  {status.name}")
+    if not status.agrees:
+        _disagreement(status, local=local)
+
+
+def show_history(workload: str, changes: Sequence[Entry], *, bucket: str) -> None:
+    """Every change with its evidence, in the order given."""
+    if not changes:
+        say(f"{workload}: the flag has never been changed; production trains as it always did.")
+    for entry in changes:
+        say(change_line(entry))
+        say(str(entry["reason"]), indent=2)
+        _overrode(entry)
+        if entry["decision_id"]:
+            trial = f", trial {entry['trial']}" if entry.get("trial") else ""
+            say(f"decision {entry['decision_id']}{trial}", indent=2)
+        for name in ("decision_key", "evidence_key"):
+            if entry.get(name):
+                say_line(f"  s3://{bucket}/{entry[name]}")
+
+
+def change_line(entry: Entry) -> str:
+    """``2026-11-20 10:00 UTC  off -> on (probation), candidate compile, by …: enable``."""
+    before, after = parse_flag(entry["from"]), parse_flag(entry["to"])
+    candidate = f", candidate {after.candidate}" if after.candidate else ""
+    step = f"{_on(before)} -> {on_words(after)}"
+    return f"{moment(entry['at'])}  {step}{candidate}, {entry['action']} by {who(entry)}"
+
+
+def who(entry: Entry) -> str:
+    """A person's name, or what the machine is called."""
+    by = str(entry["by"])
+    return by.removeprefix(HUMAN) if by.startswith(HUMAN) else WHO.get(by, by)
+
+
+def moment(epoch: float) -> str:
+    """Epoch seconds as UTC, to the minute."""
+    return f"{datetime.fromtimestamp(epoch, tz=UTC):%Y-%m-%d %H:%M} UTC"
+
+
+def _row(name: str, value: str) -> None:
+    say(f"{name:<{NAME_WIDTH}} {value}", indent=2, hang=NAME_WIDTH + 1)
+
+
+def _on(flag: Flag) -> str:
+    return "on" if flag.enabled else "off"
+
+
+def on_words(flag: Flag) -> str:
+    """``on (probation)``; a flag that is simply off is ``off``."""
+    return _on(flag) if flag.state == OFF.state else f"{_on(flag)} ({flag.state})"
+
+
+def _status(status: FlagStatus) -> str:
+    if status.problem:
+        return "off (unreadable, so that production trains the baseline)"
+    if not status.present and status.change is None:
+        return "off (never set: production trains as it always did)"
+    found = status.flag
+    return f"{_on(found)} ({found.state}, candidate {found.candidate})" if (
+        found.candidate
+    ) else on_words(found)  # fmt: skip
+
+
+def _overrode(entry: Entry) -> None:
+    said = entry.get("overrode")
+    if said:
+        say(f"set aside: {who(said)} on {moment(said['at'])}: {said['reason']}", indent=2)
+
+
+def _disagreement(status: FlagStatus, *, local: bool) -> None:
+    what = "cannot be read" if status.problem else (
+        "says something else" if status.present else "is not there"
+    )  # fmt: skip
+    say(
+        f"The parameter {what}: the ledger's latest change says {on_words(status.ledger)}. "
+        "It was lost or written by hand. To give it the ledger's value:"
+    )
+    say_line(f"  compilegate flag repair {status.workload}{' --local' if local else ''}")

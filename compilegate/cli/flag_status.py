@@ -1,0 +1,77 @@
+"""One workload's flag at a glance: the parameter, the ledger, and what a person has said."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from compilegate.domain import naming
+from compilegate.domain.errors import InvalidInputError
+from compilegate.domain.flag import OFF, Flag, parse_flag
+from compilegate.domain.flag_change import Entry, flag_of, is_human
+from compilegate.ports import Services
+from compilegate.usecases.change_flag import agrees, flag_history
+
+
+@dataclass(frozen=True)
+class FlagStatus:
+    """``flag`` is what production reads, ``problem`` why that is nothing it could follow.
+
+    ``change`` is the ledger's latest, ``human`` a person's latest, None before any. ``agrees``
+    says whether the parameter holds what the ledger says.
+    """
+
+    workload: str
+    name: str
+    present: bool
+    flag: Flag
+    ledger: Flag
+    agrees: bool
+    problem: str | None
+    change: Entry | None
+    human: Entry | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """For programs."""
+        change, human = self.change or {}, self.human
+        keys = ("at", "by", "action", "reason", "trial", "decision_key", "evidence_key", "overrode")
+        words = ("at", "by", "action", "reason")
+        return {
+            "workload": self.workload,
+            "name": self.name,
+            "set": self.present,
+            "enabled": self.flag.enabled,
+            "state": self.flag.state,
+            "candidate": self.flag.candidate,
+            "overrides": dict(self.flag.overrides),
+            "decision_id": self.flag.decision_id,
+            "since": self.flag.since,
+            "version": change.get("version", 0),
+            "change": {key: change.get(key) for key in keys} if self.change else None,
+            "human": {key: human[key] for key in words} if human else None,
+            "agrees": self.agrees,
+            "problem": self.problem,
+        }
+
+
+def flag_status(workload: str, services: Services) -> FlagStatus:
+    """The flag as it stands; a parameter that cannot be read is off, as production takes it."""
+    name = naming.flag_parameter(services.settings.stage, workload)
+    raw, history = services.flags.read(name), flag_history(workload, services)
+    flag, problem = OFF, None
+    try:
+        flag = parse_flag(raw)
+    except InvalidInputError as error:
+        problem = str(error)
+    said = [entry for entry in history if is_human(entry)]
+    return FlagStatus(
+        workload=workload,
+        name=name,
+        present=raw is not None,
+        flag=flag,
+        ledger=flag_of(history),
+        agrees=agrees(raw, history),
+        problem=problem,
+        change=history[-1] if history else None,
+        human=said[-1] if said else None,
+    )

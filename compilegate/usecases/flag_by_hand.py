@@ -1,0 +1,159 @@
+"""What a person makes of a flag: on with a candidate that was planned, or off.
+
+A person's word is recorded even where it changes nothing, because it binds the machine: evidence
+from before it cannot overrule it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from compilegate.domain import naming
+from compilegate.domain.errors import InvalidInputError, NotFoundError
+from compilegate.domain.flag import Flag, promoted
+from compilegate.domain.flag_change import HUMAN, Entry, FlagChange
+from compilegate.domain.planning.arm_plan import CANDIDATE
+from compilegate.ports import Services
+from compilegate.usecases.change_flag import Changed, change_flag, flag_history, latest_flag
+from compilegate.usecases.trial import Trial, load_record
+
+SET, REVERT_BY_HAND = "set", "revert"
+PROMOTE = "promote"
+
+
+@dataclass(frozen=True)
+class Word:
+    """Who says it, and why; both are kept in the ledger."""
+
+    who: str
+    reason: str
+
+    def __post_init__(self) -> None:
+        """Refuse a word without a reason; raises InvalidInputError."""
+        if not self.reason.strip() or not self.reason.isprintable():
+            raise InvalidInputError(
+                "must be one line of text", field="--reason", value=self.reason,
+                fix='say why, for those who read the history: --reason "loss spikes since Monday"',
+            )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class KnownCandidate:
+    """A candidate as the newest trial that decided on it has planned it.
+
+    ``proven`` says whether that trial promoted this very candidate.
+    """
+
+    name: str
+    trial: str
+    flag: Flag
+    verdict: str
+    proven: bool
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+def known_candidates(workload: str, services: Services) -> dict[str, KnownCandidate]:
+    """Every candidate whose overrides a decided trial has recorded, by name."""
+    found: dict[str, KnownCandidate] = {}
+    decided = [e for e in services.ledger.entries(workload, "trial#") if e["kind"] == "decision"]
+    for entry in sorted(decided, key=lambda one: int(one["at"]), reverse=True):
+        for known in _planned(workload, entry, services):
+            found.setdefault(known.name, known)
+    return found
+
+
+def find_candidate(workload: str, name: str, services: Services) -> KnownCandidate:
+    """A recorded candidate; raises InvalidInputError that names those there are."""
+    known = known_candidates(workload, services)
+    if name not in known:
+        fix = f"use one of {', '.join(sorted(known))}" if known else (
+            f"run a trial of {workload} first, so that its overrides are recorded"
+        )  # fmt: skip
+        problem = "is no candidate that a decided trial of this workload has planned"
+        raise InvalidInputError(problem, field="--candidate", value=name, fix=fix)
+    return known[name]
+
+
+def set_by_hand(
+    workload: str, candidate: KnownCandidate, word: Word, *, services: Services
+) -> Changed:
+    """Turn the flag on with a candidate, in probation so that production is watched."""
+    details = {"trial": candidate.trial, **candidate.details}
+    return _say(workload, SET, candidate.flag, word, details=details, services=services)
+
+
+def revert_by_hand(workload: str, word: Word, *, services: Services) -> Changed:
+    """Turn the flag off; one that is off stays so, and the word is kept.
+
+    Raises InvalidInputError for a workload that nothing is known of.
+    """
+    if not services.ledger.entries(workload):
+        raise InvalidInputError(
+            "is not a workload that this stage knows", field="WORKLOAD", value=workload,
+            fix="see `compilegate status` for those that it knows",
+        )  # fmt: skip
+    now, _ = latest_flag(workload, services)
+    state = "reverted" if now.enabled else now.state
+    off = Flag(False, state, now.candidate, decision_id=now.decision_id)
+    return _say(workload, REVERT_BY_HAND, off, word, details={}, services=services)
+
+
+def _planned(workload: str, entry: Entry, services: Services) -> list[KnownCandidate]:
+    """The candidates of a decided trial; none where it was refused before it was planned."""
+    trial = Trial(workload, str(entry["trial"]), "")
+    try:
+        arms = load_record(services.store, trial, "plan")["arms"]
+    except NotFoundError:
+        return []
+    details = {
+        "decision_key": entry["decision_key"],
+        "evidence_key": trial.record_key("evidence"),
+    }
+    return [
+        KnownCandidate(
+            name=arm["name"],
+            trial=trial.trial,
+            flag=promoted(arm, arms[0], decision_id=entry["decision_id"]),
+            verdict=str(entry["verdict"]),
+            proven=(entry["verdict"], entry["candidate"]) == (PROMOTE, arm["name"]),
+            details=details,
+        )
+        for arm in arms
+        if arm["role"] == CANDIDATE
+    ]
+
+
+def _say(
+    workload: str,
+    action: str,
+    flag: Flag,
+    word: Word,
+    *,
+    details: Mapping[str, Any],
+    services: Services,
+) -> Changed:
+    history = flag_history(workload, services)
+    change = FlagChange(
+        change_id=_change_id(history, action, flag, word),
+        by=f"{HUMAN}{word.who}",
+        action=action,
+        flag=flag,
+        reason=word.reason.strip(),
+        decided_at=services.clock.now(),
+        decision_id=flag.decision_id,
+        details=details,
+    )
+    return change_flag(workload, change, services=services)
+
+
+def _change_id(history: list[Entry], action: str, flag: Flag, word: Word) -> str:
+    """The same where a command runs again that broke off, as long as nobody spoke in between."""
+    told = [action, word.who, word.reason.strip(), flag.to_json()]
+    digest = hashlib.sha256(json.dumps(told).encode()).hexdigest()[:12]
+    last = str(history[-1]["change_id"]) if history else ""
+    again = last.startswith("human#") and last.endswith(f"#{digest}")
+    return last if again else f"human#{naming.flag_entry(len(history) + 1)}#{digest}"
