@@ -1,0 +1,1 @@
+"""Watch of the TRAIN machine."""
