@@ -92,6 +92,10 @@ class TrainingJobs(Protocol):
         """StopTrainingJob; a job that has already ended is left alone."""
         ...
 
+    def tag(self, job: str, tags: Mapping[str, str]) -> None:
+        """Set tags of a job, those it has under other keys stay; raises NotFoundError."""
+        ...
+
     def active(self, prefix: str) -> Sequence[str]:
         """Names of jobs in progress that begin with ``prefix``."""
         ...

@@ -13,7 +13,16 @@ from constructs import Construct
 
 from compilegate.domain import naming
 from stacks.log_groups import log_group
-from stacks.permissions import JOB_OUTPUTS, RECORDS, REPORTS, REQUESTS, SPECS, STOPS, Permissions
+from stacks.permissions import (
+    JOB_OUTPUTS,
+    RECORDS,
+    REGISTRATIONS,
+    REPORTS,
+    REQUESTS,
+    SPECS,
+    STOPS,
+    Permissions,
+)
 from stacks.settings import Settings
 from stacks.storage import Storage
 
@@ -44,7 +53,7 @@ STEPS = (
     Step(
         "plan_trial",
         lambda can: [
-            *can.read(SPECS, RECORDS),
+            *can.read(SPECS, REGISTRATIONS, RECORDS),
             *can.tell_absent_from_denied(),
             *can.read_ledger(),
             *can.write(RECORDS),
@@ -57,6 +66,8 @@ STEPS = (
             *can.read(SPECS, RECORDS, JOB_OUTPUTS, STOPS),
             *can.tell_absent_from_denied(),
             *can.write(RECORDS, REQUESTS),
+            *can.read_ledger(),
+            *can.append_to_ledger(),
             *can.stop_jobs(),
         ],
         seconds=300,
@@ -73,6 +84,16 @@ STEPS = (
         seconds=300,
         megabytes=1024,
     ),
+    Step(
+        "open_canary",
+        lambda can: [
+            *can.read(SPECS, RECORDS),
+            *can.read_ledger(),
+            *can.append_to_ledger(),
+            *can.take_lease(),
+            *can.answer_tokens(),
+        ],
+    ),
     Step("record_decision", lambda can: [*can.read(RECORDS), *can.append_to_ledger()]),
     Step(
         "apply_flag",
@@ -82,6 +103,10 @@ STEPS = (
             *can.append_to_ledger(),
             *can.write_flag(),
         ],
+    ),
+    Step(
+        "release_models",
+        lambda can: [*can.read(RECORDS), *can.read_ledger(), *can.tag_models()],
     ),
     Step(
         "write_report",
@@ -96,7 +121,13 @@ STEPS = (
     Step("release_lock", lambda can: can.give_lease_back()),
     Step(
         "abort_trial",
-        lambda can: [*can.stop_jobs(), *can.append_to_ledger(), *can.give_lease_back()],
+        lambda can: [
+            *can.stop_jobs(),
+            *can.read_ledger(),
+            *can.append_to_ledger(),
+            *can.tag_models(),
+            *can.give_lease_back(),
+        ],
         seconds=120,
     ),
 )

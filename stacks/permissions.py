@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from aws_cdk import Stack
+from aws_cdk import ArnFormat, Stack
 from aws_cdk import aws_iam as iam
 
 from compilegate.domain import naming
 from stacks.storage import Storage
 
+REGISTRATIONS = f"{naming.WORKLOADS_PREFIX}*/registration.json"
 SPECS = f"{naming.WORKLOADS_PREFIX}*/specs/*"
 RECORDS = f"{naming.DECISIONS_PREFIX}*"
 REQUESTS = f"{naming.EXPERIMENTS_PREFIX}*/requests/*"
@@ -72,6 +73,24 @@ class Permissions:
     def read_quotas(self) -> list[iam.PolicyStatement]:
         """List this account's quotas, to say before a trial that its jobs would not fit."""
         return [self._allow(["servicequotas:ListServiceQuotas"], ["*"])]  # knows no resources
+
+    def answer_tokens(self) -> list[iam.PolicyStatement]:
+        """Let a trial that waits for production go on."""
+        machine = self._stack.format_arn(
+            service="states",
+            resource="stateMachine",
+            resource_name=f"{naming.stack_name(self._stage)}-evaluate",
+            arn_format=ArnFormat.COLON_RESOURCE_NAME,
+        )
+        return [self._allow(["states:SendTaskSuccess"], [machine])]
+
+    def tag_models(self) -> list[iam.PolicyStatement]:
+        """Say of a job's model whether it may be released; no other tag."""
+        own = {"ForAllValues:StringEquals": {"aws:TagKeys": [naming.TAG_RELEASE]}}
+        return [
+            self._allow(["sagemaker:DescribeTrainingJob"], [self.training_jobs()]),
+            self._allow(["sagemaker:AddTags"], [self.training_jobs()], own),
+        ]
 
     def stop_jobs(self) -> list[iam.PolicyStatement]:
         """Find and stop this project's training jobs."""

@@ -43,6 +43,13 @@ class SageMakerJobs:
             if self.describe(job)["TrainingJobStatus"] in ("InProgress",):
                 raise
 
+    def tag(self, job: str, tags: Mapping[str, str]) -> None:
+        """Set tags of a job, those it has under other keys stay; raises NotFoundError."""
+        self._sagemaker.add_tags(
+            ResourceArn=self.describe(job)["TrainingJobArn"],
+            Tags=[{"Key": key, "Value": value} for key, value in tags.items()],
+        )
+
     def active(self, prefix: str) -> Sequence[str]:
         """Names of jobs in progress that begin with ``prefix``."""
         return list(self._list(prefix, StatusEquals="InProgress"))

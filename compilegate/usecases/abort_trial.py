@@ -7,14 +7,19 @@ execution ends badly: a stopped execution, or an error that no Catch can see, ru
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping
 from typing import Any
 
 from compilegate.domain import naming
 from compilegate.domain.failures import explain
 from compilegate.ports import Services
+from compilegate.usecases.production.canary import abort_canary
+from compilegate.usecases.production.release_models import reject_models
 from compilegate.usecases.stop_jobs import stop_jobs
 from compilegate.usecases.trial import Trial
+
+logger = logging.getLogger("compilegate")
 
 
 def abort_trial(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]:
@@ -24,7 +29,9 @@ def abort_trial(event: Mapping[str, Any], *, services: Services) -> dict[str, An
     error, cause = str(call.get("error", "")), str(call.get("cause", ""))
     if not _owns(trial, call, services):
         return {"error": error or "TrialFailed", "reason": explain(error, cause)}
+    abort_canary(trial, services=services)
     stopped = stop_jobs(trial, services=services)
+    _reject_models(trial, services)
     entry = {
         "kind": "failed",
         "at": services.clock.now(),
@@ -37,6 +44,14 @@ def abort_trial(event: Mapping[str, Any], *, services: Services) -> dict[str, An
     written = services.ledger.put_once(trial.workload, f"trial#{trial.trial}#failed", entry)
     services.locks.release(trial.workload, str(call["execution"]))
     return {"error": written["error"] or "TrialFailed", "reason": written["reason"]}
+
+
+def _reject_models(trial: Trial, services: Services) -> None:
+    """Held models of a trial without a verdict; that this fails must not leave the lease behind."""
+    try:
+        reject_models(trial, services=services)
+    except Exception:
+        logger.exception("models of %s stay held back", trial.trial)
 
 
 def _owns(trial: Trial, call: Mapping[str, Any], services: Services) -> bool:

@@ -9,11 +9,12 @@ from typing import Any
 
 from compilegate.domain.failures import REASON_MAX
 from compilegate.domain.planning.arm_plan import CONTROL
+from compilegate.domain.production.quality_mode import SHADOW, QualityMode
 from compilegate.domain.workload.model import BASELINE, Workload
 
 WEEKS_PER_YEAR = 52
-# Scheduled production runs carry no evidence yet: whatever policy asks for runs as shadow.
-RUNS_AS = "shadow"
+# A plan of an earlier release says nothing: its trial makes every full run itself.
+NO_MODE = asdict(QualityMode(asked=SHADOW, used=SHADOW))
 Document = dict[str, Any]
 
 
@@ -21,12 +22,13 @@ def begin(workload: Workload, plan: Mapping[str, Any]) -> Document:
     """A document without runs; the baseline is the plan's first arm, controls stand apart."""
     controls = [_arm(arm) for arm in plan["arms"] if arm.get("role") == CONTROL]
     arms = [_arm(arm) for arm in plan["arms"] if arm.get("role") != CONTROL]
+    mode = plan.get("quality_mode", NO_MODE)
     return {
         "schema": 1,
         "workload": workload.name,
         "phase": "trial",
         "promoted": None,
-        "policy": {**asdict(workload.policy), "quality_runs": RUNS_AS},
+        "policy": {**asdict(workload.policy), "quality_runs": mode["used"]},
         "quality": asdict(workload.quality),
         "usd_per_hour": arms[0]["usd_per_hour"],
         "devices": arms[0]["devices"],
@@ -40,8 +42,9 @@ def begin(workload: Workload, plan: Mapping[str, Any]) -> Document:
             "usd_per_quality_run": plan["usd_per_quality_run"],
             "spent_usd": 0.0,
             "usd_by_job": {},
-            "asked_quality_runs": workload.policy.quality_runs,
-            "production_beside": False,
+            "asked_quality_runs": mode["asked"],
+            "runs_as_shadow_because": mode["why"],
+            "production_beside": mode["beside"],
         },
         "arms": arms,
         **({"controls": controls} if controls else {}),
@@ -112,6 +115,13 @@ def control_blocks(document: Document) -> dict[str, int]:
 def full_runs(document: Document, name: str) -> int:
     """How many full runs an arm has behind it."""
     return sum(run["stage"] == "quality" for run in find_arm(document, name)["runs"])
+
+
+def count_down(document: Document) -> None:
+    """Runs that production has made for the trial no longer remain; repeating changes nothing."""
+    made = sum(run["stage"] == "quality" and run["mode"] != SHADOW for run in all_runs(document))
+    remaining = document["runs_per_week"] * WEEKS_PER_YEAR - made
+    document["runs_remaining"] = max(remaining, 0)
 
 
 def next_order(document: Document) -> int:

@@ -23,6 +23,7 @@ from compilegate.usecases.outcome import Outcome, timed_out
 from compilegate.usecases.trial import OpenTrial
 
 HOUR = 3600
+CANARY = "canary"
 
 
 def speed_jobs_of(
@@ -47,6 +48,11 @@ def _with_controls(
     return speed_jobs(arms, step, evidence_document.control_blocks(document))
 
 
+def is_carried(step: Mapping[str, Any]) -> bool:
+    """Whether production's own runs carry the step."""
+    return step.get("mode") == CANARY
+
+
 def asked_usd(step: Mapping[str, Any], plan: Mapping[str, Any]) -> float:
     """The step's own price; where the judge knows none, the plan's upper one."""
     if step.get("usd") is not None:
@@ -59,7 +65,14 @@ def asked_usd(step: Mapping[str, Any], plan: Mapping[str, Any]) -> float:
 def wanted_usd(
     step: Mapping[str, Any], document: evidence_document.Document, opened: OpenTrial
 ) -> float:
-    """What the step takes of the budget, stopping its jobs included."""
+    """What the step takes of the budget, stopping its jobs included.
+
+    Of runs that production carries only a candidate that is lost costs the trial anything: its
+    night is made again with the baseline. So much has to be left.
+    """
+    if is_carried(step):
+        lost = {**step, "runs": [run for run in step["runs"] if run["arm"] != BASELINE][:1]}
+        return expected_usd(lost, document, opened)
     asked, expected = asked_usd(step, opened.plan), expected_usd(step, document, opened)
     if step["stage"] == "speed":  # it was asked for with controls
         full = _usd(_speed_seconds(_with_controls(step, document, opened), opened))

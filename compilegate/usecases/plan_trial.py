@@ -14,11 +14,13 @@ from compilegate.domain.judging.identity import ID_LENGTH
 from compilegate.domain.planning.arm_plan import CANDIDATE
 from compilegate.domain.planning.plan import Plan, Refusal
 from compilegate.domain.planning.plan import plan_trial as design
+from compilegate.domain.production.quality_mode import SHADOW
 from compilegate.domain.workload.model import Workload
 from compilegate.ports import Quotas, Services, Settings
 from compilegate.usecases.decide import save_decision
 from compilegate.usecases.known_facts import known_facts
 from compilegate.usecases.past_overheads import past_overheads
+from compilegate.usecases.production.quality_mode import mode_of_trial
 from compilegate.usecases.request_check import refused_request
 from compilegate.usecases.trial import Trial, load_spec, save_record
 from compilegate.usecases.trial_limits import limits
@@ -28,8 +30,14 @@ def plan_trial(event: Mapping[str, Any], *, services: Services) -> dict[str, Any
     """Record the plan; a refusal is recorded as an inconclusive decision with its reason."""
     trial = Trial.from_event(event)
     spec = load_spec(services.store, trial)
-    measured = past_overheads(trial.workload, services)
-    plan = plan_for(spec.workload, services.settings, quotas=services.quotas, measured=measured)
+    measured, mode = past_overheads(trial.workload, services), mode_of_trial(spec, services)
+    plan = plan_for(
+        spec.workload,
+        services.settings,
+        quotas=services.quotas,
+        measured=measured,
+        quality_runs=mode.used,
+    )
     if isinstance(plan, Refusal):
         decision = Decision(
             workload=trial.workload,
@@ -48,7 +56,8 @@ def plan_trial(event: Mapping[str, Any], *, services: Services) -> dict[str, Any
     document |= {
         "trial": trial.trial, "spec_key": trial.spec_key, "execution": str(event["execution"]),
         "source_key": spec.source_key, "started_at": services.clock.now(),
-        "limits": limits(document, spec.workload.training),
+        "quality_mode": asdict(mode),
+        "limits": limits(document, spec.workload.training, mode.used),
     }  # fmt: skip
     return {
         "verdict": "continue",
@@ -64,11 +73,13 @@ def plan_for(
     *,
     quotas: Quotas | None = None,
     measured: Sequence[MeasuredOverhead] = (),
+    quality_runs: str = SHADOW,
 ) -> Plan | Refusal:
     """The plan that a workload gets under a deployment's settings.
 
     Quotas are the account's where it can be asked, else those that a refresh of facts has read.
-    ``measured`` are compile times of the workload's earlier trials.
+    ``measured`` are compile times of the workload's earlier trials. ``quality_runs`` is who makes
+    the full runs, the trial itself unless production is known to carry them.
     """
     facts, spot = known_facts(workload, settings), workload.training.spot
 
@@ -77,7 +88,9 @@ def plan_for(
         return facts.quota(instance_type, spot=spot) if asked is None else asked
 
     eligibility = check_eligibility(workload, facts, region=settings.region, measured=measured)
-    plan = design(workload, eligibility, facts, region=settings.region, quota=quota)
+    plan = design(
+        workload, eligibility, facts, region=settings.region, quota=quota, mode=quality_runs
+    )
     if isinstance(plan, Refusal):
         return plan
     why = refused_request(workload, plan.arms, settings, steps=plan.speed_steps)

@@ -9,22 +9,38 @@ from typing import Any
 from compilegate.domain.decision import Decision, Reason, Verdict
 from compilegate.domain.planning import rounds
 from compilegate.domain.planning.arm_plan import CONTROL
+from compilegate.domain.production.quality_mode import SHADOW
 from compilegate.domain.workload.model import Training
-from compilegate.usecases.job_limits import HOUR, stopped_by_budget, wanted_usd
+from compilegate.usecases.job_limits import HOUR, is_carried, stopped_by_budget, wanted_usd
 from compilegate.usecases.outcome import Outcome
 from compilegate.usecases.trial import OpenTrial
 
 
-def limits(plan: Mapping[str, Any], training: Training) -> dict[str, Any]:
-    """What the plan allows, for its record: whether even the longest path ends in time."""
-    candidates = candidate_count(plan)
+def limits(plan: Mapping[str, Any], training: Training, mode: str) -> dict[str, Any]:
+    """What the plan allows, for its record: whether even the longest path ends in time.
+
+    Of the rounds that production carries (``mode`` not shadow) the schedule sets the pace.
+    """
+    candidates, most = candidate_count(plan), _most_seconds(mode)
     longest = rounds.longest_seconds(candidates, rounds.longest_job_hours(training))
     return {
-        "max_rounds": rounds.max_rounds(candidates),
+        "max_rounds": rounds.max_rounds(candidates, _carried_runs(plan, mode)),
         "longest_hours": round(longest / HOUR, 2),
-        "machine_hours": rounds.MACHINE_SECONDS / HOUR,
-        "fits": longest <= rounds.MACHINE_SECONDS,
+        "machine_hours": most / HOUR,
+        "fits": longest <= most,
     }
+
+
+def _most_seconds(mode: str) -> int:
+    return rounds.TRIAL_SECONDS if mode == SHADOW else rounds.MACHINE_SECONDS
+
+
+def _carried_runs(plan: Mapping[str, Any], mode: str) -> int:
+    return 0 if mode == SHADOW else int(plan["max_quality_runs"])
+
+
+def _mode(plan: Mapping[str, Any]) -> str:
+    return str(plan.get("quality_mode", {}).get("used", SHADOW))
 
 
 def candidate_count(plan: Mapping[str, Any]) -> int:
@@ -47,7 +63,7 @@ def within_limits(
         _met_its_limit(outcomes, opened)
         or _over_budget(step, document, opened)
         or _too_many_rounds(opened.plan, round_number)
-        or _over_time(opened)
+        or _over_time(step, opened)
     )
     if reason is None:
         return decision
@@ -83,24 +99,27 @@ def _over_budget(
 
 
 def _too_many_rounds(plan: Mapping[str, Any], round_number: int) -> Reason | None:
-    most = rounds.max_rounds(candidate_count(plan))
+    most = rounds.max_rounds(candidate_count(plan), _carried_runs(plan, _mode(plan)))
     if round_number < most:
         return None
     return Reason("too_many_rounds", f"not settled after {most} rounds")
 
 
-def _over_time(opened: OpenTrial) -> Reason | None:
+def _over_time(step: Mapping[str, Any], opened: OpenTrial) -> Reason | None:
     """A round that the state machine's limit might cut off would leave nothing decided."""
     elapsed = opened.services.clock.now() - opened.plan["started_at"]
-    training = opened.spec.workload.training
+    training, most = opened.spec.workload.training, _most_seconds(_mode(opened.plan))
     hours = rounds.longest_job_hours(training)
-    if rounds.has_time(elapsed, hours):
-        return None
-    days = rounds.MACHINE_SECONDS / (24 * HOUR)
     limit = "waiting for spot capacity included" if training.spot else "training.max_runtime_hours"
+    if is_carried(step):
+        per_week = opened.spec.workload.schedule.runs_per_week
+        hours = rounds.carried_seconds(len(step["runs"]), per_week, hours) / HOUR
+        limit = f"{len(step['runs'])} runs of production, of which a week has {per_week:g}"
+    if rounds.has_time(elapsed, hours, limit_seconds=most):
+        return None
     return Reason(
         "trial_over_time",
-        f"not settled after {elapsed / (24 * HOUR):.0f} days, and one more round of up to "
-        f"{hours:g} hours ({limit}) might not end within the {days:.0f} days "
+        f"not settled after {elapsed / rounds.DAY:.0f} days, and one more round of up to "
+        f"{hours:g} hours ({limit}) might not end within the {most / rounds.DAY:.0f} days "
         "that a trial may take",
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from compilegate.domain.planning.rounds import MACHINE_SECONDS
+from stacks.evaluate.canary import canary_round
 from stacks.evaluate.runs import quality_round, speed_round
 from stacks.evaluate.settled import settled
 from stacks.evaluate.tasks import ABORT, CATCH_ALL, TRIAL
@@ -61,7 +62,11 @@ def _before_spending(functions: Mapping[str, str]) -> State:
 
 def _rounds(functions: Mapping[str, str], bucket: str) -> State:
     settle = functions["settle_run"]
-    rounds = {"$next_stage = 'speed'": "SpeedGate", "$next_stage = 'quality'": "QualityRuns"}
+    rounds = {
+        "$next_stage = 'speed'": "SpeedGate",
+        "$next_stage = 'quality'": "QualityRuns",
+        "$next_stage = 'canary'": "CanaryRuns",
+    }
     return {
         "JudgeArms": call(
             functions["judge_arms"],
@@ -77,6 +82,7 @@ def _rounds(functions: Mapping[str, str], bucket: str) -> State:
                 "round_number": answer("round"),
                 # In brackets because JSONata unwraps a list of one.
                 "runs": jsonata("[$states.result.Payload.runs]"),
+                "canary": answer("canary"),
                 "decision_key": answer("decision_key"),
             },
             catches=CATCH_ALL,
@@ -85,6 +91,7 @@ def _rounds(functions: Mapping[str, str], bucket: str) -> State:
         "NextStep": choice(rounds, "RecordDecision"),
         "SpeedGate": speed_round(settle, bucket=bucket, then="JudgeArms"),
         "QualityRuns": quality_round(settle, bucket=bucket, then="JudgeArms"),
+        "CanaryRuns": canary_round(functions["open_canary"], then="JudgeArms"),
     }
 
 

@@ -14,7 +14,7 @@ from stacks.states import EXECUTION, FAILURE, NULL, State, answer, call, jsonata
 
 DECISION = {**TRIAL, "decision_key": jsonata("$decision_key")}
 # What may fail after the flag, null while it has not; each is {error, cause}.
-FAILURES = ("report_failed", "notify_failed", "release_failed")
+FAILURES = ("models_failed", "report_failed", "notify_failed", "release_failed")
 OUTPUT = (
     "verdict",
     "decision_id",
@@ -46,8 +46,17 @@ def settled(functions: Mapping[str, str], topic_arn: str) -> State:
                 **dict.fromkeys(FAILURES, NULL),
             },
             catches=CATCH_ALL,
-            then="WriteReport",
+            then="ReleaseModels",
         ),
+        "ReleaseModels": {
+            **call(
+                functions["release_models"],
+                {**DECISION, "flag_enabled": jsonata("$flag_enabled")},
+                catches=[_go_on("WriteReport", "models_failed")],
+                then="WriteReport",
+            ),
+            "Output": {},
+        },
         "WriteReport": call(
             functions["write_report"],
             {**DECISION, "flag_enabled": jsonata("$flag_enabled")},

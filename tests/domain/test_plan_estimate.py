@@ -32,7 +32,7 @@ SEGMENT = COLD = 0.1
 
 
 def cost(*arms: ArmPlan, proof: Proof = PROOF, hours: float = 6.0, cap: float = 1e6) -> Estimate:
-    return estimate(arms, run_hours=hours, proof=proof, cap_usd=cap)
+    return estimate(arms, run_hours=hours, proof=proof, cap_usd=cap, runs_per_week=3.0)
 
 
 def test_arms_on_one_node_share_a_jobs_start_and_compile_once() -> None:
@@ -129,10 +129,12 @@ def test_expected_lies_between_low_and_high_and_nothing_exceeds_the_cap(
         for n, (arm, usd) in enumerate(zip(chosen, prices[1:], strict=False))
     ]
     proof = Proof(runs=runs, n_max=12, history=history, basis="")
-    free = estimate([BASE, *arms], run_hours=hours, proof=proof, cap_usd=math.inf)
+    free = estimate(
+        [BASE, *arms], run_hours=hours, proof=proof, cap_usd=math.inf, runs_per_week=3.0
+    )
     cap = free.usd * 1.1
 
-    found = estimate([BASE, *arms], run_hours=hours, proof=proof, cap_usd=cap)
+    found = estimate([BASE, *arms], run_hours=hours, proof=proof, cap_usd=cap, runs_per_week=3.0)
 
     assert found.low_usd <= found.usd <= found.high_usd <= cap * (1 + 1e-9)
     assert found.low_hours <= found.hours <= found.high_hours

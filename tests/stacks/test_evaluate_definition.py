@@ -10,6 +10,7 @@ from compilegate.domain.planning.rounds import (
     LEASE_SECONDS,
     MACHINE_SECONDS,
     QUEUE_AND_TRANSFER_SECONDS,
+    TRIAL_SECONDS,
 )
 from compilegate.usecases.outcome import UNKNOWN
 from stacks.evaluate.definition import definition
@@ -28,7 +29,12 @@ STATES = build(MACHINE)
 TOP = MACHINE["States"]
 ROUNDS = {"SpeedGate": "Speed", "QualityRuns": "Quality"}
 # Within a Map a state cannot leave the Map: its error fails the Map, which has the Catch.
-AFTER_THE_FLAG = {"WriteReport": "Notify", "Notify": "ReleaseLock", "ReleaseLock": "Done"}
+AFTER_THE_FLAG = {
+    "ReleaseModels": "WriteReport",
+    "WriteReport": "Notify",
+    "Notify": "ReleaseLock",
+    "ReleaseLock": "Done",
+}
 INNER = {name for round_ in ROUNDS for name in TOP[round_]["ItemProcessor"]["States"]}
 
 
@@ -190,7 +196,8 @@ def test_the_flag_is_applied_after_the_ledger_entry_and_the_lease_goes_last():
         path.append(name)
         name = TOP[name]["Next"]
 
-    assert ["RecordDecision", "ApplyFlag", "WriteReport", "Notify", "ReleaseLock"] == path
+    ending = list(AFTER_THE_FLAG)
+    assert ["RecordDecision", "ApplyFlag", *ending] == path
 
 
 def test_only_one_step_applies_the_flag():
@@ -236,8 +243,9 @@ def test_a_job_is_waited_for_as_long_as_it_may_take_and_wait_for_spot_capacity()
         assert expected == STATES[f"{stage}Train"]["TimeoutSeconds"]
 
 
-def test_the_lease_outlives_the_longest_execution():
-    assert LEASE_SECONDS > MACHINE_SECONDS
+def test_the_lease_outlives_a_trial_of_its_own_runs_and_nothing_outlives_the_services_year():
+    assert LEASE_SECONDS > TRIAL_SECONDS
+    assert TRIAL_SECONDS < MACHINE_SECONDS < 365 * 24 * 3600
 
 
 def test_the_request_travels_by_key_and_never_leaves_its_branch():
@@ -252,7 +260,7 @@ def test_the_request_travels_by_key_and_never_leaves_its_branch():
 def test_functions_get_keys_and_names_only():
     allowed = {
         "workload", "trial", "spec_key", "execution", "decision_key", "round", "runs", "run",
-        "job", "status", "error", "cause", "flag_enabled",
+        "job", "status", "error", "cause", "flag_enabled", "token", "timeout_seconds",
     }  # fmt: skip
     for state in STATES.values():
         if "lambda" in state.get("Resource", ""):
@@ -302,6 +310,7 @@ def test_the_definition_is_valid_amazon_states_language():
         # cfn-lint takes a number only; in JSONata the language takes an expression as well.
         train = document["States"][round_]["ItemProcessor"]["States"][f"{stage}Train"]
         train["TimeoutSeconds"] = 1
+    document["States"]["CanaryRuns"]["TimeoutSeconds"] = 1
 
     assert [] == lint(document)
 

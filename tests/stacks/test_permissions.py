@@ -99,11 +99,29 @@ def test_the_machine_manages_only_the_rule_that_sync_needs(template):
     [
         (
             "dynamodb:PutItem",
-            {"abort_trial", "acquire_lock", "apply_flag", "record_decision"},
+            {
+                "abort_trial",
+                "acquire_lock",
+                "apply_flag",
+                "judge_arms",
+                "open_canary",
+                "record_decision",
+            },
         ),
         ("dynamodb:DeleteItem", {"abort_trial", "release_lock"}),
         ("dynamodb:UpdateItem", set()),
-        ("dynamodb:Query", {"apply_flag", "check_eligibility", "plan_trial"}),
+        (
+            "dynamodb:Query",
+            {
+                "abort_trial",
+                "apply_flag",
+                "check_eligibility",
+                "judge_arms",
+                "open_canary",
+                "plan_trial",
+                "release_models",
+            },
+        ),
         ("s3:DeleteObject", set()),
         ("servicequotas:ListServiceQuotas", {"plan_trial"}),
         (

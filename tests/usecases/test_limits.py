@@ -168,7 +168,7 @@ def test_the_bound_leaves_room_for_every_look_and_for_repeated_rounds() -> None:
 def test_a_round_that_might_outlast_the_machine_is_not_begun(services: Any) -> None:
     first_round(services)
     needed = rounds.round_seconds(SOUND.training.max_runtime_hours) + rounds.ENDING_SECONDS
-    services.clock.seconds += rounds.MACHINE_SECONDS - needed
+    services.clock.seconds += rounds.TRIAL_SECONDS - needed
     within = call_judge(services, 1, [], asks_full_runs("compile 17"))
     services.clock.seconds += 1
     beyond = call_judge(services, 1, [], asks_full_runs("compile 17"))
@@ -196,14 +196,14 @@ def test_every_round_at_its_limit_ends_before_the_machine_and_the_lease() -> Non
         while rounds.has_time(elapsed, hours) and begun < rounds.max_rounds(3):
             elapsed, begun = elapsed + rounds.round_seconds(hours), begun + 1
         assert begun > 0
-        assert elapsed + rounds.ENDING_SECONDS <= rounds.MACHINE_SECONDS < rounds.LEASE_SECONDS
+        assert elapsed + rounds.ENDING_SECONDS <= rounds.TRIAL_SECONDS < rounds.LEASE_SECONDS
 
 
 def test_a_spot_jobs_waiting_counts_where_a_round_might_outlast_the_machine(services: Any) -> None:
     spot = change(SOUND, training__spot=True, training__max_wait_hours=200.0)
     put_spec(services, spot)
     first_round(services)
-    services.clock.seconds += rounds.MACHINE_SECONDS - 100 * HOUR
+    services.clock.seconds += rounds.TRIAL_SECONDS - 100 * HOUR
 
     assert "inconclusive" == call_judge(services, 1, [], asks_full_runs("compile 17"))["verdict"]
     assert "trial_over_time" == reason(services)

@@ -83,7 +83,7 @@ class TrialPlan:
 
     ``production_beside``: production's own baseline runs come in as evidence while a trial
     lasts, so that a shadow trial need not pay for them. ``asked_quality_runs`` is what the
-    team's policy says where the trial runs in another mode.
+    team's policy says where the trial runs in another mode, ``runs_as_shadow_because`` why.
     """
 
     speed_steps: int = 320
@@ -91,6 +91,7 @@ class TrialPlan:
     max_blocks: int = 6
     production_beside: bool = True
     asked_quality_runs: str | None = None
+    runs_as_shadow_because: str | None = None
     usd_per_block: float | None = None
     usd_per_quality_run: float | None = None
     spent_usd: float | None = None

@@ -90,6 +90,7 @@ def _plan(fields: Fields | None) -> TrialPlan:
         max_blocks=fields.integer("max_blocks", "blocks", low=1, default=base.max_blocks),
         production_beside=fields.flag("production_beside", base.production_beside),
         asked_quality_runs=fields.choice("asked_quality_runs", QUALITY_RUNS, None),
+        runs_as_shadow_because=fields.text("runs_as_shadow_because", None),
         usd_per_block=fields.number("usd_per_block", "USD", low=0.0, default=None),
         usd_per_quality_run=fields.number("usd_per_quality_run", "USD", low=0.0, default=None),
         spent_usd=fields.number("spent_usd", "USD", low=0.0, default=None),

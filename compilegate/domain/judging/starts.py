@@ -69,11 +69,20 @@ def _pairs(
     """(seed, candidate's, baseline's) where both arms recorded it and the change explains none."""
     if explained_by & candidate.overrides.keys():
         return
-    base = {run.seed: found for run in baseline.quality if (found := recorded(run)) is not None}
+    base = {
+        (run.seed, _data(run)): found
+        for run in baseline.quality
+        if (found := recorded(run)) is not None
+    }
     for run in candidate.quality:
-        found = recorded(run)
-        if found is not None and run.seed is not None and run.seed in base:
-            yield run.seed, found, base[run.seed]
+        found, start = recorded(run), (run.seed, _data(run))
+        if found is not None and run.seed is not None and start in base:
+            yield run.seed, found, base[start]
+
+
+def _data(run: FullRun) -> Any:
+    """What it was trained on: production's data may be another every night."""
+    return (run.detail.get("fingerprint") or {}).get("data_sha256")
 
 
 def _loss(run: FullRun) -> float | None:

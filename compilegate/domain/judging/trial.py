@@ -53,7 +53,6 @@ QUALITY_VERDICTS = {
     QualityOutcome.UNDERPOWERED: (Verdict.INCONCLUSIVE, "underpowered"),
     QualityOutcome.INCONCLUSIVE: (Verdict.INCONCLUSIVE, "quality_inconclusive"),
 }
-MODE_NOTE = "canary and hybrid quality runs are not available yet: these ran as shadow"
 
 
 @dataclass(frozen=True)
@@ -192,12 +191,18 @@ def _quality_finding(
         verdict = _worth_going_on(passed, evidence, design, reasons)
     if verdict is not Verdict.PROMOTE:  # what decides was found last and is told first
         reasons.reverse()
-    if evidence.plan.asked_quality_runs not in (None, "shadow"):
-        reasons.append(Reason("runs_as_shadow", MODE_NOTE))
+    if evidence.plan.asked_quality_runs not in (None, evidence.policy.quality_runs):
+        reasons.append(Reason("runs_as_shadow", _mode_words(evidence)))
     unproven = unknown_start(passed.arm, evidence.baseline)
     if unproven:
         reasons.append(unproven)
     return CandidateFinding(passed.arm, verdict, "quality", tuple(reasons), passed.speed, found)
+
+
+def _mode_words(evidence: Evidence) -> str:
+    why = evidence.plan.runs_as_shadow_because
+    asked = f"policy.quality_runs is {evidence.plan.asked_quality_runs}"
+    return f"{asked}, and the full runs were extra ones all the same{': ' + why if why else ''}"
 
 
 def _agreed(arm: Arm, evidence: Evidence, design: Design, reasons: list[Reason]) -> Verdict:

@@ -8,7 +8,8 @@ policy.max_trial_usd, which a running trial never exceeds.
 A speed job is billed for its start-up, a segment per arm and block, and first compilations. A
 full run is reckoned at the cheaper of the two clusters' price per run: a candidate gets full
 runs only once blocks have proven it faster, by its price per hour as well (speed.py). Prices
-are on-demand; managed spot training costs at most that.
+are on-demand; managed spot training costs at most that. Runs that production makes anyway cost
+the trial nothing and take as long as the schedule does.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from compilegate.domain.workload.model import BASELINE, MANAGED_COMPILER
 STARTUP_HOURS = 0.05
 # Assumed: a segment takes so long, or the run if that is shorter.
 SEGMENT_HOURS = 0.1
+WEEK_HOURS = 168.0
 # Where nothing is known or assumed of a compiler.
 COMPILE_SECONDS = 360.0
 # One block stops most losers; the judge then asks for those up to its next look, two at most.
@@ -90,7 +92,12 @@ class SpeedCourse:
 
 
 def estimate(
-    arms: Sequence[ArmPlan], *, run_hours: float, proof: Proof, cap_usd: float
+    arms: Sequence[ArmPlan],
+    *,
+    run_hours: float,
+    proof: Proof,
+    cap_usd: float,
+    runs_per_week: float,
 ) -> Estimate:
     """Estimate of a trial of these arms, the baseline first."""
     course = speed_course(arms, run_hours)
@@ -108,16 +115,20 @@ def estimate(
     total = sum((one.usd for one in found), Span(0.0, 0.0, 0.0))
     speed_usd = ends[1].usd(arms)
     candidates = sum(arm.role == CANDIDATE for arm in arms)
-    rounds = [proof.rounds(runs) * candidates for runs in (proof.runs, proof.n_max)]
+    quality_hours = [
+        candidates
+        * (proof.rounds(n) * run_hours + proof.carried_runs(n) * WEEK_HOURS / runs_per_week)
+        for n in (proof.runs, proof.n_max)
+    ]
     return Estimate(
         usd=total.expected,
-        hours=ends[1].elapsed + run_hours * rounds[0],
+        hours=ends[1].elapsed + quality_hours[0],
         speed_usd=speed_usd,
         quality_usd=total.expected - speed_usd,
         low_usd=total.low,
         high_usd=total.capped(cap_usd).high,
         low_hours=ends[0].elapsed,
-        high_hours=ends[2].elapsed + run_hours * rounds[1],
+        high_hours=ends[2].elapsed + quality_hours[1],
         arms=tuple(found),
     )
 
@@ -171,6 +182,7 @@ def _compilations(arm: ArmPlan, blocks: int, compiled: set[str]) -> int:
 
 
 def _full_runs(arms: Sequence[ArmPlan], runs: int, proof: Proof) -> list[int]:
-    """Full runs of each arm when every candidate takes ``runs``; controls take none."""
-    counts = {CANDIDATE: runs, BASELINE: proof.baseline_runs(runs) if runs else 0}
+    """Extra full runs of each arm when every candidate takes ``runs``; controls take none."""
+    extra = proof.extra_runs(runs)
+    counts = {CANDIDATE: extra, BASELINE: proof.baseline_runs(extra) if extra else 0}
     return [counts.get(arm.role, 0) for arm in arms]

@@ -18,6 +18,7 @@ from compilegate.domain.planning import quotas
 from compilegate.domain.planning.arm_plan import ArmPlan
 from compilegate.domain.planning.arms import Refusal
 from compilegate.domain.planning.estimate import BLOCKS_PER_ROUND, Estimate, block_usd
+from compilegate.domain.planning.proof import SHADOW
 from compilegate.domain.planning.quotas import Need, QuotaLookup
 from compilegate.domain.planning.trial_design import TrialDesign, design_trial
 from compilegate.domain.workload.model import Workload
@@ -69,14 +70,18 @@ def plan_trial(
     *,
     region: str,
     quota: QuotaLookup = quotas.unknown,
+    mode: str = SHADOW,
 ) -> Plan | Refusal:
-    """Plan the arms that eligibility let through, or say why there is nothing to plan."""
+    """Plan the arms that eligibility let through, or say why there is nothing to plan.
+
+    ``mode`` is who makes the full runs: shadow, canary or hybrid.
+    """
     candidates = eligibility.open_candidates
     if not candidates:
         why_not = "; ".join(f"{name}: {text}" for name, text in _left_out(eligibility)[:1])
         return Refusal(Reason("ineligible", f"no candidate is eligible; {why_not}"))
     why: Mapping[str, str] = eligibility.why
-    design = design_trial(workload, candidates, facts, region=region, why=why)
+    design = design_trial(workload, candidates, facts, region=region, why=why, mode=mode)
     if isinstance(design, Refusal):
         return design
     needs = quotas.needs(design.arms, design.proof, spot=workload.training.spot, quota=quota)

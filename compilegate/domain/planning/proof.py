@@ -15,6 +15,7 @@ from compilegate.domain.workload.model import Workload
 
 # Full runs of a candidate where nobody knows how much the metric differs from run to run.
 ASSUMED_RUNS = 3
+SHADOW, HYBRID = "shadow", "hybrid"
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,8 @@ class Proof:
 
     ``rounds`` of one candidate: one to each look, and one before the first look where a single
     run beside a telling history may already end it. ``basis`` says what the numbers rest on,
-    ``refused`` why no trial should begin.
+    ``refused`` why no trial should begin. ``mode`` is who makes the runs: the trial itself
+    (shadow), production as it trains anyway (canary), or the trial the first ones (hybrid).
     """
 
     runs: int
@@ -31,23 +33,45 @@ class Proof:
     history: int
     basis: str
     refused: Reason | None = None
+    mode: str = SHADOW
+
+    def extra_runs(self, runs: int) -> int:
+        """Those of a candidate's ``runs`` that the trial makes itself, as the judge would ask."""
+        if self.mode == SHADOW:
+            return runs
+        return min(runs, 1 if self.history >= TELLING_HISTORY else 2) * (self.mode == HYBRID)
 
     def rounds(self, runs: int) -> int:
-        """Rounds until one candidate has ``runs`` full runs."""
+        """Rounds of extra runs until one candidate has ``runs`` full runs."""
+        if self.mode != SHADOW:
+            return int(self.extra_runs(runs) > 0)
         telling = self.history >= TELLING_HISTORY
         return telling + sum(n <= runs for n in looks(self.n_max))
+
+    def carried_runs(self, runs: int) -> int:
+        """Production runs that carry the rest, the baseline's of the same weeks included."""
+        extra = self.extra_runs(runs)
+        beside = self.baseline_runs(runs) - (self.baseline_runs(extra) if extra else 0)
+        return runs - extra + max(beside, 0) if extra < runs else 0
 
     def baseline_runs(self, runs: int) -> int:
         """Baseline runs beside ``runs`` of a candidate: history makes up for some, not for all."""
         return max(1, math.ceil(runs - history_weight(self.history)))
 
 
-def plan_proof(workload: Workload, *, candidates: int) -> Proof | None:
-    """The full runs of each of so many candidates; None if too few production runs are left."""
+def plan_proof(workload: Workload, *, candidates: int, mode: str = SHADOW) -> Proof | None:
+    """The full runs of each of so many candidates; None if too few production runs are left.
+
+    ``mode`` is the one that the trial uses, which may be another than policy asks for.
+    """
+    found = _plan_proof(workload, candidates=candidates, mode=mode)
+    return None if found is None else replace(found, mode=mode)
+
+
+def _plan_proof(workload: Workload, *, candidates: int, mode: str) -> Proof | None:
     quality = workload.quality
-    # Every trial runs its full runs as shadow runs so far, whatever policy says.
     design = design_for(
-        replace(workload.policy, quality_runs="shadow"),
+        replace(workload.policy, quality_runs=mode),
         history=len(quality.history),
         candidates=candidates,
         runs_remaining=workload.schedule.runs_per_week * WEEKS_PER_YEAR,

@@ -87,7 +87,8 @@ def _speed_round(arms: Sequence[ArmPlan]) -> Counter[str]:
 
 def _full_round(baseline: ArmPlan, candidate: ArmPlan, proof: Proof) -> Counter[str]:
     """The largest round up to the expected look: the next runs of both arms side by side."""
-    ends = [0, *(n for n in looks(proof.n_max) if n <= proof.runs)]
+    extra = proof.extra_runs(proof.runs)
+    ends = sorted({0, *(n for n in looks(proof.n_max) if n <= extra)})
     found: Counter[str] = Counter()
     for start, end in itertools.pairwise(ends):
         theirs = proof.baseline_runs(end) - (proof.baseline_runs(start) if start else 0)

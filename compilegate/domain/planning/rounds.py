@@ -17,19 +17,31 @@ SEGMENT_SECONDS = 3600
 WAIT_PER_RUNTIME = 2
 # Queueing, downloading and uploading come on top of a job's own limits.
 QUEUE_AND_TRANSFER_SECONDS = 6 * 3600
+DAY = 24 * 3600
 # All 20 rounds of one candidate at three days each: 66 h of training and 6 h around it. Where
 # a job may take longer, a round that might not end in time is not begun (``has_time``), so that
-# no trial is cut off undecided. Step Functions itself ends an execution after a year.
-MACHINE_SECONDS = 60 * 24 * 3600
+# no trial is cut off undecided.
+TRIAL_SECONDS = 60 * DAY
+# A trial that production carries takes as many nights as it has runs: with one run a week a year
+# is 26 of a candidate and as many of the baseline. Step Functions ends an execution after a year.
+MACHINE_SECONDS = 360 * DAY
 # Judging, recording, flag and report after the last round.
 ENDING_SECONDS = 3600
-# The lease outlives the longest execution, so that it never ends under a running trial.
-LEASE_SECONDS = MACHINE_SECONDS + 3600
+# The lease outlives a trial of its own runs. Every round that production carries takes it anew
+# for as long as that may last, so that no lease that is left behind blocks a workload for a year.
+LEASE_SECONDS = TRIAL_SECONDS + 3600
+# A round that production carries may take three times as long as the schedule says, and two weeks:
+# a holiday, a paused schedule, nights without capacity.
+PATIENCE = 3
+PAUSE_SECONDS = 14 * DAY
 
 
-def max_rounds(candidates: int) -> int:
-    """A bound that no sound trial reaches: what is beyond it would go on for ever."""
-    return SPEED_ROUNDS + ROUNDS_PER_CANDIDATE * candidates
+def max_rounds(candidates: int, carried_runs: int = 0) -> int:
+    """A bound that no sound trial reaches: what is beyond it would go on for ever.
+
+    ``carried_runs`` of each candidate production may make, one a round.
+    """
+    return SPEED_ROUNDS + (ROUNDS_PER_CANDIDATE + carried_runs) * candidates
 
 
 def job_seconds(max_runtime_hours: float) -> int:
@@ -65,7 +77,22 @@ def longest_seconds(candidates: int, job_hours: float) -> int:
     return max_rounds(candidates) * round_seconds(job_hours) + ENDING_SECONDS
 
 
-def has_time(elapsed_seconds: float, job_hours: float) -> bool:
-    """Whether one more round ends before the state machine's own limit."""
+def has_time(
+    elapsed_seconds: float, job_hours: float, *, limit_seconds: float = TRIAL_SECONDS
+) -> bool:
+    """Whether one more round ends before the trial's limit."""
     needed = round_seconds(job_hours) + ENDING_SECONDS
-    return elapsed_seconds + needed <= MACHINE_SECONDS
+    return elapsed_seconds + needed <= limit_seconds
+
+
+def carried_seconds(runs: int, runs_per_week: float, job_hours: float) -> int:
+    """How long production takes for ``runs`` of a round by its schedule, the last one's end too."""
+    return round(runs / runs_per_week * 7 * DAY) + round_seconds(job_hours)
+
+
+def carried_timeout_seconds(
+    runs: int, runs_per_week: float, job_hours: float, *, elapsed_seconds: float
+) -> int:
+    """How long a round may wait for production, at most until the machine's own limit."""
+    patience = PATIENCE * carried_seconds(runs, runs_per_week, job_hours) + PAUSE_SECONDS
+    return min(patience, round(MACHINE_SECONDS - ENDING_SECONDS - elapsed_seconds))

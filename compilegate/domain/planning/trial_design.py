@@ -10,7 +10,7 @@ from compilegate.domain.facts.model import Facts
 from compilegate.domain.planning.arm_plan import ArmPlan
 from compilegate.domain.planning.arms import Refusal, plan_arms
 from compilegate.domain.planning.estimate import Estimate, estimate
-from compilegate.domain.planning.proof import Proof, plan_proof
+from compilegate.domain.planning.proof import SHADOW, Proof, plan_proof
 from compilegate.domain.workload.model import Candidate, Workload
 
 
@@ -30,12 +30,13 @@ def design_trial(
     *,
     region: str,
     why: Mapping[str, str] | None = None,
+    mode: str = SHADOW,
 ) -> TrialDesign | Refusal:
-    """The trial of these candidates, or why there is none."""
+    """The trial of these candidates, or why there is none; ``mode`` says who makes full runs."""
     arms = plan_arms(workload, candidates, facts, region=region, why=why)
     if isinstance(arms, Refusal):
         return arms
-    proof = plan_proof(workload, candidates=len(candidates))
+    proof = plan_proof(workload, candidates=len(candidates), mode=mode)
     if proof is None:
         runs = f"{workload.schedule.runs_per_week:g}"
         text = f"{runs} runs a week leave too few to prove quality on"
@@ -45,6 +46,7 @@ def design_trial(
         run_hours=workload.schedule.run_hours,
         proof=proof,
         cap_usd=workload.policy.max_trial_usd,
+        runs_per_week=workload.schedule.runs_per_week,
     )
     return TrialDesign(arms, proof, found)
 

@@ -252,6 +252,18 @@ def carried_runs(entries: Entries, trial: str) -> list[ProductionRun]:
     ]
 
 
+def held_runs(entries: Entries, trial: str) -> list[ProductionRun]:
+    """Runs of the trial's candidates whose models were held back, whatever came of them."""
+    held = {found.round for found in canary_rounds(entries, trial) if found.hold}
+    return [
+        run
+        for run in production_runs(entries)
+        if run.arm != BASELINE
+        and run.canary is not None
+        and (run.canary.trial, run.canary.round in held) == (trial, True)
+    ]
+
+
 def ending(found: CanaryRound, entries: Entries) -> str | None:
     """Why the round is over by its results, None while it is not.
 

@@ -1,0 +1,1 @@
+"""Lets production carry a round of the trial's full runs."""

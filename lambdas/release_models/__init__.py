@@ -1,0 +1,1 @@
+"""Tags the models of a trial's candidate: may they be released?"""
