@@ -22,6 +22,7 @@ from compilegate.cli import (
     report,
     run,
     status,
+    train,
 )
 from compilegate.cli.doors import RealDoors
 from compilegate.cli.shell import Session, Shell
@@ -38,6 +39,7 @@ app.command("doctor")(doctor.doctor)
 app.command("plan")(plan.plan)
 app.add_typer(facts.app, name="facts")
 app.command("register")(register.register)
+app.command("train")(train.train)
 app.command("run")(run.run)
 app.command("status")(status.status)
 app.command("judge")(judge.judge)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from compilegate.adapters.executions import ExecutionState
@@ -39,6 +39,7 @@ class JobView:
     usd_per_hour: float | None
     lines: JobLines
     measures: tuple[str, ...] | None = None
+    instance_type: str | None = None
 
     @property
     def active(self) -> bool:
@@ -119,23 +120,35 @@ class TrialWatcher:
         return found
 
     def _look_at_job(self, name: str, run: naming.RunId, known: JobView | None) -> JobView:
-        described = self._cloud.services.jobs.describe(name)
-        lines = known.lines if known else JobLines()
-        told, lines.token = self._cloud.watch.lines(name, lines.token)
-        lines.take(told)
         arms = [ArmPlan.from_dict(arm) for arm in self._arms()]
-        return JobView(
-            name=name,
+        seen = look_at_job(name, known, self._cloud)
+        return replace(
+            seen,
             run=run.text,
             arm=None if run.arm_index is None else arms[run.arm_index].name,
-            status=str(described["TrainingJobStatus"]),
-            detail=str(described.get("FailureReason") or described.get("SecondaryStatus") or ""),
-            started_at=_epoch(described.get("TrainingStartTime")),
-            ended_at=_epoch(described.get("TrainingEndTime")),
             usd_per_hour=usd_per_hour(run, arms),
-            lines=lines,
             measures=measured_by(run, arms),
         )
+
+
+def look_at_job(name: str, known: JobView | None, cloud: Cloud) -> JobView:
+    """A job as it is now; what its name says, which run of which arm it is, is not filled in."""
+    described = cloud.services.jobs.describe(name)
+    lines = known.lines if known else JobLines()
+    told, lines.token = cloud.watch.lines(name, lines.token)
+    lines.take(told)
+    return JobView(
+        name=name,
+        run="",
+        arm=None,
+        status=str(described["TrainingJobStatus"]),
+        detail=str(described.get("FailureReason") or described.get("SecondaryStatus") or ""),
+        started_at=_epoch(described.get("TrainingStartTime")),
+        ended_at=_epoch(described.get("TrainingEndTime")),
+        usd_per_hour=None,
+        lines=lines,
+        instance_type=(described.get("ResourceConfig") or {}).get("InstanceType"),
+    )
 
 
 def _epoch(moment: Any) -> float | None:

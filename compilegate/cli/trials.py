@@ -14,14 +14,13 @@ from rich.console import Console
 from compilegate.adapters.packages import package
 from compilegate.adapters.workload_files import WorkloadFile, read_workload
 from compilegate.cli.cloud import Cloud
-from compilegate.cli.screen import screen
 from compilegate.cli.trial_view import TrialView, TrialWatcher
+from compilegate.cli.watching import watch
 from compilegate.domain import naming
-from compilegate.domain.errors import EnvironmentNotReadyError, InvalidInputError
+from compilegate.domain.errors import InvalidInputError
 from compilegate.usecases.submit import submit
 from compilegate.usecases.trial import Trial
 
-LOST_AFTER = 10
 STOP_CAUSE = "stopped with Ctrl-C"
 STOP_SECONDS = 20.0
 
@@ -79,24 +78,7 @@ def follow(
 ) -> list[TrialView]:
     """Show progress until every execution has ended; returns the last view of each."""
     watchers = [TrialWatcher(item.trial, item.arn, cloud) for item in started]
-    lost = 0
-    with screen(console) as shown:
-        while True:
-            try:
-                views = [watcher.look() for watcher in watchers]
-                lost = 0
-            except (BotoCoreError, ClientError, OSError) as error:
-                lost += 1
-                if lost >= LOST_AFTER:
-                    raise EnvironmentNotReadyError(
-                        f"the trial can no longer be watched ({error}); it goes on by itself. "
-                        "Fix: look again with `compilegate status`"
-                    ) from error
-            else:
-                shown.show(views)
-                if not any(view.state.running for view in views):
-                    return views
-            sleep(cloud.poll_seconds)
+    return watch(watchers, cloud.poll_seconds, console, sleep=sleep)
 
 
 def stop(started: Sequence[StartedTrial], cloud: Cloud, cause: str = STOP_CAUSE) -> None:

@@ -17,7 +17,8 @@ from tests.cli.conftest import Invoke
 from tests.fakes import FakeDoors
 
 COMMANDS = [
-    ("check",), ("plan",), ("register",), ("run",), ("status",), ("judge",), ("report",),
+    ("check",), ("plan",), ("register",), ("train",), ("run",), ("status",), ("judge",),
+    ("report",),
     ("flag", "show"), ("flag", "history"), ("flag", "set"), ("flag", "revert"), ("flag", "repair"),
     ("local", "up"), ("local", "down"), ("local", "status"), ("local", "logs"), ("demo",),
     ("doctor",), ("facts", "images"), ("facts", "compiler"), ("facts", "instances"),

@@ -1,0 +1,117 @@
+"""What a production run looks like at one moment, and how it is found out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from compilegate.cli.cloud import Cloud
+from compilegate.cli.trial_view import JobView, TrialView, look_at_job
+from compilegate.domain import naming
+from compilegate.domain.errors import InvalidInputError, NotFoundError
+from compilegate.domain.production.begun import Attempt, BegunRun
+from compilegate.domain.production.runs import ProductionRun, production_runs
+from compilegate.domain.workload.model import BASELINE
+from compilegate.usecases.production.production_job import arm_of, load_begun, spec_of
+from compilegate.usecases.trial import Spec, Trial
+
+FIRST = naming.attempt(0)
+
+
+@dataclass(frozen=True)
+class RunView(TrialView):
+    """One production run; ``begun`` is None until its arm is settled.
+
+    ``entries`` are what the ledger says of it, ``watched`` what the judge said after it.
+    """
+
+    begun: BegunRun | None = None
+    entries: tuple[Mapping[str, Any], ...] = ()
+    watched: Mapping[str, Any] | None = None
+
+    @property
+    def runs(self) -> list[ProductionRun]:
+        """How its jobs ended, as far as they have."""
+        return production_runs(self.entries)
+
+    @property
+    def stage(self) -> str:
+        """What is going on, in two or three words."""
+        if not self.state.running:
+            return "done" if self.state.status == "SUCCEEDED" else self.state.status.lower()
+        if self.begun is None:
+            return "reading the flag"
+        if any(job.active for job in self.jobs):
+            return "training"
+        if self.runs:
+            return "recording"
+        return "waits for machines" if self.jobs else "building the job"
+
+
+class RunWatcher:
+    """Looks at one production run again and again."""
+
+    def __init__(self, workload: str, run: str, arn: str, cloud: Cloud) -> None:
+        self.run, self.arn = Trial(workload, run, ""), arn
+        self._cloud = cloud
+        self._begun: BegunRun | None = None
+        self._spec: Spec | None = None
+        self._jobs: dict[str, JobView] = {}
+
+    def look(self) -> RunView:
+        """The run as it is now."""
+        # The execution first: what its last step has written is then among what is read.
+        state = self._cloud.with_production().executions.describe(self.arn)
+        self._begun = self._begun or self._look_for_beginning()
+        if self._begun is not None:
+            self._look_at_jobs()
+        jobs = tuple(self._jobs.values())
+        return RunView(
+            trial=self.run,
+            state=state,
+            arms=tuple(dict.fromkeys(str(job.arm) for job in jobs)),
+            jobs=jobs,
+            begun=self._begun,
+            entries=tuple(self._entries(f"run#{self.run.trial}#")),
+            watched=next(iter(self._entries(naming.watch_entry(self.run.trial))), None),
+        )
+
+    def _entries(self, prefix: str) -> Sequence[Mapping[str, Any]]:
+        return self._cloud.services.ledger.entries(self.run.workload, prefix)
+
+    def _look_for_beginning(self) -> BegunRun | None:
+        try:
+            return load_begun(self.run.workload, self.run.trial, self._cloud.services)
+        except NotFoundError:
+            return None
+
+    def _look_at_jobs(self) -> None:
+        prefix = naming.trial_job_prefix(self.run.workload, self.run.trial)
+        for name in self._cloud.watch.names(prefix):
+            known = self._jobs.get(name)
+            if known is None or known.active:
+                seen = look_at_job(name, known, self._cloud)
+                self._jobs[name] = self._placed(seen, name.removeprefix(prefix))
+
+    def _placed(self, job: JobView, run: str) -> JobView:
+        """With its arm and price; every attempt after the first trains the baseline."""
+        begun = self._begun
+        if begun is None:
+            return job
+        attempt, _, _ = run.rpartition("-r")
+        first = attempt == FIRST
+        chosen = Attempt() if first else Attempt(1, rerun=True, instance_type=job.instance_type)
+        return replace(
+            job,
+            run=attempt,
+            arm=begun.arm if first else BASELINE,
+            usd_per_hour=self._price(begun, chosen),
+        )
+
+    def _price(self, begun: BegunRun, attempt: Attempt) -> float | None:
+        try:
+            self._spec = self._spec or spec_of(begun, self.run.workload, self._cloud.services)
+            return arm_of(begun, attempt, self._spec, self._cloud.services).usd_per_hour
+        except (InvalidInputError, NotFoundError):
+            return None

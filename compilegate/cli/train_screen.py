@@ -1,0 +1,84 @@
+"""What ``train`` says of a production run: its arm and why, figures, and the flag after it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from compilegate.cli.output import say, say_line
+from compilegate.cli.run_view import RunView
+from compilegate.cli.screen import clock
+from compilegate.domain.production.begun import BegunRun
+from compilegate.domain.production.next_arm import FlagReading
+from compilegate.domain.production.runs import ProductionRun
+from compilegate.report.formats import UNKNOWN, money, significant
+
+# Why a run trains its arm, as people say it (domain/production/next_arm.py).
+WHY = {
+    "scheduled": "the flag is off",
+    "flag": "the flag is on",
+    "refresh": "a baseline of today, to compare the candidate with",
+    "confirm": "the judge asked for it, to check an alarm",
+    "canary": "its turn in a trial that production carries",
+    "stale": "the flag is stale",
+    "unreadable": "the flag could not be read",
+    "malformed": "the flag is not one",
+    "differs": "the flag is not what the ledger says",
+    "unfit": "the candidate's job cannot be built",
+    "rerun": "the candidate failed, and the model is wanted all the same",
+    "fallback": "on another machine, for want of the usual one",
+}
+
+
+def why(code: str) -> str:
+    """Why a run trains its arm; a later release's word stays as it is."""
+    return WHY.get(code, code)
+
+
+def show_run(view: RunView, reading: FlagReading) -> None:
+    """The end of a run, and what production is told after it."""
+    say()
+    if view.begun is not None:
+        say(f"{view.trial.workload}: {chosen(view.begun)}", style="bold")
+    for run in view.runs:
+        _show_attempt(run)
+    if not view.runs:
+        reason = view.state.cause or view.state.error or "no attempt was recorded"
+        say(f"{view.stage}: {reason}", indent=2)
+    if view.watched is not None:
+        say(f"{'judge':<10} {view.watched.get('verdict') or 'nothing to judge'}", indent=2)
+    say(f"{'flag':<10} {flag_words(reading)}", indent=2)
+
+
+def chosen(begun: BegunRun) -> str:
+    """Which arm, and why."""
+    told = f": {begun.flag_told}" if begun.flag_told else ""
+    return f"run {begun.run} trained {begun.arm} ({why(begun.why)}{told})"
+
+
+def flag_words(reading: FlagReading) -> str:
+    """On or off, in which state, or why it is not followed."""
+    if reading.told is not None:
+        return reading.told
+    word = "on" if reading.flag.enabled else "off"
+    return word if reading.flag.state == word else f"{word} ({reading.flag.state})"
+
+
+def _show_attempt(run: ProductionRun) -> None:
+    say(f"{run.job}: {run.arm}, {run.status}, {why(run.why)}", indent=2)
+    if run.reason:
+        say(run.reason, indent=4)
+    for name, value in figures(run).items():
+        say_line(f"    {name:<10} {value}")
+
+
+def figures(run: ProductionRun) -> Mapping[str, str]:
+    """Metric, wall clock and price of one attempt."""
+    result: Mapping[str, Any] = run.result
+    seconds = result.get("wall_seconds") or run.ended_at - run.started_at
+    metric = result.get("metric")
+    return {
+        "metric": UNKNOWN if metric is None else significant(metric, 4),
+        "wall clock": clock(seconds),
+        "cost": UNKNOWN if run.usd is None else money(run.usd),
+    }

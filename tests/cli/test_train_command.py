@@ -1,0 +1,195 @@
+"""``train`` as a team calls it: a run starts, is followed, and its end is said."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compilegate.cli.cloud import Cloud
+from compilegate.domain import naming
+from compilegate.domain.production.runs import ProductionRun
+from compilegate.usecases.production.begin_run import begin_run
+from compilegate.usecases.registration import load_registration
+from tests import fakes
+from tests.cli.conftest import Invoke
+from tests.cli.project import write_project
+from tests.fakes import FakeDoors, FixedClock, MemoryJobs, ScriptedExecutions, ScriptedWatch
+
+TRAINED = {"metric": 0.913, "wall_seconds": 3903.0, "finished": True, "applied": True}
+
+
+@pytest.fixture
+def cloud(doors: FakeDoors, invoke: Invoke, tmp_path: Path) -> Cloud:
+    doors.aws_cloud = fakes.cloud()
+    assert 0 == invoke("register", write_project(tmp_path / "team")).exit_code
+    return doors.aws_cloud
+
+
+def executions(cloud: Cloud) -> ScriptedExecutions:
+    found = cloud.with_production().executions
+    assert isinstance(found, ScriptedExecutions)
+    return found
+
+
+def begun(cloud: Cloud, payload: Any) -> str:
+    """What TRAIN's first step does; returns the run."""
+    event = {**payload, "execution": "arn:x", "started": payload["scheduled"]}
+    return str(begin_run(event, services=cloud.services)["run"])
+
+
+def recorded(cloud: Cloud, run: str, *, number: int = 0, **fields: Any) -> None:
+    """What TRAIN's last steps leave of one attempt."""
+    job = f"{naming.job_base('bert-docs', run, naming.attempt(number))}-r0"
+    jobs, clock = cloud.services.jobs, cloud.services.clock
+    assert isinstance(jobs, MemoryJobs)
+    assert isinstance(clock, FixedClock)
+    ended = ProductionRun(
+        run=run, job=job, arm="baseline", started_at=1000.0, ended_at=4903.0, result=TRAINED,
+        counts=True, why="scheduled", usd=1.53,
+    )  # fmt: skip
+    ended = dataclasses.replace(ended, **fields)
+    status = "Completed" if ended.status == "Completed" else "Failed"
+    jobs.add(job, status, ended.started_at, ended.ended_at)
+    entry = ended.to_entry(clock.now())
+    cloud.services.ledger.put_once("bert-docs", naming.run_entry(run, job), entry)
+
+
+def test_a_run_starts_and_is_named(invoke: Invoke, cloud: Cloud) -> None:
+    result = invoke("train", "bert-docs")
+
+    ((arn, payload),) = executions(cloud).started.items()
+    run = arn.rpartition("-")[2]
+    assert 0 == result.exit_code
+    assert f"bert-docs: run {run} has started." in result.stdout
+    assert begun(cloud, payload) == run  # the machine comes to the same name
+
+
+def test_the_end_says_arm_why_metric_time_price_and_flag(invoke: Invoke, cloud: Cloud) -> None:
+    executions(cloud).on_start = lambda payload: recorded(cloud, begun(cloud, payload))
+
+    result = invoke("train", "bert-docs", "--wait")
+
+    end = " ".join(result.stdout.split("\n\n")[-1].split())
+    assert 0 == result.exit_code, result.output
+    assert "trained baseline (the flag is off)" in end
+    assert "metric 0.913" in end
+    assert "wall clock 1:05:03" in end
+    assert "cost $1.53" in end
+    assert "flag off" in end
+
+
+def test_progress_is_shown_while_it_trains(invoke: Invoke, cloud: Cloud) -> None:
+    jobs, watch = cloud.services.jobs, cloud.watch
+    assert isinstance(jobs, MemoryJobs)
+    assert isinstance(watch, ScriptedWatch)
+
+    def train(payload: Any) -> None:
+        job = f"{naming.job_base('bert-docs', begun(cloud, payload), 'p0')}-r0"
+        jobs.add(job, "InProgress", 1000.0)
+        watch.printed[job] = ["compilegate step=10 steps=600 seconds=0.03 loss=3.21;"]
+
+    executions(cloud).on_start = train
+    executions(cloud).looks = 3
+
+    result = invoke("train", "bert-docs", "--wait")
+
+    assert "bert-docs: training" in result.stdout
+    assert "p0 baseline: step 10/600, loss 3.21" in result.stdout
+    assert "\x1b" not in result.stdout
+
+
+def test_a_candidate_that_failed_and_its_second_run_are_both_said(
+    invoke: Invoke, cloud: Cloud
+) -> None:
+    def train(payload: Any) -> None:
+        run = begun(cloud, payload)
+        failed = {"metric": None, "finished": False}
+        recorded(cloud, run, arm="compile", status="Failed", reason="CUDA out of memory",
+                 result=failed, why="flag", usd=None)  # fmt: skip
+        recorded(cloud, run, number=1, why="rerun", started_at=5000.0, ended_at=8903.0)
+
+    executions(cloud).on_start = train
+
+    result = invoke("train", "bert-docs", "--wait")
+
+    end = " ".join(result.stdout.split())
+    assert 0 == result.exit_code, result.output
+    assert "compile, Failed, the flag is on CUDA out of memory" in end
+    assert "baseline, Completed, the candidate failed, and the model is wanted all the same" in end
+
+
+def test_a_run_without_a_model_is_exit_1_with_the_reason(invoke: Invoke, cloud: Cloud) -> None:
+    def train(payload: Any) -> None:
+        result = {"metric": None, "finished": False}
+        run = begun(cloud, payload)
+        recorded(cloud, run, status="Failed", reason="exit code 1", result=result)
+
+    executions(cloud).on_start = train
+
+    result = invoke("train", "bert-docs", "--wait")
+
+    assert 1 == result.exit_code
+    assert "exit code 1" in result.stdout
+
+
+def test_an_execution_that_failed_says_why(invoke: Invoke, cloud: Cloud) -> None:
+    executions(cloud).ends = {"bert-docs": "FAILED"}
+
+    result = invoke("train", "bert-docs", "--wait")
+
+    assert 1 == result.exit_code
+    assert "no attempt was recorded" in result.stdout
+
+
+def test_a_revert_is_exit_12(invoke: Invoke, cloud: Cloud) -> None:
+    def train(payload: Any) -> None:
+        run = begun(cloud, payload)
+        recorded(cloud, run)
+        entry = {"kind": "watch", "at": 1, "run": run, "verdict": "revert", "reasons": []}
+        cloud.services.ledger.put_once("bert-docs", naming.watch_entry(run), entry)
+
+    executions(cloud).on_start = train
+
+    result = invoke("train", "bert-docs", "--wait")
+
+    assert 12 == result.exit_code
+    assert "judge revert" in " ".join(result.stdout.split())
+
+
+def test_json_is_one_document(invoke: Invoke, cloud: Cloud) -> None:
+    executions(cloud).on_start = lambda payload: recorded(cloud, begun(cloud, payload))
+
+    result = invoke("train", "bert-docs", "--wait", "--json")
+
+    found = json.loads(result.stdout)
+    assert ("bert-docs", "baseline", "scheduled", "SUCCEEDED") == (
+        found["workload"], found["arm"], found["why"], found["status"],
+    )  # fmt: skip
+    assert [0.913] == [attempt["result"]["metric"] for attempt in found["attempts"]]
+    assert "bert-docs: done" in result.stderr
+
+
+def test_what_was_never_registered_or_is_retired_does_not_start(
+    invoke: Invoke, cloud: Cloud
+) -> None:
+    unknown = invoke("train", "nobody")
+    invoke("register", "--remove", "bert-docs")
+    retired = invoke("train", "bert-docs")
+
+    assert (1, 2) == (unknown.exit_code, retired.exit_code)
+    assert "nobody is not registered" in unknown.stderr
+    assert "was retired from production" in retired.stderr
+    assert {} == executions(cloud).started
+
+
+def test_a_run_trains_what_was_registered_last(invoke: Invoke, cloud: Cloud) -> None:
+    executions(cloud).on_start = lambda payload: begun(cloud, payload)
+
+    invoke("train", "bert-docs")
+
+    (entry,) = cloud.services.ledger.entries("bert-docs", "run#")
+    assert load_registration(cloud.services.store, "bert-docs").spec_key == entry["spec_key"]
