@@ -25,6 +25,7 @@ from compilegate.domain.workload.own_facts import INSTANCE
 # SageMaker ends a training job after 28 days (limits of Amazon SageMaker in the AWS reference).
 MOST_HOURS = 672.0
 MOST_INSTANCES = 1000
+MOST_FALLBACKS = 8
 MOST_SAMPLES = 10**7
 MOST_LEARNING_RATE = 1000.0
 S3 = "s3://"
@@ -83,6 +84,7 @@ def parse_training(fields: Fields) -> Training:
             "max_wait_hours", "hours", above=0.0, high=MOST_HOURS, default=None
         ),
         instance_groups=tuple(_instance_group(item) for item in fields.sections("instance_groups")),
+        fallback_instances=_fallbacks(fields),
     )
     fields.done()
     check_environment(fields, training.environment)
@@ -172,6 +174,26 @@ def _instance_group(fields: Fields) -> InstanceGroup:
     )
     fields.done()
     return group
+
+
+def _fallbacks(fields: Fields) -> tuple[str, ...]:
+    found: tuple[str, ...] = fields.texts("fallback_instances")
+    own = fields.text("instance_type")
+    for kind in found:
+        if not INSTANCE.fullmatch(kind):
+            fix = "write each like ml.g5.48xlarge"
+            raise fields.wrong(
+                "fallback_instances", f"holds {kind!r}, no SageMaker instance type", fix
+            )
+        if kind == own:
+            fix = "list other types: training.instance_type is always tried first"
+            raise fields.wrong("fallback_instances", f"holds {kind!r}, the job's own type", fix)
+    if len(set(found)) < len(found):
+        raise fields.wrong("fallback_instances", "names a type twice", "list each once")
+    if len(found) > MOST_FALLBACKS:
+        problem = f"holds {len(found)} types"
+        raise fields.wrong("fallback_instances", problem, f"list at most {MOST_FALLBACKS}")
+    return found
 
 
 def _check_groups(fields: Fields, training: Training) -> None:
