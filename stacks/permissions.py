@@ -86,7 +86,9 @@ class Permissions:
 
     def tag_models(self) -> list[iam.PolicyStatement]:
         """Say of a job's model whether it may be released; no other tag."""
-        own = {"ForAllValues:StringEquals": {"aws:TagKeys": [naming.TAG_RELEASE]}}
+        own: dict[str, object] = {
+            "ForAllValues:StringEquals": {"aws:TagKeys": [naming.TAG_RELEASE]}
+        }
         return [
             self._allow(["sagemaker:DescribeTrainingJob"], [self.training_jobs()]),
             self._allow(["sagemaker:AddTags"], [self.training_jobs()], own),
