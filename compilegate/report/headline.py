@@ -21,6 +21,7 @@ STAY_OFF = {
 }
 INCONCLUSIVE = {
     "baseline_failed": "the baseline itself failed: nothing to compare with",
+    "cooling_down": "production was reverted not long ago",
     "full_run_disagrees": "short blocks were faster, whole jobs were not",
     "full_run_unmeasured": "{but}a whole job's time is missing",
     "price_unknown": "the trial's cost cannot be estimated",

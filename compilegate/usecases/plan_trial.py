@@ -14,9 +14,11 @@ from compilegate.domain.judging.identity import ID_LENGTH
 from compilegate.domain.planning.arm_plan import CANDIDATE
 from compilegate.domain.planning.plan import Plan, Refusal
 from compilegate.domain.planning.plan import plan_trial as design
+from compilegate.domain.production.cooldown import cooling_down
 from compilegate.domain.production.quality_mode import SHADOW
 from compilegate.domain.workload.model import Workload
 from compilegate.ports import Quotas, Services, Settings
+from compilegate.usecases.change_flag import flag_history
 from compilegate.usecases.decide import save_decision
 from compilegate.usecases.known_facts import known_facts
 from compilegate.usecases.past_overheads import past_overheads
@@ -31,7 +33,7 @@ def plan_trial(event: Mapping[str, Any], *, services: Services) -> dict[str, Any
     trial = Trial.from_event(event)
     spec = load_spec(services.store, trial)
     measured, mode = past_overheads(trial.workload, services), mode_of_trial(spec, services)
-    plan = plan_for(
+    plan = _cooling_down(spec.workload, services) or plan_for(
         spec.workload,
         services.settings,
         quotas=services.quotas,
@@ -65,6 +67,14 @@ def plan_trial(event: Mapping[str, Any], *, services: Services) -> dict[str, Any
         "estimated_usd": round(plan.estimate.usd, 4),
         "decision_key": None,
     }
+
+
+def _cooling_down(workload: Workload, services: Services) -> Refusal | None:
+    """The refusal of a trial that comes too soon after a revert."""
+    history = flag_history(workload.name, services)
+    days, now = workload.policy.cooldown_days, services.clock.now()
+    reason = cooling_down(history, days, now=now, workload=workload.name)
+    return Refusal(reason) if reason else None
 
 
 def plan_for(

@@ -13,6 +13,7 @@ from compilegate.domain.workload.model import Workload
 from compilegate.ports import Services
 from compilegate.usecases.change_flag import change_flag
 from compilegate.usecases.plan_trial import plan_trial
+from compilegate.usecases.production.watch_production import watch_production
 from compilegate.usecases.trial import to_json
 from tests.domain.evidence_builder import (
     BASE_WALL,
@@ -95,3 +96,8 @@ def record(services: Services, number: int, arm: str = "compile", **changed: Any
         WORKLOAD, naming.run_entry(run.run, run.job), run.to_entry(services.clock.now())
     )
     return run
+
+
+def watch(services: Services, run: str) -> dict[str, Any]:
+    """What TRAIN's state Watch does after the run."""
+    return watch_production({"workload": WORKLOAD, "run": run}, services=services)
