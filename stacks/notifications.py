@@ -10,12 +10,12 @@ from aws_cdk import aws_cloudwatch_actions as actions
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sns as sns
-from aws_cdk import aws_sns_subscriptions as subscriptions
 from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
 from stacks.settings import Settings
 from stacks.storage import Storage
+from stacks.subscribers import subscribe
 
 PERIOD = Duration.minutes(5)
 
@@ -45,10 +45,7 @@ class Notifications(Construct):
                 conditions={"StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID}},
             )
         )
-        if settings.notification_email:
-            self.topic.add_subscription(
-                subscriptions.EmailSubscription(settings.notification_email)
-            )
+        subscribe(self, self.topic, settings.recipients, stage=settings.stage)
 
     def watch(self, machine: sfn.StateMachine, functions: Mapping[str, lambda_.Function]) -> None:
         """An alarm per way an execution can end badly, and one per function."""

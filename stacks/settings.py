@@ -13,12 +13,12 @@ from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.fields import Fields
 from compilegate.domain.workload.model import KnownBetter
 from compilegate.domain.workload.own_facts import own_images, prices
+from stacks.recipients import Recipients, recipients
 
 FILE = "cdk.json"
 STAGE = re.compile(r"[a-z][a-z0-9-]{0,15}")
 REGION = re.compile(r"[a-z]{2}(-[a-z]+)+-\d")
 BUCKET = re.compile(r"(?!.*\.\.)[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
-EMAIL = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s]+")
 SUBNET = re.compile(r"subnet-[0-9a-f]+")
 SECURITY_GROUP = re.compile(r"sg-[0-9a-f]+")
 # The only values that CloudWatch Logs accepts.
@@ -48,7 +48,7 @@ class Settings:
     vpc: Vpc | None = None
     input_buckets: tuple[str, ...] = ()
     facts: KnownBetter = field(default_factory=KnownBetter)
-    notification_email: str | None = None
+    recipients: Recipients = field(default_factory=Recipients)
     log_retention_days: int = 90
     experiment_retention_days: int = 90
     compile_cache_retention_days: int = 30
@@ -74,9 +74,7 @@ class Settings:
                 facts=KnownBetter(
                     prices(fields, "price_overrides"), own_images(fields, "image_overrides")
                 ),
-                notification_email=_matching(
-                    fields, "notification_email", EMAIL, "one e-mail address", None
-                ),
+                recipients=recipients(fields),
                 log_retention_days=_log_retention(fields),
                 experiment_retention_days=_days(fields, "experiment_retention_days", 90),
                 compile_cache_retention_days=_days(fields, "compile_cache_retention_days", 30),

@@ -51,6 +51,8 @@ def changed(synthesise):
             image_overrides=OWN_IMAGES,
             vpc=VPC,
             notification_email="team@example.com",
+            owner_emails={"ml-platform": "ml@example.com"},
+            slack={"workspace_id": "T01ABC", "channel_id": "C02DEF"},
             log_retention_days=14,
             experiment_retention_days=7,
         )

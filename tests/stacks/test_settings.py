@@ -34,6 +34,8 @@ def error_of(**changes):
         ("input_buckets", "one-bucket"),
         ("input_buckets", ["Has_Capitals"]),
         ("notification_email", "nobody"),
+        ("owner_emails", "team@example.com"),
+        ("slack", "C0123"),
         ("log_retention_days", 31),
         ("log_retention_days", "90d"),
         ("experiment_retention_days", 0),
@@ -48,6 +50,24 @@ def test_a_wrong_value_is_named_with_its_key_and_a_fix(key, value):
     assert "Fix: " in message
     if value is not None:
         assert repr(value) in message
+
+
+@pytest.mark.parametrize(
+    ("changes", "place"),
+    [
+        ({"owner_emails": {"ml": "nobody"}}, "context.owner_emails.ml"),
+        ({"owner_emails": {"ml": None}}, "context.owner_emails.ml"),
+        ({"slack": {"workspace_id": "T01"}}, "context.slack.channel_id"),
+        ({"slack": {"workspace_id": "t 1", "channel_id": "C01"}}, "context.slack.workspace_id"),
+        ({"slack": {"workspace_id": "T01", "channel_id": "#a"}}, "context.slack.channel_id"),
+        ({"slack": {"workspace_id": "T0", "channel_id": "C0", "x": 1}}, "context.slack.x"),
+    ],
+)
+def test_a_wrong_recipient_is_named_with_its_key_and_a_fix(changes, place):
+    message = error_of(**changes)
+
+    assert place in message
+    assert "Fix: " in message
 
 
 @pytest.mark.parametrize("usd", [0, -1, "1.41", True, None, 1e6])

@@ -101,11 +101,6 @@ def test_alarms_may_publish_to_the_topic(template):
     assert [{"Service": "cloudwatch.amazonaws.com"}] == [item["Principal"] for item in allowed]
 
 
-def test_an_address_is_subscribed_when_one_is_given(template, changed):
-    assert {} == template.of_type("AWS::SNS::Subscription")
-    assert "team@example.com" == changed.one("AWS::SNS::Subscription")["Properties"]["Endpoint"]
-
-
 def test_every_bad_ending_and_every_function_error_raises_an_alarm(template):
     topic = template.one("AWS::SNS::TopicPolicy")["Properties"]["Topics"][0]
     alarms = [item["Properties"] for item in template.of_type("AWS::CloudWatch::Alarm").values()]
