@@ -15,6 +15,8 @@ from compilegate.domain import naming
 from stacks.log_groups import log_group
 from stacks.permissions import (
     JOB_OUTPUTS,
+    PRODUCTION_OUTPUTS,
+    PRODUCTION_REQUESTS,
     RECORDS,
     REGISTRATIONS,
     REPORTS,
@@ -27,16 +29,19 @@ from stacks.settings import Settings
 from stacks.storage import Storage
 
 Statements = list[iam.PolicyStatement]
+# The machines that call functions.
+EVALUATE, TRAIN = "evaluate", "train"
 
 
 @dataclass(frozen=True)
 class Step:
-    """One function: its folder under lambdas/, what it may do, and its size."""
+    """One function: its folder under lambdas/, what it may do, its size, and who calls it."""
 
     name: str
     may: Callable[[Permissions], Statements]
     seconds: int = 60
     megabytes: int = 512  # processor time comes with memory: below this, imports dominate
+    machine: str = EVALUATE
 
 
 STEPS = (
@@ -94,11 +99,21 @@ STEPS = (
             *can.answer_tokens(),
         ],
     ),
-    Step("record_decision", lambda can: [*can.read(RECORDS), *can.append_to_ledger()]),
+    Step("record_decision", lambda can: [*can.read(SPECS, RECORDS), *can.append_to_ledger()]),
+    Step(
+        "ask_approval",
+        lambda can: [*can.read(SPECS, RECORDS), *can.append_to_ledger(), *can.take_lease()],
+    ),
+    Step(
+        "await_approval",
+        lambda can: [*can.read_ledger(), *can.append_to_ledger(), *can.answer_tokens()],
+    ),
+    Step("close_approval", lambda can: can.append_to_ledger()),
     Step(
         "apply_flag",
         lambda can: [
-            *can.read(RECORDS),
+            *can.read(SPECS, RECORDS),
+            *can.write(RECORDS),
             *can.read_ledger(),
             *can.append_to_ledger(),
             *can.write_flag(),
@@ -130,11 +145,65 @@ STEPS = (
         ],
         seconds=120,
     ),
+    Step(
+        "read_flag",
+        lambda can: [
+            # Records too: what a flag was proven on is compared with what the run would train.
+            *can.read(SPECS, REGISTRATIONS, RECORDS),
+            *can.tell_absent_from_denied(),
+            *can.read_ledger(),
+            *can.append_to_ledger(),
+            # Where the parameter is not what the ledger says, it is written again.
+            *can.write_flag(),
+        ],
+        megabytes=1024,
+        machine=TRAIN,
+    ),
+    Step(
+        "build_request",
+        lambda can: [
+            *can.read(SPECS),
+            *can.read_ledger(),
+            *can.write(PRODUCTION_REQUESTS),
+        ],
+        megabytes=1024,
+        machine=TRAIN,
+    ),
+    Step(
+        "record_run",
+        lambda can: [
+            *can.read(SPECS, REGISTRATIONS, PRODUCTION_OUTPUTS),
+            *can.read_inputs(),
+            *can.tell_absent_from_denied(),
+            *can.read_ledger(),
+            *can.append_to_ledger(),
+            *can.stop_jobs(),
+            *can.look_at_team_jobs(),
+            *can.answer_tokens(),
+        ],
+        seconds=300,
+        megabytes=1024,
+        machine=TRAIN,
+    ),
+    Step(
+        "watch_production",
+        lambda can: [
+            *can.read(SPECS, REGISTRATIONS, RECORDS),
+            *can.tell_absent_from_denied(),
+            *can.write(RECORDS, REPORTS),
+            *can.read_ledger(),
+            *can.append_to_ledger(),
+            *can.write_flag(),
+        ],
+        seconds=120,
+        megabytes=1024,
+        machine=TRAIN,
+    ),
 )
 
 
 class Functions(Construct):
-    """``by_name`` holds every function by its folder's name."""
+    """``by_name`` holds every function by its folder's name, ``of`` those of one machine."""
 
     def __init__(
         self,
@@ -157,10 +226,14 @@ class Functions(Construct):
             "TRAINING_ROLE_ARN": training_role.role_arn,
             "SETTINGS": settings.for_functions(),
         }
-        permissions = Permissions(storage, settings.stage)
+        permissions = Permissions(storage, settings.stage, settings.input_buckets)
         self.by_name: Mapping[str, lambda_.Function] = {
             step.name: self._function(step, permissions) for step in STEPS
         }
+
+    def of(self, machine: str) -> dict[str, lambda_.Function]:
+        """The functions that one machine calls."""
+        return {step.name: self.by_name[step.name] for step in STEPS if step.machine == machine}
 
     def _function(self, step: Step, permissions: Permissions) -> lambda_.Function:
         title = step.name.title().replace("_", "")

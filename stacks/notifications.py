@@ -13,6 +13,7 @@ from aws_cdk import aws_sns as sns
 from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
+from compilegate.domain.metrics import FLAG_PROBLEMS, NAMESPACE, STAGE
 from stacks.settings import Settings
 from stacks.storage import Storage
 from stacks.subscribers import subscribe
@@ -47,24 +48,42 @@ class Notifications(Construct):
         )
         subscribe(self, self.topic, settings.recipients, stage=settings.stage)
 
-    def watch(self, machine: sfn.StateMachine, functions: Mapping[str, lambda_.Function]) -> None:
-        """An alarm per way an execution can end badly, and one per function."""
+    def watch(self, machine: sfn.StateMachine, what: str, *, prefix: str) -> None:
+        """An alarm per way an execution of ``machine``, a ``what``, can end badly."""
         for ending, metric in (
             ("failed", machine.metric_failed(period=PERIOD)),
             ("timed out", machine.metric_timed_out(period=PERIOD)),
             ("aborted", machine.metric_aborted(period=PERIOD)),
         ):
             self._alarm(
-                f"Executions{ending.title().replace(' ', '')}",
+                f"{prefix}{ending.title().replace(' ', '')}",
                 metric,
-                f"A trial {ending}: `compilegate status` shows why",
+                f"A {what} {ending}: `compilegate status` shows why",
             )
+
+    def watch_functions(self, functions: Mapping[str, lambda_.Function]) -> None:
+        """An alarm per function."""
         for name, function in functions.items():
             self._alarm(
                 f"{name.title().replace('_', '')}Errors",
                 function.metric_errors(period=PERIOD),
                 f"The function {name} raised an error: its log group says which",
             )
+
+    def watch_flags(self) -> None:
+        """An alarm for production runs that could not follow their flag."""
+        self._alarm(
+            "FlagProblems",
+            cloudwatch.Metric(
+                namespace=NAMESPACE,
+                metric_name=FLAG_PROBLEMS,
+                dimensions_map={STAGE: self._stage},
+                statistic="Sum",
+                period=PERIOD,
+            ),
+            "A production run trained the baseline because its flag could not be followed: "
+            "`compilegate flag history` and the log of read-flag say why",
+        )
 
     def _alarm(self, construct_id: str, metric: cloudwatch.IMetric, description: str) -> None:
         alarm = cloudwatch.Alarm(

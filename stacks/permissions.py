@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from aws_cdk import ArnFormat, Stack
 from aws_cdk import aws_iam as iam
 
@@ -9,6 +11,10 @@ from compilegate.domain import naming
 from stacks.storage import Storage
 
 REGISTRATIONS = f"{naming.WORKLOADS_PREFIX}*/registration.json"
+PRODUCTION_REQUESTS = f"{naming.PRODUCTION_PREFIX}*/*/requests/*"
+PRODUCTION_OUTPUTS = f"{naming.PRODUCTION_PREFIX}*/*/jobs/*/output.tar.gz"
+# Where SageMaker leaves the output of a team's own job, in buckets of the team's.
+TEAM_OUTPUTS = "*/output/output.tar.gz"
 SPECS = f"{naming.WORKLOADS_PREFIX}*/specs/*"
 RECORDS = f"{naming.DECISIONS_PREFIX}*"
 REQUESTS = f"{naming.EXPERIMENTS_PREFIX}*/requests/*"
@@ -21,10 +27,11 @@ REPORTS = f"{naming.REPORTS_PREFIX}*"
 class Permissions:
     """Builds the policy statements of one stage."""
 
-    def __init__(self, storage: Storage, stage: str) -> None:
+    def __init__(self, storage: Storage, stage: str, input_buckets: Sequence[str] = ()) -> None:
         self._storage = storage
         self._stack = Stack.of(storage)
         self._stage = stage
+        self._input_buckets = input_buckets
 
     def read(self, *patterns: str) -> list[iam.PolicyStatement]:
         """Read objects of the data bucket."""
@@ -32,6 +39,19 @@ class Permissions:
             self._allow(["s3:GetObject"], self._objects(patterns)),
             self._allow(["kms:Decrypt"], [self._storage.key.key_arn]),
         ]
+
+    def read_inputs(self) -> list[iam.PolicyStatement]:
+        """Read what a team's own jobs left in the buckets that the deployment knows of.
+
+        Under a key of the team's own that also needs the key's consent.
+        """
+        arns = [
+            self._stack.format_arn(
+                service="s3", region="", account="", resource=bucket, resource_name=TEAM_OUTPUTS
+            )
+            for bucket in self._input_buckets
+        ]
+        return [self._allow(["s3:GetObject"], arns)] if arns else []
 
     def write(self, *patterns: str) -> list[iam.PolicyStatement]:
         """Write objects of the data bucket."""
@@ -103,6 +123,13 @@ class Permissions:
                 [self.training_jobs()],
             ),
         ]
+
+    def look_at_team_jobs(self) -> list[iam.PolicyStatement]:
+        """Describe any training job and read its tags: a team names its jobs as it likes."""
+        arn = self._stack.format_arn(
+            service="sagemaker", resource="training-job", resource_name="*"
+        )
+        return [self._allow(["sagemaker:DescribeTrainingJob", "sagemaker:ListTags"], [arn])]
 
     def training_jobs(self) -> str:
         """ARN pattern of the jobs that trials start."""

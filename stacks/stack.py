@@ -9,10 +9,12 @@ from constructs import Construct
 
 from compilegate.domain import naming
 from stacks.evaluate.construct import Evaluate
-from stacks.functions import Functions
+from stacks.functions import EVALUATE, TRAIN, Functions
+from stacks.machine import Surroundings
 from stacks.notifications import Notifications
 from stacks.settings import Settings
 from stacks.storage import Storage
+from stacks.train.construct import Train
 from stacks.training_role import TrainingRole
 
 
@@ -36,18 +38,24 @@ class CompilegateStack(Stack):
             training_role=role,
             settings=settings,
             bundle=bundle,
-        ).by_name
-        notifications = Notifications(self, "Notifications", storage=storage, settings=settings)
-        evaluate = Evaluate(
-            self,
-            "Evaluate",
-            functions=functions,
-            storage=storage,
-            training_role=role,
-            topic=notifications.topic,
-            settings=settings,
         )
-        notifications.watch(evaluate.machine, functions)
+        notifications = Notifications(self, "Notifications", storage=storage, settings=settings)
+
+        def around(machine: str) -> Surroundings:
+            return Surroundings(
+                functions=functions.of(machine),
+                storage=storage,
+                training_role=role,
+                topic=notifications.topic,
+                settings=settings,
+            )
+
+        evaluate = Evaluate(self, "Evaluate", around=around(EVALUATE))
+        train = Train(self, "Train", around=around(TRAIN))
+        notifications.watch(evaluate.machine, "trial", prefix="Executions")
+        notifications.watch(train.machine, "production run", prefix="ProductionRuns")
+        notifications.watch_functions(functions.by_name)
+        notifications.watch_flags()
         Tags.of(self).add("application", "compilegate")
         Tags.of(self).add("compilegate:deployment", settings.stage)
         for output, value in (
@@ -55,6 +63,7 @@ class CompilegateStack(Stack):
             ("DataBucket", storage.bucket.bucket_name),
             ("LedgerTable", storage.table.table_name),
             ("EvaluateStateMachine", evaluate.machine.state_machine_arn),
+            ("TrainStateMachine", train.machine.state_machine_arn),
             ("DecisionTopic", notifications.topic.topic_arn),
             ("TrainingRole", role.role_arn),
         ):

@@ -22,10 +22,17 @@ TRAINING_IMAGES = (
 )
 LOG_GROUP = "/aws/sagemaker/TrainingJobs"
 # A spot job goes on from its own run's checkpoints; no job reads another's results.
-CHECKPOINTS = naming.checkpoint_prefix("*", "*", "*")
+CHECKPOINTS = (
+    naming.checkpoint_prefix("*", "*", "*"),
+    f"{naming.production_jobs_prefix('*', '*')}/checkpoints/",
+)
 READS = (naming.WORKLOADS_PREFIX, naming.COMPILE_CACHE_PREFIX)
 # Not the requests beside the jobs' output: the state machine executes those as they are.
-WRITES = (f"{naming.EXPERIMENTS_PREFIX}*/*/jobs/", naming.COMPILE_CACHE_PREFIX)
+WRITES = (
+    f"{naming.EXPERIMENTS_PREFIX}*/*/jobs/",
+    f"{naming.production_jobs_prefix('*', '*')}/",
+    naming.COMPILE_CACHE_PREFIX,
+)
 
 
 class TrainingRole(iam.Role):
@@ -58,7 +65,7 @@ def _data(storage: Storage) -> list[iam.PolicyStatement]:
     return [
         _allow(
             ["s3:GetObject"],
-            [bucket.arn_for_objects(f"{prefix}*") for prefix in (*READS, CHECKPOINTS)],
+            [bucket.arn_for_objects(f"{prefix}*") for prefix in (*READS, *CHECKPOINTS)],
         ),
         _allow(
             ["s3:PutObject", "s3:AbortMultipartUpload"],

@@ -9,13 +9,8 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+from compilegate.domain.metrics import NAMESPACE, STAGE
 from compilegate.ports import Services
-
-NAMESPACE = "Compilegate"
-STAGE = "Stage"
-# A flag that may be on was not followed: unreadable, malformed, not what the ledger says, or of
-# overrides that do not fit.
-FLAG_PROBLEMS = "FlagProblems"
 
 logger = logging.getLogger("compilegate")
 

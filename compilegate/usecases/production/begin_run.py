@@ -10,6 +10,7 @@ from typing import Any
 from compilegate.domain import naming
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.flag import Flag
+from compilegate.domain.metrics import FLAG_PROBLEMS
 from compilegate.domain.production.begun import Attempt, BegunRun, begun_runs
 from compilegate.domain.production.canary import job_digest, open_slot
 from compilegate.domain.production.next_arm import (
@@ -22,13 +23,14 @@ from compilegate.domain.production.next_arm import (
 from compilegate.domain.production.runs import production_runs
 from compilegate.domain.workload.model import BASELINE
 from compilegate.ports import Services
-from compilegate.usecases.metrics import FLAG_PROBLEMS, count
+from compilegate.usecases.metrics import count
 from compilegate.usecases.production.flag_reading import read_flag
 from compilegate.usecases.production.production_job import (
     Registered,
     load_registered,
     request_of,
 )
+from compilegate.usecases.production.staleness import before_the_run
 
 WATCH = "watch"
 # A run that began so long ago is not on its way any more: as long as an execution may take.
@@ -97,6 +99,7 @@ def _known(start: _Start, entries: Entries) -> BegunRun | None:
 def _begin(start: _Start, entries: Entries, services: Services) -> BegunRun:
     registered = load_registered(start.workload, services)
     reading = read_flag(start.workload, services)
+    reading = before_the_run(reading, start.workload, registered.spec, services)
     now = services.clock.now()
     job = job_digest(registered.spec.workload, registered.spec.source_key)
     situation = _situation(reading, entries, now)

@@ -1,0 +1,1 @@
+"""BuildRequest of the TRAIN machine."""

@@ -1,0 +1,1 @@
+"""ReadFlag of the TRAIN machine."""

@@ -1,0 +1,1 @@
+"""RecordRun of the TRAIN machine."""

@@ -1,0 +1,144 @@
+"""A state machine that starts training jobs, as deployed: role, logs, tracing, and the clean-up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from aws_cdk import Stack
+from aws_cdk import aws_events as events
+from aws_cdk import aws_events_targets as targets
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_sns as sns
+from aws_cdk import aws_stepfunctions as sfn
+from constructs import Construct
+
+from compilegate.domain import naming
+from stacks.log_groups import log_group
+from stacks.permissions import Permissions
+from stacks.settings import Settings
+from stacks.states import State
+from stacks.storage import Storage
+
+# Step Functions learns of a job's end from this rule, which it makes and owns itself.
+SYNC_RULE = "StepFunctionsGetEventsForSageMakerTrainingJobsRule"
+ENDED_BADLY = ("FAILED", "TIMED_OUT", "ABORTED")
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What every machine of a deployment works with; ``functions`` by their folder's name."""
+
+    functions: Mapping[str, lambda_.Function]
+    storage: Storage
+    training_role: iam.IRole
+    topic: sns.ITopic
+    settings: Settings
+
+    @property
+    def arns(self) -> dict[str, str]:
+        """The functions' ARNs."""
+        return {name: function.function_arn for name, function in self.functions.items()}
+
+
+class TrainingMachine(Construct):
+    """``machine`` runs ``document``; ``clean_up`` hears of an execution that ended badly.
+
+    ``requests`` are the keys of the requests that it may read and send.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        around: Surroundings,
+        document: State,
+        requests: str,
+        clean_up: lambda_.IFunction,
+        what: str,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        self.machine = self._machine(document, around.settings)
+        permissions = Permissions(around.storage, around.settings.stage)
+        for statement in (
+            *_invoke(around.functions),
+            *permissions.read(requests),
+            *_train(permissions, around.training_role, self),
+            *_notify(around.topic, around.storage),
+        ):
+            self.machine.add_to_role_policy(statement)
+        self._clean_up_with(clean_up, what)
+
+    def _machine(self, document: State, settings: Settings) -> sfn.StateMachine:
+        name = f"{naming.stack_name(settings.stage)}-{self.node.id.lower()}"
+        # The name's prefix keeps the group out of the account's limit on log policies.
+        group = log_group(self, "Logs", name=f"/aws/vendedlogs/states/{name}", settings=settings)
+        return sfn.StateMachine(
+            self,
+            "Machine",
+            state_machine_name=name,
+            definition_body=sfn.DefinitionBody.from_string(Stack.of(self).to_json_string(document)),
+            logs=sfn.LogOptions(
+                destination=group, level=sfn.LogLevel.ALL, include_execution_data=True
+            ),
+            tracing_enabled=True,
+        )
+
+    def _clean_up_with(self, function: lambda_.IFunction, what: str) -> None:
+        """A stopped execution, its own time limit and States.Runtime run no Catch."""
+        events.Rule(
+            self,
+            "EndedBadly",
+            description=f"Cleans up after {what} that failed, timed out or was stopped",
+            event_pattern=events.EventPattern(
+                source=["aws.states"],
+                detail_type=["Step Functions Execution Status Change"],
+                detail={
+                    "stateMachineArn": [self.machine.state_machine_arn],
+                    "status": list(ENDED_BADLY),
+                },
+            ),
+            targets=[targets.LambdaFunction(function)],
+        )
+
+
+def _invoke(functions: Mapping[str, lambda_.Function]) -> list[iam.PolicyStatement]:
+    arns = [function.function_arn for function in functions.values()]
+    return [iam.PolicyStatement(actions=["lambda:InvokeFunction"], resources=arns)]
+
+
+def _train(
+    permissions: Permissions, training_role: iam.IRole, scope: Construct
+) -> list[iam.PolicyStatement]:
+    rule = Stack.of(scope).format_arn(service="events", resource="rule", resource_name=SYNC_RULE)
+    return [
+        iam.PolicyStatement(
+            actions=[
+                "sagemaker:AddTags",
+                "sagemaker:CreateTrainingJob",
+                "sagemaker:DescribeTrainingJob",
+                "sagemaker:StopTrainingJob",
+            ],
+            resources=[permissions.training_jobs()],
+        ),
+        iam.PolicyStatement(
+            actions=["iam:PassRole"],
+            resources=[training_role.role_arn],
+            conditions={"StringEquals": {"iam:PassedToService": "sagemaker.amazonaws.com"}},
+        ),
+        iam.PolicyStatement(
+            actions=["events:DescribeRule", "events:PutRule", "events:PutTargets"],
+            resources=[rule],
+        ),
+    ]
+
+
+def _notify(topic: sns.ITopic, storage: Storage) -> list[iam.PolicyStatement]:
+    return [
+        iam.PolicyStatement(actions=["sns:Publish"], resources=[topic.topic_arn]),
+        iam.PolicyStatement(
+            actions=["kms:Decrypt", "kms:GenerateDataKey"], resources=[storage.key.key_arn]
+        ),
+    ]

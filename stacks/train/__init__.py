@@ -1,0 +1,1 @@
+"""The TRAIN state machine: one execution takes one production run to its record."""

@@ -1,0 +1,210 @@
+"""TRAIN: one execution takes one production run to its record, or records a team's own job.
+
+Input: ``{"workload"}``, with ``"scheduled"`` (ISO time) where a schedule started it and
+``"wait_seconds"`` where it should first wait for capacity for another time than usual; or
+``{"workload", "job"}``, or SageMaker's own event of a job that a team has started.
+Documents travel through S3 and the ledger; states carry keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from compilegate.domain import naming
+from compilegate.domain.planning.rounds import MACHINE_SECONDS
+from stacks.notify import notify
+from stacks.states import EXECUTION, FAILURE, NULL, State, answer, call, catch, choice, jsonata
+from stacks.train.endings import broken, endings
+from stacks.training_job import job_caught, load_request, train
+
+INPUT = "$states.context.Execution.Input"
+BROKEN = "TrainBroke"
+CATCH_ALL = [catch(["States.ALL"], BROKEN)]
+RUN = {"workload": jsonata("$workload"), "run": jsonata("$run_id")}
+# What the output tells; null until it is known.
+TOLD = (
+    "run_id", "arm", "why", "status", "reason", "counts", "verdict", "flag_changed",
+    "watch_failed", "notify_failed",
+)  # fmt: skip
+
+
+def definition(functions: Mapping[str, str], *, bucket: str, topic_arn: str) -> State:
+    """The machine; ``functions`` maps a Lambda's folder to its ARN."""
+    return {
+        "Comment": "Trains one production run as the flag says, and records what came of it",
+        "QueryLanguage": "JSONata",
+        "StartAt": "Begin",
+        "TimeoutSeconds": MACHINE_SECONDS,
+        "States": {
+            **_beginning(functions),
+            **_attempt(functions, bucket),
+            **_recorded(functions, topic_arn),
+            **_watched(functions, topic_arn),
+            **endings(topic_arn, TOLD),
+            **broken(BROKEN, topic_arn),
+        },
+    }
+
+
+def _given(name: str) -> str:
+    """A field of the input, null where it is not there."""
+    return jsonata(f"$exists({INPUT}.{name}) ? {INPUT}.{name} : null")
+
+
+def _beginning(functions: Mapping[str, str]) -> State:
+    event = f"{INPUT}.detail"
+    workload = f"$lookup({event}.Tags, '{naming.TAG_WORKLOAD}')"
+    job = f"$exists({INPUT}.job) ? {INPUT}.job : null"
+    return {
+        "Begin": {
+            "Type": "Pass",
+            "Assign": {
+                **dict.fromkeys(TOLD, NULL),
+                "workload": jsonata(f"$exists({event}) ? {workload} : {INPUT}.workload"),
+                "team_job": jsonata(f"$exists({event}) ? {event}.TrainingJobName : ({job})"),
+                "scheduled": _given("scheduled"),
+                "first_wait": _given("wait_seconds"),
+            },
+            "Output": {},
+            "Next": "WhoTrains",
+        },
+        "WhoTrains": choice({"$team_job != null": "RecordTeamRun"}, "ReadFlag"),
+        "ReadFlag": call(
+            functions["read_flag"],
+            {
+                "workload": jsonata("$workload"),
+                **EXECUTION,
+                "started": jsonata("$states.context.Execution.StartTime"),
+                "scheduled": jsonata("$scheduled"),
+            },
+            assign={
+                "run_id": answer("run"),
+                "arm": answer("arm"),
+                "why": answer("why"),
+                "attempt": answer("attempt"),
+            },
+            catches=CATCH_ALL,
+            then="IsOwnRun",
+        ),
+        "IsOwnRun": choice({"$states.input.duplicate": "Duplicate"}, "BuildRequest"),
+        "Duplicate": {
+            "Type": "Succeed",
+            "Output": {"duplicate": True, "run_id": jsonata("$run_id")},
+        },
+    }
+
+
+def _attempt(functions: Mapping[str, str], bucket: str) -> State:
+    caught = [
+        job_caught("States.TaskFailed", "RecordRun"),
+        job_caught("States.Timeout", "RecordRun"),
+        *CATCH_ALL,
+    ]
+    return {
+        "BuildRequest": call(
+            functions["build_request"],
+            {**RUN, "attempt": jsonata("$attempt")},
+            catches=CATCH_ALL,
+            then="LoadRequest",
+        ),
+        "LoadRequest": load_request(bucket, then="Train", catches=CATCH_ALL),
+        "Train": train(then="RecordRun", catches=caught),
+    }
+
+
+def _recorded(functions: Mapping[str, str], topic_arn: str) -> State:
+    failure = {name: jsonata(_text(name)) for name in FAILURE}
+    own = {**RUN, "attempt": jsonata("$attempt"), "job": jsonata("$job"), **failure}
+    team = {"workload": jsonata("$workload"), "job": jsonata("$team_job")}
+    waits = "$next_step = 'wait'"
+    after = {
+        f"{waits} and $telling": "TellOfWaiting",
+        waits: "WaitForCapacity",
+        "$next_step = 'rerun'": "BuildRequest",
+        "$next_step = 'end'": "Done",
+    }
+    return {
+        "RecordRun": _record(functions, {**own, "wait_seconds": jsonata("$first_wait")}),
+        "RecordTeamRun": _record(functions, team),
+        "WhatNext": choice(after, "Watch"),
+        "TellOfWaiting": notify(
+            topic_arn, then="WaitForCapacity", catches=_told_or("WaitForCapacity")
+        ),
+        "WaitForCapacity": {
+            "Type": "Wait",
+            "Seconds": jsonata("$wait_seconds"),
+            "Output": {},
+            "Next": "BuildRequest",
+        },
+    }
+
+
+def _record(functions: Mapping[str, str], payload: Mapping[str, str]) -> State:
+    """The output is what people are told, null where there is nothing."""
+    state = call(
+        functions["record_run"],
+        {**payload, **EXECUTION},
+        assign={
+            "run_id": answer("run"),
+            "arm": answer("arm"),
+            "status": answer("status"),
+            "reason": answer("reason"),
+            "counts": answer("counts"),
+            "next_step": answer("next"),
+            "attempt": answer("attempt"),
+            "wait_seconds": answer("wait_seconds"),
+            "tell": answer("tell"),
+            "telling": jsonata("$states.result.Payload.tell != null"),
+        },
+        catches=CATCH_ALL,
+        then="WhatNext",
+    )
+    return {**state, "Output": answer("tell")}
+
+
+def _watched(functions: Mapping[str, str], topic_arn: str) -> State:
+    """The judge looks at what was recorded; that it cannot must not hide the run."""
+    not_watched = {
+        "ErrorEquals": ["States.ALL"],
+        "Next": "TellOfWatch",
+        "Assign": {"watch_failed": FAILURE},
+        "Output": {
+            "subject": jsonata(
+                "'[compilegate] ' & $workload & ': a production run was not judged'"
+            ),
+            "message": jsonata(
+                "'Production run ' & $run_id & ' of ' & $workload & ' is recorded, but it could not"
+                " be judged (' & $states.errorOutput.Error & '). The next run will judge both.'"
+            ),
+        },
+    }
+    watch = call(
+        functions["watch_production"],
+        {**RUN, **EXECUTION},
+        assign={"verdict": answer("verdict"), "flag_changed": answer("flag_changed")},
+        catches=[not_watched],
+        then="HasNews",
+    )
+    return {
+        "Watch": watch,
+        "HasNews": choice({"$states.input.tell": "TellOfWatch"}, "HasModel"),
+        "TellOfWatch": notify(topic_arn, then="HasModel", catches=_told_or("HasModel")),
+        "HasModel": choice({"$next_step = 'failed'": "TellOfFailure"}, "Done"),
+    }
+
+
+def _told_or(target: str) -> list[State]:
+    """A message that cannot be sent holds nothing up."""
+    return [
+        {
+            "ErrorEquals": ["States.ALL"],
+            "Next": target,
+            "Assign": {"notify_failed": FAILURE},
+            "Output": {},
+        }
+    ]
+
+
+def _text(name: str) -> str:
+    """The error's name or cause from the input, empty after a job that completed."""
+    return f"$exists($states.input.{name}) ? $states.input.{name} : ''"

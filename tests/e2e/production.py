@@ -1,0 +1,139 @@
+"""Production runs of the stand-in training script in the deployed app."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from compilegate.adapters.bundle import make_bundle
+from compilegate.domain import naming
+from compilegate.domain.flag import Flag
+from compilegate.domain.production.registration import Registration
+from compilegate.domain.production.runs import ProductionRun, production_runs
+from compilegate.domain.workload.file import parse_workload
+from compilegate.usecases.submit import Package, submit
+from compilegate.usecases.trial import to_json
+from tests.e2e.conftest import JOB, App
+
+COMPILE = Flag(
+    enabled=True, state="probation", candidate="compile",
+    overrides={"compiler": "torch_compile"}, decision_id="d1", since="2026-01-01T00:00:00Z",
+)  # fmt: skip
+
+
+@dataclass
+class Production:
+    """One registered workload; ``knobs`` are the stand-in script's hyperparameters."""
+
+    app: App
+    name: str
+    knobs: Mapping[str, Any] = field(default_factory=dict)
+    training: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        workload = parse_workload(self._document())
+        bundle = make_bundle(JOB)
+        package = Package(workload, bundle.body, bundle.digest, {})
+        self.spec_key = submit(package, trial="", store=self.app.store).spec_key
+        found = Registration(self.name, self.spec_key, bundle.digest)
+        self.app.store.put(naming.registration_key(self.name), to_json(found.to_dict()))
+
+    def _document(self) -> dict[str, Any]:
+        return {
+            "schema": 1,
+            "name": self.name,
+            "framework": {"name": "pytorch", "version": "2.13.0"},
+            "model": {"family": "transformer", "name": "stand-in"},
+            "training": {
+                "source_dir": "job", "entry_point": "train.py", "instance_type": "ml.g5.xlarge",
+                "instance_count": 1, "distribution": "none", "precision": "bf16",
+                "batch_size": 32, "learning_rate": 1e-3, "max_runtime_hours": 1,
+                "hyperparameters": {
+                    "speedup": 1.5, "loss_shift": 0.0, "noise": 0.002, **self.knobs,
+                },
+                **self.training,
+            },
+            "shapes": {"static": True},
+            "schedule": {"runs_per_week": 1000, "run_hours": 0.5},
+            "quality": {"metric": "eval_loss", "goal": "minimize", "margin": 0.05},
+        }  # fmt: skip
+
+    def set_flag(self, text: str) -> None:
+        """Write the parameter as somebody would by hand."""
+        self.app.client("ssm").put_parameter(
+            Name=naming.flag_parameter("local", self.name), Value=text, Type="String",
+            Overwrite=True,
+        )  # fmt: skip
+
+    def promote(self, flag: Flag = COMPILE) -> None:
+        """Turn the flag on as a trial does: ledger and parameter."""
+        text = flag.to_json()
+        entry = {
+            "kind": "flag", "at": int(time.time()), "version": 1, "change_id": "trial#t#flag",
+            "by": "evaluate", "action": "enable", "reason": "proven", "decision_id": "d1",
+            "flag": naming.flag_parameter("local", self.name), "from": Flag(False, "off").to_json(),
+            "to": text, "overrode": None,
+        }  # fmt: skip
+        self.app.ledger.put_once(self.name, naming.flag_entry(1), entry)
+        self.set_flag(text)
+
+    def start(self, **more: Any) -> str:
+        """Start an execution of TRAIN; returns its ARN."""
+        started: dict[str, Any] = self.app.client("stepfunctions").start_execution(
+            stateMachineArn=self.app.outputs["TrainStateMachine"],
+            input=json.dumps({"workload": self.name, **more}),
+        )
+        return str(started["executionArn"])
+
+    def run(self, **more: Any) -> dict[str, Any]:
+        """One execution to its end."""
+        return self.wait(self.start(**more))
+
+    def wait(self, execution: str, seconds: float = 40.0) -> dict[str, Any]:
+        """The execution once it has ended; its output parsed."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            found: dict[str, Any] = self.app.client("stepfunctions").describe_execution(
+                executionArn=execution
+            )
+            if found["status"] != "RUNNING":
+                return {**found, "output": json.loads(found.get("output") or "{}")}
+            time.sleep(0.05)
+        raise AssertionError(f"{execution} still runs after {seconds} s")
+
+    def entries(self, kind: str) -> list[Mapping[str, Any]]:
+        """The ledger's entries of one kind."""
+        return [e for e in self.app.ledger.entries(self.name) if e["kind"] == kind]
+
+    def runs(self) -> list[ProductionRun]:
+        """The runs as the ledger has them, in the order of time."""
+        return production_runs(self.app.ledger.entries(self.name))
+
+    def wait_for_runs(self, count: int, seconds: float = 30.0) -> list[ProductionRun]:
+        """The runs once there are so many."""
+        deadline = time.monotonic() + seconds
+        while len(self.runs()) < count:
+            assert time.monotonic() < deadline, f"{len(self.runs())} of {count} runs recorded"
+            time.sleep(0.1)
+        return self.runs()
+
+    def executions(self) -> list[str]:
+        """ARNs of this machine's executions, newest first."""
+        found = self.app.client("stepfunctions").list_executions(
+            stateMachineArn=self.app.outputs["TrainStateMachine"], maxResults=100
+        )
+        return [one["executionArn"] for one in found["executions"]]
+
+    def hyperparameters(self, job: str) -> dict[str, Any]:
+        """What a job was asked to train."""
+        described = self.app.client("sagemaker").describe_training_job(TrainingJobName=job)
+        return {key: json.loads(value) for key, value in described["HyperParameters"].items()}
+
+
+def iso(seconds: float) -> str:
+    """An ISO time in UTC."""
+    return datetime.fromtimestamp(seconds, tz=UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,248 @@
+"""Production runs as the flag says: the deployed TRAIN machine, the real Lambdas, real jobs."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import pytest
+
+from compilegate.domain import naming
+from compilegate.localcloud.failures import Failure, inject
+from tests.e2e.production import Production, iso
+
+pytestmark = pytest.mark.e2e
+
+
+@pytest.fixture
+def production(app, request):
+    """Registers the stand-in script under a name of its own."""
+
+    def register(*, training=None, **knobs):
+        words = request.node.name.replace("test_", "").replace("_", "-")[:24].strip("-")
+        return Production(app, f"{words}-{os.getpid() % 1000}", knobs, training or {})
+
+    return register
+
+
+def test_without_a_flag_the_baseline_is_trained_and_recorded(production, app):
+    workload = production()
+
+    found = workload.run()
+
+    assert "SUCCEEDED" == found["status"], found.get("cause")
+    (run,) = workload.runs()
+    assert ("baseline", "scheduled", "Completed", True, True) == (
+        run.arm, run.why, run.status, run.counts, run.finished,
+    )  # fmt: skip
+    assert run.result["metric"] == pytest.approx(2.5, abs=0.05)
+    assert run.usd > 0
+    assert "none" == workload.hyperparameters(run.job)["compiler"]
+    assert run.details["model"].startswith(f"s3://{app.store.bucket}/production/{workload.name}/")
+    assert app.store.exists(run.details["model"])
+
+
+def test_with_the_flag_on_the_candidate_is_trained_with_its_overrides(production):
+    workload = production()
+    workload.promote()
+
+    found = workload.run()
+
+    assert "SUCCEEDED" == found["status"], found.get("cause")
+    (run,) = workload.runs()
+    assert ("compile", "flag", True, "d1") == (run.arm, run.why, run.counts, run.decision_id)
+    assert "torch_compile" == workload.hyperparameters(run.job)["compiler"]
+    assert run.result["applied"] is True
+
+
+def test_a_malformed_flag_is_the_baseline_and_is_repaired(production, app):
+    workload = production()
+    workload.promote()
+    workload.set_flag("{on")
+
+    found = workload.run()
+
+    assert "SUCCEEDED" == found["status"], found.get("cause")
+    (run,) = workload.runs()
+    (begun,) = workload.entries("run_begun")
+    assert ("baseline", "malformed", "{on") == (run.arm, begun["flag_problem"], begun["flag"])
+    name = naming.flag_parameter("local", workload.name)
+    repaired = app.client("ssm").get_parameter(Name=name)["Parameter"]["Value"]
+    assert workload.entries("flag")[0]["to"] == repaired
+
+
+def test_a_run_without_capacity_waits_and_then_trains(production, app):
+    workload = production()
+    inject(app.cloud.state(), Failure.NO_CAPACITY, count=1)
+
+    found = workload.run(wait_seconds=1)
+
+    assert "SUCCEEDED" == found["status"], found.get("cause")
+    (wait,) = workload.entries("run_waiting")
+    assert ("baseline", 1) == (wait["arm"], wait["wait_seconds"])
+    assert "no free instance" in wait["reason"]
+    (run,) = workload.runs()
+    assert ("Completed", True) == (run.status, run.counts)
+    assert run.job.endswith("-p1-r0")
+
+
+def test_a_missing_quota_waits_as_well(production, app):
+    workload = production()
+    inject(app.cloud.state(), Failure.LIMIT_EXCEEDED, count=1)
+
+    found = workload.run(wait_seconds=1)
+
+    assert "SUCCEEDED" == found["status"], found.get("cause")
+    (wait,) = workload.entries("run_waiting")
+    assert "Service Quotas" in wait["reason"]
+    assert ["Completed"] == [run.status for run in workload.runs()]
+
+
+def test_a_fallback_type_trains_the_baseline_and_is_no_evidence(production, app):
+    workload = production(training={"fallback_instances": ["ml.g5.2xlarge"]})
+    workload.promote()
+    inject(app.cloud.state(), Failure.NO_CAPACITY, count=1)
+
+    found = workload.run(wait_seconds=1)
+
+    assert "SUCCEEDED" == found["status"], found.get("cause")
+    (run,) = workload.runs()
+    assert ("baseline", "fallback", "ml.g5.2xlarge", False) == (
+        run.arm, run.why, run.instance_type, run.counts,
+    )  # fmt: skip
+    assert "no evidence" in run.reason
+
+
+def test_a_candidate_that_crashes_is_recorded_and_the_night_still_has_its_model(production):
+    workload = production(crash="compile")
+    workload.promote()
+
+    found = workload.run()
+
+    assert "SUCCEEDED" == found["status"], found.get("cause")
+    crashed, again = workload.runs()
+    assert ("compile", False, True) == (crashed.arm, crashed.finished, crashed.counts)
+    assert "CUDA out of memory" in crashed.reason
+    assert ("baseline", "rerun", True) == (again.arm, again.why, again.finished)
+    assert crashed.run == again.run
+
+
+def test_a_treatment_that_was_not_applied_is_recorded_and_run_again(production):
+    workload = production(unapplied="compile")
+    workload.promote()
+    workload.run()
+
+    untreated, again = workload.runs()
+    assert ("compile", False) == (untreated.arm, untreated.result["applied"])
+    assert ("baseline", "rerun") == (again.arm, again.why)
+
+
+def test_a_baseline_that_crashes_is_told_and_not_run_again(production):
+    workload = production(crash="baseline")
+
+    found = workload.run()
+
+    assert "FAILED" == found["status"]
+    assert "CUDA out of memory" in found["cause"]
+    assert [("baseline", False, True)] == [(r.arm, r.finished, r.counts) for r in workload.runs()]
+
+
+def test_two_executions_of_one_scheduled_time_are_one_run(production):
+    workload = production()
+    at = iso(time.time())
+
+    first, second = workload.start(scheduled=at), workload.start(scheduled=at)
+    outputs = [workload.wait(first)["output"], workload.wait(second)["output"]]
+
+    assert 1 == len([output for output in outputs if output.get("duplicate")])
+    assert 1 == len(workload.runs())
+
+
+def test_a_stopped_job_stays_stopped_and_says_nothing(production, app):
+    workload = production(hang="baseline")
+    execution = workload.start()
+    job = wait_for_training(app, workload)
+    app.client("sagemaker").stop_training_job(TrainingJobName=job)
+
+    found = workload.wait(execution)
+
+    assert ("SUCCEEDED", "Stopped") == (found["status"], found["output"]["status"])
+    assert [(job, "Stopped", False)] == [(r.job, r.status, r.counts) for r in workload.runs()]
+
+
+def test_a_stopped_execution_is_recorded_and_its_job_stopped(production, app):
+    workload = production(hang="baseline")
+    execution = workload.start()
+    job = wait_for_training(app, workload)
+    app.client("stepfunctions").stop_execution(executionArn=execution)
+
+    (run,) = workload.wait_for_runs(1)
+
+    assert (job, False) == (run.job, run.counts)
+    described = app.client("sagemaker").describe_training_job(TrainingJobName=job)
+    assert described["TrainingJobStatus"] in ("Stopping", "Stopped")
+
+
+def test_a_job_that_a_team_starts_is_recorded_once(production, app):
+    workload = production()
+    workload.run()
+    (own,) = workload.runs()
+    job = start_team_job(app, workload, own.job)
+
+    runs = workload.wait_for_runs(2)
+
+    (team,) = [run for run in runs if run.launched_by == "team"]
+    assert (job, "compile", "team", True) == (team.job, team.arm, team.why, team.counts)
+    again = workload.run(job=job)  # an event that comes a second time
+    assert "SUCCEEDED" == again["status"], again.get("cause")
+    assert 2 == len(workload.runs())
+
+
+def test_a_job_of_our_own_is_not_recorded_as_a_teams(production):
+    workload = production()
+    workload.run()
+    (own,) = workload.runs()
+
+    found = workload.run(job=own.job)
+
+    assert "Ignored" == found["output"]["status"]
+    assert [own] == workload.runs()
+
+
+def wait_for_training(app, workload, seconds=30.0):
+    """The name of the workload's job once its script trains."""
+    deadline = time.monotonic() + seconds
+    sagemaker = app.client("sagemaker")
+    while time.monotonic() < deadline:
+        listed = sagemaker.list_training_jobs(NameContains=f"cg-{workload.name}-")
+        for job in listed["TrainingJobSummaries"]:
+            name = job["TrainingJobName"]
+            described = sagemaker.describe_training_job(TrainingJobName=name)
+            if described["SecondaryStatus"] == "Training":
+                return name
+        time.sleep(0.05)
+    raise AssertionError(f"no job of {workload.name} trains")
+
+
+def start_team_job(app, workload, like):
+    """A pipeline of the team's starts a job like ``like``, with the candidate's compiler."""
+    sagemaker = app.client("sagemaker")
+    described = sagemaker.describe_training_job(TrainingJobName=like)
+    kept = (
+        "RoleArn", "AlgorithmSpecification", "Environment", "OutputDataConfig", "ResourceConfig",
+        "StoppingCondition", "HyperParameters",
+    )  # fmt: skip
+    told = {"arm": '"compile"', "compiler": '"torch_compile"', "seed": "7"}
+    tags = {
+        naming.TAG_STAGE: naming.TEAM_STAGE,
+        naming.TAG_WORKLOAD: workload.name,
+        naming.TAG_ARM: "compile",
+    }
+    name = f"nightly-{workload.name}"
+    request = {key: described[key] for key in kept}
+    sagemaker.create_training_job(
+        **{**request, "HyperParameters": {**request["HyperParameters"], **told}},
+        TrainingJobName=name,
+        Tags=[{"Key": key, "Value": value} for key, value in tags.items()],
+    )
+    return name
