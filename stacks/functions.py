@@ -180,6 +180,7 @@ STEPS = (
             *can.stop_jobs(),
             *can.look_at_team_jobs(),
             *can.answer_tokens(),
+            *can.tag_models(),
         ],
         seconds=300,
         megabytes=1024,

@@ -4,6 +4,7 @@
     HuggingFace(**compilegate.flags.estimator_arguments("bert-docs", entry_point="train.py", ...))
     ModelTrainer(**compilegate.flags.model_trainer_arguments("bert-docs", ...))
     create_training_job(**compilegate.flags.training_job_request("bert-docs", request))
+    if compilegate.flags.may_release(job): ...  # a model of a trial waits for the verdict
 
 Whatever goes wrong, the answer is the baseline: a training run never fails because of a flag.
 Standard library and the domain alone are imported; boto3 only where no client is passed.
@@ -14,6 +15,13 @@ from __future__ import annotations
 from compilegate.flags.estimator import estimator_arguments
 from compilegate.flags.model_trainer import model_trainer_arguments
 from compilegate.flags.reading import resolve
+from compilegate.flags.release import may_release
 from compilegate.flags.request import training_job_request
 
-__all__ = ["estimator_arguments", "model_trainer_arguments", "resolve", "training_job_request"]
+__all__ = [
+    "estimator_arguments",
+    "may_release",
+    "model_trainer_arguments",
+    "resolve",
+    "training_job_request",
+]

@@ -45,7 +45,7 @@ def test_models_are_told_of_after_the_flag_and_hold_nothing_up():
     assert {"States.ALL": "WriteReport"} == catchers(state)
 
 
-@pytest.mark.parametrize("owner", ["abort_trial", "release_models"])
+@pytest.mark.parametrize("owner", ["abort_trial", "record_run", "release_models"])
 def test_models_are_tagged_by_one_key_and_on_our_own_jobs_only(template, owner):
     (statement,) = [
         statement

@@ -463,6 +463,14 @@ def test_where_policy_holds_no_models_none_is_tagged(services: Any) -> None:
     assert tag_of(services, mine.job) is None
 
 
+def test_a_model_that_comes_after_its_trial_was_given_up_is_rejected(services: Any) -> None:
+    begun_round(services)
+    abort_trial({**EVENT, "error": "Stopped", "cause": ""}, services=services)
+
+    assert "rejected" == tag_of(services, produce(services, "r1", "compile", 0).job)
+    assert tag_of(services, produce(services, "r2", "baseline", 1).job) is None
+
+
 # Beside a trial that makes its own runs.
 
 

@@ -20,6 +20,8 @@ from compilegate.domain.production.canary import (
     CLOSED,
     COMPLETE,
     LOST,
+    OVERDUE,
+    REJECTED,
     TOKEN,
     TOLD,
     CanaryRound,
@@ -36,6 +38,7 @@ from compilegate.usecases.trial import OpenTrial, Trial, open_trial
 
 # The trial waits for these; after any other end it has gone on already.
 TO_BE_TOLD = (COMPLETE, LOST, CHANGED)
+GIVEN_UP = (ABORTED, OVERDUE)
 # A production run may wait for capacity, and be made again, before its place is given away.
 TRIES_PER_PLACE = 2
 
@@ -73,6 +76,7 @@ def record_canary(
     run of another job than the trial measures ends the round, as production will carry no more.
     """
     rounds = canary_rounds(services.ledger.entries(workload, naming.CANARY_ENTRIES))
+    _reject_late(run, rounds, services)
     waiting = [found for found in rounds if not found.told]
     entries = services.ledger.entries(workload) if waiting else ()
     for found in waiting:
@@ -81,6 +85,16 @@ def record_canary(
         reason = found.closed or (over and _close(found, over, workload, services))
         if reason:
             _settle(found, reason, workload, services)
+
+
+def _reject_late(run: ProductionRun, rounds: list[CanaryRound], services: Services) -> None:
+    """A candidate's model that came after its trial had been given up: nothing vouches for it."""
+    slot = run.canary
+    if slot is None or run.arm == BASELINE:
+        return
+    own = [one for one in rounds if (one.trial, one.round) == (slot.trial, slot.round)]
+    if any(found.hold and found.closed in GIVEN_UP for found in own):
+        services.jobs.tag(run.job, {naming.TAG_RELEASE: REJECTED})
 
 
 def close_canary(

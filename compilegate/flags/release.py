@@ -1,0 +1,63 @@
+"""Whether a release pipeline may let a trained model out: not while a trial holds it back."""
+
+from __future__ import annotations
+
+import logging
+from functools import partial
+from typing import Any
+
+from compilegate.domain import naming
+from compilegate.domain.production.canary import RELEASED
+from compilegate.flags.patience import Patience, ask
+
+ARN = "arn:"
+KIND = "training-job/"
+logger = logging.getLogger("compilegate.flags")
+
+
+def may_release(job: str, *, client: Any = None, patience: Patience | None = None) -> bool:
+    """Whether the model of a training job (its ARN or name) may be released; never raises.
+
+    True for a job that no trial tagged, and for one whose trial has promoted its candidate. False
+    while the trial holds it back, where the candidate was not promoted, and wherever the tags
+    cannot be read. ``client`` is a SageMaker client, else one with the environment's credentials
+    and region; it needs sagemaker:ListTags, and sagemaker:DescribeTrainingJob for a name.
+    """
+    try:
+        tags = _tags(job, client or _sagemaker(), patience or Patience())
+    except Exception as error:  # noqa: BLE001 - whatever it is, nothing vouches for the model
+        logger.warning("%s is not released, its tags cannot be read: %s", job, error)
+        return False
+    tag = tags.get(naming.TAG_RELEASE)
+    if tag not in (None, RELEASED):
+        logger.info("%s is not released: %s is %s", job, naming.TAG_RELEASE, tag)
+    return tag in (None, RELEASED)
+
+
+def _tags(job: str, client: Any, patience: Patience) -> dict[str, str]:
+    arn = job if job.startswith(ARN) else _arn(job, client, patience)
+    if KIND not in arn:
+        raise ValueError("is no training job's ARN; other things carry other tags")
+    found: dict[str, str] = {}
+    token: str | None = None
+    while True:
+        page = {"ResourceArn": arn, **({"NextToken": token} if token else {})}
+        answer = ask(partial(client.list_tags, **page), patience)
+        found |= {tag["Key"]: tag["Value"] for tag in answer["Tags"]}
+        token = answer.get("NextToken")
+        if not token:
+            return found
+
+
+def _arn(name: str, client: Any, patience: Patience) -> str:
+    described = ask(partial(client.describe_training_job, TrainingJobName=name), patience)
+    return str(described["TrainingJobArn"])
+
+
+def _sagemaker() -> Any:
+    import boto3  # noqa: PLC0415 - a pipeline that passes its own client need not have it
+    from botocore.config import Config  # noqa: PLC0415 - as above
+
+    # Attempts are counted in patience.py.
+    once = {"total_max_attempts": 1}
+    return boto3.client("sagemaker", config=Config(retries=once))

@@ -1,0 +1,72 @@
+"""May a model be released? Only where nothing holds it back, and only where that can be read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from compilegate.flags import may_release
+from compilegate.flags.patience import Patience
+
+ARN = "arn:aws:sagemaker:us-east-1:111122223333:training-job/cg-bert-docs-0mabc123-p0-r0"
+HURRY = Patience(seconds=0.0)
+
+
+class Tags:
+    """A SageMaker client that knows one job's tags, a page at a time."""
+
+    def __init__(self, *pages: dict[str, str], error: Exception | None = None) -> None:
+        self.pages, self.error = pages, error
+
+    def describe_training_job(self, **_: Any) -> dict[str, Any]:
+        return {"TrainingJobArn": ARN}
+
+    def list_tags(self, *, ResourceArn: str, NextToken: str = "0") -> dict[str, Any]:  # noqa: N803
+        assert ARN == ResourceArn
+        if self.error:
+            raise self.error
+        page = int(NextToken)
+        found = [{"Key": key, "Value": value} for key, value in self.pages[page].items()]
+        more = {"NextToken": str(page + 1)} if page + 1 < len(self.pages) else {}
+        return {"Tags": found, **more}
+
+
+@pytest.mark.parametrize(
+    ("tags", "may"),
+    [
+        ({}, True),
+        ({"team": "search"}, True),
+        ({"compilegate:release": "released"}, True),
+        ({"compilegate:release": "hold"}, False),
+        ({"compilegate:release": "rejected"}, False),
+        ({"compilegate:release": "Released"}, False),
+        ({"compilegate:release": ""}, False),
+    ],
+)
+def test_a_model_may_go_unless_a_tag_says_anything_but_released(
+    tags: dict[str, str], may: bool
+) -> None:
+    assert may is may_release(ARN, client=Tags(tags), patience=HURRY)
+
+
+def test_a_job_may_be_named_as_well() -> None:
+    held = Tags({"compilegate:release": "hold"})
+
+    assert not may_release(ARN.rpartition("/")[2], client=held, patience=HURRY)
+
+
+def test_a_tag_on_a_later_page_is_read() -> None:
+    client = Tags({"team": "search"}, {"compilegate:release": "hold"})
+
+    assert not may_release(ARN, client=client, patience=HURRY)
+
+
+@pytest.mark.parametrize(
+    "job", [ARN, "arn:aws:sagemaker:us-east-1:1:model/x", "arn:aws:s3:::bucket/model.tar.gz"]
+)
+def test_what_cannot_be_read_is_not_released(job: str, caplog: pytest.LogCaptureFixture) -> None:
+    client = Tags({}, error=ConnectionError("no route"))
+
+    assert not may_release(job, client=client, patience=HURRY)
+    assert "is not released" in caplog.text
