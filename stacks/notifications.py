@@ -85,6 +85,15 @@ class Notifications(Construct):
             "`compilegate flag history` and the log of read-flag say why",
         )
 
+    def watch_schedules(self, dropped: cloudwatch.IMetric) -> None:
+        """An alarm for runs that no schedule could start."""
+        self._alarm(
+            "SchedulesDropped",
+            dropped,
+            "A scheduled production run was given up before it started: the role of the schedules, "
+            "or the rate at which executions may start, says why",
+        )
+
     def _alarm(self, construct_id: str, metric: cloudwatch.IMetric, description: str) -> None:
         alarm = cloudwatch.Alarm(
             self,

@@ -12,6 +12,7 @@ from stacks.evaluate.construct import Evaluate
 from stacks.functions import EVALUATE, TRAIN, Functions
 from stacks.machine import Surroundings
 from stacks.notifications import Notifications
+from stacks.schedules import Schedules
 from stacks.settings import Settings
 from stacks.storage import Storage
 from stacks.train.construct import Train
@@ -52,10 +53,12 @@ class CompilegateStack(Stack):
 
         evaluate = Evaluate(self, "Evaluate", around=around(EVALUATE))
         train = Train(self, "Train", around=around(TRAIN))
+        schedules = Schedules(self, "Schedules", machine=train.machine, settings=settings)
         notifications.watch(evaluate.machine, "trial", prefix="Executions")
         notifications.watch(train.machine, "production run", prefix="ProductionRuns")
         notifications.watch_functions(functions.by_name)
         notifications.watch_flags()
+        notifications.watch_schedules(schedules.dropped())
         Tags.of(self).add("application", "compilegate")
         Tags.of(self).add("compilegate:deployment", settings.stage)
         for output, value in (
@@ -64,6 +67,8 @@ class CompilegateStack(Stack):
             ("LedgerTable", storage.table.table_name),
             ("EvaluateStateMachine", evaluate.machine.state_machine_arn),
             ("TrainStateMachine", train.machine.state_machine_arn),
+            ("ScheduleGroup", schedules.group.schedule_group_name),
+            ("SchedulerRole", schedules.role.role_arn),
             ("DecisionTopic", notifications.topic.topic_arn),
             ("TrainingRole", role.role_arn),
         ):

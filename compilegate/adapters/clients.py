@@ -8,6 +8,9 @@ from typing import Any
 # For what is worth knowing but not waiting for.
 HASTY = {"connect_timeout": 3, "read_timeout": 5, "retries": {"total_max_attempts": 2}}
 
+# Calls that threads may make at once without a connection of their own each time.
+CONNECTIONS = 32
+
 
 @cache
 def client(service: str, region: str | None = None, *, hasty: bool = False) -> Any:
@@ -19,7 +22,7 @@ def client(service: str, region: str | None = None, *, hasty: bool = False) -> A
     from botocore.config import Config  # noqa: PLC0415 - as above
 
     patient = {"retries": {"mode": "standard", "max_attempts": 5}}
-    config = Config(**(HASTY if hasty else patient))
+    config = Config(**(HASTY if hasty else patient), max_pool_connections=CONNECTIONS)
     return boto3.client(service, region_name=region, config=config)
 
 

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from compilegate.adapters.clients import CONNECTIONS
 from compilegate.adapters.packages import Packages
 from compilegate.adapters.workload_files import WorkloadFile, load_yaml, read_workload
 from compilegate.cli.check_files import find_files, is_folder
@@ -19,10 +20,10 @@ from compilegate.domain.fields import Fields
 from compilegate.domain.workload.candidates import parse_name
 from compilegate.usecases.registration import Asked, How, Registered, register, retire
 
-# As many as botocore keeps connections for. A workload that changes makes ten or so calls of
-# 20 ms or more, at most two of them to EventBridge Scheduler: a hundred a second over all
-# workers, below its lowest quota of 250, and what is throttled all the same is tried again.
-WORKERS = 10
+# A workload that changes makes twelve calls of 20 ms or more, one or two of them to EventBridge
+# Scheduler: some 130 a second from all workers together, below its lowest quota of 250. What is
+# throttled all the same is tried again.
+WORKERS = CONNECTIONS
 Item = TypeVar("Item")
 
 

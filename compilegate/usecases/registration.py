@@ -84,10 +84,8 @@ def register(asked: Asked, *, services: Services, schedules: Schedules, how: How
     if how.dry_run:
         return found
     uploaded = upload(shipment, store)
-    _claim(wanted, found.changes, how, services)
-    return replace(
-        found, uploaded=uploaded, registration=_settle(wanted.workload, services, schedules)
-    )
+    claimed = _claim(wanted, found.changes, how, services)
+    return replace(found, uploaded=uploaded, registration=_settle(claimed, services, schedules))
 
 
 def retire(workload: str, *, services: Services, schedules: Schedules, how: How) -> Registered:
@@ -100,8 +98,7 @@ def retire(workload: str, *, services: Services, schedules: Schedules, how: How)
         return Registered(UNCHANGED, current)
     wanted = replace(current, active=False)
     if not how.dry_run:
-        _claim(wanted, (), how, services)
-        wanted = _settle(workload, services, schedules)
+        wanted = _settle(_claim(wanted, (), how, services), services, schedules)
     return Registered(RETIRED, wanted)
 
 
@@ -211,12 +208,17 @@ def _spec(store: ObjectStore, key: str) -> Mapping[str, Any]:
     return document if isinstance(document, dict) else {}
 
 
-def _claim(wanted: Registration, made: tuple[Change, ...], how: How, services: Services) -> None:
-    """Append what is meant to the ledger, unless that is what its latest entry says."""
+def _claim(
+    wanted: Registration, made: tuple[Change, ...], how: How, services: Services
+) -> Registration:
+    """Append what is meant to the ledger, unless that is what its latest entry says.
+
+    Returns what the entry says, with its revision.
+    """
     while True:
         latest = _latest(wanted.workload, services)
         if latest is not None and latest.says_the_same(wanted):
-            return
+            return latest
         revision = 1 if latest is None else latest.revision + 1
         entry = {
             "kind": wanted.kind,
@@ -228,25 +230,26 @@ def _claim(wanted: Registration, made: tuple[Change, ...], how: How, services: S
         }
         sort_key = naming.registered_entry(revision)
         written = services.ledger.put_once(wanted.workload, sort_key, entry)
-        if Registration.from_dict(written["registration"]).says_the_same(wanted):
-            return
+        claimed = Registration.from_dict(written["registration"])
+        if claimed.says_the_same(wanted):
+            return claimed
 
 
-def _settle(workload: str, services: Services, schedules: Schedules) -> Registration:
+def _settle(claimed: Registration, services: Services, schedules: Schedules) -> Registration:
     """Bring registration and schedule to what the ledger says, until it says nothing newer."""
+    workload = claimed.workload
     key = naming.registration_key(workload)
     while True:
-        latest = _latest(workload, services)
-        if latest is None:
-            raise NotFoundError(f"the ledger holds no registration of {workload}")
-        services.store.put(key, to_json(replace(latest, settled=False).to_dict()))
-        if latest.active and latest.schedule is not None:
-            schedules.put(workload, latest.schedule)
+        services.store.put(key, to_json(replace(claimed, settled=False).to_dict()))
+        if claimed.active and claimed.schedule is not None:
+            schedules.put(workload, claimed.schedule)
         else:
             schedules.remove(workload)
-        services.store.put(key, to_json(latest.to_dict()))
-        if latest == _latest(workload, services):
-            return latest
+        services.store.put(key, to_json(claimed.to_dict()))
+        latest = _latest(workload, services)
+        if latest is None or latest == claimed:
+            return claimed
+        claimed = latest
 
 
 def _latest(workload: str, services: Services) -> Registration | None:

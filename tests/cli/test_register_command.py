@@ -256,7 +256,8 @@ def test_the_document_names_every_workload_and_what_became_of_it(
 def test_many_are_told_as_counts_where_nothing_changed(
     invoke: Invoke, cloud: Cloud, file: Path
 ) -> None:
-    folder = many(file, 3 * WORKERS)
+    count = 3 * WORKERS
+    folder = many(file, count)
     first = invoke("register", folder)
     (folder / "job-001.yaml").write_text(
         file.read_text().replace("bert-docs", "job-1").replace("5.0e-5", "3.0e-5")
@@ -264,8 +265,8 @@ def test_many_are_told_as_counts_where_nothing_changed(
 
     again = invoke("register", folder)
 
-    assert "30 in all: 30 new." in first.stdout
-    assert "30 in all: 1 updated, 29 unchanged." in again.stdout
+    assert f"{count} in all: {count} new." in first.stdout
+    assert f"{count} in all: 1 updated, {count - 1} unchanged." in again.stdout
     assert 2 == len([line for line in again.stdout.splitlines() if not line.startswith(" ")])
 
 
