@@ -11,6 +11,7 @@ from markupsafe import Markup
 
 from compilegate.report import embed, words
 from compilegate.report.assets import FOLDER, asset, plotly_javascript
+from compilegate.report.carried import carried_table
 from compilegate.report.case import Case
 from compilegate.report.charts import Chart, charts
 from compilegate.report.charts.palette import DARK_OF_LIGHT
@@ -126,7 +127,7 @@ def _details(case: Case) -> list[Table]:
         measured = case.measured
         found += [
             fingerprint_table(measured), blocks_table(measured), runs_table(measured),
-            failures_table(measured),
+            carried_table(case), failures_table(measured),
         ]  # fmt: skip
     return [table for table in found if table is not None]
 

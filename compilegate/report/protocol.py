@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from compilegate.report.carried import carried_rows
 from compilegate.report.case import Case, named
 from compilegate.report.formats import UNKNOWN, count, number, plural, ratio, shown, significant
 from compilegate.report.measured import Measured, MeasuredArm
@@ -42,6 +43,7 @@ def protocol(case: Case) -> list[tuple[str, str]]:
     rows = [
         ("Speed", _speed(case)),
         ("Quality", _quality(case)),
+        *carried_rows(case),
         ("Thresholds", thresholds if policy else ""),
         ("Error rate", _error_rate(case)),
         ("Judge", str(decision.get("judge_version") or "")),
