@@ -12,6 +12,13 @@ PSEUDO = {
     "AWS::URLSuffix": "amazonaws.com",
 }
 
+# Whose roles are neither a function's nor a machine's.
+SERVICES = {
+    "sagemaker.amazonaws.com": "training",
+    "events.amazonaws.com": "events",
+    "scheduler.amazonaws.com": "scheduler",
+}
+
 
 class Template:
     """One stack's template with its references resolved to readable text."""
@@ -45,9 +52,17 @@ class Template:
             return separator.join(self.resolve(part) for part in parts)
         return {key: self.resolve(item) for key, item in value.items()}
 
-    def definition(self):
-        """The state machine's definition, parsed."""
-        machine = self.one("AWS::StepFunctions::StateMachine")
+    def machines(self):
+        """The state machines by what they do: ``evaluate``, ``train``."""
+        found = self.of_type("AWS::StepFunctions::StateMachine")
+        return {
+            machine["Properties"]["StateMachineName"].rpartition("-")[2]: (key, machine)
+            for key, machine in found.items()
+        }
+
+    def definition(self, name):
+        """A state machine's definition, parsed."""
+        _, machine = self.machines()[name]
         return json.loads(self.resolve(machine["Properties"]["DefinitionString"]))
 
     def function(self, name):
@@ -60,17 +75,18 @@ class Template:
         )
 
     def role_owners(self):
-        """Role's logical id → who runs as it: function folder, ``evaluate`` or ``training``."""
+        """Role's logical id → who runs as it: function folder, machine, ``training``, events."""
         owners = {}
         for resource in self.of_type("AWS::Lambda::Function").values():
             properties = resource["Properties"]
             owners[self._role(properties["Role"])] = properties["Handler"].split(".")[1]
-        machine = self.one("AWS::StepFunctions::StateMachine")["Properties"]
-        owners[self._role(machine["RoleArn"])] = "evaluate"
+        for name, (_, machine) in self.machines().items():
+            owners[self._role(machine["Properties"]["RoleArn"])] = name
         for key, role in self.of_type("AWS::IAM::Role").items():
-            trusted = role["Properties"]["AssumeRolePolicyDocument"]["Statement"]
-            if any(s["Principal"].get("Service") == "sagemaker.amazonaws.com" for s in trusted):
-                owners[key] = "training"
+            (trusted,) = role["Properties"]["AssumeRolePolicyDocument"]["Statement"]
+            service = trusted["Principal"].get("Service")
+            if service in SERVICES:
+                owners[key] = SERVICES[service]
         return owners
 
     def statements(self, owner):

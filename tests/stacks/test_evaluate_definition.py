@@ -1,7 +1,6 @@
 """EVALUATE as a document: where every edge goes, what is retried, what travels."""
 
 import json
-from pathlib import Path
 
 import pytest
 from cfnlint import api
@@ -15,12 +14,13 @@ from compilegate.domain.planning.rounds import (
 from compilegate.usecases.outcome import UNKNOWN
 from stacks.evaluate.definition import definition
 from stacks.evaluate.settled import FAILURES
+from stacks.functions import EVALUATE, STEPS
 from tests.stacks.asl import build, catchers, edges, leaves, machines, reachable, reads
 
-LAMBDAS = Path(__file__).parents[2] / "lambdas"
 FUNCTIONS = {
-    path.parent.name: f"arn:aws:lambda:us-east-1:123456789012:function:{path.parent.name}"
-    for path in LAMBDAS.glob("*/handler.py")
+    step.name: f"arn:aws:lambda:us-east-1:123456789012:function:{step.name}"
+    for step in STEPS
+    if step.machine == EVALUATE
 }
 MACHINE = definition(
     FUNCTIONS, bucket="data", topic_arn="arn:aws:sns:us-east-1:123456789012:decisions"
@@ -35,6 +35,8 @@ AFTER_THE_FLAG = {
     "Notify": "ReleaseLock",
     "ReleaseLock": "Done",
 }
+# The question stands in the ledger whether or not its message was sent.
+UNTOLD = "TellApproval"
 INNER = {name for round_ in ROUNDS for name in TOP[round_]["ItemProcessor"]["States"]}
 
 
@@ -48,7 +50,7 @@ def tasks(states):
 
 
 def test_the_deployed_definition_is_this_one(template):
-    deployed = template.definition()
+    deployed = template.definition("evaluate")
 
     assert list(MACHINE["States"]) == list(deployed["States"])
     assert MACHINE["TimeoutSeconds"] == deployed["TimeoutSeconds"]
@@ -85,7 +87,7 @@ def test_every_function_is_called():
     assert set(FUNCTIONS) == {called(state) for state in lambdas}
 
 
-@pytest.mark.parametrize("name", sorted(set(tasks(TOP)) - {"AbortTrial", *AFTER_THE_FLAG}))
+@pytest.mark.parametrize("name", sorted(set(tasks(TOP)) - {"AbortTrial", UNTOLD, *AFTER_THE_FLAG}))
 def test_any_error_of_a_step_aborts_the_trial(name):
     assert "AbortTrial" == catchers(TOP[name])["States.ALL"]
     assert "States.ALL" == list(catchers(TOP[name]))[-1]
@@ -194,10 +196,24 @@ def test_the_flag_is_applied_after_the_ledger_entry_and_the_lease_goes_last():
     path, name = [], "RecordDecision"
     while name != "Done":
         path.append(name)
-        name = TOP[name]["Next"]
+        name = TOP[name].get("Next") or TOP[name]["Default"]
 
     ending = list(AFTER_THE_FLAG)
-    assert ["RecordDecision", "ApplyFlag", *ending] == path
+    assert ["RecordDecision", "NeedsApproval", "ApplyFlag", *ending] == path
+
+
+def test_a_promotion_that_needs_approval_is_asked_for_told_waited_for_and_closed():
+    (needed,) = TOP["NeedsApproval"]["Choices"]
+    path, name = [], needed["Next"]
+    while name != "ApplyFlag":
+        path.append(name)
+        name = TOP[name]["Next"]
+
+    assert "{% $approval_needed %}" == needed["Condition"]
+    assert ["AskApproval", "TellApproval", "AwaitApproval", "CloseApproval"] == path
+    assert {"States.ALL": "AwaitApproval"} == catchers(TOP["TellApproval"])
+    assert "CloseApproval" == catchers(TOP["AwaitApproval"])["States.Timeout"]
+    assert 30 * 24 * 3600 == TOP["AwaitApproval"]["TimeoutSeconds"]
 
 
 def test_only_one_step_applies_the_flag():

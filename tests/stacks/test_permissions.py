@@ -9,6 +9,7 @@ from stacks.functions import STEPS
 from stacks.training_role import TRAINING_IMAGES
 from tests.stacks.template import ACCOUNT, REGION, as_list
 
+MACHINES = ("evaluate", "train")
 JOBS = f"arn:aws:sagemaker:{REGION}:{ACCOUNT}:training-job/cg-*"
 # Actions that know no resources; each is narrowed by its own nature or by a condition.
 UNNARROWABLE = {
@@ -37,61 +38,81 @@ def only_key(template, kind):
     return key
 
 
-def test_only_apply_flag_may_write_the_flag(template):
+def test_only_those_that_decide_about_the_flag_may_write_it(template):
     flags = f"arn:aws:ssm:{REGION}:{ACCOUNT}:parameter/compilegate/prod/workloads/*/compiler"
 
-    assert {"apply_flag": [flags]} == template.allowed("ssm:PutParameter")
+    owners = ("apply_flag", "read_flag", "watch_production")
+    assert {owner: [flags] for owner in owners} == template.allowed("ssm:PutParameter")
     assert {} == template.allowed("ssm:DeleteParameter")
 
 
-def test_only_the_machine_may_pass_a_role_and_only_the_training_role_to_sagemaker(template):
+def test_only_machines_may_pass_a_role_and_only_the_training_role_to_sagemaker(template):
     training = next(key for key, owner in template.role_owners().items() if owner == "training")
 
-    assert {"evaluate": [f"<{training}.Arn>"]} == template.allowed("iam:PassRole")
-    (statement,) = [
-        statement
-        for statement in template.statements("evaluate")
-        if "iam:PassRole" in as_list(statement["Action"])
-    ]
-    expected = {"StringEquals": {"iam:PassedToService": "sagemaker.amazonaws.com"}}
-    assert expected == statement["Condition"]
+    passed = {machine: [f"<{training}.Arn>"] for machine in MACHINES}
+    assert passed == template.allowed("iam:PassRole")
+    for machine in MACHINES:
+        (statement,) = [
+            statement
+            for statement in template.statements(machine)
+            if "iam:PassRole" in as_list(statement["Action"])
+        ]
+        expected = {"StringEquals": {"iam:PassedToService": "sagemaker.amazonaws.com"}}
+        assert expected == statement["Condition"]
 
 
-def test_only_the_machine_may_publish(template):
+def test_only_machines_may_publish(template):
     topic = f"<{only_key(template, 'AWS::SNS::Topic')}>"
 
-    assert {"evaluate": [topic]} == template.allowed("sns:Publish")
+    assert {machine: [topic] for machine in MACHINES} == template.allowed("sns:Publish")
 
 
-def test_only_the_machine_may_start_training_jobs(template):
-    assert {"evaluate": [JOBS]} == template.allowed("sagemaker:CreateTrainingJob")
+def test_only_machines_may_start_training_jobs(template):
+    assert {machine: [JOBS] for machine in MACHINES} == template.allowed(
+        "sagemaker:CreateTrainingJob"
+    )
 
 
 def test_whoever_cleans_up_may_stop_jobs(template):
-    owners = ("abort_trial", "evaluate", "judge_arms", "settle_run")
+    owners = ("abort_trial", "evaluate", "judge_arms", "record_run", "settle_run", "train")
 
     assert {owner: [JOBS] for owner in owners} == template.allowed("sagemaker:StopTrainingJob")
 
 
-def test_the_machine_invokes_its_functions_and_no_others(template):
-    expected = sorted(f"<{template.function(step.name)[0]}.Arn>" for step in STEPS)
+def test_a_machine_invokes_its_functions_and_no_others(template):
+    expected = {
+        machine: sorted(
+            f"<{template.function(step.name)[0]}.Arn>" for step in STEPS if step.machine == machine
+        )
+        for machine in MACHINES
+    }
 
-    assert {"evaluate": expected} == template.allowed("lambda:InvokeFunction")
-
-
-def test_the_machine_reads_requests_and_nothing_else_of_the_bucket(template):
-    allowed = template.allowed("s3:GetObject")["evaluate"]
-
-    assert ["/experiments/*/requests/*"] == [arn.partition(">")[2] for arn in allowed]
-    assert "evaluate" not in template.allowed("s3:PutObject")
+    assert expected == template.allowed("lambda:InvokeFunction")
 
 
-def test_the_machine_manages_only_the_rule_that_sync_needs(template):
+@pytest.mark.parametrize(
+    ("machine", "requests"),
+    [("evaluate", "/experiments/*/requests/*"), ("train", "/production/*/*/requests/*")],
+)
+def test_a_machine_reads_its_requests_and_nothing_else_of_the_bucket(template, machine, requests):
+    allowed = template.allowed("s3:GetObject")[machine]
+
+    assert [requests] == [arn.partition(">")[2] for arn in allowed]
+    assert machine not in template.allowed("s3:PutObject")
+
+
+def test_machines_manage_only_the_rule_that_sync_needs(template):
     rule = (
         f"arn:aws:events:{REGION}:{ACCOUNT}:rule/StepFunctionsGetEventsForSageMakerTrainingJobsRule"
     )
 
-    assert {"evaluate": [rule]} == template.allowed("events:PutRule")
+    assert {machine: [rule] for machine in MACHINES} == template.allowed("events:PutRule")
+
+
+def test_a_teams_job_starts_production_runs_and_nothing_else(template):
+    train, _ = template.machines()["train"]
+
+    assert [f"<{train}>"] == template.allowed("states:StartExecution")["events"]
 
 
 @pytest.mark.parametrize(
@@ -103,9 +124,15 @@ def test_the_machine_manages_only_the_rule_that_sync_needs(template):
                 "abort_trial",
                 "acquire_lock",
                 "apply_flag",
+                "ask_approval",
+                "await_approval",
+                "close_approval",
                 "judge_arms",
                 "open_canary",
+                "read_flag",
                 "record_decision",
+                "record_run",
+                "watch_production",
             },
         ),
         ("dynamodb:DeleteItem", {"abort_trial", "release_lock"}),
@@ -115,11 +142,16 @@ def test_the_machine_manages_only_the_rule_that_sync_needs(template):
             {
                 "abort_trial",
                 "apply_flag",
+                "await_approval",
+                "build_request",
                 "check_eligibility",
                 "judge_arms",
                 "open_canary",
                 "plan_trial",
+                "read_flag",
+                "record_run",
                 "release_models",
+                "watch_production",
             },
         ),
         ("s3:DeleteObject", set()),
@@ -127,11 +159,14 @@ def test_the_machine_manages_only_the_rule_that_sync_needs(template):
         (
             "s3:PutObject",
             {
+                "apply_flag",
+                "build_request",
                 "check_eligibility",
                 "judge_arms",
                 "plan_trial",
                 "settle_run",
                 "training",
+                "watch_production",
                 "write_report",
             },
         ),
@@ -165,7 +200,8 @@ def test_functions_that_look_for_what_may_be_absent_can_tell_absent_from_denied(
     allowed = template.allowed("s3:ListBucket")
 
     expected = {
-        "check_eligibility", "judge_arms", "plan_trial", "settle_run", "training", "write_report",
+        "check_eligibility", "judge_arms", "plan_trial", "read_flag", "record_run", "settle_run",
+        "training", "watch_production", "write_report",
     }  # fmt: skip
     assert expected == set(allowed)
 
@@ -174,10 +210,15 @@ def test_training_touches_its_prefixes_only(template):
     reads = [arn.partition(">")[2] for arn in template.allowed("s3:GetObject")["training"]]
     writes = [arn.partition(">")[2] for arn in template.allowed("s3:PutObject")["training"]]
 
-    expected = ["/compile-cache/*", "/experiments/*/*/jobs/checkpoints/*/*", "/workloads/*"]
+    expected = [
+        "/compile-cache/*",
+        "/experiments/*/*/jobs/checkpoints/*/*",
+        "/production/*/*/jobs/checkpoints/*",
+        "/workloads/*",
+    ]
     assert expected == reads
     # Not the requests, which the state machine executes as they are.
-    assert ["/compile-cache/*", "/experiments/*/*/jobs/*"] == writes
+    assert ["/compile-cache/*", "/experiments/*/*/jobs/*", "/production/*/*/jobs/*"] == writes
 
 
 def test_training_lists_its_prefixes_only(template):
@@ -187,7 +228,9 @@ def test_training_lists_its_prefixes_only(template):
         if "s3:ListBucket" in as_list(statement["Action"])
     ]
 
-    expected = ["compile-cache/*", "experiments/*/*/jobs/*", "workloads/*"]
+    expected = [
+        "compile-cache/*", "experiments/*/*/jobs/*", "production/*/*/jobs/*", "workloads/*",
+    ]  # fmt: skip
     assert expected == statement["Condition"]["StringLike"]["s3:prefix"]
 
 
@@ -244,9 +287,8 @@ def test_a_role_belongs_to_one_function(template):
     owners = template.role_owners()
 
     assert len(template.of_type("AWS::IAM::Role")) == len(owners)
-    assert sorted({step.name for step in STEPS} | {"evaluate", "training"}) == sorted(
-        owners.values()
-    )
+    others = {*MACHINES, "training", "events", "scheduler"}
+    assert sorted({step.name for step in STEPS} | others) == sorted(owners.values())
 
 
 def test_training_may_pull_every_image_that_the_facts_know(template):

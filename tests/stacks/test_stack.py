@@ -9,6 +9,8 @@ import sys
 import pytest
 
 import app
+from compilegate.domain import naming
+from compilegate.domain.metrics import FLAG_PROBLEMS, NAMESPACE, STAGE
 from tests.stacks.conftest import TEMPLATE, VPC
 
 
@@ -58,8 +60,8 @@ def test_deployment_builds_no_docker_image(assembly):
 
 def test_the_outputs_are_those_that_commands_read(template):
     expected = [
-        "DataBucket", "DecisionTopic", "EvaluateStateMachine", "LedgerTable", "Stage",
-        "TrainingRole",
+        "DataBucket", "DecisionTopic", "EvaluateStateMachine", "LedgerTable", "ScheduleGroup",
+        "SchedulerRole", "Stage", "TrainStateMachine", "TrainingRole",
     ]  # fmt: skip
     assert expected == sorted(template.document["Outputs"])
 
@@ -109,8 +111,10 @@ def test_every_bad_ending_and_every_function_error_raises_an_alarm(template):
         for alarm in alarms
     ]
 
-    machine_metrics = {"ExecutionsFailed", "ExecutionsTimedOut", "ExecutionsAborted"}
-    assert machine_metrics == {metric for metric, _ in watched} - {"Errors"}
+    endings = {"ExecutionsFailed", "ExecutionsTimedOut", "ExecutionsAborted"}
+    machines = template.of_type("AWS::StepFunctions::StateMachine")
+    expected = {(ending, str({"Ref": machine})) for ending in endings for machine in machines}
+    assert expected == {found for found in watched if found[0] in endings}
     functions = template.of_type("AWS::Lambda::Function")
     assert {str({"Ref": key}) for key in functions} == {
         name for metric, name in watched if metric == "Errors"
@@ -120,27 +124,68 @@ def test_every_bad_ending_and_every_function_error_raises_an_alarm(template):
         assert "notBreaching" == alarm["TreatMissingData"]
 
 
-def test_an_execution_that_ends_badly_is_cleaned_up_by_event(template):
-    rule = template.one("AWS::Events::Rule")["Properties"]
-    machine, _ = next(iter(template.of_type("AWS::StepFunctions::StateMachine").items()))
-    abort, _ = template.function("abort_trial")
+def test_a_flag_that_production_could_not_follow_raises_an_alarm(template):
+    """By the names under which the functions count it."""
+    alarms = [item["Properties"] for item in template.of_type("AWS::CloudWatch::Alarm").values()]
+    (alarm,) = [alarm for alarm in alarms if alarm["MetricName"] == FLAG_PROBLEMS]
+
+    assert (NAMESPACE, [{"Name": STAGE, "Value": "prod"}], "Sum", 1) == (
+        alarm["Namespace"], alarm["Dimensions"], alarm["Statistic"], alarm["Threshold"],
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("machine", "function"), [("evaluate", "abort_trial"), ("train", "record_run")]
+)
+def test_an_execution_that_ends_badly_is_cleaned_up_by_event(template, machine, function):
+    key, _ = template.machines()[machine]
+    (rule,) = [rule for rule in rules(template) if {"Ref": key} in leaves(rule["EventPattern"])]
+    target, _ = template.function(function)
 
     assert {
         "source": ["aws.states"],
         "detail-type": ["Step Functions Execution Status Change"],
         "detail": {
-            "stateMachineArn": [{"Ref": machine}],
+            "stateMachineArn": [{"Ref": key}],
             "status": ["FAILED", "TIMED_OUT", "ABORTED"],
         },
     } == rule["EventPattern"]
-    assert [{"Fn::GetAtt": [abort, "Arn"]}] == [target["Arn"] for target in rule["Targets"]]
-    permission = template.one("AWS::Lambda::Permission")["Properties"]
+    arn = {"Fn::GetAtt": [target, "Arn"]}
+    assert [arn] == [target["Arn"] for target in rule["Targets"]]
+    (permission,) = [
+        item["Properties"]
+        for item in template.of_type("AWS::Lambda::Permission").values()
+        if item["Properties"]["FunctionName"] == arn
+    ]
     assert "events.amazonaws.com" == permission["Principal"]
     assert "SourceArn" in permission
 
 
-def test_the_machine_logs_everything_and_is_traced(template):
-    machine = template.one("AWS::StepFunctions::StateMachine")["Properties"]
+def test_a_teams_job_that_has_ended_is_recorded_by_event(template):
+    (rule,) = [r for r in rules(template) if ["aws.sagemaker"] == r["EventPattern"]["source"]]
+    train, _ = template.machines()["train"]
+
+    assert {
+        "TrainingJobStatus": ["Completed", "Failed", "Stopped"],
+        "Tags": {naming.TAG_STAGE: [naming.TEAM_STAGE]},
+    } == rule["EventPattern"]["detail"]
+    assert [{"Ref": train}] == [target["Arn"] for target in rule["Targets"]]
+
+
+def rules(template):
+    return [item["Properties"] for item in template.of_type("AWS::Events::Rule").values()]
+
+
+def leaves(pattern):
+    """What a pattern's lists hold."""
+    if isinstance(pattern, list):
+        return pattern
+    return [leaf for value in pattern.values() for leaf in leaves(value)]
+
+
+@pytest.mark.parametrize("name", ["evaluate", "train"])
+def test_a_machine_logs_everything_and_is_traced(template, name):
+    machine = template.machines()[name][1]["Properties"]
 
     logging = machine["LoggingConfiguration"]
     assert "ALL" == logging["Level"]
