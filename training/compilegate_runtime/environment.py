@@ -65,6 +65,12 @@ def model_folder():
     return Path(folder) if folder else None
 
 
+def checkpoint_folder():
+    """What SageMaker copies to S3 while the job runs, and back; None where there is none."""
+    place = Path(os.environ.get("COMPILEGATE_CHECKPOINT_DIR") or "/opt/ml/checkpoints")
+    return place.resolve() if place.is_dir() else None
+
+
 def job_name():
     """Name of the training job, or None outside one."""
     return os.environ.get("TRAINING_JOB_NAME") or None

@@ -19,7 +19,7 @@ class EvidenceFiles:
     """Writes a run's evidence so that a killed process leaves what it was handed."""
 
     def __init__(self, folder):
-        self.folder = Path(folder)
+        self.folder = Path(folder).absolute()  # wherever the script may go
         self.folder.mkdir(parents=True, exist_ok=True)
         self._steps = os.open(
             str(self.folder / "steps.jsonl"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644
@@ -62,10 +62,11 @@ class EvidenceFiles:
         return {"size": self._size, "group": self._group}
 
     def resume(self, state, steps_file):
-        """Begin with the lines that an earlier process left in ``steps_file``."""
+        """Begin with the lines that an earlier process had left in ``steps_file`` at ``state``."""
+        left = state["size"]  # what comes after belongs to steps that are taken anew
         with Path(steps_file).open("rb") as file:
-            for piece in iter(lambda: file.read(COPIED_AT_ONCE), b""):
-                os.write(self._steps, piece)
+            while piece := file.read(min(left, COPIED_AT_ONCE)):
+                left -= os.write(self._steps, piece)
         self._size, self._group = state["size"], list(state["group"])
 
     def write_summary(self, summary):

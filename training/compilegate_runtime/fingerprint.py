@@ -57,6 +57,13 @@ def data_digest(folders):
     return digest.hexdigest() if folders else None
 
 
+def file_digest(path):
+    """SHA-256 of one file, a large one's by its size and edges."""
+    digest = hashlib.sha256()
+    _add_file(digest, path)
+    return digest.hexdigest()
+
+
 def _add_file(digest, path):
     size = path.stat().st_size
     digest.update(str(size).encode() + b"\0")

@@ -23,7 +23,9 @@ from compilegate_runtime.errors import (
 )
 from compilegate_runtime.fingerprint import fingerprint
 from compilegate_runtime.launching import arguments, frameworks, metrics
+from compilegate_runtime.launching.kept_evidence import KeptEvidence
 from compilegate_runtime.launching.models import Models
+from compilegate_runtime.launching.resuming import OwnCheckpoints, TrainerCheckpoints
 from compilegate_runtime.launching.steps import Enough, Steps
 from compilegate_runtime.recorder import Recorder
 from compilegate_runtime.sampler import sampler_for
@@ -99,12 +101,32 @@ class Launch:
         steps.checks.append(self._count_full_run)
         models.fed = steps.fed
         steps.install()
+        checkpoints = self._checkpoints(torch, steps)
         frameworks.leave_compiling_to_the_arm(torch, compiler, models, settings.script.parent)
         if settings.script_kind == "trainer":
-            frameworks.listen_to_trainer(self.metrics, self._planned)
+            frameworks.listen_to_trainer(self.metrics, self._planned, checkpoints)
         elif settings.script_kind == "lightning":
             frameworks.listen_to_lightning(self.metrics, self._planned)
         models.watch()
+
+    def _checkpoints(self, torch, steps):
+        """Let a whole run go on from what an earlier process of its job left."""
+        place, settings = environment.checkpoint_folder(), self.settings
+        if place is None or settings.max_steps:
+            return None
+        run = {**vars(settings), **self.others}
+        kept = KeptEvidence(self.recorder, place / "progress", run)
+        steps.checks.append(lambda _: self._began(kept))
+        if settings.script_kind == "trainer":
+            return TrainerCheckpoints(self.recorder, kept, place)
+        OwnCheckpoints(torch, self.recorder, kept, place).install()
+        return None
+
+    def _began(self, kept):
+        """The first step is done; it is the first of all where no earlier process has begun."""
+        if kept.begun_before and not self.recorder.resumed:
+            self.recorder.identify(restarted=True)
+        kept.begin()
 
     def _count_full_run(self, samples):
         """Know how long a whole run is, by its samples unless its steps are known."""

@@ -39,11 +39,13 @@ class Recorder:
         self._run = dict(run)
         self._clock = clock
         self._files = EvidenceFiles(folder)
+        self.folder = self._files.folder
         self._curve, self._ranks = LossCurve(steps), Ranks()
         self._progress = Progress(clock, silent=self._ranks.rank > 0)
         self._pending = collections.deque()  # steps that the device has not passed yet
         self._finished, self._reason = False, None
-        self._first, self._resumed, self._earlier_seconds = 1, [], 0.0
+        self._first, self._earlier_seconds = 1, 0.0
+        self.resumed = []  # steps at which an earlier process's evidence ended
         self._compilations, self._compiled, self._bad_losses = 0, 0.0, 0
         self._totals = {"samples": 0, "tokens": None, "seconds": 0.0, "data_wait_seconds": 0.0}
         self._written = self._summarised = clock()
@@ -71,7 +73,7 @@ class Recorder:
             "curve": self._curve.state(),
             "files": self._files.state(),
             "wall_seconds": self._wall_seconds(),
-            "resumed": self._resumed,
+            "resumed": self.resumed,
         }
 
     def resume(self, state, steps_file):
@@ -81,12 +83,19 @@ class Recorder:
         self._totals.update(state["totals"])
         self.steps_done = state["steps"]
         self.initial_loss, self.initial_weights = state["initial_loss"], state["initial_weights"]
-        self._first, self._resumed = self.steps_done + 1, [*state["resumed"], self.steps_done]
-        self._earlier_seconds = state["wall_seconds"] or 0.0
+        self._first, self.resumed = self.steps_done + 1, [*state["resumed"], self.steps_done]
+        self._earlier_seconds = state["wall_seconds"]
+
+    def begin_after(self, steps):
+        """The script goes on after so many steps, None if nobody knows; their evidence is lost."""
+        self.steps_done, self._first, self.resumed = steps or 0, (steps or 0) + 1, [steps or 0]
+        self._earlier_seconds, self.first_loss_is_initial = None, False
+        self.identify(steps_without_evidence=steps)  # so the run's wall time is not known
 
     def _wall_seconds(self):
         age = environment.process_age_seconds()
-        return None if age is None else round(age + self._earlier_seconds, 3)
+        known = None not in (age, self._earlier_seconds)
+        return round(age + self._earlier_seconds, 3) if known else None
 
     # ---- in every step --------------------------------------------------------------------
 
@@ -264,7 +273,7 @@ class Recorder:
                 "data_wait_seconds": round(self._totals["data_wait_seconds"], 4),
                 "ranks": account(states or self._ranks.heard(), own),
                 "wall_seconds": self._wall_seconds(),
-                "resumed": self._resumed,
+                "resumed": self.resumed,
                 "node": environment.node(),
             }
         )

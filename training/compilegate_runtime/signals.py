@@ -1,4 +1,4 @@
-"""Signals that stop a job, put off for the moment."""
+"""Signals that stop a job, put off for the moment or to a step's end."""
 
 import contextlib
 import signal
@@ -16,3 +16,30 @@ def stopping_later():
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+# SageMaker gives a job 120 seconds after SIGTERM; a step that takes longer than this is given up.
+PATIENCE_SECONDS = 60
+
+
+class Stopping:
+    """Puts SIGTERM off to a step's end: ``told`` says that the job should end there.
+
+    Where that does not come, the process stops as it would have done at once.
+    """
+
+    def __init__(self):
+        self.told = False
+        self._at_once = signal.signal(signal.SIGTERM, self._stop)
+
+    def _stop(self, _signal, _frame):
+        self.told = True
+        signal.signal(signal.SIGALRM, self._at_once)
+        signal.alarm(PATIENCE_SECONDS)
+
+    def at_once_again(self):
+        """No step's end is to come."""
+        signal.signal(signal.SIGTERM, self._at_once)
+        if self.told:
+            signal.alarm(0)
+            self._at_once(signal.SIGTERM, None)

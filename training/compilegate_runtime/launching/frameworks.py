@@ -9,10 +9,11 @@ from compilegate_runtime.launching.metrics import numbers, telling
 from compilegate_runtime.launching.models import IMMEDIATE
 
 
-def listen_to_trainer(metrics, planned):
+def listen_to_trainer(metrics, planned, checkpoints=None):
     """Take the metrics of every Trainer made from now on, and how many steps it plans.
 
-    Its list of default callbacks stands in the module of the Trainer, in every release since 4.0.
+    ``checkpoints`` keeps those that it saves, if the job has a place for them. The list of default
+    callbacks stands in the module of the Trainer, in every release since 4.0.
     """
     from transformers import TrainerCallback, trainer  # noqa: PLC0415 — only scripts that have it
 
@@ -22,6 +23,24 @@ def listen_to_trainer(metrics, planned):
         def on_train_begin(self, args, state, control, **kwargs):  # noqa: ARG002 — their signature
             """The Trainer has counted its steps."""
             planned(state.max_steps)
+            if checkpoints:
+                checkpoints.begins(state.global_step)
+
+        def on_step_end(self, args, state, control, **kwargs):  # noqa: ARG002 — as above
+            """A step is over; a job that was told to stop saves a checkpoint now."""
+            if checkpoints and checkpoints.wants_one_now():
+                control.should_save = True
+
+        def on_save(self, args, state, control, **kwargs):  # noqa: ARG002 — as above
+            """A checkpoint is complete."""
+            if checkpoints:
+                folder = Path(args.output_dir) / f"checkpoint-{state.global_step}"
+                checkpoints.saved(folder, state.global_step)
+
+        def on_train_end(self, args, state, control, **kwargs):  # noqa: ARG002 — as above
+            """There are no more steps."""
+            if checkpoints:
+                checkpoints.ends()
 
         def on_evaluate(self, args, state, control, metrics=None, **kwargs):  # noqa: ARG002
             """An evaluation is over."""
@@ -29,6 +48,8 @@ def listen_to_trainer(metrics, planned):
 
     found = metrics
     trainer.DEFAULT_CALLBACKS.append(Listener)
+    if checkpoints:
+        checkpoints.install(trainer.Trainer)
 
 
 def listen_to_lightning(metrics, planned):

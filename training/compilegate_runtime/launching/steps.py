@@ -98,6 +98,8 @@ class Steps:
         return max(self._fed.values(), key=lambda fed: fed[0])
 
     def _know_the_start(self):
+        if self._recorder.resumed:
+            return  # of the first process's evidence
         self._recorder.initial_loss = self._models.initial_loss
         self._recorder.first_loss_is_initial = self._models.initial_loss_known
         self._recorder.initial_weights = self._models.initial_weights.sha256()

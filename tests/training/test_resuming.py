@@ -1,0 +1,127 @@
+"""Scripts that are stopped and started again: their evidence goes on where they do."""
+
+import json
+import shutil
+import signal
+import time
+
+import pytest
+
+from tests.training.test_launch import SCRIPTS, TRAINER
+
+OWN = {"script": SCRIPTS / "resuming.py", "argument_names": '{"seed": null}', "full_run_steps": 12}
+
+
+def stopped_after(jobs, steps, variables, **settings):
+    """Start a job, tell it to stop after so many steps, and return its summary and lines."""
+    process, folder = jobs.start("launch.py", variables, **settings)
+    lines = folder / "data" / "evidence" / "steps.jsonl"
+    while process.poll() is None and not (lines.exists() and lines.read_text().count("\n") > steps):
+        time.sleep(0.02)
+    process.send_signal(signal.SIGTERM)
+    output, _ = process.communicate(timeout=120)
+    assert 143 == process.returncode, output
+    return json.loads((lines.parent / "summary.json").read_text()), lines.read_text().splitlines()
+
+
+def numbers(done):
+    return [line["step"] for line in done.steps()]
+
+
+@pytest.fixture
+def place(tmp_path):
+    folder = tmp_path / "checkpoints"
+    folder.mkdir()
+    return {"COMPILEGATE_CHECKPOINT_DIR": str(folder)}, folder
+
+
+@pytest.mark.training
+def test_the_evidence_of_a_script_goes_on_where_it_loads_its_checkpoint(jobs, place):
+    where, folder = place
+    first, lines = stopped_after(jobs, 5, where, **OWN, folder=folder, pause=0.4)
+    done = jobs.run("launch.py", where, **OWN, folder=folder, pause=0.4)
+    whole = jobs.run("launch.py", **OWN, folder=folder.parent)
+    assert (0, 0) == (done.status, whole.status), done.output + whole.output
+    found = done.summary()
+    (went_on,) = found["resumed"]
+
+    assert list(range(1, 13)) == numbers(done)
+    assert went_on % 2 == 0
+    assert went_on <= len(lines)
+    assert lines[:went_on] == [json.dumps(x, separators=(",", ":")) for x in done.steps()[:went_on]]
+    assert [x["loss"] for x in whole.steps()] == [x["loss"] for x in done.steps()]
+    assert first["initial_weights_sha256"] == found["initial_weights_sha256"] is not None
+    assert first["initial_loss"] == found["initial_loss"]
+    assert found["wall_seconds"] > first["wall_seconds"]
+    assert 12 * 8 == found["ranks"]["samples"]
+    assert "restarted" not in found
+
+
+@pytest.mark.training
+def test_a_script_that_begins_again_has_evidence_that_begins_again_and_says_so(jobs, place):
+    where, folder = place
+    first, _ = stopped_after(jobs, 5, where, **OWN, folder=folder, pause=0.4)
+    done = jobs.run("launch.py", where, **OWN, folder=folder, resume="no")
+
+    assert 0 == done.status, done.output
+    assert "restarted" not in first
+    assert ([], True) == (done.summary()["resumed"], done.summary()["restarted"])
+    assert list(range(1, 13)) == numbers(done)
+
+
+@pytest.mark.training
+def test_a_checkpoint_of_other_settings_has_no_evidence_to_go_on_with(jobs, place):
+    where, folder = place
+    own = {**OWN, "full_run_steps": 0}
+    stopped_after(jobs, 5, where, **own, folder=folder, pause=0.4)
+    done = jobs.run("launch.py", where, **own, folder=folder, seed=9)
+    found = done.summary()
+
+    assert 0 == done.status, done.output
+    assert ([0], None, None) == (
+        found["resumed"], found["steps_without_evidence"], found["wall_seconds"],
+    )  # fmt: skip
+    assert (None, None) == (found["initial_loss"], found["initial_weights_sha256"])
+    assert 0 < len(numbers(done)) < 12
+
+
+LONG = {**TRAINER, "num_train_epochs": 40, "save_strategy": "steps", "save_steps": 15}
+
+
+@pytest.mark.training
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_a_trainers_script_goes_on_from_the_step_at_which_it_was_stopped(jobs, place):
+    where, _ = place
+    first, lines = stopped_after(jobs, 20, where, **LONG)
+    steps = first["steps"]
+    done = jobs.run("launch.py", where, **LONG)
+    assert 0 == done.status, done.output
+    found = done.summary()
+
+    assert f"stopped by SIGTERM after step {steps}; its checkpoint is saved" == first["reason"]
+    assert steps == len(lines) < 160
+    assert list(range(1, 161)) == numbers(done)
+    assert ([steps], True) == (found["resumed"], found["finished"])
+    assert first["initial_weights_sha256"] == found["initial_weights_sha256"] is not None
+    assert {"eval_accuracy", "eval_loss"} <= found["metrics"].keys()
+    assert 160 * 4 == found["ranks"]["samples"]
+    assert found["wall_seconds"] > first["wall_seconds"]
+
+
+@pytest.mark.training
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_a_trainers_checkpoint_whose_evidence_is_lost_is_told(jobs, place):
+    where, folder = place
+    first, _ = stopped_after(jobs, 20, where, **LONG)
+    shutil.rmtree(folder / "progress" / "evidence")
+    done = jobs.run("launch.py", where, **LONG)
+    assert 0 == done.status, done.output
+    found, steps = done.summary(), first["steps"]
+
+    assert list(range(steps + 1, 161)) == numbers(done)
+    assert ([steps], steps) == (found["resumed"], found["steps_without_evidence"])
+    assert (None, None, None) == (
+        found["wall_seconds"], found["initial_loss"], found["initial_weights_sha256"],
+    )  # fmt: skip

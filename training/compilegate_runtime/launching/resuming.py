@@ -1,0 +1,155 @@
+"""Lets a script's own checkpoints carry a stopped job on, and its evidence with them.
+
+A Hugging Face Trainer saves and loads whole checkpoints by itself: they are kept in the job's
+checkpoint folder, one more is saved when the job is told to stop, and the next process trains on
+from the newest. Any other script has to save and load its own: its evidence goes on where it
+loads an optimizer's state from a checkpoint that an earlier process of the job saved.
+"""
+
+import functools
+import os
+import shutil
+from pathlib import Path
+
+from compilegate_runtime import environment
+from compilegate_runtime.errors import StoppedError
+from compilegate_runtime.fingerprint import file_digest
+from compilegate_runtime.signals import Stopping
+from compilegate_runtime.whole_folders import is_whole, publish
+
+KEY_LENGTH = 16
+
+
+class OwnCheckpoints:
+    """What a script saves and loads by torch.save and torch.load, in the checkpoint folder."""
+
+    def __init__(self, torch, recorder, kept, place):
+        self._torch, self._recorder, self._kept, self._place = torch, recorder, kept, place
+        self._loaded = None  # the key of what was loaded last
+
+    def install(self):
+        """Watch torch.save, torch.load and the loading of optimizers."""
+        torch = self._torch
+        torch.save = self._saving(torch.save)
+        torch.load = self._loading(torch.load)
+        optimizer = torch.optim.Optimizer
+        optimizer.load_state_dict = self._restoring(optimizer.load_state_dict)
+
+    def _saving(self, original):
+        @functools.wraps(original)
+        def save(obj, f, *args, **kwargs):
+            result = original(obj, f, *args, **kwargs)
+            if self._recorder.steps_done and self._is_here(f) and _holds_optimizer(obj):
+                self._kept.keep(_key(f))
+            return result
+
+        return save
+
+    def _loading(self, original):
+        @functools.wraps(original)
+        def load(f, *args, **kwargs):
+            result = original(f, *args, **kwargs)
+            if not self._recorder.steps_done and self._is_here(f) and _holds_optimizer(result):
+                self._loaded = _key(f)
+            return result
+
+        return load
+
+    def _restoring(self, original):
+        @functools.wraps(original)
+        def load_state_dict(optimizer, *args, **kwargs):
+            key, self._loaded = self._loaded, None
+            if key and not self._recorder.steps_done and not self._kept.resume(key):
+                self._recorder.begin_after(None)
+            return original(optimizer, *args, **kwargs)
+
+        return load_state_dict
+
+    def _is_here(self, file):
+        return isinstance(file, (str, os.PathLike)) and self._place in Path(file).resolve().parents
+
+
+def _holds_optimizer(saved):
+    """Whether there is an optimizer's state in it: training can go on from nothing less."""
+    if not isinstance(saved, dict):
+        return False
+    values = [saved, *saved.values()]
+    values += [one for value in saved.values() if isinstance(value, (list, tuple)) for one in value]
+    return any(isinstance(value, dict) and "param_groups" in value for value in values)
+
+
+def _key(file):
+    """What the file holds, whatever it is called by now."""
+    return file_digest(Path(file))[:KEY_LENGTH]
+
+
+class TrainerCheckpoints:
+    """A Trainer's checkpoints, kept whole in the job's checkpoint folder."""
+
+    def __init__(self, recorder, kept, place):
+        self._recorder, self._kept, self._folder = recorder, kept, place / "progress"
+        self._stopping = None
+
+    def install(self, trainer):
+        """Let every Trainer train on from the newest checkpoint, unless it is told another one."""
+        original = trainer.train
+
+        @functools.wraps(original)
+        def train(this, resume_from_checkpoint=None, *args, **kwargs):
+            newest = None if self._recorder.steps_done else self._newest()
+            chosen = resume_from_checkpoint or (newest and str(newest))
+            return original(this, chosen or resume_from_checkpoint, *args, **kwargs)
+
+        trainer.train = train
+
+    def _newest(self):
+        found = sorted(self._folder.glob("checkpoint-*"), key=_step_of, reverse=True)
+        return next(filter(is_whole, found), None)
+
+    def begins(self, step):
+        """Training begins, after ``step`` steps of an earlier process."""
+        if step and not self._recorder.steps_done and not self._kept.resume(f"step-{step}"):
+            self._recorder.begin_after(step)
+        self._stopping = Stopping()
+
+    def wants_one_now(self):
+        """Whether the job was told to stop; the first process's checkpoint speaks for all."""
+        return self._stopping is not None and self._stopping.told and not environment.rank()
+
+    def saved(self, folder, step):
+        """The Trainer has left a checkpoint in ``folder``; end the process if it was told to."""
+        if environment.rank():
+            return
+        if folder.is_dir():
+            name = f"checkpoint-{step}"
+            fresh = self._folder / (name + ".new")
+            shutil.rmtree(fresh, ignore_errors=True)
+            self._folder.mkdir(parents=True, exist_ok=True)
+            shutil.copytree(folder, fresh, copy_function=_link_or_copy)
+            publish(fresh, self._folder / name)
+            self._kept.keep(f"step-{step}")
+            for older in self._folder.glob("checkpoint-*"):
+                if older.name != name:
+                    shutil.rmtree(older)
+        if self.wants_one_now():
+            done = self._recorder.steps_done
+            self._recorder.fail(f"stopped by SIGTERM after step {done}; its checkpoint is saved")
+            raise StoppedError
+
+    def ends(self):
+        """Training is over: from here on a stop is at once again."""
+        if self._stopping is not None:
+            self._stopping.at_once_again()
+
+
+def _step_of(folder):
+    number = folder.name.rpartition("-")[2]
+    return int(number) if number.isdigit() else -1
+
+
+def _link_or_copy(source, target):
+    """A second name for a file where the folders share a disk."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy2(source, target)
