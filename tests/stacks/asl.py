@@ -3,6 +3,8 @@
 import json
 import re
 
+from cfnlint import api
+
 VARIABLE = re.compile(r"\$([a-z_]+)\b(?!\()")
 
 
@@ -66,3 +68,37 @@ def reads(state):
     expressions = re.findall(r"{%(.*?)%}", text)
     names = {name for expression in expressions for name in VARIABLE.findall(expression)}
     return names - {"states"}
+
+
+def assigned_on_every_path(machine, target, variable):
+    """Whether no path reaches ``target`` without passing an assignment of ``variable``."""
+    seen, waiting = set(), [machine["StartAt"]]
+    while waiting:
+        name = waiting.pop()
+        if name == target:
+            return False
+        if name in seen:
+            continue
+        seen.add(name)
+        state = machine["States"][name]
+        if variable not in state.get("Assign", ()):
+            waiting += [edge for edge in edges(state) if edge not in catchers(state).values()]
+        waiting += [
+            catcher["Next"]
+            for catcher in state.get("Catch", ())
+            if variable not in catcher.get("Assign", ())
+        ]
+    return True
+
+
+def lint(document):
+    """What cfn-lint finds wrong with a definition."""
+    machine = {
+        "Type": "AWS::StepFunctions::StateMachine",
+        "Properties": {
+            "RoleArn": "arn:aws:iam::123456789012:role/r",
+            "DefinitionString": json.dumps(document),
+        },
+    }
+    template = json.dumps({"Resources": {"Machine": machine}})
+    return [str(match) for match in api.lint(template)]

@@ -3,7 +3,6 @@
 import json
 
 import pytest
-from cfnlint import api
 
 from compilegate.domain.planning.rounds import (
     LEASE_SECONDS,
@@ -15,7 +14,17 @@ from compilegate.usecases.outcome import UNKNOWN
 from stacks.evaluate.definition import definition
 from stacks.evaluate.settled import FAILURES
 from stacks.functions import EVALUATE, STEPS
-from tests.stacks.asl import build, catchers, edges, leaves, machines, reachable, reads
+from tests.stacks.asl import (
+    assigned_on_every_path,
+    build,
+    catchers,
+    edges,
+    leaves,
+    lint,
+    machines,
+    reachable,
+    reads,
+)
 
 FUNCTIONS = {
     step.name: f"arn:aws:lambda:us-east-1:123456789012:function:{step.name}"
@@ -292,27 +301,6 @@ def test_variables_are_assigned_before_anything_can_read_them():
                 assert assigned_on_every_path(machine, name, variable), (name, variable)
 
 
-def assigned_on_every_path(machine, target, variable):
-    """Whether no path reaches ``target`` without passing an assignment of ``variable``."""
-    seen, waiting = set(), [machine["StartAt"]]
-    while waiting:
-        name = waiting.pop()
-        if name == target:
-            return False
-        if name in seen:
-            continue
-        seen.add(name)
-        state = machine["States"][name]
-        if variable not in state.get("Assign", ()):
-            waiting += [edge for edge in edges(state) if edge not in catchers(state).values()]
-        waiting += [
-            catcher["Next"]
-            for catcher in state.get("Catch", ())
-            if variable not in catcher.get("Assign", ())
-        ]
-    return True
-
-
 def test_variables_of_a_branch_do_not_shadow_those_outside():
     outside = {v for state in TOP.values() for v in state.get("Assign", ())}
     inside = {v for name in INNER for v in STATES[name].get("Assign", ())}
@@ -336,15 +324,3 @@ def test_the_check_of_the_language_finds_a_seeded_fault():
     document["States"]["Notify"]["Reesource"] = "$.x"
 
     assert any("Reesource" in message for message in lint(document))
-
-
-def lint(document):
-    machine = {
-        "Type": "AWS::StepFunctions::StateMachine",
-        "Properties": {
-            "RoleArn": "arn:aws:iam::123456789012:role/r",
-            "DefinitionString": json.dumps(document),
-        },
-    }
-    template = json.dumps({"Resources": {"Machine": machine}})
-    return [str(match) for match in api.lint(template)]

@@ -1,0 +1,172 @@
+"""TRAIN as a document: where every edge goes, what is retried, what travels."""
+
+import json
+
+import pytest
+
+from compilegate.domain.planning.rounds import MACHINE_SECONDS, QUEUE_AND_TRANSFER_SECONDS
+from compilegate.usecases.production import answers
+from stacks.functions import STEPS, TRAIN
+from stacks.train.definition import TOLD, definition
+from tests.stacks.asl import (
+    assigned_on_every_path,
+    build,
+    catchers,
+    edges,
+    leaves,
+    lint,
+    reachable,
+    reads,
+)
+
+FUNCTIONS = {
+    step.name: f"arn:aws:lambda:us-east-1:123456789012:function:{step.name}"
+    for step in STEPS
+    if step.machine == TRAIN
+}
+MACHINE = definition(
+    FUNCTIONS, bucket="data", topic_arn="arn:aws:sns:us-east-1:123456789012:decisions"
+)
+STATES = build(MACHINE)
+# What tells people must hold nothing up.
+TELLING = {
+    "TellOfWaiting": "WaitForCapacity",
+    "TellOfWatch": "HasModel",
+    "NotifyFailure": "RunFailed",
+    "NotifyBroken": "Broken",
+}
+BREAKING = ("ReadFlag", "BuildRequest", "LoadRequest", "Train", "RecordRun", "RecordTeamRun")
+
+
+def called(state):
+    """The function that a state invokes."""
+    return state["Arguments"]["FunctionName"].rpartition(":")[2]
+
+
+def lambdas():
+    return {name: s for name, s in STATES.items() if "lambda" in s.get("Resource", "")}
+
+
+def test_the_deployed_definition_is_this_one(template):
+    deployed = template.definition("train")
+
+    assert list(STATES) == list(deployed["States"])
+    assert MACHINE["TimeoutSeconds"] == deployed["TimeoutSeconds"]
+
+
+def test_nothing_is_null_which_synthesis_would_drop():
+    assert None not in leaves(MACHINE)
+
+
+def test_every_state_can_be_reached_and_every_edge_leads_to_one():
+    assert set(STATES) == reachable(MACHINE)
+    for name, state in STATES.items():
+        assert set(edges(state)) <= set(STATES), name
+        ends = state["Type"] in ("Succeed", "Fail")
+        assert ends != bool(edges({**state, "Catch": ()})), name
+
+
+def test_every_function_is_called():
+    assert set(FUNCTIONS) == {called(state) for state in lambdas().values()}
+
+
+@pytest.mark.parametrize("name", BREAKING)
+def test_any_error_of_a_step_is_told_and_fails_the_execution(name):
+    assert "TrainBroke" == catchers(STATES[name])["States.ALL"]
+    assert "States.ALL" == list(catchers(STATES[name]))[-1]
+    assert {"TrainBroke", "NotifyBroken", "Broken"} == reachable(MACHINE, "TrainBroke")
+
+
+def test_whatever_a_job_ends_with_is_recorded():
+    train = STATES["Train"]
+
+    assert "RecordRun" == train["Next"]
+    assert {
+        "States.TaskFailed": "RecordRun",
+        "States.Timeout": "RecordRun",
+        "States.ALL": "TrainBroke",
+    } == catchers(train)
+
+
+def test_no_job_starts_but_from_a_request_and_a_run_that_is_this_executions_own():
+    leading = {
+        target: [name for name, state in STATES.items() if target in edges(state)]
+        for target in ("Train", "LoadRequest", "BuildRequest")
+    }
+
+    assert ["LoadRequest"] == leading["Train"]
+    assert ["BuildRequest"] == leading["LoadRequest"]
+    assert ["IsOwnRun", "WaitForCapacity", "WhatNext"] == sorted(leading["BuildRequest"])
+    (duplicate,) = STATES["IsOwnRun"]["Choices"]
+    assert "Duplicate" == duplicate["Next"]
+    assert "Succeed" == STATES["Duplicate"]["Type"]
+
+
+def test_a_teams_job_starts_nothing():
+    assert "RecordTeamRun" in {choice["Next"] for choice in STATES["WhoTrains"]["Choices"]}
+    assert "next" in answers.answer_without(answers.END, None, "")
+
+
+def test_every_answer_of_record_run_leads_somewhere():
+    conditions = " ".join(choice["Condition"] for choice in STATES["WhatNext"]["Choices"])
+
+    for step in (answers.WAIT, answers.RERUN, answers.END):
+        assert f"$next_step = '{step}'" in conditions
+    assert "Watch" == STATES["WhatNext"]["Default"]  # WATCH and FAILED: both are looked at
+    (failed,) = STATES["HasModel"]["Choices"]
+    assert (f"{{% $next_step = '{answers.FAILED}' %}}", "TellOfFailure") == (
+        failed["Condition"], failed["Next"],
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "then"), sorted(TELLING.items()))
+def test_a_message_that_cannot_be_sent_holds_nothing_up(name, then):
+    assert then == STATES[name]["Next"]
+    assert {"States.ALL": then} == catchers(STATES[name])
+
+
+def test_a_run_that_could_not_be_judged_is_told_and_ends_as_it_would():
+    (catcher,) = STATES["Watch"]["Catch"]
+
+    assert {"States.ALL": "TellOfWatch"} == catchers(STATES["Watch"])
+    assert {"subject", "message"} == set(catcher["Output"])
+    assert {"error", "cause"} == set(catcher["Assign"]["watch_failed"])
+
+
+def test_every_retry_has_jitter_and_every_task_gives_up_in_the_end():
+    policies = [policy for state in STATES.values() for policy in state.get("Retry", ())]
+
+    assert {"FULL"} == {policy["JitterStrategy"] for policy in policies}
+    for name, state in STATES.items():
+        assert state["Type"] != "Task" or "TimeoutSeconds" in state, name
+    assert MACHINE_SECONDS == MACHINE["TimeoutSeconds"]
+    assert f" + {QUEUE_AND_TRANSFER_SECONDS} %}}" in STATES["Train"]["TimeoutSeconds"]
+
+
+def test_functions_get_keys_and_names_only():
+    allowed = {
+        "workload", "run", "execution", "started", "scheduled", "attempt", "job", "error", "cause",
+        "wait_seconds",
+    }  # fmt: skip
+    for state in lambdas().values():
+        assert set(state["Arguments"]["Payload"]) <= allowed
+
+
+def test_variables_are_assigned_before_anything_can_read_them():
+    """Those of a record that was made are there after RecordRun or RecordTeamRun."""
+    for name, state in STATES.items():
+        for variable in reads(state):
+            assert assigned_on_every_path(MACHINE, name, variable), (name, variable)
+
+
+def test_the_output_tells_what_became_of_the_run():
+    assert set(TOLD) == set(STATES["Done"]["Output"])
+    assert set(TOLD) <= set(STATES["Begin"]["Assign"])
+
+
+def test_the_definition_is_valid_amazon_states_language():
+    document = json.loads(json.dumps(MACHINE))
+    # cfn-lint takes a number only; in JSONata the language takes an expression as well.
+    document["States"]["Train"]["TimeoutSeconds"] = 1
+
+    assert [] == lint(document)
