@@ -37,6 +37,8 @@ TAG_DEPLOYMENT = "compilegate:deployment"
 
 # What the sort keys of a flag's changes begin with.
 FLAG_ENTRIES = "flag#"
+# What the sort keys of questions to people, and of their answers, begin with.
+APPROVAL_ENTRIES = "approval#"
 # … and those of rounds that production carries.
 CANARY_ENTRIES = "canary#"
 
@@ -250,8 +252,18 @@ def canary_told_entry(trial: str, round_number: int) -> str:
 
 
 def approval_entry(trial: str) -> str:
-    """Sort key of the question whether a promotion may take effect."""
-    return f"approval#{trial}"
+    """Sort key of the question whether a promotion may take effect; its parts begin with it."""
+    return f"{APPROVAL_ENTRIES}{trial}"
+
+
+def approval_token_entry(trial: str, number: int) -> str:
+    """Sort key of a token that wakes whoever waits for the answer."""
+    return f"{approval_entry(trial)}#token#{number:0{ROUND_DIGITS}d}"
+
+
+def approval_answer_entry(trial: str) -> str:
+    """Sort key of the answer."""
+    return f"{approval_entry(trial)}#answer"
 
 
 def registered_entry(revision: int) -> str:

@@ -43,6 +43,11 @@ class Case:
         return self.source["eligibility"] or NOTHING
 
     @property
+    def flag(self) -> Document:
+        """What became of the flag, empty while that is not settled."""
+        return self.source.get("flag") or NOTHING
+
+    @property
     def workload(self) -> str:
         """The workload's name, from whichever record has it."""
         context: Mapping[str, Any] = self.source["context"]

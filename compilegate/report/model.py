@@ -27,6 +27,7 @@ class ReportInput(TypedDict):
     evidence: Document | None
     eligibility: Document | None
     plan: Document | None
+    flag: NotRequired[Document | None]  # what became of the flag, once that is settled
     context: Context
 
 

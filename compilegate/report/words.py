@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from compilegate.domain.decision import Verdict
+from compilegate.domain.flag_change import HUMAN
 from compilegate.report.case import Case
 from compilegate.report.charts.quality import better_or_worse
 from compilegate.report.formats import interval, money, number, plural, ratio, significant
+from compilegate.report.model import Document
 
 LABELS = {
     Verdict.PROMOTE: "Turn it on",
@@ -60,10 +62,47 @@ def lede(case: Case) -> list[str]:
 
 
 def flag_sentence(case: Case) -> str:
-    """What happens to the flag."""
+    """What happens to the flag, and whose word had a part in it."""
     flag = case.decision.get("flag") or {}
-    words = FLAG_WORDS.get(str(flag.get("action")), "What happened to the flag is not recorded")
-    return f"{words} ({flag['name']})." if flag.get("name") else f"{words}."
+    action = "keep" if _left_alone(case) else str(flag.get("action"))
+    words = FLAG_WORDS.get(action, "What happened to the flag is not recorded")
+    sentence = f"{words} ({flag['name']})." if flag.get("name") else f"{words}."
+    return " ".join([sentence, *_peoples_words(case)])
+
+
+def _left_alone(case: Case) -> bool:
+    """Whether a person's word kept the flag from doing what the decision says."""
+    return case.flag.get("approved") is False or bool(case.flag.get("held_by"))
+
+
+def _peoples_words(case: Case) -> list[str]:
+    """Who approved or did not, whose word stands, and whose was set aside."""
+    sentences = []
+    answer = case.flag.get("approval")
+    if answer and answer["approved"]:
+        sentences.append(f"{_person(answer)} approved it: {_said(answer)}")
+    elif case.flag.get("approved") is False:
+        told = f": {_said(answer)}" if answer else "."
+        by = f" by {_person(answer)}" if answer and _is_person(answer) else ""
+        sentences.append(f"The promotion was not approved{by}{told}")
+    for name, what in (("held_by", "stands, because it is newer than the evidence"),
+                       ("overrode", "was set aside by newer evidence")):  # fmt: skip
+        word = case.flag.get(name)
+        if word:
+            sentences.append(f"What {_person(word)} said {what}: {_said(word)}")
+    return sentences
+
+
+def _said(word: Document) -> str:
+    return f"“{str(word['reason']).rstrip('.')}”."
+
+
+def _is_person(word: Document) -> bool:
+    return str(word["by"]).startswith(HUMAN)
+
+
+def _person(word: Document) -> str:
+    return str(word["by"]).removeprefix(HUMAN)
 
 
 def _spent(usd: float) -> str:

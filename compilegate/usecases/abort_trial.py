@@ -14,6 +14,7 @@ from typing import Any
 from compilegate.domain import naming
 from compilegate.domain.failures import explain
 from compilegate.ports import Services
+from compilegate.usecases.approval import abandon_approval
 from compilegate.usecases.production.canary import abort_canary
 from compilegate.usecases.production.release_models import reject_models
 from compilegate.usecases.stop_jobs import stop_jobs
@@ -30,6 +31,7 @@ def abort_trial(event: Mapping[str, Any], *, services: Services) -> dict[str, An
     if not _owns(trial, call, services):
         return {"error": error or "TrialFailed", "reason": explain(error, cause)}
     abort_canary(trial, services=services)
+    abandon_approval(trial, services=services)
     stopped = stop_jobs(trial, services=services)
     _reject_models(trial, services)
     entry = {

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from compilegate.ports import Services
+from compilegate.usecases.approval import needs_approval
 from compilegate.usecases.trial import Trial
 
 
@@ -30,4 +31,5 @@ def record_decision(event: Mapping[str, Any], *, services: Services) -> dict[str
         "decision_id": decision["decision_id"],
         "verdict": decision["verdict"],
         "flag_action": decision["flag"]["action"],
+        "approval_needed": needs_approval(trial, decision["flag"]["action"], services),
     }

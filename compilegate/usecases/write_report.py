@@ -47,6 +47,7 @@ def render_trial(trial: Trial, services: Services) -> Report:
         "evidence": _maybe(services.store, trial, "evidence"),
         "eligibility": _maybe(services.store, trial, "eligibility"),
         "plan": _maybe(services.store, trial, "plan"),
+        "flag": _maybe(services.store, trial, "flag"),
         "context": {
             "stage": services.settings.stage,
             "trial": trial.trial,

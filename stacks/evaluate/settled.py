@@ -1,4 +1,4 @@
-"""The end of a trial: decision, flag, report, message, lease.
+"""The end of a trial: decision, approval where it is asked for, flag, report, message, lease.
 
 Until the flag is applied any error aborts the trial. From then on the decision stands in the
 ledger and the flag; what fails afterwards is told in the execution's output and holds nothing up.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from stacks.evaluate.approval import approval
 from stacks.evaluate.tasks import CATCH_ALL, TRIAL
 from stacks.notify import notify
 from stacks.states import EXECUTION, FAILURE, NULL, State, answer, call, jsonata, retry
@@ -22,6 +23,7 @@ OUTPUT = (
     "report_key",
     "flag_changed",
     "flag_enabled",
+    "approval",
     *FAILURES,
 )
 
@@ -32,16 +34,18 @@ def settled(functions: Mapping[str, str], topic_arn: str) -> State:
         "RecordDecision": call(
             functions["record_decision"],
             DECISION,
-            assign={"verdict": answer("verdict"), "decision_id": answer("decision_id")},
+            assign={name: answer(name) for name in ("verdict", "decision_id", "approval_needed")},
             catches=CATCH_ALL,
-            then="ApplyFlag",
+            then="NeedsApproval",
         ),
+        **approval(functions, topic_arn, DECISION, then="ApplyFlag"),
         "ApplyFlag": call(
             functions["apply_flag"],
             DECISION,
             assign={
                 "flag_changed": answer("changed"),
                 "flag_enabled": answer("enabled"),
+                "approval": answer("approval"),
                 "report_key": NULL,
                 **dict.fromkeys(FAILURES, NULL),
             },

@@ -82,6 +82,7 @@ def test_a_parsed_workload_reads_back_as_itself() -> None:
         ("policy", {"max_trial_usd": "cheap"}, "policy.max_trial_usd", "US dollars"),
         ("policy", {"on_stale": "keepp"}, "policy.on_stale", "did you mean keep?"),
         ("policy", {"cooldown_days": -1}, "policy.cooldown_days", "at least 0"),
+        ("policy", {"approval": "yes"}, "policy.approval", "use one of none, required"),
         ("policy", {"hold_models": "no"}, "policy.hold_models", "hold_models: true"),
         ("candidates", [{"name": "a"}], "candidates[0].name", "add what it changes"),
         (

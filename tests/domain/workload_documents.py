@@ -9,6 +9,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from compilegate.domain.workload.model import (
+    APPROVALS,
     COMPILE_MODES,
     COMPILERS,
     DISTRIBUTIONS,
@@ -57,6 +58,7 @@ FULL: dict[str, Any] = {
         "promote_speedup": 1.2, "reject_speedup": 1.1, "alpha": 0.05, "quality_runs": "hybrid",
         "max_quality_runs": 36, "probation_runs": 12, "max_trial_usd": 5000,
         "on_stale": "fall_back", "cooldown_days": 14, "hold_models": True,
+        "approval": "required",
     },
     "candidates": [
         {"name": "compile", "compiler": "torch_compile", "compile_mode": "max-autotune"},
@@ -212,6 +214,7 @@ def sound(draw: st.DrawFn) -> dict[str, Any]:
             "on_stale": st.sampled_from(ON_STALE),
             "cooldown_days": _mostly(14.0, 0.0, 3650.0),
             "hold_models": st.booleans(),
+            "approval": st.sampled_from(APPROVALS),
         }),
         "candidates": st.lists(_candidates, max_size=4, unique_by=lambda found: found["name"]),
     })  # fmt: skip

@@ -26,6 +26,7 @@ from compilegate.localcloud.environments import REPOSITORY
 from compilegate.usecases.change_flag import change_flag, repair_flag
 from compilegate.usecases.trial import to_json
 from tests import fakes
+from tests.domain.workload_builder import SOUND
 from tests.e2e.flag_writer import DIED
 from tests.localcloud.helpers import alive, marked_processes
 from tests.usecases.flag_changes import wanted
@@ -192,7 +193,9 @@ def promotion(app: Any, workload: str) -> dict[str, Any]:
     }  # fmt: skip
     app.store.put(key, to_json(decision))
     app.store.put(naming.record_key(workload, trial, "plan"), to_json({"arms": ARMS}))
-    return {"workload": workload, "trial": trial, "spec_key": "", "decision_key": key}
+    spec_key = naming.spec_key(workload, "any")
+    app.store.put(spec_key, to_json({"workload": SOUND.to_dict(), "source_key": "none"}))
+    return {"workload": workload, "trial": trial, "spec_key": spec_key, "decision_key": key}
 
 
 def invoke(app: Any, event: dict[str, Any]) -> dict[str, Any]:

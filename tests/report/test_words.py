@@ -223,3 +223,46 @@ def test_outside_the_laptop_the_message_names_no_local_flag():
     story["context"]["stage"] = "prod"
 
     assert render(story).message.splitlines()[-1].endswith("--trial m2k4t7xz")
+
+
+APPROVED = {"approved": True, "by": "human:ana", "at": 1, "reason": "Go"}
+REFUSED = {"approved": False, "by": "human:ana", "at": 1, "reason": "Not before the release."}
+SILENCE = {"approved": False, "by": "nobody", "at": 1, "reason": "nobody answered"}
+WORD = {"by": "human:ana", "at": 1, "reason": "Code freeze"}
+
+
+@pytest.mark.parametrize(
+    ("flag", "told"),
+    [
+        ({"approved": True, "approval": APPROVED}, "on (F). ana approved it: “Go”."),
+        (
+            {"approved": False, "approval": REFUSED},
+            "left as it was (F). The promotion was not approved by ana: “Not before the release”.",
+        ),
+        (
+            {"approved": False, "approval": SILENCE},
+            "left as it was (F). The promotion was not approved: “nobody answered”.",
+        ),
+        (
+            {"approved": False, "approval": None},
+            "left as it was (F). The promotion was not approved.",
+        ),
+        (
+            {"approved": True, "held_by": WORD},
+            "left as it was (F). What ana said stands, because it is newer than the evidence: "
+            "“Code freeze”.",
+        ),
+        (
+            {"approved": True, "overrode": WORD},
+            "on (F). What ana said was set aside by newer evidence: “Code freeze”.",
+        ),
+        ({"approved": True}, "on (F)."),
+    ],
+)
+def test_what_people_had_to_say_about_the_flag_is_told_wherever_the_verdict_is(flag, told):
+    story = _with_decision(stories.promote(), flag={"name": "F", "action": "enable"})
+    report = render({**story, "flag": flag})
+
+    assert lede(read_case({**story, "flag": flag}))[-1].endswith(told)
+    assert told in report.message
+    assert told.split("“")[-1] in report.html

@@ -16,7 +16,7 @@ from compilegate.usecases.record_decision import record_decision
 from compilegate.usecases.trial import to_json
 from tests.domain.workload_builder import SOUND, change
 from tests.usecases.flag_changes import wanted
-from tests.usecases.trial_builder import EVENT, FLAG, TRIAL, put_spec
+from tests.usecases.trial_builder import EVENT, FLAG, TRIAL, load, put_spec
 
 
 def decide(services: Any, verdict: str, action: str) -> dict[str, Any]:
@@ -41,7 +41,10 @@ def test_a_decision_is_recorded_once(services: Any) -> None:
     first = record_decision(event, services=services)
     record_decision(event, services=services)
 
-    assert {"decision_id": "d1", "verdict": "promote", "flag_action": "enable"} == first
+    assert {
+        "decision_id": "d1", "verdict": "promote", "flag_action": "enable",
+        "approval_needed": False,
+    } == first  # fmt: skip
     kinds = [entry["kind"] for entry in services.ledger.entries("bert-docs")]
     assert ["decision"] == kinds
 
@@ -73,12 +76,12 @@ def test_what_a_person_said_binds_a_trial_that_began_earlier(
     change_flag("bert-docs", wanted("human revert"), services=services)
     services.clock.seconds += 3600
 
-    answer = apply_flag(event, services=services)
+    answer, kept = applied(event, services), load(services, "flag")
 
-    assert (changed, changed) == (answer["changed"], answer["enabled"])
-    assert changed is (answer["overrode"] is not None)
-    assert changed is (answer["held_by"] is None)
-    assert "human:ana" == (answer["overrode"] or answer["held_by"])["by"]
+    assert {"changed": changed, "enabled": changed} == answer
+    assert changed is (kept["overrode"] is not None)
+    assert changed is (kept["held_by"] is None)
+    assert "human:ana" == (kept["overrode"] or kept["held_by"])["by"]
 
 
 def test_a_trial_without_a_beginning_overrules_nobody(services: Any) -> None:

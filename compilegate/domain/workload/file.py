@@ -7,6 +7,7 @@ from typing import Any
 from compilegate.domain.fields import Fields
 from compilegate.domain.workload.candidates import parse_candidates, parse_name
 from compilegate.domain.workload.model import (
+    APPROVALS,
     FAMILIES,
     GOALS,
     LOADERS,
@@ -173,6 +174,7 @@ def parse_policy(fields: Fields | None) -> Policy:
             "max_trial_usd", "US dollars", above=0.0, high=MOST_USD, default=base.max_trial_usd
         ),
         hold_models=fields.flag("hold_models", base.hold_models),
+        approval=fields.choice("approval", APPROVALS, base.approval),
         **_after_promotion(fields, base),
     )
     fields.done()

@@ -22,6 +22,8 @@ QUALITY_RUNS = ("shadow", "canary", "hybrid")
 # What becomes of a flag whose decision no longer holds for what production trains.
 FALL_BACK, KEEP = "fall_back", "keep"
 ON_STALE = (FALL_BACK, KEEP)
+NO_APPROVAL, REQUIRED = "none", "required"
+APPROVALS = (NO_APPROVAL, REQUIRED)
 MANAGED_COMPILER = "sagemaker_training_compiler"
 COMPILERS = ("none", "torch_compile", MANAGED_COMPILER)
 COMPILE_MODES = ("default", "reduce-overhead", "max-autotune")
@@ -146,7 +148,8 @@ class Policy:
 
     ``on_stale`` says what becomes of a promotion once production is no longer what it was proven
     on; for ``cooldown_days`` after a revert no trial is begun. ``hold_models``: what a candidate
-    trains in production during a trial is tagged as held back until the verdict.
+    trains in production during a trial is tagged as held back until the verdict. ``approval``:
+    whether a person has to agree before a promotion takes effect.
     """
 
     promote_speedup: float = 1.20
@@ -159,6 +162,7 @@ class Policy:
     on_stale: str = FALL_BACK
     cooldown_days: float = 14.0
     hold_models: bool = True
+    approval: str = NO_APPROVAL
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,84 @@
+"""A person's answer to a promotion that waits: the ledger first, then whoever waits is woken."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from compilegate.domain import naming
+from compilegate.domain.approval import Approval, approvals
+from compilegate.domain.errors import InvalidInputError
+from compilegate.domain.flag_change import HUMAN
+from compilegate.ports import Services
+from compilegate.usecases.approval import answer_once, approval_of, wake
+from compilegate.usecases.flag_by_hand import Word
+from compilegate.usecases.trial import Trial
+
+
+@dataclass(frozen=True)
+class Answered:
+    """The answer that stands; ``repeated`` where it had been given before.
+
+    ``woken`` says whether a trial still waited for it.
+    """
+
+    trial: str
+    answer: Mapping[str, Any]
+    repeated: bool
+    woken: bool
+
+
+def waiting_approvals(workload: str, services: Services) -> list[Approval]:
+    """The questions that nobody has answered, oldest first."""
+    return [found for found in _questions(workload, services) if found.answer is None]
+
+
+def question(workload: str, services: Services) -> Approval:
+    """What a person can answer: the open question, else the newest that was answered.
+
+    Raises InvalidInputError where nobody was ever asked.
+    """
+    found = _questions(workload, services)
+    if not found:
+        raise InvalidInputError(
+            "has no promotion that waits for approval", field="WORKLOAD", value=workload,
+            fix="see `compilegate status` for what waits",
+        )  # fmt: skip
+    still_open = [one for one in found if one.answer is None]
+    return (still_open or found)[-1]
+
+
+def answer_approval(workload: str, word: Word, *, approved: bool, services: Services) -> Answered:
+    """Record the answer and wake the trial; answering twice alike is harmless.
+
+    Whoever gave the same answer before and was cut off finishes it by giving it again. Raises
+    InvalidInputError where nobody was asked, or where the answer was the other one.
+    """
+    asked = question(workload, services)
+    trial = Trial(workload, asked.trial, "")
+    repeated = asked.answer is not None
+    answer = answer_once(
+        trial, f"{HUMAN}{word.who}", word.reason.strip(), approved=approved, services=services
+    )
+    if answer["approved"] is not approved:
+        _refuse(workload, answer)
+    found = approval_of(trial, services) or asked
+    return Answered(asked.trial, answer, repeated, wake(found, services))
+
+
+def _questions(workload: str, services: Services) -> Sequence[Approval]:
+    return approvals(services.ledger.entries(workload, naming.APPROVAL_ENTRIES))
+
+
+def _refuse(workload: str, answer: Mapping[str, Any]) -> None:
+    said = "approved" if answer["approved"] else "not approved"
+    by = str(answer["by"]).removeprefix(HUMAN)
+    fix = (
+        f"to turn it off: compilegate flag revert {workload}"
+        if answer["approved"]
+        else f"to turn it on all the same: compilegate flag set {workload}"
+    )
+    raise InvalidInputError(
+        f"was already answered: {said} by {by} ({answer['reason']})", field=workload, fix=fix
+    )

@@ -1,0 +1,1 @@
+"""Flips the workload's flag as the decision says."""

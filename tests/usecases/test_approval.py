@@ -1,0 +1,262 @@
+"""A promotion that waits for a person: asked once, answered once, silence is a no."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from compilegate.domain import naming
+from compilegate.domain.approval import WAIT_SECONDS
+from compilegate.domain.errors import InvalidInputError
+from compilegate.usecases.abort_trial import abort_trial
+from compilegate.usecases.answer_approval import answer_approval, waiting_approvals
+from compilegate.usecases.apply_flag import apply_flag
+from compilegate.usecases.approval import ask_approval, await_approval, close_approval
+from compilegate.usecases.change_flag import change_flag
+from compilegate.usecases.flag_by_hand import Word
+from compilegate.usecases.plan_trial import plan_trial
+from compilegate.usecases.record_decision import record_decision
+from compilegate.usecases.trial import to_json
+from tests.domain.workload_builder import SOUND, change
+from tests.usecases.flag_changes import wanted
+from tests.usecases.trial_builder import EVENT, FLAG, TRIAL, load, put_spec
+
+ANA = Word("ana", "looks right")
+NAME = "bert-docs"
+
+
+@pytest.fixture
+def event(services: Any) -> dict[str, Any]:
+    """A promotion of a workload that asks for approval."""
+    put_spec(services, change(SOUND, policy__approval="required"))
+    started = {"kind": "started", "execution": EVENT["execution"], "at": services.clock.now()}
+    services.ledger.put_once(NAME, naming.started_entry(TRIAL), started)
+    return decided(services, "promote", "enable")
+
+
+def decided(services: Any, verdict: str, action: str) -> dict[str, Any]:
+    plan_trial(EVENT, services=services)
+    key = naming.record_key(NAME, TRIAL, "decision")
+    decision = {
+        "decision_id": "d1", "verdict": verdict, "candidate": "compile", "judge_version": "0",
+        "reasons": [{"code": "x", "message": "1.4 times as fast"}],
+        "flag": {"name": FLAG, "action": action},
+    }  # fmt: skip
+    services.store.put(key, to_json(decision))
+    return {**EVENT, "decision_key": key}
+
+
+def asked(services: Any, event: dict[str, Any], token: str = "t1") -> dict[str, Any]:
+    """The machine waits with this token."""
+    message = ask_approval(event, services=services)
+    services.tokens.waiting.add(token)
+    await_approval({**event, "token": token}, services=services)
+    return message
+
+
+def answer(services: Any, approved: bool, word: Word = ANA) -> Any:
+    return answer_approval(NAME, word, approved=approved, services=services)
+
+
+def applied(services: Any, event: dict[str, Any]) -> dict[str, Any]:
+    """What the machine does once the wait has ended."""
+    close_approval(event, services=services)
+    return apply_flag(event, services=services)
+
+
+@pytest.mark.parametrize(
+    ("approval", "action", "needed"),
+    [("none", "enable", False), ("required", "enable", True), ("required", "disable", False),
+     ("required", "keep", False)],
+)  # fmt: skip
+def test_only_a_promotion_of_a_workload_that_says_so_needs_approval(
+    approval: str, action: str, needed: bool, services: Any
+) -> None:
+    put_spec(services, change(SOUND, policy__approval=approval))
+
+    told = record_decision(decided(services, "promote", action), services=services)
+
+    assert needed is told["approval_needed"]
+
+
+def test_people_are_told_why_until_when_and_by_which_command(
+    services: Any, event: dict[str, Any]
+) -> None:
+    told = ask_approval(event, services=services)
+
+    assert "[compilegate prod] bert-docs: waits for your approval" == told["subject"]
+    assert "- 1.4 times as fast" in told["message"]
+    command = 'compilegate flag approve bert-docs --reason "..." --stage prod'
+    assert f"Approve: {command}" in told["message"]
+    assert "Without an answer by 2026-10-21 14:13 UTC the flag stays as it is" in told["message"]
+    body = json.loads(json.loads(told["notification"]["message"])["default"])
+    assert ("approval", command) == (body["kind"], body["act"])
+
+
+def test_the_lease_outlives_the_wait(services: Any, event: dict[str, Any]) -> None:
+    ask_approval(event, services=services)
+
+    _, until = services.locks.held[NAME]
+    assert until > services.clock.now() + WAIT_SECONDS
+
+
+def test_a_yes_wakes_the_trial_and_promotes(services: Any, event: dict[str, Any]) -> None:
+    asked(services, event)
+    answered = answer(services, approved=True)
+
+    assert (True, False) == (answered.woken, answered.repeated)
+    assert {"approved": True, "by": "human:ana", "reason": "looks right"} == (
+        services.tokens.answers["t1"]
+    )
+    told = applied(services, event)
+    assert (True, True) == (told["changed"], told["enabled"])
+    assert ("human:ana", True) == (told["approval"]["by"], told["approval"]["approved"])
+    (entry,) = services.ledger.entries(NAME, "flag#")
+    assert "human:ana" == entry["approved_by"]
+    assert "looks right" == load(services, "flag")["approval"]["reason"]
+
+
+def test_a_no_leaves_the_flag_as_it_was_and_says_so(services: Any, event: dict[str, Any]) -> None:
+    asked(services, event)
+    answer(services, approved=False)
+
+    told = applied(services, event)
+
+    assert (False, False) == (told["changed"], told["enabled"])
+    assert services.flags.read(FLAG) is None
+    assert (False, "looks right") == (
+        load(services, "flag")["approved"], told["approval"]["reason"],
+    )  # fmt: skip
+
+
+def test_silence_is_a_no_and_is_written_down(services: Any, event: dict[str, Any]) -> None:
+    asked(services, event)
+    services.clock.seconds += WAIT_SECONDS
+
+    told = applied(services, event)
+
+    assert not told["enabled"]
+    assert ("nobody", "nobody answered within 30 days") == (
+        told["approval"]["by"], told["approval"]["reason"],
+    )  # fmt: skip
+    with pytest.raises(InvalidInputError, match="was already answered: not approved by nobody"):
+        answer(services, approved=True)
+
+
+def test_without_any_answer_nothing_is_promoted(services: Any, event: dict[str, Any]) -> None:
+    """Whoever calls ApplyFlag past the wait, or without having asked."""
+    assert not apply_flag(event, services=services)["enabled"]
+    asked(services, event)
+    assert not apply_flag(event, services=services)["enabled"]
+    assert services.flags.read(FLAG) is None
+
+
+def test_an_answer_given_twice_is_one_answer(services: Any, event: dict[str, Any]) -> None:
+    asked(services, event)
+    first, second = (
+        answer(services, approved=True),
+        answer(services, approved=True, word=Word("bo", "me too")),
+    )
+
+    assert (True, False) == (second.repeated, second.woken)
+    assert first.answer == second.answer
+    assert "human:ana" == second.answer["by"]
+
+
+def test_the_other_answer_afterwards_is_refused(services: Any, event: dict[str, Any]) -> None:
+    asked(services, event)
+    answer(services, approved=True)
+
+    with pytest.raises(InvalidInputError, match="already answered: approved by ana"):
+        answer(services, approved=False)
+
+
+def test_an_answer_that_never_arrived_is_sent_again(services: Any, event: dict[str, Any]) -> None:
+    asked(services, event)
+    services.tokens.send_success = lost(services.tokens.send_success)
+    with pytest.raises(ConnectionError):
+        answer(services, approved=True)
+
+    again = answer(services, approved=True)
+
+    assert (True, True) == (again.repeated, again.woken)
+    assert services.tokens.answers["t1"]["approved"]
+
+
+def lost(send: Any) -> Any:
+    """The first call is cut off before it arrives."""
+    calls = iter([True])
+
+    def call(token: str, output: Any) -> Any:
+        if next(calls, False):
+            raise ConnectionError
+        return send(token, output)
+
+    return call
+
+
+def test_an_answer_before_the_machine_waits_wakes_it_as_it_begins_to(
+    services: Any, event: dict[str, Any]
+) -> None:
+    ask_approval(event, services=services)
+    assert not answer(services, approved=True).woken
+
+    services.tokens.waiting.add("late")
+    assert await_approval({**event, "token": "late"}, services=services)["answered"]
+    assert "late" in services.tokens.answers
+
+
+def test_a_wait_that_was_begun_again_is_woken_by_its_own_token(
+    services: Any, event: dict[str, Any]
+) -> None:
+    asked(services, event, "first")
+    services.tokens.waiting.discard("first")  # that attempt was given up
+    asked(services, event, "second")
+
+    assert answer(services, approved=True).woken
+    assert ["second"] == list(services.tokens.answers)
+
+
+def test_a_yes_given_after_a_persons_no_to_the_flag_is_the_later_word(
+    services: Any, event: dict[str, Any]
+) -> None:
+    services.clock.seconds += 60
+    change_flag(NAME, wanted("human revert"), services=services)
+    services.clock.seconds += 60
+    asked(services, event)
+    answer(services, approved=True)
+
+    assert applied(services, event)["enabled"]
+    assert "human:ana" == load(services, "flag")["overrode"]["by"]
+
+
+def test_a_persons_no_to_the_flag_after_the_yes_stands(
+    services: Any, event: dict[str, Any]
+) -> None:
+    asked(services, event)
+    answer(services, approved=True)
+    services.clock.seconds += 60
+    change_flag(NAME, wanted("human revert"), services=services)
+
+    assert not applied(services, event)["enabled"]
+    assert load(services, "flag")["held_by"] is not None
+
+
+def test_nobody_was_asked(services: Any) -> None:
+    with pytest.raises(InvalidInputError, match="no promotion that waits"):
+        answer(services, approved=True)
+
+
+def test_a_trial_that_is_stopped_while_it_waits_waits_no_longer(
+    services: Any, event: dict[str, Any]
+) -> None:
+    asked(services, event)
+    assert [TRIAL] == [found.trial for found in waiting_approvals(NAME, services)]
+
+    abort_trial({**event, "error": "Stopped", "cause": ""}, services=services)
+
+    assert [] == waiting_approvals(NAME, services)
+    with pytest.raises(InvalidInputError, match="the trial was stopped while it waited"):
+        answer(services, approved=True)
