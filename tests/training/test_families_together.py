@@ -114,3 +114,23 @@ def test_another_runs_checkpoint_is_not_gone_on_from(jobs, tmp_path):
     assert 0 == done.status, done.output
     assert [] == done.summary()["resumed"]
     assert "another run's checkpoint" in done.output
+
+
+@pytest.mark.slow
+def test_the_speed_gate_of_two_processes_starts_every_segment_afresh(jobs):
+    """Each segment's processes find each other, and none of those before them."""
+    small = json.dumps({**LANGUAGE_MODEL, "batch_size": 2})
+    again = json.dumps({"name": "again", "hyperparameters": json.loads(small)})
+    first = json.dumps({"name": "baseline", "hyperparameters": json.loads(small)})
+    gate = {"program": "causal_lm.py", "blocks": 2, "steps": 9, "arm_0": first, "arm_1": again}
+    done = launched(jobs, "compilegate_runtime/speed_gate.py", gate)
+
+    assert 0 == done.status, done.output
+    found = [
+        done.summary(f"block-{block}/{arm}") for block in (0, 1) for arm in ("baseline", "again")
+    ]
+    assert [True] * 4 == [segment["finished"] for segment in found]
+    assert [[2, []]] * 4 == [[s["ranks"]["reported"], s["ranks"]["silent"]] for s in found]
+    assert 1 == len({segment["initial_loss"] for segment in found})
+    lengths = [len(done.steps(f"block-{block}/baseline")) for block in (0, 1)]
+    assert [9, 9] == lengths

@@ -35,6 +35,8 @@ BASELINE = "baseline"
 PRIMING_STEPS = 20
 SEGMENT_TIMEOUT_SECONDS = 3600  # a hanging segment must not eat the job's whole time limit
 LINES_KEPT = 15
+# What a segment that is told to stop gets to save its evidence; SageMaker gives the job 120.
+STOP_SECONDS = 60
 
 
 class Arm:
@@ -61,7 +63,9 @@ def main(arguments):
         if arm.compiles:
             say(arm=arm.name, priming=PRIMING_STEPS)
             steps = min(PRIMING_STEPS, plan.steps)
-            run_segment(arm, plan, folder / "cold" / arm.name, steps=steps, block=plan.first_block)
+            path = folder / "cold" / arm.name
+            place = arms.index(arm)
+            run_segment(arm, plan, path, steps=steps, block=plan.first_block, place=place)
             if arm.failure:
                 path = folder / f"block-{plan.first_block}" / arm.name
                 record_failure(arm, path, plan.first_block)
@@ -71,7 +75,9 @@ def main(arguments):
                 continue  # it would fail again, at a price
             say(block=block, blocks=plan.first_block + plan.blocks, arm=arm.name)
             path = folder / f"block-{block}" / arm.name
-            run_segment(arm, plan, path, steps=plan.steps, block=block)
+            # Counted from the plan, so that every process of the job counts alike.
+            place = (1 + block - plan.first_block) * len(arms) + arms.index(arm)
+            run_segment(arm, plan, path, steps=plan.steps, block=block, place=place)
             if arm.failure and arm.name == BASELINE:
                 raise TrainingError(f"the baseline failed in block {block}: {arm.failure}")
     say(finished_blocks=plan.blocks)
@@ -118,8 +124,11 @@ def _reject(message):
     raise HyperparameterError(message)
 
 
-def run_segment(arm, plan, folder, *, steps, block):
-    """Run one arm once for ``steps`` steps; on failure say why in ``arm.failure``."""
+def run_segment(arm, plan, folder, *, steps, block, place):
+    """Run one arm once for ``steps`` steps; on failure say why in ``arm.failure``.
+
+    ``place`` is the segment's number in the job.
+    """
     hyperparameters = {
         "seed": plan.first_block + 1,
         **arm.hyperparameters,
@@ -136,6 +145,7 @@ def run_segment(arm, plan, folder, *, steps, block):
         variables = {
             **os.environ,
             **xla_segments.variables(plan.launcher),
+            **rendezvous(os.environ, place),
             "COMPILEGATE_EVIDENCE_DIR": str(folder),
             "SM_OUTPUT_FAILURE": str(failure),
         }
@@ -144,6 +154,22 @@ def run_segment(arm, plan, folder, *, steps, block):
             said = failure.read_text() if failure.exists() else " | ".join(lines)
             arm.failure = said or f"exit code {status}"
             record_failure(arm, folder, block)
+
+
+def rendezvous(variables, place):
+    """Where the processes of one segment meet, if torchrun has started this gate.
+
+    Torchrun's own store outlives a segment, whose keys the next one would take for its own and
+    wait for processes that are gone: each segment's first process opens a store of its own.
+    """
+    if "TORCHELASTIC_USE_AGENT_STORE" not in variables:
+        return {}
+    port = int(variables["MASTER_PORT"]) + 1 + place
+    first = 1024
+    return {
+        "TORCHELASTIC_USE_AGENT_STORE": "False",
+        "MASTER_PORT": str(port if port < 65536 else first + port % 65536),
+    }
 
 
 def follow(command, variables, labels):
@@ -171,7 +197,11 @@ def follow(command, variables, labels):
         watch.cancel()
         if process.poll() is None:  # this job is being stopped: let the segment save its evidence
             process.terminate()
-            process.wait()
+            try:
+                process.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
 
 
 def record_failure(arm, folder, block):
