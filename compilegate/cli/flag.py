@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from compilegate.cli import flag_by_hand, project
+from compilegate.cli import flag_approval, flag_by_hand, project
 from compilegate.cli.doors import open_cloud
 from compilegate.cli.flag_screen import show_history, show_status
 from compilegate.cli.flag_status import flag_status
@@ -70,3 +70,5 @@ def history(
 app.command("set")(flag_by_hand.set_flag)
 app.command("revert")(flag_by_hand.revert)
 app.command("repair")(flag_by_hand.repair)
+app.command("approve")(flag_approval.approve)
+app.command("reject")(flag_approval.reject)

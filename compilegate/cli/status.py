@@ -1,4 +1,4 @@
-"""``compilegate status``: what runs, what is locked, what was decided last."""
+"""``compilegate status``: what runs, what is locked, what waits, what was decided last."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from compilegate.cli.outcome import report_command
 from compilegate.cli.output import emit_json, say, say_line, say_verdict
 from compilegate.cli.screen import clock
 from compilegate.cli.shell import session
+from compilegate.cli.waiting import show_waiting, waiting
 from compilegate.domain import naming
 
 LAST = 3
@@ -32,7 +33,7 @@ def status(
     stage: StageOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show running trials, held locks and the last decisions.
+    """Show running trials, held locks, what waits for approval, and the last decisions.
 
     \b
     compilegate status
@@ -40,11 +41,13 @@ def status(
     """
     cloud = open_cloud(session(ctx).doors, local=local, stage=project.stage_name(stage))
     running = _running(cloud, workload)
+    names = [workload] if workload else cloud.overview.workloads()
     document = {
         "stage": cloud.services.settings.stage,
         "running": running,
         "locks": _locks(cloud, workload),
-        "trials": _trials(cloud, workload, [item["execution"] for item in running]),
+        "approvals": waiting(cloud, names),
+        "trials": _trials(cloud, names, [item["execution"] for item in running]),
     }
     if as_json:
         emit_json(document)
@@ -68,10 +71,10 @@ def _locks(cloud: Cloud, workload: str | None) -> list[dict[str, Any]]:
     ]
 
 
-def _trials(cloud: Cloud, workload: str | None, running: Collection[str]) -> list[dict[str, Any]]:
+def _trials(cloud: Cloud, names: Collection[str], running: Collection[str]) -> list[dict[str, Any]]:
     """The last trials of each workload that ended, newest first over all of them."""
     found: list[dict[str, Any]] = []
-    for name in [workload] if workload else cloud.overview.workloads():
+    for name in names:
         ended = [
             {"workload": name, **entry}
             for entry in cloud.services.ledger.entries(name)
@@ -110,6 +113,7 @@ def _show(document: Mapping[str, Any]) -> None:
                 f"{lock['workload']} is locked by {holder}, which is not running; the lock ends "
                 f"{_moment(lock['expires_at'])}."
             )
+    show_waiting(document["approvals"])
     trials = document["trials"]
     say("Last trials:" if trials else "No trial has ended yet.")
     for entry in trials:

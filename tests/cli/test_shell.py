@@ -20,6 +20,7 @@ COMMANDS = [
     ("check",), ("plan",), ("register",), ("train",), ("run",), ("status",), ("judge",),
     ("report",),
     ("flag", "show"), ("flag", "history"), ("flag", "set"), ("flag", "revert"), ("flag", "repair"),
+    ("flag", "approve"), ("flag", "reject"),
     ("local", "up"), ("local", "down"), ("local", "status"), ("local", "logs"), ("demo",),
     ("doctor",), ("facts", "images"), ("facts", "compiler"), ("facts", "instances"),
     ("facts", "models"), ("facts", "prices"), ("facts", "assumptions"), ("facts", "request-keys"),

@@ -1,0 +1,99 @@
+"""``flag approve`` and ``reject``, and where a person sees that something waits."""
+
+from __future__ import annotations
+
+import getpass
+import json
+from typing import Any
+
+import pytest
+
+from compilegate.cli.cloud import Cloud
+from compilegate.domain import naming
+from compilegate.domain.approval import WAIT_SECONDS
+from compilegate.usecases.approval import ask_approval, await_approval
+from compilegate.usecases.trial import to_json
+from tests.cli.conftest import Invoke
+from tests.fakes import FakeDoors, cloud
+
+TRIAL = "0abc1234"
+EVENT = {"workload": "bert-docs", "trial": TRIAL, "spec_key": "", "execution": "arn:x"}
+
+
+@pytest.fixture
+def found(doors: FakeDoors) -> Cloud:
+    """A cloud in which a promotion of bert-docs waits."""
+    doors.aws_cloud = cloud()
+    services: Any = doors.aws_cloud.services
+    key = naming.record_key("bert-docs", TRIAL, "decision")
+    decision = {"decision_id": "d1", "verdict": "promote", "candidate": "compile", "reasons": []}
+    services.store.put(key, to_json(decision))
+    ask_approval({**EVENT, "decision_key": key}, services=services)
+    services.tokens.waiting.add("token")
+    await_approval({**EVENT, "token": "token"}, services=services)
+    return doors.aws_cloud
+
+
+def answer_of(found: Cloud) -> dict[str, Any]:
+    key = naming.approval_answer_entry(TRIAL)
+    return dict(found.services.ledger.entries("bert-docs", key)[0])
+
+
+@pytest.mark.parametrize(("word", "approved"), [("approve", True), ("reject", False)])
+def test_a_persons_answer_is_recorded_and_wakes_the_trial(
+    word: str, approved: bool, invoke: Invoke, found: Cloud
+) -> None:
+    command = ("flag", word, "bert-docs", "--reason", "because", "--yes")
+    first, second = invoke(*command), invoke(*command, "--json")
+
+    me, document = getpass.getuser(), json.loads(second.stdout)
+    assert (f"human:{me}", approved, "because") == tuple(
+        answer_of(found)[key] for key in ("by", "approved", "reason")
+    )
+    assert "The trial that waited goes on." in first.stdout
+    assert ("goes on with candidate compile" in first.stdout) is approved
+    assert (True, False, approved) == (
+        document["repeated"], document["woken"], document["approved"],
+    )  # fmt: skip
+
+
+def test_the_other_answer_afterwards_says_what_to_do_instead(invoke: Invoke, found: Cloud) -> None:
+    invoke("flag", "reject", "bert-docs", "--reason", "no", "--yes")
+    result = invoke("flag", "approve", "bert-docs", "--reason", "yes", "--yes")
+
+    assert 2 == result.exit_code
+    assert "was already answered: not approved by" in result.stderr
+    assert "compilegate flag set bert-docs" in result.stderr
+
+
+def test_it_is_asked_before_it_is_answered(invoke: Invoke, found: Cloud) -> None:
+    result = invoke("flag", "approve", "bert-docs", "--reason", "yes")
+
+    assert 2 == result.exit_code
+    assert "add --yes" in result.stderr
+    assert 0 == len(found.services.ledger.entries("bert-docs", naming.approval_answer_entry(TRIAL)))
+
+
+def test_nothing_waits(invoke: Invoke, doors: FakeDoors) -> None:
+    doors.aws_cloud = cloud()
+
+    result = invoke("flag", "approve", "bert-docs", "--reason", "yes", "--yes")
+
+    assert 2 == result.exit_code
+    assert "has no promotion that waits for approval" in result.stderr
+
+
+def test_status_shows_what_waits_until_it_is_answered(invoke: Invoke, found: Cloud) -> None:
+    before = invoke("status").stdout
+    document = json.loads(invoke("status", "--json").stdout)
+    other = json.loads(invoke("status", "other", "--json").stdout)
+    invoke("flag", "approve", "bert-docs", "--reason", "yes", "--yes")
+
+    command = 'compilegate flag approve bert-docs --reason "..." --stage dev'
+    assert f"    {command}\n" in before
+    told = " ".join(before.split())
+    assert f"bert-docs-{TRIAL}: compile, since 2026-09-21 14:13 UTC, until 2026-10-21" in told
+    (waiting,) = document["approvals"]
+    assert (command, WAIT_SECONDS) == (waiting["approve"], waiting["until"] - waiting["asked_at"])
+    assert [] == other["approvals"]
+    assert [] == json.loads(invoke("status", "--json").stdout)["approvals"]
