@@ -14,7 +14,7 @@ STATES = ("off", "probation", "permanent", "reverted", "stale")
 MAX_BYTES = 4096
 OVERRIDE_KEYS = (
     "compiler", "compile_mode", "batch_size", "learning_rate", "precision", "instance_type",
-    "instance_count", "distribution", "entry_point", "hyperparameters",
+    "instance_count", "distribution", "entry_point", "hyperparameters", "framework",
 )  # fmt: skip
 
 

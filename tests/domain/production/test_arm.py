@@ -1,0 +1,89 @@
+"""A flag's overrides laid over the registered job."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from compilegate.domain.errors import InvalidInputError
+from compilegate.domain.flag import promoted
+from compilegate.domain.planning.arms import plan_arms
+from compilegate.domain.production.arm import baseline_arm, on_instance, with_overrides
+from compilegate.domain.workload.model import Candidate
+from compilegate.facts import load_facts
+from tests.domain.workload_builder import COMPILE, PAIR, PYTORCH_XLA, SOUND, XLA, change
+
+FACTS = load_facts()
+REGION = "us-east-1"
+JOB = (
+    "compiler", "compile_mode", "image", "instance_type", "instance_count", "devices",
+    "usd_per_hour", "precision", "batch_size", "learning_rate", "distribution", "entry_point",
+    "framework", "hyperparameters",
+)  # fmt: skip
+OTHERS = Candidate(
+    name="other", compiler="torch_compile", compile_mode="max-autotune", batch_size=48,
+    learning_rate_scaling="linear", instance_type="ml.p4d.24xlarge", instance_count=2,
+    precision="fp16", entry_point="other.py", hyperparameters={"optim": "fused"},
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("workload", "candidate"),
+    [(SOUND, COMPILE), (SOUND, OTHERS), (PYTORCH_XLA, XLA), (SOUND, PAIR)],
+    ids=["compile", "everything", "managed", "framework"],
+)
+def test_production_trains_what_the_trial_proved(workload, candidate):
+    """Overrides as the flag holds them make the very job of the trial's arm."""
+    workload = change(workload, candidates=(candidate,))
+    base, arm, *_ = plan_arms(workload, (candidate,), FACTS, region=REGION)
+    flag = promoted(dataclasses.asdict(arm), dataclasses.asdict(base), decision_id="d")
+
+    found = with_overrides(
+        baseline_arm(workload, FACTS, region=REGION), arm.name, flag.overrides, FACTS
+    )
+
+    for name in JOB:
+        assert getattr(arm, name) == getattr(found, name), name
+
+
+def test_the_baseline_is_the_planners_own():
+    base = baseline_arm(SOUND, FACTS, region=REGION)
+
+    assert plan_arms(SOUND, (), FACTS, region=REGION) == (base,)
+    assert base == with_overrides(base, "baseline", {"compiler": "torch_compile"}, FACTS)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("compiler", "gcc"), ("precision", 16), ("batch_size", "48"), ("batch_size", 0),
+        ("batch_size", True), ("learning_rate", -1.0), ("instance_type", "ml.unknown.large"),
+        ("image", None), ("name", "baseline"), ("usd_per_hour", 1.0), ("hyperparameters", []),
+        ("framework", {"name": "pytorch"}), ("framework", {"name": "p", "version": "1", "x": 1}),
+    ],
+)  # fmt: skip
+def test_an_override_that_does_not_fit_is_refused_by_name(key, value):
+    base = baseline_arm(SOUND, FACTS, region=REGION)
+
+    with pytest.raises(InvalidInputError) as raised:
+        with_overrides(base, "compile", {key: value}, FACTS)
+    assert f"flag.overrides.{key}" == raised.value.field
+
+
+def test_another_type_of_machine_brings_its_own_devices_and_price():
+    base = baseline_arm(change(SOUND, training__instance_count=2), FACTS, region=REGION)
+
+    found = on_instance(base, "ml.p4d.24xlarge", FACTS)
+
+    price = FACTS.price("ml.p4d.24xlarge").usd_per_hour
+    assert (16, 2 * price, base.batch_size) == (
+        found.devices, found.usd_per_hour, found.batch_size,
+    )  # fmt: skip
+
+
+def test_a_workload_without_a_price_cannot_be_planned():
+    unknown = change(SOUND, training__instance_type="ml.unknown.large")
+
+    with pytest.raises(InvalidInputError, match="no price is known"):
+        baseline_arm(unknown, FACTS, region=REGION)
