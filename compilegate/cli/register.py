@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -18,7 +19,6 @@ from compilegate.cli.doors import open_cloud
 from compilegate.cli.options import JsonOption, LocalOption, StageOption
 from compilegate.cli.outcome import worst_exit_code
 from compilegate.cli.output import console, emit_json, say
-from compilegate.cli.person import me
 from compilegate.cli.register_many import (
     Result,
     names_to_retire,
@@ -28,6 +28,7 @@ from compilegate.cli.register_many import (
 from compilegate.cli.register_screen import document, show, summary
 from compilegate.cli.shell import session
 from compilegate.domain.errors import InvalidInputError
+from compilegate.domain.flag_change import HUMAN
 from compilegate.usecases.registration import How
 
 # Of more, those that are as they were are only counted.
@@ -85,7 +86,7 @@ def register(
     """
     files, wrong = ([], []) if remove else _read(given)
     names = names_to_retire(given) if remove else []
-    how = How(by=me(), take_over=take_over, again=again, dry_run=dry_run)
+    how = partial(How, take_over=take_over, again=again, dry_run=dry_run)
 
     def cloud() -> Cloud:
         return open_cloud(session(ctx).doors, local=local, stage=project.stage_name(stage))
@@ -118,13 +119,17 @@ def _read(given: Sequence[Path]) -> tuple[list[WorkloadFile], list[Result]]:
 
 
 def _act(
-    files: Sequence[WorkloadFile], names: Sequence[str], cloud: Callable[[], Cloud], how: How
+    files: Sequence[WorkloadFile],
+    names: Sequence[str],
+    open_it: Callable[[], Cloud],
+    how: Callable[[str], How],
 ) -> Iterator[Result]:
     """Nothing to do needs no cloud, and what is wrong with files is said before there is one."""
-    if names:
-        yield from retire_workloads(names, cloud(), how)
-    elif files:
-        yield from register_files(files, cloud(), how)
+    if not files and not names:
+        return
+    cloud = open_it()
+    by = how(f"{HUMAN}{cloud.who()}")
+    yield from retire_workloads(names, cloud, by) if names else register_files(files, cloud, by)
 
 
 def _followed(wrong: Sequence[Result], found: Iterator[Result], total: int) -> Iterator[Result]:

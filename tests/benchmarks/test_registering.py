@@ -1,0 +1,17 @@
+"""The benchmark of registering measures what it says, and what it must not cost is held here."""
+
+from __future__ import annotations
+
+from benchmarks import registering
+
+
+def test_every_pass_is_measured_and_an_unchanged_workload_costs_one_look() -> None:
+    found = registering.measure(40, call_seconds=0.0)
+
+    assert 40 == found["workloads"]
+    assert {"get": 1.0} == found["unchanged"]["calls_per_workload"]
+    assert 1.0 == found["new"]["calls_per_workload"]["schedule"]
+    assert 1.0 == found["updated"]["calls_per_workload"]["schedule"]
+    # A source that has not changed is not uploaded again: spec and twice the registration.
+    assert 3.0 == found["updated"]["calls_per_workload"]["put"]
+    assert 0 < found["unchanged"]["times_reading_cpu"] < found["new"]["times_reading_cpu"]
