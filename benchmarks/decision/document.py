@@ -9,6 +9,7 @@ is made from results.json, levels.json and the gate's own constants.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -156,10 +157,10 @@ def costs(cells: Cells) -> str:
     cell = _cell(cells, Cell("mixed"))
     rows = [[words, *(_of(cell, rule, key) for rule in RULES)] for words, key in COSTS]
     table = _table(["mixed fleet", *HEADS.values()], rows)
-    return f"{table}{_as_evaluate(cells)}"
+    return f"{table}{_alone(cells)}"
 
 
-def _as_evaluate(cells: Cells) -> str:
+def _alone(cells: Cells) -> str:
     """Shadow mode where the trial pays for its baseline runs."""
     mixed = _cell(cells, Cell("mixed", production_beside=False))
     edge = _cell(cells, Cell("boundary_quality", production_beside=False))
@@ -168,12 +169,38 @@ def _as_evaluate(cells: Cells) -> str:
     keys = ("gpu_hours", "net_saving", "provable_missed", "false_promotes")
     hours, saving, missed, bad = (_of(mixed, "shadow", key) for key in keys)
     return (
-        "\n\nAs EVALUATE runs trials today, shadow with baseline runs of its own, the mixed fleet "
+        "\n\nWhere production carries nothing, as with workloads that are not registered, a trial "
+        "is shadow with baseline runs of its own: the mixed fleet "
         f"takes {hours} % of the article's GPU-hours and saves {saving} % of an oracle's; bad arms "
         f"promoted: {bad} %, with both exactly at the margin "
         f"{_of(edge, 'shadow', 'false_promotes')} %; good ones missed where they could be proven: "
         f"{missed} %."
     )
+
+
+def share(cells: Cells) -> str:
+    """Extra GPU-hours of trials that production carries, over those of shadow trials."""
+    carried = _cell(cells, Cell("mixed"))
+    alone = _cell(cells, Cell("mixed", production_beside=False))
+    rows = []
+    for words, shadow in (("beside production's own baseline runs", carried),
+                          ("with baseline runs of its own", alone)):  # fmt: skip
+        for redone, key in (("", "gpu_hours"), (", bad runs made again", "gpu_hours_redone")):
+            cells_ = [_ratio(carried, shadow, rule, key) for rule in ("canary", "hybrid")]
+            rows.append([f"{words}{redone}", *cells_])
+    return _table(["% of a shadow trial's extra GPU-hours", "canary", "hybrid"], rows)
+
+
+def _ratio(
+    carried: Mapping[str, Any] | None, shadow: Mapping[str, Any] | None, rule: str, key: str
+) -> str:
+    """A ratio of two shares; its error takes them for independent (first-order propagation)."""
+    if carried is None or shadow is None or not (_has(carried, rule) and _has(shadow, "shadow")):
+        return ""
+    over, under = carried["rules"][rule][key], shadow["rules"]["shadow"][key]
+    ratio = over["percent"] / under["percent"]
+    error = ratio * math.hypot(over["se"] / over["percent"], under["se"] / under["percent"])
+    return _percent({"percent": 100 * ratio, "se": 100 * error})
 
 
 def watch(cells: Cells) -> str:
@@ -223,6 +250,7 @@ BLOCKS: Mapping[str, Callable[[Cells], str]] = {
     "stress": stress,
     "power": power,
     "costs": costs,
+    "share": share,
     "watch": watch,
     "constants": constants,
     "levels": levels,

@@ -80,9 +80,10 @@ def _runs(found: Plan, workload: Workload) -> Iterator[str]:
     )
     if workload.policy.quality_runs != "shadow":
         yield (
-            f"policy.quality_runs is {workload.policy.quality_runs}; trials make all full runs "
-            "themselves so far, so at most "
-            f"{found.max_quality_runs} of each candidate."
+            f"policy.quality_runs is {workload.policy.quality_runs}: production makes full runs "
+            "of the trial where the workload is registered and trains this very job. These "
+            "figures are those of a trial that makes them all itself, which is what happens "
+            "where it is not; the trial's own plan says which."
         )
 
 

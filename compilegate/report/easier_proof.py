@@ -20,7 +20,7 @@ from compilegate.report.formats import count, number, significant
 LONGEST_HISTORY, MOST_RUNS = 60, 100_000
 CHEAPER_MODE = (
     "A cheaper mode: full runs that production makes anyway instead of extra ones "
-    "(policy.quality_runs: hybrid or canary, as soon as trials can use them)."
+    "(policy.quality_runs: hybrid or canary, for a workload that is registered)."
 )
 
 

@@ -35,14 +35,15 @@ class Production:
     training: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        workload = parse_workload(self._document())
+        workload = parse_workload(self.document())
         bundle = make_bundle(JOB)
         package = Package(workload, bundle.body, bundle.digest, {})
         self.spec_key = submit(package, trial="", store=self.app.store).spec_key
         found = Registration(self.name, self.spec_key, bundle.digest)
         self.app.store.put(naming.registration_key(self.name), to_json(found.to_dict()))
 
-    def _document(self) -> dict[str, Any]:
+    def document(self) -> dict[str, Any]:
+        """The workload file."""
         return {
             "schema": 1,
             "name": self.name,

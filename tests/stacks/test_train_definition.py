@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from compilegate.domain.planning.rounds import MACHINE_SECONDS, QUEUE_AND_TRANSFER_SECONDS
+from compilegate.domain.planning.rounds import QUEUE_AND_TRANSFER_SECONDS, TRIAL_SECONDS
 from compilegate.usecases.production import answers
 from stacks.functions import STEPS, TRAIN
 from stacks.train.definition import TOLD, definition
@@ -139,7 +139,7 @@ def test_every_retry_has_jitter_and_every_task_gives_up_in_the_end():
     assert {"FULL"} == {policy["JitterStrategy"] for policy in policies}
     for name, state in STATES.items():
         assert state["Type"] != "Task" or "TimeoutSeconds" in state, name
-    assert MACHINE_SECONDS == MACHINE["TimeoutSeconds"]
+    assert TRIAL_SECONDS == MACHINE["TimeoutSeconds"]
     assert f" + {QUEUE_AND_TRANSFER_SECONDS} %}}" in STATES["Train"]["TimeoutSeconds"]
 
 

@@ -1,0 +1,158 @@
+"""Trials that production carries: EVALUATE waits, TRAIN runs, the verdict frees the models."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import pytest
+
+from compilegate.domain import naming
+from compilegate.domain.production.canary import canary_rounds, open_rounds
+from compilegate.flags import may_release
+from tests.e2e.production import Production
+
+pytestmark = pytest.mark.e2e
+MOST_RUNS = 12
+
+
+@pytest.fixture
+def carried(app, request):
+    """A workload that has gone through TRAIN once, and a trial of it in canary mode."""
+
+    def begin(*, quality_runs="canary", **knobs):
+        words = request.node.name.replace("test_", "").replace("_", "-")[:22].strip("-")
+        production = Production(app, f"{words}-{os.getpid() % 1000}", knobs)
+        production.run()
+        document = production.document() | {
+            "policy": {"quality_runs": quality_runs},
+            "candidates": [{"name": "compile", "compiler": "torch_compile"}],
+        }
+        return production, app.start(document)
+
+    return begin
+
+
+def wait_for_round(production, trial, seconds=40.0):
+    """Whether the trial waits for production; False once it has ended."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        now = int(time.time())
+        if open_rounds(production.app.ledger.entries(production.name), now):
+            return True
+        if trial_ended(trial):
+            return False
+        time.sleep(0.1)
+    raise AssertionError(f"the trial neither waits nor ends: {trial.jobs()}")
+
+
+def trial_ended(trial):
+    found = trial.app.client("stepfunctions").describe_execution(executionArn=trial.execution)
+    return found["status"] != "RUNNING"
+
+
+def carry(production, trial):
+    """Let production run as long as the trial waits for it."""
+    for _ in range(MOST_RUNS):
+        if not wait_for_round(production, trial):
+            break
+        found = production.run()
+        assert "SUCCEEDED" == found["status"], found.get("cause")
+    found = trial.wait()
+    assert "SUCCEEDED" == found["status"], found.get("cause")
+    return trial.record("decision")
+
+
+def quality_runs(trial):
+    """(arm, mode) of every full run in the evidence, in the order of time."""
+    arms = trial.record("evidence")["arms"]
+    found = [(run["order"], arm["name"], run["mode"])
+             for arm in arms for run in arm["runs"] if run["stage"] == "quality"]  # fmt: skip
+    return [rest for _, *rest in sorted(found)]
+
+
+def full_jobs(trial):
+    """Full runs that the trial started itself."""
+    return [job for job in trial.jobs() if not naming.parse_run(job.rpartition("-r")[0]).is_speed]
+
+
+def candidate_jobs(production):
+    return [run.job for run in production.runs() if run.arm == "compile"]
+
+
+def test_production_carries_a_trial_to_its_promotion(carried, app):
+    production, trial = carried()
+    assert wait_for_round(production, trial)
+    production.run()
+    (first,) = candidate_jobs(production)
+    sagemaker = app.client("sagemaker")
+    assert not may_release(first, client=sagemaker)
+
+    decision = carry(production, trial)
+
+    assert ("promote", "compile") == (decision["verdict"], decision["candidate"]), decision[
+        "reasons"
+    ]
+    assert {"canary"} == {mode for _, mode in quality_runs(trial)}
+    assert [] == full_jobs(trial)
+    arms = [name for name, _ in quality_runs(trial)]
+    assert ["compile", "baseline", "baseline", "compile"] == arms[:4]
+    assert "torch_compile" == trial.flag()["overrides"]["compiler"]
+    made = candidate_jobs(production)
+    assert len(made) > 1
+    assert all(may_release(job, client=sagemaker) for job in made)
+    # Nothing but the short blocks was paid for.
+    plan = trial.record("evidence")["plan"]
+    assert set(plan["usd_by_job"]) == {trial.job(name) for name in trial.jobs()}
+    assert "Carried by production" in trial.report("html")
+
+
+def test_a_candidate_that_crashes_is_lost_and_the_night_has_its_model(carried, app):
+    production, trial = carried(crash="compile")
+
+    decision = carry(production, trial)
+
+    assert "stay_off" == decision["verdict"], decision["reasons"]
+    assert "candidate_crashed" == decision["reasons"][0]["code"]
+    *_, crashed, again = production.runs()
+    assert ("compile", False) == (crashed.arm, crashed.finished)
+    assert ("baseline", True, crashed.run) == (again.arm, again.finished, again.run)
+    usd = trial.record("evidence")["plan"]["usd_by_job"]
+    assert usd[crashed.job] == pytest.approx(crashed.usd)
+    assert again.job not in usd
+    assert not may_release(crashed.job, client=app.client("sagemaker"))
+    assert trial.flag() is None
+
+
+def test_a_stopped_trial_gives_production_back_at_once(carried, app):
+    production, trial = carried()
+    assert wait_for_round(production, trial)
+    production.run()
+    (held,) = candidate_jobs(production)
+
+    app.client("stepfunctions").stop_execution(executionArn=trial.execution)
+    trial.wait_until_released()
+    production.run()
+
+    last = production.runs()[-1]
+    assert ("baseline", None) == (last.arm, last.canary)
+    (found,) = canary_rounds(app.ledger.entries(production.name))
+    assert "aborted" == found.closed
+    assert not may_release(held, client=app.client("sagemaker"))
+    tags = app.client("sagemaker").list_tags(
+        ResourceArn=app.client("sagemaker").describe_training_job(TrainingJobName=held)[
+            "TrainingJobArn"
+        ]
+    )["Tags"]
+    assert {"Key": "compilegate:release", "Value": "rejected"} in tags
+    assert held in [run.job for run in production.runs()]
+
+
+def test_a_hybrid_trial_makes_its_first_runs_itself(carried):
+    production, trial = carried(quality_runs="hybrid")
+
+    decision = carry(production, trial)
+
+    assert "promote" == decision["verdict"], decision["reasons"]
+    modes = [mode for name, mode in quality_runs(trial) if name == "compile"]
+    assert ["shadow", "shadow"] == modes[:2]
