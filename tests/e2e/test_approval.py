@@ -1,0 +1,107 @@
+"""A promotion that waits for a person in the deployed state machine."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from compilegate.adapters.task_tokens import StepFunctionsTokens
+from compilegate.usecases.answer_approval import answer_approval, waiting_approvals
+from compilegate.usecases.flag_by_hand import Word
+from tests import fakes
+
+pytestmark = pytest.mark.e2e
+REQUIRED = {"approval": "required"}
+ANA = Word("ana", "looks right")
+
+
+def services(app: Any) -> Any:
+    """The real ledger and tokens of the local cloud."""
+    tokens = StepFunctionsTokens(app.client("stepfunctions"))
+    return replace(fakes.services("local"), ledger=app.ledger, store=app.store, tokens=tokens)
+
+
+def wait_until_asked(running: Any, seconds: float = 60.0) -> Any:
+    """Until the state machine waits with its token."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        for found in waiting_approvals(running.workload, services(running.app)):
+            if found.tokens:
+                return found
+        time.sleep(0.05)
+    raise AssertionError(f"{running.execution} never asked")
+
+
+def test_a_promotion_waits_and_takes_effect_once_somebody_agrees(trial, app):
+    running = trial(policy=REQUIRED)
+    wait_until_asked(running)
+    assert running.flag() is None
+    assert running.lock() is not None
+
+    answered = answer_approval(running.workload, ANA, approved=True, services=services(app))
+    found = running.wait()
+
+    assert (True, False) == (answered.woken, answered.repeated)
+    assert "SUCCEEDED" == found["status"], found.get("cause")
+    output = json.loads(found["output"])
+    assert ("promote", True, True) == (
+        output["verdict"], output["flag_enabled"], output["approval"]["approved"],
+    )  # fmt: skip
+    assert running.flag()["enabled"]
+    assert "ana approved it: “looks right”" in running.report("html")
+    again = answer_approval(running.workload, ANA, approved=True, services=services(app))
+    assert (True, False) == (again.repeated, again.woken)
+
+
+def test_a_promotion_that_somebody_refuses_leaves_the_flag_and_ends_well(trial, app):
+    running = trial(policy=REQUIRED)
+    wait_until_asked(running)
+    refused = Word("ana", "not before the release")
+    answer_approval(running.workload, refused, approved=False, services=services(app))
+    found = running.wait()
+
+    assert "SUCCEEDED" == found["status"], found.get("cause")
+    output = json.loads(found["output"])
+    assert ("promote", False, False, None) == (
+        output["verdict"], output["flag_changed"], output["flag_enabled"],
+        output["notify_failed"],
+    )  # fmt: skip
+    assert running.flag() is None
+    assert running.lock() is None
+    assert "not approved by ana: “not before the release”" in running.report("md")
+
+
+def test_silence_leaves_the_flag_as_it_was(trial, app, monkeypatch):
+    """The deployed machine with another waiting time."""
+    states = app.client("stepfunctions")
+    machine = states.describe_state_machine(stateMachineArn=app.outputs["EvaluateStateMachine"])
+    definition = json.loads(machine["definition"])
+    definition["States"]["AwaitApproval"]["TimeoutSeconds"] = 2
+    hasty = states.create_state_machine(
+        name="evaluate-hasty", definition=json.dumps(definition), roleArn=machine["roleArn"]
+    )["stateMachineArn"]
+    monkeypatch.setattr(app, "outputs", {**app.outputs, "EvaluateStateMachine": hasty})
+
+    running = trial(policy=REQUIRED)
+    found = running.wait(60)
+
+    assert "SUCCEEDED" == found["status"], found.get("cause")
+    answer = json.loads(found["output"])["approval"]
+    assert (False, "nobody") == (answer["approved"], answer["by"])
+    assert running.flag() is None
+    assert [] == waiting_approvals(running.workload, services(app))
+
+
+def test_a_trial_that_is_stopped_while_it_waits_waits_no_longer(trial, app):
+    running = trial(policy=REQUIRED)
+    wait_until_asked(running)
+    app.client("stepfunctions").stop_execution(executionArn=running.execution)
+    running.wait()
+    running.wait_until_released()
+
+    assert [] == waiting_approvals(running.workload, services(app))
+    assert running.flag() is None
