@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from compilegate.domain.notification import Notification
 from compilegate.domain.workload.model import KnownBetter
 
 
@@ -35,6 +36,18 @@ class ObjectStore(Protocol):
 
     def has(self, key: str) -> bool:
         """Whether the bucket holds an object of exactly this key."""
+        ...
+
+    def folders(self, prefix: str) -> Iterator[str]:
+        """Names directly below a prefix that ends with a slash, in order."""
+        ...
+
+
+class Topic(Protocol):
+    """Whom the deployment tells."""
+
+    def publish(self, told: Notification) -> None:
+        """Send one message to everyone who asked for its kind, workload or owner."""
         ...
 
 

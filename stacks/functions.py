@@ -29,8 +29,8 @@ from stacks.settings import Settings
 from stacks.storage import Storage
 
 Statements = list[iam.PolicyStatement]
-# The machines that call functions.
-EVALUATE, TRAIN = "evaluate", "train"
+# The machines that call functions, and what calls those that no machine does.
+EVALUATE, TRAIN, SCHEDULE = "evaluate", "train", "schedule"
 
 
 @dataclass(frozen=True)
@@ -199,6 +199,17 @@ STEPS = (
         seconds=120,
         megabytes=1024,
         machine=TRAIN,
+    ),
+    Step(
+        "weekly_digest",
+        lambda can: [
+            *can.read(SPECS, REGISTRATIONS, RECORDS),
+            *can.tell_absent_from_denied(),  # and lists which workloads there are
+            *can.read_ledger(),
+        ],
+        seconds=540,
+        megabytes=1769,  # a whole processor: ten thousand workloads are parsed
+        machine=SCHEDULE,
     ),
 )
 

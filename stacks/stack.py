@@ -17,6 +17,7 @@ from stacks.settings import Settings
 from stacks.storage import Storage
 from stacks.train.construct import Train
 from stacks.training_role import TrainingRole
+from stacks.weekly_digest import WeeklyDigest
 
 
 class CompilegateStack(Stack):
@@ -54,6 +55,13 @@ class CompilegateStack(Stack):
         evaluate = Evaluate(self, "Evaluate", around=around(EVALUATE))
         train = Train(self, "Train", around=around(TRAIN))
         schedules = Schedules(self, "Schedules", machine=train.machine, settings=settings)
+        WeeklyDigest(
+            self,
+            "WeeklyDigest",
+            function=functions.by_name["weekly_digest"],
+            topic=notifications.topic,
+            storage=storage,
+        )
         notifications.watch(evaluate.machine, "trial", prefix="Executions")
         notifications.watch(train.machine, "production run", prefix="ProductionRuns")
         notifications.watch_functions(functions.by_name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -12,6 +12,7 @@ from compilegate.adapters.executions import ExecutionState
 from compilegate.adapters.ledger_overview import Lock
 from compilegate.cli.cloud import Cloud, Production, StartedCloud
 from compilegate.domain.errors import EnvironmentNotReadyError, NotFoundError, WorkloadLockedError
+from compilegate.domain.notification import Notification
 from compilegate.ports import Services, Settings
 
 ROLE = "arn:aws:iam::111122223333:role/training"
@@ -44,6 +45,23 @@ class MemoryStore:
     def exists(self, uri: str) -> bool:
         own = (f"s3://{self.bucket}/{key}" for key in self.objects)
         return any(known.startswith(uri) for known in (*own, *self.others))
+
+    def folders(self, prefix: str) -> Iterator[str]:
+        below = {key.removeprefix(prefix) for key in self.objects if key.startswith(prefix)}
+        yield from sorted({key.split("/")[0] for key in below if "/" in key})
+
+
+class MemoryTopic:
+    """Topic that keeps what it was told; ``broken`` are owners to whom nothing can be sent."""
+
+    def __init__(self, broken: Sequence[str] = ()) -> None:
+        self.told: list[Notification] = []
+        self.broken = tuple(broken)
+
+    def publish(self, told: Notification) -> None:
+        if told.owner in self.broken:
+            raise ConnectionError("the topic is out of reach")
+        self.told.append(told)
 
 
 class MemoryLedger:

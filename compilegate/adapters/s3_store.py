@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlparse
 
@@ -74,3 +75,12 @@ class S3Store:
                 return False
             raise
         return True
+
+    def folders(self, prefix: str) -> Iterator[str]:
+        """Names directly below a prefix that ends with a slash, in order."""
+        pages = self._s3.get_paginator("list_objects_v2").paginate(
+            Bucket=self.bucket, Prefix=prefix, Delimiter="/"
+        )
+        for page in pages:
+            for found in page.get("CommonPrefixes", ()):
+                yield found["Prefix"].removeprefix(prefix).rstrip("/")

@@ -11,7 +11,7 @@ from urllib.parse import urlparse
 from compilegate.adapters.clients import client
 from compilegate.domain.fields import Fields
 from compilegate.domain.workload.own_facts import known_better
-from compilegate.ports import Services, Settings
+from compilegate.ports import Services, Settings, Topic
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
@@ -32,6 +32,14 @@ def services() -> Services:
         table=os.environ["LEDGER_TABLE"],
         settings=_settings_from_environment(),
     )
+
+
+@lru_cache(maxsize=1)
+def topic() -> Topic:
+    """The deployment's topic, for the functions that tell something themselves."""
+    from compilegate.adapters.sns_topic import SnsTopic  # noqa: PLC0415 - few functions need it
+
+    return SnsTopic(client("sns"), os.environ["TOPIC_ARN"])
 
 
 def build(*, bucket: str, table: str, settings: Settings) -> Services:

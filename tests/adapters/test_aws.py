@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,8 +12,10 @@ from moto import mock_aws
 
 from compilegate.adapters.dynamodb import DynamoDbLedger, DynamoDbLocks
 from compilegate.adapters.s3_store import S3Store
+from compilegate.adapters.sns_topic import SnsTopic
 from compilegate.adapters.ssm_flags import SsmFlags
 from compilegate.domain.errors import NotFoundError, WorkloadLockedError
+from compilegate.domain.notification import Notification
 
 REGION = "us-east-1"
 
@@ -127,3 +130,36 @@ def test_an_absent_flag_reads_as_none_and_is_overwritten(aws: None) -> None:
     flags.write("/compilegate/x", "2")
 
     assert "2" == flags.read("/compilegate/x")
+
+
+def test_folders_are_the_names_below_a_prefix_over_all_pages(aws: None) -> None:
+    s3 = boto3.client("s3", region_name=REGION)
+    s3.create_bucket(Bucket="data")
+    store = S3Store(s3, "data")
+    names = [f"w{number:04d}" for number in range(1001)]  # S3 lists a thousand at a time
+    for name in names:
+        store.put(f"workloads/{name}/registration.json", b"{}")
+    store.put("workloads/w0000/specs/d.json", b"{}")
+    store.put("production/x/y.json", b"{}")
+
+    assert names == list(store.folders("workloads/"))
+    assert [] == list(store.folders("nothing/"))
+
+
+def test_the_topic_gives_each_kind_of_subscriber_its_own_words_and_owners_their_own(
+    aws: None,
+) -> None:
+    sns, sqs = (boto3.client(service, region_name=REGION) for service in ("sns", "sqs"))
+    arn = sns.create_topic(Name="decisions")["TopicArn"]
+    url = sqs.create_queue(QueueName="mine")["QueueUrl"]
+    queue = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]
+    mine = {"FilterPolicy": json.dumps({"owner": ["ml"]})}
+    sns.subscribe(TopicArn=arn, Protocol="sqs", Endpoint=queue["QueueArn"], Attributes=mine)
+    topic = SnsTopic(sns, arn)
+    for owner in ("ml", "ads", None):
+        topic.publish(Notification("digest", "prod", "a week", "Nothing ran.", owner=owner))
+
+    (message,) = sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10)["Messages"]
+    received = json.loads(message["Body"])
+    body = json.loads(received["Message"])
+    assert ("a week", "ml", "Nothing ran.") == (received["Subject"], body["owner"], body["text"])

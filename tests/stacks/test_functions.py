@@ -56,6 +56,7 @@ def test_the_environment_is_what_the_wiring_reads(template):
         expected = {
             "DATA_BUCKET", "DATA_KEY_ARN", "LEDGER_TABLE", "SETTINGS", "STAGE", "TRAINING_ROLE_ARN",
         }  # fmt: skip
-        assert expected == set(variables)
+        tells = {"TOPIC_ARN"} if ".weekly_digest." in item["Handler"] else set()
+        assert expected | tells == set(variables)
         assert "prod" == variables["STAGE"]
         assert REGION == json.loads(variables["SETTINGS"])["region"]

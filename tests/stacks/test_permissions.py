@@ -61,10 +61,11 @@ def test_only_machines_may_pass_a_role_and_only_the_training_role_to_sagemaker(t
         assert expected == statement["Condition"]
 
 
-def test_only_machines_may_publish(template):
+def test_only_machines_and_the_digest_may_publish(template):
     topic = f"<{only_key(template, 'AWS::SNS::Topic')}>"
 
-    assert {machine: [topic] for machine in MACHINES} == template.allowed("sns:Publish")
+    tellers = (*MACHINES, "weekly_digest")
+    assert {teller: [topic] for teller in tellers} == template.allowed("sns:Publish")
 
 
 def test_only_machines_may_start_training_jobs(template):
@@ -152,6 +153,7 @@ def test_a_teams_job_starts_production_runs_and_nothing_else(template):
                 "record_run",
                 "release_models",
                 "watch_production",
+                "weekly_digest",
             },
         ),
         ("s3:DeleteObject", set()),
@@ -201,7 +203,7 @@ def test_functions_that_look_for_what_may_be_absent_can_tell_absent_from_denied(
 
     expected = {
         "check_eligibility", "judge_arms", "plan_trial", "read_flag", "record_run", "settle_run",
-        "training", "watch_production", "write_report",
+        "training", "watch_production", "weekly_digest", "write_report",
     }  # fmt: skip
     assert expected == set(allowed)
 

@@ -1,0 +1,1 @@
+"""Tells every owner what their week was like."""

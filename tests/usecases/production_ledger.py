@@ -1,0 +1,78 @@
+"""A registered workload with a promotion and its production runs, as a ledger keeps them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from compilegate.domain import naming
+from compilegate.domain.flag import Flag
+from compilegate.domain.production.registration import Registration
+from compilegate.domain.production.runs import ProductionRun
+from compilegate.domain.workload.model import Policy
+from compilegate.ports import Services
+from compilegate.usecases.trial import to_json
+from tests.domain.workload_builder import SOUND
+
+NOW = 1_790_000_000
+DAY = 24 * 3600
+TRIAL = "0mabc123"
+OFF = Flag(False, "off")
+ON = Flag(True, "probation", "compile", {"compiler": "torch_compile"}, "d1", "2026-01-01T00:00:00Z")
+
+
+def register(
+    services: Services, name: str, owner: str | None, *, active: bool = True, runs: int = 9
+) -> None:
+    """Register a workload whose probation is ``runs`` long."""
+    workload = replace(SOUND, name=name, owner=owner, policy=Policy(probation_runs=runs))
+    spec = naming.spec_key(name, "d1")
+    document = {"workload": workload.to_dict(), "source_key": naming.source_key(name, "d1")}
+    services.store.put(spec, to_json(document))
+    registration = Registration(name, spec, "d1", active=active, owner=owner)
+    services.store.put(naming.registration_key(name), to_json(registration.to_dict()))
+
+
+def promote(services: Services, name: str, at: float, *, usd_per_run: float | None = 3.0) -> None:
+    """Turn the candidate on by a trial that expected so much of each run."""
+    flag_entry(services, name, 1, at, ON, OFF, by="evaluate", action="enable", trial=TRIAL)
+    decision = {"decision_id": "d1", "verdict": "promote", "saving": {"usd_per_run": usd_per_run}}
+    services.store.put(naming.record_key(name, TRIAL, "decision"), to_json(decision))
+
+
+def flag_entry(
+    services: Services, name: str, version: int, at: float, *flags: Flag, **more: Any
+) -> None:
+    """One change of the flag; ``flags`` are what it becomes and what it was."""
+    to, was = flags
+    entry = {
+        "kind": "flag", "at": at, "version": version, "change_id": f"c{version}",
+        "by": "train", "action": "revert", "reason": "r", "decision_id": "d1", "overrode": None,
+        "from": was.to_json(), "to": to.to_json(), **more,
+    }  # fmt: skip
+    services.ledger.put_once(name, naming.flag_entry(version), entry)
+
+
+def ran(
+    services: Services, name: str, at: float, arm: str, *, usd: float = 10.0, finished: bool = True
+) -> None:
+    """A production run that ended at ``at``."""
+    run = ProductionRun(
+        run=naming.trial_id(int(at * 1000)), job=f"cg-{name}-p0", arm=arm, started_at=at - 3600,
+        ended_at=at, counts=True, why="flag", usd=usd, billable_seconds=3600.0,
+        result={"finished": finished, "wall_seconds": 360 * usd, "metric": 0.9, "applied": True},
+    )  # fmt: skip
+    services.ledger.put_once(name, naming.run_entry(run.run, run.job), run.to_entry(int(at)))
+
+
+def note(services: Services, name: str, key: str, kind: str, at: float, **more: Any) -> None:
+    """Any other entry."""
+    services.ledger.put_once(name, key, {"kind": kind, "at": at, **more})
+
+
+def body(told: Any) -> Mapping[str, Any]:
+    """What programs get of a message."""
+    found: Mapping[str, Any] = json.loads(json.loads(told.envelope())["default"])
+    return found
