@@ -3,9 +3,17 @@
 import json
 import shutil
 import signal
+import sys
 import time
+from types import SimpleNamespace
 
 import pytest
+from compilegate_runtime.compilers import NoCompiler
+from compilegate_runtime.device import Processor
+from compilegate_runtime.launching import frameworks
+from compilegate_runtime.launching.kept_evidence import KeptEvidence
+from compilegate_runtime.launching.resuming import LightningCheckpoints
+from compilegate_runtime.recorder import Recorder
 
 from tests.training.test_launch import SCRIPTS, TRAINER
 
@@ -83,6 +91,66 @@ def test_a_checkpoint_of_other_settings_has_no_evidence_to_go_on_with(jobs, plac
     )  # fmt: skip
     assert (None, None) == (found["initial_loss"], found["initial_weights_sha256"])
     assert 0 < len(numbers(done)) < 12
+
+
+class FromLightning:
+    """As much of Lightning as listening to it needs."""
+
+    class Callback:
+        pass
+
+    class Trainer:
+        def __init__(self):
+            self.callbacks = []
+
+
+def a_process(monkeypatch, where, name, steps):
+    """A process that has taken some steps of a Lightning script: its recorder and listener."""
+    recorder = Recorder(where / name, {}, steps=None, compiler=NoCompiler(), device=Processor())
+    kept = KeptEvidence(recorder, where, {"seed": 1})
+    lightning = type(FromLightning.Trainer)("Trainer", (FromLightning.Trainer,), {})
+    module = SimpleNamespace(Callback=FromLightning.Callback, Trainer=lightning)
+    monkeypatch.setitem(sys.modules, "lightning", SimpleNamespace(pytorch=module))
+    monkeypatch.setitem(sys.modules, "lightning.pytorch", module)
+    frameworks.listen_to_lightning({}, None, LightningCheckpoints(recorder, kept))
+    for _ in range(steps):
+        recorder.begin_step()
+        recorder.end_step(1.0, samples=2)
+    return recorder, lightning().callbacks[0]
+
+
+def test_lightnings_checkpoints_say_which_evidence_is_theirs(tmp_path, monkeypatch):
+    _, first = a_process(monkeypatch, tmp_path, "first", steps=3)
+    checkpoint, later = {"state_dict": {}}, {}
+    first.on_save_checkpoint(None, None, checkpoint)
+    first.on_save_checkpoint(None, None, later)
+    second, listener = a_process(monkeypatch, tmp_path, "second", steps=0)
+    listener.on_load_checkpoint(None, None, {"state_dict": {}})
+    assert 0 == second.steps_done
+    listener.on_load_checkpoint(None, None, checkpoint)
+    second.write_summary()
+
+    assert (3, [3]) == (second.steps_done, second.resumed)
+    assert 6 == json.loads((second.folder / "summary.json").read_text())["ranks"]["samples"]
+    assert [1, 2, 3] == [
+        json.loads(line)["step"] for line in (second.folder / "steps.jsonl").open()
+    ]
+
+
+def test_a_checkpoint_of_an_earlier_step_has_the_evidence_up_to_it(tmp_path, monkeypatch):
+    recorder, first = a_process(monkeypatch, tmp_path, "first", steps=3)
+    early, late = {}, {}
+    first.on_save_checkpoint(None, None, early)
+    recorder.begin_step()
+    recorder.end_step(1.0, samples=2)
+    first.on_save_checkpoint(None, None, late)
+    second, listener = a_process(monkeypatch, tmp_path, "second", steps=0)
+    listener.on_load_checkpoint(None, None, early)
+    third, other = a_process(monkeypatch, tmp_path, "third", steps=0)
+    other.on_load_checkpoint(None, None, late)
+
+    assert (3, 3) == (second.steps_done, len((second.folder / "steps.jsonl").open().readlines()))
+    assert (0, [0]) == (third.steps_done, third.resumed)  # of a way that was left
 
 
 LONG = {**TRAINER, "num_train_epochs": 40, "save_strategy": "steps", "save_steps": 15}

@@ -25,7 +25,11 @@ from compilegate_runtime.fingerprint import fingerprint
 from compilegate_runtime.launching import arguments, frameworks, metrics
 from compilegate_runtime.launching.kept_evidence import KeptEvidence
 from compilegate_runtime.launching.models import Models
-from compilegate_runtime.launching.resuming import OwnCheckpoints, TrainerCheckpoints
+from compilegate_runtime.launching.resuming import (
+    LightningCheckpoints,
+    OwnCheckpoints,
+    TrainerCheckpoints,
+)
 from compilegate_runtime.launching.steps import Enough, Steps
 from compilegate_runtime.recorder import Recorder
 from compilegate_runtime.sampler import sampler_for
@@ -106,7 +110,7 @@ class Launch:
         if settings.script_kind == "trainer":
             frameworks.listen_to_trainer(self.metrics, self._planned, checkpoints)
         elif settings.script_kind == "lightning":
-            frameworks.listen_to_lightning(self.metrics, self._planned)
+            frameworks.listen_to_lightning(self.metrics, self._planned, checkpoints)
         models.watch()
 
     def _checkpoints(self, torch, steps):
@@ -119,6 +123,8 @@ class Launch:
         steps.checks.append(lambda _: self._began(kept))
         if settings.script_kind == "trainer":
             return TrainerCheckpoints(self.recorder, kept, place)
+        if settings.script_kind == "lightning":
+            return LightningCheckpoints(self.recorder, kept)
         OwnCheckpoints(torch, self.recorder, kept, place).install()
         return None
 

@@ -52,8 +52,11 @@ def listen_to_trainer(metrics, planned, checkpoints=None):
         checkpoints.install(trainer.Trainer)
 
 
-def listen_to_lightning(metrics, planned):
-    """Take the metrics of every Lightning Trainer made from now on, and how many steps it plans."""
+def listen_to_lightning(metrics, planned, checkpoints=None):
+    """Take the metrics of every Lightning Trainer made from now on, and how many steps it plans.
+
+    ``checkpoints`` are told of those that it saves and loads, if the job has a place for them.
+    """
     try:
         import lightning.pytorch as pl  # noqa: PLC0415 — only scripts that have it
     except ImportError:
@@ -72,6 +75,16 @@ def listen_to_lightning(metrics, planned):
             if not trainer.sanity_checking:
                 values = {key: value.item() for key, value in trainer.callback_metrics.items()}
                 metrics.update(numbers(values))
+
+        def on_save_checkpoint(self, trainer, pl_module, checkpoint):  # noqa: ARG002 — as above
+            """A checkpoint is about to be saved."""
+            if checkpoints:
+                checkpoints.saving(checkpoint)
+
+        def on_load_checkpoint(self, trainer, pl_module, checkpoint):  # noqa: ARG002 — as above
+            """A checkpoint was read."""
+            if checkpoints:
+                checkpoints.loaded(checkpoint)
 
     original = pl.Trainer.__init__
 

@@ -45,10 +45,17 @@ class KeptEvidence:
         for path in self._of("*")[:-STATES_KEPT]:
             path.unlink()
 
-    def resume(self, key):
-        """Go on with the evidence of the checkpoint ``key``; False where there is none for it."""
+    def go_on(self, key, steps=None):
+        """The script goes on from the checkpoint ``key``, and its evidence with it.
+
+        Where that is lost, it begins after ``steps`` steps, None if nobody knows how many.
+        """
+        if not self._recorder.steps_done and not self._resume(key):
+            self._recorder.begin_after(steps)
+
+    def _resume(self, key):
         found = self._of(key)
-        if not found or self._recorder.steps_done:
+        if not found:
             return False
         told, steps = json.loads(found[-1].read_text()), self._folder / STEPS
         evidence = told["evidence"]

@@ -18,6 +18,7 @@ from compilegate_runtime.signals import Stopping
 from compilegate_runtime.whole_folders import is_whole, publish
 
 KEY_LENGTH = 16
+LIGHTNINGS_KEY = "compilegate_evidence"  # in the mapping that Lightning saves
 
 
 class OwnCheckpoints:
@@ -59,8 +60,8 @@ class OwnCheckpoints:
         @functools.wraps(original)
         def load_state_dict(optimizer, *args, **kwargs):
             key, self._loaded = self._loaded, None
-            if key and not self._recorder.steps_done and not self._kept.resume(key):
-                self._recorder.begin_after(None)
+            if key:
+                self._kept.go_on(key)
             return original(optimizer, *args, **kwargs)
 
         return load_state_dict
@@ -81,6 +82,24 @@ def _holds_optimizer(saved):
 def _key(file):
     """What the file holds, whatever it is called by now."""
     return file_digest(Path(file))[:KEY_LENGTH]
+
+
+class LightningCheckpoints:
+    """Lightning's checkpoints, wherever it saves them: each is told which evidence is its own."""
+
+    def __init__(self, recorder, kept):
+        self._recorder, self._kept = recorder, kept
+
+    def saving(self, checkpoint):
+        """Lightning is about to save this."""
+        if self._recorder.steps_done:
+            checkpoint[LIGHTNINGS_KEY] = key = f"step-{self._recorder.steps_done}"
+            self._kept.keep(key)
+
+    def loaded(self, checkpoint):
+        """Lightning has read this."""
+        if LIGHTNINGS_KEY in checkpoint:
+            self._kept.go_on(checkpoint[LIGHTNINGS_KEY])
 
 
 class TrainerCheckpoints:
@@ -108,8 +127,8 @@ class TrainerCheckpoints:
 
     def begins(self, step):
         """Training begins, after ``step`` steps of an earlier process."""
-        if step and not self._recorder.steps_done and not self._kept.resume(f"step-{step}"):
-            self._recorder.begin_after(step)
+        if step:
+            self._kept.go_on(f"step-{step}", step)
         self._stopping = Stopping()
 
     def wants_one_now(self):
