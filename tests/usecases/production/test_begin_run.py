@@ -1,0 +1,200 @@
+"""A production run begins once, and whatever is wrong with the flag it trains the baseline."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from datetime import UTC, datetime
+
+import pytest
+
+from compilegate.domain import naming
+from compilegate.domain.errors import InvalidInputError, NotFoundError
+from compilegate.domain.flag import Flag
+from compilegate.domain.metrics import FLAG_PROBLEMS
+from tests.domain.workload_builder import SOUND, change
+from tests.usecases.production.runs import FLAG, NAME, ON, Production
+
+
+@pytest.fixture
+def production():
+    return Production()
+
+
+def counted(caplog):
+    """Problems that became a metric, by their kind."""
+    return [record.problem for record in caplog.records if hasattr(record, FLAG_PROBLEMS)]
+
+
+def test_a_run_is_named_by_its_scheduled_time_and_noted_with_what_it_trains(production):
+    production.promote()
+
+    answer = production.begin(night=3)
+
+    at = datetime(2026, 11, 3, 2, tzinfo=UTC)
+    assert (False, naming.trial_id(int(at.timestamp() * 1000)), "compile", "flag") == (
+        answer["duplicate"], answer["run"], answer["arm"], answer["why"],
+    )  # fmt: skip
+    (entry,) = production.entries("run_begun")
+    assert {
+        "arm": "compile", "overrides": {"compiler": "torch_compile"}, "decision_id": "d1",
+        "flag": ON.to_json(), "flag_problem": None, "spec_key": naming.spec_key(NAME, "s1"),
+        "source_key": naming.source_key(NAME, "s1"), "number": 1, "seed": 1,
+    }.items() <= entry.items()  # fmt: skip
+
+
+def test_a_second_execution_of_the_same_time_is_a_duplicate_and_changes_nothing(production):
+    first = production.begin(execution="one")
+    production.promote()
+
+    second = production.begin(execution="two")
+
+    assert (False, True) == (first["duplicate"], second["duplicate"])
+    assert first["run"] == second["run"]
+    assert ["baseline"] == [entry["arm"] for entry in production.entries("run_begun")]
+
+
+def test_a_repeated_call_says_what_the_first_one_did_whatever_has_changed_since(production):
+    first = production.begin()
+    production.promote()
+
+    assert first == production.begin()
+
+
+def test_every_run_gets_another_seed(production):
+    for night in (1, 2, 3):
+        production.begin(night)
+
+    assert [1, 2, 3] == [entry["seed"] for entry in production.entries("run_begun")]
+
+
+def test_without_a_flag_nothing_is_wrong(production, caplog):
+    answer = production.begin()
+
+    assert ("baseline", "scheduled") == (answer["arm"], answer["why"])
+    assert [] == counted(caplog)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("{on", "malformed"),
+        ("[" * 4000, "malformed"),
+        ('{"schema": 2}', "malformed"),
+        (Flag(False, "off").to_json(), "differs"),
+        (None, "differs"),
+    ],
+    ids=["no JSON", "endless nesting", "another schema", "off by hand", "deleted by hand"],
+)
+def test_a_flag_that_is_not_what_was_decided_is_the_baseline_counted_and_repaired(
+    production, caplog, text, problem
+):
+    production.promote()
+    production.services.flags.values.pop(FLAG)
+    if text is not None:
+        production.services.flags.write(FLAG, text)
+
+    answer = production.begin()
+
+    assert ("baseline", problem) == (answer["arm"], answer["why"])
+    assert [problem] == counted(caplog)
+    (entry,) = production.entries("run_begun")
+    assert (problem, text) == (entry["flag_problem"], entry["flag"])
+    assert FLAG in entry["flag_told"]
+    assert ON.to_json() == production.services.flags.read(FLAG)
+
+
+def test_a_flag_turned_on_by_hand_is_turned_off_again_and_not_followed(production, caplog):
+    production.services.flags.write(FLAG, ON.to_json())
+
+    answer = production.begin()
+
+    assert "baseline" == answer["arm"]
+    assert '"enabled": false' in production.services.flags.read(FLAG)
+
+
+def test_a_flag_that_cannot_be_read_is_the_baseline_and_says_why(production, caplog):
+    production.promote()
+
+    def refuse(_name):
+        raise OSError("rate exceeded")
+
+    production.services.flags.read = refuse
+    answer = production.begin()
+
+    assert ("baseline", "unreadable") == (answer["arm"], answer["why"])
+    assert ["unreadable"] == counted(caplog)
+    assert "rate exceeded" in production.entries("run_begun")[0]["flag_told"]
+
+
+def test_a_parameter_that_cannot_be_repaired_holds_no_run_up(production):
+    production.promote()
+    production.services.flags.write(FLAG, "{on")
+
+    def refuse(_name, _value):
+        raise OSError("rate exceeded")
+
+    production.services.flags.write = refuse
+
+    assert "malformed" == production.begin()["why"]
+
+
+def test_the_count_is_a_metric_that_cloudwatch_reads_out_of_the_log(production, caplog):
+    production.services.flags.write(FLAG, "{on")
+    with caplog.at_level(logging.WARNING):
+        production.begin()
+
+    (record,) = [one for one in caplog.records if hasattr(one, FLAG_PROBLEMS)]
+    (metrics,) = record._aws["CloudWatchMetrics"]
+    assert ("Compilegate", [["Stage"]], FLAG_PROBLEMS) == (
+        metrics["Namespace"], metrics["Dimensions"], metrics["Metrics"][0]["Name"],
+    )  # fmt: skip
+    assert ("prod", 1) == (record.Stage, getattr(record, FLAG_PROBLEMS))
+    assert production.services.clock.now() * 1000 == record._aws["Timestamp"]
+
+
+def test_an_override_that_does_not_fit_any_more_is_the_baseline(production, caplog):
+    production.promote(dataclasses.replace(ON, overrides={"instance_type": "ml.gone.large"}))
+
+    answer = production.begin()
+
+    assert ("baseline", "unfit") == (answer["arm"], answer["why"])
+    assert ["unfit"] == counted(caplog)
+    (entry,) = production.entries("run_begun")
+    assert ({}, None, False) == (entry["overrides"], entry["canary"], entry["confirm"])
+    assert "ml.gone.large" in entry["flag_told"]
+
+
+def test_what_is_registered_today_is_trained(production):
+    production.register(change(SOUND, training__batch_size=64), "s2")
+    production.begin()
+
+    request = production.build()
+
+    assert "64" == request["HyperParameters"]["batch_size"]
+    assert naming.spec_key(NAME, "s2") == production.entries("run_begun")[0]["spec_key"]
+
+
+def test_a_run_keeps_the_spec_with_which_it_began(production):
+    production.begin()
+    production.register(change(SOUND, training__batch_size=64), "s2")
+
+    assert "32" == production.build()["HyperParameters"]["batch_size"]
+
+
+def test_a_workload_that_is_not_registered_or_retired_is_not_trained(production):
+    production.register(SOUND, "s1", active=False)
+    with pytest.raises(InvalidInputError, match="retired"):
+        production.begin()
+    production.services.store.objects.clear()
+    with pytest.raises(NotFoundError, match="not registered"):
+        production.begin()
+    assert [] == production.entries("run_begun")
+
+
+def test_a_job_that_sagemaker_would_refuse_is_not_begun(production):
+    production.register(change(SOUND, training__environment={"A": "x" * 600}), "s2")
+
+    with pytest.raises(InvalidInputError, match=r"training\.environment"):
+        production.begin()
+    assert [] == production.entries("run_begun")

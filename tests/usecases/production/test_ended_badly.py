@@ -1,0 +1,138 @@
+"""An execution that ended badly: what is known of its run is recorded, and nothing is lost."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from compilegate.usecases.production.record_run import record_run
+from tests.domain.workload_builder import SOUND, change
+from tests.usecases.production.runs import (
+    CAPACITY,
+    NAME,
+    OUT_OF_MEMORY,
+    Production,
+    summary_tar,
+)
+
+
+@pytest.fixture
+def production():
+    found = Production()
+    found.promote()
+    found.begin()
+    return found
+
+
+def ended(production, status="FAILED", execution=None, **more):
+    """Step Functions' event of the execution's end."""
+    detail = {
+        "executionArn": execution or production.execution, "status": status,
+        "input": json.dumps({"workload": NAME}), **more,
+    }  # fmt: skip
+    return record_run({"detail": detail}, services=production.services)
+
+
+def test_a_job_that_completed_unrecorded_is_recorded_as_evidence(production):
+    production.ends("Completed", output=summary_tar())
+
+    assert [production.job] == ended(production)["recorded"]
+    assert [("compile", True)] == [(run.arm, run.counts) for run in production.runs()]
+
+
+def test_a_job_that_trains_goes_on_after_a_failure_of_the_machine(production):
+    production.ends("InProgress")
+
+    assert [production.job] == ended(production)["going_on"]
+    described = production.services.jobs.describe(production.job)
+    assert "InProgress" == described["TrainingJobStatus"]
+    assert [] == production.runs()
+
+
+@pytest.mark.parametrize("status", ["ABORTED", "TIMED_OUT"])
+def test_a_job_whose_execution_was_stopped_or_ran_out_of_time_is_stopped(production, status):
+    production.ends("InProgress")
+
+    ended(production, status)
+
+    described = production.services.jobs.describe(production.job)
+    assert "Stopped" == described["TrainingJobStatus"]
+    assert [("Stopped", False)] == [(run.status, run.counts) for run in production.runs()]
+
+
+def test_a_run_that_never_had_a_job_says_why(production):
+    ended(production, error="InvalidInputError", cause="the image is gone")
+
+    (run,) = production.runs()
+    assert ("NotRun", False) == (run.status, run.counts)
+    assert "the image is gone" in run.reason
+
+
+def test_what_is_recorded_already_stays_as_it_is(production):
+    production.completes()
+    before = production.runs()
+
+    assert [] == ended(production)["recorded"]
+    assert before == production.runs()
+
+
+def test_the_event_may_come_twice(production):
+    production.ends("Completed", output=summary_tar())
+    ended(production)
+
+    assert [] == ended(production)["recorded"]
+    assert 1 == len(production.runs())
+
+
+def test_an_attempt_that_found_no_capacity_is_a_wait_and_no_run(production):
+    production.ends("Failed", FailureReason=CAPACITY)
+    production.record("States.TaskFailed", "{}")
+    waiting = production.services.jobs
+    production.attempt = {**production.attempt, "number": 0}
+
+    ended(production, "ABORTED")
+
+    (run,) = production.runs()
+    assert "NotRun" == run.status
+    assert production.job in waiting.descriptions
+
+
+def test_a_rerun_is_recorded_as_the_baseline_that_it_was(production):
+    production.fails(OUT_OF_MEMORY)
+    production.ends("Completed", output=summary_tar())
+
+    ended(production)
+
+    assert [("compile", "flag", True), ("baseline", "rerun", True)] == [
+        (run.arm, run.why, run.counts)
+        for run in sorted(production.runs(), key=lambda r: r.details["attempt"])
+    ]
+
+
+def test_a_fallback_is_no_evidence_here_either():
+    production = Production(change(SOUND, training__fallback_instances=("ml.p4d.24xlarge",)))
+    production.begin()
+    production.fails(CAPACITY)
+    production.ends("Completed", output=summary_tar())
+
+    ended(production)
+
+    assert [("fallback", False)] == [(run.why, run.counts) for run in production.runs()]
+
+
+def test_a_duplicate_execution_has_nothing_of_its_own(production):
+    production.ends("InProgress")
+
+    assert {"recorded": [], "going_on": []} == ended(production, "ABORTED", execution="another")
+    described = production.services.jobs.describe(production.job)
+    assert "InProgress" == described["TrainingJobStatus"]
+
+
+def test_an_execution_for_a_teams_job_has_nothing_to_clean_up(production):
+    event = {"detail": {"Tags": {}, "TrainingJobName": "nightly"}}
+    detail = {"executionArn": "e", "status": "FAILED", "input": json.dumps(event)}
+
+    answer = record_run({"detail": detail}, services=production.services)
+
+    assert {"recorded": [], "going_on": []} == answer

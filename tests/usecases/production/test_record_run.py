@@ -1,0 +1,335 @@
+"""What an attempt came to, and what follows: told by how its job ended."""
+
+from __future__ import annotations
+
+import pytest
+
+from compilegate.domain import naming
+from compilegate.domain.production.canary import job_digest
+from compilegate.domain.production.runs import CanarySlot
+from compilegate.facts import load_facts
+from compilegate.usecases.production import recording
+from compilegate.usecases.workload_document import read_document
+from tests.domain.workload_builder import SOUND, change
+from tests.usecases.production.runs import (
+    CAPACITY,
+    LIMIT,
+    NAME,
+    OUT_OF_MEMORY,
+    Production,
+    summary_tar,
+)
+
+HOURS = 3600
+
+
+@pytest.fixture
+def production():
+    return Production()
+
+
+@pytest.fixture
+def promoted(production):
+    production.promote()
+    production.begin()
+    return production
+
+
+def test_a_run_that_completed_is_kept_as_evidence_and_watched(promoted):
+    answer = promoted.completes(metric=0.92)
+
+    assert ("watch", None) == (answer["next"], answer["tell"])
+    (run,) = promoted.runs()
+    assert ("compile", "flag", "d1", True, True) == (
+        run.arm, run.why, run.decision_id, run.counts, run.finished,
+    )  # fmt: skip
+    assert (0.92, True, 60.0) == (
+        run.result["metric"], run.result["applied"], run.result["wall_seconds"],
+    )  # fmt: skip
+    assert "loss_curve" not in run.result
+    assert (2 * HOURS, promoted.services.clock.now()) == (run.billable_seconds, run.started_at)
+    assert pytest.approx(2 * load_facts().price("ml.g5.48xlarge").usd_per_hour) == run.usd
+    assert ("ml.g5.48xlarge", 0) == (run.instance_type, run.details["attempt"])
+
+
+def test_recording_it_again_adds_nothing_and_answers_the_same(promoted):
+    promoted.ends("Completed", output=summary_tar())
+    first = promoted.record()
+    promoted.services.clock.seconds += 100
+    # What the job left may be gone or have changed: what was written stands.
+    promoted.services.store.objects.clear()
+    promoted.register(SOUND)
+
+    assert first == promoted.record()
+    assert 1 == len(promoted.runs())
+
+
+@pytest.mark.parametrize(
+    ("ends", "reason"),
+    [
+        ({"FailureReason": OUT_OF_MEMORY}, "out of memory"),
+        ({"TrainingJobStatus": "Stopped", "SecondaryStatus": "MaxRuntimeExceeded"}, "MaxRuntime"),
+    ],
+    ids=["crash", "time limit"],
+)
+def test_a_candidate_that_fails_is_evidence_and_is_run_again_on_the_baseline(
+    promoted, ends, reason
+):
+    promoted.ends("Failed", **ends)
+    answer = promoted.record("States.TaskFailed", "{}")
+
+    assert ("rerun", {"number": 1, "rerun": True, "instance_type": None}) == (
+        answer["next"], answer["attempt"],
+    )  # fmt: skip
+    (run,) = promoted.runs()
+    assert (False, True, None) == (run.finished, run.counts, run.result["metric"])
+    assert reason in run.reason
+
+    assert "watch" == promoted.completes()["next"]
+    _, again = promoted.runs()
+    assert ("baseline", "rerun", True, None) == (
+        again.arm, again.why, again.counts, again.decision_id,
+    )  # fmt: skip
+
+
+def test_a_candidate_that_diverged_is_evidence_and_is_run_again(promoted):
+    promoted.ends("Completed", output=summary_tar(finished=False, metrics={}, reason="loss is NaN"))
+
+    assert "rerun" == promoted.record()["next"]
+    (run,) = promoted.runs()
+    assert (False, True, "loss is NaN") == (run.finished, run.counts, run.reason)
+
+
+def test_a_treatment_that_was_not_applied_is_evidence_and_is_run_again(promoted):
+    compiler = {"requested": "torch_compile", "applied": False}
+    promoted.ends("Completed", output=summary_tar(compiler=compiler))
+
+    assert "rerun" == promoted.record()["next"]
+    (run,) = promoted.runs()
+    assert (False, True, True) == (run.result["applied"], run.finished, run.counts)
+
+
+def test_a_baseline_that_fails_is_told_and_not_run_again(production):
+    production.begin()
+
+    answer = production.fails(OUT_OF_MEMORY)
+
+    assert "failed" == answer["next"]
+    assert "failed" in answer["tell"]["subject"]
+    assert OUT_OF_MEMORY in answer["tell"]["message"]
+    assert [(False, True)] == [(run.finished, run.counts) for run in production.runs()]
+
+
+def test_a_second_failure_in_one_night_is_told(promoted):
+    promoted.fails(OUT_OF_MEMORY)
+
+    assert "failed" == promoted.fails(OUT_OF_MEMORY)["next"]
+    assert ["compile", "baseline"] == [run.arm for run in promoted.runs()]
+
+
+def test_what_a_person_stopped_says_nothing_and_is_not_run_again(promoted):
+    promoted.ends("Stopped")
+
+    answer = promoted.record("States.TaskFailed", "{}")
+
+    assert ("end", None) == (answer["next"], answer["tell"])
+    assert [("Stopped", False)] == [(run.status, run.counts) for run in promoted.runs()]
+
+
+def test_data_that_is_not_there_is_nobodys_evidence(production):
+    production.begin()
+    production.fails("ClientError: Data download failed: no objects")
+
+    assert [False] == [run.counts for run in production.runs()]
+
+
+def test_a_job_that_left_no_evidence_has_a_model_but_proves_nothing(promoted):
+    promoted.ends("Completed")
+
+    assert "watch" == promoted.record()["next"]
+    (run,) = promoted.runs()
+    assert (False, {}) == (run.counts, run.result)
+    assert "no evidence" in run.reason
+
+
+@pytest.mark.parametrize("body", [b"no archive", b""], ids=["garbage", "nothing"])
+def test_evidence_that_cannot_be_read_says_so(promoted, body):
+    promoted.ends("Completed", output=body)
+
+    assert "watch" == promoted.record()["next"]
+    (run,) = promoted.runs()
+    assert not run.counts
+    assert "cannot be read" in run.reason
+
+
+def test_a_metric_that_the_job_did_not_record_is_no_evidence(promoted):
+    promoted.ends("Completed", output=summary_tar(metrics={"other": 1.0}))
+    promoted.record()
+
+    (run,) = promoted.runs()
+    assert not run.counts
+    assert "eval_accuracy" in run.reason
+
+
+def test_a_request_that_was_refused_fails_the_baseline_and_reruns_the_candidate(promoted):
+    answer = promoted.record("SageMaker.AmazonSageMakerException", "AccessDenied: no")
+
+    assert "rerun" == answer["next"]
+    (run,) = promoted.runs()
+    assert (False, "NotStarted") == (run.counts, run.status)
+    assert "a role lacks a permission" in run.reason
+    assert "failed" == promoted.record("SageMaker.AmazonSageMakerException", "AccessDenied")["next"]
+
+
+# Waiting for capacity.
+
+
+def test_no_capacity_waits_and_is_no_result(promoted):
+    answer = promoted.fails(CAPACITY)
+
+    assert ("wait", 300, {"number": 1, "rerun": False, "instance_type": None}) == (
+        answer["next"], answer["wait_seconds"], answer["attempt"],
+    )  # fmt: skip
+    assert [] == promoted.runs()
+    (wait,) = promoted.entries("run_waiting")
+    assert ("compile", 0, 300) == (wait["arm"], wait["attempt"], wait["wait_seconds"])
+    assert "no free instance" in wait["reason"]
+
+
+def test_a_missing_quota_waits_too(promoted):
+    answer = promoted.record(LIMIT, "The account-level service limit is 0 Instances")
+
+    assert ("wait", 300) == (answer["next"], answer["wait_seconds"])
+
+
+def test_waiting_is_told_once(promoted):
+    told = [promoted.record(LIMIT, "x")["tell"] for _ in range(3)]
+
+    assert "waits" in told[0]["message"]
+    assert [None, None] == told[1:]
+
+
+def test_a_wait_that_is_recorded_again_is_the_same_one(promoted):
+    attempt = promoted.attempt
+    first = promoted.record(LIMIT, "x")
+    promoted.attempt = attempt
+    promoted.services.clock.seconds += 100
+
+    assert first == promoted.record(LIMIT, "x")
+    assert 1 == len(promoted.entries("run_waiting"))
+
+
+def test_after_the_wait_the_candidate_is_trained_all_the_same(promoted):
+    promoted.record(LIMIT, "x")
+    promoted.completes()
+
+    (run,) = promoted.runs()
+    assert ("compile", "flag", 1) == (run.arm, run.why, run.details["attempt"])
+
+
+def test_a_run_gives_up_in_the_end_and_is_told_as_not_run(production):
+    production.begin()
+    answers = [production.record(LIMIT, "x")]
+    while answers[-1]["next"] == "wait":
+        answers.append(production.record(LIMIT, "x"))
+
+    assert "failed" == answers[-1]["next"]
+    assert "was not run" in answers[-1]["tell"]["subject"]
+    waited = sum(entry["wait_seconds"] for entry in production.entries("run_waiting"))
+    assert 23 * HOURS <= waited <= 24 * HOURS
+    (run,) = production.runs()
+    assert ("NotRun", False, False) == (run.status, run.counts, run.finished)
+    assert "gave up waiting" in run.reason
+
+
+def test_other_types_train_the_baseline_and_are_no_evidence():
+    fallbacks = ("ml.p4d.24xlarge", "ml.g5.24xlarge")
+    production = Production(change(SOUND, training__fallback_instances=fallbacks))
+    production.promote()
+    production.begin()
+
+    assert 0 == production.fails(CAPACITY)["wait_seconds"]
+    assert "ml.p4d.24xlarge" == production.attempt["instance_type"]
+    production.fails(CAPACITY)
+    assert "ml.g5.24xlarge" == production.attempt["instance_type"]
+    assert "watch" == production.completes()["next"]
+
+    (run,) = production.runs()
+    assert ("baseline", "fallback", "ml.g5.24xlarge", False, None) == (
+        run.arm, run.why, run.instance_type, run.counts, run.decision_id,
+    )  # fmt: skip
+    assert run.finished
+    assert "no evidence" in run.reason
+    assert [("compile", 0), ("baseline", 1)] == [
+        (entry["arm"], entry["attempt"]) for entry in production.entries("run_waiting")
+    ]
+
+
+def test_once_all_types_are_tried_the_run_pauses_and_begins_with_its_own():
+    production = Production(change(SOUND, training__fallback_instances=("ml.p4d.24xlarge",)))
+    production.promote()
+    production.begin()
+    production.fails(CAPACITY)
+
+    answer = production.fails(CAPACITY)
+
+    assert (300, None) == (answer["wait_seconds"], answer["attempt"]["instance_type"])
+    production.completes()
+    assert ["compile"] == [run.arm for run in production.runs()]
+
+
+def test_a_type_on_which_the_job_cannot_run_is_left_out(caplog):
+    fallbacks = ("ml.unknown.large", "ml.p4d.24xlarge")
+    production = Production(change(SOUND, training__fallback_instances=fallbacks))
+    production.begin()
+    production.fails(CAPACITY)
+
+    assert "ml.p4d.24xlarge" == production.attempt["instance_type"]
+    assert "ml.unknown.large" in caplog.text
+
+
+def test_a_rerun_that_waits_stays_a_rerun(promoted):
+    promoted.fails(OUT_OF_MEMORY)
+    promoted.record(LIMIT, "x")
+
+    assert {"number": 2, "rerun": True, "instance_type": None} == promoted.attempt
+
+
+def test_the_first_pause_can_be_given(promoted):
+    assert 1 == promoted.record(LIMIT, "x", wait_seconds=1)["wait_seconds"]
+
+
+# Jobs that were started twice, places of a trial.
+
+
+def test_a_twin_of_a_job_that_was_asked_for_again_is_stopped(promoted):
+    request = promoted.build()
+    twin, job = (f"{request['TrainingJobName']}-r{retry}" for retry in (0, 1))
+    promoted.describe(job, "Completed", output=summary_tar(), request=request)
+    promoted.services.jobs.add(twin, "InProgress", 0.0)
+    promoted.record(job=job)
+
+    assert "Stopped" == promoted.services.jobs.descriptions[twin]["TrainingJobStatus"]
+    assert "Completed" == promoted.services.jobs.descriptions[job]["TrainingJobStatus"]
+
+
+def test_a_run_in_a_trials_place_carries_it_and_its_rerun_does_not(production, monkeypatch):
+    heard = []
+    monkeypatch.setattr(
+        recording, "record_canary", lambda name, run, **more: heard.append((name, run, more))
+    )
+    production.begin()
+    entry = production.entries("run_begun")[0]
+    entry.update(
+        arm="compile", overrides={"compiler": "torch_compile"}, why="canary",
+        canary={"trial": "t", "round": 1, "position": 0}, seed=99,
+    )  # fmt: skip
+    assert "99" == production.build()["HyperParameters"]["seed"]
+    production.fails(OUT_OF_MEMORY)
+    production.completes()
+
+    crashed, again = production.runs()
+    assert (CanarySlot("t", 1, 0), None) == (crashed.canary, again.canary)
+    assert [crashed, again] == [run for _, run, _ in heard]
+    registered = read_document(SOUND.to_dict())
+    assert job_digest(registered, naming.source_key(NAME, "s1")) == heard[0][2]["job"]
