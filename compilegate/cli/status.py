@@ -17,6 +17,7 @@ from compilegate.cli.outcome import report_command
 from compilegate.cli.output import emit_json, say, say_line, say_verdict
 from compilegate.cli.screen import clock
 from compilegate.cli.shell import session
+from compilegate.cli.trial_view import waiting_rounds
 from compilegate.cli.waiting import show_waiting, waiting
 from compilegate.domain import naming
 
@@ -57,10 +58,23 @@ def status(
 
 def _running(cloud: Cloud, workload: str | None) -> list[dict[str, Any]]:
     return [
-        {"execution": state.name, "arn": state.arn, "started_at": state.started_at}
+        {
+            "execution": state.name, "arn": state.arn, "started_at": state.started_at,
+            "carried": _carried(state.name, cloud),
+        }
         for state in cloud.executions.running()
         if workload is None or state.name.rpartition("-")[0] == workload
-    ]
+    ]  # fmt: skip
+
+
+def _carried(execution: str, cloud: Cloud) -> dict[str, Any] | None:
+    """The runs that a trial waits for production to make, None where it does not."""
+    workload, _, trial = execution.rpartition("-")
+    for found in waiting_rounds(workload, cloud):
+        if found.trial == trial:
+            arms = [run.arm for run in found.runs]
+            return {"round": found.round, "arms": arms, "until": found.until}
+    return None
 
 
 def _locks(cloud: Cloud, workload: str | None) -> list[dict[str, Any]]:
@@ -105,6 +119,9 @@ def _show(document: Mapping[str, Any]) -> None:
     say("Running:" if running else "Nothing is running.")
     for item in running:
         say(f"{item['execution']}, for {clock(now - item['started_at'])}", indent=2)
+        if item["carried"]:
+            arms, until = ", ".join(item["carried"]["arms"]), _moment(item["carried"]["until"])
+            say(f"waits for production to train {arms}, at most until {until}", indent=4)
     owners = [item["arn"] for item in running]
     for lock in document["locks"]:
         if lock["owner"] not in owners:

@@ -17,6 +17,8 @@ from compilegate.domain import naming
 from compilegate.domain.errors import NotFoundError
 from compilegate.domain.planning.arm_plan import ArmPlan
 from compilegate.domain.planning.speed_jobs import measured_by, usd_per_hour
+from compilegate.domain.production.canary import CanaryRound, open_rounds
+from compilegate.domain.production.quality_mode import SHADOW
 from compilegate.usecases.trial import Trial
 
 ACTIVE = ("InProgress", "Stopping")
@@ -67,12 +69,16 @@ class JobView:
 
 @dataclass(frozen=True)
 class TrialView:
-    """One trial; ``arms`` are the plan's names, empty before there is a plan."""
+    """One trial; ``arms`` are the plan's names, empty before there is a plan.
+
+    ``carried`` are the arms that production has yet to train for it, in turn.
+    """
 
     trial: Trial
     state: ExecutionState
     arms: tuple[str, ...]
     jobs: tuple[JobView, ...]
+    carried: tuple[str, ...] = ()
 
     @property
     def stage(self) -> str:
@@ -82,6 +88,8 @@ class TrialView:
         active = [job for job in self.jobs if job.active]
         if active:
             return "speed gate" if active[0].is_speed else "full runs"
+        if self.carried:
+            return f"waits for production: {', '.join(self.carried)}"
         return "judging" if self.jobs else "checking, planning"
 
 
@@ -106,7 +114,19 @@ class TrialWatcher:
                 if run is not None and (known is None or known.active):
                     self._jobs[name] = self._look_at_job(name, run, known)
         names = tuple(str(arm["name"]) for arm in arms)
-        return TrialView(self.trial, state, names, tuple(self._jobs.values()))
+        jobs = tuple(self._jobs.values())
+        return TrialView(self.trial, state, names, jobs, self._carried(state, jobs))
+
+    def _carried(self, state: ExecutionState, jobs: Sequence[JobView]) -> tuple[str, ...]:
+        mode = (self._plan or {}).get("quality_mode") or {}
+        if not state.running or mode.get("used") in (None, SHADOW) or any(j.active for j in jobs):
+            return ()
+        return tuple(
+            run.arm
+            for found in waiting_rounds(self.trial.workload, self._cloud)
+            if found.trial == self.trial.trial
+            for run in found.runs
+        )
 
     def _arms(self) -> Sequence[Mapping[str, Any]]:
         if self._plan is None:
@@ -129,6 +149,12 @@ class TrialWatcher:
             usd_per_hour=usd_per_hour(run, arms),
             measures=measured_by(run, arms),
         )
+
+
+def waiting_rounds(workload: str, cloud: Cloud) -> list[CanaryRound]:
+    """The rounds of a workload's trials that production has yet to carry."""
+    entries = cloud.services.ledger.entries(workload, naming.CANARY_ENTRIES)
+    return open_rounds(entries, cloud.services.clock.now())
 
 
 def look_at_job(name: str, known: JobView | None, cloud: Cloud) -> JobView:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from compilegate.cli.cloud import Cloud
+from compilegate.domain.production.canary import CanaryRound, Wanted
 from tests.cli.conftest import Invoke
 from tests.cli.project import write_project
 from tests.cli.trial_script import decided, executions
@@ -42,6 +43,22 @@ def test_status_shows_what_runs_what_is_locked_and_what_was_decided(
     assert f"bert-docs-{trial_of(promoted)}: turn it on" in result.stdout
     assert "compile: eval_loss" in result.stdout  # quality's reason, not the speed's alone
     assert [line for line in result.stdout.splitlines() if len(line) > 80] == []
+
+
+def test_status_says_what_a_trial_waits_for_production_to_train(
+    invoke: Invoke, promoted: Cloud
+) -> None:
+    services = promoted.services
+    asked = CanaryRound(
+        trial=trial_of(promoted), round=5, runs=(Wanted("compile", 17), Wanted("baseline", 17)),
+        arms={}, job="j", until=services.clock.now() + 86_400, slot_seconds=1, hold=True,
+    )  # fmt: skip
+    services.ledger.put_once("bert-docs", asked.key, asked.to_entry())
+
+    (running,) = json.loads(invoke("status", "--json").stdout)["running"]
+    assert {"round": 5, "arms": ["compile", "baseline"], "until": asked.until} == running["carried"]
+    shown = " ".join(invoke("status").stdout.split())
+    assert "waits for production to train compile, baseline, at most until 20" in shown
 
 
 def test_status_of_one_workload_as_json(invoke: Invoke, promoted: Cloud) -> None:

@@ -7,6 +7,7 @@ import json
 from dataclasses import asdict, replace
 from typing import Any
 
+import pytest
 from rich.console import Console
 
 from compilegate.cli.job_lines import JobLines
@@ -14,6 +15,7 @@ from compilegate.cli.screen import LineScreen, TableScreen, arm_rows, clock, pro
 from compilegate.cli.trial_view import TrialWatcher
 from compilegate.domain import naming
 from compilegate.domain.planning.arm_plan import ArmPlan
+from compilegate.domain.production.canary import CanaryRound, Wanted
 from compilegate.usecases.trial import Trial
 from tests.fakes import MemoryJobs, ScriptedWatch, cloud
 
@@ -68,6 +70,33 @@ def test_before_there_is_a_plan_the_trial_is_checking() -> None:
     view = TrialWatcher(TRIAL, arn, found).look()
 
     assert ("checking, planning", ()) == (view.stage, view.jobs)
+
+
+@pytest.mark.parametrize(
+    ("used", "closed", "stage"),
+    [
+        ("canary", False, "waits for production: compile, baseline"),
+        ("canary", True, "judging"),
+        ("shadow", False, "judging"),
+    ],
+)
+def test_while_production_carries_a_round_the_trial_waits(
+    used: str, closed: bool, stage: str
+) -> None:
+    watcher = watched(("s0", "Completed", []))
+    services = watcher._cloud.services
+    plan = {"arms": [asdict(BASELINE), asdict(COMPILE)], "quality_mode": {"used": used}}
+    services.store.put(naming.record_key("lm", "0abc1234", "plan"), json.dumps(plan).encode())
+    asked = CanaryRound(
+        trial="0abc1234", round=2, runs=(Wanted("compile", 17), Wanted("baseline", 17)), arms={},
+        job="j", until=services.clock.now() + 10, slot_seconds=1, hold=True,
+    )  # fmt: skip
+    services.ledger.put_once("lm", asked.key, asked.to_entry())
+    if closed:
+        entry = {"kind": "canary_closed", "trial": "0abc1234", "round": 2, "reason": "complete"}
+        services.ledger.put_once("lm", naming.canary_closed_entry("0abc1234", 2), entry)
+
+    assert stage == watcher.look().stage
 
 
 def test_in_the_speed_gate_every_arm_has_its_own_figures() -> None:

@@ -32,15 +32,16 @@ from compilegate.domain.production.canary import (
     job_digest,
 )
 from compilegate.domain.production.runs import ProductionRun
-from compilegate.domain.workload.model import BASELINE
+from compilegate.domain.production.waiting import most_wait_seconds
+from compilegate.domain.workload.model import BASELINE, Workload
 from compilegate.ports import Services
 from compilegate.usecases.trial import OpenTrial, Trial, open_trial
 
 # The trial waits for these; after any other end it has gone on already.
 TO_BE_TOLD = (COMPLETE, LOST, CHANGED)
 GIVEN_UP = (ABORTED, OVERDUE)
-# A production run may wait for capacity, and be made again, before its place is given away.
-TRIES_PER_PLACE = 2
+# A candidate that fails is made good by a job with the baseline.
+JOBS_PER_RUN = 2
 
 
 def open_canary(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]:
@@ -137,10 +138,16 @@ def _round(event: Mapping[str, Any], opened: OpenTrial, until: int) -> CanaryRou
         arms={run.arm: _overrides(opened.plan, run.arm) for run in runs},
         job=job_digest(workload, opened.spec.source_key),
         until=until,
-        slot_seconds=TRIES_PER_PLACE * round_seconds(longest_job_hours(workload.training)),
+        slot_seconds=_slot_seconds(workload),
         hold=workload.policy.hold_models,
         at=services.clock.now(),
     )
+
+
+def _slot_seconds(workload: Workload) -> int:
+    """How long a production run may take: its waiting for capacity, and its job made twice."""
+    job = round_seconds(longest_job_hours(workload.training))
+    return round(most_wait_seconds(workload)) + JOBS_PER_RUN * job
 
 
 def _overrides(plan: Mapping[str, Any], name: str) -> Mapping[str, Any]:
