@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import cycle
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, BinaryIO, TypeVar, cast
 
 import yaml
 
@@ -71,6 +71,10 @@ class Remote:
         if isinstance(body, bytes):
             # Bundles are counted once: a bucket would hold them, not this process.
             self._objects[key] = b"" if key.endswith(".tar.gz") else body
+
+    def put_stream(self, key: str, stream: BinaryIO, content_type: str) -> None:
+        """PutObject."""
+        self.put(key, stream.read(), content_type)
 
     def has(self, key: str) -> bool:
         """HeadObject."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, BinaryIO, Protocol
 
 from compilegate.domain.notification import Notification
 from compilegate.domain.workload.model import KnownBetter
@@ -21,6 +21,10 @@ class ObjectStore(Protocol):
 
     def put(self, key: str, body: bytes, content_type: str = "application/json") -> None:
         """Write an object."""
+        ...
+
+    def put_stream(self, key: str, stream: BinaryIO, content_type: str) -> None:
+        """Write an object from a file, however large it is."""
         ...
 
     def fetch(self, uri: str) -> bytes:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, BinaryIO
 
 from compilegate.adapters.executions import ExecutionState
 from compilegate.adapters.ledger_overview import Lock
@@ -34,6 +34,9 @@ class MemoryStore:
 
     def put(self, key: str, body: bytes, content_type: str = "application/json") -> None:
         self.objects[key] = body
+
+    def put_stream(self, key: str, stream: BinaryIO, content_type: str) -> None:
+        self.objects[key] = stream.read()
 
     def has(self, key: str) -> bool:
         return key in self.objects

@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections import OrderedDict
+from collections.abc import Callable
 from pathlib import Path
+from typing import BinaryIO
 
 from compilegate.adapters.bundle import Bundle, files_under, make_bundle
 from compilegate.adapters.workload_files import WorkloadFile
@@ -52,8 +54,15 @@ def package(file: WorkloadFile) -> Package:
 def _input_files(place: Path) -> tuple[InputFile, ...]:
     found = files_under(place) if place.is_dir() else {place.name: place}
     return tuple(
-        InputFile(name, _sha256(path), path.read_bytes) for name, path in sorted(found.items())
+        InputFile(name, _sha256(path), _opener(path)) for name, path in sorted(found.items())
     )
+
+
+def _opener(path: Path) -> Callable[[], BinaryIO]:
+    def opened() -> BinaryIO:
+        return path.open("rb")
+
+    return opened
 
 
 def _sha256(path: Path) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, BinaryIO
 from urllib.parse import urlparse
 
 from botocore.exceptions import ClientError
@@ -49,6 +49,21 @@ class S3Store:
                 raise NotFoundError(f"{uri} does not exist or may not be read") from error
             raise
         return body
+
+    def put_stream(self, key: str, stream: BinaryIO, content_type: str) -> None:
+        """Write an object from a file: a large one in parts, so that it need not fit into memory.
+
+        In this thread, as whoever has many files to write has threads of their own.
+        """
+        from boto3.s3.transfer import TransferConfig  # noqa: PLC0415 - Lambdas never need it
+
+        self._s3.upload_fileobj(
+            stream,
+            self.bucket,
+            key,
+            ExtraArgs={"ContentType": content_type},
+            Config=TransferConfig(use_threads=False),
+        )
 
     def exists(self, uri: str) -> bool:
         """Whether an s3:// URI names an object or a prefix with at least one."""

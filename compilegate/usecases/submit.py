@@ -6,8 +6,10 @@ Everything lies under the digest of its contents, so what is there already is le
 from __future__ import annotations
 
 import hashlib
+import io
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import BinaryIO
 
 from compilegate.domain import naming
 from compilegate.domain.workload.model import Workload
@@ -22,11 +24,11 @@ JSON = "application/json"
 
 @dataclass(frozen=True)
 class InputFile:
-    """One file of a channel: its name there, its SHA-256, and how to get its bytes."""
+    """One file of a channel: its name there, its SHA-256, and how to open it."""
 
     name: str
     sha256: str
-    read: Callable[[], bytes]
+    open: Callable[[], BinaryIO]
 
 
 @dataclass(frozen=True)
@@ -41,10 +43,10 @@ class Package:
 
 @dataclass(frozen=True)
 class Upload:
-    """One object, and how to get its bytes when they are needed."""
+    """One object, and how to open what it is made from."""
 
     key: str
-    read: Callable[[], bytes]
+    open: Callable[[], BinaryIO]
     content_type: str
 
 
@@ -68,17 +70,17 @@ def prepare(package: Package, bucket: str) -> Shipment:
     """Everything that the package is in the bucket, the spec last; uploads nothing."""
     workload = package.workload
     source_key = naming.source_key(workload.name, package.source_digest)
-    uploads = [Upload(source_key, lambda: package.source, GZIP)]
+    uploads = [Upload(source_key, lambda: io.BytesIO(package.source), GZIP)]
     inputs = dict(workload.training.inputs)
     for channel, files in sorted(package.inputs.items()):
         prefix = _input_prefix(workload.name, channel, files)
         inputs[channel] = f"s3://{bucket}/{prefix}"
-        uploads += [Upload(prefix + file.name, file.read, BINARY) for file in files]
+        uploads += [Upload(prefix + file.name, file.open, BINARY) for file in files]
     placed = replace(workload, training=replace(workload.training, inputs=inputs))
     spec = {"workload": placed.to_dict(), "source_key": source_key}
     body = to_json(spec)
     spec_key = naming.spec_key(workload.name, _digest(body))
-    uploads.append(Upload(spec_key, lambda: body, JSON))
+    uploads.append(Upload(spec_key, lambda: io.BytesIO(body), JSON))
     return Shipment(spec_key, spec, tuple(uploads))
 
 
@@ -86,7 +88,8 @@ def upload(shipment: Shipment, store: ObjectStore) -> int:
     """Put what is not there yet; returns how many objects that were."""
     missing = [item for item in shipment.uploads if not store.has(item.key)]
     for item in missing:
-        store.put(item.key, item.read(), item.content_type)
+        with item.open() as stream:
+            store.put_stream(item.key, stream, item.content_type)
     return len(missing)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import boto3
@@ -163,3 +164,31 @@ def test_the_topic_gives_each_kind_of_subscriber_its_own_words_and_owners_their_
     received = json.loads(message["Body"])
     body = json.loads(received["Message"])
     assert ("a week", "ml", "Nothing ran.") == (received["Subject"], body["owner"], body["text"])
+
+
+def test_a_file_larger_than_a_part_arrives_whole(aws: None, tmp_path: Path) -> None:
+    s3 = boto3.client("s3", region_name=REGION)
+    s3.create_bucket(Bucket="data")
+    body = bytes(range(256)) * (40 * 1024)  # 10 MiB; parts are 8
+    file = tmp_path / "rows.bin"
+    file.write_bytes(body)
+    store = S3Store(s3, "data")
+
+    with file.open("rb") as stream:
+        store.put_stream("inputs/rows.bin", stream, "application/octet-stream")
+
+    assert body == store.get("inputs/rows.bin")
+    found = s3.head_object(Bucket="data", Key="inputs/rows.bin")
+    assert "application/octet-stream" == found["ContentType"]
+    assert found["ETag"].endswith('-2"')  # two parts: it was never in memory whole
+
+
+def test_an_object_is_there_under_its_whole_key_only(aws: None) -> None:
+    s3 = boto3.client("s3", region_name=REGION)
+    s3.create_bucket(Bucket="data")
+    store = S3Store(s3, "data")
+    store.put("inputs/rows.csv", b"1,2")
+
+    assert store.has("inputs/rows.csv")
+    assert not store.has("inputs/rows")
+    assert store.exists("s3://data/inputs/rows")  # a prefix, which is another question

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import json
 from collections.abc import Callable
 from typing import Any
@@ -56,7 +57,7 @@ def asked(
     origin: str = "workloads/bert-docs.yaml",
     verify: Callable[[], None] = lambda: None,
 ) -> Asked:
-    rows = InputFile("rows.csv", "0" * 64, lambda: b"1,2\n")
+    rows = InputFile("rows.csv", "0" * 64, lambda: io.BytesIO(b"1,2\n"))
     package = Package(workload or scheduled(), source, f"digest-{source.hex()}", {"train": (rows,)})
     return Asked(package, origin, verify)
 
@@ -168,7 +169,7 @@ def test_an_unchanged_workload_costs_one_look_and_no_write() -> None:
     production.services.store.get = lambda key, get=production.store.get: (  # type: ignore[method-assign]
         looked.append(key) or get(key)
     )
-    for forbidden in ("put", "has", "exists"):
+    for forbidden in ("put", "put_stream", "has", "exists"):
         setattr(production.store, forbidden, None)
     production.schedules.put = production.schedules.remove = None  # type: ignore[assignment]
 
@@ -352,7 +353,13 @@ class Crash(BaseException):
     """The process is gone."""
 
 
-WRITES = (("store", "put"), ("ledger", "put_once"), ("schedules", "put"), ("schedules", "remove"))
+WRITES = (
+    ("store", "put"),
+    ("store", "put_stream"),
+    ("ledger", "put_once"),
+    ("schedules", "put"),
+    ("schedules", "remove"),
+)
 
 
 def crash_at(production: Production, number: int, *, after: bool) -> None:
