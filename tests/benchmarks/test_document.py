@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.decision.calibrate import nulls
 from benchmarks.decision.calibrate import pass_levels as calibrated_levels
-from benchmarks.decision.document import BLOCK, BLOCKS, PAGE, ROOT, refreshed
+from benchmarks.decision.document import BLOCK, BLOCKS, PAGE, RESULTS, ROOT, refreshed, share
 from benchmarks.decision.levels import DESIGNS, LEVELS_FILE, achieved, baseline_runs, pass_levels
 from compilegate.domain.judging.judge import judge
 from compilegate.domain.judging.looks import looks, spent
@@ -23,6 +23,21 @@ def test_the_page_shows_what_the_kept_results_say():
 
 def test_every_table_has_its_place_on_the_page():
     assert set(BLOCKS) == {found["name"] for found in BLOCK.finditer(PAGE_TEXT)}
+
+
+def test_the_page_on_canary_trials_names_the_same_shares_and_weeks():
+    kept = json.loads(RESULTS.read_text())["cells"]
+    words = " ".join((ROOT / "docs" / "canary.md").read_text().split())
+    beside, redone = share(kept).splitlines()[2:4]
+    canary, hybrid = (cell.strip() for cell in beside.split("|")[2:4])
+    assert f"canary trials take {canary} % of the extra GPU-hours of shadow trials" in words
+    assert f"and hybrid ones {hybrid} %" in words
+    again = [float(cell.split("±")[0]) for cell in redone.split("|")[2:4]]
+    assert f"it would be {again[0]:.0f} and {again[1]:.0f} %" in words
+    rules = next(cell for cell in kept if cell["portfolio"] == "mixed" and cell["stress"] == "none"
+                 and cell["production_beside"])["rules"]  # fmt: skip
+    weeks = [f"{rules[rule]['weeks']['mean']:.1f}" for rule in ("canary", "hybrid", "shadow")]
+    assert f"{weeks[0]} and {weeks[1]} weeks to a decision instead of {weeks[2]}" in words
 
 
 def example(name):
