@@ -218,7 +218,8 @@ def save(model):
     """Leave the weights where the job's model artifact is made from."""
     folder = environment.model_folder()
     if folder is not None and not environment.rank():
-        model.unet.save_pretrained(folder / "unet")
+        # PyTorch/XLA's tensors have no storage to read.
+        model.unet.cpu().save_pretrained(folder / "unet")
 
 
 def _mp_fn(index):

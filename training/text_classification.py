@@ -209,12 +209,14 @@ def evaluate(this, processes, model, texts, names):
 def save(this, model, tokenizer):
     """Leave the weights where the job's model artifact is made from."""
     folder = environment.model_folder()
-    if folder is None or environment.rank():
+    if folder is None:
         return
     if this.settings.model == "tiny":
         this.compiler.save(model.network.state_dict(), folder / "model.pt")
         return
-    model.network.save_pretrained(folder)
+    if environment.rank():
+        return
+    model.network.cpu().save_pretrained(folder)  # PyTorch/XLA's tensors have no storage to read
     tokens.save(tokenizer.found, folder)
 
 

@@ -28,11 +28,11 @@ class Xla:
         self.calls.append("mark_step")
         self.graphs = 1
 
-    def optimizer_step(self, optimizer):
-        self.calls.append("optimizer_step")
-        optimizer.step()
+    def reduce_gradients(self, optimizer):
+        self.calls.append("reduce_gradients")
 
-    def save(self, state, path):
+    def save(self, state, path, *, global_master):
+        assert global_master
         self.calls.append(("save", state, path))
 
     def metric_data(self, name):
@@ -85,7 +85,29 @@ def test_the_managed_compilers_step_reduces_steps_and_marks_in_this_order(xla):
     compiler.step(SimpleNamespace(step=lambda: xla.calls.append("step")))
     compiler.save({"w": 1}, "model.pt")
 
-    assert ["optimizer_step", "step", "mark_step", ("save", {"w": 1}, "model.pt")] == xla.calls
+    whole_step = ["reduce_gradients", "step", "mark_step"]
+    assert [*whole_step, ("save", {"w": 1}, "model.pt")] == xla.calls
+
+
+def test_the_managed_compilers_gradients_are_the_jobs_before_they_are_clipped(xla):
+    compiler = compiler_for(MANAGED)
+    optimizer = SimpleNamespace(step=lambda: xla.calls.append("step"))
+    for _ in range(2):
+        compiler.reduce(optimizer)
+        xla.calls.append("clip")
+        compiler.step(optimizer)
+
+    assert ["reduce_gradients", "clip", "step", "mark_step"] * 2 == xla.calls
+
+
+def test_the_managed_compiler_steps_in_fp16_through_the_gradient_scaler(xla):
+    compiler = compiler_for(MANAGED)
+    scaler = SimpleNamespace(
+        step=lambda optimizer: optimizer.step(), update=lambda: xla.calls.append("update")
+    )
+    compiler.step(SimpleNamespace(step=lambda: xla.calls.append("step")), scaler)
+
+    assert ["reduce_gradients", "step", "update", "mark_step"] == xla.calls
 
 
 def test_the_managed_compiler_proves_itself_by_its_compiled_graphs(xla):

@@ -98,6 +98,10 @@ class Training:
                 "compile_optimizer does not go with precision fp16, whose optimizer's step depends "
                 "on the gradients it finds; use bf16"
             )
+        if self._this.compiler.requested == MANAGED:
+            from torch_xla.amp import GradScaler  # noqa: PLC0415 — exists in few images
+
+            return GradScaler()
         return getattr(torch.amp, "GradScaler", torch.cuda.amp.GradScaler)()
 
     def _compiled(self):
@@ -156,14 +160,12 @@ class Training:
             with self._alone_until_last(number):
                 (self._scaler.scale(loss) if self._scaler else loss).backward()
             total = total + loss.detach()
+        compiler = self._this.compiler
+        compiler.reduce(self._optimizer)
         if self._scaler:
             self._scaler.unscale_(self._optimizer)
         norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self._knobs.clip_norm)
-        if self._scaler:
-            self._scaler.step(self._optimizer)
-            self._scaler.update()
-        else:
-            self._this.compiler.step(self._optimizer)
+        compiler.step(self._optimizer, self._scaler)
         self._optimizer.zero_grad(set_to_none=True)
         return total, norm
 

@@ -1,8 +1,9 @@
 """Graph compilers behind one small interface; each proves that it was applied.
 
     forward = compiler.apply(model)      call this instead of the model
-    compiler.step(optimizer)             instead of optimizer.step()
-    compiler.save(state, path)           instead of torch.save(state, path)
+    compiler.reduce(optimizer)           before gradients are clipped, if they are
+    compiler.step(optimizer)             instead of optimizer.step(); with the scaler under fp16
+    compiler.save(state, path)           instead of torch.save(state, path), in every process
 
 The rest is the recorder's: what was compiled, how long it took, and whether it happened at all.
 """

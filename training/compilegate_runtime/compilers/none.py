@@ -1,5 +1,7 @@
 """Trains as written: the baseline, and what every other compiler's backend builds on."""
 
+from compilegate_runtime import environment
+
 
 class NoCompiler:
     """No compiler; one that was ``requested`` all the same counts as not applied."""
@@ -13,15 +15,23 @@ class NoCompiler:
         """Return what to call instead of ``module``; its parameters stay those of ``module``."""
         return module
 
-    def step(self, optimizer):
-        """Let the optimizer take its step."""
-        optimizer.step()
+    def reduce(self, optimizer):
+        """Make gradients those of the whole batch; where DDP wraps the model, they are."""
+
+    def step(self, optimizer, scaler=None):
+        """Let the optimizer take its step, through fp16's gradient scaler where there is one."""
+        if scaler is None:
+            optimizer.step()
+            return
+        scaler.step(optimizer)
+        scaler.update()
 
     def save(self, state, path):
-        """Write ``state`` as torch does."""
+        """Write ``state`` from the first process; every process calls this."""
         import torch  # noqa: PLC0415 — jobs without torch use this module too
 
-        torch.save(state, str(path))
+        if not environment.rank():
+            torch.save(state, str(path))
 
     # ---- what the recorder asks -----------------------------------------------------------
 

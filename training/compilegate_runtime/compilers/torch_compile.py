@@ -83,10 +83,10 @@ class TorchCompile(NoCompiler):
             self._found[kind] = region
         return region.compile(what, module)
 
-    def step(self, optimizer):
+    def step(self, optimizer, scaler=None):
         """Let the optimizer take its step, compiled if the arm says so."""
         if not self._compiles_optimizer:
-            optimizer.step()
+            super().step(optimizer, scaler)
             return
         known = self._optimizer_steps.get(id(optimizer))
         (known or self._compile_step(optimizer))()

@@ -33,15 +33,27 @@ class XlaCompiler(NoCompiler):
     def __init__(self):
         super().__init__(REQUESTED)
         self._model, self._metrics = modules()
+        self._reduced = False
 
-    def step(self, optimizer):
-        """Sum gradients over the processes, let the optimizer step, run the graph."""
-        self._model.optimizer_step(optimizer)
+    def reduce(self, optimizer):
+        """Average gradients over the processes, before anything looks at them (clipping, say)."""
+        self._model.reduce_gradients(optimizer)
+        self._reduced = True
+
+    def step(self, optimizer, scaler=None):
+        """Average gradients unless that is done, let the optimizer step, run the graph."""
+        if not self._reduced:
+            self.reduce(optimizer)
+        super().step(optimizer, scaler)
+        self._reduced = False
         self._model.mark_step()
 
     def save(self, state, path):
-        """Write ``state`` from the first process, moved off the device."""
-        self._model.save(state, str(path))
+        """Write ``state`` from the first process, moved off the device.
+
+        Every process calls this: in these versions each of them waits for the others in it.
+        """
+        self._model.save(state, str(path), global_master=True)
 
     def compilations(self):
         """Graphs compiled so far."""
