@@ -13,7 +13,7 @@ from compilegate.cli.figures import flag_words, quality_words, saving_words, spe
 from compilegate.cli.judge_files import read_json
 from compilegate.cli.judge_stream import stream
 from compilegate.cli.judged import judged
-from compilegate.cli.options import JsonOption, StageOption
+from compilegate.cli.options import JsonOption, LocalOption, StageOption
 from compilegate.cli.output import emit_json, reason_lines, say, say_verdict
 from compilegate.domain import naming
 from compilegate.domain.decision import EXIT_CODES, Decision
@@ -25,6 +25,7 @@ REFUSED = 11
 
 
 def judge(
+    ctx: typer.Context,
     file: options.FileArgument = None,
     *,
     jsonl: options.JsonlOption = None,
@@ -36,6 +37,9 @@ def judge(
     max_runs: options.MaxRunsOption = None,
     candidates: options.CandidatesOption = None,
     alpha: options.AlphaOption = None,
+    replay: options.ReplayOption = None,
+    workload: options.WorkloadOption = None,
+    local: LocalOption = False,
     stage: StageOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -48,15 +52,27 @@ def judge(
     compilegate judge evidence.json --explain
     cat many.jsonl | compilegate judge --jsonl - > decisions.jsonl
     compilegate judge --plan --spread 0.003 --margin 0.005 --history 10
+    compilegate judge --replay 2053da26888173a1 --local
 
     --jsonl writes one decision per line, in order, as it goes, and nothing else to standard
     output. A document that breaks the contract is decided as invalid; a line that is not JSON
     as well, and the exit code is then 2, else 0.
 
     --plan exits with 11 when no allowed number of runs would prove the margin.
+
+    --replay finds a recorded decision, decides again on its stored evidence and exits with 0 when
+    every field is the same, 13 when one is not, 11 when there is no evidence to decide on.
     """
     given = {"spread": spread, "margin": margin, "history": history, "max_runs": max_runs,
              "candidates": candidates, "alpha": alpha}  # fmt: skip
+    if replay is not None:
+        _alone(file, jsonl, given, explain=explain, plan=plan)
+        raise typer.Exit(
+            _replay(ctx, replay, workload=workload, local=local, stage=stage, as_json=as_json)
+        )
+    if local or workload is not None:
+        option = "--local" if local else "--workload"
+        raise InvalidInputError("goes with a recorded decision", field=option, fix="add --replay")
     _check_combination(file, jsonl, given, explain=explain, plan=plan)
     if plan:
         raise typer.Exit(_plan(file, given, as_json=as_json))
@@ -64,6 +80,29 @@ def judge(
     if jsonl is not None:
         raise typer.Exit(stream(jsonl, name))
     raise typer.Exit(_one(str(file), name, explain=explain, as_json=as_json))
+
+
+def _alone(
+    file: str | None, jsonl: str | None, given: Mapping[str, Any], *, explain: bool, plan: bool
+) -> None:
+    """What is replayed brings its evidence along."""
+    others = {"FILE": file, "--jsonl": jsonl, "--explain": explain, "--plan": plan} | {
+        f"--{name.replace('_', '-')}": value for name, value in given.items()
+    }
+    for name, value in others.items():
+        if value is not None and value is not False:
+            raise InvalidInputError(
+                "does not go with --replay, which reads a recorded decision", field=name,
+                fix="leave one of them out",
+            )  # fmt: skip
+
+
+def _replay(ctx: typer.Context, decision_id: str, **given: Any) -> int:
+    from compilegate.cli.judge_replay import replay_decision  # noqa: PLC0415 - needs a cloud
+
+    return replay_decision(
+        ctx, decision_id, **{**given, "stage": project.stage_name(given["stage"])}
+    )
 
 
 def _check_combination(

@@ -38,3 +38,11 @@ CandidatesOption = Annotated[
 AlphaOption = Annotated[
     float | None, typer.Option(help="With --plan: chance of promoting a bad one, 0.05 if not said.")
 ]
+ReplayOption = Annotated[
+    str | None,
+    typer.Option(metavar="DECISION_ID", help="Decide again on a recorded decision's evidence."),
+]
+WorkloadOption = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="With --replay: whose decision, to search no others."),
+]

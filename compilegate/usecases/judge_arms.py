@@ -42,9 +42,10 @@ def judge_arms(
     charge_round(outcomes, document, opened)
     settle_strays(outcomes, document, opened, round_number)
     take_in_production(document, opened)
+    # Before it is judged: what is kept must be what the decision was made on.
+    note_lost_round(deciding(outcomes, opened.plan), document, round_number)
     decision = judge_with(outcomes, document, opened, judge)
     outcomes = deciding(outcomes, opened.plan)
-    note_lost_round(outcomes, document, round_number)
     save_record(opened.services.store, opened.trial, "evidence", document)
     if decision.verdict is Verdict.CONTINUE:
         refuse_foreign_stops(outcomes, opened)

@@ -12,6 +12,7 @@ import pytest
 from compilegate.adapters.task_tokens import StepFunctionsTokens
 from compilegate.usecases.answer_approval import answer_approval, waiting_approvals
 from compilegate.usecases.flag_by_hand import Word
+from compilegate.usecases.replay import find_decision, replay
 from tests import fakes
 
 pytestmark = pytest.mark.e2e
@@ -55,6 +56,8 @@ def test_a_promotion_waits_and_takes_effect_once_somebody_agrees(trial, app):
     assert "ana approved it: “looks right”" in running.report("html")
     again = answer_approval(running.workload, ANA, approved=True, services=services(app))
     assert (True, False) == (again.repeated, again.woken)
+    found = find_decision(output["decision_id"], [running.workload], services(app))
+    assert replay(found, services(app)).comparison.equal
 
 
 def test_a_promotion_that_somebody_refuses_leaves_the_flag_and_ends_well(trial, app):

@@ -1,0 +1,88 @@
+"""Compares a decision that was recorded with what the judge says of its evidence today."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from compilegate.domain.decision import Verdict
+
+Document = Mapping[str, Any]
+# Not the judge's: which trial it belongs to is written beside it.
+BESIDE = ("trial",)
+# The id is made from the judge's version, so another version has another id.
+OF_THE_VERSION = ("judge_version", "decision_id")
+# What follows from the verdict alone.
+OF_THE_VERDICT = ("verdict", "next", "flag.action")
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One field, by its dotted path, as recorded and as decided again."""
+
+    field: str
+    recorded: Any
+    again: Any
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """``differences`` leave out what only another version of the judge or a limit explains.
+
+    ``versions`` are the judge's then and now where they differ. ``limit`` is the reason for which
+    the trial itself ended what the judge would have gone on with.
+    """
+
+    differences: tuple[Difference, ...]
+    versions: tuple[str, str] | None = None
+    limit: Document | None = None
+
+    @property
+    def equal(self) -> bool:
+        """Whether the decision came out the same."""
+        return not self.differences
+
+
+def compare(recorded: Document, again: Document) -> Comparison:
+    """Every field of two decision documents (design contract, section 6)."""
+    limit = _limit(recorded, again)
+    then, now = str(recorded["judge_version"]), str(again["judge_version"])
+    ignored = [*BESIDE, *(OF_THE_VERSION if then != now else ())]
+    if limit is not None:
+        ignored += OF_THE_VERDICT
+        recorded = {**recorded, "reasons": recorded["reasons"][1:]}
+    found = [
+        difference
+        for difference in _differences("", _plain(recorded), _plain(again))
+        if difference.field not in ignored
+    ]
+    return Comparison(tuple(found), (then, now) if then != now else None, limit)
+
+
+def _limit(recorded: Document, again: Document) -> Document | None:
+    """The reason of a trial's limit: put before the judge's own, which would have gone on."""
+    ended = (recorded["verdict"], again["verdict"]) == (Verdict.INCONCLUSIVE, Verdict.CONTINUE)
+    reasons = recorded["reasons"]
+    if not ended or len(reasons) != len(again["reasons"]) + 1:
+        return None
+    first: Document = reasons[0]
+    return first
+
+
+def _plain(document: Document) -> Any:
+    """As JSON has it: tuples and lists are one."""
+    return json.loads(json.dumps(document))
+
+
+def _differences(path: str, recorded: Any, again: Any) -> Iterator[Difference]:
+    if isinstance(recorded, dict) and isinstance(again, dict):
+        for key in sorted(recorded.keys() | again.keys()):
+            inner = f"{path}.{key}" if path else key
+            yield from _differences(inner, recorded.get(key), again.get(key))
+    elif isinstance(recorded, list) and isinstance(again, list) and len(recorded) == len(again):
+        for index, (one, other) in enumerate(zip(recorded, again, strict=True)):
+            yield from _differences(f"{path}[{index}]", one, other)
+    elif recorded != again:
+        yield Difference(path, recorded, again)

@@ -1,0 +1,107 @@
+"""``judge --replay``: equal or not, in words, as a document and as an exit code."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compilegate.cli.cloud import Cloud
+from compilegate.domain import naming
+from tests.cli.conftest import Invoke
+from tests.cli.project import write_project
+from tests.cli.trial_script import decided, executions
+from tests.domain.evidence_builder import GOOD
+from tests.fakes import FakeDoors, cloud
+
+
+@pytest.fixture
+def found(tmp_path: Path, invoke: Invoke, doors: FakeDoors) -> Cloud:
+    """A cloud after one promoted trial of bert-docs."""
+    doors.aws_cloud = cloud()
+    executions(doors.aws_cloud).on_start = partial(decided, doors.aws_cloud, metrics=GOOD)
+    assert 0 == invoke("run", write_project(tmp_path)).exit_code
+    return doors.aws_cloud
+
+
+def entry(found: Cloud) -> dict[str, Any]:
+    (one,) = (e for e in found.services.ledger.entries("bert-docs") if e["kind"] == "decision")
+    return dict(one)
+
+
+def change(found: Cloud, **changes: Any) -> None:
+    key = entry(found)["decision_key"]
+    decision = json.loads(found.services.store.get(key))
+    found.services.store.put(key, json.dumps({**decision, **changes}).encode())
+
+
+@pytest.mark.parametrize("narrow", [(), ("--workload", "bert-docs")])
+def test_the_same_decision_is_0(narrow: tuple[str, ...], invoke: Invoke, found: Cloud) -> None:
+    told = entry(found)
+    result = invoke("judge", "--replay", told["decision_id"], *narrow)
+    document = json.loads(invoke("judge", "--replay", told["decision_id"], "--json").stdout)
+
+    words = " ".join(result.stdout.split())
+    assert 0 == result.exit_code
+    name = f"bert-docs-{told['trial']}: decision {told['decision_id']} (promote)"
+    assert f"{name} comes out the same, field by field." in words
+    key = naming.record_key("bert-docs", told["trial"], "evidence")
+    assert f"  s3://data/{key}\n" in result.stdout
+    assert (True, [], None, key) == (
+        document["equal"], document["differences"], document["why_not"], document["evidence_key"],
+    )  # fmt: skip
+
+
+def test_another_decision_is_13_and_names_the_fields(invoke: Invoke, found: Cloud) -> None:
+    change(found, candidate="other", judge_version="0.1.0")
+    decision_id = entry(found)["decision_id"]
+
+    result = invoke("judge", "--replay", decision_id)
+    document = json.loads(invoke("judge", "--replay", decision_id, "--json").stdout)
+
+    assert 13 == result.exit_code
+    told = " ".join(result.stdout.split())
+    assert 'comes out differently, 1 field: candidate: "other" then, "compile" now' in told
+    assert "It was made by judge 0.1.0; this is judge" in result.stdout
+    difference = {"field": "candidate", "recorded": "other", "again": "compile"}
+    assert [difference] == document["differences"]
+
+
+def test_a_decision_without_evidence_is_11(invoke: Invoke, found: Cloud) -> None:
+    change(found, stage="eligibility", verdict="ineligible")
+
+    result = invoke("judge", "--replay", entry(found)["decision_id"])
+
+    assert 11 == result.exit_code
+    words = " ".join(result.stdout.split())
+    assert "(ineligible) cannot be replayed: the workload was not eligible" in words
+
+
+def test_an_unknown_decision_is_one_message(invoke: Invoke, found: Cloud) -> None:
+    result = invoke("judge", "--replay", "0123")
+
+    assert (1, "") == (result.exit_code, result.stdout)
+    assert "no decision 0123 is recorded for bert-docs" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("evidence.json", "--replay", "x"), "FILE: does not go with --replay"),
+        (("--jsonl", "-", "--replay", "x"), "--jsonl: does not go with --replay"),
+        (("--plan", "--replay", "x"), "--plan: does not go with --replay"),
+        (("--max-runs", "3", "--replay", "x"), "--max-runs: does not go with --replay"),
+        (("evidence.json", "--local"), "--local: goes with a recorded decision"),
+        (("evidence.json", "--workload", "x"), "--workload: goes with a recorded decision"),
+    ],
+)
+def test_options_that_contradict_each_other_are_refused(
+    arguments: tuple[str, ...], told: str, invoke: Invoke
+) -> None:
+    result = invoke("judge", *arguments)
+
+    assert 2 == result.exit_code
+    assert told in result.stderr

@@ -1,0 +1,194 @@
+"""A recorded decision comes out the same on its stored evidence, or it is said what differs."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from compilegate.domain import naming
+from compilegate.domain.errors import InvalidEvidenceError, NotFoundError
+from compilegate.domain.judging.judge import judge
+from compilegate.usecases.decide import save_decision
+from compilegate.usecases.judge_arms import judge_arms
+from compilegate.usecases.record_decision import record_decision
+from compilegate.usecases.replay import Replay, find_decision, replay
+from compilegate.usecases.trial import Trial, load_record, save_record, to_json
+from tests.domain.evidence_builder import GOOD, document
+from tests.usecases.trial_builder import (
+    EVENT,
+    SPEC,
+    TRIAL,
+    ScriptedJudge,
+    evidence,
+    full_round,
+    outcome,
+    put_output,
+    quality_output,
+    says,
+)
+
+NAME = "bert-docs"
+ON = Trial(NAME, TRIAL, SPEC)
+
+
+def recorded(services: Any, found: dict[str, Any]) -> str:
+    """A trial that was decided on this evidence; returns the decision's id."""
+    save_record(services.store, ON, "evidence", found)
+    key = save_decision(services, ON, judge(found))
+    record_decision({**EVENT, "decision_key": key}, services=services)
+    return str(load_record(services.store, ON, "decision")["decision_id"])
+
+
+def again(services: Any, decision_id: str) -> Replay:
+    return replay(find_decision(decision_id, [NAME], services), services)
+
+
+def promoted() -> dict[str, Any]:
+    return {**document(metrics=GOOD), "workload": NAME}
+
+
+def change_decision(services: Any, **changes: Any) -> None:
+    found = load_record(services.store, ON, "decision")
+    services.store.put(ON.record_key("decision"), to_json({**found, **changes}))
+
+
+def test_a_recorded_decision_comes_out_the_same(services: Any) -> None:
+    found = again(services, recorded(services, promoted()))
+
+    assert "promote" == found.recorded["verdict"]
+    assert found.comparison is not None
+    assert (True, None, None) == (
+        found.comparison.equal, found.comparison.versions, found.comparison.limit,
+    )  # fmt: skip
+
+
+def test_another_verdict_is_found_with_its_fields(services: Any) -> None:
+    decision_id = recorded(services, promoted())
+    change_decision(services, verdict="stay_off")
+
+    (difference,) = again(services, decision_id).comparison.differences
+
+    assert ("verdict", "stay_off", "promote") == (
+        difference.field, difference.recorded, difference.again,
+    )  # fmt: skip
+
+
+def test_evidence_that_was_changed_is_found_even_where_the_verdict_stays(services: Any) -> None:
+    found = promoted()
+    decision_id = recorded(services, found)
+    found["arms"][1]["runs"][0]["step_seconds"][0] *= 1.0001
+    save_record(services.store, ON, "evidence", found)
+
+    comparison = again(services, decision_id).comparison
+
+    assert "decision_id" in [difference.field for difference in comparison.differences]
+
+
+def test_another_version_of_the_judge_is_said_and_is_no_difference(services: Any) -> None:
+    decision_id = recorded(services, promoted())
+    now = load_record(services.store, ON, "decision")["judge_version"]
+    change_decision(services, judge_version="0.9.0")
+
+    comparison = again(services, decision_id).comparison
+
+    assert (True, ("0.9.0", now)) == (comparison.equal, comparison.versions)
+
+
+def test_a_trial_that_its_own_limit_ended_is_the_judges_word_and_the_limit(services: Any) -> None:
+    decision_id = recorded(services, {**document(), "workload": NAME})
+    found = load_record(services.store, ON, "decision")
+    assert "continue" == found["verdict"]
+    limit = {"code": "trial_over_budget", "message": "too dear"}
+    change_decision(
+        services, verdict="inconclusive", next=None, reasons=[limit, *found["reasons"]],
+        flag={**found["flag"], "action": "keep"},
+    )  # fmt: skip
+
+    comparison = again(services, decision_id).comparison
+
+    assert (True, limit) == (comparison.equal, comparison.limit)
+
+
+def test_a_decision_on_productions_runs_is_found_by_the_look_at_them(services: Any) -> None:
+    found = {**document(metrics=GOOD), "workload": NAME}
+    shown = judge(found).to_dict("F")
+    name = shown["decision_id"]
+    evidence_key = save_record(services.store, ON, naming.probation_evidence_record(name), found)
+    key = save_record(services.store, ON, naming.probation_record(name), {**shown, "trial": TRIAL})
+    look = {"kind": "watch", "run": "r1", "trial": TRIAL, "decision_id": name,
+            "decision_key": key, "evidence_key": evidence_key}  # fmt: skip
+    services.ledger.put_once(NAME, naming.watch_entry("r1"), look)
+
+    assert again(services, name).comparison.equal
+
+
+@pytest.mark.parametrize(
+    ("stage", "told"), [("eligibility", "nothing was measured"), ("plan", "before anything ran")]
+)
+def test_a_decision_without_evidence_says_why_it_cannot_be_replayed(
+    stage: str, told: str, services: Any
+) -> None:
+    decision_id = recorded(services, promoted())
+    change_decision(services, stage=stage)
+
+    found = again(services, decision_id)
+
+    assert found.comparison is None
+    assert told in str(found.why_not)
+
+
+def test_evidence_that_is_gone_is_said(services: Any) -> None:
+    decision_id = recorded(services, promoted())
+    del services.store.objects[ON.record_key("evidence")]
+
+    found = again(services, decision_id)
+
+    assert (None, True) == (found.comparison, "its evidence is gone" in str(found.why_not))
+
+
+def test_evidence_that_the_judge_refused_is_refused_again(services: Any) -> None:
+    decision_id = recorded(services, promoted())
+    save_record(services.store, ON, "evidence", {"schema": 1, "workload": NAME})
+    comparison = again(services, decision_id).comparison
+    assert "verdict" in [difference.field for difference in comparison.differences]
+
+    reasons = [{"code": "evidence_invalid", "message": _why(services)}]
+    change_decision(services, verdict="invalid", reasons=reasons)
+
+    assert again(services, decision_id).comparison.equal
+
+
+def _why(services: Any) -> str:
+    with pytest.raises(InvalidEvidenceError) as caught:
+        judge(load_record(services.store, ON, "evidence"))
+    return str(caught.value)
+
+
+def test_what_never_became_evidence_cannot_be_replayed(services: Any) -> None:
+    decision_id = recorded(services, promoted())
+    reasons = [{"code": "evidence_invalid", "message": "the archive is broken"}]
+    change_decision(services, verdict="invalid", reasons=reasons)
+
+    assert "in a job's output" in str(again(services, decision_id).why_not)
+
+
+def test_an_unknown_id_is_said(services: Any) -> None:
+    with pytest.raises(NotFoundError, match="no decision 0123 is recorded for bert-docs"):
+        find_decision("0123", [NAME], services)
+
+
+def test_the_evidence_that_is_kept_is_what_was_judged(services: Any) -> None:
+    """A job that the cloud could not run is noted in it, too."""
+    full_round(services, 0, "baseline 17", "compile 17")
+    done = outcome("q1a17")
+    put_output(services, done["job"], quality_output(17))
+    services.jobs.add(done["job"], "Completed", 1000.0, 4600.0)
+    lost = outcome("q1b17", "Failed", reason="CapacityError", infrastructure=True)
+    scripted = ScriptedJudge(says("stay_off"))
+
+    judge_arms({**EVENT, "round": 1, "runs": [done, lost]}, services=services, judge=scripted)
+
+    assert [1] == evidence(services)["plan"]["lost_rounds"]
+    assert scripted.shown[-1] == json.loads(json.dumps(evidence(services)))
