@@ -39,13 +39,15 @@ FULL: dict[str, Any] = {
         "batch_size": 32, "learning_rate": 5e-5, "hyperparameters": {"epochs": 3, "warmup": 0.1},
         "inputs": {"train": "s3://bucket/train/", "validation": "data/validation"},
         "max_runtime_hours": 12, "volume_gb": 200, "environment": {"NCCL_DEBUG": "WARN"},
-        "spot": True, "max_wait_hours": 24,
+        "spot": True, "max_wait_hours": 24, "fallback_instances": ["ml.g5.24xlarge"],
         "instance_groups": [
             {"name": "gpu", "instance_type": "ml.g5.12xlarge", "instance_count": 1}
         ],
     },
     "shapes": {"static": True, "padding": "max_length", "drop_last": True},
-    "schedule": {"runs_per_week": 3, "run_hours": 6.0, "cron": "cron(0 3 ? * MON *)"},
+    "schedule": {
+        "runs_per_week": 3, "run_hours": 6.0, "cron": "cron(0 3 ? * MON *)", "max_wait_hours": 8,
+    },
     "profile": {
         "gpu_utilization": 0.9, "data_wait_fraction": 0.05, "communication_fraction": 0.1,
         "peak_memory_gib": 12.5, "compile_seconds": 40, "compile_seconds_cold": 90,

@@ -69,6 +69,12 @@ class Attempt:
         """Whether it trains the baseline, whichever arm the run has chosen."""
         return self.rerun or self.instance_type is not None
 
+    def why(self, begun: BegunRun) -> str:
+        """What makes it train its arm."""
+        if self.instance_type is not None:
+            return FALLBACK
+        return RERUN if self.rerun else begun.why
+
     @classmethod
     def from_dict(cls, found: Mapping[str, Any]) -> Attempt:
         """As the state machine passes it along."""

@@ -74,14 +74,13 @@ def request_of(begun: BegunRun, attempt: Attempt, spec: Spec, services: Services
     Raises InvalidInputError for one that it would refuse, or that cannot be built.
     """
     arm = arm_of(begun, attempt, spec, services)
-    carried = arm.name == begun.arm and not attempt.trains_baseline
     job = ProductionJob(
         run=begun.run,
         number=attempt.number,
         replicate=begun.number,
         seed=begun.seed,
-        variables=_variables(begun, arm, services),
-        tags=begun.tags if carried else {},
+        variables=_variables(begun, attempt, arm, services),
+        tags=_tags(begun, attempt),
     )
     context = job_context(
         services, trial=begun.run, execution=begun.execution, source_key=begun.source_key
@@ -91,14 +90,28 @@ def request_of(begun: BegunRun, attempt: Attempt, spec: Spec, services: Services
     return request
 
 
-def _variables(begun: BegunRun, arm: ArmPlan, services: Services) -> Mapping[str, str]:
+def _decided(begun: BegunRun, attempt: Attempt) -> str | None:
+    """The decision behind the attempt's arm."""
+    return None if attempt.trains_baseline else begun.decision_id
+
+
+def _tags(begun: BegunRun, attempt: Attempt) -> dict[str, str]:
+    if attempt.trains_baseline:
+        return {}
+    decided = _decided(begun, attempt)
+    return {**begun.tags, **({naming.TAG_DECISION: decided} if decided else {})}
+
+
+def _variables(
+    begun: BegunRun, attempt: Attempt, arm: ArmPlan, services: Services
+) -> Mapping[str, str]:
     """What the script may want to know; the stage is where its flag lies."""
-    decided = begun.decision_id if arm.name == begun.arm else None
+    decided = _decided(begun, attempt)
     return {
         "COMPILEGATE_STAGE": services.settings.stage,
         "COMPILEGATE_RUN": begun.run,
         "COMPILEGATE_ARM": arm.name,
-        "COMPILEGATE_WHY": begun.why,
+        "COMPILEGATE_WHY": attempt.why(begun),
         **({"COMPILEGATE_DECISION_ID": decided} if decided else {}),
     }
 

@@ -6,7 +6,6 @@ from typing import Any
 
 from compilegate.domain import naming
 from compilegate.domain.errors import InvalidInputError
-from compilegate.domain.production.begun import FALLBACK, RERUN
 from compilegate.domain.production.canary import job_digest
 from compilegate.domain.production.ending import Ending
 from compilegate.domain.production.runs import ProductionRun
@@ -55,7 +54,7 @@ def _production_run(ended: Ended, services: Services, gave_up: str | None) -> Pr
         ended_at=over,
         result=result,
         counts=counts and gave_up is None,
-        why=begun.why if chosen else _why(ended),
+        why=ended.attempt.why(begun),
         status=ended.end.status if gave_up is None else NOT_RUN,
         reason=reason if gave_up is None else gave_up,
         confirm=begun.confirm and chosen,
@@ -79,10 +78,6 @@ def _result(ended: Ended, services: Services) -> tuple[dict[str, Any], bool, str
         text = f"trained on {ended.attempt.instance_type} for want of capacity: no evidence"
         return found, False, text
     return found, problem is None, problem or found.get("reason")
-
-
-def _why(ended: Ended) -> str:
-    return RERUN if ended.attempt.instance_type is None else FALLBACK
 
 
 def _instance_type(ended: Ended) -> str:

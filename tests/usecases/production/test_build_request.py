@@ -86,6 +86,7 @@ def test_the_job_says_whose_it_is(production):
         "compilegate:stage": "production",
         "compilegate:arm": "compile",
         "compilegate:execution": production.execution,
+        "compilegate:decision": "d1",
         "owner": "ml-platform",
         "cost-centre": "4711",
     } == tags(production.build())
@@ -108,23 +109,25 @@ def test_the_baseline_has_no_decision(production):
 
 
 @pytest.mark.parametrize(
-    ("attempt", "instance"),
+    ("attempt", "instance", "why"),
     [
-        ({"number": 1, "rerun": True, "instance_type": None}, "ml.g5.48xlarge"),
-        ({"number": 1, "rerun": False, "instance_type": "ml.p4d.24xlarge"}, "ml.p4d.24xlarge"),
+        ({"rerun": True, "instance_type": None}, "ml.g5.48xlarge", "rerun"),
+        ({"rerun": False, "instance_type": "ml.p4d.24xlarge"}, "ml.p4d.24xlarge", "fallback"),
     ],
     ids=["rerun", "fallback"],
 )
-def test_after_a_failure_or_elsewhere_the_baseline_is_trained(production, attempt, instance):
+def test_after_a_failure_or_elsewhere_the_baseline_is_trained(production, attempt, instance, why):
     production.promote()
     production.begin()
-    production.attempt = attempt
+    production.attempt = {"number": 1, **attempt}
 
     request = production.build()
 
     assert ("baseline", "none") == (values(request)["arm"], values(request)["compiler"])
     assert instance == request["ResourceConfig"]["InstanceType"]
     assert request["TrainingJobName"].endswith("-p1")
+    assert why == request["Environment"]["COMPILEGATE_WHY"]
+    assert "compilegate:decision" not in tags(request)
     assert "COMPILEGATE_DECISION_ID" not in request["Environment"]
 
 
