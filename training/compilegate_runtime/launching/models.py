@@ -108,6 +108,11 @@ class Models:
         if self._compiler.compiles_regions:
             self._compiler.apply(module)
             return plain
+        if isinstance(module, self._torch.nn.parallel.DistributedDataParallel):
+            # Its own code is closed to TorchDynamo, which finds the buckets from inside of it.
+            inner = module.module
+            inner.__dict__["forward" if old else IMMEDIATE] = self._compiled(inner)
+            return plain
         alone = _function_of_its_own(plain, module, len(self.found))
         return self._compiler.compiled(alone, module)
 
