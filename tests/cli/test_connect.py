@@ -166,3 +166,26 @@ def test_the_ledger_at_a_glance(aws: None) -> None:
     assert [("b", "arn:execution", 100)] == [
         (lock.workload, lock.owner, lock.expires_at) for lock in overview.locks()
     ]
+
+
+def test_production_starts_what_the_outputs_name(aws: None) -> None:
+    machine = "arn:aws:states:eu-west-1:123456789012:stateMachine:train"
+    role = "arn:aws:iam::123456789012:role/scheduler"
+    scheduler = boto3.client("scheduler", region_name=REGION)
+    scheduler.create_schedule_group(Name="compilegate-dev")
+    outputs = {
+        **OUTPUTS, "TrainStateMachine": machine, "ScheduleGroup": "compilegate-dev",
+        "SchedulerRole": role,
+    }  # fmt: skip
+
+    connect.cloud_of(outputs, "dev", 5.0).with_production().schedules.put("lm", "rate(7 days)")
+
+    found = scheduler.get_schedule(Name="lm", GroupName="compilegate-dev")["Target"]
+    assert (machine, role) == (found["Arn"], found["RoleArn"])
+
+
+def test_a_stack_from_before_production_serves_every_other_command(aws: None) -> None:
+    cloud = connect.cloud_of(OUTPUTS, "dev", 5.0)
+
+    with pytest.raises(EnvironmentNotReadyError, match="compilegate-dev cannot start production"):
+        cloud.with_production()
