@@ -6,8 +6,9 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import chain
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import typer
 
@@ -33,6 +34,7 @@ from compilegate.usecases.registration import How
 
 # Of more, those that are as they were are only counted.
 MOST_LINES = 20
+Item = TypeVar("Item")
 
 Given = Annotated[
     list[Path],
@@ -93,7 +95,8 @@ def register(
 
     total = len(wrong) + len(files) + len(names)
     results, counts, codes = [], Counter[str](), set[int]()
-    for result in _followed(wrong, _act(files, names, cloud, how), total):
+    acted = _followed(_act(files, names, cloud, how), len(files) + len(names), "Registering")
+    for result in chain(wrong, acted):
         counts[result.what] += 1
         codes.add(result.exit_code)
         if as_json:
@@ -110,7 +113,8 @@ def register(
 def _read(given: Sequence[Path]) -> tuple[list[WorkloadFile], list[Result]]:
     """The files that are sound, and what is wrong with the others."""
     files, wrong = [], []
-    for path, found in read_files(find_files(given)):
+    paths = find_files(given)
+    for path, found in _followed(read_files(paths), len(paths), "Checking"):
         if isinstance(found, InvalidInputError):
             wrong.append(Result(str(path), None, found))
         else:
@@ -132,9 +136,8 @@ def _act(
     yield from retire_workloads(names, cloud, by) if names else register_files(files, cloud, by)
 
 
-def _followed(wrong: Sequence[Result], found: Iterator[Result], total: int) -> Iterator[Result]:
-    """The wrong ones first; with a bar on a terminal that waits for many."""
-    yield from wrong
+def _followed(found: Iterator[Item], total: int, doing: str) -> Iterator[Item]:
+    """The same, with a bar on a terminal that waits for many."""
     if total <= MOST_LINES or not sys.stderr.isatty():
         yield from found
         return
@@ -143,4 +146,4 @@ def _followed(wrong: Sequence[Result], found: Iterator[Result], total: int) -> I
     with Progress(
         console=console(stderr=True), transient=True, redirect_stdout=sys.stdout.isatty()
     ) as bar:
-        yield from bar.track(found, total=total - len(wrong), description="Registering")
+        yield from bar.track(found, total=total, description=doing)

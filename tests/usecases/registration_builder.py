@@ -1,0 +1,79 @@
+"""A workload to register in memory, and what registration touches."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+from collections.abc import Callable
+from typing import Any
+
+from compilegate.domain.production.registration import Registration
+from compilegate.domain.workload.model import Workload
+from compilegate.usecases.registration import (
+    Asked,
+    How,
+    Registered,
+    load_registration,
+    register,
+    retire,
+)
+from compilegate.usecases.submit import InputFile, Package
+from tests import fakes
+from tests.domain.workload_builder import SOUND
+from tests.fakes import MemorySchedules, MemoryStore
+
+KEY = "workloads/bert-docs/registration.json"
+NIGHTLY, WEEKLY = "cron(0 3 * * ? *)", "cron(0 3 ? * SUN *)"
+ME = How(by="human:ada")
+
+
+def scheduled(cron: str | None = NIGHTLY, **changes: Any) -> Workload:
+    schedule = dataclasses.replace(SOUND.schedule, cron=cron)
+    return dataclasses.replace(SOUND, **{"owner": "nlp", "schedule": schedule, **changes})
+
+
+def asked(
+    workload: Workload | None = None,
+    source: bytes = b"code",
+    origin: str = "workloads/bert-docs.yaml",
+    verify: Callable[[], None] = lambda: None,
+) -> Asked:
+    rows = InputFile("rows.csv", "0" * 64, lambda: io.BytesIO(b"1,2\n"))
+    package = Package(workload or scheduled(), source, f"digest-{source.hex()}", {"train": (rows,)})
+    return Asked(package, origin, verify)
+
+
+class Production:
+    """Everything that registration touches, in memory."""
+
+    def __init__(self) -> None:
+        self.services = fakes.services()
+        self.schedules = MemorySchedules()
+
+    @property
+    def store(self) -> MemoryStore:
+        assert isinstance(self.services.store, MemoryStore)
+        return self.services.store
+
+    def register(self, wanted: Asked | None = None, **how: Any) -> Registered:
+        return register(
+            wanted or asked(),
+            services=self.services,
+            schedules=self.schedules,
+            how=dataclasses.replace(ME, **how),
+        )
+
+    def retire(self, **how: Any) -> Registered:
+        return retire(
+            "bert-docs",
+            services=self.services,
+            schedules=self.schedules,
+            how=dataclasses.replace(ME, **how),
+        )
+
+    def registered(self) -> Registration:
+        return load_registration(self.store, "bert-docs")
+
+    def history(self) -> list[tuple[str, int]]:
+        entries = self.services.ledger.entries("bert-docs")
+        return [(entry["kind"], entry["revision"]) for entry in entries]
