@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from compilegate.domain.flag_change import HUMAN
 from compilegate.report.formats import (
     UNKNOWN,
     interval,
@@ -49,7 +50,18 @@ def saving_words(decision: Mapping[str, Any]) -> str:
     return f"{per_year} per year{condition}"
 
 
-def flag_words(decision: Mapping[str, Any]) -> str:
-    """What the decision does to the flag."""
+def flag_words(decision: Mapping[str, Any], applied: Mapping[str, Any] | None = None) -> str:
+    """What the decision does to the flag, or what a person's word has ``applied`` instead."""
+    word = applied or {}
+    if word.get("approved") is False:
+        return f"left as it was: not approved ({_said(word.get('approval'))})"
+    if word.get("held_by"):
+        return f"left as it was: a person's word stands ({_said(word['held_by'])})"
     action = str((decision.get("flag") or {}).get("action"))
     return {"enable": "on", "disable": "off", "keep": "left as it was"}.get(action, UNKNOWN)
+
+
+def _said(word: Mapping[str, Any] | None) -> str:
+    if word is None:
+        return "nobody was asked"
+    return f"{str(word['by']).removeprefix(HUMAN)}: {word['reason']}"

@@ -34,7 +34,10 @@ class Missing:
 
 @dataclass(frozen=True)
 class Outcome:
-    """One trial's end; ``decision`` is None when it failed, ``failure`` then says why."""
+    """One trial's end; ``decision`` is None when it failed, ``failure`` then says why.
+
+    ``applied`` is what became of the flag (usecases/apply_flag.py).
+    """
 
     workload: str
     trial: str
@@ -43,6 +46,7 @@ class Outcome:
     failure: str | None
     report: Path | None
     missing: tuple[Missing, ...] = ()
+    applied: Mapping[str, Any] | None = None
 
     @property
     def verdict(self) -> str:
@@ -65,6 +69,7 @@ class Outcome:
             "report": None if self.report is None else str(self.report),
             "missing": [asdict(item) for item in self.missing],
             "decision": self.decision,
+            "flag": self.applied,
         }
 
 
@@ -75,7 +80,7 @@ def read_outcome(trial: Trial, cloud: Cloud, state: ExecutionState, reports: Pat
         failure = _failure(trial, services, state)
         missing = _decided_before(trial, cloud)
         return Outcome(trial.workload, trial.trial, None, failure, failure, None, missing)
-    decision = _decision(trial, services)
+    decision = _record(trial, "decision", services)
     if decision is None:
         failure = "the execution ended without a decision"
         return Outcome(trial.workload, trial.trial, None, failure, failure, None)
@@ -87,7 +92,8 @@ def read_outcome(trial: Trial, cloud: Cloud, state: ExecutionState, reports: Pat
         failed = {"report_failed": str(error), **failed}
     missing = _missing(trial, failed, report, local=cloud.is_local)
     headline = _headline(report, decision)
-    return Outcome(trial.workload, trial.trial, decision, headline, None, report, missing)
+    applied = _record(trial, "flag", services)
+    return Outcome(trial.workload, trial.trial, decision, headline, None, report, missing, applied)
 
 
 def failed_after_the_flag(output: Mapping[str, Any]) -> dict[str, str]:
@@ -173,9 +179,9 @@ def _rendered_report(trial: Trial, services: Services) -> dict[str, bytes]:
     return {name: body.encode() for name, body in zip(EXTENSIONS, bodies, strict=True)}
 
 
-def _decision(trial: Trial, services: Services) -> Mapping[str, Any] | None:
+def _record(trial: Trial, name: str, services: Services) -> Mapping[str, Any] | None:
     try:
-        found: Mapping[str, Any] = load_record(services.store, trial, "decision")
+        found: Mapping[str, Any] = load_record(services.store, trial, name)
     except NotFoundError:
         return None
     return found

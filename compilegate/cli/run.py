@@ -111,7 +111,7 @@ def show_outcome(outcome: Outcome) -> None:
         ("speed-up", speedup_words(outcome.decision)),
         ("quality", quality_words(outcome.decision)),
         ("saving", saving_words(outcome.decision)),
-        ("flag", flag_words(outcome.decision)),
+        ("flag", flag_words(outcome.decision, outcome.applied)),
     ):
         say(f"{name:<9} {value}", indent=2)
     if outcome.report is not None:

@@ -19,6 +19,7 @@ from compilegate.domain.planning.arm_plan import ArmPlan
 from compilegate.domain.planning.speed_jobs import measured_by, usd_per_hour
 from compilegate.domain.production.canary import CanaryRound, open_rounds
 from compilegate.domain.production.quality_mode import SHADOW
+from compilegate.usecases.approval import approval_of
 from compilegate.usecases.trial import Trial
 
 ACTIVE = ("InProgress", "Stopping")
@@ -71,7 +72,8 @@ class JobView:
 class TrialView:
     """One trial; ``arms`` are the plan's names, empty before there is a plan.
 
-    ``carried`` are the arms that production has yet to train for it, in turn.
+    ``carried`` are the arms that production has yet to train for it, in turn; ``asks`` says
+    whether a person has to agree to its promotion.
     """
 
     trial: Trial
@@ -79,6 +81,7 @@ class TrialView:
     arms: tuple[str, ...]
     jobs: tuple[JobView, ...]
     carried: tuple[str, ...] = ()
+    asks: bool = False
 
     @property
     def stage(self) -> str:
@@ -90,6 +93,8 @@ class TrialView:
             return "speed gate" if active[0].is_speed else "full runs"
         if self.carried:
             return f"waits for production: {', '.join(self.carried)}"
+        if self.asks:
+            return "waits for approval, see compilegate status"
         return "judging" if self.jobs else "checking, planning"
 
 
@@ -115,7 +120,8 @@ class TrialWatcher:
                     self._jobs[name] = self._look_at_job(name, run, known)
         names = tuple(str(arm["name"]) for arm in arms)
         jobs = tuple(self._jobs.values())
-        return TrialView(self.trial, state, names, jobs, self._carried(state, jobs))
+        carried, asks = self._carried(state, jobs), self._asks(state, jobs)
+        return TrialView(self.trial, state, names, jobs, carried, asks)
 
     def _carried(self, state: ExecutionState, jobs: Sequence[JobView]) -> tuple[str, ...]:
         mode = (self._plan or {}).get("quality_mode") or {}
@@ -127,6 +133,12 @@ class TrialWatcher:
             if found.trial == self.trial.trial
             for run in found.runs
         )
+
+    def _asks(self, state: ExecutionState, jobs: Sequence[JobView]) -> bool:
+        if not state.running or not jobs or any(job.active for job in jobs):
+            return False
+        found = approval_of(self.trial, self._cloud.services)
+        return found is not None and found.answer is None
 
     def _arms(self) -> Sequence[Mapping[str, Any]]:
         if self._plan is None:

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import getpass
 import json
+from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
 
 from compilegate.cli.cloud import Cloud
+from compilegate.cli.figures import flag_words
+from compilegate.cli.trial_view import TrialWatcher
 from compilegate.domain import naming
 from compilegate.domain.approval import WAIT_SECONDS
-from compilegate.usecases.approval import ask_approval, await_approval
-from compilegate.usecases.trial import to_json
+from compilegate.domain.planning.arm_plan import ArmPlan
+from compilegate.usecases.approval import answer_once, ask_approval, await_approval
+from compilegate.usecases.trial import Trial, save_record, to_json
 from tests.cli.conftest import Invoke
 from tests.fakes import FakeDoors, cloud
 
 TRIAL = "0abc1234"
+ARM = ArmPlan("baseline", "none", "i", "ml.g5.xlarge", 1, 1, 1.0, "fp32", 32, 1e-3, "none", {})
 EVENT = {"workload": "bert-docs", "trial": TRIAL, "spec_key": "", "execution": "arn:x"}
 
 
@@ -97,3 +102,37 @@ def test_status_shows_what_waits_until_it_is_answered(invoke: Invoke, found: Clo
     assert (command, WAIT_SECONDS) == (waiting["approve"], waiting["until"] - waiting["asked_at"])
     assert [] == other["approvals"]
     assert [] == json.loads(invoke("status", "--json").stdout)["approvals"]
+
+
+def test_a_trial_that_is_watched_says_that_it_waits(found: Cloud) -> None:
+    trial = Trial("bert-docs", TRIAL, "")
+    jobs: Any = found.services.jobs
+    jobs.add(f"{naming.job_base('bert-docs', TRIAL, 's0')}-r0", "Completed", 1.0, 2.0)
+    plan = {"arms": [asdict(arm) for arm in (ARM, replace(ARM, name="compile"))]}
+    save_record(found.services.store, trial, "plan", plan)
+    arn = found.executions.start(f"bert-docs-{TRIAL}", {"workload": "bert-docs"})
+
+    before = TrialWatcher(trial, arn, found).look().stage
+    answer_once(trial, "human:ana", "go", approved=True, services=found.services)
+    found.executions.looks = 1  # type: ignore[attr-defined]
+    after = TrialWatcher(trial, arn, found).look().stage
+
+    assert ("waits for approval, see compilegate status", "judging") == (before, after)
+
+
+@pytest.mark.parametrize(
+    ("applied", "told"),
+    [
+        (None, "on"),
+        ({"approved": True}, "on"),
+        ({"approved": False, "approval": {"by": "human:ana", "reason": "no"}},
+         "left as it was: not approved (ana: no)"),
+        ({"approved": False, "approval": None}, "left as it was: not approved (nobody was asked)"),
+        ({"approved": True, "held_by": {"by": "human:ana", "reason": "freeze"}},
+         "left as it was: a person's word stands (ana: freeze)"),
+    ],
+)  # fmt: skip
+def test_the_end_of_a_trial_says_what_became_of_the_flag(
+    applied: dict[str, Any] | None, told: str
+) -> None:
+    assert told == flag_words({"flag": {"action": "enable"}}, applied)
