@@ -12,6 +12,7 @@ from compilegate import __version__
 from compilegate.cli import (
     check,
     demo,
+    digest,
     doctor,
     facts,
     flag,
@@ -42,6 +43,7 @@ app.command("register")(register.register)
 app.command("train")(train.train)
 app.command("run")(run.run)
 app.command("status")(status.status)
+app.command("digest")(digest.digest)
 app.command("judge")(judge.judge)
 app.command("report")(report.report)
 app.add_typer(flag.app, name="flag")

@@ -18,6 +18,7 @@ SUBJECT_MAX = 99
 TEXT_MAX = 4000
 # A quarter of SNS's limit: the state machine carries the message too, and SNS bills by 64 KB.
 BYTES_MAX = 64 * 1024
+LOCAL_STAGE = "local"
 CUT = "\n(cut here; the rest is in the report)\n"
 
 KINDS = (
@@ -154,6 +155,11 @@ class Notification:
                 "additionalContext": {key: value for key, value in known.items() if value},
             },
         }
+
+
+def command_at(command: str, stage: str) -> str:
+    """A command as it is to be typed for one deployment, or for the cloud on this machine."""
+    return f"{command} --local" if stage == LOCAL_STAGE else f"{command} --stage {stage}"
 
 
 def _json(document: Mapping[str, Any]) -> str:

@@ -8,14 +8,13 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
-from compilegate.domain.notification import Notification
+from compilegate.domain.notification import Notification, command_at
 from compilegate.domain.production.week import Span, Week
 from compilegate.domain.workload.model import BASELINE
 from compilegate.report.formats import money, percent, plural
 
 # Names that a person reads in one line; programs get more, all that fits.
 SHOWN, LISTED = 8, 100
-LOCAL = "local"
 
 
 def digest(
@@ -29,7 +28,6 @@ def digest(
         "",
         *_lines(weeks, unread),
     ]
-    where = " --local" if stage == LOCAL else f" --stage {stage}"
     return Notification(
         kind="digest",
         stage=stage,
@@ -37,7 +35,7 @@ def digest(
         text="\n".join(lines) + "\n",
         owner=owner,
         figures=_figures(weeks, unread, span),
-        act=f"compilegate digest{f' --owner {owner}' if owner else ''}{where}",
+        act=command_at(f"compilegate digest{f' --owner {owner}' if owner else ''}", stage),
     )
 
 

@@ -6,12 +6,10 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from compilegate.domain.notification import Notification
+from compilegate.domain.notification import Notification, command_at
 from compilegate.ports import Services
 from compilegate.usecases.notify_decision import Told, decision_notification, owner_of
 from compilegate.usecases.trial import Trial
-
-LOCAL = "local"
 
 
 def approval_notice(
@@ -19,9 +17,8 @@ def approval_notice(
 ) -> Notification:
     """The question with its reasons and the exact commands that answer it."""
     stage = services.settings.stage
-    where = " --local" if stage == LOCAL else f" --stage {stage}"
     approve, reject = (
-        f'compilegate flag {word} {trial.workload} --reason "..."{where}'
+        command_at(f'compilegate flag {word} {trial.workload} --reason "..."', stage)
         for word in ("approve", "reject")
     )
     until = f"{datetime.fromtimestamp(asked['until'], tz=UTC):%Y-%m-%d %H:%M} UTC"

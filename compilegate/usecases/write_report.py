@@ -7,6 +7,7 @@ from typing import Any
 
 from compilegate.domain import naming
 from compilegate.domain.errors import NotFoundError
+from compilegate.domain.notification import command_at
 from compilegate.ports import ObjectStore, Services
 from compilegate.report import Report, ReportInput, render
 from compilegate.usecases.notify_decision import Told, decision_notification, owner_of
@@ -26,16 +27,16 @@ def write_report(event: Mapping[str, Any], *, services: Services) -> dict[str, A
         services.store.put(key, body.encode(), f"{kind}; charset=utf-8")
     key = naming.report_key(trial.workload, trial.trial, "html")
     place = f"s3://{services.store.bucket}/{key}"
+    stage = services.settings.stage
     told = Told(
         subject=report.subject,
         text=f"{report.message}\n\nReport: {place}",
         owner=owner_of(trial, services),
         report=place,
-        act=f"compilegate report {trial.workload} --trial {trial.trial}",
+        act=command_at(f"compilegate report {trial.workload} --trial {trial.trial}", stage),
         flag_enabled=event.get("flag_enabled"),
     )
     decision = _maybe(services.store, trial, "decision") or {}
-    stage = services.settings.stage
     notification = decision_notification(decision, told, workload=trial.workload, stage=stage)
     return {"report_key": key, **notification.to_answer()}
 

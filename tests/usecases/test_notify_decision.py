@@ -44,6 +44,7 @@ def test_a_trial_tells_its_figures_owner_report_and_what_became_of_the_flag(serv
     expected = {
         "kind": "decision", "workload": "bert-docs", "owner": "ml-platform", "verdict": "promote",
         "decision_id": "d1", "report": report,
+        "act": f"compilegate report bert-docs --trial {TRIAL} --stage prod",
         "flag": {"name": FLAG, "action": "enable", "enabled": True, "state": None},
         "figures": {
             "candidate": "compile", "reasons": ["speedup_proven"], "speedup": {"estimate": 1.4},

@@ -1,0 +1,147 @@
+"""What the weekly digest of ten thousand workloads takes: seconds, calls and memory.
+
+.venv/bin/python -m benchmarks.digests
+
+Written as data. Stores are in memory; every call sleeps as long as one over a network takes, and
+a ledger's entries are parsed from text as DynamoDB hands them over. One owner has them all: the
+largest message there can be.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from compilegate.domain import naming
+from compilegate.domain.flag import Flag
+from compilegate.domain.notification import BYTES_MAX
+from compilegate.domain.production.registration import Registration
+from compilegate.domain.production.runs import ProductionRun
+from compilegate.ports import Services
+from compilegate.usecases.digest import AT_ONCE, digests
+from tests.domain.workload_builder import SOUND
+from tests.fakes import FixedClock, services
+
+WORKLOADS = 10_000
+# A year of three runs a week, every sixth of them a baseline's.
+RUNS = 156
+CALL_SECONDS = 0.02
+# The function's own limit (stacks/functions.py), and what it has to spare on another machine.
+LIMIT_SECONDS = 540
+RESULTS = Path(__file__).with_name("digests.json")
+NOW, DAY, TRIAL = 1_790_000_000, 86_400, "0mabc123"
+OWNER = "ml-platform"
+
+
+class Remote:
+    """Object store and ledger of workloads that are all alike, each call as slow as a network's."""
+
+    bucket = "data"
+
+    def __init__(self, workloads: int, call_seconds: float) -> None:
+        self._workloads, self._call_seconds = workloads, call_seconds
+        self._texts = [json.dumps(entry) for entry in _entries()]
+        self._lock = threading.Lock()
+        self.calls: Counter[str] = Counter()
+
+    def _call(self, name: str) -> None:
+        time.sleep(self._call_seconds)
+        with self._lock:
+            self.calls[name] += 1
+
+    def folders(self, prefix: str) -> Iterator[str]:  # noqa: ARG002 - the port's signature
+        """Every workload, in pages of a thousand as S3 lists them."""
+        for number in range(self._workloads):
+            if number % 1000 == 0:
+                self._call("list")
+            yield f"w{number:05d}"
+
+    def get(self, key: str) -> bytes:
+        """A registration, a spec, or a decision."""
+        self._call("get")
+        name = key.split("/")[1]
+        if key.endswith("registration.json"):
+            registered = Registration(name, naming.spec_key(name, "d"), "d", owner=OWNER)
+            return json.dumps(registered.to_dict()).encode()
+        if "/specs/" in key:
+            document = {"workload": SOUND.to_dict(), "source_key": "s"}
+            return json.dumps(document).encode()
+        return json.dumps({"saving": {"usd_per_run": 3.0}}).encode()
+
+    def entries(
+        self,
+        workload: str,  # noqa: ARG002 - the port's signature
+        prefix: str = "",  # noqa: ARG002 - as above
+    ) -> Sequence[Mapping[str, Any]]:
+        """One workload's history."""
+        self._call("query")
+        return [json.loads(text) for text in self._texts]
+
+
+def _entries() -> list[dict[str, Any]]:
+    on = Flag(True, "probation", "compile", {"compiler": "torch_compile"}, "d1", "t")
+    promoted_at = NOW - 300 * DAY
+    flag = {
+        "kind": "flag", "at": promoted_at, "version": 1, "change_id": "c", "by": "evaluate",
+        "action": "enable", "reason": "r", "decision_id": "d1", "overrode": None, "trial": TRIAL,
+        "from": Flag(False, "off").to_json(), "to": on.to_json(),
+    }  # fmt: skip
+    return [flag, *(_run(number) for number in range(RUNS))]
+
+
+def _run(number: int) -> dict[str, Any]:
+    at = NOW - (RUNS - number) * 7 * DAY / 3
+    compiled = number % 6 != 0
+    run = ProductionRun(
+        run=naming.trial_id(int(at * 1000)), job=f"cg-w-{number}-p0", started_at=at - 3600,
+        ended_at=at, arm="compile" if compiled else "baseline", counts=True, why="flag",
+        usd=7.0 if compiled else 10.0, billable_seconds=3600.0,
+        result={
+            "finished": True, "applied": True, "metric": 0.91, "wall_seconds": 3600.0, "seed": 17,
+            "fingerprint": {"gpu": "NVIDIA A10G", "torch": "2.8.0", "code_sha256": "0" * 64},
+        },
+    )  # fmt: skip
+    return run.to_entry(int(at))
+
+
+def measure(workloads: int, call_seconds: float = CALL_SECONDS) -> dict[str, Any]:
+    """One digest of so many workloads."""
+    remote: Any = Remote(workloads, call_seconds)
+    cloud: Services = replace(services("prod"), store=remote, ledger=remote, clock=FixedClock(NOW))
+    began, cpu = time.perf_counter(), time.process_time()
+    (found,) = digests(cloud)
+    envelope = found.notification.envelope()
+    if len(envelope.encode()) > BYTES_MAX:
+        raise AssertionError("the message does not fit")
+    return {
+        "workloads": workloads,
+        "runs_each": RUNS,
+        "call_ms": 1000 * call_seconds,
+        "threads": AT_ONCE,
+        "seconds": round(time.perf_counter() - began, 1),
+        "cpu_seconds": round(time.process_time() - cpu, 1),
+        "limit_seconds": LIMIT_SECONDS,
+        "calls": dict(remote.calls),
+        "peak_memory_mib": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
+        "message_bytes": len(envelope.encode()),
+    }
+
+
+def main() -> None:
+    """Measure, print, write."""
+    machine = {"cpus": os.cpu_count(), "load_average": round(os.getloadavg()[0], 1)}
+    results = {"machine": machine, **measure(WORKLOADS)}
+    RESULTS.write_text(json.dumps(results, indent=1) + "\n")
+    print(json.dumps(results, indent=1))
+
+
+if __name__ == "__main__":
+    main()
