@@ -73,6 +73,12 @@ def test_a_parsed_workload_reads_back_as_itself() -> None:
         ("training.learning_rate", 0, "training.learning_rate", "above 0"),
         ("training.learning_rate", float("nan"), "training.learning_rate", "above 0"),
         ("training.hyperparameters", {"a": [1]}, "training.hyperparameters.a", "plain"),
+        (
+            "training.hyperparameters",
+            {"max_steps": 9},
+            "training.hyperparameters.max_steps",
+            "full_run_steps",
+        ),
         ("shapes.static", "yes", "shapes.static", "static: true"),
         ("quality.goal", "maximise", "quality.goal", "did you mean maximize?"),
         ("quality.margin", -0.1, "quality.margin", "above 0"),

@@ -65,6 +65,12 @@ def test_a_teams_own_value_of_a_trainers_argument_counts():
     assert 1 == found.count("--bf16")
 
 
+def test_a_trial_that_sets_no_batch_leaves_the_scripts_own():
+    found = words("--seed 5 --output_dir o --per_device_train_batch_size 16", kind="trainer")
+
+    assert "16" == found[found.index("--per_device_train_batch_size") + 1]
+
+
 def test_a_segment_of_a_trainer_has_an_output_folder_of_its_own():
     found = words("--seed 5 --output_dir mine --max_steps 5", kind="trainer")
 
@@ -78,11 +84,16 @@ def test_a_segment_of_a_trainer_has_an_output_folder_of_its_own():
         ("--script absent.py", "script 'absent.py' is not in the source folder"),
         ("--argument_names {", "argument_names must be a JSON object"),
         ('--argument_names {"rate":"lr"}', "argument_names knows no 'rate'"),
+        ("--batch_size 8 --script_kind trainer --per_device_train_batch_size 16",
+         "per_device_train_batch_size would keep the trial's batch_size .* training.batch_size"),
+        ('--argument_names {"seed":"number"} --number 3', "number would keep the trial's seed"),
+        ("--full_run_steps 9 --script_kind accelerate --max_train_steps 5",
+         "max_train_steps would keep the trial's full_run_steps .* it gets full_run_steps"),
         ("stray", "stray belongs to no hyperparameter"),
         ('--metric_patterns {"loss":"loss([0-9"}', "metric_patterns loss is no regular expression"),
         ('--metric_patterns {"loss":"loss=[0-9]+"}', "must have the number in brackets"),
     ],
-)
+)  # fmt: skip
 def test_what_the_launcher_cannot_use_is_named(text, message):
     with pytest.raises(HyperparameterError, match=message):
         words(text)
@@ -184,7 +195,7 @@ class Notes:
     """A recorder that notes what it is told."""
 
     def __init__(self):
-        self.said, self.steps_done, self.ended = [], 0, []
+        self.said, self.steps_done, self.ended, self.resumed = [], 0, [], []
 
     def begin_step(self):
         self.said.append("begin")

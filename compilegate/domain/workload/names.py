@@ -18,6 +18,8 @@ OWN_HYPERPARAMETERS = {
     "learning_rate": "write training.learning_rate; on a candidate learning_rate_scaling",
     "seed": "remove it: each run gets its own, the same in all arms",
     "replicate": "remove it: each run gets its own",
+    "max_steps": "name a whole run's length otherwise: full_run_steps with launch.py, steps with "
+    "the ready-made scripts",
     "training_script": "write training.entry_point",
 }
 # The settings of SageMaker's model-parallel library, which hold mappings of their own.

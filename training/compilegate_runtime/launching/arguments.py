@@ -43,6 +43,12 @@ NAMES = {
     "lightning": {"batch_size": "batch_size", "learning_rate": "learning_rate", "seed": "seed"},
     "plain": {"batch_size": "batch_size", "learning_rate": "learning_rate", "seed": "seed"},
 }
+INSTEAD = {
+    "batch_size": " and write training.batch_size",
+    "learning_rate": " and write training.learning_rate",
+    "precision": " and write training.precision",
+    "full_run_steps": ", it gets full_run_steps",
+}
 IMPORTS = (
     ("lightning", {"lightning", "pytorch_lightning"}),
     ("accelerate", {"accelerate"}),
@@ -131,7 +137,7 @@ def kind_of(path):
 
 def script_words(settings, others):
     """The script's command line for this arm."""
-    values = {**_told(settings), **others}
+    values = {**_told(settings, others), **others}
     if settings.script_kind == "trainer":
         values = {**_trainer_defaults(settings, others), **values}
         if settings.max_steps:  # a segment must neither find nor leave another one's checkpoints
@@ -148,8 +154,8 @@ def script_words(settings, others):
     return words
 
 
-def _told(settings):
-    """Compilegate's settings under the script's own names."""
+def _told(settings, others):
+    """Compilegate's settings under the script's own names, which ``others`` must not hold too."""
     names = {**NAMES[settings.script_kind], **settings.argument_names}
     asked = {"seed": settings.seed}
     if settings.batch_size:
@@ -164,7 +170,14 @@ def _told(settings):
     for name in names:
         if name not in TOLD:
             raise HyperparameterError(f"argument_names knows no {name!r} of a trial")
-    return {names[key]: value for key, value in asked.items() if names.get(key)}
+    told = {names[key]: value for key, value in asked.items() if names.get(key)}
+    for key, name in names.items():
+        if name in told and name in others:
+            raise HyperparameterError(
+                f"hyperparameter {name} would keep the trial's {key} from the script, so that no "
+                f"arm could change it: leave it out{INSTEAD.get(key, '')}"
+            )
+    return told
 
 
 def _trainer_defaults(settings, others):
