@@ -115,7 +115,11 @@ def hyperparameters(case: Case) -> dict[str, object]:
 
 def environment(case: Case, image: str) -> dict[str, str]:
     """The job's variables; the image's name is known once the SDK has found the image."""
-    values = {"TORCHINDUCTOR_CACHE_DIR": f"{CACHE_PATH}/inductor", "COMPILEGATE_IMAGE": image}
+    values = {
+        "COMPILEGATE_CHECKPOINT_DIR": "/opt/ml/checkpoints" if "spot" in case.options else "",
+        "TORCHINDUCTOR_CACHE_DIR": f"{CACHE_PATH}/inductor",
+        "COMPILEGATE_IMAGE": image,
+    }
     return {**values, **(OWN_ENVIRONMENT if "environment" in case.options else {})}
 
 

@@ -24,8 +24,8 @@ MARKS = {
 }  # fmt: skip
 # The SDK names the image after the arguments are made; it writes the job's name, we do not.
 UNKNOWN = {"Environment.COMPILEGATE_IMAGE", "HyperParameters.sagemaker_job_name"}
-# Ours alone: a folder that outlives the job.
-OWN = {"Environment.TORCHINDUCTOR_CACHE_DIR"}
+# Ours alone: folders that outlive the job.
+OWN = {"Environment.COMPILEGATE_CHECKPOINT_DIR", "Environment.TORCHINDUCTOR_CACHE_DIR"}
 
 pytestmark = pytest.mark.slow
 

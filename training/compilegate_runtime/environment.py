@@ -66,9 +66,13 @@ def model_folder():
 
 
 def checkpoint_folder():
-    """What SageMaker copies to S3 while the job runs, and back; None where there is none."""
-    place = Path(os.environ.get("COMPILEGATE_CHECKPOINT_DIR") or "/opt/ml/checkpoints")
-    return place.resolve() if place.is_dir() else None
+    """What SageMaker copies to S3 while the job runs, and back; None where there is none.
+
+    A job whose checkpoints are not copied says so by an empty variable: its folder is there all
+    the same, because the compile cache lies in it.
+    """
+    place = os.environ.get("COMPILEGATE_CHECKPOINT_DIR", "/opt/ml/checkpoints")
+    return Path(place).resolve() if place and Path(place).is_dir() else None
 
 
 def job_name():

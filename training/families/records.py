@@ -6,6 +6,7 @@ Parquet, JSON lines and CSV rows have the columns of their file; a text file's l
 
 import csv
 import json
+import sys
 
 from compilegate_runtime import environment
 from compilegate_runtime.errors import DataError
@@ -27,13 +28,15 @@ def rows(channel):
     for path in files:
         try:
             yield from READERS[path.suffix.lower()](path)
-        except ValueError as error:
+        except (ValueError, csv.Error) as error:
             raise DataError(f"{path} cannot be read: {error}") from error
 
 
 def column(row, name, knob):
     """The value of a column. Raises DataError naming the columns there are."""
-    if row.get(name) is None:
+    if name in row and row[name] is None:
+        raise DataError(f"a row has no value in column {name!r}: {row}; leave such rows out")
+    if name not in row:
         raise DataError(
             f"a row has no column {name!r} but {', '.join(sorted(map(str, row)))}; name the right "
             f"one with --{knob}"
@@ -53,11 +56,16 @@ def _json_lines(path):
     with path.open(encoding="utf-8") as file:
         for line in file:
             if line.strip():
-                yield json.loads(line)
+                row = json.loads(line)
+                if not isinstance(row, dict):
+                    raise DataError(f"{path} is not JSON lines: each line must be an object")
+                yield row
 
 
 def _csv(path):
-    with path.open(encoding="utf-8", newline="") as file:
+    csv.field_size_limit(sys.maxsize)  # whole documents are longer than the default allows
+    # With the mark that spreadsheets put at a file's beginning, or without.
+    with path.open(encoding="utf-8-sig", newline="") as file:
         yield from csv.DictReader(file, delimiter="\t" if path.suffix.lower() == ".tsv" else ",")
 
 
