@@ -29,6 +29,7 @@ from compilegate.cli.check_files import find_files, read_files
 from compilegate.cli.cloud import Cloud, Production
 from compilegate.cli.register_many import WORKERS, register_files
 from compilegate.domain.errors import NotFoundError
+from compilegate.domain.naming import RUNTIME_PACKAGE
 from compilegate.ports import Services, Settings
 from compilegate.usecases.registration import How
 
@@ -38,6 +39,7 @@ CALL_SECONDS = 0.02
 SOURCE_FOLDERS = 20
 HOW = How(by="human:benchmark")
 Result = TypeVar("Result")
+DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
 class Remote:
@@ -169,7 +171,10 @@ def write(folder: Path, count: int, **training: Any) -> None:
     """Workload files in the projects of several teams; their data lies in S3."""
     projects = [folder / f"team-{index}" for index in range(SOURCE_FOLDERS)]
     for project in projects:
-        (project / "training").mkdir(parents=True, exist_ok=True)
+        # A recorder of its own: this checkout's may change while this runs.
+        runtime = project / "training" / RUNTIME_PACKAGE
+        runtime.mkdir(parents=True, exist_ok=True)
+        (runtime / "__init__.py").touch()
         (project / "workloads").mkdir(exist_ok=True)
     for project, document in zip(cycle(projects), documents(count), strict=False):
         changed = cast("dict[str, Any]", copy.deepcopy(document))
@@ -181,7 +186,7 @@ def write(folder: Path, count: int, **training: Any) -> None:
         for entry in _entry_points(changed):
             (project / "training" / entry).write_text(f"print({project.name!r})\n")
         file = project / "workloads" / f"{changed['name']}.yaml"
-        file.write_text(yaml.safe_dump(changed, sort_keys=False))
+        file.write_text(yaml.dump(changed, Dumper=DUMPER, sort_keys=False))
 
 
 def _entry_points(document: Mapping[str, Any]) -> set[str]:

@@ -104,8 +104,18 @@ def names_to_retire(given: Sequence[Path]) -> list[str]:
         if is_folder(one) or one.is_file():
             found += [_name_in(file) for file in find_files([one])]
         else:
-            found.append(parse_name(Fields({"name": str(one)}, "--remove")))
+            found.append(_as_name(str(one)))
     return list(dict.fromkeys(found))
+
+
+def _as_name(given: str) -> str:
+    try:
+        return parse_name(Fields({"name": given}))
+    except InvalidInputError as error:
+        raise InvalidInputError(
+            "is neither a workload's name nor a file that is there",
+            field="--remove", value=given, fix="give the name that it is registered under",
+        ) from error  # fmt: skip
 
 
 def _name_in(file: Path) -> str:

@@ -234,7 +234,7 @@ def test_removing_a_file_that_is_not_there_is_bad_input(invoke: Invoke, cloud: C
     result = invoke("register", "--remove", "workloads/gone.yaml")
 
     assert 2 == result.exit_code
-    assert "--remove.name" in result.stderr
+    assert "--remove: is neither a workload's name nor a file" in result.stderr
 
 
 def test_the_document_names_every_workload_and_what_became_of_it(
