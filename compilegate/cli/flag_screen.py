@@ -20,6 +20,10 @@ def show_status(status: FlagStatus, *, local: bool) -> None:
     say(f"{status.workload}: {_status(status)}")
     for key, value in found.overrides.items() if found.enabled else ():
         _row(key, str(value))
+    if not status.agrees:
+        say_line(f"  {status.name}")
+        _disagreement(status, local=local)
+        return
     if status.change:
         _row("since", str(found.since or moment(status.change["at"])))
         _row("by", who(status.change))
@@ -33,8 +37,6 @@ def show_status(status: FlagStatus, *, local: bool) -> None:
         _row("said before", f"{said['action']} by {who(said)}, {moment(said['at'])}")
         _row("", str(said["reason"]))
     say_line(f"  {status.name}")
-    if not status.agrees:
-        _disagreement(status, local=local)
 
 
 def show_history(workload: str, changes: Sequence[Entry], *, bucket: str) -> None:
@@ -62,9 +64,11 @@ def change_line(entry: Entry) -> str:
 
 
 def who(entry: Entry) -> str:
-    """A person's name, or what the machine is called."""
+    """A person's name, or what the machine is called, and who has agreed to it."""
     by = str(entry["by"])
-    return by.removeprefix(HUMAN) if by.startswith(HUMAN) else WHO.get(by, by)
+    name = by.removeprefix(HUMAN) if by.startswith(HUMAN) else WHO.get(by, by)
+    approved_by = entry.get("approved_by")
+    return f"{name}, approved by {approved_by.removeprefix(HUMAN)}" if approved_by else name
 
 
 def moment(epoch: float) -> str:
@@ -106,8 +110,12 @@ def _disagreement(status: FlagStatus, *, local: bool) -> None:
     what = "cannot be read" if status.problem else (
         "says something else" if status.present else "is not there"
     )  # fmt: skip
-    say(
-        f"The parameter {what}: the ledger's latest change says {on_words(status.ledger)}. "
-        "It was lost or written by hand. To give it the ledger's value:"
-    )
+    recorded = "no change is recorded" if status.change is None else (
+        f"the ledger's latest change says {on_words(status.ledger)}"
+    )  # fmt: skip
+    say(f"The parameter {what}: {recorded}. It was lost or written by hand.")
+    if status.change:
+        say(change_line(status.change), indent=2)
+        say(str(status.change["reason"]), indent=4)
+    say("To give it the ledger's value:")
     say_line(f"  compilegate flag repair {status.workload}{' --local' if local else ''}")

@@ -34,7 +34,10 @@ class FlagStatus:
     def to_dict(self) -> dict[str, Any]:
         """For programs."""
         change, human = self.change or {}, self.human
-        keys = ("at", "by", "action", "reason", "trial", "decision_key", "evidence_key", "overrode")
+        keys = (
+            "at", "by", "action", "reason", "trial", "decision_key", "evidence_key", "overrode",
+            "approved_by",
+        )  # fmt: skip
         words = ("at", "by", "action", "reason")
         return {
             "workload": self.workload,

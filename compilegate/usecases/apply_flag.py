@@ -66,7 +66,7 @@ def _change(
         by=EVALUATE,
         action=action,
         flag=_wanted(services, trial, decision, action),
-        reason=" ".join(str(reason["message"]) for reason in decision["reasons"]),
+        reason="; ".join(str(reason["message"]) for reason in decision["reasons"]),
         # Whoever approves knows what has been said until then.
         decided_at=_started_at(trial, services) if answer is None else int(answer["at"]),
         decision_id=decision["decision_id"],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import json
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -185,6 +186,18 @@ def test_show_tells_a_persons_word_also_after_the_machine_overruled_it(
     assert document["change"]["overrode"]["reason"] == WHY
 
 
+def test_who_agreed_to_a_promotion_is_shown_beside_it(invoke: Invoke, found: Cloud) -> None:
+    change = replace(wanted("enable"), details={"trial": "t", "approved_by": "human:bo"})
+    change_flag("bert-docs", wanted("revert"), services=found.services)
+    change_flag("bert-docs", change, services=found.services)
+
+    assert "by a trial (EVALUATE), approved by bo" in " ".join(
+        invoke("flag", "show", "bert-docs").stdout.split()
+    )
+    history = " ".join(invoke("flag", "history", "bert-docs").stdout.split())
+    assert "enable by a trial (EVALUATE), approved by bo" in history
+
+
 def test_show_says_why_a_flag_is_stale(invoke: Invoke, found: Cloud) -> None:
     change_flag("bert-docs", wanted("stale"), services=found.services)
 
@@ -216,7 +229,10 @@ def test_a_parameter_that_differs_from_the_ledger_is_said_and_repaired(
     again = json.loads(invoke("flag", "repair", "bert-docs", "--json").stdout)
 
     assert told in shown
-    assert "on (probation). It was lost" in " ".join(shown.split())
+    words = " ".join(shown.split())
+    assert "the ledger's latest change says on (probation). It was lost" in words
+    assert "off -> on (probation), candidate compile, enable by a trial (EVALUATE)" in words
+    assert "since" not in words
     assert "  compilegate flag repair bert-docs\n" in shown
     assert (False, False) == (document["agrees"], document["enabled"])
     assert "now says what the ledger does: on (probation)" in repaired.stdout
