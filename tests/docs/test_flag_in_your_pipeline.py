@@ -1,0 +1,140 @@
+"""The page's examples run as they stand there, and its figures are those on file."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+from compilegate.domain import naming
+from compilegate.facts import load_facts
+from compilegate.flags import reading
+from compilegate.flags.patience import Patience
+from tests.docs.flag_figures import PAGE, refreshed
+from tests.flags.ssm import promoted
+
+BLOCKS = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+HINT = "write it anew: python -m tests.docs.flag_figures"
+SENT: list[dict[str, Any]] = []
+
+
+class Recording(SimpleNamespace):
+    """Stands in for the SDK's estimator, ModelTrainer, Compute and SourceCode, and for a client."""
+
+    def fit(self, *_: Any, **__: Any) -> None:
+        SENT.append(vars(self))
+
+    train = fit
+
+    def model_copy(self, *, update: dict[str, Any]) -> Recording:
+        return Recording(**{**vars(self), **update})
+
+
+@pytest.fixture
+def example(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], dict[str, Any]]:
+    """Runs the block that imports a name, with a flag that is on and an SDK that records."""
+    modules = {
+        "sagemaker.huggingface": {"HuggingFace": Recording},
+        "sagemaker.train": {"ModelTrainer": Recording},
+        "sagemaker.train.configs": {"Compute": Recording, "SourceCode": Recording},
+        "boto3": {"client": lambda service: SimpleNamespace(create_training_job=_create)},
+    }
+    for name, members in modules.items():
+        stub = ModuleType(name)
+        vars(stub).update(members)
+        monkeypatch.setitem(sys.modules, name, stub)
+    ssm = promoted(compiler="torch_compile", batch_size=48, instance_type="ml.p4d.24xlarge")
+    monkeypatch.setattr(reading, "_ssm", lambda: ssm)
+    for variable in (*reading.CARRIED_BY, reading.STAGE_VARIABLE, "RANK"):
+        monkeypatch.delenv(variable, raising=False)
+    reading.forget()
+    SENT.clear()
+
+    def run(name: str, also: str = "") -> dict[str, Any]:
+        (block,) = [block for block in BLOCKS if name in block and also in block]
+        found: dict[str, Any] = {}
+        exec(compile(block, str(PAGE), "exec"), found)
+        return found
+
+    yield run
+    reading.forget()
+
+
+def _create(**request: Any) -> dict[str, Any]:
+    SENT.append(request)
+    return {}
+
+
+def test_the_estimator_gets_the_flag_s_job(example: Any) -> None:
+    example("import HuggingFace")
+
+    (sent,) = SENT
+    assert (48, "compile") == (
+        sent["hyperparameters"]["batch_size"],
+        sent["hyperparameters"]["arm"],
+    )
+    assert ("ml.p4d.24xlarge", 21600) == (sent["instance_type"], sent["max_run"])
+
+
+def test_the_model_trainer_gets_the_flag_s_job_with_the_sdk_s_own_objects(example: Any) -> None:
+    """As sagemaker 3.27 does it: its objects are copied by ``model_copy``."""
+    found = example("import ModelTrainer")
+
+    (sent,) = SENT
+    assert 48 == sent["hyperparameters"]["batch_size"]
+    assert Recording(instance_type="ml.p4d.24xlarge", instance_count=1) == sent["compute"]
+    assert "launch.py" == found["arguments"]["source_code"].entry_script
+
+
+@pytest.mark.parametrize("also", ["def start", "def handle"])
+def test_a_request_carries_the_flag(example: Any, also: str) -> None:
+    found = example("training_job_request", also)
+    request = {
+        "TrainingJobName": "a", "ResourceConfig": {"InstanceType": "ml.g5.xlarge"},
+    }  # fmt: skip
+
+    if also == "def start":
+        found["start"](request)
+        (sent,) = SENT
+    else:
+        sent = found["handle"]({"workload": "bert-docs", "request": request}, None)
+    assert {"InstanceType": "ml.p4d.24xlarge"} == sent["ResourceConfig"]
+    assert '"compile"' == sent["HyperParameters"]["arm"]
+
+
+def test_only_the_first_process_of_a_script_asks(
+    example: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert 48 == example("import resolve")["overrides"]["batch_size"]
+    monkeypatch.setenv("RANK", "1")
+    assert {} == example("import resolve")["overrides"]
+
+
+def test_every_python_example_was_run() -> None:
+    assert 5 == len(BLOCKS)
+
+
+def test_the_permission_is_for_one_parameter_as_it_is_called() -> None:
+    (policy,) = re.findall(r"```json\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    resource = json.loads(policy)["Resource"]
+
+    assert resource.endswith(f":parameter{naming.flag_parameter('prod', 'bert-docs')}")
+
+
+def test_the_tables_are_the_figures_on_file() -> None:
+    assert refreshed(PAGE.read_text()) == PAGE.read_text(), HINT
+
+
+def test_what_the_page_says_of_the_client_is_what_it_does() -> None:
+    page, patience = " ".join(PAGE.read_text().split()), Patience()
+
+    assert f"from {patience.first:.0f} to at most {patience.most:.0f} seconds" in page
+    assert f"up to {patience.seconds / 60:.0f} minutes" in page
+    price = load_facts().price("ml.g5.2xlarge")
+    assert price is not None
+    assert f"two minutes: {124 / 3600 * price.usd_per_hour:.2f} USD" in page
