@@ -34,6 +34,7 @@ OLDER, TOO_OLD, NEWER, NONE = (
     dataclasses.replace(COMPILE, framework=Framework("pytorch", version))
     for version in ("2.8.0", "1.13.1", "2.13.0", "2.99")
 )
+LARGER = dataclasses.replace(COMPILE, batch_size=48, learning_rate_scaling="linear")
 FP8 = Candidate(name="fp8", precision="fp8")
 # The PyTorch estimator starts both of its data parallel launchers by one runner.
 SMDDP = change(
@@ -199,6 +200,10 @@ CASES: list[Case] = [
     (SOUND, {"candidates": (Candidate(name="p4d", instance_type="ml.p4d.24xlarge",
                                       instance_count=2, learning_rate_scaling="linear"),)},
      "learning_rate_warmup", "info", "eligible"),
+    (SOUND, {"candidates": (LARGER,), "training__hyperparameters": {"warmup_steps": 300}},
+     "warmup_unscaled", "warn", "eligible"),
+    (SOUND, {"candidates": (LARGER,), "training__hyperparameters": {"max_steps": 9000}},
+     "run_length_unscaled", "warn", "eligible"),
     (TENSORFLOW, {"model__name": "bert-base-uncased"}, "batch_may_shrink", "warn", "benchmark"),
     # dollars
     (SOUND, {"schedule": Schedule(0.1, 6)}, "saving_below_trial_cost", "block", "ineligible"),
@@ -268,6 +273,10 @@ def test_nothing_speaks_against_a_sound_workload() -> None:
         ({"candidates": (Candidate(name="p4d", instance_type="ml.p4d.24xlarge"),)},
          "cluster_too_dear"),
         ({"candidates": (Candidate(name="ddp", distribution="none"),)}, "same_job"),
+        ({"candidates": (dataclasses.replace(LARGER, hyperparameters={"warmup_steps": 200}),),
+          "training__hyperparameters": {"warmup_steps": 300}}, "warmup_unscaled"),
+        ({"candidates": (LARGER,), "training__hyperparameters": {"epochs": 3, "max_steps": -1}},
+         "run_length_unscaled"),
     ],
 )  # fmt: skip
 def test_a_rule_keeps_silent_when_it_should(changes: dict[str, Any], code: str) -> None:
