@@ -19,6 +19,7 @@ from compilegate_runtime.compilers import MANAGED
 from compilegate_runtime.errors import HyperparameterError
 from compilegate_runtime.initial_weights import InitialWeights
 
+from families import faults
 from families.checkpoints import Checkpoints
 
 # Hyperparameters of every family that trains a network.
@@ -45,7 +46,7 @@ class Training:
         self.model = this.device.convert(model.to(this.device.kind))
         self._optimizer = torch.optim.AdamW(
             parameter_groups(self.model, self._knobs.weight_decay),
-            lr=self._knobs.learning_rate,
+            lr=self._knobs.learning_rate * faults.learning_rate_share(this.compiler),
             betas=betas,
             **_fused(this.device),
         )

@@ -1,0 +1,77 @@
+"""The fault that can be put in on purpose: off by default, and never in the baseline."""
+
+import pytest
+
+from compilegate.domain.production.fault import VARIABLE
+from tests.training.test_jobs import LANGUAGE_MODEL
+
+TENTH = {VARIABLE: "learning_rate:0.1"}
+
+
+class Compiler:
+    def __init__(self, requested):
+        self.requested = requested
+
+
+@pytest.fixture
+def faults(monkeypatch):
+    """The module as a training job imports it, in an environment without the switch."""
+    monkeypatch.delenv(VARIABLE, raising=False)
+    from families import faults  # noqa: PLC0415 - the path to it is set up by conftest.py
+
+    return faults
+
+
+def test_the_switch_is_called_the_same_everywhere(faults):
+    assert faults.VARIABLE == VARIABLE
+
+
+@pytest.mark.parametrize("compiler", ["none", "torch_compile"])
+def test_without_the_switch_nothing_is_changed(faults, compiler):
+    assert 1.0 == faults.learning_rate_share(Compiler(compiler))
+
+
+def test_the_baseline_never_has_the_fault(faults, monkeypatch, capsys):
+    monkeypatch.setenv(VARIABLE, TENTH[VARIABLE])
+
+    assert 1.0 == faults.learning_rate_share(Compiler("none"))
+    assert "" == capsys.readouterr().out
+
+
+def test_an_arm_with_a_compiler_has_it_and_says_so(faults, monkeypatch, capsys):
+    monkeypatch.setenv(VARIABLE, TENTH[VARIABLE])
+
+    assert 0.1 == faults.learning_rate_share(Compiler("torch_compile"))
+    assert "fault injected on purpose" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("asked", ["loss:0.1", "learning_rate", "learning_rate:2", "on"])
+def test_a_fault_that_is_not_known_fails_the_job_with_the_fix(faults, monkeypatch, asked):
+    from compilegate_runtime.errors import HyperparameterError  # noqa: PLC0415 - as above
+
+    monkeypatch.setenv(VARIABLE, asked)
+
+    with pytest.raises(HyperparameterError, match="use learning_rate:SHARE"):
+        faults.learning_rate_share(Compiler("torch_compile"))
+
+
+@pytest.mark.training
+def test_it_acts_in_real_training_and_on_the_compiled_arm_alone(jobs):
+    def run(variables, **more):
+        return jobs.run("causal_lm.py", variables, **LANGUAGE_MODEL, **more)
+
+    compiled = {"compiler": "torch_compile", "arm": "compile"}
+    sound, faulty = run({}, **compiled), run(TENTH, **compiled)
+    baseline, same = run({}), run(TENTH)
+
+    assert [0, 0, 0, 0] == [done.status for done in (sound, faulty, baseline, same)], faulty.output
+
+    def rates(done):
+        return [step["learning_rate"] for step in done.steps()]
+
+    def loss(done):
+        return done.summary()["metrics"]["eval_loss"]
+
+    assert [rate / 10 for rate in rates(sound)] == pytest.approx(rates(faulty))
+    assert loss(sound) < loss(faulty)
+    assert (rates(baseline), loss(baseline)) == (rates(same), loss(same))
