@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from compilegate.domain import naming
-from compilegate.domain.planning.rounds import TRIAL_SECONDS
+from compilegate.domain.production.waiting import RUN_SECONDS
 from stacks.notify import notify
 from stacks.states import EXECUTION, FAILURE, NULL, State, answer, call, catch, choice, jsonata
 from stacks.train.endings import broken, endings
@@ -34,7 +34,7 @@ def definition(functions: Mapping[str, str], *, bucket: str, topic_arn: str) -> 
         "Comment": "Trains one production run as the flag says, and records what came of it",
         "QueryLanguage": "JSONata",
         "StartAt": "Begin",
-        "TimeoutSeconds": TRIAL_SECONDS,
+        "TimeoutSeconds": RUN_SECONDS,
         "States": {
             **_beginning(functions),
             **_attempt(functions, bucket),

@@ -4,7 +4,9 @@ import json
 
 import pytest
 
-from compilegate.domain.planning.rounds import QUEUE_AND_TRANSFER_SECONDS, TRIAL_SECONDS
+from compilegate.domain.planning.rounds import QUEUE_AND_TRANSFER_SECONDS
+from compilegate.domain.production.waiting import RUN_SECONDS
+from compilegate.domain.workload.training import MOST_HOURS
 from compilegate.usecases.production import answers
 from stacks.functions import STEPS, TRAIN
 from stacks.train.definition import TOLD, definition
@@ -139,8 +141,15 @@ def test_every_retry_has_jitter_and_every_task_gives_up_in_the_end():
     assert {"FULL"} == {policy["JitterStrategy"] for policy in policies}
     for name, state in STATES.items():
         assert state["Type"] != "Task" or "TimeoutSeconds" in state, name
-    assert TRIAL_SECONDS == MACHINE["TimeoutSeconds"]
+    assert RUN_SECONDS == MACHINE["TimeoutSeconds"]
     assert f" + {QUEUE_AND_TRANSFER_SECONDS} %}}" in STATES["Train"]["TimeoutSeconds"]
+
+
+def test_the_longest_run_ends_before_the_machines_own_limit():
+    """A candidate at its time limit, its rerun, and the longest wait that a file may name."""
+    longest = 3 * MOST_HOURS * 3600 + 2 * QUEUE_AND_TRANSFER_SECONDS
+
+    assert longest < MACHINE["TimeoutSeconds"]
 
 
 def test_functions_get_keys_and_names_only():

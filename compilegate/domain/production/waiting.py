@@ -16,6 +16,9 @@ LONGEST_SECONDS = 3600
 # Nobody wants tonight's model tomorrow night.
 MOST_HOURS = 24.0
 WEEK_HOURS = 168.0
+# The longest that a run may take: two jobs of SageMaker's longest, 28 days each (a candidate that
+# fails at the end and its rerun), as long a wait as a workload file may name, and room for queues.
+RUN_SECONDS = 90 * 24 * 3600
 
 
 @dataclass(frozen=True)

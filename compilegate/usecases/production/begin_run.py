@@ -21,6 +21,7 @@ from compilegate.domain.production.next_arm import (
     next_arm,
 )
 from compilegate.domain.production.runs import production_runs
+from compilegate.domain.production.waiting import RUN_SECONDS
 from compilegate.domain.workload.model import BASELINE
 from compilegate.ports import Services
 from compilegate.usecases.metrics import count
@@ -33,8 +34,6 @@ from compilegate.usecases.production.production_job import (
 from compilegate.usecases.production.staleness import before_the_run
 
 WATCH = "watch"
-# A run that began so long ago is not on its way any more: as long as an execution may take.
-LOST_SECONDS = 60 * 24 * 3600
 
 Entries = Sequence[Mapping[str, Any]]
 
@@ -130,7 +129,7 @@ def _situation(reading: FlagReading, entries: Entries, now: int) -> Situation:
         in_flight=[
             begun
             for begun in begun_runs(entries)
-            if begun.run not in ended and begun.at >= max(since, now - LOST_SECONDS)
+            if begun.run not in ended and begun.at >= max(since, now - RUN_SECONDS)
         ],
         watch=max(watches, key=lambda entry: (entry["at"], entry["run"]), default=None),
     )

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from compilegate.domain.flag import OFF, Flag
+from compilegate.domain.flag import OFF, STATES, Flag
 from compilegate.domain.production.begun import BegunRun
 from compilegate.domain.production.canary import OpenSlot
 from compilegate.domain.production.next_arm import (
@@ -149,3 +151,33 @@ def test_there_is_no_refresh_once_the_probation_is_over():
     permanent = FlagReading(replace(ON, state="permanent"), "text")
 
     assert FOLLOWED == told(Situation(permanent, runs=[ran(number) for number in range(20)]))
+
+
+@given(
+    flag=st.builds(
+        Flag,
+        enabled=st.booleans(),
+        state=st.sampled_from(STATES),
+        candidate=st.sampled_from([None, "compile"]),
+        overrides=st.just({"compiler": "torch_compile"}),
+    ),
+    problem=st.sampled_from([None, *PROBLEMS]),
+    runs=st.lists(st.sampled_from(["baseline", "compile"]), max_size=12),
+    wanted=st.lists(st.sampled_from(["baseline", "compile", "other"]), max_size=4),
+    confirm=st.booleans(),
+)
+def test_nothing_but_a_flag_that_is_on_and_understood_trains_a_candidate(
+    flag, problem, runs, wanted, confirm
+):
+    situation = Situation(
+        FlagReading(flag, "text", problem=problem),
+        runs=[ran(number, arm) for number, arm in enumerate(runs)],
+        watch=asked(*wanted, confirm=confirm, at=0),
+    )
+
+    found = next_arm(situation)
+
+    followed = flag.enabled and problem is None
+    assert found.arm == "baseline" or (followed and found.arm == flag.candidate)
+    assert dict(found.overrides) == ({} if found.arm == "baseline" else flag.overrides)
+    assert not found.confirm or (followed and confirm)

@@ -10,10 +10,8 @@ from compilegate.domain.production.runs import CanarySlot
 from compilegate.facts import load_facts
 from compilegate.usecases.production import recording
 from compilegate.usecases.workload_document import read_document
-from tests.domain.workload_builder import SOUND, change
+from tests.domain.workload_builder import SOUND
 from tests.usecases.production.runs import (
-    CAPACITY,
-    LIMIT,
     NAME,
     OUT_OF_MEMORY,
     Production,
@@ -181,127 +179,6 @@ def test_a_request_that_was_refused_fails_the_baseline_and_reruns_the_candidate(
     assert "failed" == promoted.record("SageMaker.AmazonSageMakerException", "AccessDenied")["next"]
 
 
-# Waiting for capacity.
-
-
-def test_no_capacity_waits_and_is_no_result(promoted):
-    answer = promoted.fails(CAPACITY)
-
-    assert ("wait", 300, {"number": 1, "rerun": False, "instance_type": None}) == (
-        answer["next"], answer["wait_seconds"], answer["attempt"],
-    )  # fmt: skip
-    assert [] == promoted.runs()
-    (wait,) = promoted.entries("run_waiting")
-    assert ("compile", 0, 300) == (wait["arm"], wait["attempt"], wait["wait_seconds"])
-    assert "no free instance" in wait["reason"]
-
-
-def test_a_missing_quota_waits_too(promoted):
-    answer = promoted.record(LIMIT, "The account-level service limit is 0 Instances")
-
-    assert ("wait", 300) == (answer["next"], answer["wait_seconds"])
-
-
-def test_waiting_is_told_once(promoted):
-    told = [promoted.record(LIMIT, "x")["tell"] for _ in range(3)]
-
-    assert "waits" in told[0]["message"]
-    assert [None, None] == told[1:]
-
-
-def test_a_wait_that_is_recorded_again_is_the_same_one(promoted):
-    attempt = promoted.attempt
-    first = promoted.record(LIMIT, "x")
-    promoted.attempt = attempt
-    promoted.services.clock.seconds += 100
-
-    assert first == promoted.record(LIMIT, "x")
-    assert 1 == len(promoted.entries("run_waiting"))
-
-
-def test_after_the_wait_the_candidate_is_trained_all_the_same(promoted):
-    promoted.record(LIMIT, "x")
-    promoted.completes()
-
-    (run,) = promoted.runs()
-    assert ("compile", "flag", 1) == (run.arm, run.why, run.details["attempt"])
-
-
-def test_a_run_gives_up_in_the_end_and_is_told_as_not_run(production):
-    production.begin()
-    answers = [production.record(LIMIT, "x")]
-    while answers[-1]["next"] == "wait":
-        answers.append(production.record(LIMIT, "x"))
-
-    assert "failed" == answers[-1]["next"]
-    assert "was not run" in answers[-1]["tell"]["subject"]
-    waited = sum(entry["wait_seconds"] for entry in production.entries("run_waiting"))
-    assert 23 * HOURS <= waited <= 24 * HOURS
-    (run,) = production.runs()
-    assert ("NotRun", False, False) == (run.status, run.counts, run.finished)
-    assert "gave up waiting" in run.reason
-
-
-def test_other_types_train_the_baseline_and_are_no_evidence():
-    fallbacks = ("ml.p4d.24xlarge", "ml.g5.24xlarge")
-    production = Production(change(SOUND, training__fallback_instances=fallbacks))
-    production.promote()
-    production.begin()
-
-    assert 0 == production.fails(CAPACITY)["wait_seconds"]
-    assert "ml.p4d.24xlarge" == production.attempt["instance_type"]
-    production.fails(CAPACITY)
-    assert "ml.g5.24xlarge" == production.attempt["instance_type"]
-    assert "watch" == production.completes()["next"]
-
-    (run,) = production.runs()
-    assert ("baseline", "fallback", "ml.g5.24xlarge", False, None) == (
-        run.arm, run.why, run.instance_type, run.counts, run.decision_id,
-    )  # fmt: skip
-    assert run.finished
-    assert "no evidence" in run.reason
-    assert [("compile", 0), ("baseline", 1)] == [
-        (entry["arm"], entry["attempt"]) for entry in production.entries("run_waiting")
-    ]
-
-
-def test_once_all_types_are_tried_the_run_pauses_and_begins_with_its_own():
-    production = Production(change(SOUND, training__fallback_instances=("ml.p4d.24xlarge",)))
-    production.promote()
-    production.begin()
-    production.fails(CAPACITY)
-
-    answer = production.fails(CAPACITY)
-
-    assert (300, None) == (answer["wait_seconds"], answer["attempt"]["instance_type"])
-    production.completes()
-    assert ["compile"] == [run.arm for run in production.runs()]
-
-
-def test_a_type_on_which_the_job_cannot_run_is_left_out(caplog):
-    fallbacks = ("ml.unknown.large", "ml.p4d.24xlarge")
-    production = Production(change(SOUND, training__fallback_instances=fallbacks))
-    production.begin()
-    production.fails(CAPACITY)
-
-    assert "ml.p4d.24xlarge" == production.attempt["instance_type"]
-    assert "ml.unknown.large" in caplog.text
-
-
-def test_a_rerun_that_waits_stays_a_rerun(promoted):
-    promoted.fails(OUT_OF_MEMORY)
-    promoted.record(LIMIT, "x")
-
-    assert {"number": 2, "rerun": True, "instance_type": None} == promoted.attempt
-
-
-def test_the_first_pause_can_be_given(promoted):
-    assert 1 == promoted.record(LIMIT, "x", wait_seconds=1)["wait_seconds"]
-
-
-# Jobs that were started twice, places of a trial.
-
-
 def test_a_twin_of_a_job_that_was_asked_for_again_is_stopped(promoted):
     request = promoted.build()
     twin, job = (f"{request['TrainingJobName']}-r{retry}" for retry in (0, 1))
@@ -333,3 +210,23 @@ def test_a_run_in_a_trials_place_carries_it_and_its_rerun_does_not(production, m
     assert [crashed, again] == [run for _, run, _ in heard]
     registered = read_document(SOUND.to_dict())
     assert job_digest(registered, naming.source_key(NAME, "s1")) == heard[0][2]["job"]
+
+
+def test_a_step_that_dies_between_the_ledger_and_the_trial_is_made_good_by_repeating_it(
+    promoted, monkeypatch
+):
+    heard = []
+
+    def dies_once(_workload, run, **_more):
+        heard.append(run)
+        if len(heard) == 1:
+            raise OSError("the function's time is up")
+
+    monkeypatch.setattr(recording, "record_canary", dies_once)
+    promoted.ends("Completed", output=summary_tar())
+    with pytest.raises(OSError, match="time is up"):
+        promoted.record()
+
+    assert "watch" == promoted.record()["next"]
+    assert 1 == len(promoted.runs())
+    assert [promoted.runs()[0]] * 2 == heard
