@@ -8,7 +8,7 @@ judged with what was known by then, so that a later run never rewrites an earlie
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -52,8 +52,17 @@ class ProbationFinding:
     monitors: Mapping[str, Monitor]
 
 
-def judge_probation(evidence: Evidence, speedup: float | None) -> ProbationFinding:
-    """Decide the probation; ``speedup`` is what the trial's short blocks proved, if known."""
+# Hears of every run that was taken in: its arm, the run, the monitors as they stand after it.
+Seen = Callable[[str, FullRun, Mapping[str, Monitor]], None]
+
+
+def judge_probation(
+    evidence: Evidence, speedup: float | None, seen: Seen | None = None
+) -> ProbationFinding:
+    """Decide the probation; ``speedup`` is what the trial's short blocks proved, if known.
+
+    ``seen`` changes nothing: it is for who draws what the replay has gone through.
+    """
     promoted = evidence.arm(evidence.promoted or "")
     if promoted is None:
         raise ValueError("the evidence was not parsed: probation without a promoted arm")
@@ -68,6 +77,8 @@ def judge_probation(evidence: Evidence, speedup: float | None) -> ProbationFindi
             watch.unapplied += 1  # it says nothing about the change, for or against
             continue
         _take(watch, name, run, promoted.name)
+        if seen is not None:
+            seen(name, run, watch.monitors)
         if watch.reverted:
             return ProbationFinding(Verdict.REVERT, (watch.reverted,), None, watch.monitors)
         if watch.alarm is None and watch.watched >= evidence.policy.probation_runs:

@@ -8,7 +8,8 @@ Before there is one, the trial's own baseline figures stand in where the caller 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from compilegate.domain.arithmetic import mean
@@ -59,6 +60,20 @@ class Savings:
         return self.saved_usd / self.expected_usd
 
 
+@dataclass(frozen=True)
+class RunSaving:
+    """What one run of the candidate saved; seconds of wall clock and USD, None where unknown."""
+
+    run: ProductionRun
+    seconds: float | None
+    usd: float | None
+
+    @property
+    def compared(self) -> bool:
+        """Whether it finished and had a baseline to be compared with."""
+        return self.run.finished and self.seconds is not None
+
+
 def savings_so_far(
     runs: Sequence[ProductionRun],
     *,
@@ -72,29 +87,40 @@ def savings_so_far(
     (epoch seconds) serve as baseline only. ``usd_per_run`` is the trial's estimate
     (``saving.usd_per_run`` of its decision).
     """
-    hours: list[float] = []
-    usd: list[float] = []
-    candidates = compared = failed = 0
-    for index, run in enumerate(runs):
-        if run.arm == BASELINE or run.ended_at < since:
-            continue
-        candidates += 1
-        known = _rolling(runs[:index], reference or Reference())
-        seconds, price = _saved(run, known)
-        failed += not run.finished
-        compared += run.finished and seconds is not None
-        hours += [] if seconds is None else [seconds / 3600]
-        usd += [] if price is None else [price]
+    found = list(run_savings(runs, reference=reference, since=since))
+    compared = sum(one.compared for one in found)
+    failed = sum(not one.run.finished for one in found)
+    usd = [one.usd for one in found if one.usd is not None]
     return Savings(
-        runs=candidates,
+        runs=len(found),
         compared_runs=compared,
         failed_runs=failed,
-        unknown_runs=candidates - compared - failed,
+        unknown_runs=len(found) - compared - failed,
         priced_runs=len(usd),
-        saved_hours=math.fsum(hours),
+        saved_hours=math.fsum(one.seconds / 3600 for one in found if one.seconds is not None),
         saved_usd=math.fsum(usd) if usd else None,
         expected_usd=None if usd_per_run is None else usd_per_run * compared,
     )
+
+
+def run_savings(
+    runs: Sequence[ProductionRun],
+    *,
+    reference: Reference | None = None,
+    since: float = -math.inf,
+) -> Iterator[RunSaving]:
+    """What each run of the candidate saved, in the order of time; arguments as above."""
+    before = reference or Reference()
+    walls: deque[float] = deque(maxlen=ROLLING)
+    prices: deque[float] = deque(maxlen=ROLLING)
+    for run in runs:
+        if run.arm == BASELINE:
+            if run.finished and run.counts:
+                walls.extend([wall] if (wall := _wall(run)) is not None else [])
+                prices.extend([run.usd] if run.usd is not None else [])
+        elif run.ended_at >= since:
+            seconds, usd = _saved(run, _rolling(walls, prices, before))
+            yield RunSaving(run, seconds, usd)
 
 
 def _saved(run: ProductionRun, known: Reference) -> tuple[float | None, float | None]:
@@ -110,11 +136,8 @@ def _difference(base: float | None, own: float | None) -> float | None:
     return None if base is None or own is None else base - own
 
 
-def _rolling(earlier: Sequence[ProductionRun], before: Reference) -> Reference:
+def _rolling(walls: Sequence[float], prices: Sequence[float], before: Reference) -> Reference:
     """The latest baseline runs that finished as planned; what they lack is as it was before."""
-    baseline = [run for run in earlier if run.arm == BASELINE and run.finished and run.counts]
-    walls = [wall for run in baseline if (wall := _wall(run)) is not None][-ROLLING:]
-    prices = [run.usd for run in baseline if run.usd is not None][-ROLLING:]
     return Reference(
         wall_seconds=mean(walls) if walls else before.wall_seconds,
         usd=mean(prices) if prices else before.usd,
