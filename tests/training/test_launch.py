@@ -3,18 +3,17 @@
 import io
 import json
 import math
+import os
 import signal
 import time
 from types import SimpleNamespace
 
 import pytest
 from compilegate_runtime.errors import HyperparameterError, NotAppliedError
-from compilegate_runtime.initial_weights import InitialWeights
 from compilegate_runtime.launching import arguments, frameworks, metrics
 from compilegate_runtime.launching.models import loss_in, size_of
-from compilegate_runtime.launching.steps import Enough, Steps
 
-from tests.training.jobs import ROOT
+from tests.training.jobs import ROOT, TRAINING
 
 SCRIPTS = ROOT / "tests" / "training" / "scripts"
 PLAIN = {
@@ -189,99 +188,6 @@ def test_the_loss_is_found_among_a_models_outputs():
     assert loss is loss_in({"loss": loss, "logits": Numbers(2, 3)})
     assert loss is loss_in((Numbers(2, 3), loss))
     assert loss_in((loss, loss)) is None
-
-
-class Notes:
-    """A recorder that notes what it is told."""
-
-    def __init__(self):
-        self.said, self.steps_done, self.ended, self.resumed = [], 0, [], []
-
-    def begin_step(self):
-        self.said.append("begin")
-
-    def got_batch(self):
-        self.said.append("batch")
-
-    def end_step(self, *numbers, **more):
-        self.said.append("end")
-        self.steps_done += 1
-        self.ended.append(numbers)
-
-
-@pytest.fixture
-def steps():
-    models = SimpleNamespace(
-        stop_watching=lambda: None, initial_loss=None, initial_loss_known=True,
-        initial_weights=InitialWeights(),
-    )  # fmt: skip
-    return Steps(None, Notes(), models, limit=3)
-
-
-def said(steps, events):
-    optimizer = SimpleNamespace(param_groups=[{"lr": 0.1}])
-    known = {"train": object(), "eval": object()}
-    for event in events.split():
-        if event in known:
-            steps.fetching(known[event])
-            steps.fetched()
-        elif event == "model":
-            steps.fed(4, 10)
-        else:
-            steps.stepped(optimizer)
-    return " ".join(steps._recorder.said)
-
-
-@pytest.mark.parametrize(
-    ("events", "expected"),
-    [
-        ("train model step train model step", "begin batch end begin batch end"),
-        # several batches to a step, asked for one by one or together
-        ("train model train model step", "begin batch end"),
-        ("train model step train train model model step",
-         "begin batch end begin batch batch end"),
-        # evaluation, before and between
-        ("eval train model step", "begin batch begin batch end"),
-        ("train model step eval eval train model step", "begin batch end begin batch end"),
-        # no loader at all
-        ("model step model model step", "begin end begin end"),
-    ],
-)  # fmt: skip
-def test_a_step_begins_with_its_data_or_its_model_and_ends_with_the_optimizer(
-    steps, events, expected
-):
-    assert expected == said(steps, events)
-
-
-def test_a_step_counts_what_all_its_parts_were_fed(steps):
-    said(steps, "train model train model step")
-
-    assert [(None, 8, 20)] == steps._recorder.ended
-
-
-def test_samples_that_several_models_see_count_once(steps):
-    for model in ("encoder", "head", "encoder", "head"):
-        steps.fed(4, 10, model)
-    said(steps, "step")
-
-    assert [(None, 8, 20)] == steps._recorder.ended
-
-
-def test_of_two_optimizers_the_first_ones_steps_count(steps):
-    first, second = (SimpleNamespace(param_groups=[{"lr": 0.1}]) for _ in range(2))
-    for _ in range(2):
-        steps.fed(4, None)
-        steps.stepped(first)
-        steps.stepped(second)
-
-    assert 2 == steps._recorder.steps_done
-
-
-def test_a_segment_ends_with_its_last_step(steps):
-    with pytest.raises(Enough):
-        said(steps, "model step model step model step model step")
-
-    assert 3 == steps._recorder.steps_done
 
 
 def test_a_precision_that_the_script_does_not_train_in_fails_the_run():
@@ -485,3 +391,20 @@ def test_a_librarys_compiled_function_does_not_prove_a_model_that_stayed_eager(j
     assert 1 == done.status
     assert "Sequential trained uncompiled" in done.failure
     assert False is done.summary()["compiler"]["applied"]
+
+
+@pytest.mark.training
+def test_a_script_that_goes_elsewhere_and_is_interrupted_says_so_where_it_began(jobs, tmp_path):
+    data = tmp_path / "data"
+    relative = {"SM_OUTPUT_DATA_DIR": os.path.relpath(data, TRAINING)}
+    process, _ = jobs.start("launch.py", relative, **BARE, pause=0.3, go=tmp_path.parent)
+    lines = data / "evidence" / "steps.jsonl"
+    while process.poll() is None and not (lines.exists() and lines.read_text().count("\n") > 1):
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    found = json.loads((lines.parent / "summary.json").read_text())
+
+    assert process.returncode
+    assert (False, "KeyboardInterrupt") == (found["finished"], found["reason"])
+    assert found["steps"] == len(lines.read_text().splitlines())

@@ -61,7 +61,7 @@ def _run(train, settings, uses_torch):
             seed_everything(settings.seed)
         train(Job(settings, device, compiler, recorder))
         recorder.finish()
-    except Exception as error:
+    except (Exception, KeyboardInterrupt) as error:
         recorder.fail(str(error) or type(error).__name__)
         raise
     finally:

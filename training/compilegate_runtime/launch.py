@@ -71,7 +71,7 @@ class Launch:
             with self._printed():
                 self._run_script(words)
             self._finish(words)
-        except Exception as error:
+        except (Exception, KeyboardInterrupt) as error:
             self.recorder.fail(str(error) or type(error).__name__)
             raise
         finally:

@@ -38,11 +38,13 @@ def batches(seed, count, batch_size):
 def shift_seeds(by):
     """Make a script that sets a seed of its own train by chance all the same, arms alike.
 
-    Every seed that it sets from now on is moved by the run's own.
+    Every seed that it sets for all random numbers from now on is moved by the run's own. Generators
+    that it makes for itself keep theirs: often they part training data from held-out data.
     """
     import torch  # noqa: PLC0415 — the rest of this module does without it
 
     owners = [(module.random, "seed") for module in _numpy()]
+    owners += [(torch.cuda, name) for name in ("manual_seed", "manual_seed_all")]
     for owner, name in [(random, "seed"), (torch, "manual_seed"), *owners]:
         setattr(owner, name, _shifted(getattr(owner, name), by))
 

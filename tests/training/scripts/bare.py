@@ -1,6 +1,7 @@
 """A training script without a data loader, a seed of its own, or arguments for a trial."""
 
 import argparse
+import os
 import time
 
 import torch
@@ -9,8 +10,12 @@ from torch import nn
 parser = argparse.ArgumentParser()
 parser.add_argument("--model", default="linear")
 parser.add_argument("--stop", default="")
+parser.add_argument("--how", default="")
+parser.add_argument("--go", default="")
 parser.add_argument("--pause", type=float, default=0.0)
 args = parser.parse_args()
+if args.go:
+    os.chdir(args.go)
 
 model = nn.Linear(4, 1)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
@@ -23,6 +28,11 @@ for step in range(6):
         loss = loss * float("nan")
     elif step > 2 and args.stop:
         raise SystemExit(args.stop)
-    loss.backward()
+    if args.how == "new_optimizer" and step == 3:
+        optimizer = torch.optim.Adam(model.parameters())
+    if args.how == "autograd":
+        torch.autograd.backward([loss])
+    else:
+        loss.backward()
     optimizer.step()
     optimizer.zero_grad()

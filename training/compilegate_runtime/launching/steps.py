@@ -7,6 +7,7 @@ with the optimizer's step. Evaluation, checkpoints and logging lie between steps
 import functools
 import importlib
 import types
+import weakref
 
 
 class Enough(BaseException):
@@ -21,6 +22,8 @@ class Steps:
         self._limit = limit
         self.checks = []  # asked once, when the first step is over, with its samples
         self._main = None  # of several optimizers the first one's steps count
+        self._beside = weakref.WeakSet()  # those that train other weights than it
+        self._backward = False
         self._training_loader = self._last_loader = None
         self._begun = self._called = self._waited = False
         self._forget()
@@ -80,7 +83,9 @@ class Steps:
             for check in self.checks:
                 check(self._most_fed()[0])
         if optimizer is not self._main:
-            return
+            if not self._succeeds(optimizer):
+                return
+            self._main = optimizer
         rate = optimizer.param_groups[0].get("lr") if optimizer.param_groups else None
         self._recorder.end_step(
             self._loss,
@@ -92,6 +97,16 @@ class Steps:
         self._forget()
         if self._limit and self._recorder.steps_done >= self._limit:
             raise Enough
+
+    def _succeeds(self, optimizer):
+        """Whether it trains weights of the one whose steps count, as one made anew does."""
+        if optimizer in self._beside:
+            return False
+        known = set(map(id, _weights(self._main)))
+        if known.isdisjoint(map(id, _weights(optimizer))):
+            self._beside.add(optimizer)
+            return False
+        return True
 
     def _most_fed(self):
         """Samples and tokens of the model that saw most samples in this step."""
@@ -114,7 +129,7 @@ class Steps:
         """Hook optimizers, data loaders, backward passes and the clipping of gradients."""
         self._hook_optimizers()
         self._replace(self._torch.utils.data.DataLoader, "__iter__", self._iterating)
-        self._replace(self._torch.Tensor, "backward", self._going_backward)
+        self._replace(self._torch.autograd, "backward", self._going_backward)  # Tensor's calls it
         for place in (self._torch.nn.utils, self._torch.nn.utils.clip_grad):
             self._replace(place, "clip_grad_norm_", self._clipping)
         for scaler in _scalers(self._torch):
@@ -161,9 +176,16 @@ class Steps:
         return iterate
 
     def _going_backward(self, original):
-        def backward(tensor, *args, **kwargs):
-            self.lost(getattr(tensor, "compilegate_unscaled", tensor))
-            return original(tensor, *args, **kwargs)
+        def backward(tensors, *args, **kwargs):
+            if self._backward:  # recomputing a part of the graph that is gone through
+                return original(tensors, *args, **kwargs)
+            self._backward = True
+            try:
+                for loss in tensors if isinstance(tensors, (list, tuple)) else [tensors]:
+                    self.lost(getattr(loss, "compilegate_unscaled", loss))
+                return original(tensors, *args, **kwargs)
+            finally:
+                self._backward = False
 
         return backward
 
@@ -174,6 +196,10 @@ class Steps:
             return norm
 
         return clip
+
+
+def _weights(optimizer):
+    return [weight for group in optimizer.param_groups for weight in group["params"]]
 
 
 def _scalers(torch):
