@@ -11,7 +11,7 @@ from compilegate.adapters.ledger_overview import Lock
 from compilegate.cli.who import os_user
 from compilegate.domain.errors import EnvironmentNotReadyError
 from compilegate.domain.naming import stack_name
-from compilegate.ports import Schedules, Services
+from compilegate.ports import Schedules, Services, Topic
 
 
 class Executions(Protocol):
@@ -71,7 +71,7 @@ class Cloud:
     """One stage of the app; ``poll_seconds`` is how often a watcher may ask.
 
     ``executions`` are EVALUATE's; ``production`` is None on a stack from before there was one.
-    ``who`` names the person at the keyboard.
+    ``who`` names the person at the keyboard. ``topic`` is None where the stack names none.
     """
 
     services: Services
@@ -81,6 +81,7 @@ class Cloud:
     poll_seconds: float
     production: Production | None = None
     who: Callable[[], str] = os_user
+    topic: Topic | None = None
 
     def with_production(self) -> Production:
         """What starts production runs; raises EnvironmentNotReadyError where nothing does."""

@@ -15,6 +15,7 @@ from compilegate.adapters.executions import StepFunctionsExecutions
 from compilegate.adapters.job_watch import CloudJobWatch
 from compilegate.adapters.ledger_overview import DynamoDbOverview
 from compilegate.adapters.schedules import EventBridgeSchedules
+from compilegate.adapters.sns_topic import SnsTopic
 from compilegate.cli import project
 from compilegate.cli.cloud import Cloud, Production, StartedCloud
 from compilegate.cli.who import aws_caller, os_user
@@ -125,6 +126,9 @@ def cloud_of(outputs: Mapping[str, str], stage: str, poll_seconds: float) -> Clo
         overview=DynamoDbOverview(client("dynamodb"), table),
         poll_seconds=poll_seconds,
         production=production_of(outputs),
+        topic=SnsTopic(client("sns"), outputs["DecisionTopic"])
+        if "DecisionTopic" in outputs
+        else None,
         who=os_user if settings.simulated else lambda: aws_caller(client("sts")),
     )
 

@@ -20,6 +20,8 @@ from compilegate.cli.options import (
 )
 from compilegate.cli.output import emit_json, say
 from compilegate.cli.shell import session
+from compilegate.domain.flag_change import Entry
+from compilegate.usecases.by_hand_notice import by_hand_notice
 from compilegate.usecases.change_flag import Changed, flag_history, latest_flag, repair_flag
 from compilegate.usecases.flag_by_hand import (
     KnownCandidate,
@@ -135,14 +137,29 @@ def _what_set_does(workload: str, known: KnownCandidate) -> list[str]:
 def _tell(workload: str, made: Changed, word: Word, cloud: Cloud, *, as_json: bool) -> None:
     history = flag_history(workload, cloud.services)
     entry = history[made.version - 1]
+    untold = _publish(workload, entry, cloud)
     if as_json:
         document: dict[str, Any] = {
             "workload": workload, "changed": made.changed, "version": made.version,
             "by": word.who, "reason": entry["reason"], "enabled": made.flag.enabled,
             "state": made.flag.state, "candidate": made.flag.candidate,
             "overrides": dict(made.flag.overrides), "since": made.flag.since,
+            "told": untold is None, "untold_because": untold,
         }  # fmt: skip
         emit_json(document)
         return
     say("Recorded, and the parameter agrees:")
     say(change_line(entry), indent=2)
+    if untold is not None:
+        say(f"Nobody was told of it ({untold}).")
+
+
+def _publish(workload: str, entry: Entry, cloud: Cloud) -> str | None:
+    """Tell the topic; why that failed, None where it did not. The change stands either way."""
+    if cloud.topic is None:
+        return "the stack names no topic"
+    try:
+        cloud.topic.publish(by_hand_notice(workload, entry, cloud.services))
+    except Exception as error:  # noqa: BLE001 - whatever it is, the flag has changed
+        return f"{type(error).__name__}: {error}"
+    return None

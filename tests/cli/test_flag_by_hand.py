@@ -58,6 +58,45 @@ def test_a_person_turns_the_flag_off_under_their_name(invoke: Invoke, found: Clo
     assert f"on -> off (reverted), candidate compile, revert by {me}" in result.stdout
 
 
+def test_everyone_is_told_of_a_persons_word(invoke: Invoke, found: Cloud, doors: FakeDoors) -> None:
+    topic = KeptTopic()
+    doors.aws_cloud = replace(found, topic=topic)
+
+    document = json.loads(revert(invoke, "--yes", "--json").stdout)
+
+    (told,) = topic.told
+    assert (True, None) == (document["told"], document["untold_because"])
+    assert f"bert-docs: {getpass.getuser()} turned the compiler off: {WHY}\n" in told.text
+    assert ("changed", False, "reverted") == (
+        told.kind, told.flag["enabled"], told.flag["state"],
+    )  # fmt: skip
+
+
+def test_a_word_stands_even_where_nobody_can_be_told(
+    invoke: Invoke, found: Cloud, doors: FakeDoors
+) -> None:
+    doors.aws_cloud = replace(found, topic=KeptTopic(PermissionError("may not publish")))
+
+    result = revert(invoke, "--yes")
+
+    assert 0 == result.exit_code
+    assert "Nobody was told of it (PermissionError: may not publish)." in result.stdout
+    assert "revert" == entries(found)[-1]["action"]
+
+
+class KeptTopic:
+    """Keeps what it is told, or fails."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.told: list[Any] = []
+        self.error = error
+
+    def publish(self, told: Any) -> None:
+        if self.error:
+            raise self.error
+        self.told.append(told)
+
+
 def test_the_same_word_again_is_one_change(invoke: Invoke, found: Cloud) -> None:
     revert(invoke, "--yes")
     revert(invoke, "--yes")

@@ -15,7 +15,10 @@ from typing import Any
 from compilegate.domain import naming
 from compilegate.domain.notification import KINDS, Notification
 from compilegate.usecases.approval_notice import approval_notice
+from compilegate.usecases.by_hand_notice import by_hand_notice
+from compilegate.usecases.change_flag import flag_history
 from compilegate.usecases.digest import digests
+from compilegate.usecases.flag_by_hand import Word, revert_by_hand
 from compilegate.usecases.notify_decision import Told, decision_notification
 from compilegate.usecases.trial import Trial
 from tests.fakes import FixedClock, services
@@ -97,9 +100,13 @@ def failed() -> Notification:
 
 def changed() -> Notification:
     """A person's word."""
-    told = {"kind": "changed", "flag_enabled": False, "flag_state": "off", "report": None}
-    text = "human:ada turned the compiler off: a data migration this week."
-    return _of({}, text, act=f"compilegate flag history {NAME}", **told)
+    cloud = services(STAGE)
+    register(cloud, NAME, OWNER)
+    promote(cloud, NAME, NOW - DAY)
+    word = Word("ada", "a data migration this week")
+    made = revert_by_hand(NAME, word, services=cloud)
+    entry = flag_history(NAME, cloud)[made.version - 1]
+    return by_hand_notice(NAME, entry, cloud)
 
 
 def approval() -> Notification:
