@@ -68,7 +68,7 @@ class CompilegateStack(Stack):
         notifications.watch_flags()
         notifications.watch_schedules(schedules.dropped())
         Tags.of(self).add("application", "compilegate")
-        Tags.of(self).add("compilegate:deployment", settings.stage)
+        Tags.of(self).add(naming.TAG_DEPLOYMENT, settings.stage)
         for output, value in (
             ("Stage", settings.stage),
             ("DataBucket", storage.bucket.bucket_name),

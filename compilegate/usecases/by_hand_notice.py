@@ -8,11 +8,9 @@ from typing import Any
 from compilegate.domain.errors import CompilegateError
 from compilegate.domain.flag import parse_flag
 from compilegate.domain.flag_change import HUMAN
-from compilegate.domain.notification import Notification
+from compilegate.domain.notification import Notification, command_at
 from compilegate.ports import Services
 from compilegate.usecases.registration import load_registration
-
-LOCAL = "local"
 
 
 def by_hand_notice(workload: str, entry: Mapping[str, Any], services: Services) -> Notification:
@@ -22,8 +20,7 @@ def by_hand_notice(workload: str, entry: Mapping[str, Any], services: Services) 
     what = (
         f"turned the compiler on ({flag.candidate})" if flag.enabled else "turned the compiler off"
     )
-    where = " --local" if stage == LOCAL else f" --stage {stage}"
-    act = f"compilegate flag history {workload}{where}"
+    act = command_at(f"compilegate flag history {workload}", stage)
     return Notification(
         kind="changed",
         stage=stage,

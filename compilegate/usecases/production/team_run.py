@@ -43,6 +43,7 @@ def record_team_run(workload: str, job: str, *, services: Services) -> Productio
         raise NotOursError(f"SageMaker knows no training job {job}")
     tags = services.jobs.tags(job)
     _refuse_others(workload, job, tags, str(described["TrainingJobStatus"]))
+    _refuse_other_deployments(job, tags, services.settings.stage)
     run = _run(workload, described, tags, services)
     entry = services.ledger.put_once(
         workload, naming.run_entry(run.run, job), run.to_entry(services.clock.now())
@@ -60,6 +61,16 @@ def _refuse_others(workload: str, job: str, tags: Mapping[str, str], status: str
         )
     if status not in ENDED:
         raise NotOursError(f"{job} has not ended ({status}): its end will be told")
+
+
+def _refuse_other_deployments(job: str, tags: Mapping[str, str], stage: str) -> None:
+    """Every deployment of an account hears of every team's job; a job may name whose flag it read.
+
+    Raises NotOursError where that is another one's.
+    """
+    followed = tags.get(naming.TAG_DEPLOYMENT)
+    if followed not in (None, stage):
+        raise NotOursError(f"{job} followed the flag of the deployment {followed}, not of {stage}")
 
 
 def _run(

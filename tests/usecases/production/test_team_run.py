@@ -79,6 +79,22 @@ def test_runs_stand_in_the_order_in_which_they_trained_however_late_they_are_tol
     assert jobs == [run.job for run in production.runs()]
 
 
+@pytest.mark.parametrize(("deployment", "recorded"), [("prod", 1), ("dev", 0), (None, 1)])
+def test_a_job_that_followed_another_deployment_s_flag_is_left_to_that_one(
+    production, deployment, recorded
+):
+    """Every deployment of an account hears of every job; one that names none is everybody's."""
+    own = production.services.settings.stage
+    told = own if deployment == "prod" else deployment
+    tags = {**OWN, **({naming.TAG_DEPLOYMENT: told} if told else {})}
+    job = team_job(production, tags=tags)
+    leaves(production, job, summary_tar())
+
+    heard(production, job)
+
+    assert recorded == len(production.runs())
+
+
 def test_an_early_event_is_no_end(production):
     job = team_job(production, status="InProgress")
 
