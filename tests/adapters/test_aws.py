@@ -9,6 +9,7 @@ from typing import Any
 
 import boto3
 import pytest
+from botocore.exceptions import ClientError
 from moto import mock_aws
 
 from compilegate.adapters.dynamodb import DynamoDbLedger, DynamoDbLocks
@@ -192,3 +193,24 @@ def test_an_object_is_there_under_its_whole_key_only(aws: None) -> None:
     assert store.has("inputs/rows.csv")
     assert not store.has("inputs/rows")
     assert store.exists("s3://data/inputs/rows")  # a prefix, which is another question
+
+
+@pytest.mark.parametrize("uri", ["s3://teams/none.tar.gz", "s3://nobodys/output.tar.gz"])
+def test_what_another_bucket_holds_is_fetched_by_its_uri(aws: None, uri: str) -> None:
+    s3 = boto3.client("s3", region_name=REGION)
+    s3.create_bucket(Bucket="teams")
+    s3.put_object(Bucket="teams", Key="nightly/output.tar.gz", Body=b"1")
+    store = S3Store(s3, "data")
+
+    assert b"1" == store.fetch("s3://teams/nightly/output.tar.gz")
+    with pytest.raises(NotFoundError, match=uri):
+        store.fetch(uri)
+
+
+def test_a_bucket_that_may_not_be_read_is_told_as_such() -> None:
+    class Denied:
+        def get_object(self, **_: Any) -> Any:
+            raise ClientError({"Error": {"Code": "AccessDenied"}}, "GetObject")
+
+    with pytest.raises(NotFoundError, match="may not be read"):
+        S3Store(Denied(), "data").fetch("s3://teams/nightly/output.tar.gz")

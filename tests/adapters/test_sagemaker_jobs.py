@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import boto3
+import pytest
+from moto import mock_aws
+
 from compilegate.adapters.sagemaker_jobs import SageMakerJobs
 
 
@@ -51,3 +55,25 @@ def test_statuses_are_of_every_job_that_begins_with_the_prefix() -> None:
 
 def test_active_ones_are_in_progress() -> None:
     assert ["cg-lm-1-q1a17-r0"] == JOBS.active("cg-lm-1-")
+
+
+def test_tags_are_told_by_key_whatever_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
+    monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
+    with mock_aws():
+        sagemaker = boto3.client("sagemaker", region_name="us-east-1")
+        tags = {f"key-{number}": str(number) for number in range(49)}
+        sagemaker.create_training_job(
+            TrainingJobName="nightly",
+            RoleArn="arn:aws:iam::123456789012:role/training",
+            AlgorithmSpecification={"TrainingImage": "i", "TrainingInputMode": "File"},
+            OutputDataConfig={"S3OutputPath": "s3://b/o"},
+            ResourceConfig={
+                "InstanceType": "ml.g5.xlarge", "InstanceCount": 1, "VolumeSizeInGB": 1,
+            },
+            StoppingCondition={"MaxRuntimeInSeconds": 60},
+            Tags=[{"Key": key, "Value": value} for key, value in tags.items()],
+        )  # fmt: skip
+
+        assert tags == SageMakerJobs(sagemaker).tags("nightly")

@@ -98,6 +98,17 @@ def test_a_missing_quota_waits_as_well(production, app):
     assert ["Completed"] == [run.status for run in workload.runs()]
 
 
+def test_a_throttled_call_is_retried_and_nobody_waits(production, app):
+    workload = production()
+    inject(app.cloud.state(), Failure.THROTTLED, count=1)
+
+    found = workload.run()
+
+    assert "SUCCEEDED" == found["status"], found.get("cause")
+    assert [] == workload.entries("run_waiting")
+    assert [True] == [run.job.endswith("-p0-r1") for run in workload.runs()]
+
+
 def test_a_fallback_type_trains_the_baseline_and_is_no_evidence(production, app):
     workload = production(training={"fallback_instances": ["ml.g5.2xlarge"]})
     workload.promote()

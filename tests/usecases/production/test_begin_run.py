@@ -54,6 +54,20 @@ def test_a_second_execution_of_the_same_time_is_a_duplicate_and_changes_nothing(
     assert ["baseline"] == [entry["arm"] for entry in production.entries("run_begun")]
 
 
+def test_two_executions_that_look_at_the_same_moment_agree_on_who_came_first(production, caplog):
+    first = production.begin(execution="one")
+    # What the second saw was read before the first had written.
+    production.services.ledger.entries = lambda *_: []
+    production.services.flags.write(FLAG, "{on")
+
+    second = production.begin(execution="two")
+
+    assert (True, first["run"], first["arm"]) == (
+        second["duplicate"], second["run"], second["arm"],
+    )  # fmt: skip
+    assert [] == counted(caplog)
+
+
 def test_a_repeated_call_says_what_the_first_one_did_whatever_has_changed_since(production):
     first = production.begin()
     production.promote()
