@@ -11,7 +11,7 @@ from compilegate.domain.arithmetic import rounded
 
 # Of the judge (domain/judging/judge.py), which every decision names. Here, so that who only
 # refuses a trial need not load the judge.
-JUDGE_VERSION = "1.1.0"
+JUDGE_VERSION = "1.2.0"
 
 
 class Verdict(StrEnum):

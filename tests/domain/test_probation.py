@@ -27,6 +27,8 @@ from tests.domain.evidence_builder import (
 )
 
 WANTED = Policy().probation_runs
+# Both arms see nearly the same weeks: a steady drift moves them apart by a third of a night.
+IN_TURN = ["baseline", "compile", "compile", "baseline", "baseline", "compile"]
 NORMAL = sample(60, CENTRE, PROBATION_SD)
 
 
@@ -96,7 +98,7 @@ def test_a_fall_of_two_margins_alarms_and_is_checked_in_turns() -> None:
 
     assert (Verdict.CONTINUE, FlagAction.KEEP) == (decision.verdict, decision.flag_action)
     assert "alarm" in codes(decision)
-    assert ["baseline", "compile"] * CONFIRMATIONS == asked_arms(decision)
+    assert IN_TURN == asked_arms(decision)
     assert all(run["confirm"] for run in (decision.next or {})["runs"])
 
 
@@ -133,14 +135,14 @@ def test_a_check_half_done_asks_for_what_is_missing() -> None:
     watch(doc, confirm=True)
     watch(doc, "baseline", confirm=True)
 
-    assert ["compile", "baseline", "compile"] == asked_arms(judge(doc))
+    assert ["baseline", "compile", "compile"] == asked_arms(judge(doc))
 
 
 def test_a_baseline_that_fails_while_an_alarm_is_checked_runs_again() -> None:
     doc = alarmed()
     watch(doc, "baseline", confirm=True, metric=None)
 
-    assert ["baseline", "compile"] * CONFIRMATIONS == asked_arms(judge(doc))
+    assert IN_TURN == asked_arms(judge(doc))
 
 
 @pytest.mark.parametrize("mine", [1.4, 1.6])
@@ -170,6 +172,38 @@ def test_a_fall_of_the_candidate_alone_reverts_although_both_grew_slower() -> No
     decision, _ = follow(probation_document(), mine=1.4, both=2.0)
 
     assert Verdict.REVERT == decision.verdict
+
+
+def grown(share: float, *, before: float = 0.0) -> dict[str, Any]:
+    """Runs that grew in both arms alarm; in the check the candidate's metric is low by chance.
+
+    ``share`` is by how much of a margin, ``before`` by how much it was low when the alarm came.
+    """
+    doc = probation_document()
+    for _ in range(3):
+        watch(doc, metric=CENTRE - before * PROBATION_MARGIN, wall_seconds=MINE_WALL * 1.5)
+    assert "alarm" in codes(judge(doc))
+    for name in IN_TURN:
+        wall = BASE_WALL if name == "baseline" else MINE_WALL
+        low = share * PROBATION_MARGIN * (name == "compile")
+        watch(doc, name, metric=CENTRE - low, wall_seconds=wall * 1.5, confirm=True)
+    return doc
+
+
+def test_a_calm_metric_is_not_on_trial_because_the_jobs_grew() -> None:
+    assert {"alarm_cleared", "probation_goes_on"} == codes(judge(grown(0.6)))
+
+
+def test_a_metric_that_was_suspicious_too_is() -> None:
+    decision = judge(grown(0.8, before=0.75))
+
+    assert (Verdict.REVERT, {"quality_regressed"}) == (decision.verdict, codes(decision))
+
+
+def test_a_metric_that_was_calm_and_really_fell_alarms_by_itself_afterwards() -> None:
+    decision, _ = follow(grown(2.0), loss=2 * PROBATION_MARGIN, both=1.5)
+
+    assert (Verdict.REVERT, {"quality_regressed"}) == (decision.verdict, codes(decision))
 
 
 def test_one_crash_alarms_and_a_second_reverts() -> None:

@@ -130,9 +130,15 @@ def _confirmed_enough(watch: _Watch, promoted: str) -> bool:
 
 
 def _settle_alarm(watch: _Watch, promoted: str) -> None:
-    """Revert if either fall is borne out, whichever of them raised the alarm."""
+    """Revert if a fall is borne out: of what raised the alarm, or of what is suspicious too.
+
+    Three runs of each arm differ by half a margin by chance often enough; whatever stood calm
+    when the alarm came is not asked again because the other one was. A crash casts doubt on both.
+    """
     ours, theirs = watch.confirmations[promoted], watch.confirmations.get(BASELINE, [])
-    for monitor in watch.monitors.values():
+    for key, monitor in watch.monitors.items():
+        if watch.alarm not in (key, "crash") and not monitor.suspicious:
+            continue
         fall = monitor.confirmed_fall(ours, theirs)
         if fall:
             watch.reverted = Reason(fall.code, f"{promoted}: {fall.message}")
@@ -189,16 +195,17 @@ def _alarm_words(watch: _Watch) -> str:
 
 
 def _confirmation_runs(watch: _Watch, promoted: str) -> list[str]:
-    """The runs still missing, in turn."""
+    """The runs still missing, in turn: B C C B B C, so that a steady drift hits both alike."""
     missing = {
-        name: CONFIRMATIONS - len(watch.confirmations.get(name, ()))
+        name: max(CONFIRMATIONS - len(watch.confirmations.get(name, ())), 0)
         for name in (BASELINE, promoted)
     }
+    turns = [BASELINE, promoted, promoted, BASELINE] * CONFIRMATIONS
     names = []
-    while any(count > 0 for count in missing.values()):
-        name = max(missing, key=lambda key: (missing[key], key == BASELINE))
-        missing[name] -= 1
-        names.append(name)
+    for name in turns[2 * CONFIRMATIONS - sum(missing.values()) :]:
+        if missing[name] > 0:
+            missing[name] -= 1
+            names.append(name)
     return names
 
 
