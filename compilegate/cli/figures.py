@@ -61,6 +61,18 @@ def flag_words(decision: Mapping[str, Any], applied: Mapping[str, Any] | None = 
     return {"enable": "on", "disable": "off", "keep": "left as it was"}.get(action, UNKNOWN)
 
 
+def full_run_words(found: Mapping[str, Any] | None) -> str:
+    """Who made the full runs, what was extra, what production met; empty for a plain trial."""
+    if not found:
+        return ""
+    usd, hours = (
+        shown(found["extra"]["usd"], money),
+        shown(found["extra"]["gpu_hours"], significant),
+    )
+    extra = f"made by {found['made_by']}; extra {usd}, {hours} GPU-hours"
+    return f"{extra}; {found['exposed']}" if found["carried"]["runs"] else extra
+
+
 def _said(word: Mapping[str, Any] | None) -> str:
     if word is None:
         return "nobody was asked"

@@ -21,7 +21,7 @@ from compilegate.usecases.write_report import render_trial
 EXTENSIONS = ("html", "md", "json")
 FAILURE = 1
 # In the order of the states that may fail (stacks/evaluate/settled.py).
-AFTER_THE_FLAG = ("report_failed", "notify_failed", "release_failed")
+AFTER_THE_FLAG = ("models_failed", "report_failed", "notify_failed", "release_failed")
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,8 @@ class Missing:
 class Outcome:
     """One trial's end; ``decision`` is None when it failed, ``failure`` then says why.
 
-    ``applied`` is what became of the flag (usecases/apply_flag.py).
+    ``applied`` is what became of the flag (usecases/apply_flag.py), ``full_runs`` who made them
+    where production had a part in it (report/carried.py).
     """
 
     workload: str
@@ -47,6 +48,7 @@ class Outcome:
     report: Path | None
     missing: tuple[Missing, ...] = ()
     applied: Mapping[str, Any] | None = None
+    full_runs: Mapping[str, Any] | None = None
 
     @property
     def verdict(self) -> str:
@@ -70,6 +72,7 @@ class Outcome:
             "missing": [asdict(item) for item in self.missing],
             "decision": self.decision,
             "flag": self.applied,
+            "full_runs": self.full_runs,
         }
 
 
@@ -91,9 +94,18 @@ def read_outcome(trial: Trial, cloud: Cloud, state: ExecutionState, reports: Pat
         report = None
         failed = {"report_failed": str(error), **failed}
     missing = _missing(trial, failed, report, local=cloud.is_local)
-    headline = _headline(report, decision)
-    applied = _record(trial, "flag", services)
-    return Outcome(trial.workload, trial.trial, decision, headline, None, report, missing, applied)
+    told = {} if report is None else json.loads(report.with_suffix(".json").read_text("utf-8"))
+    return Outcome(
+        trial.workload,
+        trial.trial,
+        decision,
+        told.get("headline") or _first_reason(decision),
+        None,
+        report,
+        missing,
+        applied=_record(trial, "flag", services),
+        full_runs=told.get("full_runs"),
+    )
 
 
 def failed_after_the_flag(output: Mapping[str, Any]) -> dict[str, str]:
@@ -118,6 +130,10 @@ def _missing(
         report_words = "The decision stands, its report is missing ({}). To write it again:"
     found = {
         "report_failed": Missing(report_words, again),
+        "models_failed": Missing(
+            "Models that the candidate made in production stay tagged compilegate:release=hold "
+            "({}): no pipeline that asks releases them until somebody changes the tag."
+        ),
         "notify_failed": Missing("Nobody was told of the decision ({})."),
         "release_failed": Missing(
             "The workload's lock was not given back ({}): it ends by itself. When, says:",
@@ -207,9 +223,6 @@ def _decided_before(trial: Trial, cloud: Cloud) -> tuple[Missing, ...]:
     return ()
 
 
-def _headline(report: Path | None, decision: Mapping[str, Any] | None) -> str:
-    if report is not None:
-        document = json.loads(report.with_suffix(".json").read_text(encoding="utf-8"))
-        return str(document["headline"])
-    reasons = (decision or {}).get("reasons") or [{"message": "no reason was recorded"}]
+def _first_reason(decision: Mapping[str, Any]) -> str:
+    reasons = decision.get("reasons") or [{"message": "no reason was recorded"}]
     return str(reasons[0]["message"])

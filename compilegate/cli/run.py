@@ -10,7 +10,13 @@ import typer
 from compilegate.adapters.workload_files import WorkloadFile
 from compilegate.cli import project
 from compilegate.cli.cloud import Cloud
-from compilegate.cli.figures import flag_words, quality_words, saving_words, speedup_words
+from compilegate.cli.figures import (
+    flag_words,
+    full_run_words,
+    quality_words,
+    saving_words,
+    speedup_words,
+)
 from compilegate.cli.options import (
     REPORTS,
     JsonOption,
@@ -112,8 +118,10 @@ def show_outcome(outcome: Outcome) -> None:
         ("quality", quality_words(outcome.decision)),
         ("saving", saving_words(outcome.decision)),
         ("flag", flag_words(outcome.decision, outcome.applied)),
+        ("full runs", full_run_words(outcome.full_runs)),
     ):
-        say(f"{name:<9} {value}", indent=2)
+        if value:
+            say(f"{name:<9} {value}", indent=2)
     if outcome.report is not None:
         say_line(f"  report    {outcome.report}")
     _show_missing(outcome)

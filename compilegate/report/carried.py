@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -45,6 +45,23 @@ def carried_rows(case: Case) -> Iterator[tuple[str, str]]:
     yield "Extra full runs", f"{_counts(runs, (SHADOW,)) or 'none'}; {extra(case).words}"
     yield "Carried by production", f"{_counts(runs, (CANARY, PRODUCTION))}; {_carried(case).words}"
     yield "Exposed", _exposed(case)
+
+
+def full_runs(case: Case) -> dict[str, Any] | None:
+    """The same for programs; None where the trial made every run itself, as policy asks."""
+    made_by = _mode(case)
+    if not made_by or isinstance(case.measured, str):
+        return None
+    evidence: Evidence = case.measured.evidence
+    runs = Counter(run.mode for _, run in _full_runs(case))
+    return {
+        "asked": evidence.plan.asked_quality_runs or evidence.policy.quality_runs,
+        "used": evidence.policy.quality_runs,
+        "made_by": made_by,
+        "extra": {"runs": runs[SHADOW], **asdict(extra(case))},
+        "carried": {"runs": runs[CANARY] + runs[PRODUCTION], **asdict(_carried(case))},
+        "exposed": _exposed(case),
+    }
 
 
 def carried_table(case: Case) -> Table | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from compilegate.report import embed
+from compilegate.report.carried import full_runs
 from compilegate.report.case import Case, read_case
 from compilegate.report.headline import headline
 from compilegate.report.markdown import markdown
@@ -33,6 +34,7 @@ def _summary(case: Case) -> Document:
         "schema": 1,
         "workload": case.workload,
         "headline": headline(case),
+        "full_runs": full_runs(case),
         "context": dict(case.source["context"]),
         "decision": case.source["decision"],
     }

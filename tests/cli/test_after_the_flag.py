@@ -131,3 +131,13 @@ def test_an_execution_ended_after_its_decision_does_not_claim_that_nothing_was_d
     assert "Its decision was recorded before (promote)" in told(result)
     assert "compilegate flag show bert-docs" in told(result)
     assert "Nothing was decided" not in told(result)
+
+
+def test_models_that_stay_held_back_are_told(tmp_path: Path, invoke: Invoke, aws: Cloud) -> None:
+    failed = {"models_failed": {"error": "ConnectionError", "cause": ""}}
+    executions(aws).outputs = {"bert-docs": failed}
+
+    result = invoke("run", write_project(tmp_path))
+
+    assert 0 == result.exit_code
+    assert "stay tagged compilegate:release=hold" in told(result)

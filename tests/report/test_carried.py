@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from compilegate.report import render
@@ -120,3 +122,14 @@ def test_the_page_shows_both():
 
     assert "Production runs that carried the trial" in html
     assert "Carried by production" in html
+
+
+def test_programs_get_the_same_figures():
+    told = json.loads(render(story()).json)["full_runs"]
+
+    assert ("hybrid", "hybrid", 1, 2) == (
+        told["asked"], told["used"], told["extra"]["runs"], told["carried"]["runs"],
+    )  # fmt: skip
+    assert pytest.approx(0.5) == told["extra"]["gpu_hours"]
+    assert pytest.approx(2 * RATE) == told["carried"]["usd"]
+    assert json.loads(render(stories.promote()).json)["full_runs"] is None
