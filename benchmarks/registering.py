@@ -67,7 +67,7 @@ class Remote:
             raise NotFoundError(key)
         return self._objects[key]
 
-    def put(self, key: str, body: object, content_type: str = "") -> None:  # noqa: ARG002
+    def put(self, key: str, body: object, kind: str = "") -> None:  # noqa: ARG002
         """PutObject, or with an expression CreateSchedule."""
         self._call("put" if isinstance(body, bytes) else "schedule")
         if isinstance(body, bytes):
@@ -153,7 +153,13 @@ def measure(count: int = WORKLOADS, call_seconds: float = CALL_SECONDS) -> dict[
 
 
 def _register(files: Sequence[WorkloadFile], remote: Remote) -> Counter[str]:
-    return Counter(result.what for result in register_files(files, remote.cloud(), HOW))
+    """How many came to what; raises the first error."""
+    counted: Counter[str] = Counter()
+    for result in register_files(files, remote.cloud(), HOW):
+        if result.error is not None:
+            raise result.error
+        counted[result.what] += 1
+    return counted
 
 
 def _timed(act: Callable[[], Result]) -> tuple[Result, dict[str, float]]:

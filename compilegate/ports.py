@@ -147,8 +147,8 @@ class Schedules(Protocol):
 
     target: str  # what they start and as whom: another text, and they have to be set again
 
-    def put(self, workload: str, expression: str) -> None:
-        """Create the workload's schedule or change it; the expression is read in UTC."""
+    def put(self, workload: str, expression: str, timezone: str = "UTC") -> None:
+        """Create the workload's schedule or change it; the expression is read in that zone."""
         ...
 
     def remove(self, workload: str) -> None:

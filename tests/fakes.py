@@ -199,9 +199,11 @@ class MemorySchedules:
 
     target: str = "train as scheduler"
     expressions: dict[str, str] = field(default_factory=dict)
+    zones: dict[str, str] = field(default_factory=dict)
 
-    def put(self, workload: str, expression: str) -> None:
+    def put(self, workload: str, expression: str, timezone: str = "UTC") -> None:
         self.expressions[workload] = expression
+        self.zones[workload] = timezone
 
     def remove(self, workload: str) -> None:
         self.expressions.pop(workload, None)

@@ -14,7 +14,6 @@ from botocore.exceptions import ClientError
 
 from compilegate.adapters.clients import error_code
 
-TIMEZONE = "UTC"
 SCHEDULED_TIME = "<aws.scheduler.scheduled-time>"
 # Runs take hours and many teams write 03:00: spread over a quarter of an hour, thousands of
 # executions and training jobs do not ask for the same second's share of the account's rates.
@@ -34,9 +33,9 @@ class EventBridgeSchedules:
         self._group, self._machine, self._role = group, machine, role
         self.target = f"{machine} as {role}"
 
-    def put(self, workload: str, expression: str) -> None:
-        """Create the workload's schedule or replace it; the expression is read in UTC."""
-        request = self._request(workload, expression)
+    def put(self, workload: str, expression: str, timezone: str = "UTC") -> None:
+        """Create the workload's schedule or replace it; the expression is read in that zone."""
+        request = self._request(workload, expression, timezone)
         try:
             self._scheduler.create_schedule(**request)
         except ClientError as error:
@@ -52,14 +51,14 @@ class EventBridgeSchedules:
             if error_code(error) != "ResourceNotFoundException":
                 raise
 
-    def _request(self, workload: str, expression: str) -> dict[str, Any]:
+    def _request(self, workload: str, expression: str, timezone: str) -> dict[str, Any]:
         """Everything: what an update leaves out gets its default."""
         return {
             "Name": workload,
             "GroupName": self._group,
             "Description": f"Compilegate: production runs of {workload}",
             "ScheduleExpression": expression,
-            "ScheduleExpressionTimezone": TIMEZONE,
+            "ScheduleExpressionTimezone": timezone,
             "FlexibleTimeWindow": _window(expression),
             "State": "ENABLED",
             "Target": {

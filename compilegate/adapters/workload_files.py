@@ -6,6 +6,8 @@ one above it, whichever holds ``training.source_dir``.
 
 from __future__ import annotations
 
+import difflib
+import zoneinfo
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -76,6 +78,7 @@ def _checked(path: Path, workload: Workload, store: ObjectStore | None) -> Workl
     project = _project(workload, path)
     source_dir = project / workload.training.source_dir
     _check_entry_points(workload, source_dir)
+    _check_timezone(workload.schedule.timezone)
     inputs = workload.training.inputs
     local = {
         channel: _local_input(channel, given, project)
@@ -134,6 +137,20 @@ def _not_yaml(error: yaml.YAMLError, text: str) -> InvalidInputError:
         value=found,
         fix="correct the line, or the one above it; tabs cannot indent, "
         "and text with `: ` or `#` needs quotes",
+    )
+
+
+def _check_timezone(zone: str) -> None:
+    """Whether this machine knows the zone; one without a list of zones leaves it to AWS."""
+    known = zoneinfo.available_timezones()
+    if not known or zone in known:
+        return
+    close = difflib.get_close_matches(zone, known, n=1)
+    raise InvalidInputError(
+        "is no time zone",
+        field="schedule.timezone",
+        value=zone,
+        fix=f"write {close[0] if close else 'a name such as Europe/Berlin'}",
     )
 
 

@@ -81,7 +81,8 @@ def register(
     compilegate register ~/teams --stage prod --json
     compilegate register --remove article-bert
 
-    schedule.cron is read in UTC; without one the team starts its runs: `compilegate train NAME`.
+    schedule.cron is read in schedule.timezone, UTC where there is none; without a cron the team
+    starts its runs: `compilegate train NAME`.
 
     Exit code 0 all registered, 2 a file is wrong or its name another owner's, 1 failure. One
     workload that fails does not stop the others; run it again for those.

@@ -72,7 +72,7 @@ def _what(found: Registered) -> str:
 def _when(registration: Registration) -> str:
     if registration.schedule is None:
         return "no schedule, the team starts its runs"
-    return f"runs {registration.schedule}, UTC"
+    return f"runs {registration.schedule}, {registration.timezone}"
 
 
 def _differs(found: Registered) -> list[str]:

@@ -132,6 +132,7 @@ def _wanted(asked: Asked, shipment: Shipment, schedules: Schedules) -> Registrat
         spec_key=shipment.spec_key,
         source_digest=asked.package.source_digest,
         schedule=workload.schedule.cron,
+        timezone=workload.schedule.timezone,
         owner=workload.owner,
         origin=asked.origin,
         target=schedules.target,
@@ -242,7 +243,7 @@ def _settle(claimed: Registration, services: Services, schedules: Schedules) -> 
     while True:
         services.store.put(key, to_json(replace(claimed, settled=False).to_dict()))
         if claimed.active and claimed.schedule is not None:
-            schedules.put(workload, claimed.schedule)
+            schedules.put(workload, claimed.schedule, claimed.timezone)
         else:
             schedules.remove(workload)
         services.store.put(key, to_json(claimed.to_dict()))

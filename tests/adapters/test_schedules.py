@@ -51,6 +51,12 @@ def test_a_schedule_starts_production_of_its_workload_and_says_for_when(schedule
     } == json.loads(found["Target"]["Input"])  # fmt: skip
 
 
+def test_a_schedule_is_read_in_its_zone(scheduler: Any) -> None:
+    schedules(scheduler).put("bert-docs", NIGHTLY, "Europe/Berlin")
+
+    assert "Europe/Berlin" == stored(scheduler)["ScheduleExpressionTimezone"]
+
+
 def test_a_schedule_that_is_there_is_replaced(scheduler: Any) -> None:
     schedules(scheduler).put("bert-docs", NIGHTLY)
     schedules(scheduler).put("bert-docs", WEEKLY)

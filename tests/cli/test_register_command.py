@@ -145,10 +145,10 @@ def test_a_failure_of_one_workload_is_told_and_the_others_are_registered(
 ) -> None:
     put = schedules(cloud).put
 
-    def refuse(workload: str, expression: str) -> None:
+    def refuse(workload: str, expression: str, timezone: str) -> None:
         if workload == "job-1":
             raise EnvironmentNotReadyError("Scheduler is on holiday")
-        put(workload, expression)
+        put(workload, expression, timezone)
 
     monkeypatch.setattr(schedules(cloud), "put", refuse)
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compilegate.domain.workload.schedule_expression import schedule_problem
+from compilegate.domain.workload.schedule_expression import schedule_problem, timezone_problem
 
 # The examples of EventBridge's own pages, and their wildcards.
 SOUND = [
@@ -49,3 +49,24 @@ def test_a_wrong_one_is_told_with_a_way_out(expression: str) -> None:
 )
 def test_any_text_is_answered(text: str) -> None:
     schedule_problem(text)
+
+
+@pytest.mark.parametrize(
+    "zone", ["UTC", "Europe/Berlin", "America/Argentina/Buenos_Aires", "Etc/GMT+5", "Asia/Kolkata"]
+)
+def test_a_cron_may_be_read_in_any_zone(zone: str) -> None:
+    assert timezone_problem(zone, "cron(0 3 * * ? *)") is None
+
+
+@pytest.mark.parametrize("zone", ["", "+02:00", "Europe/", "Europe/Berlin;", "a/b/c/d", "Türkiye"])
+def test_what_is_no_name_of_a_zone_is_told_with_a_way_out(zone: str) -> None:
+    found = timezone_problem(zone, "cron(0 3 * * ? *)")
+
+    assert found is not None
+    assert "Europe/Berlin" in found[1]
+
+
+@pytest.mark.parametrize("expression", [None, "rate(7 days)"])
+def test_a_zone_needs_a_cron_that_it_is_the_zone_of(expression: str | None) -> None:
+    assert timezone_problem("Europe/Berlin", expression) is not None
+    assert timezone_problem("UTC", expression) is None

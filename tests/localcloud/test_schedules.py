@@ -99,11 +99,12 @@ import json, sys
 from ministack.services import eventbridge, scheduler
 from compilegate.localcloud.emulator.schedules import Sweep
 
-expression, looks = json.loads(sys.argv[1])
+expression, looks, zone = json.loads(sys.argv[1])
 now = [1_800_000_000.0]  # 2027-01-15 08:00:00 UTC
 scheduler._now = lambda: now[0]
 target = {"Arn": "arn:x", "RoleArn": "arn:r", "Input": '"<aws.scheduler.scheduled-time>"'}
 body = {"ScheduleExpression": expression, "FlexibleTimeWindow": {"Mode": "OFF"}, "Target": target}
+body["ScheduleExpressionTimezone"] = zone
 scheduler._create_schedule("one", body)
 fired = []
 eventbridge._invoke_target = lambda target, *_: fired.append(json.loads(target["Input"]))
@@ -130,10 +131,30 @@ print(json.dumps(found))
     ],
 )
 def test_each_expression_names_the_time_it_was_meant_for(expression, looks, fired):
-    done = subprocess.run(
-        [REPOSITORY / ".venv-localcloud/bin/python", "-c", SWEEP, json.dumps([expression, looks])],
-        cwd=REPOSITORY, capture_output=True, text=True, check=True,
-    )  # fmt: skip
-
     expected = [[f"2027-01-15T{time_of_day}Z" for time_of_day in look] for look in fired]
-    assert expected == json.loads(done.stdout.splitlines()[-1])
+    assert expected == swept(expression, looks)
+
+
+@pytest.mark.parametrize(
+    ("expression", "zone", "fired"),
+    [
+        # Half an hour after the clock starts, 08:30 UTC: winter in both zones.
+        ("cron(30 9 * * ? *)", "Europe/Berlin", ["2027-01-15T08:30:00Z"]),
+        ("cron(0 14 * * ? *)", "Asia/Kolkata", ["2027-01-15T08:30:00Z"]),
+        ("at(2027-01-15T09:30:00)", "Europe/Berlin", ["2027-01-15T08:30:00Z"]),
+        ("cron(30 9 * * ? *)", "UTC", []),
+        ("cron(30 9 * * ? *)", "Europe/Berlyn", []),
+    ],
+)
+def test_an_expression_is_read_in_its_zone(expression, zone, fired):
+    assert [[], fired] == swept(expression, [1799, 1800], zone)
+
+
+def swept(expression, looks, zone="UTC"):
+    """What is fired at each look, seconds after 08:00:00 UTC."""
+    python = REPOSITORY / ".venv-localcloud/bin/python"
+    given = json.dumps([expression, looks, zone])
+    done = subprocess.run(
+        [python, "-c", SWEEP, given], cwd=REPOSITORY, capture_output=True, text=True, check=True
+    )
+    return json.loads(done.stdout.splitlines()[-1])

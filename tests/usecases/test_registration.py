@@ -20,6 +20,7 @@ DOCUMENT = {
     "spec_key": "workloads/bert-docs/specs/0123456789ab.json",
     "source_digest": "ba9876543210",
     "schedule": "cron(0 3 * * ? *)",
+    "timezone": "Europe/Berlin",
     "active": True,
     "owner": "nlp",
     "origin": "workloads/bert-docs.yaml",
@@ -82,6 +83,18 @@ def test_a_new_workload_is_uploaded_scheduled_recorded_and_registered() -> None:
     assert ("registered", "human:ada", registered.to_dict()) == (
         entry["kind"], entry["by"], entry["registration"],
     )  # fmt: skip
+
+
+def test_a_schedule_is_set_in_its_zone_and_another_zone_is_a_change() -> None:
+    production = Production()
+    schedule = dataclasses.replace(SOUND.schedule, cron=NIGHTLY, timezone="Europe/Berlin")
+    production.register()
+
+    found = production.register(asked(scheduled(schedule=schedule)))
+
+    assert ["schedule.timezone"] == [change.field for change in found.changes]
+    assert {"bert-docs": "Europe/Berlin"} == production.schedules.zones
+    assert "Europe/Berlin" == production.registered().timezone
 
 
 def test_without_a_schedule_nothing_is_scheduled() -> None:

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from compilegate.domain.workload.schedule_expression import UTC
+
 SCHEMA = 1
 # Kinds of ledger entries.
 REGISTERED, RETIRED = "registered", "retired"
@@ -15,8 +17,8 @@ REGISTERED, RETIRED = "registered", "retired"
 class Registration:
     """One workload as production knows it; an inactive one is retired, its history stays.
 
-    ``schedule`` is an expression of EventBridge Scheduler in UTC, None where the team starts
-    the runs. ``origin`` is the workload file, from its project folder. ``target`` names what
+    ``schedule`` is an expression of EventBridge Scheduler in ``timezone``, None where the team
+    starts the runs. ``origin`` is the workload file, from its project folder. ``target`` names what
     the schedule starts and as whom, so that a deployment that has changed is noticed.
     ``revision`` counts the changes from 1, as the ledger does. Until it is ``settled``, the
     schedule may still be the one before.
@@ -26,6 +28,7 @@ class Registration:
     spec_key: str
     source_digest: str
     schedule: str | None = None
+    timezone: str = UTC
     active: bool = True
     owner: str | None = None
     origin: str | None = None
@@ -49,6 +52,7 @@ class Registration:
             # Anything else must not pass for a workload that trains.
             active=document["active"] is True,
             schedule=document.get("schedule"),
+            timezone=str(document.get("timezone", UTC)),
             owner=document.get("owner"),
             origin=document.get("origin"),
             target=document.get("target"),

@@ -26,7 +26,11 @@ from compilegate.domain.workload.model import (
 )
 from compilegate.domain.workload.names import check_metric, check_tags
 from compilegate.domain.workload.own_facts import known_better
-from compilegate.domain.workload.schedule_expression import schedule_problem
+from compilegate.domain.workload.schedule_expression import (
+    UTC,
+    schedule_problem,
+    timezone_problem,
+)
 from compilegate.domain.workload.training import MOST_HOURS, parse_framework, parse_training
 
 # Beyond what anybody trains or spends: more is a slip of the keyboard.
@@ -94,6 +98,7 @@ def _schedule(fields: Fields, training: Training) -> Schedule:
         ),
         run_hours=fields.number("run_hours", "hours", above=0.0, high=MOST_HOURS),
         cron=fields.text("cron", None),
+        timezone=fields.text("timezone", UTC),
         max_wait_hours=fields.number(
             "max_wait_hours", "hours", low=0.0, high=MOST_HOURS, default=None
         ),
@@ -102,6 +107,9 @@ def _schedule(fields: Fields, training: Training) -> Schedule:
     problem = None if schedule.cron is None else schedule_problem(schedule.cron)
     if problem:
         raise fields.wrong("cron", *problem)
+    problem = timezone_problem(schedule.timezone, schedule.cron)
+    if problem:
+        raise fields.wrong("timezone", *problem)
     if schedule.run_hours > training.max_runtime_hours:
         raise fields.wrong(
             "run_hours",

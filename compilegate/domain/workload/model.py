@@ -106,6 +106,7 @@ class Shapes:
 class Schedule:
     """How often production trains and how long a run takes (hours of wall clock).
 
+    ``timezone`` is the zone in which ``cron`` is read.
     ``max_wait_hours`` is how long a run may wait for capacity; None is until the next run, at
     most a day.
     """
@@ -114,6 +115,7 @@ class Schedule:
     run_hours: float
     cron: str | None = None
     max_wait_hours: float | None = None
+    timezone: str = "UTC"
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,13 @@ import re
 from collections.abc import Sequence
 
 DAILY = "cron(0 3 * * ? *)"
+UTC = "UTC"
 MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
 DAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
 UNIX_FIELDS = 5
 
+# Whether there is such a zone, only a list of them can say (adapters/workload_files.py).
+_ZONE = re.compile(r"[A-Za-z][\w+-]*(/[\w+-]+){0,2}", re.ASCII)
 _CRON = re.compile(r"cron\(([^()]*)\)")
 _RATE = re.compile(r"rate\([1-9]\d{0,5} (minutes?|hours?|days?)\)")
 _DAY_OF_MONTH = re.compile(r"\?|L|LW|([1-9]|[12]\d|3[01])W")
@@ -41,6 +44,15 @@ def schedule_problem(expression: str) -> tuple[str, str] | None:
     if len(fields) == UNIX_FIELDS and all(map(_is_unix, fields)):
         return "is a cron line of Unix", f"write six fields in cron(), the last a year: {DAILY}"
     return "is no schedule that EventBridge Scheduler knows", f"write {DAILY} or rate(7 days)"
+
+
+def timezone_problem(zone: str, expression: str | None) -> tuple[str, str] | None:
+    """What is wrong with a schedule's time zone, and the fix; None for a sound one."""
+    if not _ZONE.fullmatch(zone):
+        return "is no name of a time zone", f"write one such as Europe/Berlin, or {UTC}"
+    if zone != UTC and (expression is None or not expression.startswith("cron(")):
+        return "has no cron(…) to be the zone of", f"write schedule.cron, such as {DAILY}"
+    return None
 
 
 def _cron_problem(fields: Sequence[str]) -> tuple[str, str] | None:

@@ -1,19 +1,21 @@
 """Fires EventBridge Scheduler's schedules as AWS does, in place of ministack's own sweep.
 
-Pinned to ministack 1.5.33, whose sweep hands ``<aws.scheduler.scheduled-time>`` to the target as
-it stands, says the time of the sweep where the schedule's is meant, looks every ten seconds
-only, and never fires a schedule again that was deleted and created anew.
+Pinned to ministack 1.5.33, whose sweep knows UTC only, hands ``<aws.scheduler.scheduled-time>``
+to the target as it stands, says the time of the sweep where the schedule's is meant, looks every
+ten seconds only, and never fires a schedule again that was deleted and created anew.
 """
 
 from __future__ import annotations
 
 import logging
+import re
 import time
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from ministack.core.responses import (
     get_account_id,
@@ -24,6 +26,7 @@ from ministack.core.responses import (
 from ministack.services import eventbridge, scheduler
 
 LOOK_SECONDS = 1
+_AT = re.compile(r"at\((\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\)")
 log = logging.getLogger("compilegate.emulator")
 
 
@@ -68,8 +71,17 @@ class Sweep:
         written = (schedule["CreationDate"], schedule["LastModificationDate"])
         known = self._known.get(key)
         if known is None or known.written != written:
-            known = self._known[key] = _Known(written, next_time(schedule, None))
+            known = self._known[key] = _Known(written, _first_time(schedule))
         return known
+
+
+def _first_time(schedule: Mapping[str, Any]) -> float | None:
+    """AWS refuses an expression or zone that is none when the schedule is made; here it rests."""
+    try:
+        return next_time(schedule, None)
+    except (ValueError, KeyError):
+        log.exception("the schedule %s cannot be read", schedule["Name"])
+        return None
 
 
 def next_time(schedule: Mapping[str, Any], after: float | None) -> float | None:
@@ -79,8 +91,10 @@ def next_time(schedule: Mapping[str, Any], after: float | None) -> float | None:
     when it was: AWS starts that at once, too.
     """
     expression, written = schedule["ScheduleExpression"], schedule["LastModificationDate"]
-    moment = scheduler._at_time_epoch(expression)
-    if moment is not None:
+    zone = ZoneInfo(schedule.get("ScheduleExpressionTimezone") or "UTC")
+    once = _AT.fullmatch(expression)
+    if once:
+        moment = datetime.fromisoformat(once[1]).replace(tzinfo=zone).timestamp()
         return moment if after is None else None
     interval = eventbridge._parse_rate_seconds(expression)
     if interval is not None:
@@ -89,7 +103,7 @@ def next_time(schedule: Mapping[str, Any], after: float | None) -> float | None:
     fields = eventbridge._parse_cron_fields(expression)
     if fields is None:
         return None
-    since = datetime.fromtimestamp(written if after is None else after, tz=UTC)
+    since = datetime.fromtimestamp(written if after is None else after, tz=zone)
     found = eventbridge._cron_next_fire(fields, since)
     return None if found is None else float(found.timestamp())
 
