@@ -1,6 +1,7 @@
 """``torch.compile`` with the inductor backend, proven by the graphs of what the arm compiles."""
 
 import os
+import re
 import time
 
 from compilegate_runtime.compilers.graph_breaks import GraphBreaks
@@ -12,6 +13,7 @@ from compilegate_runtime.errors import CompilerUnavailableError, NotAppliedError
 REASONS_KEPT = 8
 REASON_LENGTH = 300
 DYNAMIC = {"auto": None, "false": False, "true": True}
+LIMIT = re.compile("recompile limit|cache_size_limit", re.IGNORECASE)
 CACHES = ("TORCHINDUCTOR_FX_GRAPH_CACHE", "TORCHINDUCTOR_AUTOGRAD_CACHE")
 
 
@@ -57,7 +59,7 @@ class TorchCompile(NoCompiler):
         if self._regions:
             blocks = repeated_blocks(module, self._regions)
             for block in blocks:
-                block.forward = self.compiled(block.forward)
+                block.forward = _while_training(block, self.compiled(block.forward))
             self._blocks += len(blocks)
             result = module
         else:
@@ -154,6 +156,7 @@ class TorchCompile(NoCompiler):
             "graphs": self.graphs(),
             "recompiles": recompiled,
             "graph_breaks": sum(breaks.values()),
+            "given_up": self._given_up(),
             "recompile_reasons": [reason[:REASON_LENGTH] for reason in reasons[:REASONS_KEPT]],
             "graph_break_reasons": [str(r)[:REASON_LENGTH] for r in list(breaks)[:REASONS_KEPT]],
             "graph_break_places": self._breaks.found(REASONS_KEPT),
@@ -173,11 +176,18 @@ class TorchCompile(NoCompiler):
         said += f", {self._blocks} repeated blocks" if self._regions else ""
         said += f", {self._optimizer.graphs} optimizer graphs" if self._compiles_optimizer else ""
         kinds = ", ".join(f"{one.graphs} of {one.name}" for one in self._found.values())
+        tired = self._given_up()
+        kinds += f"; {tired} times too often recompiled, eager from there on" if tired else ""
         return (
             f"inductor, mode {self.how['mode']}{said}, torch {self._torch.__version__}: "
             f"{frames.get('ok', 0)} of {frames.get('total', 0)} frames compiled; "
             f"graphs: {kinds or 'none'}"
         )
+
+    def _given_up(self):
+        """How often TorchDynamo went on uncompiled because it had compiled the same too often."""
+        told = self._utils.counters.get("unimplemented", {})
+        return sum(count for reason, count in told.items() if LIMIT.search(str(reason)))
 
     def _compiled_frames(self):
         """(code object, reason of recompilation) of every compiled forward frame."""
@@ -189,6 +199,19 @@ class TorchCompile(NoCompiler):
             for entry in self._utils.get_compilation_metrics()
             if entry.co_name and not entry.fail_type
         ]
+
+
+def _while_training(block, compiled):
+    """The block's forward: compiled in training, as written in evaluation, as the whole model is.
+
+    Not by whether gradients are on: activation checkpointing switches them off in training too.
+    """
+    as_written = block.forward
+
+    def forward(*args, **kwargs):
+        return (compiled if block.training else as_written)(*args, **kwargs)
+
+    return forward
 
 
 def _place(code):
