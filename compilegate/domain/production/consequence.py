@@ -18,6 +18,8 @@ from compilegate.domain.workload.model import KEEP
 
 STALE, PERMANENT, RESUME = "stale", "permanent", "resume"
 PROBATION, REVERTED = "probation", "reverted"
+# A single run without the change may have been unlucky, though it be all that was run.
+UNTREATED = 2
 
 
 @dataclass(frozen=True)
@@ -33,12 +35,14 @@ class Consequence:
 class Findings:
     """What is known after a run: the judge's word, None without one, and what has changed.
 
-    ``compared`` says whether anything could be compared with what was proven.
+    ``compared`` says whether anything could be compared with what was proven, ``untreated`` how
+    many runs of the candidate did without the change.
     """
 
     decision: Decision | None = None
     changed: Sequence[Reason] = ()
     compared: bool = False
+    untreated: int = 0
 
     @property
     def verdict(self) -> Verdict | None:
@@ -54,7 +58,7 @@ def consequence(promotion: Promotion, found: Findings, on_stale: str) -> Consequ
         off = _off(flag, REVERTED, decision_id)
         return Consequence(REVERT, off, decision.reasons)
     gone = tuple(found.changed)
-    if decision and found.verdict is Verdict.INVALID:
+    if decision and found.verdict is Verdict.INVALID and found.untreated >= UNTREATED:
         # Most runs do without the change: what production trains is not what was proven.
         gone = (*gone, *decision.reasons)
     if gone:

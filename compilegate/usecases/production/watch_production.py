@@ -94,7 +94,8 @@ def _settle(look: _Look, judge: Judge) -> dict[str, Any]:
     compared = compare_with_proven(
         look.promotion, look.workload, spec, look.services, evidence=evidence, runs=today
     )
-    found = Findings(decision, compared.changed, compared=compared.compared > 0)
+    untreated = sum(run.result.get("applied") is False for run in watched)
+    found = Findings(decision, compared.changed, compared.compared > 0, untreated)
     agreed = evidence["policy"].get("on_stale", FALL_BACK)
     on_stale = spec.workload.policy.on_stale if spec else agreed
     follows = consequence(look.promotion, found, on_stale)

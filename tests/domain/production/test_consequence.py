@@ -51,7 +51,7 @@ def test_what_changed_is_stale_as_the_policy_says(state: str, policy: str, wante
 
 
 def test_a_change_that_production_does_without_is_stale() -> None:
-    found = consequence(on(), Findings(said("invalid")), "fall_back")
+    found = consequence(on(), Findings(said("invalid"), untreated=2), "fall_back")
 
     assert found is not None
     assert (False, "stale", "invalid") == (
@@ -72,8 +72,9 @@ def test_a_probation_that_held_is_permanent_and_stays_what_it_was() -> None:
         ("probation", Findings()),
         ("probation", Findings(said("continue"))),
         ("probation", Findings(said("inconclusive"))),
+        ("probation", Findings(said("invalid"), untreated=1)),
         ("permanent", Findings(said("permanent"))),
-        ("stale", Findings(said("invalid"), (), True)),
+        ("stale", Findings(said("invalid"), (), True, untreated=2)),
         ("stale", Findings(said("permanent"), CHANGED, True)),
         ("stale", Findings(said("permanent"), (), False)),
     ],
