@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from compilegate.domain.planning.rounds import longest_job_hours, round_seconds
 from compilegate.domain.workload.model import Workload
 
 KIND = "run_waiting"
@@ -35,6 +36,12 @@ def most_wait_seconds(workload: Workload) -> float:
     if hours is None:
         hours = min(MOST_HOURS, WEEK_HOURS / workload.schedule.runs_per_week)
     return hours * 3600
+
+
+def longest_run_seconds(workload: Workload) -> float:
+    """The longest that a run of this workload takes: a candidate, its rerun, and all waiting."""
+    job = round_seconds(longest_job_hours(workload.training))
+    return 2 * job + most_wait_seconds(workload)
 
 
 def next_wait(

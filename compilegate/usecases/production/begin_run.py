@@ -21,7 +21,7 @@ from compilegate.domain.production.next_arm import (
     next_arm,
 )
 from compilegate.domain.production.runs import production_runs
-from compilegate.domain.production.waiting import RUN_SECONDS
+from compilegate.domain.production.waiting import longest_run_seconds
 from compilegate.domain.workload.model import BASELINE
 from compilegate.ports import Services
 from compilegate.usecases.metrics import count
@@ -101,7 +101,8 @@ def _begin(start: _Start, entries: Entries, services: Services) -> BegunRun:
     reading = before_the_run(reading, start.workload, registered.spec, services)
     now = services.clock.now()
     job = job_digest(registered.spec.workload, registered.spec.source_key)
-    situation = _situation(reading, entries, now)
+    recent = now - longest_run_seconds(registered.spec.workload)
+    situation = _situation(reading, entries, recent)
     choice = next_arm(replace(situation, canary=open_slot(entries, now=now, job=job)))
     number = 1 + len(begun_runs(entries))
     wanted = _begun(start, choice, reading, registered, number=number, at=now)
@@ -117,8 +118,12 @@ def _begin(start: _Start, entries: Entries, services: Services) -> BegunRun:
     return begun
 
 
-def _situation(reading: FlagReading, entries: Entries, now: int) -> Situation:
-    """What has happened since the flag took its present value."""
+def _situation(reading: FlagReading, entries: Entries, recent: float) -> Situation:
+    """What has happened since the flag took its present value.
+
+    A run that began before ``recent`` (epoch seconds) is not on its way any more: its execution
+    was lost, and whatever it should have answered is asked again.
+    """
     since = _since(reading.flag)
     runs = production_runs(entries)
     ended = {run.run for run in runs}
@@ -129,7 +134,7 @@ def _situation(reading: FlagReading, entries: Entries, now: int) -> Situation:
         in_flight=[
             begun
             for begun in begun_runs(entries)
-            if begun.run not in ended and begun.at >= max(since, now - RUN_SECONDS)
+            if begun.run not in ended and begun.at >= max(since, recent)
         ],
         watch=max(watches, key=lambda entry: (entry["at"], entry["run"]), default=None),
     )

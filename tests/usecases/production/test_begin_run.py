@@ -15,6 +15,8 @@ from compilegate.domain.metrics import FLAG_PROBLEMS
 from tests.domain.workload_builder import SOUND, change
 from tests.usecases.production.runs import FLAG, NAME, ON, Production
 
+CONFIRM = {"arm": "baseline", "confirm": True}
+
 
 @pytest.fixture
 def production():
@@ -212,3 +214,18 @@ def test_a_job_that_sagemaker_would_refuse_is_not_begun(production):
     with pytest.raises(InvalidInputError, match=r"training\.environment"):
         production.begin()
     assert [] == production.entries("run_begun")
+
+
+def test_a_run_that_was_lost_is_asked_for_again_once_it_cannot_be_on_its_way_any_more(production):
+    production.promote()
+    at = production.services.clock.now()
+    wanted = {"kind": "watch", "at": at, "run": "r", "next": {"runs": [CONFIRM]}}
+    production.services.ledger.put_once(NAME, naming.watch_entry("r"), wanted)
+
+    answers = [production.begin(1)]
+    production.services.clock.seconds += 3600
+    answers.append(production.begin(2))
+    production.services.clock.seconds += 61 * 3600  # two jobs of 18 hours and a day's waiting
+    answers.append(production.begin(3))
+
+    assert ["confirm", "flag", "confirm"] == [answer["why"] for answer in answers]
