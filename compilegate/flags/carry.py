@@ -1,11 +1,18 @@
-"""Lays a flag over a team's job, or leaves the job as it is and says why."""
+"""Lays a flag over a team's job, or leaves the job as it is and says why.
+
+During a probation now and then a job is left as it is, as TRAIN does it (production/next_arm.py):
+without baselines of today, what happens to the data would be blamed on the candidate. Here it is
+by chance, because no run knows of those before it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import random
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from compilegate.domain.production.next_arm import REFRESH_EVERY
 from compilegate.flags.overlay import check, logger
 from compilegate.flags.reading import Choice, choose, stage_name
 
@@ -20,6 +27,7 @@ class Asked:
     stage: str | None = None
     client: Any = None
     names: Mapping[str, str] = field(default_factory=dict)
+    chance: Callable[[], float] = random.SystemRandom().random
 
 
 class Form(Protocol):
@@ -41,6 +49,11 @@ def carry(job: Mapping[str, Any], form: Form, asked: Asked) -> Job:
         choice = choose(asked.name, stage=asked.stage, client=asked.client)
     except Exception as error:  # noqa: BLE001 - a run never fails because of a flag
         choice = _instead(asked, "its flag cannot be asked for", error)
+    if choice.watched and asked.chance() * REFRESH_EVERY < 1:
+        logger.info(
+            "%s: a baseline run, as one in %d is during a probation", asked.name, REFRESH_EVERY
+        )
+        choice = Choice(decision_id=choice.decision_id)
     if choice.overrides:
         try:
             check(choice.overrides)

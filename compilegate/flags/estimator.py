@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from compilegate.flags import overlay
-from compilegate.flags.carry import Asked, Job, carry, deployment
+from compilegate.flags.carry import Asked, Form, Job, carry, deployment
 from compilegate.flags.overlay import CannotCarryError
 from compilegate.flags.reading import Choice
 
@@ -34,7 +34,7 @@ def estimator_arguments(
     for our hyperparameters, such as ``{"batch_size": "per_device_train_batch_size"}``. Whatever
     cannot be read or carried leaves the job as it is, logged and tagged as a baseline run.
     """
-    return carry(arguments, _Estimator(), Asked(name, stage, client, names or {}))
+    return carry(arguments, ESTIMATOR, Asked(name, stage, client, names or {}))
 
 
 class _Estimator:
@@ -79,3 +79,6 @@ def _launched(job: Job, distribution: str) -> Job:
     if distribution not in DISTRIBUTIONS:
         raise CannotCarryError(f"distribution {distribution} needs settings that a flag has not")
     return {**others, "distribution": dict(DISTRIBUTIONS[distribution])}
+
+
+ESTIMATOR: Form = _Estimator()

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from compilegate.flags import overlay
-from compilegate.flags.carry import Asked, Job, carry, deployment
+from compilegate.flags.carry import Asked, Form, Job, carry, deployment
 from compilegate.flags.overlay import CannotCarryError
 from compilegate.flags.reading import Choice
 
@@ -24,7 +24,7 @@ def model_trainer_arguments(
     ``compute`` and ``source_code`` may be the SDK's own objects or mappings; ours are copies.
     ``names`` and failures as in ``estimator_arguments``.
     """
-    return carry(arguments, _ModelTrainer(), Asked(name, stage, client, names or {}))
+    return carry(arguments, MODEL_TRAINER, Asked(name, stage, client, names or {}))
 
 
 class _ModelTrainer:
@@ -77,3 +77,6 @@ def _with(settings: Any, changes: Mapping[str, Any]) -> Any:
     if settings is None or isinstance(settings, Mapping):
         return {**(settings or {}), **changes}
     return settings.model_copy(update=dict(changes))
+
+
+MODEL_TRAINER: Form = _ModelTrainer()

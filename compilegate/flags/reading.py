@@ -19,6 +19,7 @@ STAGE_VARIABLE = "COMPILEGATE_STAGE"
 # Jobs that carry their arm: the first that Compilegate starts, the second that a team does.
 CARRIED_BY = ("COMPILEGATE_IMAGE", "COMPILEGATE_ARM")
 ABSENT = "ParameterNotFound"
+PROBATION = "probation"
 CACHED_SECONDS = 60.0
 
 logger = logging.getLogger("compilegate.flags")
@@ -26,12 +27,16 @@ logger = logging.getLogger("compilegate.flags")
 
 @dataclass(frozen=True)
 class Choice:
-    """What to train with; ``problem`` says why it is the baseline although nobody decided that."""
+    """What to train with; ``problem`` says why it is the baseline although nobody decided that.
+
+    ``watched`` while production's runs still have to bear the promotion out.
+    """
 
     arm: str = BASELINE
     overrides: Mapping[str, Any] = field(default_factory=dict)
     decision_id: str | None = None
     problem: str | None = None
+    watched: bool = False
 
 
 @dataclass
@@ -113,7 +118,8 @@ def _of(flag: Flag, parameter: str) -> Choice:
     if not flag.overrides or not flag.candidate:
         logger.warning("%s is on without a candidate, training with the baseline", parameter)
         return Choice(problem="on without a candidate")
-    return Choice(flag.candidate, dict(flag.overrides), flag.decision_id)
+    watched = flag.state == PROBATION
+    return Choice(flag.candidate, dict(flag.overrides), flag.decision_id, watched=watched)
 
 
 def _read(parameter: str, client: Any) -> str | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from compilegate.domain.request.hyperparameters import encoded
 from compilegate.flags import overlay
-from compilegate.flags.carry import Asked, Job, carry, deployment
+from compilegate.flags.carry import Asked, Form, Job, carry, deployment
 from compilegate.flags.overlay import CannotCarryError
 from compilegate.flags.reading import Choice
 
@@ -31,7 +31,7 @@ def training_job_request(
     Values are written as JSON text into ``HyperParameters``, as the SDK does and as the trial's
     own jobs had them. ``names`` and failures as in ``estimator_arguments``.
     """
-    return carry(request, _Request(), Asked(name, stage, client, names or {}))
+    return carry(request, REQUEST, Asked(name, stage, client, names or {}))
 
 
 class _Request:
@@ -92,3 +92,6 @@ def _decoded(text: object) -> object:
         return json.loads(text) if isinstance(text, str) else text
     except ValueError:
         return text
+
+
+REQUEST: Form = _Request()

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 
 import pytest
 
 from compilegate.flags import training_job_request
 from compilegate.flags.reading import forget
-from tests.e2e.production import Production
+from tests.e2e.production import COMPILE, Production
 
 pytestmark = pytest.mark.e2e
 
@@ -20,7 +21,7 @@ def test_the_flag_reaches_a_team_s_job_and_its_run_the_ledger(app):
     today = request_like(app, own.job)
 
     start(app, workload.name, today, "nightly-1")
-    workload.promote()
+    workload.promote(replace(COMPILE, state="permanent"))
     start(app, workload.name, today, "nightly-2")
     runs = {run.job: run for run in workload.wait_for_runs(3)}
 

@@ -31,7 +31,7 @@ OVERRIDES = {case.id: overrides for case, overrides in _BY_HAND.items()}
 def flag_text(overrides: dict[str, Any]) -> str:
     """The parameter of a promoted candidate."""
     flag = {
-        "schema": 1, "enabled": True, "state": "probation", "candidate": asked.ARM,
+        "schema": 1, "enabled": True, "state": "permanent", "candidate": asked.ARM,
         "overrides": overrides, "decision_id": "d1", "since": "2026-01-01T00:00:00Z",
     }  # fmt: skip
     return json.dumps(flag)

@@ -32,5 +32,5 @@ def refusal(code: str) -> ClientError:
 
 
 def promoted(**overrides: Any) -> FakeSsm:
-    """A Parameter Store in which the candidate ``compile`` is on with these overrides."""
-    return FakeSsm(Flag(True, "probation", "compile", overrides, "d1", "t").to_json())
+    """A Parameter Store in which the candidate ``compile`` is on for good with these overrides."""
+    return FakeSsm(Flag(True, "permanent", "compile", overrides, "d1", "t").to_json())

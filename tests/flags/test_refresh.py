@@ -1,0 +1,39 @@
+"""During a probation a team's jobs bring baselines of today, too."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from compilegate.domain.flag import Flag
+from compilegate.domain.production.next_arm import REFRESH_EVERY
+from compilegate.flags.carry import Asked, carry
+from compilegate.flags.estimator import ESTIMATOR
+from tests.flags.ssm import FakeSsm
+
+JOB = {"entry_point": "train.py", "hyperparameters": {"epochs": 3}}
+
+
+def tags(state: str, chance: Any) -> dict[str, str]:
+    flag = Flag(True, state, "compile", {"compiler": "torch_compile"}, "d1", "t")
+    asked = Asked("bert-docs", client=FakeSsm(flag.to_json()), chance=chance)
+    job = carry(JOB, ESTIMATOR, asked)
+    return {tag["Key"].removeprefix("compilegate:"): tag["Value"] for tag in job["tags"]}
+
+
+def test_one_job_in_so_many_is_a_baseline_of_the_same_decision() -> None:
+    chance = random.Random(17).random
+    runs = [tags("probation", chance) for _ in range(1200)]
+
+    arms = Counter(run["arm"] for run in runs)
+    assert {"d1"} == {run["decision"] for run in runs}
+    assert 1200 / REFRESH_EVERY == pytest.approx(arms["baseline"], rel=0.15)
+    assert 1200 == arms["baseline"] + arms["compile"]
+
+
+@pytest.mark.parametrize("state", ["permanent", "stale"])
+def test_after_it_every_job_follows_the_flag(state: str) -> None:
+    assert "compile" == tags(state, lambda: 0.0)["arm"]
