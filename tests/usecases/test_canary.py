@@ -474,12 +474,25 @@ def test_a_model_that_comes_after_its_trial_was_given_up_is_rejected(services: A
 # Beside a trial that makes its own runs.
 
 
+def measured(services: Any, fingerprint: dict[str, Any]) -> None:
+    """The trial has a first block of its baseline."""
+    document = evidence(services)
+    speed = {
+        "job": "j", "stage": "speed", "block": 0, "fingerprint": fingerprint,
+        "node": "n", "finished": True, "step_seconds": [1.0], "compile_seconds": 0.0,
+    }  # fmt: skip
+    document["arms"][0]["runs"].append(speed)
+    services.store.put(naming.record_key("bert-docs", TRIAL, "evidence"), to_json(document))
+
+
 def test_productions_own_baseline_runs_are_evidence_while_the_trial_lasts(services: Any) -> None:
     put_spec(services, change(CARRIED, policy__quality_runs="shadow"))
     register(services)
     produce(services, "r0", "baseline", None)
     services.clock.seconds += 7200
     plan_trial(EVENT, services=services)
+    call_judge(services, 0, [], asks("baseline 17"))
+    measured(services, {"gpu": "g"})
     services.clock.seconds += 7200
     produce(services, "r1", "baseline", None)
     produce(services, "r2", "baseline", None, result={"finished": False})
@@ -487,13 +500,27 @@ def test_productions_own_baseline_runs_are_evidence_while_the_trial_lasts(servic
     call_judge(services, 1, [], says("promote"))
 
     baseline, candidate = evidence(services)["arms"]
-    assert ["r1"] == [run["production_run"] for run in baseline["runs"]]
-    assert "production" == baseline["runs"][0]["mode"]
+    _, beside = baseline["runs"]
+    assert ("r1", "production") == (beside["production_run"], beside["mode"])
     assert [] == candidate["runs"]
+
+
+@pytest.mark.parametrize(("key", "count"), [("data_sha256", 1), ("image", 0)])
+def test_a_run_beside_the_trial_that_is_made_of_something_else_is_left_out(
+    services: Any, key: str, count: int
+) -> None:
+    begin(services)
+    measured(services, {"gpu": "g", key: "old"})
+    produce(services, "r1", "baseline", None, result={"fingerprint": {"gpu": "g", key: "new"}})
+    call_judge(services, 5, [], says("promote"))
+
+    runs = evidence(services)["arms"][0]["runs"]
+    assert count == len([run for run in runs if run["stage"] == "quality"])
 
 
 def test_runs_of_another_job_beside_the_trial_are_none_of_its_evidence(services: Any) -> None:
     begin(services)
+    measured(services, {"gpu": "g"})
     other = change(CARRIED, training__learning_rate=1.0)
     body = {"workload": other.to_dict(), "source_key": "workloads/bert-docs/s.tgz"}
     services.store.put("other.json", to_json(body))
@@ -502,4 +529,4 @@ def test_runs_of_another_job_beside_the_trial_are_none_of_its_evidence(services:
     produce(services, "r1", "baseline", None)
     call_judge(services, 5, [], says("promote"))
 
-    assert [0, 0] == [len(arm["runs"]) for arm in evidence(services)["arms"]]
+    assert [1, 0] == [len(arm["runs"]) for arm in evidence(services)["arms"]]

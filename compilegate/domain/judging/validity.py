@@ -155,6 +155,11 @@ def _explained_by_figures(candidate: Arm, baseline: Arm) -> frozenset[str]:
     return frozenset(names)
 
 
+def alike_but_for_time(found: Mapping[str, Any], reference: Mapping[str, Any]) -> bool:
+    """Whether fingerprints differ in no more than production's may from night to night."""
+    return MOVES_ON.issuperset(_differing(found, reference))
+
+
 def _fingerprint(run: SpeedRun | FullRun) -> Mapping[str, Any] | None:
     value = run.detail.get("fingerprint")
     return value if isinstance(value, Mapping) and value else None

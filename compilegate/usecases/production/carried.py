@@ -13,6 +13,7 @@ from typing import Any
 
 from compilegate.domain.decision import Decision, Reason, Verdict
 from compilegate.domain.errors import NotFoundError
+from compilegate.domain.judging.validity import alike_but_for_time
 from compilegate.domain.planning import rounds
 from compilegate.domain.planning.arm_plan import CONTROL
 from compilegate.domain.production.canary import (
@@ -96,14 +97,23 @@ def _beside(
 ) -> Iterator[ProductionRun]:
     """Production's own baseline runs of the same job since the trial began.
 
-    One that crashed says nothing of the candidate and nothing new of the baseline.
+    One that crashed says nothing of the candidate and nothing new of the baseline. One that is
+    made of something else is no evidence, and no reason either to call the trial's invalid.
     """
-    if not document["plan"]["production_beside"]:
+    measured = [
+        run
+        for run in evidence_document.find_arm(dict(document), BASELINE)["runs"]
+        if run.get("mode") != PRODUCTION
+    ]
+    if not document["plan"]["production_beside"] or not measured:
         return
+    reference = next((found for run in measured if (found := run.get("fingerprint"))), None)
     same = _runs_of_the_job(opened, entries)
     for run in production_runs(entries):
         own = run.arm == BASELINE and run.canary is None and run.counts and run.finished
-        if own and run.run in same and run.started_at >= opened.plan["started_at"]:
+        if not own or run.run not in same or run.started_at < opened.plan["started_at"]:
+            continue
+        if reference is None or alike_but_for_time(run.result.get("fingerprint") or {}, reference):
             yield run
 
 
