@@ -10,9 +10,8 @@ from types import SimpleNamespace
 import pytest
 from compilegate_runtime.compilers import NoCompiler
 from compilegate_runtime.device import Processor
-from compilegate_runtime.launching import frameworks
+from compilegate_runtime.launching import frameworks, resuming
 from compilegate_runtime.launching.kept_evidence import KeptEvidence
-from compilegate_runtime.launching.resuming import LightningCheckpoints
 from compilegate_runtime.recorder import Recorder
 
 from tests.training.test_launch import SCRIPTS, TRAINER
@@ -112,7 +111,7 @@ def a_process(monkeypatch, where, name, steps):
     module = SimpleNamespace(Callback=FromLightning.Callback, Trainer=lightning)
     monkeypatch.setitem(sys.modules, "lightning", SimpleNamespace(pytorch=module))
     monkeypatch.setitem(sys.modules, "lightning.pytorch", module)
-    frameworks.listen_to_lightning({}, None, LightningCheckpoints(recorder, kept))
+    frameworks.listen_to_lightning({}, None, resuming.LightningCheckpoints(recorder, kept))
     for _ in range(steps):
         recorder.begin_step()
         recorder.end_step(1.0, samples=2)
@@ -151,6 +150,66 @@ def test_a_checkpoint_of_an_earlier_step_has_the_evidence_up_to_it(tmp_path, mon
 
     assert (3, 3) == (second.steps_done, len((second.folder / "steps.jsonl").open().readlines()))
     assert (0, [0]) == (third.steps_done, third.resumed)  # of a way that was left
+
+
+class Trainer:
+    """As much of a Hugging Face Trainer as going on needs."""
+
+    def train(self, resume_from_checkpoint=None):
+        return resume_from_checkpoint
+
+
+@pytest.fixture
+def trainers(tmp_path, monkeypatch):
+    """Makes a process of a Trainer's script: its recorder, its checkpoints, its Trainer."""
+
+    def made(name, **settings):
+        monkeypatch.setattr(resuming, "Stopping", lambda: SimpleNamespace(told=False))
+        recorder = Recorder(
+            tmp_path / name, {}, steps=None, compiler=NoCompiler(), device=Processor()
+        )
+        kept = KeptEvidence(recorder, tmp_path, settings)
+        checkpoints = resuming.TrainerCheckpoints(recorder, kept, tmp_path)
+        trainer = type("Trainer", (Trainer,), {"train": Trainer.train})
+        checkpoints.install(trainer)
+        return recorder, checkpoints, trainer()
+
+    def saved(checkpoints, recorder, step):
+        while recorder.steps_done < step:
+            recorder.begin_step()
+            recorder.end_step(1.0, samples=2)
+        folder = tmp_path / "output" / f"checkpoint-{step}"
+        folder.mkdir(parents=True)
+        (folder / "weights.bin").write_text(f"weights of step {step}")
+        checkpoints.saved(folder, step)
+
+    return SimpleNamespace(made=made, saved=saved, folder=tmp_path / "progress")
+
+
+def test_a_trainer_trains_on_from_the_newest_checkpoint_of_its_own_settings(trainers):
+    recorder, checkpoints, first = trainers.made("first", seed=1)
+    assert first.train() is None
+    for step in (9, 10):
+        trainers.saved(checkpoints, recorder, step)
+
+    assert ["checkpoint-10"] == [path.name for path in trainers.folder.glob("checkpoint-*")]
+    assert first.train() is None  # it has begun by itself
+    _, _, other = trainers.made("other", seed=2)
+    assert other.train() is None
+    second, going_on, trainer = trainers.made("second", seed=1)
+    assert str(trainers.folder / "checkpoint-10") == trainer.train()
+    assert "its own" == trainer.train("its own")
+    going_on.begins(10)
+    assert (10, [10]) == (second.steps_done, second.resumed)
+
+
+def test_a_trainers_checkpoint_that_came_back_half_is_not_trained_on_from(trainers):
+    recorder, checkpoints, _ = trainers.made("first", seed=1)
+    trainers.saved(checkpoints, recorder, 4)
+    (trainers.folder / "checkpoint-4" / "weights.bin").unlink()
+    _, _, trainer = trainers.made("second", seed=1)
+
+    assert trainer.train() is None
 
 
 LONG = {**TRAINER, "num_train_epochs": 40, "save_strategy": "steps", "save_steps": 15}

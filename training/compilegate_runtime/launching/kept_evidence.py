@@ -16,12 +16,13 @@ STATES_KEPT = 20
 class KeptEvidence:
     """Keeps a run's evidence under the key of each checkpoint, and goes on with it.
 
-    ``begun_before``: whether an earlier process of the job has begun to train.
+    ``settings`` are the run's, as JSON has them; ``begun_before``: whether an earlier process of
+    the job has begun to train.
     """
 
     def __init__(self, recorder, folder, settings):
         self._recorder, self._folder = recorder, folder / "evidence"
-        self._settings = json.loads(json.dumps(settings, default=str))
+        self.settings = json.loads(json.dumps(settings, default=str))
         self._first = environment.rank() == 0
         self.begun_before = (self._folder / BEGUN).exists()
 
@@ -39,7 +40,7 @@ class KeptEvidence:
         self._put(STEPS, lambda fresh: shutil.copyfile(lines, fresh))
         for path in self._of(key):  # of a checkpoint that was written over
             path.unlink()
-        told = json.dumps({"settings": self._settings, "evidence": state})
+        told = json.dumps({"settings": self.settings, "evidence": state})
         name = "{:09d}-{}.json".format(state["steps"], key)
         self._put(name, lambda fresh: fresh.write_text(told))
         for path in self._of("*")[:-STATES_KEPT]:
@@ -60,7 +61,7 @@ class KeptEvidence:
         told, steps = json.loads(found[-1].read_text()), self._folder / STEPS
         evidence = told["evidence"]
         whole = steps.is_file() and steps.stat().st_size >= evidence["files"]["size"]
-        if told["settings"] != self._settings or not whole:
+        if told["settings"] != self.settings or not whole:
             return False
         self._recorder.resume(evidence, steps)
         for later in self._of("*"):  # of steps that are taken anew

@@ -7,6 +7,7 @@ loads an optimizer's state from a checkpoint that an earlier process of the job 
 """
 
 import functools
+import json
 import os
 import shutil
 from pathlib import Path
@@ -18,6 +19,7 @@ from compilegate_runtime.signals import Stopping
 from compilegate_runtime.whole_folders import is_whole, publish
 
 KEY_LENGTH = 16
+RUN = "compilegate_run.json"  # the settings of the run that saved a Trainer's checkpoint
 LIGHTNINGS_KEY = "compilegate_evidence"  # in the mapping that Lightning saves
 
 
@@ -123,7 +125,12 @@ class TrainerCheckpoints:
 
     def _newest(self):
         found = sorted(self._folder.glob("checkpoint-*"), key=_step_of, reverse=True)
-        return next(filter(is_whole, found), None)
+        return next((one for one in found if is_whole(one) and self._is_this_runs(one)), None)
+
+    def _is_this_runs(self, folder):
+        """Whether a run of the same settings saved it."""
+        known = folder / RUN
+        return known.is_file() and json.loads(known.read_text()) == self._kept.settings
 
     def begins(self, step):
         """Training begins, after ``step`` steps of an earlier process."""
@@ -145,6 +152,7 @@ class TrainerCheckpoints:
             shutil.rmtree(fresh, ignore_errors=True)
             self._folder.mkdir(parents=True, exist_ok=True)
             shutil.copytree(folder, fresh, copy_function=_link_or_copy)
+            (fresh / RUN).write_text(json.dumps(self._kept.settings))
             publish(fresh, self._folder / name)
             self._kept.keep(f"step-{step}")
             for older in self._folder.glob("checkpoint-*"):
