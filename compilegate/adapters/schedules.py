@@ -6,8 +6,12 @@ second delivery finds the run begun.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -22,14 +26,25 @@ WINDOW_MINUTES = 15
 # is hours late is still that night's model; much later it meets the next one.
 MOST_ATTEMPTS = 185
 OLDEST_SECONDS = 6 * 3600
-_EVERY_FEW_MINUTES = re.compile(r"rate\(\d+ minutes?\)")
+# A first time that is nearer may have passed when the call arrives.
+SOON_SECONDS = 30
+_RATE = re.compile(r"rate\((\d+) (minute|hour|day)s?\)")
+_SECONDS = {"minute": 60, "hour": 3600, "day": 86400}
 
 
 class EventBridgeSchedules:
     """Schedules of one group that start one state machine as one role."""
 
-    def __init__(self, scheduler: Any, *, group: str, machine: str, role: str) -> None:
-        self._scheduler = scheduler
+    def __init__(
+        self,
+        scheduler: Any,
+        *,
+        group: str,
+        machine: str,
+        role: str,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._scheduler, self._now = scheduler, now
         self._group, self._machine, self._role = group, machine, role
         self.target = f"{machine} as {role}"
 
@@ -60,6 +75,7 @@ class EventBridgeSchedules:
             "ScheduleExpression": expression,
             "ScheduleExpressionTimezone": timezone,
             "FlexibleTimeWindow": _window(expression),
+            **first_time(workload, expression, self._now()),
             "State": "ENABLED",
             "Target": {
                 "Arn": self._machine,
@@ -73,8 +89,27 @@ class EventBridgeSchedules:
         }
 
 
+def first_time(workload: str, expression: str, now: float) -> dict[str, datetime]:
+    """When a rate begins; nothing for a cron, which says so itself.
+
+    Without it EventBridge Scheduler starts a rate's first run at once, and so at every change
+    (https://docs.aws.amazon.com/scheduler/latest/UserGuide/schedule-types.html). Every workload
+    gets a turn of its own in the interval, always the same, so that registering neither starts a
+    run nor puts one off, and thousands of workloads do not share a moment.
+    """
+    found = _RATE.fullmatch(expression)
+    if found is None:
+        return {}
+    interval = int(found[1]) * _SECONDS[found[2]]
+    turn = int(hashlib.sha256(workload.encode()).hexdigest(), 16) % interval
+    soonest = int(now) + SOON_SECONDS
+    start = soonest + (turn - soonest) % interval
+    return {"StartDate": datetime.fromtimestamp(start, tz=UTC)}
+
+
 def _window(expression: str) -> dict[str, Any]:
     """None for what comes every few minutes: its runs would swap places."""
-    if _EVERY_FEW_MINUTES.fullmatch(expression):
+    found = _RATE.fullmatch(expression)
+    if found and found[2] == "minute":
         return {"Mode": "OFF"}
     return {"Mode": "FLEXIBLE", "MaximumWindowInMinutes": WINDOW_MINUTES}

@@ -11,7 +11,7 @@ import pytest
 from botocore.exceptions import ClientError
 from moto import mock_aws
 
-from compilegate.adapters.schedules import EventBridgeSchedules
+from compilegate.adapters.schedules import EventBridgeSchedules, first_time
 
 GROUP = "compilegate-dev"
 MACHINE = "arn:aws:states:us-east-1:123456789012:stateMachine:compilegate-dev-train"
@@ -119,3 +119,44 @@ def test_another_machine_or_role_is_another_target(scheduler: Any) -> None:
     other = EventBridgeSchedules(scheduler, group=GROUP, machine=MACHINE, role=f"{ROLE}-2")
 
     assert schedules(scheduler).target != other.target
+
+
+NOW = 1_800_000_000.0  # 2027-01-15 08:00:00 UTC
+
+
+@pytest.mark.parametrize(
+    ("expression", "interval"),
+    [("rate(7 days)", 604_800), ("rate(1 hour)", 3600), ("rate(5 minutes)", 300)],
+)
+def test_a_rate_keeps_its_turn_however_often_it_is_registered(
+    expression: str, interval: int
+) -> None:
+    starts = [
+        first_time("bert-docs", expression, NOW + later)["StartDate"].timestamp()
+        for later in range(0, 3 * interval, interval // 7)
+    ]
+
+    assert 1 == len({start % interval for start in starts})
+    for later, start in zip(range(0, 3 * interval, interval // 7), starts, strict=True):
+        assert NOW + later < start <= NOW + later + interval + 30
+
+
+def test_workloads_of_one_rate_do_not_share_a_moment() -> None:
+    starts = {first_time(f"job-{index}", "rate(1 day)", NOW)["StartDate"] for index in range(1000)}
+
+    assert len(starts) > 980
+
+
+def test_a_cron_says_itself_when_it_begins() -> None:
+    assert {} == first_time("bert-docs", NIGHTLY, NOW)
+
+
+def test_a_rate_is_registered_with_its_first_time(scheduler: Any) -> None:
+    given = EventBridgeSchedules(
+        scheduler, group=GROUP, machine=MACHINE, role=ROLE, now=lambda: NOW
+    )
+
+    given.put("bert-docs", "rate(7 days)")
+
+    found = scheduler.get_schedule(Name="bert-docs", GroupName=GROUP)["StartDate"]
+    assert found == first_time("bert-docs", "rate(7 days)", NOW)["StartDate"]

@@ -47,6 +47,7 @@ FULL: dict[str, Any] = {
     "shapes": {"static": True, "padding": "max_length", "drop_last": True},
     "schedule": {
         "runs_per_week": 3, "run_hours": 6.0, "cron": "cron(0 3 ? * MON *)", "max_wait_hours": 8,
+        "timezone": "Europe/Berlin",
     },
     "profile": {
         "gpu_utilization": 0.9, "data_wait_fraction": 0.05, "communication_fraction": 0.1,

@@ -99,12 +99,12 @@ import json, sys
 from ministack.services import eventbridge, scheduler
 from compilegate.localcloud.emulator.schedules import Sweep
 
-expression, looks, zone = json.loads(sys.argv[1])
+expression, looks, zone, start = json.loads(sys.argv[1])
 now = [1_800_000_000.0]  # 2027-01-15 08:00:00 UTC
 scheduler._now = lambda: now[0]
 target = {"Arn": "arn:x", "RoleArn": "arn:r", "Input": '"<aws.scheduler.scheduled-time>"'}
 body = {"ScheduleExpression": expression, "FlexibleTimeWindow": {"Mode": "OFF"}, "Target": target}
-body["ScheduleExpressionTimezone"] = zone
+body |= {"ScheduleExpressionTimezone": zone, "StartDate": start}
 scheduler._create_schedule("one", body)
 fired = []
 eventbridge._invoke_target = lambda target, *_: fired.append(json.loads(target["Input"]))
@@ -122,8 +122,12 @@ print(json.dumps(found))
 @pytest.mark.parametrize(
     ("expression", "looks", "fired"),
     [
-        ("rate(1 minute)", [0, 59, 60, 61, 125], [[], [], ["08:01:00"], [], ["08:02:00"]]),
-        ("rate(1 minute)", [600, 601, 660], [["08:01:00"], [], ["08:11:00"]]),
+        (
+            "rate(1 minute)",
+            [0, 59, 60, 61, 125],
+            [["08:00:00"], [], ["08:01:00"], [], ["08:02:00"]],
+        ),
+        ("rate(1 minute)", [600, 601, 660], [["08:00:00"], [], ["08:11:00"]]),
         ("cron(5 8 * * ? *)", [299, 300, 301], [[], ["08:05:00"], []]),
         ("cron(0/10 * * * ? *)", [599, 605, 1200], [[], ["08:10:00"], ["08:20:00"]]),
         ("at(2027-01-15T08:00:30)", [29, 31, 32], [[], ["08:00:30"], []]),
@@ -133,6 +137,14 @@ print(json.dumps(found))
 def test_each_expression_names_the_time_it_was_meant_for(expression, looks, fired):
     expected = [[f"2027-01-15T{time_of_day}Z" for time_of_day in look] for look in fired]
     assert expected == swept(expression, looks)
+
+
+def test_a_rate_with_a_start_date_begins_then():
+    looks = [0, 89, 90, 149, 150]
+
+    assert [[], [], ["2027-01-15T08:01:30Z"], [], ["2027-01-15T08:02:30Z"]] == swept(
+        "rate(1 minute)", looks, start=1_800_000_090
+    )
 
 
 @pytest.mark.parametrize(
@@ -150,10 +162,10 @@ def test_an_expression_is_read_in_its_zone(expression, zone, fired):
     assert [[], fired] == swept(expression, [1799, 1800], zone)
 
 
-def swept(expression, looks, zone="UTC"):
+def swept(expression, looks, zone="UTC", start=None):
     """What is fired at each look, seconds after 08:00:00 UTC."""
     python = REPOSITORY / ".venv-localcloud/bin/python"
-    given = json.dumps([expression, looks, zone])
+    given = json.dumps([expression, looks, zone, start])
     done = subprocess.run(
         [python, "-c", SWEEP, given], cwd=REPOSITORY, capture_output=True, text=True, check=True
     )

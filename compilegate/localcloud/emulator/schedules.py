@@ -88,7 +88,7 @@ def next_time(schedule: Mapping[str, Any], after: float | None) -> float | None:
     """Epoch second of the schedule's next time later than ``after``, None for no more.
 
     Without ``after`` the first one since the schedule was written, and a moment that has passed
-    when it was: AWS starts that at once, too.
+    when it was: AWS starts that at once, as it does a rate without a start date.
     """
     expression, written = schedule["ScheduleExpression"], schedule["LastModificationDate"]
     zone = ZoneInfo(schedule.get("ScheduleExpressionTimezone") or "UTC")
@@ -98,8 +98,9 @@ def next_time(schedule: Mapping[str, Any], after: float | None) -> float | None:
         return moment if after is None else None
     interval = eventbridge._parse_rate_seconds(expression)
     if interval is not None:
-        count = 1 if after is None else (after - written) // interval + 1
-        return float(written + count * interval)
+        anchor = scheduler._to_epoch(schedule.get("StartDate")) or written
+        count = 0 if after is None else max((after - anchor) // interval + 1, 0)
+        return float(anchor + count * interval)
     fields = eventbridge._parse_cron_fields(expression)
     if fields is None:
         return None
