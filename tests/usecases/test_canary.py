@@ -380,6 +380,57 @@ def test_what_a_crash_left_undone_the_next_production_run_does(
     assert {"first": {"round": 4, "reason": "complete"}} == services.tokens.answers
 
 
+class Crashing:
+    """Ends the process at one boundary: before or after the n-th thing that leaves it."""
+
+    def __init__(self, boundary: int, *, after: bool) -> None:
+        self.left, self.after = boundary, after
+
+    def around(self, call: Any) -> Any:
+        def crash(*arguments: Any) -> Any:
+            self.left -= 1
+            if self.left == -1 and not self.after:
+                raise ConnectionError
+            answer = call(*arguments)
+            if self.left == -1:
+                raise ConnectionError
+            return answer
+
+        return crash
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("boundary", range(9))
+def test_a_crash_at_any_boundary_is_repaired_by_running_the_step_again(
+    services: Any, monkeypatch: pytest.MonkeyPatch, boundary: int, after: bool
+) -> None:
+    answer = begin(services)
+    crashing = Crashing(boundary, after=after)
+    monkeypatch.setattr(services.ledger, "put_once", crashing.around(services.ledger.put_once))
+    told = crashing.around(services.tokens.send_success)
+    monkeypatch.setattr(services.tokens, "send_success", told)
+    steps = [
+        lambda: open_round(services, answer),
+        lambda: produce(services, "r1", "compile", 0, started_at=1e9),
+        lambda: produce(services, "r2", "baseline", 1, started_at=2e9),
+    ]
+    crashes = 0
+    for step in steps:
+        try:
+            step()
+        except ConnectionError:
+            crashes += 1
+            step()
+
+    assert 1 == crashes
+    assert {"first": {"round": 4, "reason": "complete"}} == services.tokens.answers
+    (found,) = canary_rounds(services.ledger.entries("bert-docs"))
+    assert ("complete", True, ("first",)) == (found.closed, found.told, found.tokens)
+    assert ["r1", "r2"] == [
+        entry["run"] for entry in services.ledger.entries("bert-docs") if entry["kind"] == "run"
+    ]
+
+
 def test_telling_is_repeated_by_nobody_once_it_is_written_down(services: Any) -> None:
     begun_round(services)
     produce(services, "r1", "compile", 0)
