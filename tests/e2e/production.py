@@ -70,14 +70,14 @@ class Production:
             Overwrite=True,
         )  # fmt: skip
 
-    def promote(self, flag: Flag = COMPILE) -> None:
+    def promote(self, flag: Flag = COMPILE, **more: Any) -> None:
         """Turn the flag on as a trial does: ledger and parameter."""
         text = flag.to_json()
         entry = {
             "kind": "flag", "at": int(time.time()), "version": 1, "change_id": "trial#t#flag",
             "by": "evaluate", "action": "enable", "reason": "proven", "decision_id": "d1",
             "flag": naming.flag_parameter("local", self.name), "from": Flag(False, "off").to_json(),
-            "to": text, "overrode": None,
+            "to": text, "overrode": None, **more,
         }  # fmt: skip
         self.app.ledger.put_once(self.name, naming.flag_entry(1), entry)
         self.set_flag(text)

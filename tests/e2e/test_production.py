@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 
@@ -218,6 +219,48 @@ def test_a_job_of_our_own_is_not_recorded_as_a_teams(production):
 
     assert "Ignored" == found["output"]["status"]
     assert [own] == workload.runs()
+
+
+def test_a_step_that_breaks_is_told_with_what_to_do(production, app):
+    workload = production()
+    execution = app.client("stepfunctions").start_execution(
+        stateMachineArn=app.outputs["TrainStateMachine"],
+        input=json.dumps({"workload": "never-registered"}),
+    )["executionArn"]
+
+    found = workload.wait(execution)
+
+    assert "FAILED" == found["status"]
+    assert "compilegate register" in found["cause"]
+    assert {"ReadFlag": "failed", "NotifyBroken": "succeeded"} == tasks(app, execution)
+
+
+def test_a_run_that_cannot_be_judged_is_recorded_and_told(production, app):
+    workload = production()
+    # A promotion whose trial has left no records: the judge has nothing to compare with.
+    workload.promote(trial="00000000")
+
+    execution = workload.start()
+    found = workload.wait(execution)
+
+    assert "SUCCEEDED" == found["status"], found.get("cause")
+    assert found["output"]["watch_failed"]["error"]
+    assert found["output"]["notify_failed"] is None
+    told = tasks(app, execution)
+    assert ("failed", "succeeded") == (told["Watch"], told["TellOfWatch"])
+    assert ["Completed"] == [run.status for run in workload.runs()]
+
+
+def tasks(app, execution):
+    """How each task of an execution ended, by its state's name."""
+    pages = app.client("stepfunctions").get_paginator("get_execution_history")
+    history = pages.paginate(executionArn=execution).build_full_result()["events"]
+    ended, name = {}, ""
+    for event in history:
+        name = event.get("stateEnteredEventDetails", {}).get("name", name)
+        if event["type"] in ("TaskSucceeded", "TaskFailed"):
+            ended[name] = event["type"].removeprefix("Task").lower()
+    return ended
 
 
 def wait_for_training(app, workload, seconds=30.0):
