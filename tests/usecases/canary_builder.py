@@ -1,0 +1,128 @@
+"""A trial whose full runs production carries, and production that makes them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from compilegate.domain import naming
+from compilegate.domain.decision import Decision
+from compilegate.domain.production.canary import canary_rounds, job_digest, open_slot
+from compilegate.domain.production.registration import Registration
+from compilegate.domain.production.runs import CanarySlot, ProductionRun
+from compilegate.usecases.acquire_lock import acquire_lock
+from compilegate.usecases.plan_trial import plan_trial
+from compilegate.usecases.production.canary import open_canary, record_canary
+from compilegate.usecases.trial import to_json
+from compilegate.usecases.workload_document import read_document
+from tests.domain.workload_builder import SOUND, change
+from tests.usecases.trial_builder import (
+    EVENT,
+    SPEC,
+    TRIAL,
+    call_judge,
+    evidence,
+    load,
+    put_spec,
+    says,
+)
+
+CARRIED = change(SOUND, schedule__cron="rate(1 day)")
+JOB = job_digest(read_document(CARRIED.to_dict()), "workloads/bert-docs/s.tgz")
+
+
+def register(services: Any, **changes: Any) -> None:
+    """What production trains is what the trial measures, unless said otherwise."""
+    values: dict[str, Any] = {
+        "workload": "bert-docs", "spec_key": SPEC, "source_digest": "d",
+        "schedule": CARRIED.schedule.cron, **changes,
+    }  # fmt: skip
+    document = Registration(**values).to_dict()
+    services.store.put(naming.registration_key("bert-docs"), to_json(document))
+
+
+def asks(*runs: str) -> Decision:
+    wanted = [run.split() for run in runs]
+    step = {
+        "stage": "quality", "mode": "canary", "usd": 0.0, "why": "",
+        "runs": [{"arm": arm, "seed": int(seed)} for arm, seed in wanted],
+    }  # fmt: skip
+    return says("continue", step)
+
+
+def begin(services: Any, workload: Any = CARRIED) -> dict[str, Any]:
+    """A planned trial whose judge asks production for one run of each arm."""
+    put_spec(services, workload)
+    register(services)
+    acquire_lock(EVENT, services=services)
+    plan_trial(EVENT, services=services)
+    return call_judge(services, 4, [], asks("compile 17", "baseline 17"))
+
+
+def open_round(services: Any, answer: dict[str, Any], token: str = "first") -> dict[str, Any]:
+    services.tokens.waiting.add(token)
+    return open_canary({**EVENT, **answer["canary"], "token": token}, services=services)
+
+
+def begun_round(services: Any) -> None:
+    open_round(services, begin(services))
+
+
+def produce(
+    services: Any,
+    run: str,
+    arm: str,
+    position: int | None,
+    *,
+    job: str | None = JOB,
+    **changes: Any,
+) -> ProductionRun:
+    """A production run in the ledger, and the step that follows it."""
+    services.clock.seconds += 3600
+    now = services.clock.now()
+    result = {
+        "stage": "quality", "finished": True, "applied": True, "seed": 17, "metric": 0.91,
+        "wall_seconds": 1800.0, "fingerprint": {"gpu": "g"}, **changes.pop("result", {}),
+    }  # fmt: skip
+    slot = None if position is None else CanarySlot(TRIAL, 4, position)
+    values = {
+        "run": run, "job": f"cg-bert-docs-{run}-p0-r0", "arm": arm, "started_at": now - 1800.0,
+        "ended_at": float(now), "result": result, "counts": True, "why": "canary", "canary": slot,
+        "usd": 10.0, "billable_seconds": 1800.0, **changes,
+    }  # fmt: skip
+    made = ProductionRun(**values)
+    begun = {"kind": "run_begun", "run": run, "at": now - 1800, "spec_key": SPEC, "canary": None}
+    services.ledger.put_once("bert-docs", naming.begun_entry(run), begun)
+    services.ledger.put_once("bert-docs", naming.run_entry(run, made.job), made.to_entry(now))
+    services.jobs.add(made.job, "Completed", now - 1800, now)
+    services.jobs.descriptions[made.job]["TrainingJobArn"] = f"arn:{made.job}"
+    record_canary("bert-docs", made, job=job, services=services)
+    return made
+
+
+def next_slot(services: Any) -> Any:
+    entries = services.ledger.entries("bert-docs")
+    return open_slot(entries, now=services.clock.now(), job=JOB)
+
+
+def ended_with(services: Any) -> str | None:
+    return canary_rounds(services.ledger.entries("bert-docs"))[-1].closed
+
+
+def reason(services: Any) -> str:
+    return str(load(services, "decision")["reasons"][0]["code"])
+
+
+def tag_of(services: Any, job: str) -> str | None:
+    tags = {tag["Key"]: tag["Value"] for tag in services.jobs.describe(job).get("Tags", ())}
+    return tags.get(naming.TAG_RELEASE)
+
+
+def measured(services: Any, fingerprint: dict[str, Any]) -> None:
+    """The trial has a first block of its baseline."""
+    document = evidence(services)
+    speed = {
+        "job": "j", "stage": "speed", "block": 0, "fingerprint": fingerprint,
+        "node": "n", "finished": True, "step_seconds": [1.0], "compile_seconds": 0.0,
+    }  # fmt: skip
+    document["arms"][0]["runs"].append(speed)
+    services.store.put(naming.record_key("bert-docs", TRIAL, "evidence"), to_json(document))

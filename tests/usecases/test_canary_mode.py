@@ -1,0 +1,140 @@
+"""Who makes a trial's full runs, and what production's own runs are to it meanwhile."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from compilegate.domain import naming
+from compilegate.usecases.plan_trial import plan_trial
+from compilegate.usecases.trial import to_json
+from tests.domain.workload_builder import change
+from tests.usecases.canary_builder import (
+    CARRIED,
+    asks,
+    begin,
+    measured,
+    produce,
+    register,
+)
+from tests.usecases.trial_builder import (
+    EVENT,
+    call_judge,
+    evidence,
+    load,
+    put_spec,
+    says,
+)
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({}, None),
+        ({"schedule": None}, "schedule.cron is not set"),
+        ({"active": False}, "retired"),
+        ({"spec_key": "workloads/bert-docs/specs/other.json"}, "training.learning_rate"),
+        ({"spec_key": "workloads/bert-docs/specs/gone.json"}, "not registered"),
+    ],
+)
+def test_production_carries_runs_only_where_it_trains_the_same_job(
+    services: Any, changes: dict[str, Any], told: str | None
+) -> None:
+    put_spec(services, CARRIED)
+    other = change(CARRIED, training__learning_rate=1.0)
+    body = {"workload": other.to_dict(), "source_key": "workloads/bert-docs/s.tgz"}
+    services.store.put("workloads/bert-docs/specs/other.json", to_json(body))
+    register(services, **changes)
+    plan_trial(EVENT, services=services)
+    mode = load(services, "plan")["quality_mode"]
+
+    used = "hybrid" if told is None else "shadow"
+    assert ("hybrid", used, told is None) == (mode["asked"], mode["used"], mode["beside"])
+    assert (told or "") in (mode["why"] or "")
+
+
+def test_without_a_schedule_a_run_that_went_through_train_shows_that_more_will(
+    services: Any,
+) -> None:
+    put_spec(services, CARRIED)
+    register(services, schedule=None)
+    produce(services, "r0", "baseline", None)
+    plan_trial(EVENT, services=services)
+
+    assert "hybrid" == load(services, "plan")["quality_mode"]["used"]
+
+
+def test_a_workload_that_nobody_registered_makes_its_runs_itself_and_says_why(
+    services: Any,
+) -> None:
+    plan_trial(EVENT, services=services)
+    call_judge(services, 0, [], says("stay_off"))
+
+    document = evidence(services)
+    assert ("shadow", "hybrid") == (
+        document["policy"]["quality_runs"], document["plan"]["asked_quality_runs"],
+    )  # fmt: skip
+    assert "not registered" in document["plan"]["runs_as_shadow_because"]
+
+
+def test_what_production_carries_costs_the_plan_nothing_and_takes_as_long_as_the_schedule(
+    services: Any,
+) -> None:
+    put_spec(services, change(CARRIED, policy__quality_runs="canary"))
+    plan_trial(EVENT, services=services)
+    shadow = load(services, "plan")["estimate"]
+    register(services)
+    plan_trial(EVENT, services=services)
+    canary = load(services, "plan")["estimate"]
+
+    assert shadow["quality_usd"] > 0
+    assert canary["quality_usd"] == pytest.approx(0)
+    assert canary["hours"] > shadow["hours"]
+
+
+def test_productions_own_baseline_runs_are_evidence_while_the_trial_lasts(services: Any) -> None:
+    put_spec(services, change(CARRIED, policy__quality_runs="shadow"))
+    register(services)
+    produce(services, "r0", "baseline", None)
+    services.clock.seconds += 7200
+    plan_trial(EVENT, services=services)
+    call_judge(services, 0, [], asks("baseline 17"))
+    measured(services, {"gpu": "g"})
+    services.clock.seconds += 7200
+    produce(services, "r1", "baseline", None)
+    produce(services, "r2", "baseline", None, result={"finished": False})
+    produce(services, "r3", "compile", None)
+    call_judge(services, 1, [], says("promote"))
+
+    baseline, candidate = evidence(services)["arms"]
+    _, beside = baseline["runs"]
+    assert ("r1", "production") == (beside["production_run"], beside["mode"])
+    assert [] == candidate["runs"]
+
+
+@pytest.mark.parametrize(("key", "count"), [("data_sha256", 1), ("image", 0)])
+def test_a_run_beside_the_trial_that_is_made_of_something_else_is_left_out(
+    services: Any, key: str, count: int
+) -> None:
+    begin(services)
+    measured(services, {"gpu": "g", key: "old"})
+    produce(services, "r1", "baseline", None, result={"fingerprint": {"gpu": "g", key: "new"}})
+    call_judge(services, 5, [], says("promote"))
+
+    runs = evidence(services)["arms"][0]["runs"]
+    assert count == len([run for run in runs if run["stage"] == "quality"])
+
+
+def test_runs_of_another_job_beside_the_trial_are_none_of_its_evidence(services: Any) -> None:
+    begin(services)
+    measured(services, {"gpu": "g"})
+    other = change(CARRIED, training__learning_rate=1.0)
+    body = {"workload": other.to_dict(), "source_key": "workloads/bert-docs/s.tgz"}
+    services.store.put("other.json", to_json(body))
+    entry = {"kind": "run_begun", "run": "r1", "at": 0, "spec_key": "other.json", "canary": None}
+    services.ledger.put_once("bert-docs", naming.begun_entry("r1"), entry)
+    produce(services, "r1", "baseline", None)
+    call_judge(services, 5, [], says("promote"))
+
+    assert [1, 0] == [len(arm["runs"]) for arm in evidence(services)["arms"]]
