@@ -124,4 +124,5 @@ def test_a_promotion_carries_everything_that_the_arm_changed(services: Any) -> N
     assert {
         "compiler": "sagemaker_training_compiler", "distribution": "pytorchxla",
         "entry_point": "xla.py", "hyperparameters": {"dropout": 0.0}, "image": IMAGES[1].uri,
+        "framework": {"name": "pytorch", "version": "1.13.1", "python": "py39"},
     } == json.loads(services.flags.read(FLAG))["overrides"]  # fmt: skip
