@@ -1,4 +1,4 @@
-"""``compilegate status``: what runs, what is locked, what waits, what was decided last."""
+"""``compilegate status``: what runs, is locked or waits; what production did; what was decided."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from compilegate.cli.doors import open_cloud
 from compilegate.cli.options import JsonOption, LocalOption, StageOption
 from compilegate.cli.outcome import report_command
 from compilegate.cli.output import emit_json, say, say_line, say_verdict
+from compilegate.cli.production_status import production, show_production
 from compilegate.cli.screen import clock
 from compilegate.cli.shell import session
 from compilegate.cli.trial_view import waiting_rounds
@@ -34,7 +35,7 @@ def status(
     stage: StageOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show running trials, held locks, what waits for approval, and the last decisions.
+    """Show running trials, held locks, what waits for approval, production, the last decisions.
 
     \b
     compilegate status
@@ -48,6 +49,7 @@ def status(
         "running": running,
         "locks": _locks(cloud, workload),
         "approvals": waiting(cloud, names),
+        "production": production(cloud, names, last=LAST),
         "trials": _trials(cloud, names, [item["execution"] for item in running]),
     }
     if as_json:
@@ -131,6 +133,7 @@ def _show(document: Mapping[str, Any]) -> None:
                 f"{_moment(lock['expires_at'])}."
             )
     show_waiting(document["approvals"])
+    show_production(document["production"])
     trials = document["trials"]
     say("Last trials:" if trials else "No trial has ended yet.")
     for entry in trials:

@@ -37,6 +37,8 @@ TAG_DEPLOYMENT = "compilegate:deployment"
 
 # What the sort keys of a flag's changes begin with.
 FLAG_ENTRIES = "flag#"
+# … those of production's runs: begun, waiting, ended.
+RUN_ENTRIES = "run#"
 # What the sort keys of questions to people, and of their answers, begin with.
 APPROVAL_ENTRIES = "approval#"
 # … and those of rounds that production carries.
@@ -203,17 +205,17 @@ def flag_entry(version: int) -> str:
 
 def begun_entry(run: str) -> str:
     """Sort key of a production run's beginning: who writes it first owns the run."""
-    return f"run#{run}#begun"
+    return f"{RUN_ENTRIES}{run}#begun"
 
 
 def run_entry(run: str, job: str) -> str:
     """Sort key of what one job of a production run ended with."""
-    return f"run#{run}#{job}"
+    return f"{RUN_ENTRIES}{run}#{job}"
 
 
 def wait_entries(run: str) -> str:
     """What the sort keys of a run's attempts that found no capacity begin with."""
-    return f"run#{run}#wait#"
+    return f"{RUN_ENTRIES}{run}#wait#"
 
 
 def wait_entry(run: str, number: int) -> str:
@@ -339,3 +341,8 @@ def report_key(workload: str, trial: str, extension: str) -> str:
 def probation_report_key(workload: str, trial: str, decision_id: str, extension: str) -> str:
     """Where the report on a decision on production's runs lies."""
     return f"{REPORTS_PREFIX}{workload}/{trial}/probation-{decision_id}.{extension}"
+
+
+def story_key(workload: str, extension: str) -> str:
+    """Where the story of a workload lies, one key per format; no trial's name has a dot."""
+    return f"{REPORTS_PREFIX}{workload}/story.{extension}"

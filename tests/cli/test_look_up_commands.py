@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import time
 from functools import partial
 from pathlib import Path
 
 import pytest
 
 from compilegate.cli.cloud import Cloud
+from compilegate.domain import naming
+from compilegate.domain.production import waiting
+from compilegate.domain.production.begun import BegunRun
 from compilegate.domain.production.canary import CanaryRound, Wanted
+from compilegate.domain.production.runs import ProductionRun
 from tests.cli.conftest import Invoke
 from tests.cli.project import write_project
 from tests.cli.trial_script import decided, executions
@@ -59,6 +64,35 @@ def test_status_says_what_a_trial_waits_for_production_to_train(
     assert {"round": 5, "arms": ["compile", "baseline"], "until": asked.until} == running["carried"]
     shown = " ".join(invoke("status").stdout.split())
     assert "waits for production to train compile, baseline, at most until 20" in shown
+
+
+def test_status_says_what_production_did_and_is_at(invoke: Invoke, promoted: Cloud) -> None:
+    services, now = promoted.services, int(time.time())
+    ended = ProductionRun(
+        run="r1", job="cg-bert-docs-r1-p0-r0", arm="compile", started_at=now - 90, ended_at=now,
+        result={"finished": False}, counts=True, why="flag", status="Failed",
+        reason="CUDA out of memory",
+    )  # fmt: skip
+    services.ledger.put_once(
+        "bert-docs", naming.run_entry(ended.run, ended.job), ended.to_entry(now)
+    )
+    for number, run in enumerate(("r2", "r3")):
+        begun = BegunRun(
+            at=now - 60 + number, run=run, execution="e", arm="baseline", why="refresh", seed=1,
+            number=1, spec_key="s", source_key="s",
+        )  # fmt: skip
+        services.ledger.put_once("bert-docs", naming.begun_entry(run), begun.to_entry())
+    wait = {"kind": waiting.KIND, "run": "r3", "reason": "no free instance"}
+    services.ledger.put_once("bert-docs", naming.wait_entry("r3", 0), wait)
+
+    found = json.loads(invoke("status", "--json").stdout)["production"]
+    assert [("r3", "waits for machines"), ("r2", "under way"), ("r1", "Failed")] == [
+        (one["run"], one["status"]) for one in found
+    ]
+    shown = " ".join(invoke("status").stdout.split())
+    assert "bert-docs-r1: compile, failed CUDA out of memory" in shown
+    assert "bert-docs-r3: baseline, waits for machines no free instance" in shown
+    assert "bert-docs-r2: baseline, under way a baseline of today" in shown
 
 
 def test_status_of_one_workload_as_json(invoke: Invoke, promoted: Cloud) -> None:
