@@ -50,7 +50,7 @@ def inert(text: str) -> str:
 
 def _figures(case: Case) -> list[str]:
     rows = [(tile.name, tile.value, tile.note) for tile in tiles(case)]
-    return _table(("Key figure", "", ""), rows) if rows else []
+    return table_lines(("Key figure", "", ""), rows) if rows else []
 
 
 def _arms(case: Case) -> list[str]:
@@ -59,7 +59,7 @@ def _arms(case: Case) -> list[str]:
         return []
     metric = f"Mean of {case.metric}"
     rows = [row for row in table.rows if row[0] in SHOWN or row[0] == metric]
-    return _table(("Arm", *table.columns[1:]), rows)
+    return table_lines(("Arm", *table.columns[1:]), rows)
 
 
 def _changes(case: Case) -> list[str]:
@@ -67,7 +67,8 @@ def _changes(case: Case) -> list[str]:
     return ["**What would change the verdict**", "", *(f"- {inert(text)}" for text in found), ""]
 
 
-def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+def table_lines(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """The lines of a table; whatever a cell holds stays text."""
     align = ["---", *("---:" for _ in columns[1:])]
     body = [columns, *rows]
     lines = ["| " + " | ".join(inert(cell) for cell in row) + " |" for row in body]

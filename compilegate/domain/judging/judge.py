@@ -24,7 +24,7 @@ from compilegate.domain.judging.figures import (
     speedup_figures,
 )
 from compilegate.domain.judging.identity import decision_id
-from compilegate.domain.judging.probation import judge_probation
+from compilegate.domain.judging.probation import ProbationFinding, Seen, judge_probation
 from compilegate.domain.judging.speed import Segments, analyse_segments, judge_speed
 from compilegate.domain.judging.trial import TrialFinding, judge_trial
 from compilegate.domain.judging.validity import invalid_reasons
@@ -43,6 +43,20 @@ def judge(document: Mapping[str, Any]) -> Decision:
         raise InvalidEvidenceError(f"a figure is beyond what can be computed: {error}") from error
     except RecursionError as error:
         raise InvalidEvidenceError("the document is nested too deeply to be read") from error
+
+
+def replay_probation(document: Mapping[str, Any], seen: Seen) -> ProbationFinding:
+    """What the judge goes through run by run on a probation's evidence; nothing is decided.
+
+    Raises InvalidEvidenceError when the document breaks its contract.
+    """
+    evidence = parse_evidence(document)
+    promoted = evidence.arm(evidence.promoted or "") or evidence.baseline
+    try:
+        speed = judge_speed(promoted, evidence, analyse_segments(evidence), candidates=1)
+        return judge_probation(evidence, speed.estimate, seen)
+    except (ArithmeticError, ValueError) as error:
+        raise InvalidEvidenceError(f"a figure is beyond what can be computed: {error}") from error
 
 
 def _identity(document: Mapping[str, Any]) -> str:

@@ -36,7 +36,7 @@ def standing_promotion(history: Sequence[Entry]) -> Promotion | None:
     is nothing to hold production against.
     """
     flag = flag_of(history)
-    proven = next((entry for entry in reversed(history) if _promotes(entry)), None)
+    proven = latest_promotion(history)
     if not flag.enabled or flag.candidate is None or proven is None:
         return None
     was = parse_flag(str(proven["to"]))
@@ -50,6 +50,11 @@ def standing_promotion(history: Sequence[Entry]) -> Promotion | None:
         flag=flag,
         version=len(history),
     )
+
+
+def latest_promotion(history: Sequence[Entry]) -> Entry | None:
+    """The flag's entry by which a trial last turned a candidate on, None where none ever has."""
+    return next((entry for entry in reversed(history) if _promotes(entry)), None)
 
 
 def _promotes(entry: Entry) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -18,6 +19,7 @@ from compilegate.report import Report, ReportInput, render
 from compilegate.usecases.change_flag import Changed, latest_flag
 from compilegate.usecases.notify_decision import Told, decision_notification, owner_of
 from compilegate.usecases.production.new_trial import Proposal, propose_trial
+from compilegate.usecases.production.story import write_story
 from compilegate.usecases.trial import Trial, load_record
 
 ALARM, FAILED = "alarm", "failed"
@@ -32,6 +34,7 @@ ADVICE = {
 }
 
 Entry = Mapping[str, Any]
+logger = logging.getLogger("compilegate")
 
 
 @dataclass(frozen=True)
@@ -76,9 +79,10 @@ def notice(workload: str, entry: Entry, made: Changed | None, services: Services
     decision = json.loads(services.store.get(entry["decision_key"])) if _judged(entry) else None
     page = _page(workload, entry, decision, services) if decision else None
     proposal = propose_trial(workload, services) if entry["tell"] == STALE else None
+    lines = [*_lines(workload, entry, flag, made, (page, proposal)), *_story(workload, services)]
     told = Told(
         subject=_subject(workload, entry, services.settings.stage, page),
-        text="\n\n".join(_lines(workload, entry, flag, made, (page, proposal))) + "\n",
+        text="\n\n".join(lines) + "\n",
         owner=_owner(workload, entry, services),
         report=page.place if page else None,
         act=proposal.command if proposal else f"compilegate flag history {workload}",
@@ -158,6 +162,14 @@ def _lines(
         yield f"This sets aside {_word_of(made.overrode)}"
     if proposal is not None:
         yield proposal.text
+
+
+def _story(workload: str, services: Services) -> Iterator[str]:
+    """How it came to that, as one page; that it cannot be written must not hide the news."""
+    try:
+        yield f"The whole story: {write_story(workload, services)}"
+    except Exception:
+        logger.exception("the story of %s was not written", workload)
 
 
 def _flag_words(flag: Flag) -> str:

@@ -1,0 +1,89 @@
+"""Quality of every run against the rolling baseline and the margin."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from compilegate.report.charts.base import Chart, Frame, View, figure, inert
+from compilegate.report.charts.palette import LIGHT
+from compilegate.report.formats import number, plural, shown, significant
+from compilegate.report.story.charts.frame import bands, marks, points, runs_axis, standard_line
+from compilegate.report.story.model import Event
+from compilegate.report.story.sentences import difference, tile_quality
+from compilegate.report.story.tale import Tale
+
+
+def quality_chart(tale: Tale, told: Sequence[Event]) -> Chart:
+    """A point a run; what lies beyond the margin is worse than what was agreed to."""
+    title = f"Quality, run by run: {tale.metric}"
+    chosen = [
+        (run, value) for run in tale.runs if (value := number(run.result.get("metric"))) is not None
+    ]
+    if not chosen:
+        return Chart("quality", title, "", missing=f"No run has recorded {tale.metric} yet.")
+    goal = "higher" if tale.quality.get("goal") == "maximize" else "lower"
+    shapes, names = bands(tale)
+    lines, mark_names = marks(told, named=True)
+    values = [standard.metric for standard in tale.standards]
+    drawn = figure(
+        [
+            *_margin(tale, values),
+            standard_line(values, "rolling baseline"),
+            *points(tale, chosen, f"{inert(tale.metric)} %{{y:.5~g}}"),
+        ],
+        Frame(
+            x=runs_axis(tale),
+            y={"title": inert(tale.metric)},
+            shapes=[*shapes, *lines],
+            annotations=[*names, *mark_names],
+            extra=WITH_MARKS,
+        ),
+    )
+    margin = shown(tale.quality.get("margin"), significant)
+    return Chart(
+        "quality", f"{title} ({goal} is better)", _finding(tale), views=[View("Runs", drawn)],
+        note=f"Dashed: mean of the latest baseline runs. Grey band: worse than that by up to the "
+        f"margin of {margin}. Background: what the flag said when the run began.",
+        height=400, wide=True,
+    )  # fmt: skip
+
+
+# Three rows of names above the plot, the legend under it.
+WITH_MARKS: dict[str, Any] = {
+    "margin": {"l": 56, "r": 18, "t": 56, "b": 84},
+    "legend": {
+        "orientation": "h", "x": 0, "xanchor": "left", "y": -0.2, "yanchor": "top",
+        "font": {"size": 12}, "bgcolor": "rgba(0,0,0,0)",
+    },
+}  # fmt: skip
+
+
+def _margin(tale: Tale, values: Sequence[float | None]) -> list[dict[str, Any]]:
+    """The band from the rolling baseline to where it would be worse by the margin."""
+    margin = number(tale.quality.get("margin"))
+    if margin is None:
+        return []
+    sign = 1 if tale.quality.get("goal") == "minimize" else -1
+    known = [(place, value) for place, value in enumerate(values, 1) if value is not None]
+    base = {
+        "type": "scatter", "mode": "lines", "x": [place for place, _ in known],
+        "hoverinfo": "skip", "showlegend": False,
+    }  # fmt: skip
+    return [
+        {**base, "y": [value for _, value in known], "line": {"width": 0, "shape": "hvh"}},
+        {
+            **base, "y": [value + sign * margin for _, value in known], "fill": "tonexty",
+            "fillcolor": LIGHT["baseline_fill"], "showlegend": True, "name": "margin",
+            "line": {"color": LIGHT["limit"], "width": 1.4, "dash": "dot", "shape": "hvh"},
+        },
+    ]  # fmt: skip
+
+
+def _finding(tale: Tale) -> str:
+    means = tile_quality(tale)
+    failed = sum(not run.finished for run in tale.runs)
+    text = ""
+    if means is not None:
+        text = f"With it {difference(tale, means)} on average than the baseline runs beside it."
+    return text + (f" {plural(failed, 'run')} failed and left no figure." if failed else "")

@@ -1,0 +1,108 @@
+"""Production runs in the timeline; many that went as planned make one line."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+
+from compilegate.domain.arithmetic import mean
+from compilegate.domain.production.begun import BegunRun
+from compilegate.domain.production.runs import TEAM, ProductionRun
+from compilegate.report.formats import duration, fixed, money, number, plural, shown
+from compilegate.report.model import Document
+from compilegate.report.run_words import why
+from compilegate.report.story.model import Event
+from compilegate.report.story.tale import Tale
+
+# Runs that went as planned and are nothing that the story turns on.
+PLAIN = ("scheduled", "flag", "refresh")
+# Fewer in a row stand on their own.
+ROW = 4
+
+
+def ended(tale: Tale, entry: Document) -> Iterator[Event]:
+    """A run that has ended."""
+    run = ProductionRun.from_entry(entry)
+    place = tale.places[run.job]
+    parts = [why(run.why), *_figures(tale, run), *_notes(tale, run)]
+    failed = not run.finished
+    yield Event(
+        float(entry["at"]), "run", f"Run {place}: {run.arm}{' failed' if failed else ''}",
+        "; ".join(part for part in parts if part) + ".",
+        tone="bad" if failed else "", place=float(place), quiet=_is_quiet(tale, run),
+    )  # fmt: skip
+
+
+def unfinished(tale: Tale, entry: Document) -> Iterator[Event]:
+    """A run that has begun and of which no end is known."""
+    begun = BegunRun.from_entry(entry)
+    if any(run.run == begun.run for run in tale.runs):
+        return
+    text = f"run {begun.run} trains {begun.arm}: {why(begun.why)}. Its end is not recorded yet."
+    place = tale.place_at(float(begun.at))
+    yield Event(float(begun.at), "run_begun", "A run is under way", text, "open", place)
+
+
+def folded(tale: Tale, told: Sequence[Event]) -> list[Event]:
+    """The timeline with each long row of plain runs as one line."""
+    found: list[Event] = []
+    row: list[Event] = []
+    for event in told:
+        if event.quiet:
+            row.append(event)
+            continue
+        found += [*_row(tale, row), event]
+        row = []
+    return [*found, *_row(tale, row)]
+
+
+def _row(tale: Tale, row: Sequence[Event]) -> list[Event]:
+    if len(row) < ROW:
+        return list(row)
+    runs = [tale.runs[int(event.place) - 1] for event in row]
+    first, last = int(row[0].place), int(row[-1].place)
+    arms = Counter(run.arm for run in runs)
+    text = "; ".join(
+        f"{plural(count, 'run')} of {arm}{_mean_words(tale, arm, runs)}"
+        for arm, count in arms.items()
+    )
+    return [Event(row[-1].at, "run", f"Runs {first} to {last}", f"{text}.", place=float(last))]
+
+
+def _mean_words(tale: Tale, arm: str, runs: Sequence[ProductionRun]) -> str:
+    own = [run.result.get("metric") for run in runs if run.arm == arm]
+    values = [value for value in map(number, own) if value is not None]
+    return f", {tale.metric} {fixed(mean(values))} on average" if values else ""
+
+
+def _is_quiet(tale: Tale, run: ProductionRun) -> bool:
+    plain = run.why in PLAIN and run.finished and run.counts and not run.confirm
+    return plain and run.launched_by != TEAM and tale.fault_of(run) is None
+
+
+def _figures(tale: Tale, run: ProductionRun) -> Iterator[str]:
+    metric = number(run.result.get("metric"))
+    if metric is not None:
+        yield f"{tale.metric} {fixed(metric)}"
+    if run.result.get("wall_seconds"):
+        yield shown(run.result.get("wall_seconds"), duration)
+    if run.usd is not None:
+        yield money(run.usd)
+
+
+def _notes(tale: Tale, run: ProductionRun) -> Iterator[str]:
+    fault = tale.fault_of(run)
+    if fault:
+        yield f"with the injected fault ({fault})"
+    if run.launched_by == TEAM:
+        yield "launched by the team"
+    if run.confirm:
+        yield "checks the alarm"
+    if run.reason:
+        yield run.reason.rstrip(".")
+    if not run.counts:
+        yield "no evidence"
+    scheduled = run.details.get("scheduled")
+    if scheduled:
+        yield f"stands for {datetime.fromisoformat(scheduled).astimezone(UTC):%Y-%m-%d %H:%M}"
