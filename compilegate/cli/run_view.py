@@ -10,13 +10,11 @@ from compilegate.cli.cloud import Cloud
 from compilegate.cli.trial_view import JobView, TrialView, look_at_job
 from compilegate.domain import naming
 from compilegate.domain.errors import InvalidInputError, NotFoundError
-from compilegate.domain.production.begun import Attempt, BegunRun
+from compilegate.domain.production.begun import Attempt, BegunRun, attempt_number, attempt_of
 from compilegate.domain.production.runs import ProductionRun, production_runs
 from compilegate.domain.workload.model import BASELINE
 from compilegate.usecases.production.production_job import arm_of, load_begun, spec_of
 from compilegate.usecases.trial import Spec, Trial
-
-FIRST = naming.attempt(0)
 
 
 @dataclass(frozen=True)
@@ -95,19 +93,20 @@ class RunWatcher:
                 self._jobs[name] = self._placed(seen, name.removeprefix(prefix))
 
     def _placed(self, job: JobView, run: str) -> JobView:
-        """With its arm and price; every attempt after the first trains the baseline."""
+        """With its arm and price, as far as the ledger says what the attempt was for."""
         begun = self._begun
         if begun is None:
             return job
-        attempt, _, _ = run.rpartition("-r")
-        first = attempt == FIRST
-        chosen = Attempt() if first else Attempt(1, rerun=True, instance_type=job.instance_type)
+        attempt = attempt_of(attempt_number(job.name), self._waits())
         return replace(
             job,
-            run=attempt,
-            arm=begun.arm if first else BASELINE,
-            usd_per_hour=self._price(begun, chosen),
+            run=run.rpartition("-r")[0],
+            arm=BASELINE if attempt.trains_baseline else begun.arm,
+            usd_per_hour=self._price(begun, attempt),
         )
+
+    def _waits(self) -> Sequence[Mapping[str, Any]]:
+        return self._entries(naming.wait_entries(self.run.trial))
 
     def _price(self, begun: BegunRun, attempt: Attempt) -> float | None:
         try:

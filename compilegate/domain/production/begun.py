@@ -85,6 +85,25 @@ class Attempt:
         return asdict(self)
 
 
+def attempt_of(number: int, waits: Iterable[Mapping[str, Any]]) -> Attempt:
+    """A run's attempt by its number: after a wait what the wait says, else a rerun.
+
+    ``waits`` are the ledger's entries of the run's attempts that found no capacity.
+    """
+    following = {int(wait["attempt"]) + 1: wait["next_instance_type"] for wait in waits}
+    attempt = Attempt()
+    for one in range(1, number + 1):
+        waited = one in following
+        attempt = Attempt(one, attempt.rerun or not waited, following.get(one))
+    return attempt
+
+
+def attempt_number(job: str) -> int:
+    """The number of the attempt that a job's name says; 0 for a name that says none."""
+    number = job.rpartition("-p")[2].partition("-r")[0]
+    return int(number) if number.isdigit() else 0
+
+
 def begun_runs(entries: Iterable[Mapping[str, Any]]) -> list[BegunRun]:
     """The runs that a workload's ledger entries say were begun, in the order of time."""
     found = [BegunRun.from_entry(entry) for entry in entries if entry.get("kind") == KIND]
