@@ -10,6 +10,10 @@ from compilegate.flags.carry import Asked, Form, Job, carry, deployment
 from compilegate.flags.overlay import CannotCarryError
 from compilegate.flags.reading import Choice
 
+# By these a framework's estimator chooses more than the image: what it lets through, how it starts.
+VERSIONS = (
+    "framework_version", "transformers_version", "pytorch_version", "tensorflow_version",
+)  # fmt: skip
 _ON = {"enabled": True}
 # As the SDK writes our launchers (sagemaker 2.257.7, documentation of `distribution`).
 DISTRIBUTIONS: Mapping[str, Mapping[str, Any]] = {
@@ -42,6 +46,9 @@ class _Estimator:
         wanted, changed = choice.overrides, dict(job)
         if job.get("compiler_config") is not None:
             raise CannotCarryError("compiler_config is set: the flag brings a compiler of its own")
+        said = [name for name in VERSIONS if job.get(name)]
+        if "framework" in wanted and said:
+            raise CannotCarryError(f"{said[0]} says one framework, the flag another")
         changed["hyperparameters"] = overlay.hyperparameters(
             job.get("hyperparameters"), choice, asked.names
         )

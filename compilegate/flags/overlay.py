@@ -38,6 +38,8 @@ class CannotCarryError(Exception):
 def check(overrides: Mapping[str, Any]) -> None:
     """Raises CannotCarryError or InvalidInputError for what no form of a job can carry."""
     check_overrides(overrides)
+    if "framework" in overrides and "image" not in overrides:
+        raise CannotCarryError("the flag names another framework without its image")
     if overrides.get("compiler") == MANAGED_COMPILER:
         raise CannotCarryError(
             f"{MANAGED_COMPILER} changes image and launcher together: let a registered schedule "

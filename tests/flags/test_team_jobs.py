@@ -18,6 +18,7 @@ from compilegate.flags import (
 from tests.flags.ssm import FakeSsm, promoted, refusal
 
 IMAGE = "123456789012.dkr.ecr.us-east-1.amazonaws.com/train:2"
+FRAMEWORK = {"name": "pytorch", "version": "2.8.0"}
 ESTIMATOR = {
     "entry_point": "train.py", "source_dir": "src", "role": "r", "instance_type": "ml.g5.2xlarge",
     "instance_count": 1, "max_run": 3600, "hyperparameters": {"epochs": 3, "batch_size": 32},
@@ -202,6 +203,16 @@ def test_too_many_hyperparameters_are_a_baseline_run(form: Form) -> None:
     assert "baseline" == form.tags(job)["compilegate:arm"]
 
 
+@pytest.mark.parametrize("name", FORMS)
+def test_another_framework_is_carried_where_the_image_alone_says_it(name: str) -> None:
+    form = FORMS[name]
+    job = form.asked(promoted(framework=FRAMEWORK, image=IMAGE))
+
+    assert IMAGE in json.dumps(form.without_marks(job))
+    assert "framework" not in job
+    assert "compile" == form.tags(job)["compilegate:arm"]
+
+
 def test_machines_and_image_follow_the_flag() -> None:
     client = promoted(instance_type="ml.p4d.24xlarge", instance_count=2, image=IMAGE)
 
@@ -226,6 +237,8 @@ def test_machines_and_image_follow_the_flag() -> None:
         ("sdk v2", {"instance_groups": ["gpu"]}, {"instance_type": "ml.p4d.24xlarge"}),
         ("sdk v2", {"compiler_config": object()}, {"compiler": "torch_compile"}),
         ("sdk v2", {}, {"distribution": "smp"}),
+        ("sdk v2", {}, {"framework": FRAMEWORK}),
+        ("sdk v2", {"framework_version": "2.1"}, {"framework": FRAMEWORK, "image": IMAGE}),
         ("sdk v3", {"algorithm_name": "a"}, {"image": IMAGE}),
         ("sdk v3", {"hyperparameters": "values.yaml"}, {"compiler": "torch_compile"}),
         ("sdk v3", {}, {"distribution": "torch_distributed"}),
