@@ -1,0 +1,128 @@
+"""A flag change while the cloud itself fails: dropped requests, and an emulator that is killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import boto3
+import pytest
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError
+
+from compilegate.adapters.dynamodb import DynamoDbLedger
+from compilegate.adapters.ssm_flags import SsmFlags
+from compilegate.domain import naming
+from compilegate.localcloud.lifecycle import LocalCloud
+from compilegate.usecases.change_flag import change_flag
+from tests import fakes
+from tests.localcloud.conftest import FAST, make_places
+from tests.localcloud.dropping_proxy import AFTER, BEFORE, DroppingProxy
+from tests.usecases.flag_changes import wanted
+
+pytestmark = pytest.mark.e2e
+TABLE = "flag-ledger"
+# Read the ledger, append, write the parameter, read the ledger.
+CALLS = 4
+# Before these calls the ledger has been written, then the parameter as well.
+WRITTEN = (2, 3)
+
+
+def services_at(cloud: LocalCloud, endpoint: str) -> Any:
+    """The real stores of a local cloud, reached at this address."""
+
+    def client(service: str) -> Any:
+        patient = Config(
+            retries={"mode": "standard", "max_attempts": 5}, proxies={}, connect_timeout=2
+        )
+        session: boto3.Session = cloud.session()
+        return session.client(service, endpoint_url=endpoint, config=patient)
+
+    return replace(
+        fakes.services("local"),
+        ledger=DynamoDbLedger(client("dynamodb"), TABLE),
+        flags=SsmFlags(client("ssm")),
+    )
+
+
+def create_table(cloud: LocalCloud) -> None:
+    keys = {"pk": "HASH", "sk": "RANGE"}
+    cloud.client("dynamodb").create_table(
+        TableName=TABLE,
+        KeySchema=[{"AttributeName": name, "KeyType": kind} for name, kind in keys.items()],
+        AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in keys],
+        BillingMode="PAY_PER_REQUEST",
+    )
+
+
+def assert_made_once(services: Any, workload: str) -> None:
+    (entry,) = services.ledger.entries(workload, naming.FLAG_ENTRIES)
+    name = naming.flag_parameter("local", workload)
+    assert (1, entry["to"]) == (entry["version"], services.flags.read(name))
+
+
+@pytest.fixture
+def proxy(cloud: LocalCloud) -> Any:
+    made = DroppingProxy(cloud.running_state().endpoint)
+    yield made
+    made.close()
+
+
+def test_a_request_that_is_dropped_is_sent_again_and_changes_nothing_twice(
+    cloud: LocalCloud, proxy: DroppingProxy
+) -> None:
+    """boto3 repeats a call whose answer was lost: what it had appended is then its own."""
+    create_table(cloud)
+    services = services_at(cloud, proxy.url)
+    for how in (BEFORE, AFTER):
+        for number in range(CALLS):
+            workload = f"dropped-{how}-{number}"
+            proxy.drop(number, how)
+            made = change_flag(workload, wanted("enable"), services=services)
+
+            assert (True, 1) == (made.changed, made.version)
+            assert proxy.seen > CALLS, "nothing was dropped"
+            assert_made_once(services, workload)
+
+
+def when(number: int, act: Callable[[], None], services: Any) -> Any:
+    """The services, with something done just before their ``number``-th call."""
+    calls = iter(range(CALLS))
+
+    class Counted:
+        def __init__(self, store: Any) -> None:
+            self._store = store
+
+        def __getattr__(self, name: str) -> Any:
+            def call(*arguments: Any) -> Any:
+                if next(calls, None) == number:
+                    act()
+                return getattr(self._store, name)(*arguments)
+
+            return call
+
+    return replace(services, ledger=Counted(services.ledger), flags=Counted(services.flags))
+
+
+@pytest.mark.parametrize("number", WRITTEN)
+def test_an_emulator_that_is_killed_in_the_middle_fails_the_change_and_a_new_one_takes_it(
+    number: int, tmp_path: Any
+) -> None:
+    """Its state is gone with it, ledger and parameter alike."""
+    with LocalCloud(places=make_places(tmp_path)) as cloud:
+        pid = cloud.start(attached=True, extra_arguments=FAST).pid
+        create_table(cloud)
+        services = services_at(cloud, cloud.running_state().endpoint)
+        broken = when(number, lambda: os.kill(pid, signal.SIGKILL), services)
+        with pytest.raises(BotoCoreError):
+            change_flag("killed", wanted("enable"), services=broken)
+
+    with LocalCloud(places=make_places(tmp_path)) as cloud:
+        cloud.start(attached=True, extra_arguments=FAST)
+        create_table(cloud)
+        services = services_at(cloud, cloud.running_state().endpoint)
+        assert change_flag("killed", wanted("enable"), services=services).changed
+        assert_made_once(services, "killed")
