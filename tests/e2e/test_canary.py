@@ -76,6 +76,11 @@ def full_jobs(trial):
     return [job for job in trial.jobs() if not naming.parse_run(job.rpartition("-r")[0]).is_speed]
 
 
+def tags_of(job, sagemaker):
+    arn = sagemaker.describe_training_job(TrainingJobName=job)["TrainingJobArn"]
+    return {tag["Key"]: tag["Value"] for tag in sagemaker.list_tags(ResourceArn=arn)["Tags"]}
+
+
 def candidate_jobs(production):
     return [run.job for run in production.runs() if run.arm == "compile"]
 
@@ -87,6 +92,8 @@ def test_production_carries_a_trial_to_its_promotion(carried, app):
     (first,) = candidate_jobs(production)
     sagemaker = app.client("sagemaker")
     assert not may_release(first, client=sagemaker)
+    tags = tags_of(first, sagemaker)
+    assert ("compile", trial.trial) == (tags["compilegate:arm"], tags["compilegate:trial"])
 
     decision = carry(production, trial)
 
@@ -121,6 +128,7 @@ def test_a_candidate_that_crashes_is_lost_and_the_night_has_its_model(carried, a
     assert usd[crashed.job] == pytest.approx(crashed.usd)
     assert again.job not in usd
     assert not may_release(crashed.job, client=app.client("sagemaker"))
+    assert may_release(again.job, client=app.client("sagemaker"))
     assert trial.flag() is None
 
 
@@ -139,12 +147,7 @@ def test_a_stopped_trial_gives_production_back_at_once(carried, app):
     (found,) = canary_rounds(app.ledger.entries(production.name))
     assert "aborted" == found.closed
     assert not may_release(held, client=app.client("sagemaker"))
-    tags = app.client("sagemaker").list_tags(
-        ResourceArn=app.client("sagemaker").describe_training_job(TrainingJobName=held)[
-            "TrainingJobArn"
-        ]
-    )["Tags"]
-    assert {"Key": "compilegate:release", "Value": "rejected"} in tags
+    assert "rejected" == tags_of(held, app.client("sagemaker"))["compilegate:release"]
     assert held in [run.job for run in production.runs()]
 
 
