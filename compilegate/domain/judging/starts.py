@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from compilegate.domain.decision import Reason
@@ -80,9 +80,11 @@ def _pairs(
             yield run.seed, found, base[start]
 
 
-def _data(run: FullRun) -> Any:
+def _data(run: FullRun) -> str | None:
     """What it was trained on: production's data may be another every night."""
-    return (run.detail.get("fingerprint") or {}).get("data_sha256")
+    fingerprint = run.detail.get("fingerprint")
+    value = fingerprint.get("data_sha256") if isinstance(fingerprint, Mapping) else None
+    return value if isinstance(value, str) else None
 
 
 def _loss(run: FullRun) -> float | None:
