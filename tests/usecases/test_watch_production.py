@@ -195,6 +195,18 @@ def look_alone(services: Any, run: str) -> None:
         ledger.entries = real
 
 
+def test_a_look_counts_as_after_the_runs_it_has_seen_though_the_clock_knows_only_seconds(
+    services: Any,
+) -> None:
+    promote(services)
+    run = record(services, 1, ended_at=services.clock.seconds + 90_000.7)
+    services.clock.seconds = int(run.ended_at)
+    watch_production({"workload": WORKLOAD, "run": run.run}, services=services)
+    (entry,) = [e for e in entries(services) if e["kind"] == "watch"]
+
+    assert entry["at"] >= run.ended_at
+
+
 def test_late_events_come_to_the_same_decision(services: Any) -> None:
     promote(services)
     runs = [record(services, n).run for n in (3, 1, 2)]

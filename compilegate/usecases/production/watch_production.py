@@ -8,6 +8,7 @@ which is made once (usecases/change_flag.py).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -101,7 +102,7 @@ def _settle(look: _Look, judge: Judge) -> dict[str, Any]:
     follows = consequence(look.promotion, found, on_stale)
     entry = {
         "kind": KIND,
-        "at": look.services.clock.now(),
+        "at": _seen_until(look),
         "run": look.run,
         "trial": look.promotion.trial,
         "candidate": look.promotion.candidate,
@@ -115,6 +116,15 @@ def _settle(look: _Look, judge: Judge) -> dict[str, Any]:
         **_keep(look, document, decision),
     }
     return {**entry, "tell": told_kind(entry, _before(look))}
+
+
+def _seen_until(look: _Look) -> int:
+    """Now, and not before the end of any run that was looked at: the clock counts whole seconds.
+
+    The next run goes by it in telling what the judge knows from what it does not.
+    """
+    ends = [math.ceil(run.ended_at) for run in look.runs]
+    return max([look.services.clock.now(), *ends])
 
 
 def _document(

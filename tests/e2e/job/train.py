@@ -1,9 +1,10 @@
 """A stand-in for a training script: writes the evidence it is told to write, at once.
 
-Knobs (hyperparameters): speedup of the compiled arms, loss_shift of the compiled arms, noise of
-the loss; speeds of arms by name (`p4d=1.1,two=1.5`), whatever compiles; and arms by name: behind
-(its speed-up is 0.1 less), crash, hang, nan (it diverges), unapplied, slow (its full runs take
-seconds; slow_seed: only the one of that seed).
+Knobs (hyperparameters): speedup of the compiled arms, loss_shift of the compiled arms,
+production_shift of their loss in production's runs alone, noise of the loss; speeds of arms by name
+(`p4d=1.1,two=1.5`), whatever compiles; and arms by name: behind (its speed-up is 0.1 less), crash,
+hang, nan (it diverges), unapplied, slow (its full runs take seconds; slow_seed: only the one of
+that seed).
 """
 
 import argparse
@@ -22,6 +23,7 @@ for name in ("batch_size", "seed", "replicate", "max_steps", "slow_seed"):
     parser.add_argument(f"--{name}", type=int, default=0)
 for name in ("learning_rate", "speedup", "loss_shift", "noise"):
     parser.add_argument(f"--{name}", type=float, default=1.0)
+parser.add_argument("--production_shift", type=float, default=0.0)
 args = parser.parse_args()
 
 FULL_STEPS = 2000
@@ -54,7 +56,8 @@ with (out / "steps.jsonl").open("w") as lines:
         lines.write(json.dumps(line) + "\n")
 # The same for an arm and seed wherever it runs, so that a trial's verdict is no chance.
 chance = random.Random(f"{args.arm}-{args.seed}").gauss(0, 1)
-loss = 2.5 + (args.loss_shift if compiled else 0.0) + args.noise * chance
+shift = args.loss_shift + args.production_shift * ("COMPILEGATE_RUN" in os.environ)
+loss = 2.5 + (shift if compiled else 0.0) + args.noise * chance
 finished = not (args.nan == args.arm and full_run)
 summary = {
     "schema": 1,
