@@ -23,8 +23,8 @@ from typing import Any, BinaryIO, TypeVar, cast
 
 import yaml
 
-from benchmarks.checks import documents
-from compilegate.adapters.workload_files import WorkloadFile
+from benchmarks.checks import SHIPPED, documents
+from compilegate.adapters.workload_files import WorkloadFile, load_yaml
 from compilegate.cli.check_files import find_files, read_files
 from compilegate.cli.cloud import Cloud, Production
 from compilegate.cli.register_many import WORKERS, register_files
@@ -182,9 +182,12 @@ def write(folder: Path, count: int, **training: Any) -> None:
         runtime.mkdir(parents=True, exist_ok=True)
         (runtime / "__init__.py").touch()
         (project / "workloads").mkdir(exist_ok=True)
-    for project, document in zip(cycle(projects), documents(count), strict=False):
+    # On their own machines: not every framework trains on every one.
+    machines = cycle(load_yaml(path) for path in sorted(SHIPPED.glob("*.yaml")))
+    for project, document, own in zip(cycle(projects), documents(count), machines, strict=False):
         changed = cast("dict[str, Any]", copy.deepcopy(document))
-        given = changed["training"] | training
+        instance = cast("Mapping[str, Any]", own)["training"]["instance_type"]
+        given = changed["training"] | {"instance_type": instance} | training
         given["source_dir"] = "training"
         given["inputs"] = {"train": f"s3://corpus/{changed['name']}/"}
         changed["training"] = given

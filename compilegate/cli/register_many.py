@@ -18,6 +18,7 @@ from compilegate.cli.shell import exit_code, explain
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.fields import Fields
 from compilegate.domain.workload.candidates import parse_name
+from compilegate.usecases.production.trainable import check_trainable
 from compilegate.usecases.registration import Asked, How, Registered, register, retire
 
 # A workload that changes makes twelve calls of 20 ms or more, one or two of them to EventBridge
@@ -76,7 +77,7 @@ def register_files(files: Sequence[WorkloadFile], cloud: Cloud, how: How) -> Ite
     def one(file: WorkloadFile) -> Registered:
         try:
             packed = packages.pack(file)
-            asked = Asked(packed, file.origin, lambda: _verify(file, cloud))
+            asked = Asked(packed, file.origin, lambda spec: _verify(file, spec, cloud))
             return register(asked, services=cloud.services, schedules=schedules, how=how)
         except InvalidInputError as error:
             raise error.in_file(error.file or str(file.path)) from error
@@ -125,9 +126,10 @@ def _name_in(file: Path) -> str:
         raise error.in_file(str(file)) from error
 
 
-def _verify(file: WorkloadFile, cloud: Cloud) -> None:
-    """Read the file once more, now with a look whether its S3 inputs are there."""
+def _verify(file: WorkloadFile, spec: Mapping[str, Any], cloud: Cloud) -> None:
+    """Whether its S3 inputs are there, the file read once more for the lines, and an image."""
     read_workload(file.path, store=cloud.services.store)
+    check_trainable(spec, cloud.services)
 
 
 def _each(

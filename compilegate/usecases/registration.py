@@ -29,13 +29,13 @@ COMPLETED, SET_AGAIN, RETIRED = "completed", "set_again", "retired"
 class Asked:
     """What a workload file asks for; ``origin`` is the file, from its project folder.
 
-    ``verify`` looks for what must be there before anything is registered, and raises
-    InvalidInputError; it is called for what has changed only.
+    ``verify`` is given the spec and looks whether production could train it, before anything is
+    uploaded; it raises InvalidInputError, and is called for what has changed only.
     """
 
     package: Package
     origin: str
-    verify: Callable[[], None]
+    verify: Callable[[Mapping[str, Any]], None]
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def register(asked: Asked, *, services: Services, schedules: Schedules, how: How
         return Registered(UNCHANGED, current)
     if current is not None and not how.take_over:
         _check_owner(current, wanted)
-    asked.verify()
+    asked.verify(shipment.spec)
     found = Registered(
         what=_what(current, wanted),
         registration=wanted,

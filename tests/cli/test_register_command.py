@@ -177,6 +177,20 @@ def test_an_input_that_is_not_there_is_refused_with_its_line(
     assert {} == store(cloud).objects
 
 
+def test_what_no_image_can_train_is_refused_now_and_not_at_night(
+    invoke: Invoke, cloud: Cloud, file: Path
+) -> None:
+    file.write_text(file.read_text().replace('version: "2.13.0"', 'version: "2.99.0"'))
+
+    result = invoke("register", file)
+
+    assert 2 == result.exit_code
+    assert "could not be trained" in result.stderr
+    assert "no image of pytorch 2.99.0" in result.stderr
+    assert "Fix: " in result.stderr
+    assert {} == store(cloud).objects
+
+
 def test_another_owners_name_is_refused_until_it_is_taken_over(
     invoke: Invoke, cloud: Cloud, file: Path, tmp_path: Path
 ) -> None:

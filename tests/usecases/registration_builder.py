@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from compilegate.domain.production.registration import Registration
@@ -36,7 +36,7 @@ def asked(
     workload: Workload | None = None,
     source: bytes = b"code",
     origin: str = "workloads/bert-docs.yaml",
-    verify: Callable[[], None] = lambda: None,
+    verify: Callable[[Mapping[str, Any]], None] = lambda spec: None,
 ) -> Asked:
     rows = InputFile("rows.csv", "0" * 64, lambda: io.BytesIO(b"1,2\n"))
     package = Package(workload or scheduled(), source, f"digest-{source.hex()}", {"train": (rows,)})

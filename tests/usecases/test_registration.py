@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
@@ -117,7 +119,7 @@ def test_an_unchanged_workload_costs_one_look_and_no_write() -> None:
         setattr(production.store, forbidden, None)
     production.schedules.put = production.schedules.remove = None  # type: ignore[assignment]
 
-    found = production.register(asked(verify=lambda: pytest.fail("nothing has changed")))
+    found = production.register(asked(verify=lambda spec: pytest.fail("nothing has changed")))
 
     assert "unchanged" == found.what
     assert [KEY] == looked
@@ -200,7 +202,7 @@ def test_a_dry_run_says_the_same_and_does_nothing() -> None:
 def test_what_must_be_there_is_looked_for_before_anything_is_uploaded() -> None:
     production = Production()
 
-    def refuse() -> None:
+    def refuse(spec: Mapping[str, Any]) -> None:
         raise InvalidInputError("does not exist", field="training.inputs.train")
 
     with pytest.raises(InvalidInputError, match=r"training\.inputs\.train"):
