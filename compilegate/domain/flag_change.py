@@ -111,6 +111,7 @@ def to_entry(change: FlagChange, history: Sequence[Entry], *, name: str, at: int
         "by": change.by,
         "action": change.action,
         "reason": change.reason,
+        "decided_at": change.decided_at,
         "decision_id": change.decision_id,
         "flag": name,
         "from": flag_of(history).to_json(),

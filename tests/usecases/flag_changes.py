@@ -45,7 +45,7 @@ def history(services: Any) -> list[dict[str, Any]]:
 
 
 def assert_sound(services: Any) -> None:
-    """Ledger and parameter agree, versions have no gap, nothing is doubled."""
+    """Ledger and parameter agree, no gap, nothing doubled, no newer word of a person overruled."""
     entries = history(services)
     assert list(range(1, len(entries) + 1)) == [entry["version"] for entry in entries]
     ids = [entry["change_id"] for entry in entries]
@@ -53,3 +53,8 @@ def assert_sound(services: Any) -> None:
     assert services.flags.read(FLAG) == (entries[-1]["to"] if entries else None)
     for before, after in pairwise(entries):
         assert after["from"] == before["to"]
+    for at, entry in enumerate(entries):
+        if entry["by"].startswith("human:") or entry["action"] == "revert":
+            continue
+        said = [one["at"] for one in entries[:at] if one["by"].startswith("human:")]
+        assert all(moment < entry["decided_at"] for moment in said), entry
