@@ -235,7 +235,7 @@ def say(services: Any, flag: Flag, at: int = BEGIN + 100) -> None:
     services.clock.seconds = max(services.clock.seconds, at)
     said = FlagChange(
         change_id=f"human#{at}", by="human:ann", action="set", flag=flag, reason="I want it",
-        decided_at=at,
+        decided_at=at, details={"trial": TRIAL} if flag.candidate == "compile" else {},
     )  # fmt: skip
     change_flag(WORKLOAD, said, services=services)
 
@@ -250,7 +250,25 @@ def test_a_regression_sets_a_persons_word_aside_and_says_so(services: Any) -> No
     assert "This sets aside what human:ann said" in answer["message"]
 
 
-def test_anything_else_respects_it_and_says_so_once(services: Any) -> None:
+def test_what_a_person_turned_on_is_permanent_when_its_probation_held(services: Any) -> None:
+    on = promote(services, change(SOUND, policy__probation_runs=2))
+    say(services, on)
+    follow(services, range(1, 3))
+
+    assert "permanent" == flag_of(services).state
+
+
+def test_a_run_trains_what_a_person_turned_on_whatever_it_was_measured_on(services: Any) -> None:
+    say(services, promote(services))
+    key = put_other_spec(services, SOUND, "workloads/bert-docs/other.tgz")
+    read = reading(services)
+
+    assert read == before_the_run(read, WORKLOAD, spec(services, key), services)
+
+
+def test_a_change_of_what_a_person_turned_on_is_told_once_and_left_to_them(
+    services: Any,
+) -> None:
     on = promote(services)
     say(services, on)
     other = {**FINGERPRINT, "code_sha256": "another"}

@@ -1,4 +1,4 @@
-"""The promotion that a flag stands for: which trial proved it, since when it is on."""
+"""The promotion that a flag stands for: which trial measured it, since when it is on."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from compilegate.domain.flag import Flag, parse_flag
-from compilegate.domain.flag_change import TRAIN, flag_of
+from compilegate.domain.flag_change import TRAIN, flag_of, is_human
 
 Entry = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Promotion:
-    """A candidate that is on because a trial proved it.
+    """A candidate that is on, and the trial that measured it.
 
     ``at`` is when it was turned on, ``since`` when the flag took its present state (epoch
-    seconds); ``version`` is that of the flag's latest change.
+    seconds); ``version`` is that of the flag's latest change. ``by_human``: a person turned on
+    what a trial had planned, whatever it was measured on.
     """
 
     trial: str
@@ -26,14 +27,14 @@ class Promotion:
     since: int
     flag: Flag
     version: int
+    by_human: bool = False
 
 
 def standing_promotion(history: Sequence[Entry]) -> Promotion | None:
-    """What is on and proven; None where the flag is off, or is what a person made of it.
+    """What is on, and which trial's evidence it is held against; None where there is none.
 
-    ``history`` is every change of the flag, oldest first. A person who turns on exactly what a
-    trial has proven turns that promotion on; anything else was proven by nothing, so that there
-    is nothing to hold production against.
+    ``history`` is every change of the flag, oldest first. A person who turns on what a trial has
+    planned begins a promotion of their own; what no trial has measured can be held against nothing.
     """
     flag = flag_of(history)
     proven = latest_promotion(history)
@@ -49,6 +50,7 @@ def standing_promotion(history: Sequence[Entry]) -> Promotion | None:
         since=_since(history, flag),
         flag=flag,
         version=len(history),
+        by_human=is_human(proven),
     )
 
 
@@ -58,7 +60,7 @@ def latest_promotion(history: Sequence[Entry]) -> Entry | None:
 
 
 def _promotes(entry: Entry) -> bool:
-    """Whether a trial turned something on by it; what the watch changes later does not count."""
+    """Whether it turned on what a trial has measured; what the watch changes does not count."""
     return bool(entry.get("trial")) and entry["by"] != TRAIN and parse_flag(entry["to"]).enabled
 
 

@@ -78,8 +78,9 @@ def before_the_run(
 ) -> FlagReading:
     """The flag as a run that begins may follow it: off where what it would train is unproven.
 
-    The flag itself is changed after the run (watch_production.py), which also tells. Whatever goes
-    wrong here is for the watch to say, never a reason not to train.
+    The flag itself is changed after the run (watch_production.py), which also tells. What a person
+    has turned on is followed, whatever it was measured on. Whatever goes wrong here is for the
+    watch to say, never a reason not to train.
     """
     if reading.problem is not None or not reading.flag.enabled:
         return reading
@@ -87,7 +88,7 @@ def before_the_run(
         return reading
     try:
         promotion = standing_promotion(flag_history(workload, services))
-        if promotion is None or promotion.flag != reading.flag:
+        if promotion is None or promotion.by_human or promotion.flag != reading.flag:
             return reading
         changed = compare_with_proven(promotion, workload, spec, services).changed
     except (CompilegateError, KeyError, TypeError, ValueError):

@@ -21,6 +21,7 @@ from compilegate.domain.flag_change import REVERT, TRAIN, FlagChange, flag_entri
 from compilegate.domain.judging.judge import judge as ask_judge
 from compilegate.domain.production.consequence import (
     PERMANENT,
+    STALE,
     Consequence,
     Findings,
     consequence,
@@ -199,9 +200,18 @@ def _change(promotion: Promotion, follows: Consequence | None) -> dict[str, Any]
         "action": follows.action,
         "to": follows.flag.to_json(),
         "reason": "; ".join(reason.message for reason in follows.reasons),
-        # Whatever a person has said since the promotion stands, but for a proven regression.
-        "decided_at": promotion.at + 1,
+        "decided_at": _decided_at(promotion, follows),
     }
+
+
+def _decided_at(promotion: Promotion, follows: Consequence) -> int:
+    """Whatever a person has said from then on stands, but for a proven regression.
+
+    A person who turned something on knew what production trains: that it is not what was measured
+    is told to them, and left to them.
+    """
+    theirs = promotion.by_human and follows.action == STALE
+    return promotion.at if theirs else promotion.at + 1
 
 
 def _act(workload: str, entry: Mapping[str, Any], services: Services) -> Changed | None:

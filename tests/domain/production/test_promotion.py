@@ -59,9 +59,9 @@ def test_a_later_trial_is_what_the_flag_stands_for() -> None:
     assert ("newer123", "fp8", 4) == (found.trial, found.candidate, found.at)
 
 
-def test_a_person_who_turns_on_what_was_proven_turns_the_promotion_on() -> None:
-    off_and_on = [PROMOTED, entry(2, OFF, "human:ann", None), entry(3, ON, "human:ann", None)]
+def test_a_person_who_turns_on_what_a_trial_planned_begins_a_promotion_of_their_own() -> None:
+    off_and_on = [PROMOTED, entry(2, OFF, "human:ann", None), entry(3, ON, "human:ann")]
     found = standing_promotion(off_and_on)
 
     assert found is not None
-    assert ("abcd1234", 1, 3) == (found.trial, found.at, found.since)
+    assert ("abcd1234", 3, 3, True) == (found.trial, found.at, found.since, found.by_human)
