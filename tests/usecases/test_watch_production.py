@@ -125,6 +125,7 @@ def test_a_revert_tells_the_numbers_and_where_the_chart_is(services: Any) -> Non
     assert ("revert", "revert", False) == (body["kind"], body["verdict"], body["flag"]["enabled"])
     assert re.search(r"worse by 0\.04", answer["message"])
     assert body["report"] in answer["message"]
+    assert "No trial is begun for 14 days" in answer["message"]
     page = services.store.get(body["report"].removeprefix("s3://data/")).decode()
     assert page.startswith("<!DOCTYPE html>")
 

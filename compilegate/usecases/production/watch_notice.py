@@ -13,6 +13,7 @@ from compilegate.domain import naming
 from compilegate.domain.decision import Verdict
 from compilegate.domain.errors import NotFoundError
 from compilegate.domain.flag import Flag
+from compilegate.domain.flag_change import REVERT
 from compilegate.domain.production.consequence import RESUME, STALE
 from compilegate.ports import Services
 from compilegate.report import Report, ReportInput, render
@@ -154,6 +155,8 @@ def _lines(
         yield entry["change"]["reason"].replace("; ", "\n")
         yield _flag_words(flag)
     yield from (ADVICE[r["code"]] for r in entry["reasons"] if r["code"] in ADVICE)
+    if entry["tell"] == REVERT and entry["cooldown_days"] > 0:
+        yield f"No trial is begun for {entry['cooldown_days']:g} days (policy.cooldown_days)."
     if entry["tell"] == ALARM:
         yield "Baseline and candidate take turns now, three runs each; nothing is turned off yet."
     if made is not None and made.held_by is not None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from compilegate.domain import naming
@@ -29,7 +29,7 @@ from compilegate.domain.production.consequence import (
 from compilegate.domain.production.promotion import Promotion, standing_promotion
 from compilegate.domain.production.runs import ProductionRun, production_runs
 from compilegate.domain.production.watch import probation_document, row_at_the_end, watched_runs
-from compilegate.domain.workload.model import FALL_BACK
+from compilegate.domain.workload.model import Policy
 from compilegate.ports import Services
 from compilegate.usecases.change_flag import Changed, change_flag
 from compilegate.usecases.production.production_job import load_registered
@@ -98,9 +98,8 @@ def _settle(look: _Look, judge: Judge) -> dict[str, Any]:
     )
     untreated = sum(run.result.get("applied") is False for run in watched)
     found = Findings(decision, compared.changed, compared.compared > 0, untreated)
-    agreed = evidence["policy"].get("on_stale", FALL_BACK)
-    on_stale = spec.workload.policy.on_stale if spec else agreed
-    follows = consequence(look.promotion, found, on_stale)
+    agreed = asdict(spec.workload.policy) if spec else {**asdict(Policy()), **evidence["policy"]}
+    follows = consequence(look.promotion, found, agreed["on_stale"])
     entry = {
         "kind": KIND,
         "at": _seen_until(look),
@@ -113,6 +112,7 @@ def _settle(look: _Look, judge: Judge) -> dict[str, Any]:
         "changed": _told(compared.changed),
         "not_compared": list(compared.unknown),
         "runs": len(watched),
+        "cooldown_days": agreed["cooldown_days"],
         "change": _change(look.promotion, follows),
         **_keep(look, document, decision),
     }
