@@ -101,6 +101,11 @@ def registered(file: Path, cloud: Cloud) -> Result:
     return result
 
 
+def moment(seconds: int) -> str:
+    """An epoch second as schedules write it, in UTC."""
+    return datetime.fromtimestamp(seconds, tz=UTC).strftime("%Y-%m-%dT%H:%M:%S")
+
+
 def scheduled(app: App, name: str) -> Any:
     group = app.outputs["ScheduleGroup"]
     return app.client("scheduler").get_schedule(Name=name, GroupName=group)
@@ -126,8 +131,7 @@ def test_a_schedule_of_a_registered_workload_trains_it(
     assert "cron(0 3 * * ? *)" == scheduled(app, name)["ScheduleExpression"]
     # Nobody waits for 03:00: the same schedule, due now.
     due = int(time.time()) + 1
-    moment = datetime.fromtimestamp(due, tz=UTC).strftime("%Y-%m-%dT%H:%M:%S")
-    cloud.with_production().schedules.put(name, f"at({moment})")
+    cloud.with_production().schedules.put(name, f"at({moment(due)})")
 
     run = wait_for_run(cloud, name)
     assert naming.trial_id(due * 1000) == run.run  # known by the time that it was meant for
@@ -162,7 +166,11 @@ def test_a_run_by_hand_is_followed_to_its_end(cloud: Cloud, write: Callable[...,
     registered(file, cloud)
     shown = io.StringIO()
 
-    run, arn = train._start(name, cloud)
+    due = int(time.time())
+    run = naming.trial_id(due * 1000)
+    arn = cloud.with_production().executions.start(
+        naming.execution_name(name, run), {"workload": name, "scheduled": moment(due) + "Z"}
+    )
     watcher = RunWatcher(name, run, arn, cloud)
     (view,) = watch([watcher], cloud.poll_seconds, Console(file=shown, width=80), what="run")
 
