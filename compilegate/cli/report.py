@@ -15,7 +15,12 @@ from compilegate.cli.options import REPORTS, JsonOption, LocalOption, ReportsOpt
 from compilegate.cli.outcome import save_report
 from compilegate.cli.output import emit_json, say_line
 from compilegate.cli.shell import session
-from compilegate.domain.errors import EnvironmentNotReadyError, NotFoundError
+from compilegate.cli.story import find_story
+from compilegate.domain.errors import (
+    EnvironmentNotReadyError,
+    InvalidInputError,
+    NotFoundError,
+)
 from compilegate.usecases.trial import Trial
 
 
@@ -28,6 +33,9 @@ def report(
     trial: Annotated[
         str | None, typer.Option("--trial", metavar="ID", help="Without it, the newest trial.")
     ] = None,
+    story: Annotated[
+        bool, typer.Option("--story", help="The workload's whole story instead of one trial.")
+    ] = False,
     local: LocalOption = False,
     stage: StageOption = None,
     out: ReportsOption = REPORTS,
@@ -36,23 +44,40 @@ def report(
 ) -> None:
     """Save a trial's report as HTML, Markdown and JSON, and say where.
 
+    With --story it is the workload's: registration, trials, every production run, alarms, every
+    change of the flag, and the money, as they stand now.
+
     \b
     compilegate report
     compilegate report bert-docs --open
     compilegate report demo-lm --trial 0mabc123 --local
+    compilegate report bert-docs --story --open
 
     With --local and no local cloud running, the reports saved before are looked through.
     """
     doors = session(ctx).doors
-    path = _find(doors, workload, trial, out, local=local, stage=project.stage_name(stage))
+    chosen = project.stage_name(stage)
+    if story:
+        path = find_story(doors, _named(workload, trial), out, local=local, stage=chosen)
+    else:
+        path = _find(doors, workload, trial, out, local=local, stage=chosen)
     if as_json:
-        folder = path.parent
-        emit_json({"html": str(path), "markdown": str(folder / "report.md"),
-                   "json": str(folder / "report.json")})  # fmt: skip
+        files = {"html": ".html", "markdown": ".md", "json": ".json"}
+        emit_json({name: str(path.with_suffix(ending)) for name, ending in files.items()})
     else:
         say_line(str(path))
     if open_it and not webbrowser.open(path.resolve().as_uri()):
         raise EnvironmentNotReadyError(f"No browser could be opened. Fix: open {path} yourself.")
+
+
+def _named(workload: str | None, trial: str | None) -> str:
+    if workload is None or trial is not None:
+        raise InvalidInputError(
+            "is of one workload and of all its trials",
+            field="--story",
+            fix="name the workload, without --trial: compilegate report bert-docs --story",
+        )
+    return workload
 
 
 def _find(

@@ -38,7 +38,12 @@ def events(tale: Tale) -> list[Event]:
         for entry in tale.entries
         for event in TELLINGS.get(str(entry.get("kind")), _nothing)(tale, entry)
     ]
-    return sorted(found, key=lambda event: event.at)
+    return sorted(found, key=lambda event: (event.at, _rank(event)))
+
+
+def _rank(event: Event) -> int:
+    """What comes first of what the ledger dates alike: a run, then what the judge said of it."""
+    return {"run": 0, "alarm": 1, "cleared": 1, "unproven": 1}.get(event.kind, 2)
 
 
 def _nothing(_tale: Tale, _entry: Document) -> Iterator[Event]:
@@ -47,7 +52,7 @@ def _nothing(_tale: Tale, _entry: Document) -> Iterator[Event]:
 
 def _registered(tale: Tale, entry: Document) -> Iterator[Event]:
     at, fault = float(entry["at"]), fault_in(entry)
-    by = f"by {entry['by']}" if entry.get("by") else ""
+    by = f"by {_person(entry)}" if entry.get("by") else ""
     if fault:
         yield Event(
             at, "fault", "Fault injected on purpose",
@@ -70,7 +75,7 @@ def _registered(tale: Tale, entry: Document) -> Iterator[Event]:
 
 def _retired(tale: Tale, entry: Document) -> Iterator[Event]:
     at = float(entry["at"])
-    text = f"by {entry.get('by')}; history, flag and evidence stay"
+    text = f"by {_person(entry)}; history, flag and evidence stay"
     yield Event(
         at, RETIRED, "Taken out of production", text, tone="off", place=tale.place_at(at),
         mark="retired",
@@ -125,10 +130,14 @@ def _asked(tale: Tale, entry: Document) -> Iterator[Event]:
 
 
 def _answered(tale: Tale, entry: Document) -> Iterator[Event]:
-    at, by = float(entry["at"]), str(entry["by"]).removeprefix(HUMAN)
+    at, by = float(entry["at"]), _person(entry)
     what = "Approved" if entry["approved"] is True else "Not approved"
     text = f"by {by}: {entry.get('reason') or 'no reason was given'}"
     yield Event(at, ANSWER, what, text, place=tale.place_at(at), mark=what.lower())
+
+
+def _person(entry: Document) -> str:
+    return str(entry["by"]).removeprefix(HUMAN)
 
 
 def _waited(tale: Tale, entry: Document) -> Iterator[Event]:

@@ -15,7 +15,7 @@ from compilegate.report.story.model import Event
 from compilegate.report.story.run_events import folded
 from compilegate.report.story.sentences import headline, label, lede
 from compilegate.report.story.sums import Sum
-from compilegate.report.story.tale import Tale
+from compilegate.report.story.tale import Tale, failed, problem
 from compilegate.report.story.tiles import tiles
 from compilegate.report.tables import Table
 
@@ -55,7 +55,7 @@ def runs_table(tale: Tale) -> Table | None:
     rows = [
         (
             str(place), run.arm, why(run.why), state.state,
-            shown(run.result.get("metric"), lambda x: fixed(x, 5)) if run.finished else "failed",
+            shown(run.result.get("metric"), lambda x: fixed(x, 5)) if not failed(run) else "failed",
             shown(run.result.get("wall_seconds"), duration),
             UNKNOWN if run.usd is None else money(run.usd),
             "; ".join(_notes(tale, place - 1)),
@@ -76,7 +76,7 @@ def _notes(tale: Tale, index: int) -> list[str]:
             "injected fault" if tale.fault_of(run) else "",
             "checks an alarm" if run.confirm else "",
             "" if run.counts else "no evidence",
-            run.reason or "",
+            problem(run),
         )
         if note
     ]

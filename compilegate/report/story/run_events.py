@@ -13,7 +13,7 @@ from compilegate.report.formats import duration, fixed, money, number, plural, s
 from compilegate.report.model import Document
 from compilegate.report.run_words import why
 from compilegate.report.story.model import Event
-from compilegate.report.story.tale import Tale
+from compilegate.report.story.tale import Tale, failed, problem
 
 # Runs that went as planned and are nothing that the story turns on.
 PLAIN = ("scheduled", "flag", "refresh")
@@ -26,11 +26,11 @@ def ended(tale: Tale, entry: Document) -> Iterator[Event]:
     run = ProductionRun.from_entry(entry)
     place = tale.places[run.job]
     parts = [why(run.why), *_figures(tale, run), *_notes(tale, run)]
-    failed = not run.finished
+    bad = failed(run)
     yield Event(
-        float(entry["at"]), "run", f"Run {place}: {run.arm}{' failed' if failed else ''}",
+        float(entry["at"]), "run", f"Run {place}: {run.arm}{' failed' if bad else ''}",
         "; ".join(part for part in parts if part) + ".",
-        tone="bad" if failed else "", place=float(place), quiet=_is_quiet(tale, run),
+        tone="bad" if bad else "", place=float(place), quiet=_is_quiet(tale, run),
     )  # fmt: skip
 
 
@@ -52,7 +52,9 @@ def folded(tale: Tale, told: Sequence[Event]) -> list[Event]:
         if event.quiet:
             row.append(event)
             continue
-        found += [*_row(tale, row), event]
+        # The run that raised the alarm is one to look at.
+        kept = 1 if event.kind == "alarm" and row else 0
+        found += [*_row(tale, row[: len(row) - kept]), *row[len(row) - kept :], event]
         row = []
     return [*found, *_row(tale, row)]
 
@@ -99,8 +101,8 @@ def _notes(tale: Tale, run: ProductionRun) -> Iterator[str]:
         yield "launched by the team"
     if run.confirm:
         yield "checks the alarm"
-    if run.reason:
-        yield run.reason.rstrip(".")
+    if problem(run):
+        yield problem(run)
     if not run.counts:
         yield "no evidence"
     scheduled = run.details.get("scheduled")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from compilegate.domain.flag import parse_flag
 from compilegate.domain.flag_change import HUMAN, is_human
 from compilegate.domain.workload.model import BASELINE
 from compilegate.report.formats import money, number, percent, plural, ratio, significant
@@ -112,8 +113,9 @@ def _promotion_sentence(tale: Tale) -> str:
         return ""
     at = datetime.fromtimestamp(float(tale.promotion["at"]), tz=UTC)
     speed = number((tale.decision.get("speedup") or {}).get("estimate"))
-    proven = f", which proved whole jobs {ratio(speed)} as fast" if speed else ""
-    return f"Turned on by trial {tale.promotion['trial']} on {at:%Y-%m-%d}{proven}."
+    proven = f": whole jobs were proven {ratio(speed)} as fast" if speed else ""
+    name = parse_flag(str(tale.promotion["to"])).candidate
+    return f"Trial {tale.promotion['trial']} turned “{name}” on ({at:%Y-%m-%d}){proven}."
 
 
 def _watch_sentence(tale: Tale) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -83,7 +84,7 @@ class Tale:
     @property
     def quality(self) -> Document:
         """``metric``, ``goal`` and ``margin``, from the latest record that has them."""
-        for record in (self.source["workload"], self.source["evidence"]):
+        for record in (self.source["evidence"], self.source["workload"]):
             if record and record.get("quality"):
                 found: Document = record["quality"]
                 return found
@@ -148,11 +149,16 @@ class Tale:
 
     @cached_property
     def standards(self) -> list[Standard]:
-        """What each run stands against: the latest baseline runs of before it."""
+        """What each run stands against: the latest baseline runs, at first those of the trial."""
         metrics: deque[float] = deque(maxlen=ROLLING)
         walls: deque[float] = deque(maxlen=ROLLING)
+        before = _before_production(self.source["evidence"])
+        since = float(self.promotion["at"]) if self.promotion else math.inf
         found = []
         for run in self.runs:
+            if run.started_at >= since and not (metrics or walls):
+                metrics.extend(before[0])
+                walls.extend(before[1])
             own = run.arm == BASELINE and run.counts and run.finished
             if own:
                 metrics.extend(_known(run.result.get("metric")))
@@ -172,6 +178,16 @@ class Tale:
         return found
 
 
+def failed(run: ProductionRun) -> bool:
+    """Whether it did not train to its end; of one that left no evidence nobody knows."""
+    return run.status != "Completed" or run.result.get("finished") is False
+
+
+def problem(run: ProductionRun) -> str:
+    """What is known to be wrong with it, without a dot at the end."""
+    return str(run.reason or run.result.get("reason") or "").rstrip(".")
+
+
 def fault_in(registration: Document) -> str | None:
     """The fault that a registration's changes put in; ``""`` where they took it out."""
     for change in registration.get("changes") or ():
@@ -183,6 +199,20 @@ def fault_in(registration: Document) -> str | None:
 def _scheduled_later(run: ProductionRun) -> bool:
     scheduled = run.details.get("scheduled")
     return scheduled is not None and datetime.fromisoformat(scheduled).timestamp() > run.ended_at
+
+
+def _before_production(evidence: Document | None) -> tuple[list[float], list[float]]:
+    """Metrics and wall clocks of the baseline as the trial knew them, history first."""
+    if evidence is None:
+        return [], []
+    quality = evidence.get("quality") or {}
+    arms = [arm for arm in evidence.get("arms") or () if arm.get("name") == BASELINE]
+    runs = [run for arm in arms for run in arm.get("runs") or () if run.get("stage") == "quality"]
+    metrics = [*(quality.get("history") or ()), *(run.get("metric") for run in runs)]
+    walls = [
+        *(quality.get("history_wall_seconds") or ()), *(run.get("wall_seconds") for run in runs)
+    ]  # fmt: skip
+    return [v for m in metrics for v in _known(m)], [v for w in walls for v in _known(w)]
 
 
 def _known(value: Any) -> list[float]:

@@ -17,7 +17,7 @@ from compilegate.report.formats import (
     significant,
 )  # fmt: skip
 from compilegate.report.story.sentences import difference, tile_quality
-from compilegate.report.story.tale import Tale
+from compilegate.report.story.tale import Tale, failed
 from compilegate.report.tiles import Tile
 
 
@@ -30,14 +30,15 @@ def tiles(tale: Tale) -> list[Tile]:
 
 def _flag(tale: Tale) -> Tile:
     flag = tale.flag
-    note = "never changed" if not tale.flags else f"state {flag.state}, since {flag.since}"
+    since = str(flag.since or "").replace("T", " ")[:16]
+    note = f"state {flag.state}, since {since}" if tale.flags else "never changed"
     return Tile("Flag", "on" if flag.enabled else "off", note)
 
 
 def _runs(tale: Tale) -> Tile:
-    failed = sum(not run.finished for run in tale.runs)
+    lost = sum(failed(run) for run in tale.runs)
     parts = [f"{count} {arm}" for arm, count in tale.counts.items()]
-    parts += [f"{failed} failed"] if failed else []
+    parts += [f"{lost} failed"] if lost else []
     return Tile("Production runs", str(len(tale.runs)), ", ".join(parts))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from compilegate.report.charts.base import Chart
 from compilegate.report.story.charts.money import money_chart
@@ -18,9 +19,13 @@ def charts(tale: Tale, told: Sequence[Event], sums: Mapping[str, Sum]) -> list[C
     """Every chart in reading order; none before the first run."""
     if not tale.runs:
         return []
-    return [
+    found = [
         quality_chart(tale, told),
         wall_chart(tale, told),
         sums_chart(tale, sums),
         money_chart(tale),
     ]
+    beside = [chart for chart in found if chart.views and not chart.wide]
+    # Two stand side by side; one that is left over fills its line.
+    alone = beside[-1] if len(beside) % 2 else None
+    return [replace(chart, wide=True) if chart is alone else chart for chart in found]

@@ -23,7 +23,7 @@ BANDS = {
     "reverted": ("limit_fill", "reverted"),
 }
 # A narrower band has no room for its name, and more marks than this would lie on each other.
-BAND_SHARE, MOST_MARKS, ROWS = 0.14, 6, 3
+BAND_SHARE, MOST_MARKS, ROWS, NEAR = 0.14, 8, 3, 0.14
 
 
 def runs_axis(tale: Tale) -> dict[str, Any]:
@@ -72,7 +72,7 @@ def bands(tale: Tale) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
 
 
 def marks(
-    told: Sequence[Event], *, named: bool
+    tale: Tale, told: Sequence[Event], *, named: bool
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Lines where something happened; with names above the plot while they are few."""
     shown = [event for event in told if event.mark]
@@ -85,12 +85,27 @@ def marks(
     names = [
         label(
             inert(str(event.mark)), colours.get(event.tone, LIGHT["muted"]), x=event.place,
-            xref="x", xanchor="center", yref="paper", y=1, yanchor="bottom",
-            yshift=2 + 15 * (index % ROWS),
+            xref="x", xanchor="center", yref="paper", y=1, yanchor="bottom", yshift=2 + 15 * row,
         )
-        for index, event in enumerate(shown)
+        for event, row in zip(shown, _rows(tale, shown), strict=True)
     ]  # fmt: skip
     return lines, names
+
+
+def _rows(tale: Tale, shown: Sequence[Event]) -> list[int]:
+    """How high each name stands: one row up where it would lie on the one before it."""
+    rows: list[int] = []
+    for index, event in enumerate(shown):
+        near = index and event.place - shown[index - 1].place < NEAR * len(tale.runs)
+        rows.append((rows[-1] + 1) % ROWS if near else 0)
+    return rows
+
+
+def room(values: Sequence[float]) -> list[float]:
+    """A range for the vertical axis with room for the bands' names below the points."""
+    low, high = min(values), max(values)
+    span = (high - low) or abs(high) or 1.0
+    return [low - 0.16 * span, high + 0.08 * span]
 
 
 def points(

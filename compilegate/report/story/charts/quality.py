@@ -8,10 +8,17 @@ from typing import Any
 from compilegate.report.charts.base import Chart, Frame, View, figure, inert
 from compilegate.report.charts.palette import LIGHT
 from compilegate.report.formats import number, plural, shown, significant
-from compilegate.report.story.charts.frame import bands, marks, points, runs_axis, standard_line
+from compilegate.report.story.charts.frame import (
+    bands,
+    marks,
+    points,
+    room,
+    runs_axis,
+    standard_line,
+)
 from compilegate.report.story.model import Event
 from compilegate.report.story.sentences import difference, tile_quality
-from compilegate.report.story.tale import Tale
+from compilegate.report.story.tale import Tale, failed
 
 
 def quality_chart(tale: Tale, told: Sequence[Event]) -> Chart:
@@ -24,7 +31,7 @@ def quality_chart(tale: Tale, told: Sequence[Event]) -> Chart:
         return Chart("quality", title, "", missing=f"No run has recorded {tale.metric} yet.")
     goal = "higher" if tale.quality.get("goal") == "maximize" else "lower"
     shapes, names = bands(tale)
-    lines, mark_names = marks(told, named=True)
+    lines, mark_names = marks(tale, told, named=True)
     values = [standard.metric for standard in tale.standards]
     drawn = figure(
         [
@@ -34,7 +41,7 @@ def quality_chart(tale: Tale, told: Sequence[Event]) -> Chart:
         ],
         Frame(
             x=runs_axis(tale),
-            y={"title": inert(tale.metric)},
+            y={"title": inert(tale.metric), "range": room([value for _, value in chosen])},
             shapes=[*shapes, *lines],
             annotations=[*names, *mark_names],
             extra=WITH_MARKS,
@@ -82,8 +89,8 @@ def _margin(tale: Tale, values: Sequence[float | None]) -> list[dict[str, Any]]:
 
 def _finding(tale: Tale) -> str:
     means = tile_quality(tale)
-    failed = sum(not run.finished for run in tale.runs)
+    lost = sum(failed(run) for run in tale.runs)
     text = ""
     if means is not None:
         text = f"With it {difference(tale, means)} on average than the baseline runs beside it."
-    return text + (f" {plural(failed, 'run')} failed and left no figure." if failed else "")
+    return text + (f" {plural(lost, 'run')} failed and left no figure." if lost else "")

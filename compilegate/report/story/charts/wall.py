@@ -25,7 +25,7 @@ def wall_chart(tale: Tale, told: Sequence[Event]) -> Chart:
     if not chosen:
         return Chart("wall", TITLE, "", missing="No run has recorded its wall clock yet.")
     shapes, names = bands(tale)
-    lines, _ = marks(told, named=False)
+    lines, _ = marks(tale, told, named=False)
     axis = runs_axis(tale)
     walls = figure(
         [
@@ -34,7 +34,7 @@ def wall_chart(tale: Tale, told: Sequence[Event]) -> Chart:
         ],
         Frame(
             x=axis, y={"title": "seconds, compiling included", "rangemode": "tozero"},
-            shapes=[*shapes, *lines], annotations=names,
+            shapes=[*shapes, *lines], annotations=names, extra={"showlegend": False},
         ),
     )  # fmt: skip
     gains = speedups(tale)
@@ -46,11 +46,13 @@ def wall_chart(tale: Tale, told: Sequence[Event]) -> Chart:
         frame = Frame(
             x=axis, y={"title": "speed-up of the whole job"},
             shapes=[*shapes, *lines, line_across(1.0, LIGHT["muted"], "dash")], annotations=names,
+            extra={"showlegend": False},
         )  # fmt: skip
         views.append(View("Speed-up", figure(faster, frame)))
     return Chart(
         "wall", TITLE, _finding(gains), views=views, choice="What to show",
-        note="Dashed: the latest baseline runs. A run's speed-up is theirs over its own.",
+        note="Dashed: the latest baseline runs. A run's speed-up is theirs over its own. "
+        "Marks as in the first chart.",
     )  # fmt: skip
 
 
