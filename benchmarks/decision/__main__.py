@@ -6,7 +6,7 @@
     python -m benchmarks.decision --document
 
 Tables are printed; results.json keeps the latest result of every cell. The second form simulates
-nothing: it writes the kept results into docs/how-it-decides.md.
+nothing: it writes the kept results into docs/how-it-decides.md and docs/probation.md.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from typing import Any
 from benchmarks.decision.cells import Cell, run
 from benchmarks.decision.document import write
 from benchmarks.decision.portfolio import RECIPES
+from benchmarks.decision.probation_document import write as write_probation
 from benchmarks.decision.rules import MODES, NAIVE
 from benchmarks.decision.tables import table
 from benchmarks.decision.truth import STRESSES
@@ -35,6 +36,7 @@ def main() -> None:
     options = _options()
     if options.document:
         write()
+        write_probation()
         return
     for cell in study(options) if options.study else chosen(options):
         began = time.monotonic()

@@ -1,0 +1,297 @@
+"""How well is production watched after a promotion? Simulated nights, the shipped rules.
+
+Every night the shipped rule says which arm trains (domain/production/next_arm.py), the run joins
+the evidence as TRAIN records it (domain/production/watch.py), and the shipped judge looks at it;
+until it reverts, or is content. Jobs, nodes and noise are those of the study's generator
+(portfolio.py, steps.py). Told apart are what is wrong with the candidate, what changes for both
+arms, the spread of the metric, and how often a run is one of the baseline.
+
+    python -m benchmarks.decision.probation [--workloads 400] [--jobs 2] [--output FILE]
+
+The tables in docs/probation.md are made from the file by ``python -m benchmarks.decision
+--document``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import multiprocessing
+import statistics
+import sys
+import zlib
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.decision.cells import judge_name
+from benchmarks.decision.portfolio import MARGIN, draw, noise
+from benchmarks.decision.steps import unit_mean_factor
+from benchmarks.decision.truth import BASELINE, Stress, Workload
+from compilegate.domain.decision import Verdict
+from compilegate.domain.flag import Flag
+from compilegate.domain.judging.evidence_file import parse_evidence
+from compilegate.domain.judging.probation import judge_probation
+from compilegate.domain.production.next_arm import FlagReading, Situation, next_arm
+from compilegate.domain.production.promotion import Promotion
+from compilegate.domain.production.runs import ProductionRun
+from compilegate.domain.production.watch import probation_document
+
+RESULTS = Path(__file__).with_name("probation.json")
+CANDIDATE = "compile-1"
+DAY = 86_400
+SEED = 6
+# Nights after which a probation that has not ended is left: 12 watched, and room for alarms.
+NIGHTS = 48
+# Full runs of each arm that the trial had made; the rest of the reference is history.
+TRIAL_RUNS = 3
+# A step changes both arms from one of these nights on.
+STEP_NIGHTS = (2, 9)
+NEVER = 10**6
+STRESS = Stress()
+
+
+@dataclass(frozen=True)
+class Condition:
+    """What happens after the promotion; metrics in margins, positive is worse.
+
+    ``loss`` and ``slow`` (the whole speed-up gone) are the candidate's, from night ``onset`` on;
+    None is the night of the step. ``trend`` (a night), ``step`` and ``growth`` (share of the wall
+    clock a night) are of the data, so that they hit both arms.
+    """
+
+    loss: float = 0.0
+    slow: bool = False
+    onset: int | None = 0
+    trend: float = 0.0
+    step: float = 0.0
+    growth: float = 0.0
+
+
+CONDITIONS = {
+    "clean": Condition(),
+    "loss": Condition(loss=1.0),
+    "loss2": Condition(loss=2.0),
+    "late": Condition(loss=2.0, onset=6),
+    "slow": Condition(slow=True),
+    "step": Condition(step=1.0),
+    "trend": Condition(trend=1 / 6),
+    "grows": Condition(growth=0.03),
+    "masked": Condition(loss=1.0, onset=None, step=-1.0),
+}
+SPREADS = (0.6, 1.0)
+REFRESHES = (0, 3, 4, 6, 8)
+REFERENCES = (24, 8)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One thing simulated; ``spread`` of the metric in margins, ``refresh`` 0 is never.
+
+    ``reference`` counts the baseline runs known at the promotion.
+    """
+
+    condition: str = "clean"
+    spread: float = 0.6
+    refresh: int = 0
+    reference: int = 24
+
+
+@dataclass
+class Probation:
+    """One workload after its promotion."""
+
+    cell: Cell
+    rng: np.random.Generator
+    workload: Workload = field(init=False)
+    step_night: int = field(init=False)
+    trial: dict[str, Any] = field(init=False)
+    promotion: Promotion = field(init=False)
+    runs: list[ProductionRun] = field(default_factory=list)
+    alarms: int = 0
+
+    def __post_init__(self) -> None:
+        """Draw the job, fast and as good as the baseline, and what was known of it."""
+        drawn = draw(self.rng, "all_good", candidates=1)
+        self.workload = replace(drawn, spread=self.cell.spread * MARGIN)
+        self.step_night = int(self.rng.integers(*STEP_NIGHTS))
+        self.trial = self._trial()
+        flag = Flag(True, "probation", CANDIDATE, {"compiler": "torch_compile"}, "d")
+        self.promotion = Promotion("trial", CANDIDATE, at=0, since=0, flag=flag, version=1)
+
+    @property
+    def onset(self) -> int:
+        """The night from which the candidate is worse."""
+        night = CONDITIONS[self.cell.condition].onset
+        return self.step_night if night is None else night
+
+    def follow(self) -> str:
+        """Night after night until it ends; ``open`` where it does not."""
+        said: dict[str, Any] | None = None
+        for night in range(NIGHTS):
+            self._train(night, said)
+            document = probation_document(self.trial, self.promotion, self.runs)
+            found = judge_probation(parse_evidence(document), None)
+            if found.verdict is not Verdict.CONTINUE:
+                return str(found.verdict)
+            alarmed = any(reason.code == "alarm" for reason in found.reasons)
+            self.alarms += alarmed and not (said and said["alarm"])
+            said = {"at": (night + 1) * DAY, "next": found.next, "alarm": alarmed}
+        return "open"
+
+    def _train(self, night: int, said: dict[str, Any] | None) -> None:
+        every = self.cell.refresh or NEVER
+        reading = FlagReading(self.promotion.flag)
+        chosen = next_arm(Situation(reading, self.runs, watch=said, refresh_every=every))
+        metric, wall = self._outcome(chosen.arm, night)
+        self.runs.append(
+            ProductionRun(
+                run=f"n{night:03d}",
+                job=f"n{night:03d}",
+                arm=chosen.arm,
+                started_at=night * DAY,
+                ended_at=night * DAY + DAY // 2,
+                result=_result(metric, wall),
+                counts=True,
+                why=chosen.why,
+                confirm=chosen.confirm,
+            )
+        )
+
+    def _outcome(self, arm: str, night: int) -> tuple[float, float]:
+        """Metric and seconds of one run of production."""
+        now = CONDITIONS[self.cell.condition]
+        hit = arm != BASELINE and night >= self.onset
+        worse = now.trend * night + now.step * (night >= self.step_night) + now.loss * hit
+        gone = hit and now.slow
+        metric, wall = self._draw(BASELINE if gone else arm)
+        return metric - worse * MARGIN, wall * (1 + now.growth) ** night
+
+    def _draw(self, arm: str) -> tuple[float, float]:
+        """A run in which nothing is wrong."""
+        job = self.workload
+        deviation = float(noise(self.rng, 1, STRESS)[0])
+        node = unit_mean_factor(self.rng, STRESS.node_sd)
+        start = unit_mean_factor(self.rng, STRESS.restart_sd)
+        wall = job.hours(job.arm(arm)) * 3600 * node * start
+        return job.level + job.spread * deviation, wall
+
+    def _trial(self) -> dict[str, Any]:
+        """The evidence on which it was promoted, as far as the watch reads it."""
+        past = [self._draw(BASELINE) for _ in range(self.cell.reference - TRIAL_RUNS)]
+        arms = []
+        for index, name in enumerate((BASELINE, CANDIDATE)):
+            drawn = [self._draw(name) for _ in range(TRIAL_RUNS)]
+            full = [
+                {"stage": "quality", "mode": "shadow", "order": 2 * i + index, **_result(*run)}
+                for i, run in enumerate(drawn)
+            ]
+            arms.append({"name": name, "full_run_steps": 1000, "runs": full})
+        return {
+            "schema": 1,
+            "workload": "simulated",
+            "policy": {},
+            "quality": {
+                "metric": "accuracy",
+                "goal": "maximize",
+                "margin": MARGIN,
+                "history": [metric for metric, _ in past],
+                "history_wall_seconds": [wall for _, wall in past],
+            },
+            "arms": arms,
+        }
+
+
+@dataclass(frozen=True)
+class Course:
+    """How one probation went; nights and the candidate's runs counted from the onset."""
+
+    verdict: str
+    alarms: int
+    nights: int
+    exposed: int
+    baselines: int
+
+
+def play(cell: Cell, index: int, seed: int = SEED) -> Course:
+    """One workload; the same whatever else is simulated, so that refreshes compare like."""
+    name = f"{cell.condition} {cell.spread} {cell.reference}"
+    key = [seed, zlib.crc32(name.encode()), index]
+    probation = Probation(cell, np.random.default_rng(key))
+    verdict = probation.follow()
+    since = probation.runs[probation.onset :]
+    return Course(
+        verdict=verdict,
+        alarms=probation.alarms,
+        nights=len(probation.runs),
+        exposed=sum(run.arm != BASELINE for run in since),
+        baselines=sum(run.arm == BASELINE for run in probation.runs),
+    )
+
+
+def summary(cell: Cell, courses: list[Course]) -> dict[str, Any]:
+    """A cell's figures: shares in per cent with their standard error."""
+    reverted = [course for course in courses if course.verdict == "revert"]
+    n, share = len(courses), len(reverted) / len(courses)
+    return {
+        **asdict(cell),
+        "n": n,
+        "reverted": {"percent": 100 * share, "se": 100 * math.sqrt(share * (1 - share) / n)},
+        "alarms": sum(course.alarms for course in courses) / n,
+        "nights": sum(course.nights for course in courses) / n,
+        "baseline_runs": sum(course.baselines for course in courses) / n,
+        "exposed": statistics.median([c.exposed for c in reverted]) if reverted else None,
+        "open": sum(course.verdict == "open" for course in courses),
+    }
+
+
+def cells() -> Iterator[Cell]:
+    """Everything that is simulated."""
+    for condition in CONDITIONS:
+        for spread in SPREADS:
+            for refresh in REFRESHES:
+                yield Cell(condition, spread, refresh)
+    for spread in SPREADS:
+        for refresh in REFRESHES:
+            yield Cell("clean", spread, refresh, reference=8)
+
+
+def run(cell: Cell, workloads: int, jobs: int, seed: int = SEED) -> dict[str, Any]:
+    """One cell; the same figures whatever the number of processes."""
+    tasks = [(cell, index, seed) for index in range(workloads)]
+    if jobs <= 1:
+        return summary(cell, [play(*task) for task in tasks])
+    with multiprocessing.Pool(jobs) as pool:
+        return summary(cell, pool.starmap(play, tasks, chunksize=20))
+
+
+def main() -> None:
+    """Simulate every cell and write the file."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.decision.probation",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--workloads", type=int, default=400, help="workloads a cell")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--seed", type=int, default=SEED)
+    parser.add_argument("--output", type=Path, default=RESULTS)
+    options = parser.parse_args()
+    found = []
+    for cell in cells():
+        found.append(run(cell, options.workloads, options.jobs, options.seed))
+        print(f"{len(found)}: {cell}", file=sys.stderr, flush=True)
+    table = {"seed": options.seed, "judge": judge_name(), "cells": found}
+    options.output.write_text(json.dumps(table, indent=1) + "\n")
+
+
+def _result(metric: float, wall: float) -> dict[str, Any]:
+    return {"metric": metric, "wall_seconds": wall, "finished": True, "applied": True}
+
+
+if __name__ == "__main__":
+    main()

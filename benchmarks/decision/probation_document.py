@@ -1,0 +1,113 @@
+"""Writes the probation's results into docs/probation.md, between its markers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.decision.document import BLOCK, ROOT
+from benchmarks.decision.probation import REFRESHES, RESULTS, SPREADS
+from compilegate.domain.production.next_arm import REFRESH_EVERY
+
+PAGE = ROOT / "docs" / "probation.md"
+# Rows of the first table, with what the study that the rule comes from found for it (24 earlier
+# baseline runs and no refresh; per cent, sd of 0.6 and of 1 margin).
+STEADY = (
+    ("clean", 24, "faultless, reverted (24 baseline runs known)", "0.8, 1.6"),
+    ("clean", 8, "faultless, reverted (8 baseline runs known)", "2.7, 4.4"),
+    ("loss", 24, "loses one margin, reverted", "96, 65"),
+    ("loss2", 24, "loses two margins, reverted", "100, 100"),
+    ("late", 24, "loses two margins from the seventh night on, reverted", "100, 94"),
+    ("slow", 24, "the whole speed-up is gone, reverted", "not asked"),
+)
+DRIFTS = (
+    ("clean", "nothing changes, faultless"),
+    ("step", "both arms lose one margin from one night on, faultless"),
+    ("trend", "both arms lose a sixth of a margin every night, faultless"),
+    ("grows", "jobs take 3 % longer every night, faultless"),
+    ("masked", "both arms gain one margin from the night on which the candidate loses one"),
+)
+Cells = Sequence[Mapping[str, Any]]
+
+
+def write(page: Path = PAGE) -> None:
+    """Refresh every block of the page."""
+    page.write_text(refreshed(page.read_text()))
+
+
+def refreshed(text: str) -> str:
+    """The page with the kept results."""
+    kept = json.loads(RESULTS.read_text())
+    return BLOCK.sub(lambda m: f"{m['begin']}{BLOCKS[m['name']](kept)}\n{m['end']}", text)
+
+
+def provenance(kept: Mapping[str, Any]) -> str:
+    """How much was simulated, with which judge."""
+    sizes = sorted({cell["n"] for cell in kept["cells"]})
+    size = " or ".join(f"{size:,}" for size in sizes)
+    return (
+        f"{len(kept['cells'])} cells of {size} simulated promotions each, seed {kept['seed']}, "
+        f"judge {kept['judge']}. ± is one standard error."
+    )
+
+
+def steady(kept: Mapping[str, Any]) -> str:
+    """What the watch finds where the data stays as it was."""
+    rows = []
+    for condition, reference, words, study in STEADY:
+        found = [_cell(kept["cells"], condition, spread, REFRESH_EVERY, reference)
+                 for spread in SPREADS]  # fmt: skip
+        exposed = [_number(cell["exposed"]) if condition != "clean" else "" for cell in found]
+        rows.append([words, *(_share(cell) for cell in found), study, *exposed])
+    heads = [f"sd {spread:g} margins, %" for spread in SPREADS]
+    runs = [f"runs until then, sd {spread:g}" for spread in SPREADS]
+    return _table(["the candidate", *heads, "study, %", *runs], rows)
+
+
+def refresh(kept: Mapping[str, Any]) -> str:
+    """What a baseline run every so often is worth."""
+    rows = []
+    for spread in SPREADS:
+        for condition, words in DRIFTS:
+            found = [_cell(kept["cells"], condition, spread, every) for every in REFRESHES]
+            rows.append([f"{words}; sd {spread:g}", *(_share(cell) for cell in found)])
+    clean = [_cell(kept["cells"], "clean", SPREADS[0], every) for every in REFRESHES]
+    rows.append(["baseline runs of a faultless probation",
+                 *(f"{cell['baseline_runs']:.1f}" for cell in clean)])  # fmt: skip
+    rows.append(["nights that it lasts", *(f"{cell['nights']:.1f}" for cell in clean)])
+    heads = ["never" if every == 0 else f"every {every}th" for every in REFRESHES]
+    heads = [head.replace("3th", "3rd") for head in heads]
+    return _table(["reverted, %, by how often a run is the baseline's", *heads], rows)
+
+
+BLOCKS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
+    "probation-provenance": provenance,
+    "probation-steady": steady,
+    "probation-refresh": refresh,
+}
+
+
+def _cell(
+    cells: Cells, condition: str, spread: float, every: int, reference: int = 24
+) -> Mapping[str, Any]:
+    wanted = (condition, spread, every, reference)
+    keys = ("condition", "spread", "refresh", "reference")
+    return next(cell for cell in cells if tuple(cell[key] for key in keys) == wanted)
+
+
+def _share(cell: Mapping[str, Any]) -> str:
+    found = cell["reverted"]
+    if found["percent"] in (0, 100):
+        return f"{found['percent']:.0f}"
+    return f"{found['percent']:.1f} ± {found['se']:.1f}"
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:g}"
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)

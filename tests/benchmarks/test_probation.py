@@ -1,0 +1,61 @@
+"""The simulated probation: figures in bands, and the page that shows the kept ones."""
+
+import pytest
+
+from benchmarks.decision.probation import REFRESHES, Cell, play, run
+from benchmarks.decision.probation_document import BLOCKS, PAGE, refreshed
+from compilegate.domain.production.next_arm import REFRESH_EVERY
+
+MANY = 60
+
+
+def reverted(condition, spread=0.6, refresh=REFRESH_EVERY):
+    return run(Cell(condition, spread, refresh), MANY, jobs=1)["reverted"]["percent"]
+
+
+@pytest.mark.parametrize(
+    ("condition", "spread", "low", "high"),
+    [
+        ("clean", 0.6, 0, 5),
+        ("clean", 1.0, 0, 10),
+        ("loss", 0.6, 88, 100),
+        ("loss", 1.0, 52, 85),
+        ("loss2", 1.0, 95, 100),
+        ("late", 0.6, 95, 100),
+        ("slow", 1.0, 98, 100),
+        ("grows", 1.0, 0, 10),
+        ("step", 0.6, 0, 35),
+    ],
+)
+def test_the_watch_errs_and_finds_within_these_bands(condition, spread, low, high):
+    assert low <= reverted(condition, spread) <= high
+
+
+def test_a_loss_that_better_data_hides_is_found_only_with_baseline_runs_of_today():
+    assert reverted("masked", refresh=0) + 10 < reverted("masked")
+
+
+def test_a_regression_of_two_margins_exposes_few_runs():
+    found = run(Cell("loss2", 0.6, REFRESH_EVERY), MANY, jobs=1)
+
+    assert found["exposed"] <= 6
+    assert found["open"] == 0
+
+
+def test_the_same_seed_is_the_same_course():
+    cell = Cell("loss", 0.6, REFRESH_EVERY)
+
+    assert play(cell, 3) == play(cell, 3)
+    assert len({play(cell, index) for index in range(10)}) > 1
+
+
+def test_what_production_does_is_among_what_was_measured():
+    assert REFRESH_EVERY in REFRESHES
+
+
+def test_the_page_shows_what_the_kept_results_say():
+    """Where this fails: python -m benchmarks.decision --document."""
+    text = PAGE.read_text()
+
+    assert text == refreshed(text)
+    assert all(f"<!-- begin {name} -->" in text for name in BLOCKS)
