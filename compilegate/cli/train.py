@@ -56,7 +56,7 @@ def train(
     """
     cloud = open_cloud(session(ctx).doors, local=local, stage=project.stage_name(stage))
     load_registered(workload, cloud.services)
-    run, arn = _start(workload, cloud)
+    run, arn = start_run(workload, cloud, time.time_ns() // 1_000_000)
     if not wait:
         _say_started(workload, run, arn, as_json=as_json)
         return
@@ -77,9 +77,8 @@ def train(
     raise typer.Exit(exit_code(view))
 
 
-def _start(workload: str, cloud: Cloud) -> tuple[str, str]:
-    """The run's id and its execution."""
-    milliseconds = time.time_ns() // 1_000_000
+def start_run(workload: str, cloud: Cloud, milliseconds: int) -> tuple[str, str]:
+    """Start the run of one moment (since 1970): its id and its execution."""
     moment = datetime.fromtimestamp(milliseconds / 1000, tz=UTC)
     scheduled = moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
     run = naming.trial_id(milliseconds)

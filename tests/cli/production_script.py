@@ -1,0 +1,82 @@
+"""What the state machines would do to a month of production in a cloud in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from compilegate.cli.cloud import Cloud
+from compilegate.domain import naming
+from compilegate.domain.production.fault import injected_fault
+from compilegate.domain.production.runs import ProductionRun
+from compilegate.domain.workload.model import BASELINE
+from compilegate.usecases.production.begin_run import begin_run
+from compilegate.usecases.production.production_job import load_begun, spec_of
+from compilegate.usecases.production.watch_production import watch_production
+from tests.cli.trial_script import decided, executions
+from tests.domain.evidence_builder import FINGERPRINT, GOOD
+from tests.fakes import FixedClock, ScriptedExecutions
+
+# Of one job, from the evidence that the trial is decided on.
+WALLS = {BASELINE: 65.0, "compile": 47.9}
+METRIC, SPREAD = 2.5, 0.002
+
+
+@dataclass
+class Production:
+    """``loss`` is what a faulty run loses; ``broken`` are nights whose run fails, from 1."""
+
+    cloud: Cloud
+    loss: float = 0.1
+    broken: tuple[int, ...] = ()
+    metrics: Mapping[str, list[float]] | None = None
+
+    def __post_init__(self) -> None:
+        production = self.cloud.with_production().executions
+        assert isinstance(production, ScriptedExecutions)
+        production.on_start = self.night
+        executions(self.cloud).on_start = self.trial
+        self.nights = 0
+
+    def trial(self, payload: Mapping[str, Any]) -> None:
+        """EVALUATE, to its decision."""
+        self._pass(100)
+        decided(self.cloud, payload, metrics=self.metrics or GOOD)
+
+    def night(self, payload: Mapping[str, Any]) -> None:
+        """TRAIN, with figures instead of training."""
+        self.nights += 1
+        self._pass(100)
+        services, workload = self.cloud.services, str(payload["workload"])
+        event = {**payload, "execution": "arn:x", "started": payload["scheduled"]}
+        run = str(begin_run(event, services=services)["run"])
+        begun = load_begun(workload, run, services)
+        began = float(services.clock.now())
+        self._pass(100)
+        job = f"{naming.job_base(workload, run, naming.attempt(0))}-r0"
+        fault = injected_fault(spec_of(begun, workload, services).workload.to_dict())
+        finished = self.nights not in self.broken
+        lost = self.loss if fault and begun.arm != BASELINE else 0.0
+        ended = ProductionRun(
+            run=run, job=job, arm=begun.arm, started_at=began,
+            ended_at=began + WALLS[begun.arm], counts=True, why=begun.why, confirm=begun.confirm,
+            decision_id=begun.decision_id, usd=WALLS[begun.arm] / 3600,
+            billable_seconds=WALLS[begun.arm],
+            status="Completed" if finished else "Failed",
+            details={"scheduled": begun.scheduled, "spec_key": begun.spec_key},
+            result={
+                "metric": METRIC + SPREAD * (-1) ** self.nights + lost if finished else None,
+                "wall_seconds": WALLS[begun.arm] if finished else None, "finished": finished,
+                "applied": True if begun.arm != BASELINE else None, "seed": begun.seed,
+                "fingerprint": dict(FINGERPRINT),
+            },
+        )  # fmt: skip
+        entry = ended.to_entry(services.clock.now())
+        services.ledger.put_once(workload, naming.run_entry(run, job), entry)
+        watch_production({"workload": workload, "run": run}, services=services)
+
+    def _pass(self, seconds: int) -> None:
+        clock = self.cloud.services.clock
+        assert isinstance(clock, FixedClock)
+        clock.seconds += seconds

@@ -1,0 +1,166 @@
+"""``demo-production``: the month as it is told, and what it says when it went otherwise."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from compilegate.adapters.workload_files import load_yaml
+from compilegate.cli import demo_production
+from compilegate.cli.cloud import Cloud
+from compilegate.domain.production.fault import VARIABLE
+from compilegate.domain.workload.file import parse_workload
+from tests.cli.conftest import Invoke
+from tests.cli.production_script import Production
+from tests.cli.project import write_project
+from tests.domain.evidence_builder import WORSE
+from tests.fakes import FakeDoors, cloud
+
+NOTE = "Trained on this machine's CPU."
+
+
+@pytest.fixture
+def local(doors: FakeDoors, monkeypatch: pytest.MonkeyPatch) -> Cloud:
+    """A local cloud in memory; the data is taken as prepared."""
+
+    class Prepared:
+        def __enter__(self) -> Prepared:
+            return self
+
+        def __exit__(self, *error: object) -> None:
+            pass
+
+        def wait(self) -> None:
+            pass
+
+    monkeypatch.setattr(demo_production, "preparing_data", lambda repository: Prepared())
+    doors.local_cloud = cloud("local", simulated=NOTE)
+    return doors.local_cloud
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return write_project(tmp_path / "team")
+
+
+def test_promotion_fault_alarm_revert_and_the_night_after(
+    invoke: Invoke, local: Cloud, doors: FakeDoors, file: Path
+) -> None:
+    Production(local)
+
+    result = invoke("demo-production", "--workload", file)
+
+    text = " ".join(result.stdout.split())
+    assert 0 == result.exit_code, result.output
+    assert doors.ended
+    for expected in (
+        f"Simulated: {NOTE}", "Simulated: the clock.", "Simulated: the fault.",
+        f"{VARIABLE}=learning_rate:0.2", "ALARM", "checks alarm", "flag off (reverted)",
+        "What the owner was told:", "The whole story: s3://data/reports/bert-docs/story.html",
+    ):  # fmt: skip
+        assert expected in text
+    assert "compilegate-reports/bert-docs-story/story.html" in result.stdout
+    assert [line for line in result.stdout.splitlines() if len(line) > 80] == []
+
+
+def test_as_json(invoke: Invoke, local: Cloud, file: Path) -> None:
+    Production(local)
+
+    result = invoke("demo-production", "--workload", file, "--json")
+
+    found = json.loads(result.stdout)
+    nights = found["nights"]
+    assert (True, None, "promote") == (
+        found["went_as_told"], found["wrong"], found["trial"]["verdict"],
+    )  # fmt: skip
+    assert ["baseline", "baseline", "compile", "compile", "compile"] == [
+        night["arm"] for night in nights[:5]
+    ]
+    assert {None} == {night["injected_fault"] for night in nights[:5]}
+    alarm = next(night for night in nights if night["alarm"])
+    assert ("compile", "learning_rate:0.2") == (alarm["arm"], alarm["injected_fault"])
+    assert 6 == sum(night["why"] == "confirm" for night in nights)
+    assert ("revert", {"enabled": False, "state": "reverted"}) == (
+        nights[-2]["verdict"], nights[-2]["flag"],
+    )  # fmt: skip
+    assert ("baseline", "scheduled") == (nights[-1]["arm"], nights[-1]["why"])
+    assert len({night["stands_for"][:10] for night in nights}) == len(nights)
+    story = json.loads(Path(found["story"]["json"]).read_text())
+    assert story["headline"].startswith("“compile” was turned off by itself: eval_loss is worse")
+    assert story["simulated_clock"] is True
+    kinds = [event["title"] for event in story["events"]]
+    assert kinds.index("Fault injected on purpose") < kinds.index("Alarm")
+    assert "Injected fault taken out" in kinds
+
+
+def test_a_trial_that_promotes_nothing_is_said_and_is_a_failure(
+    invoke: Invoke, local: Cloud, file: Path
+) -> None:
+    Production(local, metrics=WORSE)
+
+    result = invoke("demo-production", "--workload", file)
+
+    text = " ".join(result.stdout.split())
+    assert 1 == result.exit_code
+    assert "did not go as this demo tells it: the trial did not turn the compiler on" in text
+    assert "story.html" in text  # what there is to see can be seen
+
+
+def test_a_fault_that_nobody_sees_is_said_and_is_a_failure(
+    invoke: Invoke, local: Cloud, file: Path
+) -> None:
+    Production(local, loss=0.0)
+
+    result = invoke("demo-production", "--workload", file, "--json")
+
+    assert 1 == result.exit_code
+    assert "no revert within 18 faulty nights" == json.loads(result.stdout)["wrong"]
+
+
+def test_a_run_that_fails_is_said_and_is_a_failure(
+    invoke: Invoke, local: Cloud, file: Path
+) -> None:
+    Production(local, broken=(2,))
+
+    result = invoke("demo-production", "--workload", file, "--json")
+
+    found = json.loads(result.stdout)
+    assert 1 == result.exit_code
+    assert "the run of night 2 did not train to its end" == found["wrong"]
+    assert 2 == len(found["nights"])
+
+
+def test_a_second_month_on_the_same_cloud(invoke: Invoke, local: Cloud, tmp_path: Path) -> None:
+    file = write_project(tmp_path / "team", ("  margin: 0.005\n", NO_WAIT))
+    Production(local)
+
+    first = invoke("demo-production", "--workload", file, "--json", "--keep")
+    again = invoke("demo-production", "--workload", file, "--json")
+
+    assert (0, 0) == (first.exit_code, again.exit_code), again.stdout[:2000]
+
+
+NO_WAIT = "  margin: 0.005\npolicy: {cooldown_days: 0}\n"
+
+
+def test_ctrl_c_ends_the_cloud(invoke: Invoke, local: Cloud, doors: FakeDoors, file: Path) -> None:
+    production = Production(local)
+
+    def interrupt(payload: object) -> None:
+        raise KeyboardInterrupt
+
+    production.cloud.with_production().executions.on_start = interrupt  # type: ignore[attr-defined]
+
+    result = invoke("demo-production", "--workload", file)
+
+    assert (130, True) == (result.exit_code, doors.ended)
+    assert "Stopping the demo" in result.stderr
+
+
+def test_the_workload_that_is_shipped_has_no_fault_and_can_be_shown_twice() -> None:
+    workload = parse_workload(load_yaml(demo_production.FILE))
+
+    assert VARIABLE not in workload.training.environment
+    assert 0 == workload.policy.cooldown_days
