@@ -4,7 +4,7 @@ Knobs (hyperparameters): speedup of the compiled arms, loss_shift of the compile
 production_shift of their loss in production's runs alone, noise of the loss; speeds of arms by name
 (`p4d=1.1,two=1.5`), whatever compiles; and arms by name: behind (its speed-up is 0.1 less), crash,
 hang, nan (it diverges), unapplied, slow (its full runs take seconds; slow_seed: only the one of
-that seed).
+that seed). With INJECTED_FAULT in its environment a compiled arm loses 0.2.
 """
 
 import argparse
@@ -57,6 +57,7 @@ with (out / "steps.jsonl").open("w") as lines:
 # The same for an arm and seed wherever it runs, so that a trial's verdict is no chance.
 chance = random.Random(f"{args.arm}-{args.seed}").gauss(0, 1)
 shift = args.loss_shift + args.production_shift * ("COMPILEGATE_RUN" in os.environ)
+shift += 0.2 * ("INJECTED_FAULT" in os.environ)
 loss = 2.5 + (shift if compiled else 0.0) + args.noise * chance
 finished = not (args.nan == args.arm and full_run)
 summary = {

@@ -1,0 +1,79 @@
+"""The month of ``demo-production`` in the deployed app, with the stand-in training script."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from rich.console import Console
+
+from compilegate.adapters.executions import StepFunctionsExecutions
+from compilegate.adapters.workload_files import read_workload
+from compilegate.cli.demo_production_nights import Nights
+from compilegate.cli.demo_production_screen import Lines
+from compilegate.cli.story import save_story
+from compilegate.domain import naming
+from tests.e2e.conftest import JOB, App
+from tests.e2e.test_register import cloud_of
+
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
+
+
+def workload_file(folder: Path, name: str) -> Path:
+    """A workload of the stand-in script that a trial promotes."""
+    shutil.copytree(JOB, folder / "job")
+    document: dict[str, Any] = {
+        "schema": 1,
+        "name": name,
+        "framework": {"name": "pytorch", "version": "2.13.0"},
+        "model": {"family": "transformer", "name": "stand-in"},
+        "training": {
+            "source_dir": "job", "entry_point": "train.py", "instance_type": "ml.g5.xlarge",
+            "instance_count": 1, "distribution": "none", "precision": "bf16", "batch_size": 32,
+            "learning_rate": 1e-3, "max_runtime_hours": 1,
+            "hyperparameters": {"speedup": 1.5, "loss_shift": 0.0, "noise": 0.002},
+        },
+        "shapes": {"static": True},
+        "schedule": {"runs_per_week": 1000, "run_hours": 0.5},
+        "quality": {"metric": "eval_loss", "goal": "minimize", "margin": 0.05},
+        "policy": {"quality_runs": "shadow"},
+        "candidates": [{"name": "compile", "compiler": "torch_compile"}],
+    }  # fmt: skip
+    file = folder / "nightly.yaml"
+    file.write_text(yaml.safe_dump(document))
+    return file
+
+
+def test_a_month_from_the_registration_to_the_revert(app: App, tmp_path: Path) -> None:
+    name = f"month-{os.getpid() % 1000}"
+    evaluate = StepFunctionsExecutions(
+        app.client("stepfunctions"), app.outputs["EvaluateStateMachine"]
+    )
+    cloud = replace(cloud_of(app), executions=evaluate)
+    silent = Console(quiet=True)
+    file = read_workload(workload_file(tmp_path, name))
+    nights = Nights(file, cloud, teller=Lines(silent), live=silent, reports=tmp_path)
+
+    month = nights.live_through()
+
+    assert month.wrong is None, month.wrong
+    assert month.outcome is not None
+    assert "promote" == month.outcome.verdict
+    arms = [night.view.begun.arm for night in month.nights if night.view.begun]
+    whys = [night.view.begun.why for night in month.nights if night.view.begun]
+    assert ["baseline", "baseline", "compile", "compile", "compile", "compile"] == arms[:6]
+    assert 6 == whys.count("confirm")
+    assert ("baseline", "scheduled") == (arms[-1], whys[-1])
+    page = save_story(name, cloud.services, tmp_path)
+    story = json.loads(page.with_suffix(".json").read_text())
+    assert "Turned back off" == story["label"]
+    faulty = {run["arm"] for run in story["runs"] if run["injected_fault"]}
+    assert {"compile"} == faulty
+    # The app itself has left the story when it told people of the revert.
+    assert app.store.exists(f"s3://{app.store.bucket}/{naming.story_key(name, 'html')}")
