@@ -18,6 +18,7 @@ from compilegate.usecases.change_flag import change_flag, latest_flag
 from compilegate.usecases.production.staleness import before_the_run
 from compilegate.usecases.production.watch_production import watch_production
 from compilegate.usecases.trial import Trial, load_spec
+from tests import fakes
 from tests.domain.evidence_builder import CENTRE, FINGERPRINT
 from tests.domain.production.run_builder import BEGIN
 from tests.domain.workload_builder import SOUND, change
@@ -162,6 +163,51 @@ def test_a_look_that_died_before_the_flag_changed_is_finished_by_the_next_try(
 
     assert ("revert", "reverted") == (answer["verdict"], flag_of(services).state)
     assert 2 == len(flag_entries(services))
+
+
+def writes(services: Any, dies_at: int) -> list[str]:
+    """Everything that is written from now on, by name; the process dies before that one."""
+    made: list[str] = []
+
+    def watched(what: str, write: Any) -> Any:
+        def call(*args: Any) -> Any:
+            if len(made) == dies_at:
+                raise SystemExit(what)
+            made.append(what)
+            return write(*args)
+
+        return call
+
+    services.store.put = watched("store", services.store.put)
+    services.ledger.put_once = watched("ledger", services.ledger.put_once)
+    services.flags.write = watched("flag", services.flags.write)
+    return made
+
+
+def two_crashes(dies_at: int) -> tuple[Any, list[str]]:
+    """A look that reverts, which dies once and is tried again."""
+    services = fakes.services("prod")
+    promote(services)
+    event = {"workload": WORKLOAD}
+    for number in (1, 2):
+        event["run"] = record(services, number, finished=False, metric=None).run
+    real = services.store.put, services.ledger.put_once, services.flags.write
+    made = writes(services, dies_at)
+    try:
+        watch_production(event, services=services)
+    except SystemExit:
+        services.store.put, services.ledger.put_once, services.flags.write = real
+        watch_production(event, services=services)
+    return services, made
+
+
+def test_a_look_that_dies_before_any_of_its_writes_is_finished_by_the_next_try() -> None:
+    whole, made = two_crashes(dies_at=1000)
+
+    assert {"store", "ledger", "flag"} == set(made)
+    for boundary in range(len(made)):
+        again, _ = two_crashes(dies_at=boundary)
+        assert snapshot(whole) == snapshot(again), f"before write {boundary}: {made[boundary]}"
 
 
 def test_two_looks_at_once_make_one_change(services: Any) -> None:
