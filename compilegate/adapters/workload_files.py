@@ -10,6 +10,7 @@ import difflib
 import zoneinfo
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
 import yaml
@@ -18,6 +19,7 @@ from compilegate.adapters.yaml_document import YamlDocument
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.naming import LAUNCHER
 from compilegate.domain.workload.model import Workload
+from compilegate.domain.workload.schedule_expression import UTC
 from compilegate.ports import ObjectStore
 from compilegate.usecases.workload_document import read_document
 
@@ -140,9 +142,16 @@ def _not_yaml(error: yaml.YAMLError, text: str) -> InvalidInputError:
     )
 
 
+@cache
+def _timezones() -> frozenset[str]:
+    return frozenset(zoneinfo.available_timezones())  # reads hundreds of files
+
+
 def _check_timezone(zone: str) -> None:
     """Whether this machine knows the zone; one without a list of zones leaves it to AWS."""
-    known = zoneinfo.available_timezones()
+    if zone == UTC:
+        return
+    known = _timezones()
     if not known or zone in known:
         return
     close = difflib.get_close_matches(zone, known, n=1)
