@@ -29,7 +29,7 @@ pytestmark = [
 ]
 
 
-def _open(report, folder, query=""):
+def open_page(report, folder, query=""):
     page = folder / "report.html"
     page.write_text(report.html, encoding="utf-8")
     done = subprocess.run(
@@ -49,7 +49,7 @@ def _open(report, folder, query=""):
     ],
 )  # fmt: skip
 def test_every_chart_is_drawn_and_nothing_complains(name, charts, tmp_path):
-    dom, complaints = _open(render(stories.STORIES[name]()), tmp_path)
+    dom, complaints = open_page(render(stories.STORIES[name]()), tmp_path)
 
     assert complaints == []
     assert 'data-charts="drawn"' in dom
@@ -59,8 +59,8 @@ def test_every_chart_is_drawn_and_nothing_complains(name, charts, tmp_path):
 
 
 def test_the_dark_theme_redraws_the_charts_in_its_own_colours(tmp_path):
-    light, _ = _open(render(stories.promote()), tmp_path, "?theme=light")
-    dark, complaints = _open(render(stories.promote()), tmp_path, "?theme=dark")
+    light, _ = open_page(render(stories.promote()), tmp_path, "?theme=light")
+    dark, complaints = open_page(render(stories.promote()), tmp_path, "?theme=dark")
 
     assert complaints == []
     assert 'data-theme="dark"' in dark
@@ -74,7 +74,7 @@ def test_hostile_words_do_nothing_in_a_browser(tmp_path):
     story["decision"]["reasons"][0]["message"] = HOSTILE
     for record in ("evidence", "decision", "plan"):
         story[record]["arms"][1]["name"] = HOSTILE
-    dom, complaints = _open(render(story), tmp_path)
+    dom, complaints = open_page(render(story), tmp_path)
 
     assert complaints == []
     assert "<title>owned" not in dom
@@ -97,6 +97,6 @@ def test_a_headline_fits_on_one_line_of_a_desktop_screen(code, tmp_path):
         "</script>"
     )
     page = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", report.html)
-    dom, _ = _open(replace(report, html=page + lines), tmp_path)
+    dom, _ = open_page(replace(report, html=page + lines), tmp_path)
 
     assert 'data-lines="1"' in dom
