@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from compilegate.domain import naming
-from compilegate.domain.flag import Flag, promoted
+from compilegate.domain.flag import Flag, parse_flag, promoted
 from compilegate.domain.flag_change import EVALUATE, FlagChange
 from compilegate.domain.production.runs import ProductionRun
 from compilegate.domain.workload.model import Workload
@@ -26,7 +26,7 @@ from tests.domain.evidence_builder import (
 )
 from tests.domain.production.run_builder import BEGIN, DAY, production_run
 from tests.domain.workload_builder import SOUND
-from tests.usecases.trial_builder import EVENT, SPEC, TRIAL, put_spec
+from tests.usecases.trial_builder import EVENT, FLAG, SPEC, TRIAL, put_spec
 
 WORKLOAD = "bert-docs"
 TWO_MARGINS = 2 * PROBATION_MARGIN
@@ -101,3 +101,45 @@ def record(services: Services, number: int, arm: str = "compile", **changed: Any
 def watch(services: Services, run: str) -> dict[str, Any]:
     """What TRAIN's state Watch does after the run."""
     return watch_production({"workload": WORKLOAD, "run": run}, services=services)
+
+
+def night(services: Any, number: int, arm: str = "compile", **changed: Any) -> dict[str, Any]:
+    """A run, recorded and watched."""
+    run = record(services, number, arm, **changed)
+    return watch_production({"workload": WORKLOAD, "run": run.run}, services=services)
+
+
+def follow(services: Any, nights: range, **candidates: Any) -> dict[str, Any]:
+    """Every night the run that is asked for; ``candidates`` says what is wrong with theirs."""
+    answer: dict[str, Any] = {}
+    for number in nights:
+        watches = [e for e in entries(services) if e["kind"] == "watch"]
+        step = max(watches, key=lambda e: e["at"])["next"] if watches else None
+        wanted = (step or {"runs": [{"arm": "compile", "confirm": False}]})["runs"][0]
+        wrong = candidates if wanted["arm"] == "compile" else {}
+        answer = night(services, number, wanted["arm"], confirm=wanted["confirm"], **wrong)
+        if not flag_of(services).enabled:
+            break
+    return answer
+
+
+def flag_of(services: Any) -> Flag:
+    return parse_flag(services.flags.read(FLAG))
+
+
+def entries(services: Any) -> list[Any]:
+    return list(services.ledger.entries(WORKLOAD))
+
+
+def flag_entries(services: Any) -> list[Any]:
+    return list(services.ledger.entries(WORKLOAD, "flag#"))
+
+
+def say(services: Any, flag: Flag, at: int = BEGIN + 100) -> None:
+    """A person changes the flag."""
+    services.clock.seconds = max(services.clock.seconds, at)
+    said = FlagChange(
+        change_id=f"human#{at}", by="human:ann", action="set", flag=flag, reason="I want it",
+        decided_at=at, details={"trial": TRIAL} if flag.candidate == "compile" else {},
+    )  # fmt: skip
+    change_flag(WORKLOAD, said, services=services)

@@ -1,0 +1,159 @@
+"""Looks that die, are repeated, come late or at once: one decision, one change."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from compilegate.usecases.production.watch_production import watch_production
+from tests import fakes
+from tests.domain.evidence_builder import CENTRE
+from tests.usecases.production_builder import (
+    TWO_MARGINS,
+    WORKLOAD,
+    entries,
+    flag_entries,
+    flag_of,
+    follow,
+    promote,
+    record,
+)
+
+
+def snapshot(services: Any) -> tuple[Any, ...]:
+    return (dict(services.ledger.items), dict(services.flags.values), dict(services.store.objects))
+
+
+def test_a_repeated_look_changes_nothing_and_answers_the_same(services: Any) -> None:
+    promote(services)
+    follow(services, range(1, 30), metric=CENTRE - TWO_MARGINS)
+    run = max(e["run"] for e in entries(services) if e["kind"] == "watch")
+    before = snapshot(services)
+    event = {"workload": WORKLOAD, "run": run}
+    first = watch_production(event, services=services)
+
+    assert first == watch_production(event, services=services)
+    assert ("revert", True) == (first["verdict"], first["tell"])
+    assert before == snapshot(services)
+
+
+def test_a_look_that_died_before_the_flag_changed_is_finished_by_the_next_try(
+    services: Any,
+) -> None:
+    promote(services)
+    kept = services.flags.write
+    record(services, 1, finished=False, metric=None)
+    run = record(services, 2, finished=False, metric=None).run
+
+    def dies(name: str, value: str) -> None:
+        raise ConnectionError("gone")
+
+    services.flags.write = dies
+    with pytest.raises(ConnectionError):
+        watch_production({"workload": WORKLOAD, "run": run}, services=services)
+    services.flags.write = kept
+    answer = watch_production({"workload": WORKLOAD, "run": run}, services=services)
+
+    assert ("revert", "reverted") == (answer["verdict"], flag_of(services).state)
+    assert 2 == len(flag_entries(services))
+
+
+def writes(services: Any, dies_at: int) -> list[str]:
+    """Everything that is written from now on, by name; the process dies before that one."""
+    made: list[str] = []
+
+    def watched(what: str, write: Any) -> Any:
+        def call(*args: Any) -> Any:
+            if len(made) == dies_at:
+                raise SystemExit(what)
+            made.append(what)
+            return write(*args)
+
+        return call
+
+    services.store.put = watched("store", services.store.put)
+    services.ledger.put_once = watched("ledger", services.ledger.put_once)
+    services.flags.write = watched("flag", services.flags.write)
+    return made
+
+
+def two_crashes(dies_at: int) -> tuple[Any, list[str]]:
+    """A look that reverts, which dies once and is tried again."""
+    services = fakes.services("prod")
+    promote(services)
+    event = {"workload": WORKLOAD}
+    for number in (1, 2):
+        event["run"] = record(services, number, finished=False, metric=None).run
+    real = services.store.put, services.ledger.put_once, services.flags.write
+    made = writes(services, dies_at)
+    try:
+        watch_production(event, services=services)
+    except SystemExit:
+        services.store.put, services.ledger.put_once, services.flags.write = real
+        watch_production(event, services=services)
+    return services, made
+
+
+def test_a_look_that_dies_before_any_of_its_writes_is_finished_by_the_next_try() -> None:
+    whole, made = two_crashes(dies_at=1000)
+
+    assert {"store", "ledger", "flag"} == set(made)
+    for boundary in range(len(made)):
+        again, _ = two_crashes(dies_at=boundary)
+        assert snapshot(whole) == snapshot(again), f"before write {boundary}: {made[boundary]}"
+
+
+def test_two_looks_at_once_make_one_change(services: Any) -> None:
+    promote(services)
+    crashes = [record(services, n, finished=False, metric=None).run for n in (1, 2)]
+    for run in crashes:
+        # Each saw the ledger as it was before the other had changed the flag.
+        look_alone(services, run)
+
+    assert ["enable", "revert"] == [e["action"] for e in flag_entries(services)]
+
+
+def look_alone(services: Any, run: str) -> None:
+    """A look that reads a ledger without what other looks have written."""
+    ledger, real = services.ledger, services.ledger.entries
+    first: list[bool] = []
+
+    def stale(workload: str, prefix: str = "") -> Any:
+        found = real(workload, prefix)
+        if prefix or first:
+            return found
+        first.append(True)
+        return [e for e in found if e["kind"] not in ("watch", "probation") and not late(e)]
+
+    def late(entry: Any) -> bool:
+        return bool(entry["kind"] == "flag" and entry["by"] == "train")
+
+    ledger.entries = stale
+    try:
+        watch_production({"workload": WORKLOAD, "run": run}, services=services)
+    finally:
+        ledger.entries = real
+
+
+def test_a_look_counts_as_after_the_runs_it_has_seen_though_the_clock_knows_only_seconds(
+    services: Any,
+) -> None:
+    promote(services)
+    run = record(services, 1, ended_at=services.clock.seconds + 90_000.7)
+    services.clock.seconds = int(run.ended_at)
+    watch_production({"workload": WORKLOAD, "run": run.run}, services=services)
+    (entry,) = [e for e in entries(services) if e["kind"] == "watch"]
+
+    assert entry["at"] >= run.ended_at
+
+
+def test_late_events_come_to_the_same_decision(services: Any) -> None:
+    promote(services)
+    runs = [record(services, n).run for n in (3, 1, 2)]
+    keys = {
+        watch_production({"workload": WORKLOAD, "run": run}, services=services)["decision_key"]
+        for run in runs
+    }
+
+    assert 1 == len(keys)

@@ -1,0 +1,208 @@
+"""The watch where production changes, a person has spoken, or the probation is over."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from compilegate.domain import naming
+from compilegate.domain.production.next_arm import FlagReading
+from compilegate.usecases.change_flag import latest_flag
+from compilegate.usecases.production.staleness import before_the_run
+from compilegate.usecases.trial import Trial, load_spec
+from tests.domain.evidence_builder import CENTRE, FINGERPRINT
+from tests.domain.workload_builder import SOUND, change
+from tests.usecases.production_builder import (
+    TWO_MARGINS,
+    WORKLOAD,
+    entries,
+    flag_entries,
+    flag_of,
+    follow,
+    night,
+    promote,
+    put_other_spec,
+    register,
+    say,
+)
+from tests.usecases.trial_builder import FLAG, SPEC, TRIAL
+
+
+def test_twelve_clean_nights_make_it_permanent(services: Any) -> None:
+    promote(services)
+    answer = follow(services, range(1, 13))
+    final = [e for e in entries(services) if e["kind"] == "probation"]
+
+    assert ("permanent", True, True) == (answer["verdict"], answer["flag_changed"], answer["tell"])
+    assert ("permanent", True) == (flag_of(services).state, flag_of(services).enabled)
+    assert ["permanent"] == [e["verdict"] for e in final]
+    assert flag_of(services).decision_id == final[0]["decision_id"]
+
+
+def test_a_regression_sets_a_persons_word_aside_and_says_so(services: Any) -> None:
+    on = promote(services)
+    say(services, on)
+    answer = [night(services, n, finished=False, metric=None) for n in (1, 2)][-1]
+    last = flag_entries(services)[-1]
+
+    assert ("reverted", "human:ann") == (flag_of(services).state, last["overrode"]["by"])
+    assert "This sets aside what human:ann said" in answer["message"]
+
+
+def test_what_a_person_turned_on_is_permanent_when_its_probation_held(services: Any) -> None:
+    on = promote(services, change(SOUND, policy__probation_runs=2))
+    say(services, on)
+    follow(services, range(1, 3))
+
+    assert "permanent" == flag_of(services).state
+
+
+def test_a_run_trains_what_a_person_turned_on_whatever_it_was_measured_on(services: Any) -> None:
+    say(services, promote(services))
+    key = put_other_spec(services, SOUND, "workloads/bert-docs/other.tgz")
+    read = reading(services)
+
+    assert read == before_the_run(read, WORKLOAD, spec(services, key), services)
+
+
+def test_a_change_of_what_a_person_turned_on_is_told_once_and_left_to_them(
+    services: Any,
+) -> None:
+    on = promote(services)
+    say(services, on)
+    other = {**FINGERPRINT, "code_sha256": "another"}
+    first, second = (night(services, n, fingerprint=other) for n in (1, 2))
+
+    assert (True, "probation") == (flag_of(services).enabled, flag_of(services).state)
+    assert "left as it is: what human:ann said" in first["message"]
+    assert (True, False) == (first["tell"], second["tell"])
+
+
+@pytest.mark.parametrize(
+    ("policy", "enabled", "words"),
+    [("fall_back", False, "The flag is off"), ("keep", True, "The flag is on, state stale")],
+)
+def test_another_code_is_stale_and_a_new_trial_is_offered_with_its_price(
+    services: Any, policy: str, enabled: bool, words: str
+) -> None:
+    promote(services, change(SOUND, policy__on_stale=policy))
+    answer = night(services, 1, fingerprint={**FINGERPRINT, "code_sha256": "another"})
+    body = json.loads(json.loads(answer["notification"]["message"])["default"])
+
+    assert ("stale", enabled) == (flag_of(services).state, flag_of(services).enabled)
+    assert "code that the job recorded: was c, is another" in answer["message"]
+    assert words in answer["message"]
+    assert re.search(r"A new trial would cost about \$[\d,.]+ \(\$", answer["message"])
+    assert ("stale", "compilegate run workloads/bert-docs.yaml") == (body["kind"], body["act"])
+
+
+def test_another_registered_job_is_stale_even_if_the_run_was_the_old_one(services: Any) -> None:
+    promote(services)
+    larger = change(SOUND, training__batch_size=SOUND.training.batch_size * 2)
+    register(services, put_other_spec(services, larger, "workloads/bert-docs/s.tgz"))
+    answer = night(services, 1)
+
+    assert ("stale", False) == (flag_of(services).state, flag_of(services).enabled)
+    assert "batch size per device: was" in answer["message"]
+
+
+def test_a_teams_job_of_an_unregistered_workload_is_known_by_its_record(services: Any) -> None:
+    promote(services)
+    del services.store.objects[naming.registration_key(WORKLOAD)]
+    fine = night(services, 1, launched_by="team")
+    night(services, 2, launched_by="team", fingerprint={**FINGERPRINT, "torch": "2.14.0"})
+
+    assert "continue" == fine["verdict"]
+    assert "stale" == flag_of(services).state
+
+
+def test_a_stale_flag_that_stayed_on_is_in_probation_again_when_all_is_as_it_was(
+    services: Any,
+) -> None:
+    promote(services, change(SOUND, policy__on_stale="keep"))
+    night(services, 1, fingerprint={**FINGERPRINT, "code_sha256": "another"})
+    answer = night(services, 2)
+
+    assert (True, "probation") == (flag_of(services).enabled, flag_of(services).state)
+    assert "production trains again what was proven" in answer["message"]
+
+
+def test_a_stale_flag_that_stayed_on_is_still_reverted_and_never_permanent(services: Any) -> None:
+    promote(services, change(SOUND, policy__on_stale="keep", policy__probation_runs=2))
+    other = {"fingerprint": {**FINGERPRINT, "code_sha256": "another"}}
+    night(services, 1, **other)
+    night(services, 2, **other)
+    kept = flag_of(services).state
+    follow(services, range(3, 20), metric=CENTRE - TWO_MARGINS, **other)
+
+    assert ("stale", "reverted") == (kept, flag_of(services).state)
+
+
+def permanent(services: Any) -> None:
+    promote(services)
+    follow(services, range(1, 13))
+    assert "permanent" == flag_of(services).state
+
+
+def test_after_permanence_nothing_is_judged_until_runs_go_wrong_in_a_row(services: Any) -> None:
+    permanent(services)
+    calm = night(services, 13, metric=CENTRE - TWO_MARGINS)
+    once = night(services, 14, finished=False, metric=None)
+    twice = night(services, 15, finished=False, metric=None)
+
+    assert [None, None, "revert"] == [answer["verdict"] for answer in (calm, once, twice)]
+    assert "reverted" == flag_of(services).state
+
+
+def test_after_permanence_another_image_is_still_stale(services: Any) -> None:
+    permanent(services)
+    night(services, 13, fingerprint={**FINGERPRINT, "torch": "3.0"})
+
+    assert ("stale", False) == (flag_of(services).state, flag_of(services).enabled)
+
+
+def reading(services: Any) -> FlagReading:
+    return FlagReading(latest_flag(WORKLOAD, services)[0], services.flags.read(FLAG))
+
+
+def spec(services: Any, key: str = SPEC) -> Any:
+    return load_spec(services.store, Trial(WORKLOAD, "", key))
+
+
+def test_a_run_of_what_was_proven_follows_the_flag(services: Any) -> None:
+    promote(services)
+    read = reading(services)
+
+    assert read == before_the_run(read, WORKLOAD, spec(services), services)
+
+
+def test_a_run_of_another_job_trains_the_baseline_and_the_flag_is_left_to_the_watch(
+    services: Any,
+) -> None:
+    promote(services)
+    key = put_other_spec(services, SOUND, "workloads/bert-docs/other.tgz")
+    read = before_the_run(reading(services), WORKLOAD, spec(services, key), services)
+
+    assert (False, "stale") == (read.flag.enabled, read.flag.state)
+    assert "source bundle: was workloads/bert-docs/s.tgz" in (read.told or "")
+    assert "probation" == flag_of(services).state
+
+
+def test_a_team_that_keeps_what_is_stale_trains_it(services: Any) -> None:
+    promote(services, change(SOUND, policy__on_stale="keep"))
+    kept = change(SOUND, policy__on_stale="keep")
+    key = put_other_spec(services, kept, "workloads/bert-docs/other.tgz")
+    read = reading(services)
+
+    assert read == before_the_run(read, WORKLOAD, spec(services, key), services)
+
+
+def test_a_comparison_that_fails_is_no_reason_not_to_train(services: Any) -> None:
+    promote(services)
+    del services.store.objects[naming.record_key(WORKLOAD, TRIAL, "plan")]
+    read = reading(services)
+
+    assert read == before_the_run(read, WORKLOAD, spec(services), services)
