@@ -18,7 +18,8 @@ from compilegate.domain.production.runs import CanarySlot, ProductionRun
 from compilegate.domain.workload.model import BASELINE
 
 # During a probation every so many runs are one of the baseline: two of twelve. Without them a
-# drift of the data would be blamed on the candidate.
+# drift of the data would be blamed on the candidate, or hide its fall; chosen by simulation
+# (docs/probation.md, benchmarks/decision/probation.py).
 REFRESH_EVERY = 6
 
 # Why a run trains its arm.
