@@ -202,4 +202,4 @@ def difference(tale: Tale, means: tuple[float, float]) -> str:
         gap = -gap
     if gap == 0:
         return "no different"
-    return f"{significant(abs(gap))} {'better' if gap > 0 else 'worse'}"
+    return f"{significant(abs(gap), 2)} {'better' if gap > 0 else 'worse'}"
