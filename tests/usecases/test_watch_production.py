@@ -12,6 +12,7 @@ from compilegate.domain import naming
 from compilegate.domain.errors import NotFoundError
 from compilegate.domain.flag import Flag
 from compilegate.domain.judging.judge import judge
+from compilegate.usecases.replay import find_decision, replay
 from tests.domain.evidence_builder import CENTRE
 from tests.usecases.production_builder import (
     TWO_MARGINS,
@@ -48,6 +49,18 @@ def test_every_look_can_be_replayed_from_what_was_kept(services: Any) -> None:
 
     assert f"{place}.json" == key
     assert {**again, "trial": TRIAL} == kept
+
+
+def test_the_replay_finds_what_the_watch_has_kept(services: Any) -> None:
+    promote(services)
+    follow(services, range(1, 30), metric=CENTRE - TWO_MARGINS)
+    decision_id = str(flag_of(services).decision_id)
+    found = find_decision(decision_id, [WORKLOAD], services)
+    again = replay(found, services)
+
+    assert "revert" == again.recorded["verdict"]
+    assert again.comparison is not None
+    assert again.comparison.equal
 
 
 def test_a_regression_alarms_is_checked_in_turns_and_turned_off(services: Any) -> None:
