@@ -55,6 +55,13 @@ def row_at_the_end(runs: Sequence[ProductionRun], promotion: Promotion) -> list[
     return bad[::-1] if len(bad) >= ROW else []
 
 
+def unseen_at_the_end(runs: Iterable[ProductionRun], promotion: Promotion) -> int:
+    """How many of the candidate's latest runs left nothing to judge, in a row."""
+    mine = [run for run in runs if run.arm == promotion.candidate and run.canary is None]
+    latest = sorted((run for run in mine if run.started_at >= promotion.at), key=_when)
+    return len(list(takewhile(lambda run: not run.counts, reversed(latest))))
+
+
 def probation_document(
     evidence: Mapping[str, Any],
     promotion: Promotion,

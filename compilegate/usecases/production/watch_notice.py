@@ -24,6 +24,8 @@ from compilegate.usecases.production.story import write_story
 from compilegate.usecases.trial import Trial, load_record
 
 ALARM, FAILED = "alarm", "failed"
+# So many runs in a row that leave nothing to judge are told: a watch that sees nothing is none.
+UNSEEN = 3
 # What to do where the judge cannot go on; by the reason's code.
 ADVICE = {
     "baseline_failed": "Repair the baseline first: without it nothing shows whether production "
@@ -58,7 +60,7 @@ def told_kind(entry: Entry, before: Entry | None) -> str | None:
     unproven = (str(Verdict.INCONCLUSIVE), str(Verdict.INVALID))
     if entry["verdict"] in unproven and (before or {}).get("verdict") != entry["verdict"]:
         return FAILED
-    return None
+    return FAILED if entry["unseen"] == UNSEEN and entry["decision_key"] else None
 
 
 def quiet(entry: Entry | None) -> dict[str, Any]:
@@ -154,6 +156,11 @@ def _lines(
         yield f"{workload}: {entry['candidate']}, promoted by trial {entry['trial']}."
         yield entry["change"]["reason"].replace("; ", "\n")
         yield _flag_words(flag)
+    if entry["unseen"] >= UNSEEN:
+        yield (
+            f"The last {entry['unseen']} runs of {entry['candidate']} left nothing to judge: see "
+            "what their jobs record. Until they do, nothing is watched."
+        )
     yield from (ADVICE[r["code"]] for r in entry["reasons"] if r["code"] in ADVICE)
     if entry["tell"] == REVERT and entry["cooldown_days"] > 0:
         yield f"No trial is begun for {entry['cooldown_days']:g} days (policy.cooldown_days)."

@@ -28,7 +28,12 @@ from compilegate.domain.production.consequence import (
 )
 from compilegate.domain.production.promotion import Promotion, standing_promotion
 from compilegate.domain.production.runs import ProductionRun, production_runs
-from compilegate.domain.production.watch import probation_document, row_at_the_end, watched_runs
+from compilegate.domain.production.watch import (
+    probation_document,
+    row_at_the_end,
+    unseen_at_the_end,
+    watched_runs,
+)
 from compilegate.domain.workload.model import Policy
 from compilegate.ports import Services
 from compilegate.usecases.change_flag import Changed, change_flag
@@ -112,6 +117,7 @@ def _settle(look: _Look, judge: Judge) -> dict[str, Any]:
         "changed": _told(compared.changed),
         "not_compared": list(compared.unknown),
         "runs": len(watched),
+        "unseen": unseen_at_the_end(look.runs, look.promotion),
         "cooldown_days": agreed["cooldown_days"],
         "change": _change(look.promotion, follows),
         **_keep(look, document, decision),
