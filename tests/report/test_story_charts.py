@@ -10,7 +10,7 @@ from compilegate.domain.flag import Flag
 from compilegate.domain.production.runs import ProductionRun
 from compilegate.report.charts.palette import LIGHT
 from compilegate.report.story.charts import charts
-from compilegate.report.story.charts.frame import bands, marks
+from compilegate.report.story.charts.frame import bands, marks, runs_axis
 from compilegate.report.story.model import Event, StoryInput
 from compilegate.report.story.tale import Tale
 from tests.domain.production.run_builder import BEGIN, DAY, production_run
@@ -87,6 +87,22 @@ def test_the_rolling_baseline_follows_production() -> None:
     )
 
     assert pytest.approx([2.0, 2.1, 2.1, 2.2]) == [one.metric for one in story.standards]
+
+
+@pytest.mark.parametrize(("count", "step"), [(2, 1), (16, 1), (17, 5), (500, 50), (99_999, 99_999)])
+def test_runs_are_whole_numbers_on_the_axis(count: int, step: int) -> None:
+    axis = runs_axis(tale([production_run(1)] * count))
+
+    assert ("linear", step) == (axis["tickmode"], axis["dtick"])
+
+
+def test_the_margin_is_in_view_however_near_the_runs_are() -> None:
+    runs = [production_run(number, "baseline", metric=1.0) for number in (1, 2)]
+    (quality, *_) = charts(tale(runs), [], {})
+
+    low, high = quality.views[0].figure["layout"]["yaxis"]["range"]
+    assert low < 1.0
+    assert high > 1.05
 
 
 def test_two_charts_stand_side_by_side_and_none_is_left_over() -> None:

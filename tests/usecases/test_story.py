@@ -112,6 +112,22 @@ def test_production_that_nothing_was_ever_turned_on_for(services: Any) -> None:
     assert "Nothing has been turned on, so nothing is saved." in story.html
 
 
+def test_a_trial_that_turned_nothing_on_is_told_with_its_reason(services: Any) -> None:
+    record(services, 1, "baseline")
+    entry = {
+        "kind": "decision", "at": services.clock.now(), "trial": "0mabc123", "decision_id": "d",
+        "decision_key": "decisions/x", "verdict": "inconclusive", "candidate": "compile",
+        "reasons": ["compile: blocks vary too much."],
+    }  # fmt: skip
+    services.ledger.put_once(WORKLOAD, "trial#0mabc123#decision", entry)
+
+    _, document = told(services)
+
+    expected = "The latest trial (0mabc123) ended with “not proven: compile: blocks vary too much”."
+    assert [expected] == document["lede"]
+    assert "Trial 0mabc123 decided: not proven" in titles(document)
+
+
 def test_on_probation_it_says_how_far(services: Any) -> None:
     promote(services)
     nights(services, range(1, 5))

@@ -10,6 +10,7 @@ from compilegate.domain.workload.model import BASELINE
 from compilegate.report.formats import money, number, percent, plural, ratio, significant
 from compilegate.report.model import Document
 from compilegate.report.story.tale import Tale
+from compilegate.report.words import LABELS as VERDICTS
 
 LABELS = {
     "off": ("Off", "off"), "probation": ("On probation", "good"),
@@ -41,7 +42,7 @@ def headline(tale: Tale) -> str:
 def lede(tale: Tale) -> list[str]:
     """How it came to that, each sentence left out where nothing is known."""
     found = [
-        _promotion_sentence(tale),
+        _promotion_sentence(tale) or _trial_sentence(tale),
         _watch_sentence(tale),
         _fault_sentence(tale),
         _money_sentence(tale),
@@ -116,6 +117,18 @@ def _promotion_sentence(tale: Tale) -> str:
     proven = f": whole jobs were proven {ratio(speed)} as fast" if speed else ""
     name = parse_flag(str(tale.promotion["to"])).candidate
     return f"Trial {tale.promotion['trial']} turned “{name}” on ({at:%Y-%m-%d}){proven}."
+
+
+def _trial_sentence(tale: Tale) -> str:
+    """What the latest trial came to, where none has ever turned anything on."""
+    decided = [entry for entry in tale.entries if entry.get("kind") == "decision"]
+    if not decided:
+        return ""
+    last = decided[-1]
+    verdict = {str(known): words for known, words in VERDICTS.items()}.get(str(last["verdict"]))
+    reasons = last.get("reasons") or ["no reason was recorded"]
+    said = f"{(verdict or str(last['verdict'])).lower()}: {str(reasons[0]).rstrip('.')}"
+    return f"The latest trial ({last['trial']}) ended with “{said}”."
 
 
 def _watch_sentence(tale: Tale) -> str:

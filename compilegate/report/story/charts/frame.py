@@ -15,6 +15,8 @@ from compilegate.report.run_words import why
 from compilegate.report.story.model import Event
 from compilegate.report.story.tale import Tale
 
+MOST_TICKS = 16
+TICK_STEPS = (1, 5, 10, 50, 100, 500, 1000)
 # What the background says of the flag; off is white.
 BANDS = {
     "probation": ("first_fill", "on probation"),
@@ -27,11 +29,12 @@ BAND_SHARE, MOST_MARKS, ROWS, NEAR = 0.14, 8, 3, 0.14
 
 
 def runs_axis(tale: Tale) -> dict[str, Any]:
-    """Every run has its number."""
+    """Whole numbers, each run's own while there is room for them."""
     count = len(tale.runs)
     return {
         "title": "production run", "range": [0.3, count + 0.7], "showgrid": False,
-        "tickmode": "auto", "tickformat": "d", **({"dtick": 1} if count <= 24 else {}),
+        "tickmode": "linear", "tick0": 1 if count <= MOST_TICKS else 0,
+        "dtick": next((step for step in TICK_STEPS if step * MOST_TICKS >= count), count),
     }  # fmt: skip
 
 

@@ -33,15 +33,18 @@ def quality_chart(tale: Tale, told: Sequence[Event]) -> Chart:
     shapes, names = bands(tale)
     lines, mark_names = marks(tale, told, named=True)
     values = [standard.metric for standard in tale.standards]
+    band = _margin(tale, values)
+    # The margin belongs into view: without it two runs that differ by nothing fill the chart.
+    seen = [value for _, value in chosen] + [y for trace in band for y in trace["y"]]
     drawn = figure(
         [
-            *_margin(tale, values),
+            *band,
             standard_line(values, "rolling baseline"),
             *points(tale, chosen, f"{inert(tale.metric)} %{{y:.5~g}}"),
         ],
         Frame(
             x=runs_axis(tale),
-            y={"title": inert(tale.metric), "range": room([value for _, value in chosen])},
+            y={"title": inert(tale.metric), "range": room(seen)},
             shapes=[*shapes, *lines],
             annotations=[*names, *mark_names],
             extra=WITH_MARKS,
