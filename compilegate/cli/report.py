@@ -61,13 +61,17 @@ def report(
         path = find_story(doors, _named(workload, trial), out, local=local, stage=chosen)
     else:
         path = _find(doors, workload, trial, out, local=local, stage=chosen)
+    _say(path, as_json=as_json)
+    if open_it and not webbrowser.open(path.resolve().as_uri()):
+        raise EnvironmentNotReadyError(f"No browser could be opened. Fix: open {path} yourself.")
+
+
+def _say(path: Path, *, as_json: bool) -> None:
     if as_json:
         files = {"html": ".html", "markdown": ".md", "json": ".json"}
         emit_json({name: str(path.with_suffix(ending)) for name, ending in files.items()})
     else:
         say_line(str(path))
-    if open_it and not webbrowser.open(path.resolve().as_uri()):
-        raise EnvironmentNotReadyError(f"No browser could be opened. Fix: open {path} yourself.")
 
 
 def _named(workload: str | None, trial: str | None) -> str:

@@ -13,9 +13,8 @@ from compilegate.domain.errors import NotFoundError
 from compilegate.domain.judging.judge import judge, replay_probation
 from compilegate.domain.production.fault import VARIABLE
 from compilegate.domain.production.registration import Registration
-from compilegate.ports import Services
 from compilegate.usecases.flag_by_hand import Word, revert_by_hand
-from compilegate.usecases.production.story import story_of, write_story
+from compilegate.usecases.production.story import story_of
 from compilegate.usecases.trial import to_json
 from tests.domain.production.run_builder import BEGIN, DAY, production_run
 from tests.domain.workload_builder import SOUND
@@ -263,44 +262,6 @@ def test_a_text_from_outside_stays_text(services: Any) -> None:
 
     assert word not in story.html
     assert "<script>" not in story.markdown
-
-
-def test_the_story_is_left_where_the_message_says(services: Any) -> None:
-    reverted(services, loss=LOSS)
-
-    place = write_story(WORKLOAD, services)
-
-    assert f"s3://{services.store.bucket}/reports/bert-docs/story.html" == place
-    stored = {key for key in services.store.objects if key.startswith("reports/bert-docs/story.")}
-    assert {"html", "md", "json"} == {key.rpartition(".")[2] for key in stored}
-
-
-def test_whoever_hears_of_the_revert_is_led_to_the_story(services: Any) -> None:
-    reverted(services, loss=LOSS)
-    looks = [e for e in services.ledger.entries(WORKLOAD) if e["kind"] == "watch" and e["change"]]
-
-    answer = watch(services, looks[-1]["run"])
-
-    assert "The whole story: s3://data/reports/bert-docs/story.html" in answer["message"]
-
-
-def test_a_story_that_cannot_be_written_holds_no_message_up(
-    services: Services, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    reverted(services, loss=LOSS)
-    looks = [e for e in services.ledger.entries(WORKLOAD) if e["kind"] == "watch" and e["change"]]
-    put = services.store.put
-
-    def broken(key: str, body: bytes, content_type: str = "application/json") -> None:
-        if "/story." in key:
-            raise OSError("no space")
-        put(key, body, content_type)
-
-    monkeypatch.setattr(services.store, "put", broken)
-    answer = watch(services, looks[-1]["run"])
-
-    assert answer["tell"] is True
-    assert "The whole story" not in answer["message"]
 
 
 def _registration() -> Registration:
