@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from compilegate.domain.errors import InvalidEvidenceError
+from compilegate.domain.errors import InvalidEvidenceError, shown
 from compilegate.usecases.job_output import JobOutput
 
 BLOCK = re.compile(r"evidence/block-(\d+)/([a-z0-9-]+)/summary\.json")
@@ -46,7 +46,7 @@ def speed_runs(output: JobOutput, *, job: str) -> Iterator[tuple[str, dict[str, 
 def quality_run(output: JobOutput, *, job: str, order: int, metric: str) -> dict[str, Any]:
     """The run of a full job that completed."""
     summary = output.summary(FULL)
-    metrics = summary.get("metrics") or {}
+    metrics = _section(summary, "metrics", job)
     finished = summary.get("finished") is True
     if finished and metrics.get(metric) is None:
         recorded = ", ".join(sorted(metrics)) or "nothing"
@@ -76,7 +76,7 @@ def failed_quality_run(*, job: str, order: int, seed: int, reason: str) -> dict[
 
 
 def _common(summary: Mapping[str, Any], job: str) -> dict[str, Any]:
-    compiler = summary.get("compiler") or {}
+    compiler = _section(summary, "compiler", job)
     finished = summary.get("finished") is True
     applied = compiler.get("applied")
     if not isinstance(applied, bool):
@@ -89,7 +89,7 @@ def _common(summary: Mapping[str, Any], job: str) -> dict[str, Any]:
         "finished": finished,
         "applied": applied,
         "compiler": compiler,
-        "fingerprint": summary.get("fingerprint") or {},
+        "fingerprint": _section(summary, "fingerprint", job),
         "initial_loss": summary.get("initial_loss"),
         "initial_weights_sha256": summary.get("initial_weights_sha256"),
         "peak_memory_gib": summary.get("peak_memory_gib"),
@@ -97,6 +97,18 @@ def _common(summary: Mapping[str, Any], job: str) -> dict[str, Any]:
     }
 
 
+def _section(summary: Mapping[str, Any], key: str, job: str) -> Mapping[str, Any]:
+    """A mapping of a summary, empty where it is absent."""
+    found = summary.get(key)
+    if found is not None and not isinstance(found, Mapping):
+        raise InvalidEvidenceError(
+            f"{job}: {key} in its summary must map names to values, got {shown(found)}. "
+            "Fix: let the recorder write the summary"
+        )
+    return found or {}
+
+
 def _compile_seconds(summary: Mapping[str, Any]) -> float | None:
-    value = (summary.get("compiler") or {}).get("compile_seconds")
+    compiler = summary.get("compiler")
+    value = compiler.get("compile_seconds") if isinstance(compiler, Mapping) else None
     return float(value) if isinstance(value, int | float) else None

@@ -105,7 +105,7 @@ def read_output(body: bytes) -> JobOutput:
 def _summary(name: str, body: bytes) -> Mapping[str, Any]:
     try:
         summary = json.loads(body)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidEvidenceError(f"{name} is broken: {error}") from error
     if not isinstance(summary, dict) or summary.get("schema") != 1:
         raise InvalidEvidenceError(f"{name} is not evidence of schema 1")

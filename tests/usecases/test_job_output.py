@@ -10,7 +10,7 @@ import tracemalloc
 import pytest
 
 from compilegate.domain.errors import InvalidEvidenceError
-from compilegate.usecases.collect import quality_run
+from compilegate.usecases.collect import quality_run, speed_runs
 from compilegate.usecases.job_output import CURVE_POINTS, read_output, read_steps
 
 SUMMARY = {"schema": 1, "seed": 17, "finished": True}
@@ -96,3 +96,21 @@ def test_what_a_run_started_from_reaches_the_evidence() -> None:
     run = quality_run(read_output(tarball(files)), job="j", order=0, metric="eval_loss")
 
     assert start == {key: run[key] for key in start}
+
+
+@pytest.mark.parametrize("key", ["metrics", "compiler", "fingerprint"])
+def test_a_part_of_a_summary_that_is_no_mapping_is_an_error_that_names_it(key: str) -> None:
+    summary = {**SUMMARY, "metrics": {"eval_loss": 1.0}, key: ["x"]}
+    output = read_output(tarball({"evidence/summary.json": json.dumps(summary).encode()}))
+
+    with pytest.raises(InvalidEvidenceError, match=key):
+        quality_run(output, job="j", order=0, metric="eval_loss")
+
+
+def test_so_is_one_of_a_speed_job() -> None:
+    body = json.dumps({**SUMMARY, "compiler": "x"}).encode()
+    names = ("evidence/cold/compile/summary.json", "evidence/block-0/compile/summary.json")
+    output = read_output(tarball(dict.fromkeys(names, body)))
+
+    with pytest.raises(InvalidEvidenceError, match="compiler"):
+        list(speed_runs(output, job="j"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -28,6 +29,18 @@ def parse_evidence(document: object) -> Evidence:
     """Read an evidence document; raises InvalidEvidenceError naming the field."""
     try:
         return _evidence(document)
+    except InvalidInputError as error:
+        raise InvalidEvidenceError(str(error)) from error
+
+
+def check_full_run(run: Mapping[str, Any]) -> None:
+    """Whether the judge could read one full run, so that it cannot spoil a whole document.
+
+    Of ``stage`` and ``order``, which the document gives it, nothing is asked. Raises
+    InvalidEvidenceError naming the field.
+    """
+    try:
+        _full_run(Fields({**run, "order": 0, "mode": "production"}, "run"), PROBATION)
     except InvalidInputError as error:
         raise InvalidEvidenceError(str(error)) from error
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import tarfile
+import zlib
 from collections.abc import Mapping
 from datetime import datetime
+from gzip import BadGzipFile
 from typing import Any
 
 from compilegate.domain.errors import InvalidEvidenceError, NotFoundError
+from compilegate.domain.judging.evidence_file import check_full_run
 from compilegate.ports import Services
 from compilegate.usecases.collect import quality_run
 from compilegate.usecases.job_output import read_output
@@ -15,6 +19,8 @@ from compilegate.usecases.job_output import read_output
 # Of a trial's full run only: the probation says itself which stage and order a run has, and the
 # loss curve stays in the job's output.
 NOT_KEPT = ("stage", "mode", "order", "loss_curve")
+# Characters of a run in the ledger, whose entries may have 400 KB each; a recorder's has 5,000.
+LARGEST_RUN = 100_000
 
 
 def output_uri(described: Mapping[str, Any]) -> str:
@@ -26,16 +32,31 @@ def output_uri(described: Mapping[str, Any]) -> str:
 def read_evidence(
     described: Mapping[str, Any], metric: str, services: Services
 ) -> tuple[dict[str, Any], str | None]:
-    """The run as evidence has it, or nothing and why it cannot be told."""
+    """The run as evidence has it, or nothing and why it cannot be told.
+
+    What the judge could not read is none: kept as evidence, one such run would make every later
+    look at the others fail.
+    """
     uri = output_uri(described)
     try:
         output = read_output(services.store.fetch(uri))
         run = quality_run(output, job=str(described["TrainingJobName"]), order=0, metric=metric)
+        kept = {key: value for key, value in run.items() if key not in NOT_KEPT}
+        check_full_run(kept)
+        _check_size(kept)
     except NotFoundError as error:
         return {}, f"it left no evidence that can be read: {error}"
-    except (InvalidEvidenceError, tarfile.TarError, EOFError) as error:
+    except (InvalidEvidenceError, tarfile.TarError, EOFError, BadGzipFile, zlib.error) as error:
         return {}, f"its evidence cannot be read: {error}"
-    return {key: value for key, value in run.items() if key not in NOT_KEPT}, None
+    return kept, None
+
+
+def _check_size(run: Mapping[str, Any]) -> None:
+    size = len(json.dumps(run))
+    if size > LARGEST_RUN:
+        raise InvalidEvidenceError(
+            f"its summary has {size} characters, and the ledger takes {LARGEST_RUN} of a run"
+        )
 
 
 def failed(seed: int | None, reason: str | None) -> dict[str, Any]:
