@@ -17,6 +17,19 @@ from tests.fakes import FakeDoors
 Invoke = Callable[..., Result]
 
 
+class Prepared:
+    """A demo's data that are there already."""
+
+    def __enter__(self) -> Prepared:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+    def wait(self) -> None:
+        pass
+
+
 @pytest.fixture
 def doors() -> FakeDoors:
     return FakeDoors()

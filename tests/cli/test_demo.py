@@ -17,7 +17,7 @@ from compilegate.cli.job_lines import JobLines
 from compilegate.cli.trial_view import JobView, TrialView
 from compilegate.domain.errors import EnvironmentNotReadyError
 from compilegate.usecases.trial import Trial
-from tests.cli.conftest import Invoke
+from tests.cli.conftest import Invoke, Prepared
 from tests.cli.project import write_project
 from tests.cli.trial_script import decided, executions
 from tests.domain.evidence_builder import GOOD, NOISY, WORSE
@@ -30,16 +30,6 @@ NOTE = "Trained on this machine's CPU."
 @pytest.fixture
 def local(doors: FakeDoors, monkeypatch: pytest.MonkeyPatch) -> Cloud:
     """A local cloud that decides at once; the data is taken as prepared."""
-
-    class Prepared:
-        def __enter__(self) -> Prepared:
-            return self
-
-        def __exit__(self, *error: object) -> None:
-            pass
-
-        def wait(self) -> None:
-            pass
 
     monkeypatch.setattr(demo, "preparing_data", lambda repository: Prepared())
     doors.local_cloud = cloud("local", simulated=NOTE)

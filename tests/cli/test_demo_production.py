@@ -12,7 +12,7 @@ from compilegate.cli import demo_production
 from compilegate.cli.cloud import Cloud
 from compilegate.domain.production.fault import VARIABLE
 from compilegate.domain.workload.file import parse_workload
-from tests.cli.conftest import Invoke
+from tests.cli.conftest import Invoke, Prepared
 from tests.cli.production_script import Production
 from tests.cli.project import write_project
 from tests.domain.evidence_builder import WORSE
@@ -24,16 +24,6 @@ NOTE = "Trained on this machine's CPU."
 @pytest.fixture
 def local(doors: FakeDoors, monkeypatch: pytest.MonkeyPatch) -> Cloud:
     """A local cloud in memory; the data is taken as prepared."""
-
-    class Prepared:
-        def __enter__(self) -> Prepared:
-            return self
-
-        def __exit__(self, *error: object) -> None:
-            pass
-
-        def wait(self) -> None:
-            pass
 
     monkeypatch.setattr(demo_production, "preparing_data", lambda repository: Prepared())
     doors.local_cloud = cloud("local", simulated=NOTE)
