@@ -162,7 +162,7 @@ class Tale:
             own = run.arm == BASELINE and run.counts and run.finished
             if own:
                 metrics.extend(_known(run.result.get("metric")))
-                walls.extend(_known(run.result.get("wall_seconds")))
+                walls.extend(_durations(run.result.get("wall_seconds")))
             found.append(Standard(_mean(metrics), _mean(walls)))
         return found
 
@@ -212,12 +212,17 @@ def _before_production(evidence: Document | None) -> tuple[list[float], list[flo
     walls = [
         *(quality.get("history_wall_seconds") or ()), *(run.get("wall_seconds") for run in runs)
     ]  # fmt: skip
-    return [v for m in metrics for v in _known(m)], [v for w in walls for v in _known(w)]
+    return [v for m in metrics for v in _known(m)], [v for w in walls for v in _durations(w)]
 
 
 def _known(value: Any) -> list[float]:
     found = number(value)
     return [] if found is None else [found]
+
+
+def _durations(value: Any) -> list[float]:
+    """A job that took no time was not measured."""
+    return [seconds for seconds in _known(value) if seconds > 0]
 
 
 def _mean(values: Sequence[float]) -> float | None:

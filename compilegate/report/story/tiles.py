@@ -81,6 +81,8 @@ def speedups(tale: Tale) -> list[tuple[int, float]]:
     found = []
     for place, (run, standard) in enumerate(zip(tale.runs, tale.standards, strict=True), 1):
         wall = number(run.result.get("wall_seconds"))
-        if run.arm != BASELINE and run.finished and run.counts and wall and standard.wall_seconds:
+        if wall is None or wall <= 0 or standard.wall_seconds is None:
+            continue
+        if run.arm != BASELINE and run.finished and run.counts:
             found.append((place, standard.wall_seconds / wall))
     return found
