@@ -21,10 +21,14 @@ DIGEST_LENGTH = 12
 
 @dataclass(frozen=True)
 class Bundle:
-    """A ``sourcedir.tar.gz``; ``digest`` is of its contents, before compression."""
+    """A ``sourcedir.tar.gz``; ``digest`` is of its contents, before compression.
+
+    ``code_digest`` is of the team's own part of it: a newer recorder is no change of their code.
+    """
 
     body: bytes
     digest: str
+    code_digest: str
     names: tuple[str, ...]
 
 
@@ -36,7 +40,9 @@ def make_bundle(source_dir: Path, *, runtime: Path = RUNTIME) -> Bundle:
     """
     files = files_under(source_dir)
     _check_links(source_dir, files)
-    if not any(name.startswith(f"{RUNTIME_PACKAGE}/") for name in files):
+    recorder = f"{RUNTIME_PACKAGE}/"
+    own = {name: path for name, path in files.items() if not name.startswith(recorder)}
+    if len(own) == len(files):
         if not runtime.is_dir():
             raise EnvironmentNotReadyError(
                 f"{runtime} is missing. Fix: run compilegate from a complete checkout, or copy "
@@ -49,10 +55,15 @@ def make_bundle(source_dir: Path, *, runtime: Path = RUNTIME) -> Bundle:
     plain = _tar(files)
     return Bundle(
         body=gzip.compress(plain, mtime=0),
-        # Compression differs between zlib builds; the same sources must keep one digest.
-        digest=hashlib.sha256(plain).hexdigest()[:DIGEST_LENGTH],
+        digest=_digest(plain),
+        code_digest=_digest(_tar(own)),
         names=tuple(sorted(files)),
     )
+
+
+def _digest(plain: bytes) -> str:
+    """Of what is not compressed: compression differs between zlib builds."""
+    return hashlib.sha256(plain).hexdigest()[:DIGEST_LENGTH]
 
 
 def _check_links(source_dir: Path, files: Mapping[str, Path]) -> None:

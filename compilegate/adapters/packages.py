@@ -35,6 +35,7 @@ class Packages:
             source=bundle.body,
             source_digest=bundle.digest,
             inputs={channel: _input_files(place) for channel, place in file.local_inputs.items()},
+            code_digest=bundle.code_digest,
         )
 
     def _bundle(self, source_dir: Path) -> Bundle:

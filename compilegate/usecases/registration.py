@@ -183,16 +183,19 @@ def _changes(
     if current is None:
         return []
     found = []
+    before = _spec(store, current.spec_key)
     if current.spec_key != wanted.spec_key:
-        # The source's digest tells more than the key that it is part of.
-        after = {**shipment.spec, "source_key": None}
-        before = {**_spec(store, current.spec_key), "source_key": None}
+        # The source's digest tells more than what is made of it.
+        made = {"source_key": None, "code_digest": None}
+        after, before_it = {**shipment.spec, **made}, {**before, **made}
         found += [
             replace(change, field=change.field.removeprefix("workload."))
-            for change in changes(before, after)
+            for change in changes(before_it, after)
         ]
     if current.source_digest != wanted.source_digest:
-        found.append(Change("source", current.source_digest, wanted.source_digest))
+        own_code = before.get("code_digest") != shipment.spec.get("code_digest")
+        part = "source" if own_code or not before.get("code_digest") else "recorder"
+        found.append(Change(part, current.source_digest, wanted.source_digest))
     if current.origin != wanted.origin:
         found.append(Change("file", current.origin, wanted.origin))
     if current.target != wanted.target:

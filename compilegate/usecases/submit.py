@@ -33,12 +33,16 @@ class InputFile:
 
 @dataclass(frozen=True)
 class Package:
-    """A workload with what has to be uploaded for it; ``inputs`` by channel."""
+    """A workload with what has to be uploaded for it; ``inputs`` by channel.
+
+    ``code_digest`` is of the team's own part of the source, None where that is not known apart.
+    """
 
     workload: Workload
     source: bytes
     source_digest: str
     inputs: Mapping[str, tuple[InputFile, ...]]
+    code_digest: str | None = None
 
 
 @dataclass(frozen=True)
@@ -78,6 +82,8 @@ def prepare(package: Package, bucket: str) -> Shipment:
         uploads += [Upload(prefix + file.name, file.open, BINARY) for file in files]
     placed = replace(workload, training=replace(workload.training, inputs=inputs))
     spec = {"workload": placed.to_dict(), "source_key": source_key}
+    if package.code_digest:
+        spec["code_digest"] = package.code_digest
     body = to_json(spec)
     spec_key = naming.spec_key(workload.name, _digest(body))
     uploads.append(Upload(spec_key, lambda: io.BytesIO(body), JSON))

@@ -37,6 +37,12 @@ class Spec:
 
     workload: Workload
     source_key: str
+    code_digest: str | None = None
+
+    @property
+    def code(self) -> str:
+        """What tells the team's code apart, the recorder that comes with it left out."""
+        return self.code_digest or self.source_key
 
 
 @dataclass(frozen=True)
@@ -63,7 +69,8 @@ def load_spec(store: ObjectStore, trial: Trial) -> Spec:
 def spec_at(store: ObjectStore, key: str) -> Spec:
     """The workload that one spec key holds; raises NotFoundError."""
     document = json.loads(store.get(key))
-    return Spec(read_document(document["workload"]), document["source_key"])
+    workload = read_document(document["workload"])
+    return Spec(workload, document["source_key"], document.get("code_digest"))
 
 
 def load_record(store: ObjectStore, trial: Trial, document: str) -> Any:

@@ -103,3 +103,15 @@ def test_the_launcher_comes_with_the_recorder_and_a_teams_own_file_stays(tmp_pat
         found = archive.extractfile("launch.py")
         assert found is not None
         assert b"the team's own" == found.read()
+
+
+def test_a_newer_recorder_is_another_bundle_of_the_same_code(tmp_path: Path) -> None:
+    folder = source(tmp_path)
+    before = make_bundle(folder, runtime=tmp_path / "runtime")
+    (tmp_path / "runtime" / "recorder.py").write_text("a newer one")
+    newer = make_bundle(folder, runtime=tmp_path / "runtime")
+    (folder / "train.py").write_text("other code")
+    other = make_bundle(folder, runtime=tmp_path / "runtime")
+
+    assert before.digest != newer.digest
+    assert before.code_digest == newer.code_digest != other.code_digest

@@ -319,3 +319,14 @@ def test_only_the_first_of_several_processes_leaves_the_jobs_evidence(monkeypatc
     assert tmp_path / "evidence" == places[0]
     assert 3 == len(set(places))
     assert all(tmp_path not in place.parents for place in places[1:])
+
+
+def test_the_recorder_is_no_part_of_the_code_that_a_run_names(tmp_path):
+    (tmp_path / "train.py").write_text("train")
+    before = fingerprint.code_digest(tmp_path)
+    (tmp_path / "compilegate_runtime").mkdir()
+    (tmp_path / "compilegate_runtime" / "recorder.py").write_text("recorder")
+    with_recorder = fingerprint.code_digest(tmp_path)
+    (tmp_path / "train.py").write_text("trains otherwise")
+
+    assert before == with_recorder != fingerprint.code_digest(tmp_path)

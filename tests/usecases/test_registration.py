@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from compilegate.domain.errors import InvalidInputError, NotFoundError
-from compilegate.usecases.registration import load_registration
+from compilegate.usecases.registration import Asked, load_registration
 from compilegate.usecases.trial import spec_at
 from tests.domain.workload_builder import SOUND
 from tests.fakes import MemorySchedules, MemoryStore
@@ -142,6 +142,21 @@ def test_what_changed_is_named_field_by_field() -> None:
     } == told
     assert {"bert-docs": WEEKLY} == production.schedules.expressions
     assert [("registered", 1), ("registered", 2)] == production.history()
+
+
+def test_a_newer_recorder_is_told_apart_from_other_code() -> None:
+    production = Production()
+    production.register(with_code(asked(), "own"))
+
+    newer = production.register(with_code(asked(source=b"newer recorder"), "own"))
+    other = production.register(with_code(asked(source=b"other code"), "other"))
+
+    assert [["recorder"], ["source"]] == [[c.field for c in one.changes] for one in (newer, other)]
+
+
+def with_code(wanted: Asked, digest: str) -> Asked:
+    package = dataclasses.replace(wanted.package, code_digest=digest)
+    return dataclasses.replace(wanted, package=package)
 
 
 def test_only_what_is_not_there_is_uploaded_again() -> None:

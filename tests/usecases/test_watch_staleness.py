@@ -187,7 +187,7 @@ def test_a_run_of_another_job_trains_the_baseline_and_the_flag_is_left_to_the_wa
     read = before_the_run(reading(services), WORKLOAD, spec(services, key), services)
 
     assert (False, "stale") == (read.flag.enabled, read.flag.state)
-    assert "source bundle: was workloads/bert-docs/s.tgz" in (read.told or "")
+    assert "source code: was workloads/bert-docs/s.tgz" in (read.told or "")
     assert "probation" == flag_of(services).state
 
 

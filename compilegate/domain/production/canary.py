@@ -118,9 +118,9 @@ def job_of(workload: Workload) -> dict[str, Any]:
     }
 
 
-def job_digest(workload: Workload, source_key: str) -> str:
+def job_digest(workload: Workload, code: str) -> str:
     """One text for one job: what ``job_of`` says and the source."""
-    told = json.dumps([job_of(workload), source_key], sort_keys=True)
+    told = json.dumps([job_of(workload), code], sort_keys=True)
     return hashlib.sha256(told.encode()).hexdigest()
 
 

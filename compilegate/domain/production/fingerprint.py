@@ -31,7 +31,7 @@ FIELDS: Mapping[str, str] = {
     "batch_size": "batch size per device",
     "learning_rate": "learning rate",
     "hyperparameters": "hyperparameters",
-    "code": "source bundle",
+    "code": "source code",
     "recorded_image": "image that the job recorded",
     "torch": "torch that the job recorded",
     "recorded_precision": "precision that the job recorded",
@@ -51,7 +51,7 @@ DIGEST_SHOWN = 12
 
 
 def planned(
-    arm: Mapping[str, Any], training: Training, framework: Framework, source_key: str
+    arm: Mapping[str, Any], training: Training, framework: Framework, code: str
 ) -> Fingerprint:
     """What a job of this arm is asked for; ``arm`` is as a plan records it (ArmPlan).
 
@@ -66,7 +66,7 @@ def planned(
         **{key: arm.get(key) for key in keys},
         "framework": " ".join(str(part) for part in parts if part),
         "hyperparameters": {**training.hyperparameters, **(arm.get("hyperparameters") or {})},
-        "code": source_key,
+        "code": code,
     }
 
 

@@ -33,7 +33,7 @@ class Trained:
     """A workload and its source as one spec holds them."""
 
     workload: Workload
-    source_key: str
+    code: str
 
 
 def quality_mode(
@@ -81,7 +81,7 @@ def _changed(measured: Trained, produced: Trained) -> str:
     """Names of what differs between two jobs, empty where they are the same."""
     ours, theirs = job_of(measured.workload), job_of(produced.workload)
     found = [key for key in sorted({*ours, *theirs}) if ours.get(key) != theirs.get(key)]
-    if measured.source_key != produced.source_key:
+    if measured.code != produced.code:
         found.append("the source")
     return ", ".join(found)
 

@@ -100,7 +100,7 @@ def _begin(start: _Start, entries: Entries, services: Services) -> BegunRun:
     reading = read_flag(start.workload, services)
     reading = before_the_run(reading, start.workload, registered.spec, services)
     now = services.clock.now()
-    job = job_digest(registered.spec.workload, registered.spec.source_key)
+    job = job_digest(registered.spec.workload, registered.spec.code)
     recent = now - longest_run_seconds(registered.spec.workload)
     situation = _situation(reading, entries, recent)
     choice = next_arm(replace(situation, canary=open_slot(entries, now=now, job=job)))

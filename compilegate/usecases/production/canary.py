@@ -136,7 +136,7 @@ def _round(event: Mapping[str, Any], opened: OpenTrial, until: int) -> CanaryRou
         round=number,
         runs=in_turn(runs, turn),
         arms={run.arm: _overrides(opened.plan, run.arm) for run in runs},
-        job=job_digest(workload, opened.spec.source_key),
+        job=job_digest(workload, opened.spec.code),
         until=until,
         slot_seconds=_slot_seconds(workload),
         hold=workload.policy.hold_models,

@@ -119,7 +119,7 @@ def _beside(
 
 def _runs_of_the_job(opened: OpenTrial, entries: Entries) -> set[str]:
     """Production runs that began with what the trial measures."""
-    wanted = job_digest(opened.spec.workload, opened.spec.source_key)
+    wanted = job_digest(opened.spec.workload, opened.spec.code)
     digests: dict[str, str | None] = {}
     same = set()
     for entry in entries:
@@ -138,7 +138,7 @@ def _digest(opened: OpenTrial, spec_key: str) -> str | None:
         spec = spec_at(opened.services.store, spec_key)
     except NotFoundError:
         return None
-    return job_digest(spec.workload, spec.source_key)
+    return job_digest(spec.workload, spec.code)
 
 
 def _as_evidence(run: ProductionRun, mode: str, order: int) -> dict[str, Any]:

@@ -24,4 +24,4 @@ def mode_of_trial(spec: Spec, services: Services) -> QualityMode:
 
 
 def _trained(spec: Spec) -> Trained:
-    return Trained(spec.workload, spec.source_key)
+    return Trained(spec.workload, spec.code)

@@ -36,7 +36,7 @@ def record_attempt(
         ended.workload, naming.run_entry(found.run, found.job), found.to_entry(services.clock.now())
     )
     recorded = ProductionRun.from_entry(entry)
-    digest = job_digest(ended.spec.workload, ended.spec.source_key)
+    digest = job_digest(ended.spec.workload, ended.spec.code)
     record_canary(ended.workload, recorded, job=digest, services=services)
     return recorded
 

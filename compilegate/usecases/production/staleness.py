@@ -107,7 +107,7 @@ def _proven(promotion: Promotion, workload: str, services: Services) -> Fingerpr
     plan = load_record(services.store, trial, "plan")
     spec = load_spec(services.store, replace(trial, spec_key=str(plan["spec_key"])))
     arm = next(arm for arm in plan["arms"] if arm["name"] == promotion.candidate)
-    return planned(arm, spec.workload.training, spec.workload.framework, str(plan["source_key"]))
+    return planned(arm, spec.workload.training, spec.workload.framework, spec.code)
 
 
 def _asked(promotion: Promotion, spec: Spec | None, services: Services) -> Fingerprint:
@@ -124,4 +124,4 @@ def _asked(promotion: Promotion, spec: Spec | None, services: Services) -> Finge
         arm = with_overrides(baseline, promotion.candidate, promotion.flag.overrides, facts)
     except (InvalidInputError, NotFoundError):
         return {}
-    return planned(asdict(arm), workload.training, workload.framework, spec.source_key)
+    return planned(asdict(arm), workload.training, workload.framework, spec.code)
