@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, BinaryIO, Protocol
+from typing import IO, Any, BinaryIO, Protocol
 
 from compilegate.domain.notification import Notification
 from compilegate.domain.workload.model import KnownBetter
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """An object that may be larger than memory: ``size`` in bytes, ``stream`` to be read once."""
+
+    size: int
+    stream: IO[bytes]
 
 
 class ObjectStore(Protocol):
@@ -27,8 +35,8 @@ class ObjectStore(Protocol):
         """Write an object from a file, however large it is."""
         ...
 
-    def fetch(self, uri: str) -> bytes:
-        """The bytes of an s3:// URI, of whichever bucket; raises NotFoundError.
+    def fetch(self, uri: str) -> Fetched:
+        """What lies at an s3:// URI, of whichever bucket; raises NotFoundError.
 
         What may not be read counts as not there.
         """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -13,7 +14,7 @@ from compilegate.adapters.ledger_overview import Lock
 from compilegate.cli.cloud import Cloud, Production, StartedCloud
 from compilegate.domain.errors import EnvironmentNotReadyError, NotFoundError, WorkloadLockedError
 from compilegate.domain.notification import Notification
-from compilegate.ports import Services, Settings
+from compilegate.ports import Fetched, Services, Settings
 
 ROLE = "arn:aws:iam::111122223333:role/training"
 MACHINE = "arn:aws:states:us-east-1:111122223333:execution:evaluate:"
@@ -26,6 +27,7 @@ class MemoryStore:
         self.bucket = bucket
         self.objects: dict[str, bytes] = {}
         self.others = tuple(others)
+        self.sizes: dict[str, int] = {}  # by URI, of objects said to be larger than they are
 
     def get(self, key: str) -> bytes:
         if key not in self.objects:
@@ -41,9 +43,10 @@ class MemoryStore:
     def has(self, key: str) -> bool:
         return key in self.objects
 
-    def fetch(self, uri: str) -> bytes:
+    def fetch(self, uri: str) -> Fetched:
         own = f"s3://{self.bucket}/"
-        return self.get(uri.removeprefix(own) if uri.startswith(own) else uri)
+        body = self.get(uri.removeprefix(own) if uri.startswith(own) else uri)
+        return Fetched(self.sizes.get(uri, len(body)), io.BytesIO(body))
 
     def exists(self, uri: str) -> bool:
         own = (f"s3://{self.bucket}/{key}" for key in self.objects)

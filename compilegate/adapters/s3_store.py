@@ -10,6 +10,7 @@ from botocore.exceptions import ClientError
 
 from compilegate.adapters.clients import error_code
 from compilegate.domain.errors import NotFoundError
+from compilegate.ports import Fetched
 
 ABSENT = ("NoSuchKey", "NoSuchBucket", "404", "NotFound", "AccessDenied", "403")
 
@@ -35,20 +36,19 @@ class S3Store:
         """Write an object."""
         self._s3.put_object(Bucket=self.bucket, Key=key, Body=body, ContentType=content_type)
 
-    def fetch(self, uri: str) -> bytes:
-        """The bytes of an s3:// URI, of whichever bucket; raises NotFoundError.
+    def fetch(self, uri: str) -> Fetched:
+        """What lies at an s3:// URI, of whichever bucket; raises NotFoundError.
 
         What may not be read counts as not there.
         """
         parts = urlparse(uri)
         try:
             found = self._s3.get_object(Bucket=parts.netloc, Key=parts.path.lstrip("/"))
-            body: bytes = found["Body"].read()
         except ClientError as error:
             if error_code(error) in ABSENT:
                 raise NotFoundError(f"{uri} does not exist or may not be read") from error
             raise
-        return body
+        return Fetched(int(found["ContentLength"]), found["Body"])
 
     def put_stream(self, key: str, stream: BinaryIO, content_type: str) -> None:
         """Write an object from a file: a large one in parts, so that it need not fit into memory.

@@ -10,9 +10,9 @@ import json
 import math
 import tarfile
 from array import array
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import IO, Any
 
 from compilegate.domain.errors import InvalidEvidenceError
 
@@ -20,6 +20,10 @@ CURVE_POINTS = 200
 FOLDER = "evidence/"
 SUMMARY = "summary.json"
 STEPS = "steps.jsonl"
+# Bytes. Whoever reads has five minutes and a gigabyte of memory: a stream of this size goes
+# through in less than two minutes, and steps of this size take a third of the memory.
+LARGEST_OUTPUT, LARGEST_UNPACKED = 4 * 2**30, 16 * 2**30
+LARGEST_SUMMARY, LARGEST_STEPS, LONGEST_LINE = 2**20, 2**29, 2**16
 
 
 @dataclass
@@ -87,19 +91,48 @@ class JobOutput:
 
 def read_output(body: bytes) -> JobOutput:
     """Read an output tarball; raises InvalidEvidenceError when a summary is broken."""
+    return read_stream(io.BytesIO(body), len(body))
+
+
+def read_stream(stream: IO[bytes], size: int) -> JobOutput:
+    """Read an output tarball of ``size`` bytes from front to back, keeping the evidence only.
+
+    Raises InvalidEvidenceError for a broken summary, and for an output, or a part of it, that
+    is too large to be gone through.
+    """
+    _bound("the job's output", size, LARGEST_OUTPUT)
     summaries: dict[str, Mapping[str, Any]] = {}
     steps: dict[str, Steps] = {}
-    with tarfile.open(fileobj=io.BytesIO(body)) as tar:
+    unpacked = 0
+    with tarfile.open(fileobj=stream, mode="r|*") as tar:
         for member in tar:
             name = member.name.removeprefix("./")
-            handle = tar.extractfile(member) if name.startswith(FOLDER) else None
+            unpacked += member.size
+            _bound("the job's output, unpacked,", unpacked, LARGEST_UNPACKED)
+            own = member.isfile() and name.startswith(FOLDER)
+            handle = tar.extractfile(member) if own else None
             if handle is None:
                 continue
             if name.endswith(SUMMARY):
+                _bound(name, member.size, LARGEST_SUMMARY)
                 summaries[name] = _summary(name, handle.read())
             elif name.endswith(STEPS):
-                steps[name] = read_steps(handle)
+                _bound(name, member.size, LARGEST_STEPS)
+                steps[name] = read_steps(_lines(handle))
     return JobOutput(summaries, steps)
+
+
+def _bound(what: str, size: int, most: int) -> None:
+    if size > most:
+        raise InvalidEvidenceError(
+            f"{what} has {size} bytes, and {most} can be gone through. Fix: write checkpoints to "
+            "/opt/ml/checkpoints and models to SM_MODEL_DIR, not to the output folder"
+        )
+
+
+def _lines(handle: IO[bytes]) -> Iterator[bytes]:
+    """Its lines; one of absurd length is cut, so that it is no step and ends them."""
+    return iter(lambda: handle.readline(LONGEST_LINE), b"")
 
 
 def _summary(name: str, body: bytes) -> Mapping[str, Any]:

@@ -202,7 +202,8 @@ def test_what_another_bucket_holds_is_fetched_by_its_uri(aws: None, uri: str) ->
     s3.put_object(Bucket="teams", Key="nightly/output.tar.gz", Body=b"1")
     store = S3Store(s3, "data")
 
-    assert b"1" == store.fetch("s3://teams/nightly/output.tar.gz")
+    found = store.fetch("s3://teams/nightly/output.tar.gz")
+    assert (1, b"1") == (found.size, found.stream.read())
     with pytest.raises(NotFoundError, match=uri):
         store.fetch(uri)
 

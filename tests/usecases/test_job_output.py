@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import tarfile
 import tracemalloc
 
 import pytest
 
 from compilegate.domain.errors import InvalidEvidenceError
+from compilegate.usecases import job_output
 from compilegate.usecases.collect import quality_run, speed_runs
-from compilegate.usecases.job_output import CURVE_POINTS, read_output, read_steps
+from compilegate.usecases.job_output import (
+    CURVE_POINTS,
+    LONGEST_LINE,
+    read_output,
+    read_steps,
+    read_stream,
+)
 
 SUMMARY = {"schema": 1, "seed": 17, "finished": True}
 
@@ -114,3 +122,53 @@ def test_so_is_one_of_a_speed_job() -> None:
 
     with pytest.raises(InvalidEvidenceError, match="compiler"):
         list(speed_runs(output, job="j"))
+
+
+def test_an_output_is_gone_through_without_being_held_in_memory() -> None:
+    """A team's script may leave its checkpoints beside the evidence."""
+    large = os.urandom(64 * 2**20)
+    body = tarball({"checkpoint.bin": large, "evidence/summary.json": json.dumps(SUMMARY).encode()})
+    tracemalloc.start()
+    output = read_stream(io.BytesIO(body), len(body))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert SUMMARY == output.summary("evidence/summary.json")
+    assert peak < 2**20
+
+
+@pytest.mark.parametrize(
+    ("limit", "named"),
+    [
+        ("LARGEST_OUTPUT", "the job's output has"),
+        ("LARGEST_UNPACKED", "unpacked"),
+        ("LARGEST_SUMMARY", r"evidence/summary\.json"),
+        ("LARGEST_STEPS", r"evidence/steps\.jsonl"),
+    ],
+)
+def test_what_is_too_large_to_be_gone_through_says_so(monkeypatch, limit, named) -> None:
+    files = {"evidence/summary.json": json.dumps(SUMMARY).encode(), "evidence/steps.jsonl": line(1)}
+    monkeypatch.setattr(job_output, limit, 20)
+
+    with pytest.raises(InvalidEvidenceError, match=named):
+        read_output(tarball(files))
+
+
+def test_a_line_without_end_ends_the_steps() -> None:
+    files = {
+        "evidence/summary.json": json.dumps(SUMMARY).encode(),
+        "evidence/steps.jsonl": line(1) + b" " * LONGEST_LINE + line(2),
+    }
+    steps = read_output(tarball(files)).steps_beside("evidence/summary.json")
+
+    assert 1 == len(steps.seconds)
+
+
+def test_a_link_among_the_evidence_is_passed_over() -> None:
+    body = io.BytesIO()
+    with tarfile.open(fileobj=body, mode="w:gz") as tar:
+        link = tarfile.TarInfo("evidence/summary.json")
+        link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+        tar.addfile(link)
+
+    assert {} == read_output(body.getvalue()).summaries

@@ -14,7 +14,7 @@ from compilegate.domain.errors import InvalidEvidenceError, NotFoundError
 from compilegate.domain.judging.evidence_file import check_full_run
 from compilegate.ports import Services
 from compilegate.usecases.collect import quality_run
-from compilegate.usecases.job_output import read_output
+from compilegate.usecases.job_output import read_stream
 
 # Of a trial's full run only: the probation says itself which stage and order a run has, and the
 # loss curve stays in the job's output.
@@ -39,7 +39,8 @@ def read_evidence(
     """
     uri = output_uri(described)
     try:
-        output = read_output(services.store.fetch(uri))
+        found = services.store.fetch(uri)
+        output = read_stream(found.stream, found.size)
         run = quality_run(output, job=str(described["TrainingJobName"]), order=0, metric=metric)
         kept = {key: value for key, value in run.items() if key not in NOT_KEPT}
         check_full_run(kept)

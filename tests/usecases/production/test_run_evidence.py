@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from compilegate.usecases.production.run_evidence import output_uri
 from tests.usecases.production.runs import Production, summary_tar
 from tests.usecases.trial_builder import evidence_tar
 
@@ -49,3 +50,18 @@ def test_a_summary_nested_too_deeply_is_no_evidence_either():
     production.record()
 
     assert [False] == [run.counts for run in production.runs()]
+
+
+def test_an_output_too_large_to_be_read_is_a_run_without_evidence_and_says_why():
+    production = Production()
+    production.begin()
+    production.ends("Completed", output=summary_tar())
+    uri = output_uri(production.services.jobs.describe(production.job))
+    production.services.store.sizes[uri] = 10**12
+
+    answer = production.record()
+
+    assert ("watch", False) == (answer["next"], answer["counts"])
+    (run,) = production.runs()
+    assert "1000000000000 bytes" in run.reason
+    assert "/opt/ml/checkpoints" in run.reason
