@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 REASON_MAX = 1000
 
-# What the cloud could not provide says nothing about the arm that asked for it.
-INFRASTRUCTURE_MARKERS = (
+# What the cloud could not provide says nothing about the arm that asked for it; more time, or
+# another instance type, may put it right.
+CAPACITY_MARKERS = (
     "CapacityError",
     "EC2InsufficientCapacity",
     "InternalServerError",
-    "ClientError: Data download failed",
     "ResourceLimitExceeded",
     "ThrottlingException",
 )
+# A FailureReason begins with the class of the failure and a colon: what a script that crashed has
+# printed follows this one, and may name anything.
+SCRIPT = "AlgorithmError"
+# … and this is what of the request could not be done: data, key, network, permission, image.
+REQUEST = "ClientError"
+# Of those what the job itself has used up, and what its container has ended with.
+_OWN_REQUEST = re.compile(r"instance type with more memory|exit code: \d+\s*$", re.IGNORECASE)
 # What SageMaker calls a spot job that reached its MaxWaitTimeInSeconds.
 NO_SPOT_CAPACITY = "MaxWaitTimeExceeded"
 
@@ -40,12 +48,17 @@ _EXPLANATIONS = (
 
 @dataclass(frozen=True)
 class JobFailure:
-    """Why a training job did not complete."""
+    """Why a training job did not complete.
+
+    ``infrastructure`` says that it is not the arm's doing, ``no_capacity`` that of this more time
+    may put it right.
+    """
 
     status: str
     reason: str
     infrastructure: bool
     billable_seconds: int | None
+    no_capacity: bool = False
 
 
 def explain_job(cause: str) -> JobFailure:
@@ -57,14 +70,15 @@ def explain_job(cause: str) -> JobFailure:
     if not isinstance(described, Mapping):
         return JobFailure("Failed", shorten(cause or "no reason given"), True, None)
     status = str(described.get("TrainingJobStatus", "Failed"))
-    reason = described.get("FailureReason") or _status_words(described)
+    reason = str(described.get("FailureReason") or _status_words(described))
     seconds = described.get("BillableTimeInSeconds")
+    no_capacity = described.get("SecondaryStatus") == NO_SPOT_CAPACITY or _lacks_capacity(reason)
     return JobFailure(
         status=status,
-        reason=shorten(str(reason)),
-        infrastructure=described.get("SecondaryStatus") == NO_SPOT_CAPACITY
-        or any(marker in str(reason) for marker in INFRASTRUCTURE_MARKERS),
+        reason=shorten(reason),
+        infrastructure=no_capacity or _is_of_the_request(reason),
         billable_seconds=seconds if isinstance(seconds, int) else None,
+        no_capacity=no_capacity,
     )
 
 
@@ -74,13 +88,24 @@ def explain(error: str, cause: str) -> str:
     for marker, explanation in _EXPLANATIONS:
         if marker in error or marker in told:
             return shorten(f"{told or error}: {explanation}" if told else explanation)
-    return shorten(f"{error}: {told}" if told else error or "no reason was given")
+    parts = [part for part in (error, told) if part]
+    return shorten(": ".join(parts) or "no reason was given")
 
 
 def shorten(text: str) -> str:
     """Text that fits a record, its end kept because that is where errors say what happened."""
     text = " ".join(text.split())
     return text if len(text) <= REASON_MAX else "… " + text[-(REASON_MAX - 2) :]
+
+
+def _lacks_capacity(reason: str) -> bool:
+    """By the class that it begins with: a script's own words may name any error."""
+    kind = reason.partition(":")[0]
+    return SCRIPT not in kind and any(marker in kind for marker in CAPACITY_MARKERS)
+
+
+def _is_of_the_request(reason: str) -> bool:
+    return reason.startswith(REQUEST) and _OWN_REQUEST.search(reason) is None
 
 
 def _status_words(described: Mapping[str, Any]) -> str:

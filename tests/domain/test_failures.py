@@ -9,6 +9,17 @@ import pytest
 from compilegate.domain.failures import REASON_MAX, explain, explain_job
 
 
+# What SageMaker could not do as it was asked to, before any script ran.
+REQUESTS = (
+    "ClientError: Data download failed: No S3 objects found",
+    "ClientError: NoSuchBucket: The specified bucket does not exist",
+    "ClientError: AccessDenied when accessing S3 for the artifacts",
+    "ClientError: KMS key is disabled",
+    "ClientError: VPC subnet has no free addresses",
+    "ClientError: Cannot pull the training image",
+)
+
+
 def described(**fields: object) -> str:
     return json.dumps({"TrainingJobStatus": "Failed", "BillableTimeInSeconds": 42, **fields})
 
@@ -31,11 +42,42 @@ def test_a_crashed_script_is_the_arms_own_failure() -> None:
     [
         "CapacityError: Unable to provision requested ML compute capacity",
         "InternalServerError: We encountered an internal error",
-        "ClientError: Data download failed: No S3 objects found",
+        "An error occurred (ThrottlingException) when calling the AssumeRole operation: Rate",
+        *REQUESTS,
     ],
 )
 def test_what_the_cloud_could_not_provide_is_nobodys_result(reason: str) -> None:
-    assert explain_job(described(FailureReason=reason)).infrastructure
+    failure = explain_job(described(FailureReason=reason))
+
+    assert (True, reason not in REQUESTS) == (failure.infrastructure, failure.no_capacity)
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        "ExecuteUserScriptError:\nbotocore.exceptions.ClientError: An error occurred "
+        "(ThrottlingException) when calling the GetParameter operation: Rate exceeded",
+        "ExecuteUserScriptError:\nopenai.InternalServerError: 500",
+        "CapacityError in buffer",
+        "ClientError: Data download failed",
+        "ResourceLimitExceeded " + "x" * 1000,
+    ],
+)
+def test_what_a_script_has_printed_makes_its_crash_nobody_elses(told: str) -> None:
+    failure = explain_job(described(FailureReason=f"AlgorithmError: {told}, exit code: 1"))
+
+    assert (False, False) == (failure.infrastructure, failure.no_capacity)
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "ClientError: Please use an instance type with more memory, or reduce the size of data",
+        "ClientError: Unable to read the training data, exit code: 2",
+    ],
+)
+def test_what_the_job_itself_has_used_up_or_ended_with_is_its_own_failure(reason: str) -> None:
+    assert not explain_job(described(FailureReason=reason)).infrastructure
 
 
 def test_a_cause_that_cannot_be_read_is_not_held_against_the_arm() -> None:
@@ -92,3 +134,7 @@ def test_a_reason_is_short_enough_to_be_recorded_and_keeps_its_end() -> None:
 
 def test_nothing_at_all_still_gives_a_reason() -> None:
     assert explain("", "")
+
+
+def test_a_reason_without_a_known_error_begins_with_the_reason() -> None:
+    assert "InternalServerError: try again" == explain("", "InternalServerError: try again")

@@ -13,17 +13,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from compilegate.domain.failures import NO_SPOT_CAPACITY, explain, explain_job
+from compilegate.domain.failures import CAPACITY_MARKERS, explain, explain_job
 
-# What more time, or another instance type, may put right.
-NO_CAPACITY_MARKERS = (
-    "CapacityError",
-    "EC2InsufficientCapacity",
-    "ResourceLimitExceeded",
-    "ThrottlingException",
-    "Rate exceeded",
-    "InternalServerError",
-)
+# Of a request that did not become a job.
+WAITS = (*CAPACITY_MARKERS, "Rate exceeded")
 TIME_LIMIT = "MaxRuntimeExceeded"
 
 
@@ -54,7 +47,7 @@ class JobEnd:
 def job_end(described: Mapping[str, Any] | None, error: str, cause: str) -> JobEnd:
     """How it ended, from the job's description where there is one, else from the task's error."""
     if described is None:
-        waits = any(marker in f"{error} {cause}" for marker in NO_CAPACITY_MARKERS)
+        waits = any(marker in f"{error} {cause}" for marker in WAITS)
         ending = Ending.NO_CAPACITY if waits else Ending.REFUSED
         return JobEnd(ending, "NotStarted", explain(error, cause), about_arm=False)
     status = str(described["TrainingJobStatus"])
@@ -62,7 +55,7 @@ def job_end(described: Mapping[str, Any] | None, error: str, cause: str) -> JobE
         return JobEnd(Ending.COMPLETED, status)
     found = explain_job(json.dumps(dict(described), default=str))
     secondary = described.get("SecondaryStatus")
-    if secondary == NO_SPOT_CAPACITY or any(mark in found.reason for mark in NO_CAPACITY_MARKERS):
+    if found.no_capacity:
         return JobEnd(Ending.NO_CAPACITY, status, explain("", found.reason), about_arm=False)
     if status == "Failed":
         return JobEnd(Ending.FAILED, status, found.reason, about_arm=not found.infrastructure)

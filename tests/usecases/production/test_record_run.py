@@ -134,11 +134,37 @@ def test_what_a_person_stopped_says_nothing_and_is_not_run_again(promoted):
     assert [("Stopped", False)] == [(run.status, run.counts) for run in promoted.runs()]
 
 
-def test_data_that_is_not_there_is_nobodys_evidence(production):
-    production.begin()
-    production.fails("ClientError: Data download failed: no objects")
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "ClientError: Data download failed: no objects",
+        "ClientError: NoSuchBucket: The specified bucket does not exist",
+        "ClientError: Cannot pull the training image",
+    ],
+)
+def test_what_could_not_be_done_as_asked_is_nobodys_evidence_and_the_baseline_is_tried(
+    promoted, reason
+):
+    """The arm's own image may be what is missing; where it is not, the next try says so at once."""
+    assert "rerun" == promoted.fails(reason)["next"]
 
-    assert [False] == [run.counts for run in production.runs()]
+    answer = promoted.fails(reason)
+
+    assert "failed" == answer["next"]
+    assert reason in answer["tell"]["message"]
+    assert [("compile", False), ("baseline", False)] == [
+        (run.arm, run.counts) for run in promoted.runs()
+    ]
+
+
+def test_a_crash_that_names_missing_capacity_is_a_crash(promoted):
+    answer = promoted.fails(
+        "AlgorithmError: ExecuteUserScriptError: botocore.exceptions.ClientError: An error "
+        "occurred (ThrottlingException) when calling the GetParameter operation, exit code: 1"
+    )
+
+    assert "rerun" == answer["next"]
+    assert [(False, True)] == [(run.finished, run.counts) for run in promoted.runs()]
 
 
 def test_a_job_that_left_no_evidence_has_a_model_but_proves_nothing(promoted):
