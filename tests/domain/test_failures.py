@@ -8,7 +8,6 @@ import pytest
 
 from compilegate.domain.failures import REASON_MAX, explain, explain_job
 
-
 # What SageMaker could not do as it was asked to, before any script ran.
 REQUESTS = (
     "ClientError: Data download failed: No S3 objects found",
