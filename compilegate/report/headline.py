@@ -51,7 +51,7 @@ INVALID = {
     "runs_repeated": "some runs are copies of one another",
 }
 ON_PROBATION = {
-    "alarm": "an alarm is being checked side by side",
+    "alarm": "an alarm is being checked",
     "probation_goes_on": "no alarm so far in production",
 }
 

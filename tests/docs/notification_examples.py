@@ -82,7 +82,7 @@ def stale() -> Notification:
 def alarm() -> Notification:
     """A look that found something, before it is checked."""
     found = _decision("continue", "keep", "alarm", "eval_accuracy may have got worse.")
-    text = "On probation: an alarm is being checked side by side."
+    text = "On probation: an alarm is being checked."
     return _of(found, text, kind="alarm", flag_enabled=True, flag_state="probation")
 
 

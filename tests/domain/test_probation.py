@@ -284,20 +284,6 @@ def test_runs_that_nothing_could_be_compared_with_do_not_count() -> None:
     assert ["baseline"] == asked_arms(judge(doc))
 
 
-def test_a_job_that_records_no_wall_clock_is_watched_on_quality_and_ends() -> None:
-    doc = without_reference()
-    for run in runs(doc):
-        run["wall_seconds"] = None
-    made = 0
-    while (decision := judge(doc)).verdict is Verdict.CONTINUE and made < 60:
-        for name in asked_arms(decision):
-            watch(doc, name, metric=NORMAL[made])
-            runs(doc, name, "probation")[-1]["wall_seconds"] = None
-            made += 1
-
-    assert Verdict.PERMANENT == decision.verdict
-
-
 def test_a_metric_too_noisy_to_watch_is_told() -> None:
     decision = judge(probation_document(sd=2 * PROBATION_MARGIN))
 

@@ -174,7 +174,7 @@ def test_a_trial_that_was_refused_is_not_called_tried():
         ("revert", "quality_regressed", "Turned back off: eval_loss got worse in production"),
         ("revert", "speedup_gone", "Turned back off: the speed-up is gone in production"),
         ("permanent", "probation_passed", "Turn the compiler on for good: probation passed"),
-        ("continue", "alarm", "On probation: an alarm is being checked side by side"),
+        ("continue", "alarm", "On probation: an alarm is being checked"),
         ("continue", "probation_goes_on", "On probation: no alarm so far in production"),
     ],
 )  # fmt: skip
@@ -253,6 +253,11 @@ WORD = {"by": "human:ana", "at": 1, "reason": "Code freeze"}
             {"approved": True, "held_by": WORD},
             "left as it was (F). What ana said stands, because it is newer than the evidence: "
             "“Code freeze”.",
+        ),
+        (
+            {"approved": True, "held_by": {**WORD, "by": "train"}},
+            "left as it was (F). What the watch over production said stands, because it is newer "
+            "than the evidence: “Code freeze”.",
         ),
         (
             {"approved": True, "overrode": WORD},

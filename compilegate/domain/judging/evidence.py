@@ -38,7 +38,8 @@ class FullRun:
     """One full run; ``metric`` is None when it diverged, ``wall_seconds`` covers the whole job.
 
     ``order`` is its position in time over all full runs of all arms; ``confirm`` marks a run
-    that the judge asked for to check an alarm.
+    that the judge asked for to check an alarm. ``launched_by`` is TEAM for a job that a team's
+    own pipeline started, which nobody can ask for another arm.
     """
 
     stage: str
@@ -51,6 +52,7 @@ class FullRun:
     applied: bool | None
     confirm: bool
     detail: Mapping[str, Any]
+    launched_by: str | None = None
 
 
 @dataclass(frozen=True)

@@ -180,6 +180,7 @@ def _full_run(fields: Fields, stage: str) -> FullRun:
         finished=fields.flag("finished"),
         applied=fields.flag("applied", None),
         confirm=fields.flag("confirm", False),
+        launched_by=fields.text("launched_by", None),
         detail={},
     )
     # A run that says it finished but measured nothing is not a success.

@@ -87,10 +87,14 @@ class Monitor:
         if value is not None:
             self.new.append(value)
 
+    def sees(self, run: FullRun) -> bool:
+        """Whether a run has a figure, and something that it can be compared with."""
+        return self.figure(run) is not None and self.reference_runs > 0 and self.spread > 0
+
     def watch(self, run: FullRun) -> bool:
         """Take in a candidate's run; whether the sum alarms."""
         value = self.figure(run)
-        if value is None or not self.reference_runs or self.spread <= 0:
+        if value is None or not self.sees(run):
             return False
         self.total = cusum.step(self.total, value, reference=self.reference, shift=self.shift)
         return self.total > self.limit
@@ -132,7 +136,7 @@ class Monitor:
         """The fall as a person reads it."""
         if self.code == "speedup_gone":
             return f"whole jobs are only {math.exp(-fall):.2f}x as fast as the baseline's"
-        return f"{self.noun} is worse by {fall:.4g}, borne out by runs side by side"
+        return f"{self.noun} is worse by {fall:.4g}, borne out by the runs that checked the alarm"
 
     def alarm_words(self) -> str:
         """What the sum has seen."""

@@ -2,12 +2,15 @@
 
 Each of the two has a cumulative sum (cusum.py) against a fall of one margin, or of the whole
 gain. An alarm reverts nothing: the next runs alternate baseline and candidate, and only if
-these bear the fall out is the flag turned off. The order of runs in time is replayed, each
-judged with what was known by then, so that a later run never rewrites an earlier alarm.
+these bear the fall out is the flag turned off. Nobody can ask a team's own pipeline to take
+turns: while an alarm is open, all that it trains checks it. The order of runs in time is
+replayed, each judged with what was known by then, so that a later run never rewrites an
+earlier alarm. A run counts as watched if both sums had a figure of it.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,12 +19,18 @@ from compilegate.domain.decision import Reason, Verdict
 from compilegate.domain.judging.evidence import Arm, Evidence, FullRun
 from compilegate.domain.judging.monitor import Monitor, quality_monitor, speed_monitor
 from compilegate.domain.judging.validity import is_unapplied
+from compilegate.domain.production.runs import TEAM
 from compilegate.domain.workload.model import BASELINE
 
 # Runs of each arm that check an alarm.
 CONFIRMATIONS = 3
 # Baseline runs without which there is nothing to compare production with.
 LEAST_REFERENCE = 3
+# Why a run counts for neither, by what could not be watched.
+BLIND = {
+    "quality": "no baseline run was known to compare them with",
+    "speed": "they, or the baseline's before them, recorded no wall clock",
+}
 # A candidate that crashes once may have been unlucky; twice is a pattern.
 CRASHES = 2
 
@@ -34,6 +43,7 @@ class _Watch:
     alarm: str | None = None
     confirmations: dict[str, list[FullRun]] = field(default_factory=dict)
     watched: int = 0
+    blind: Counter[str] = field(default_factory=Counter)
     baselines: int = 0
     crashes: int = 0
     reverted: Reason | None = None
@@ -95,11 +105,10 @@ def _in_time(evidence: Evidence, promoted: Arm) -> Iterator[tuple[str, FullRun]]
 def _take(watch: _Watch, name: str, run: FullRun, promoted: str) -> None:
     if not run.finished:
         _take_failure(watch, name, promoted)
-    elif watch.alarm and run.confirm:
+    elif watch.alarm and (run.confirm or run.launched_by == TEAM):
         watch.confirmations.setdefault(name, []).append(run)
     elif name == promoted:
-        # A run with nothing to compare it with was not watched.
-        watch.watched += watch.monitors["quality"].reference_runs > 0
+        _count(watch, run)
         for key, monitor in watch.monitors.items():
             if monitor.watch(run) and watch.alarm is None:
                 watch.alarm = key
@@ -109,6 +118,13 @@ def _take(watch: _Watch, name: str, run: FullRun, promoted: str) -> None:
             monitor.learn(run)
     if watch.alarm and _confirmed_enough(watch, promoted):
         _settle_alarm(watch, promoted)
+
+
+def _count(watch: _Watch, run: FullRun) -> None:
+    """A run that one of the sums could not see was not watched: it cannot end a probation."""
+    unseen = [key for key, monitor in watch.monitors.items() if not monitor.sees(run)]
+    watch.blind.update(unseen)
+    watch.watched += not unseen
 
 
 def _take_failure(watch: _Watch, name: str, promoted: str) -> None:
@@ -147,7 +163,8 @@ def _settle_alarm(watch: _Watch, promoted: str) -> None:
             monitor.learn(run)
     for monitor in watch.monitors.values():
         monitor.reset()
-    watch.watched += len(ours)
+    for run in ours:
+        _count(watch, run)
     watch.alarm, watch.confirmations, watch.failed_baselines = None, {}, 0
     watch.cleared += 1
 
@@ -158,13 +175,16 @@ def _standing(watch: _Watch, evidence: Evidence, promoted: Arm) -> ProbationFind
     if watch.cleared:
         text = f"{watch.cleared} alarm{'s' * (watch.cleared > 1)} checked and not borne out"
         reasons.append(Reason("alarm_cleared", text))
+    for key, runs in watch.blind.items():
+        text = f"{promoted.name}: {key} was not watched in {runs} production runs: {BLIND[key]}"
+        reasons.append(Reason(f"{key}_not_watched", text))
     if watch.unapplied:
         text = f"{promoted.name}: {watch.unapplied} production runs did without the change"
         reasons.insert(0, Reason("treatment_not_applied", text))
         if 2 * watch.unapplied > sum(run.finished for run in promoted.probation):
             return ProbationFinding(Verdict.INVALID, tuple(reasons), None, watch.monitors)
     if watch.alarm:
-        text = f"{promoted.name}: {_alarm_words(watch)}; baseline and candidate take turns now"
+        text = f"{promoted.name}: {_alarm_words(watch)}; runs of both arms check it"
         step = _step(_confirmation_runs(watch, promoted.name), "to check the alarm", confirm=True)
         return _open(watch, [Reason("alarm", text), *reasons], step)
     if watch.watched >= wanted:
