@@ -11,9 +11,13 @@ from typing import Any
 
 from compilegate.domain import naming
 from compilegate.domain.errors import CompilegateError
+from compilegate.domain.flag_change import flag_of
 from compilegate.domain.production.ending import Ending, job_end
+from compilegate.domain.production.machines import machines_of, machines_used
 from compilegate.domain.production.runs import TEAM, ProductionRun
+from compilegate.domain.workload.model import Workload
 from compilegate.ports import Services
+from compilegate.usecases.change_flag import flag_history
 from compilegate.usecases.outcome import ENDED
 from compilegate.usecases.production.canary import record_canary
 from compilegate.usecases.production.ended import describe
@@ -77,18 +81,19 @@ def _run(
     workload: str, described: Mapping[str, Any], tags: Mapping[str, str], services: Services
 ) -> ProductionRun:
     try:
-        metric = load_registered(workload, services).spec.workload.quality.metric
+        registered = load_registered(workload, services).spec.workload
     except CompilegateError as error:
         raise NotOursError(f"{workload} is not in production: {error}") from error
     end, now = job_end(described, "", ""), float(services.clock.now())
     result, reason = failed(None, end.reason), end.reason
     counts = end.about_arm
     if end.ending is Ending.COMPLETED:
-        found, problem = read_evidence(described, metric, services)
+        found, problem = read_evidence(described, registered.quality.metric, services)
         result, counts, reason = found, problem is None, problem or found.get("reason")
     arm = tags.get(naming.TAG_ARM)
-    if arm is None:
-        counts, reason = False, f"its tag {naming.TAG_ARM} is missing: the arm is not known"
+    proves_nothing = _proves_nothing(described, arm, registered, services)
+    if proves_nothing is not None:
+        counts, reason = False, proves_nothing
     began, over = times(described, otherwise=now)
     return ProductionRun(
         run=naming.trial_id(int(began * 1000)),
@@ -103,7 +108,20 @@ def _run(
         status=end.status,
         reason=reason,
         decision_id=tags.get(naming.TAG_DECISION),
-        instance_type=described.get("ResourceConfig", {}).get("InstanceType"),
+        instance_type=machines_used(described).instance_type,
         billable_seconds=billable_seconds(described),
         details={"ending": str(end.ending)},
     )
+
+
+def _proves_nothing(
+    described: Mapping[str, Any], arm: str | None, registered: Workload, services: Services
+) -> str | None:
+    """Why it is no evidence whatever it left, None where it may be."""
+    if arm is None:
+        return f"its tag {naming.TAG_ARM} is missing: the arm is not known"
+    flags = [flag_of([entry]) for entry in flag_history(registered.name, services)]
+    wanted, used = machines_of(arm, registered.training, flags), machines_used(described)
+    if used == wanted:
+        return None
+    return f"it trained on {used.told}, and {arm} trains on {wanted.told}: no evidence"

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from compilegate.domain import naming
 from compilegate.usecases.production.record_run import record_run
 from tests.domain.workload_builder import SOUND
-from tests.usecases.production.runs import CAPACITY, NAME, OUT_OF_MEMORY, Production, summary_tar
+from tests.usecases.production.runs import (
+    CAPACITY,
+    NAME,
+    ON,
+    OUT_OF_MEMORY,
+    Production,
+    summary_tar,
+)
 
 OWN = {
     naming.TAG_STAGE: naming.TEAM_STAGE, naming.TAG_WORKLOAD: NAME, naming.TAG_ARM: "compile",
@@ -21,11 +30,17 @@ def production():
     return Production()
 
 
-def team_job(production, job="nightly-1", status="Completed", *, tags=None, **described):
+def team_job(
+    production, job="nightly-1", status="Completed", *, tags=None, machines=None, **described
+):
     """A job of the team's own pipeline, in a bucket of its own."""
     request = {
         "OutputDataConfig": {"S3OutputPath": PLACE},
-        "ResourceConfig": {"InstanceType": "ml.g5.xlarge", "InstanceCount": 1},
+        "ResourceConfig": {
+            "InstanceType": SOUND.training.instance_type,
+            "InstanceCount": SOUND.training.instance_count,
+            **(machines or {}),
+        },
         "Tags": [{"Key": key, "Value": value} for key, value in (tags or OWN).items()],
     }
     production.describe(job, status, output=None, request=request, **described)
@@ -162,3 +177,31 @@ def test_a_crash_is_a_result_and_missing_capacity_is_none(production):
         (run.job, run.counts) for run in production.runs()
     )
     assert [False, False] == [run.finished for run in production.runs()]
+
+
+@pytest.mark.parametrize(
+    "machines", [{"InstanceType": "ml.p5.48xlarge"}, {"InstanceCount": 2}], ids=["type", "count"]
+)
+@pytest.mark.parametrize("reason", [None, OUT_OF_MEMORY], ids=["completed", "crashed"])
+def test_on_other_machines_than_its_arm_s_it_proves_nothing(production, machines, reason):
+    status = {"status": "Failed", "FailureReason": reason} if reason else {"status": "Completed"}
+    job = team_job(production, machines=machines, **status)
+    leaves(production, job, summary_tar())
+    heard(production, job)
+
+    (run,) = production.runs()
+    assert not run.counts
+    assert f"compile trains on 1 of {SOUND.training.instance_type}" in run.reason
+    assert str(next(iter(machines.values()))) in run.reason
+
+
+@pytest.mark.parametrize(("arm", "counts"), [("compile", True), ("baseline", False)])
+def test_the_candidate_s_machines_are_those_of_its_flag(production, arm, counts):
+    overrides = {"compiler": "torch_compile", "instance_type": "ml.p5.48xlarge"}
+    production.promote(replace(ON, overrides=overrides))
+    tags = {**OWN, naming.TAG_ARM: arm}
+    job = team_job(production, tags=tags, machines={"InstanceType": "ml.p5.48xlarge"})
+    leaves(production, job, summary_tar())
+    heard(production, job)
+
+    assert [counts] == [run.counts for run in production.runs()]
