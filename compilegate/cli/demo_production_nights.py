@@ -34,7 +34,7 @@ FAULT = "learning_rate:0.2"
 EVERY_MILLISECONDS = 2 * 24 * 3600 * 1000
 # Before the trial, after the promotion, and after the fault: a baseline to compare with, a while
 # in which all is well, and more nights than any fault of this size has taken to be seen.
-BEFORE, SOUND, MOST_FAULTY = 2, 3, 18
+BEFORE, SOUND, MOST_FAULTY = 1, 3, 18
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,9 @@ def _timeline(told: Sequence[Event]) -> list[str]:
     if not told:
         return []
     left_out = max(0, len(told) - MOST_EVENTS)
-    rows = [(moment(event.at), event.title, event.text) for event in told[left_out:]]
+    lines = [
+        f"- {moment(event.at)} **{inert(event.title)}** {inert(event.text)}".rstrip()
+        for event in told[left_out:]
+    ]
     note = [f"{left_out} earlier lines are in the page and in the JSON.", ""] if left_out else []
-    return ["**What happened (UTC)**", "", *note, *table_lines(("When", "What", ""), rows)]
+    return ["**What happened (UTC)**", "", *note, *lines]
