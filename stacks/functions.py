@@ -45,7 +45,10 @@ class Step:
 
 
 STEPS = (
-    Step("acquire_lock", lambda can: [*can.take_lease(), *can.append_to_ledger()]),
+    Step(
+        "acquire_lock",
+        lambda can: [*can.take_lease(), *can.read_ledger(), *can.append_to_ledger()],
+    ),
     Step(
         "check_eligibility",
         lambda can: [
@@ -108,7 +111,7 @@ STEPS = (
         "await_approval",
         lambda can: [*can.read_ledger(), *can.append_to_ledger(), *can.answer_tokens()],
     ),
-    Step("close_approval", lambda can: can.append_to_ledger()),
+    Step("close_approval", lambda can: [*can.read_ledger(), *can.append_to_ledger()]),
     Step(
         "apply_flag",
         lambda can: [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from compilegate.domain.flag_change import HUMAN
+from compilegate.domain.flag_change import HUMAN, TRAIN
 from compilegate.report.formats import (
     UNKNOWN,
     interval,
@@ -56,7 +56,9 @@ def flag_words(decision: Mapping[str, Any], applied: Mapping[str, Any] | None = 
     if word.get("approved") is False:
         return f"left as it was: not approved ({_said(word.get('approval'))})"
     if word.get("held_by"):
-        return f"left as it was: a person's word stands ({_said(word['held_by'])})"
+        held = word["held_by"]
+        whose = "a proven regression" if held["by"] == TRAIN else "a person's word"
+        return f"left as it was: {whose} stands ({_said(held)})"
     action = str((decision.get("flag") or {}).get("action"))
     return {"enable": "on", "disable": "off", "keep": "left as it was"}.get(action, UNKNOWN)
 
@@ -76,4 +78,5 @@ def full_run_words(found: Mapping[str, Any] | None) -> str:
 def _said(word: Mapping[str, Any] | None) -> str:
     if word is None:
         return "nobody was asked"
-    return f"{str(word['by']).removeprefix(HUMAN)}: {word['reason']}"
+    by = "the watch over production" if word["by"] == TRAIN else str(word["by"])
+    return f"{by.removeprefix(HUMAN)}: {word['reason']}"

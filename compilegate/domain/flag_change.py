@@ -26,8 +26,10 @@ class FlagChange:
     """What is wanted, by whom and why.
 
     ``change_id`` makes repeating a step the same change. ``by`` is ``evaluate``, ``train`` or
-    ``human:NAME``. ``decided_at`` is the epoch second up to which the evidence behind it reaches.
-    ``details`` are further fields of the ledger entry: trial, evidence_key, decision_key.
+    ``human:NAME``. ``decided_at`` is the epoch second up to which the evidence behind it reaches,
+    ``seen_version`` the flag's version that it knows of: where that is known it decides instead,
+    because the clocks of two machines differ. ``details`` are further fields of the ledger entry:
+    trial, evidence_key, decision_key.
     """
 
     change_id: str
@@ -37,6 +39,7 @@ class FlagChange:
     reason: str
     decided_at: int
     decision_id: str | None = None
+    seen_version: int | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -75,15 +78,27 @@ def changes_nothing(change: FlagChange, history: Sequence[Entry]) -> bool:
 
 
 def held_by(change: FlagChange, history: Sequence[Entry]) -> Entry | None:
-    """A person's change that this one may not overrule, None where there is none.
+    """The change that this one may not overrule, None where there is none.
 
     A machine that decides on evidence from before a person's word does not know what made them
-    say it. A proven regression is the exception: turning off what trains worse is the safe side.
+    say it; nor does a trial that began before production proved that its candidate regresses.
+    A proven regression is the exception: turning off what trains worse is the safe side.
     """
     if change.by_human or (change.action == REVERT and flag_of(history).enabled):
         return None
-    said = [entry for entry in history if is_human(entry)]
-    return said[-1] if said and said[-1]["at"] >= change.decided_at else None
+    unseen = (entry for entry in reversed(history) if _unseen(entry, change))
+    return next((e for e in unseen if is_human(e) or _proves_against(e, change)), None)
+
+
+def began_after(trial: Entry, said: Entry) -> bool:
+    """Whether a trial (its ledger entry of kind ``started``) knows of a change of the flag.
+
+    False for any other entry. By the version that it has seen, where it says one, else by time.
+    """
+    if trial.get("kind") != "started":
+        return False
+    seen = trial.get("flag_version")
+    return int(trial["at"]) >= said["at"] if seen is None else int(seen) >= said["version"]
 
 
 def overrules(change: FlagChange, history: Sequence[Entry]) -> dict[str, Any] | None:
@@ -112,12 +127,28 @@ def to_entry(change: FlagChange, history: Sequence[Entry], *, name: str, at: int
         "action": change.action,
         "reason": change.reason,
         "decided_at": change.decided_at,
+        "seen_version": change.seen_version,
         "decision_id": change.decision_id,
         "flag": name,
         "from": flag_of(history).to_json(),
         "to": change.flag.to_json(),
         "overrode": overrules(change, history),
     }
+
+
+def _unseen(entry: Entry, change: FlagChange) -> bool:
+    """Whether what a change goes by is older than this entry."""
+    if change.seen_version is None:
+        return bool(entry["at"] >= change.decided_at)
+    return int(entry["version"]) > change.seen_version
+
+
+def _proves_against(entry: Entry, change: FlagChange) -> bool:
+    """Whether production has proven a regression of what a trial would turn on."""
+    if (entry["by"], entry["action"]) != (TRAIN, REVERT) or not change.flag.enabled:
+        return False
+    was, wanted = parse_flag(str(entry["from"])), change.flag
+    return was.candidate == wanted.candidate or was.overrides == wanted.overrides
 
 
 def _told(flag: Flag) -> tuple[bool, Mapping[str, Any]]:

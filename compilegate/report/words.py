@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from compilegate.domain.decision import Verdict
-from compilegate.domain.flag_change import HUMAN
+from compilegate.domain.flag_change import HUMAN, TRAIN
 from compilegate.report.case import Case
 from compilegate.report.charts.quality import better_or_worse
 from compilegate.report.formats import interval, money, number, plural, ratio, significant
@@ -102,7 +102,8 @@ def _is_person(word: Document) -> bool:
 
 
 def _person(word: Document) -> str:
-    return str(word["by"]).removeprefix(HUMAN)
+    by = str(word["by"])
+    return "the watch over production" if by == TRAIN else by.removeprefix(HUMAN)
 
 
 def _spent(usd: float) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 from compilegate.domain import naming
 from compilegate.domain.planning.rounds import LEASE_SECONDS
 from compilegate.ports import Services
+from compilegate.usecases.change_flag import latest_flag
 from compilegate.usecases.trial import Trial
 
 
@@ -21,6 +22,8 @@ def acquire_lock(event: Mapping[str, Any], *, services: Services) -> dict[str, A
     services.locks.acquire(
         trial.workload, str(event["execution"]), now=now, expires_at=now + LEASE_SECONDS
     )
-    entry = {"kind": "started", "execution": event["execution"], "at": now}
+    # What people have said by now this trial knows of, whatever their clocks show.
+    _, seen = latest_flag(trial.workload, services)
+    entry = {"kind": "started", "execution": event["execution"], "at": now, "flag_version": seen}
     services.ledger.put_once(trial.workload, naming.started_entry(trial.trial), entry)
     return {}

@@ -61,14 +61,15 @@ def _change(
     services: Services,
 ) -> Changed:
     action = str(decision["flag"]["action"])
+    known = _known(trial, services) if answer is None else answer
     change = FlagChange(
         change_id=f"trial#{trial.trial}#flag",
         by=EVALUATE,
         action=action,
         flag=_wanted(services, trial, decision, action),
         reason="; ".join(str(reason["message"]) for reason in decision["reasons"]),
-        # Whoever approves knows what has been said until then.
-        decided_at=_started_at(trial, services) if answer is None else int(answer["at"]),
+        decided_at=int(known["at"]),
+        seen_version=known.get("flag_version"),
         decision_id=decision["decision_id"],
         details={
             "trial": trial.trial,
@@ -89,11 +90,11 @@ def _wanted(services: Services, trial: Trial, decision: Mapping[str, Any], actio
     return promoted(arm, plan["arms"][0], decision_id=decision_id)
 
 
-def _started_at(trial: Trial, services: Services) -> int:
-    """When the trial began: what a person has said since, its evidence does not know.
+def _known(trial: Trial, services: Services) -> Mapping[str, Any]:
+    """How the trial began: what a person has said since, its evidence does not know.
 
     A trial that never wrote its beginning overrules nobody.
     """
     sort_key = naming.started_entry(trial.trial)
     started = services.ledger.entries(trial.workload, sort_key)
-    return int(started[0]["at"]) if started else 0
+    return started[0] if started else {"at": 0}

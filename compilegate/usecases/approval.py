@@ -26,6 +26,7 @@ from compilegate.domain.planning.rounds import LEASE_SECONDS
 from compilegate.domain.workload.model import REQUIRED
 from compilegate.ports import Services
 from compilegate.usecases.approval_notice import approval_notice
+from compilegate.usecases.change_flag import latest_flag
 from compilegate.usecases.trial import Trial, load_spec
 
 UNANSWERED = f"nobody answered within {WAIT_SECONDS // 86400} days"
@@ -97,9 +98,11 @@ def answer_once(
     trial: Trial, by: str, reason: str, *, approved: bool, services: Services
 ) -> Mapping[str, Any]:
     """The answer that stands: this one, or the one that was given before."""
+    # Whoever approves knows what has been said until then.
+    _, seen = latest_flag(trial.workload, services)
     entry = {
         "kind": ANSWER, "at": services.clock.now(), "trial": trial.trial, "by": by,
-        "approved": approved, "reason": reason,
+        "approved": approved, "reason": reason, "flag_version": seen,
     }  # fmt: skip
     key = naming.approval_answer_entry(trial.trial)
     return services.ledger.put_once(trial.workload, key, entry)

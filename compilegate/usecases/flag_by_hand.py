@@ -15,7 +15,7 @@ from typing import Any
 from compilegate.domain import naming
 from compilegate.domain.errors import InvalidInputError, NotFoundError
 from compilegate.domain.flag import Flag, promoted
-from compilegate.domain.flag_change import HUMAN, Entry, FlagChange
+from compilegate.domain.flag_change import HUMAN, Entry, FlagChange, began_after
 from compilegate.domain.planning.arm_plan import CANDIDATE
 from compilegate.ports import Services
 from compilegate.usecases.change_flag import Changed, change_flag, flag_history, latest_flag
@@ -23,6 +23,9 @@ from compilegate.usecases.trial import Trial, load_record
 
 SET, REVERT_BY_HAND = "set", "revert"
 PROMOTE = "promote"
+TRIALS = "trial#"  # sort keys of what trials leave in the ledger
+# Who says the same again so soon runs a command again that broke off; later it is a new word.
+AGAIN_SECONDS = 600
 
 
 @dataclass(frozen=True)
@@ -59,7 +62,7 @@ class KnownCandidate:
 def known_candidates(workload: str, services: Services) -> dict[str, KnownCandidate]:
     """Every candidate whose overrides a decided trial has recorded, by name."""
     found: dict[str, KnownCandidate] = {}
-    decided = [e for e in services.ledger.entries(workload, "trial#") if e["kind"] == "decision"]
+    decided = [e for e in services.ledger.entries(workload, TRIALS) if e["kind"] == "decision"]
     for entry in sorted(decided, key=lambda one: int(one["at"]), reverse=True):
         for known in _planned(workload, entry, services):
             found.setdefault(known.name, known)
@@ -137,8 +140,9 @@ def _say(
     services: Services,
 ) -> Changed:
     history = flag_history(workload, services)
+    again = _broken_off(workload, history, services)
     change = FlagChange(
-        change_id=_change_id(history, action, flag, word),
+        change_id=_change_id(history, action, flag, word, again=again),
         by=f"{HUMAN}{word.who}",
         action=action,
         flag=flag,
@@ -150,10 +154,21 @@ def _say(
     return change_flag(workload, change, services=services)
 
 
-def _change_id(history: list[Entry], action: str, flag: Flag, word: Word) -> str:
-    """The same where a command runs again that broke off, as long as nobody spoke in between."""
+def _broken_off(workload: str, history: list[Entry], services: Services) -> bool:
+    """Whether the last word may be a command that broke off: said just now, no trial begun since.
+
+    A trial that has begun would not be bound by that word; said once more it has to be.
+    """
+    if not history or abs(services.clock.now() - int(history[-1]["at"])) > AGAIN_SECONDS:
+        return False
+    trials = services.ledger.entries(workload, TRIALS)
+    return not any(began_after(entry, history[-1]) for entry in trials)
+
+
+def _change_id(history: list[Entry], action: str, flag: Flag, word: Word, *, again: bool) -> str:
+    """Another for every word, the same where a command that broke off runs ``again``."""
     told = [action, word.who, word.reason.strip(), flag.to_json()]
     digest = hashlib.sha256(json.dumps(told).encode()).hexdigest()[:12]
     last = str(history[-1]["change_id"]) if history else ""
-    again = last.startswith("human#") and last.endswith(f"#{digest}")
-    return last if again else f"human#{naming.flag_entry(len(history) + 1)}#{digest}"
+    same = last.startswith("human#") and last.endswith(f"#{digest}")
+    return last if again and same else f"human#{naming.flag_entry(len(history) + 1)}#{digest}"

@@ -130,6 +130,8 @@ def test_a_trial_that_is_watched_says_that_it_waits(found: Cloud) -> None:
         ({"approved": False, "approval": None}, "left as it was: not approved (nobody was asked)"),
         ({"approved": True, "held_by": {"by": "human:ana", "reason": "freeze"}},
          "left as it was: a person's word stands (ana: freeze)"),
+        ({"approved": True, "held_by": {"by": "train", "reason": "worse"}},
+         "left as it was: a proven regression stands (the watch over production: worse)"),
     ],
 )  # fmt: skip
 def test_the_end_of_a_trial_says_what_became_of_the_flag(

@@ -11,6 +11,7 @@ from compilegate.domain import naming
 from compilegate.domain.approval import WAIT_SECONDS
 from compilegate.domain.errors import InvalidInputError
 from compilegate.usecases.abort_trial import abort_trial
+from compilegate.usecases.acquire_lock import acquire_lock
 from compilegate.usecases.answer_approval import answer_approval, waiting_approvals
 from compilegate.usecases.apply_flag import apply_flag
 from compilegate.usecases.approval import ask_approval, await_approval, close_approval
@@ -31,8 +32,7 @@ NAME = "bert-docs"
 def event(services: Any) -> dict[str, Any]:
     """A promotion of a workload that asks for approval."""
     put_spec(services, change(SOUND, policy__approval="required"))
-    started = {"kind": "started", "execution": EVENT["execution"], "at": services.clock.now()}
-    services.ledger.put_once(NAME, naming.started_entry(TRIAL), started)
+    acquire_lock(EVENT, services=services)
     return decided(services, "promote", "enable")
 
 
@@ -242,6 +242,24 @@ def test_a_persons_no_to_the_flag_after_the_yes_stands(
 
     assert not applied(services, event)["enabled"]
     assert load(services, "flag")["held_by"] is not None
+
+
+@pytest.mark.parametrize(("said", "on"), [("before the yes", True), ("after it", False)])
+def test_what_the_approver_knew_is_not_a_matter_of_clocks(
+    said: str, on: bool, services: Any, event: dict[str, Any]
+) -> None:
+    asked(services, event)
+    if said == "before the yes":
+        services.clock.seconds += 300  # whoever says no has a clock that is fast
+        change_flag(NAME, wanted("human revert"), services=services)
+        services.clock.seconds -= 240
+        answer(services, approved=True)
+    else:
+        answer(services, approved=True)
+        services.clock.seconds -= 300
+        change_flag(NAME, wanted("human revert"), services=services)
+
+    assert on is applied(services, event)["enabled"]
 
 
 def test_nobody_was_asked(services: Any) -> None:

@@ -40,7 +40,7 @@ def test_the_entry_says_who_what_why_and_from_what_to_what(services: Any) -> Non
     expected = {
         "kind": "flag", "version": 1, "change_id": "enable#1", "by": "evaluate",
         "action": "enable", "reason": "because of enable", "decision_id": "d1", "flag": FLAG,
-        "trial": "t1", "evidence_key": "e", "decided_at": 0, "at": now(services),
+        "trial": "t1", "evidence_key": "e", "decided_at": 0, "seen_version": None, "at": now(services),
         "from": OFF.to_json(), "to": made.flag.to_json(), "overrode": None,
     }  # fmt: skip
     assert expected == entry

@@ -14,6 +14,7 @@ import pytest
 
 from compilegate.domain import naming
 from compilegate.ports import Services
+from compilegate.usecases.acquire_lock import acquire_lock
 from compilegate.usecases.answer_approval import answer_approval
 from compilegate.usecases.apply_flag import apply_flag
 from compilegate.usecases.approval import ask_approval, await_approval, close_approval
@@ -40,8 +41,7 @@ def world(verdict: str, action: str, approval: str = "none") -> Services:
     put_spec(services, change(SOUND, policy__approval=approval))
     change_flag(WORKLOAD, wanted("human set"), services=services)
     services.clock.seconds += 60  # type: ignore[attr-defined] - a clock that can be moved
-    started = {"kind": "started", "execution": EVENT["execution"], "at": services.clock.now()}
-    services.ledger.put_once(WORKLOAD, naming.started_entry(TRIAL), started)
+    acquire_lock(EVENT, services=services)
     plan_trial(EVENT, services=services)
     decision = {
         "decision_id": "d1", "verdict": verdict, "candidate": "compile", "judge_version": "0",

@@ -10,13 +10,11 @@ import pytest
 from compilegate.domain import naming
 from compilegate.domain.workload.model import Candidate
 from compilegate.usecases.apply_flag import apply_flag
-from compilegate.usecases.change_flag import change_flag
 from compilegate.usecases.plan_trial import plan_trial
 from compilegate.usecases.record_decision import record_decision
 from compilegate.usecases.trial import to_json
 from tests.domain.workload_builder import SOUND, change
-from tests.usecases.flag_changes import wanted
-from tests.usecases.trial_builder import EVENT, FLAG, TRIAL, load, put_spec
+from tests.usecases.trial_builder import EVENT, FLAG, TRIAL, put_spec
 
 
 def decide(services: Any, verdict: str, action: str) -> dict[str, Any]:
@@ -63,32 +61,6 @@ def test_a_promotion_writes_the_ledger_first_and_then_the_flag(services: Any) ->
         "evidence_key": naming.record_key("bert-docs", TRIAL, "evidence"),
     }  # fmt: skip
     assert expected == told
-
-
-@pytest.mark.parametrize(("said", "changed"), [("before the trial", True), ("since", False)])
-def test_what_a_person_said_binds_a_trial_that_began_earlier(
-    said: str, changed: bool, services: Any
-) -> None:
-    event = decide(services, "promote", "enable")
-    started = {"kind": "started", "execution": "x", "at": services.clock.now()}
-    services.ledger.put_once("bert-docs", naming.started_entry(TRIAL), started)
-    services.clock.seconds += 10 if said == "since" else -10
-    change_flag("bert-docs", wanted("human revert"), services=services)
-    services.clock.seconds += 3600
-
-    answer, kept = applied(event, services), load(services, "flag")
-
-    assert {"changed": changed, "enabled": changed} == answer
-    assert changed is (kept["overrode"] is not None)
-    assert changed is (kept["held_by"] is None)
-    assert "human:ana" == (kept["overrode"] or kept["held_by"])["by"]
-
-
-def test_a_trial_without_a_beginning_overrules_nobody(services: Any) -> None:
-    change_flag("bert-docs", wanted("human revert"), services=services)
-    services.clock.seconds += 3600
-
-    assert not apply_flag(decide(services, "promote", "enable"), services=services)["changed"]
 
 
 def test_a_learning_rate_that_followed_the_number_of_machines_is_in_the_flag(
