@@ -49,7 +49,8 @@ def money_chart(tale: Tale) -> Chart:
     )  # fmt: skip
     return Chart(
         "money", TITLE, _finding(tale), views=[View("Money", figure(traces, frame))],
-        note="Against the latest baseline runs of that time; a failed run is booked with its cost.",
+        note="Against the latest baseline runs of that time; a failed run is booked with its cost. "
+        "Training alone: what a worse model costs is not in it.",
     )  # fmt: skip
 
 
