@@ -2,7 +2,7 @@
 
 Its input is what a function answered: ``subject``, ``message`` and ``notification``
 (compilegate/domain/notification.py). Without the last, where the function itself failed, the two
-texts are put into the same shape here.
+texts, and ``owner`` where it is known, are put into the same shape here.
 """
 
 from __future__ import annotations
@@ -23,6 +23,11 @@ _PLAIN = (
     "}})})"
 )
 _TOLD = f"$exists({_INPUT}.notification)"
+# An owner's subscription is told nothing that does not name the owner.
+_OWNER = f"{_INPUT}.owner"
+_PLAIN_ATTRIBUTES = (
+    f"$boolean({_OWNER}) ? {{'owner': {{'DataType': 'String', 'StringValue': {_OWNER}}}}} : {{}}"
+)
 
 
 def notify(topic_arn: str, *, then: str, catches: Sequence[State]) -> State:
@@ -35,7 +40,9 @@ def notify(topic_arn: str, *, then: str, catches: Sequence[State]) -> State:
             "Subject": jsonata(f"$substring({_INPUT}.subject, 0, {SUBJECT_MAX})"),
             "MessageStructure": "json",
             "Message": jsonata(f"{_TOLD} ? {_INPUT}.notification.message : {_PLAIN}"),
-            "MessageAttributes": jsonata(f"{_TOLD} ? {_INPUT}.notification.attributes : {{}}"),
+            "MessageAttributes": jsonata(
+                f"{_TOLD} ? {_INPUT}.notification.attributes : ({_PLAIN_ATTRIBUTES})"
+            ),
         },
         "Output": {},
         "TimeoutSeconds": 60,

@@ -53,6 +53,16 @@ def catch(errors: Sequence[str], target: str) -> State:
     return {"ErrorEquals": list(errors), "Next": target, "Output": dict(FAILURE)}
 
 
+def go_on(target: str, variable: str, output: Mapping[str, str] | None = None) -> State:
+    """Write any failure down in ``variable`` and go on: what is done already stands."""
+    return {
+        "ErrorEquals": ["States.ALL"],
+        "Next": target,
+        "Assign": {variable: dict(FAILURE)},
+        "Output": dict(output or {}),
+    }
+
+
 def call(
     function_arn: str,
     payload: Mapping[str, Any],

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from stacks.evaluate.approval import approval
 from stacks.evaluate.tasks import CATCH_ALL, TRIAL
 from stacks.notify import notify
-from stacks.states import EXECUTION, FAILURE, NULL, State, answer, call, jsonata, retry
+from stacks.states import EXECUTION, NULL, State, answer, call, go_on, jsonata, retry
 
 DECISION = {**TRIAL, "decision_key": jsonata("$decision_key")}
 # What may fail after the flag, null while it has not; each is {error, cause}.
@@ -52,27 +52,33 @@ def settled(functions: Mapping[str, str], topic_arn: str) -> State:
             catches=CATCH_ALL,
             then="ReleaseModels",
         ),
-        "ReleaseModels": {
-            **call(
-                functions["release_models"],
-                {**DECISION, "flag_enabled": jsonata("$flag_enabled")},
-                catches=[_go_on("WriteReport", "models_failed")],
-                then="WriteReport",
-            ),
-            "Output": {},
-        },
+        **_told(functions, topic_arn),
+        "ReleaseLock": _release_lock(functions["release_lock"], then="Done"),
+        "Done": {"Type": "Succeed", "Output": {name: jsonata(f"${name}") for name in OUTPUT}},
+    }
+
+
+def _told(functions: Mapping[str, str], topic_arn: str) -> State:
+    """What follows a decision that stands: models, report, message."""
+    settled = {**DECISION, "flag_enabled": jsonata("$flag_enabled")}
+    release = call(
+        functions["release_models"],
+        settled,
+        catches=[go_on("WriteReport", "models_failed")],
+        then="WriteReport",
+    )
+    return {
+        "ReleaseModels": {**release, "Output": {}},
         "WriteReport": call(
             functions["write_report"],
-            {**DECISION, "flag_enabled": jsonata("$flag_enabled")},
+            settled,
             assign={"report_key": answer("report_key")},
-            catches=[_go_on("Notify", "report_failed", _without_report())],
+            catches=[go_on("Notify", "report_failed", _without_report())],
             then="Notify",
         ),
         "Notify": notify(
-            topic_arn, then="ReleaseLock", catches=[_go_on("ReleaseLock", "notify_failed")]
+            topic_arn, then="ReleaseLock", catches=[go_on("ReleaseLock", "notify_failed")]
         ),
-        "ReleaseLock": _release_lock(functions["release_lock"], then="Done"),
-        "Done": {"Type": "Succeed", "Output": {name: jsonata(f"${name}") for name in OUTPUT}},
     }
 
 
@@ -81,21 +87,11 @@ def _release_lock(function_arn: str, *, then: str) -> State:
     state = call(
         function_arn,
         {**TRIAL, **EXECUTION},
-        catches=[_go_on(then, "release_failed")],
+        catches=[go_on(then, "release_failed")],
         then=then,
     )
     again = retry(["States.ALL"], seconds=2, attempts=3)
     return {**state, "Retry": [*state["Retry"], again]}
-
-
-def _go_on(target: str, variable: str, output: Mapping[str, str] | None = None) -> State:
-    """Write the failure down and go on: the decision stands."""
-    return {
-        "ErrorEquals": ["States.ALL"],
-        "Next": target,
-        "Assign": {variable: FAILURE},
-        "Output": dict(output or {}),
-    }
 
 
 def _without_report() -> dict[str, str]:

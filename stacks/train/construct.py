@@ -39,7 +39,11 @@ class Train(TrainingMachine):
                 detail={
                     "TrainingJobStatus": list(ENDED),
                     # Not the jobs of this machine, which records them itself.
-                    "Tags": {naming.TAG_STAGE: [naming.TEAM_STAGE]},
+                    "Tags": {
+                        naming.TAG_STAGE: [naming.TEAM_STAGE],
+                        # Without it nobody knows whose run it is.
+                        naming.TAG_WORKLOAD: [{"exists": True}],
+                    },
                 },
             ),
             targets=[targets.SfnStateMachine(self.machine)],

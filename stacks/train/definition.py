@@ -13,11 +13,23 @@ from collections.abc import Mapping
 from compilegate.domain import naming
 from compilegate.domain.production.waiting import RUN_SECONDS
 from stacks.notify import notify
-from stacks.states import EXECUTION, FAILURE, NULL, State, answer, call, catch, choice, jsonata
-from stacks.train.endings import broken, endings
+from stacks.states import (
+    EXECUTION,
+    FAILURE,
+    NULL,
+    State,
+    answer,
+    call,
+    catch,
+    choice,
+    go_on,
+    jsonata,
+)
+from stacks.train.endings import UNTOLD, broken, endings
 from stacks.training_job import job_caught, load_request, train
 
 INPUT = "$states.context.Execution.Input"
+EVENT = f"{INPUT}.detail"
 BROKEN = "TrainBroke"
 CATCH_ALL = [catch(["States.ALL"], BROKEN)]
 RUN = {"workload": jsonata("$workload"), "run": jsonata("$run_id")}
@@ -51,17 +63,20 @@ def _given(name: str) -> str:
     return jsonata(f"$exists({INPUT}.{name}) ? {INPUT}.{name} : null")
 
 
+def _known(told: str, name: str) -> str:
+    """What an event tells, else a field of the input, else null: a run may be begun by either."""
+    given = f"{INPUT}.{name}"
+    return jsonata(f"$exists({told}) ? {told} : $exists({given}) ? {given} : null")
+
+
 def _beginning(functions: Mapping[str, str]) -> State:
-    event = f"{INPUT}.detail"
-    workload = f"$lookup({event}.Tags, '{naming.TAG_WORKLOAD}')"
-    job = f"$exists({INPUT}.job) ? {INPUT}.job : null"
     return {
         "Begin": {
             "Type": "Pass",
             "Assign": {
-                **dict.fromkeys(TOLD, NULL),
-                "workload": jsonata(f"$exists({event}) ? {workload} : {INPUT}.workload"),
-                "team_job": jsonata(f"$exists({event}) ? {event}.TrainingJobName : ({job})"),
+                **dict.fromkeys((*TOLD, "owner"), NULL),
+                "workload": _known(f"$lookup({EVENT}.Tags, '{naming.TAG_WORKLOAD}')", "workload"),
+                "team_job": _known(f"{EVENT}.TrainingJobName", "job"),
                 "scheduled": _given("scheduled"),
                 "first_wait": _given("wait_seconds"),
             },
@@ -82,6 +97,7 @@ def _beginning(functions: Mapping[str, str]) -> State:
                 "arm": answer("arm"),
                 "why": answer("why"),
                 "attempt": answer("attempt"),
+                "owner": answer("owner"),
             },
             catches=CATCH_ALL,
             then="IsOwnRun",
@@ -128,7 +144,7 @@ def _recorded(functions: Mapping[str, str], topic_arn: str) -> State:
         "RecordTeamRun": _record(functions, team),
         "WhatNext": choice(after, "Watch"),
         "TellOfWaiting": notify(
-            topic_arn, then="WaitForCapacity", catches=_told_or("WaitForCapacity")
+            topic_arn, then="WaitForCapacity", catches=[go_on("WaitForCapacity", UNTOLD)]
         ),
         "WaitForCapacity": {
             "Type": "Wait",
@@ -153,6 +169,7 @@ def _record(functions: Mapping[str, str], payload: Mapping[str, str]) -> State:
             "next_step": answer("next"),
             "attempt": answer("attempt"),
             "wait_seconds": answer("wait_seconds"),
+            "owner": answer("owner"),
             "tell": answer("tell"),
             "telling": jsonata("$states.result.Payload.tell != null"),
         },
@@ -164,45 +181,27 @@ def _record(functions: Mapping[str, str], payload: Mapping[str, str]) -> State:
 
 def _watched(functions: Mapping[str, str], topic_arn: str) -> State:
     """The judge looks at what was recorded; that it cannot must not hide the run."""
-    not_watched = {
-        "ErrorEquals": ["States.ALL"],
-        "Next": "TellOfWatch",
-        "Assign": {"watch_failed": FAILURE},
-        "Output": {
-            "subject": jsonata(
-                "'[compilegate] ' & $workload & ': a production run was not judged'"
-            ),
-            "message": jsonata(
-                "'Production run ' & $run_id & ' of ' & $workload & ' is recorded, but it could not"
-                " be judged (' & $states.errorOutput.Error & '). The next run will judge both.'"
-            ),
-        },
+    told = {
+        "subject": jsonata("'[compilegate] ' & $workload & ': a production run was not judged'"),
+        "message": jsonata(
+            "'Production run ' & $run_id & ' of ' & $workload & ' is recorded, but it could not"
+            " be judged (' & $states.errorOutput.Error & '). The next run will judge both.'"
+        ),
+        "owner": jsonata("$owner"),
     }
     watch = call(
         functions["watch_production"],
         {**RUN, **EXECUTION},
         assign={"verdict": answer("verdict"), "flag_changed": answer("flag_changed")},
-        catches=[not_watched],
+        catches=[go_on("TellOfWatch", "watch_failed", told)],
         then="HasNews",
     )
     return {
         "Watch": watch,
         "HasNews": choice({"$states.input.tell": "TellOfWatch"}, "HasModel"),
-        "TellOfWatch": notify(topic_arn, then="HasModel", catches=_told_or("HasModel")),
+        "TellOfWatch": notify(topic_arn, then="HasModel", catches=[go_on("HasModel", UNTOLD)]),
         "HasModel": choice({"$next_step = 'failed'": "TellOfFailure"}, "Done"),
     }
-
-
-def _told_or(target: str) -> list[State]:
-    """A message that cannot be sent holds nothing up."""
-    return [
-        {
-            "ErrorEquals": ["States.ALL"],
-            "Next": target,
-            "Assign": {"notify_failed": FAILURE},
-            "Output": {},
-        }
-    ]
 
 
 def _text(name: str) -> str:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from stacks.notify import notify
-from stacks.states import FAILURE, State, jsonata
+from stacks.states import State, go_on, jsonata
 
 # Step Functions takes 32,768 characters of a cause; a message needs far fewer.
 CAUSE_SHOWN = 2000
+# The variable that says that a message could not be sent, which holds nothing up.
+UNTOLD = "notify_failed"
 
 
 def endings(topic_arn: str, told: Sequence[str]) -> State:
@@ -19,7 +21,7 @@ def endings(topic_arn: str, told: Sequence[str]) -> State:
             "Output": jsonata("$tell"),
             "Next": "NotifyFailure",
         },
-        "NotifyFailure": notify(topic_arn, then="RunFailed", catches=_gone_on("RunFailed")),
+        "NotifyFailure": notify(topic_arn, then="RunFailed", catches=[go_on("RunFailed", UNTOLD)]),
         "RunFailed": {
             "Type": "Fail",
             "Error": "RunFailed",
@@ -48,20 +50,10 @@ def broken(name: str, topic_arn: str) -> State:
                     " & $states.input.error & '): '"
                     f" & $substring($states.input.cause, 0, {CAUSE_SHOWN})"
                 ),
+                "owner": jsonata("$owner"),
             },
             "Next": "NotifyBroken",
         },
-        "NotifyBroken": notify(topic_arn, then="Broken", catches=_gone_on("Broken")),
+        "NotifyBroken": notify(topic_arn, then="Broken", catches=[go_on("Broken", UNTOLD)]),
         "Broken": {"Type": "Fail", "Error": jsonata("$error"), "Cause": jsonata("$cause")},
     }
-
-
-def _gone_on(target: str) -> list[State]:
-    return [
-        {
-            "ErrorEquals": ["States.ALL"],
-            "Next": target,
-            "Assign": {"notify_failed": FAILURE},
-            "Output": {},
-        }
-    ]

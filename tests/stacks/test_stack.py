@@ -167,7 +167,10 @@ def test_a_teams_job_that_has_ended_is_recorded_by_event(template):
 
     assert {
         "TrainingJobStatus": ["Completed", "Failed", "Stopped"],
-        "Tags": {naming.TAG_STAGE: [naming.TEAM_STAGE]},
+        "Tags": {
+            naming.TAG_STAGE: [naming.TEAM_STAGE],
+            naming.TAG_WORKLOAD: [{"exists": True}],
+        },
     } == rule["EventPattern"]["detail"]
     assert [{"Ref": train}] == [target["Arn"] for target in rule["Targets"]]
 

@@ -72,6 +72,13 @@ def test_every_function_is_called():
     assert set(FUNCTIONS) == {called(state) for state in lambdas().values()}
 
 
+def test_whose_workload_it_is_is_known_from_the_first_answer_that_tells():
+    assert "{% null %}" == STATES["Begin"]["Assign"]["owner"]
+    for name in ("ReadFlag", "RecordRun", "RecordTeamRun"):
+        assert "{% $states.result.Payload.owner %}" == STATES[name]["Assign"]["owner"]
+    assert "{% $owner %}" == STATES["TrainBroke"]["Output"]["owner"]
+
+
 @pytest.mark.parametrize("name", BREAKING)
 def test_any_error_of_a_step_is_told_and_fails_the_execution(name):
     assert "TrainBroke" == catchers(STATES[name])["States.ALL"]
@@ -131,7 +138,7 @@ def test_a_run_that_could_not_be_judged_is_told_and_ends_as_it_would():
     (catcher,) = STATES["Watch"]["Catch"]
 
     assert {"States.ALL": "TellOfWatch"} == catchers(STATES["Watch"])
-    assert {"subject", "message"} == set(catcher["Output"])
+    assert {"subject", "message", "owner"} == set(catcher["Output"])
     assert {"error", "cause"} == set(catcher["Assign"]["watch_failed"])
 
 

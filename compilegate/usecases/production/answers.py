@@ -39,7 +39,13 @@ def answer(run: ProductionRun, ended: Ended, services: Services) -> dict[str, An
     step = what_next(run)
     following = Attempt(ended.attempt.number + 1, rerun=True) if step == RERUN else ended.attempt
     told = _failed(run, ended, services) if step == FAILED else None
-    return {**_common(step, run), "attempt": following.to_dict(), "wait_seconds": 0, "tell": told}
+    return {
+        **_common(step, run),
+        "attempt": following.to_dict(),
+        "wait_seconds": 0,
+        "owner": ended.spec.workload.owner,
+        "tell": told,
+    }
 
 
 def answer_waiting(waiting: Waiting, ended: Ended, services: Services) -> dict[str, Any]:
@@ -53,11 +59,14 @@ def answer_waiting(waiting: Waiting, ended: Ended, services: Services) -> dict[s
         "counts": False,
         "attempt": waiting.attempt.to_dict(),
         "wait_seconds": waiting.seconds,
+        "owner": ended.spec.workload.owner,
         "tell": _waiting(waiting, ended, services) if waiting.first else None,
     }
 
 
-def answer_without(step: str, run: ProductionRun | None, reason: str | None) -> dict[str, Any]:
+def answer_without(
+    step: str, run: ProductionRun | None, reason: str | None, owner: str | None = None
+) -> dict[str, Any]:
     """The answer for a job that no attempt of this machine started."""
     known = _common(step, run) if run is not None else {"next": step, "run": None, "arm": None}
     return {
@@ -67,6 +76,7 @@ def answer_without(step: str, run: ProductionRun | None, reason: str | None) -> 
         "reason": reason or (run.reason if run else None),
         "attempt": Attempt().to_dict(),
         "wait_seconds": 0,
+        "owner": owner,
         "tell": None,
     }
 

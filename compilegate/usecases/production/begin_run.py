@@ -30,6 +30,7 @@ from compilegate.usecases.production.production_job import (
     Registered,
     load_registered,
     request_of,
+    spec_of,
 )
 from compilegate.usecases.production.staleness import before_the_run
 
@@ -68,6 +69,7 @@ def begin_run(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]
         "arm": begun.arm,
         "why": begun.why,
         "attempt": Attempt().to_dict(),
+        "owner": spec_of(begun, start.workload, services).workload.owner,
     }
 
 

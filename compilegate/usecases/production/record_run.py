@@ -22,6 +22,7 @@ from compilegate.usecases.production.answers import (
 )
 from compilegate.usecases.production.ended import Ended, ended_attempt
 from compilegate.usecases.production.ended_badly import settle_ended
+from compilegate.usecases.production.production_job import load_registered
 from compilegate.usecases.production.recording import record_attempt
 from compilegate.usecases.production.team_run import NotOursError, record_team_run
 from compilegate.usecases.production.wait_for_capacity import wait_for_capacity
@@ -61,7 +62,8 @@ def _team(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     except NotOursError as error:
         logger.warning("%s: not recorded: %s", job, error, extra={"workload": workload})
         return answer_without(END, None, str(error))
-    return answer_without(WATCH if run.counts else END, run, None)
+    owner = load_registered(workload, services).spec.workload.owner
+    return answer_without(WATCH if run.counts else END, run, None, owner)
 
 
 def _stop_strays(ended: Ended, services: Services) -> None:

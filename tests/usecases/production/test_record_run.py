@@ -10,8 +10,9 @@ from compilegate.domain.production.runs import CanarySlot
 from compilegate.facts import load_facts
 from compilegate.usecases.production import recording
 from compilegate.usecases.workload_document import read_document
-from tests.domain.workload_builder import SOUND
+from tests.domain.workload_builder import SOUND, change
 from tests.usecases.production.runs import (
+    CAPACITY,
     NAME,
     OUT_OF_MEMORY,
     Production,
@@ -88,6 +89,17 @@ def test_a_candidate_that_fails_is_evidence_and_is_run_again_on_the_baseline(
     assert ("baseline", "rerun", True, None) == (
         again.arm, again.why, again.counts, again.decision_id,
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("reason", [None, OUT_OF_MEMORY, CAPACITY], ids=["ends", "fails", "waits"])
+def test_every_step_says_whose_workload_it_is(production, reason):
+    """What breaks later has nothing else to know it from."""
+    owned = change(SOUND, owner="ml-platform")
+    production.register(owned)
+
+    assert "ml-platform" == production.begin()["owner"]
+    answer = production.fails(reason) if reason else production.completes()
+    assert "ml-platform" == answer["owner"]
 
 
 def test_a_candidate_that_diverged_is_evidence_and_is_run_again(promoted):

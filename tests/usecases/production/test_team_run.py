@@ -64,7 +64,7 @@ def test_it_is_recorded_with_what_its_tags_and_its_output_say(production):
 
     answer = heard(production, job)
 
-    assert "watch" == answer["next"]
+    assert ("watch", SOUND.owner) == (answer["next"], answer["owner"])
     (run,) = production.runs()
     assert answer["run"] == run.run
     assert (job, "compile", "team", "team", True, "d1", 0.91) == (
