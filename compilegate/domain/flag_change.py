@@ -28,8 +28,9 @@ class FlagChange:
     ``change_id`` makes repeating a step the same change. ``by`` is ``evaluate``, ``train`` or
     ``human:NAME``. ``decided_at`` is the epoch second up to which the evidence behind it reaches,
     ``seen_version`` the flag's version that it knows of: where that is known it decides instead,
-    because the clocks of two machines differ. ``details`` are further fields of the ledger entry:
-    trial, evidence_key, decision_key.
+    because the clocks of two machines differ. ``based_on`` is the version that was judged, of which
+    the change is a consequence, None for one that stands for itself. ``details`` are further
+    fields of the ledger entry: trial, evidence_key, decision_key.
     """
 
     change_id: str
@@ -40,6 +41,7 @@ class FlagChange:
     decided_at: int
     decision_id: str | None = None
     seen_version: int | None = None
+    based_on: int | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -90,6 +92,27 @@ def held_by(change: FlagChange, history: Sequence[Entry]) -> Entry | None:
     return next((e for e in unseen if is_human(e) or _proves_against(e, change)), None)
 
 
+def superseded_by(change: FlagChange, history: Sequence[Entry]) -> Entry | None:
+    """The change that put something else in the place of what this one has judged.
+
+    What follows from one candidate must not be done to another that was turned on meanwhile. A
+    regression is turned off wherever that candidate is on now, or was when it went off.
+    """
+    if change.based_on is None or not 0 < change.based_on <= len(history):
+        return None
+    judged = parse_flag(str(history[change.based_on - 1]["to"]))
+    reverts = change.action == REVERT
+    later = history[-1:] if reverts else history[change.based_on :]
+    for entry in reversed(later):
+        now = parse_flag(str(entry["to"]))
+        same = now.candidate == judged.candidate and (
+            now.overrides == judged.overrides if now.enabled else reverts
+        )
+        if not same:
+            return entry
+    return None
+
+
 def began_after(trial: Entry, said: Entry) -> bool:
     """Whether a trial (its ledger entry of kind ``started``) knows of a change of the flag.
 
@@ -98,7 +121,9 @@ def began_after(trial: Entry, said: Entry) -> bool:
     if trial.get("kind") != "started":
         return False
     seen = trial.get("flag_version")
-    return int(trial["at"]) >= said["at"] if seen is None else int(seen) >= said["version"]
+    if seen is None:
+        return int(trial["at"]) >= int(said["at"])
+    return int(seen) >= int(said["version"])
 
 
 def overrules(change: FlagChange, history: Sequence[Entry]) -> dict[str, Any] | None:
@@ -128,6 +153,7 @@ def to_entry(change: FlagChange, history: Sequence[Entry], *, name: str, at: int
         "reason": change.reason,
         "decided_at": change.decided_at,
         "seen_version": change.seen_version,
+        "based_on": change.based_on,
         "decision_id": change.decision_id,
         "flag": name,
         "from": flag_of(history).to_json(),

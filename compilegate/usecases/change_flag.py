@@ -25,6 +25,7 @@ from compilegate.domain.flag_change import (
     flag_of,
     held_by,
     same_change,
+    superseded_by,
     to_entry,
 )
 from compilegate.ports import Services
@@ -37,8 +38,8 @@ class Changed:
     """What became of a change.
 
     ``flag`` and ``version`` are the change's own where it was made, else those that stand.
-    ``overrode`` is the person's word that it set aside, ``held_by`` the one that it may not, each
-    ``{by, at, reason}``.
+    ``overrode`` is the person's word that it set aside, ``held_by`` the one that it may not,
+    ``superseded_by`` what has taken the place of what it judged, each ``{by, at, reason}``.
     """
 
     changed: bool
@@ -46,6 +47,7 @@ class Changed:
     version: int
     overrode: Mapping[str, Any] | None = None
     held_by: Mapping[str, Any] | None = None
+    superseded_by: Mapping[str, Any] | None = None
 
 
 def change_flag(workload: str, change: FlagChange, *, services: Services) -> Changed:
@@ -58,10 +60,10 @@ def change_flag(workload: str, change: FlagChange, *, services: Services) -> Cha
         history = flag_history(workload, services)
         made = same_change(history, change.change_id)
         if made is None:
-            holder = held_by(change, history)
-            if holder is not None or changes_nothing(change, history):
+            holder, newer = held_by(change, history), superseded_by(change, history)
+            if holder or newer or changes_nothing(change, history):
                 repair_flag(workload, services)
-                return _unchanged(history, holder)
+                return _unchanged(history, holder, newer)
             made = _append(workload, change, history, services)
             history = [*history, made]
         if made["change_id"] == change.change_id:
@@ -131,6 +133,15 @@ def _read(workload: str, services: Services) -> str | None:
     return services.flags.read(naming.flag_parameter(services.settings.stage, workload))
 
 
-def _unchanged(history: list[Entry], holder: Entry | None) -> Changed:
-    held = None if holder is None else {key: holder[key] for key in ("by", "at", "reason")}
-    return Changed(False, flag_of(history), len(history), held_by=held)
+def _unchanged(history: list[Entry], holder: Entry | None, newer: Entry | None) -> Changed:
+    return Changed(
+        changed=False,
+        flag=flag_of(history),
+        version=len(history),
+        held_by=_word(holder),
+        superseded_by=_word(newer),
+    )
+
+
+def _word(entry: Entry | None) -> dict[str, Any] | None:
+    return None if entry is None else {key: entry[key] for key in ("by", "at", "reason")}

@@ -142,10 +142,12 @@ def test_a_teams_job_starts_production_runs_and_nothing_else(template):
             "dynamodb:Query",
             {
                 "abort_trial",
+                "acquire_lock",
                 "apply_flag",
                 "await_approval",
                 "build_request",
                 "check_eligibility",
+                "close_approval",
                 "judge_arms",
                 "open_canary",
                 "plan_trial",

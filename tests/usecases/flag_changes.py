@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from itertools import pairwise
 from typing import Any
 
@@ -19,6 +20,11 @@ WANTED = {
     "revert": Flag(False, "reverted", "compile", OVERRIDES, "d3"),
     "permanent": Flag(True, "permanent", "compile", OVERRIDES, "d4"),
     "stale": Flag(False, "stale", "compile", OVERRIDES, "d5"),
+    # What the watch has made of version 1, and came late with.
+    "late revert": Flag(False, "reverted", "compile", OVERRIDES, "d6"),
+    "late permanent": Flag(True, "permanent", "compile", OVERRIDES, "d7"),
+    "late stale": Flag(False, "stale", "compile", OVERRIDES, "d8"),
+    "other enable": Flag(True, "probation", "other", {"batch_size": 64}, "d9"),
     "human set": Flag(True, "probation", "other", {"batch_size": 48}),
     "human revert": Flag(False, "off"),
 }
@@ -26,15 +32,16 @@ WANTED = {
 
 def wanted(kind: str, change_id: str | None = None, decided_at: int = 0) -> FlagChange:
     """A change of this kind; a machine's reaches as far as ``decided_at``."""
-    human = kind.startswith("human ")
+    human, late = kind.startswith("human "), kind.startswith("late ")
     return FlagChange(
         change_id=change_id or f"{kind}#1",
-        by="human:ana" if human else "evaluate",
-        action=kind.removeprefix("human "),
+        by="human:ana" if human else "train" if late else "evaluate",
+        action=kind.rsplit(maxsplit=1)[-1],
         flag=WANTED[kind],
         reason=f"because of {kind}",
         decided_at=decided_at,
         decision_id=WANTED[kind].decision_id,
+        based_on=1 if late else None,
     )
 
 
@@ -54,7 +61,14 @@ def assert_sound(services: Any) -> None:
     for before, after in pairwise(entries):
         assert after["from"] == before["to"]
     for at, entry in enumerate(entries):
+        if entry["based_on"] and entry["based_on"] <= at:
+            assert candidate_of(entries[entry["based_on"] - 1]["to"]) == candidate_of(entry["from"])
         if entry["by"].startswith("human:") or entry["action"] == "revert":
             continue
         said = [one["at"] for one in entries[:at] if one["by"].startswith("human:")]
         assert all(moment < entry["decided_at"] for moment in said), entry
+
+
+def candidate_of(flag: str) -> Any:
+    """What a flag's text stands for, on or off."""
+    return json.loads(flag)["candidate"]

@@ -40,7 +40,8 @@ def test_the_entry_says_who_what_why_and_from_what_to_what(services: Any) -> Non
     expected = {
         "kind": "flag", "version": 1, "change_id": "enable#1", "by": "evaluate",
         "action": "enable", "reason": "because of enable", "decision_id": "d1", "flag": FLAG,
-        "trial": "t1", "evidence_key": "e", "decided_at": 0, "seen_version": None, "at": now(services),
+        "trial": "t1", "evidence_key": "e", "decided_at": 0, "seen_version": None, "based_on": None,
+        "at": now(services),
         "from": OFF.to_json(), "to": made.flag.to_json(), "overrode": None,
     }  # fmt: skip
     assert expected == entry
@@ -161,6 +162,51 @@ def test_a_persons_word_is_kept_even_where_it_changes_nothing(services: Any) -> 
     assert make(services, "human revert").changed
     assert not make(services, "enable", decided_at=now(services) - 61).changed
     assert_sound(services)
+
+
+@pytest.mark.parametrize("other", ["human set", "other enable"])
+@pytest.mark.parametrize("kind", ["permanent", "stale", "revert"])
+def test_what_follows_from_one_candidate_is_not_done_to_its_successor(
+    kind: str, other: str, services: Any
+) -> None:
+    """The watch has judged version 1 and died; what it wanted is asked for after version 2."""
+    make(services, "enable")
+    successor = replace(
+        wanted("human set"), change_id="2", by="human:ana" if other == "human set" else "evaluate"
+    )
+    change_flag(WORKLOAD, successor, services=services)
+    stood = latest_flag(WORKLOAD, services)
+
+    late = replace(wanted(kind, decided_at=now(services) + 9), based_on=1)
+    made = change_flag(WORKLOAD, late, services=services)
+
+    assert (False, *stood) == (made.changed, made.flag, made.version)
+    assert made.superseded_by is not None
+    assert successor.by == made.superseded_by["by"]
+    assert_sound(services)
+
+
+@pytest.mark.parametrize("kind", ["permanent", "stale"])
+def test_a_candidate_that_was_off_meanwhile_is_judged_anew(kind: str, services: Any) -> None:
+    make(services, "enable")
+    make(services, "disable")
+    make(services, "enable", change_id="again")
+
+    made = change_flag(WORKLOAD, replace(wanted(kind), based_on=1), services=services)
+
+    assert (False, True) == (made.changed, made.superseded_by is not None)
+
+
+@pytest.mark.parametrize("then", ["permanent", "stale", "human set same"])
+def test_a_proven_regression_follows_its_candidate(then: str, services: Any) -> None:
+    make(services, "enable")
+    later = wanted("permanent" if then == "human set same" else then)
+    by = "human:ana" if then == "human set same" else "train"
+    change_flag(WORKLOAD, replace(later, by=by), services=services)
+
+    made = change_flag(WORKLOAD, replace(wanted("revert"), based_on=1), services=services)
+
+    assert (True, "reverted", None) == (made.changed, made.flag.state, made.superseded_by)
 
 
 @pytest.mark.parametrize("raw", [None, "", "{", Flag(True, "permanent").to_json()])

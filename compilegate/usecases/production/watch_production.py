@@ -233,9 +233,15 @@ def _act(workload: str, entry: Mapping[str, Any], services: Services) -> Changed
         reason=change["reason"],
         decided_at=change["decided_at"],
         decision_id=entry["decision_id"],
+        based_on=_judged_version(change),
         details={key: entry[key] for key in keys},
     )
     return change_flag(workload, wanted, services=services)
+
+
+def _judged_version(change: Mapping[str, Any]) -> int:
+    """The version of the flag that was looked at, which its change is named after."""
+    return int(str(change["change_id"]).split("#")[1])
 
 
 def _note_final(workload: str, entry: Mapping[str, Any], services: Services) -> None:
