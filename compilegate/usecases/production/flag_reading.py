@@ -6,7 +6,7 @@ import logging
 
 from compilegate.domain import naming
 from compilegate.domain.errors import InvalidInputError
-from compilegate.domain.flag import parse_flag
+from compilegate.domain.flag import Flag, parse_flag
 from compilegate.domain.flag_change import flag_of
 from compilegate.domain.production.next_arm import DIFFERS, MALFORMED, UNREADABLE, FlagReading
 from compilegate.ports import Services
@@ -18,8 +18,8 @@ logger = logging.getLogger("compilegate")
 def read_flag(workload: str, services: Services) -> FlagReading:
     """The flag as parameter and ledger have it.
 
-    Where the two differ the parameter is given the ledger's value. This run then follows the
-    ledger, unless the parameter said off: somebody may have meant it.
+    Where the two differ the parameter is given the ledger's value. If either said on, this run
+    follows neither: off, somebody may have meant it; on, nobody has proven it.
     """
     name = naming.flag_parameter(services.settings.stage, workload)
     try:
@@ -36,10 +36,15 @@ def read_flag(workload: str, services: Services) -> FlagReading:
         return FlagReading(flag, text)
     _repair(workload, services)
     known = flag_of(history)
-    if known.enabled and not flag.enabled:
-        told = f"{name} said off and the ledger on: the ledger's value was written again"
-        return FlagReading(flag, text, problem=DIFFERS, told=told)
-    return FlagReading(known, text)
+    if not known.enabled and not flag.enabled:
+        return FlagReading(known, text)
+    said = f"{name} said {_said(flag)} and the ledger {_said(known)}"
+    told = f"{said}: the ledger's value was written again"
+    return FlagReading(known if flag.enabled else flag, text, problem=DIFFERS, told=told)
+
+
+def _said(flag: Flag) -> str:
+    return f"on ({flag.candidate})" if flag.enabled else "off"
 
 
 def _repair(workload: str, services: Services) -> None:

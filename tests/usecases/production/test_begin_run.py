@@ -125,8 +125,32 @@ def test_a_flag_turned_on_by_hand_is_turned_off_again_and_not_followed(productio
 
     answer = production.begin()
 
-    assert "baseline" == answer["arm"]
+    assert ("baseline", "differs") == (answer["arm"], answer["why"])
+    assert ["differs"] == counted(caplog)
+    assert "said on (compile) and the ledger off" in production.entries("run_begun")[0]["flag_told"]
     assert '"enabled": false' in production.services.flags.read(FLAG)
+
+
+def test_a_flag_that_is_on_with_other_overrides_than_were_proven_is_not_followed(
+    production, caplog
+):
+    production.promote()
+    other = dataclasses.replace(ON, overrides={"compiler": "none"})
+    production.services.flags.write(FLAG, other.to_json())
+
+    answer = production.begin()
+
+    assert ("baseline", "differs") == (answer["arm"], answer["why"])
+    assert ["differs"] == counted(caplog)
+    assert ON.to_json() == production.services.flags.read(FLAG)
+
+
+def test_a_flag_that_is_off_in_other_words_is_no_problem(production, caplog):
+    production.promote(Flag(False, "reverted"))
+    production.services.flags.write(FLAG, Flag(False, "off").to_json())
+
+    assert ("baseline", "scheduled") == (production.begin()["arm"], production.begin()["why"])
+    assert [] == counted(caplog)
 
 
 def test_a_flag_that_cannot_be_read_is_the_baseline_and_says_why(production, caplog):
