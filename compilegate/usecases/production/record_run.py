@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from compilegate.domain import naming
+from compilegate.domain.errors import CompilegateError
+from compilegate.domain.failures import explain
 from compilegate.domain.production.ending import Ending
 from compilegate.ports import Services
 from compilegate.usecases.production.answers import (
@@ -23,11 +25,13 @@ from compilegate.usecases.production.answers import (
 from compilegate.usecases.production.ended import Ended, ended_attempt
 from compilegate.usecases.production.ended_badly import settle_ended
 from compilegate.usecases.production.production_job import load_registered
+from compilegate.usecases.production.flag_reading import repair_if_possible
 from compilegate.usecases.production.recording import record_attempt
 from compilegate.usecases.production.team_run import NotOursError, record_team_run
 from compilegate.usecases.production.wait_for_capacity import wait_for_capacity
 
 FIRST_TRY = "-r0"
+IN_PROGRESS, TIMEOUT = "InProgress", "States.Timeout"
 logger = logging.getLogger("compilegate")
 
 
@@ -37,12 +41,14 @@ def record_run(event: Mapping[str, Any], *, services: Services) -> dict[str, Any
     ``event`` is the machine's after an attempt (workload, run, attempt, job, ``error`` and
     ``cause`` where its task failed, ``wait_seconds`` where its input says how long to wait), that
     of a team's job (workload, job), or Step Functions' own of an execution that ended badly.
+    Raises StillTrainsError for a job that has not ended.
     """
     if "detail" in event:
         return settle_ended(event["detail"], services=services)
     if "attempt" not in event:
         return _team(event, services)
     ended = ended_attempt(event, services)
+    _settle_job(ended, event, services)
     _stop_strays(ended, services)
     if ended.end.ending is not Ending.NO_CAPACITY:
         return answer(record_attempt(ended, services), ended, services)
@@ -55,6 +61,26 @@ def record_run(event: Mapping[str, Any], *, services: Services) -> dict[str, Any
     return answer(record_attempt(ended, services, gave_up=gave_up), ended, services)
 
 
+class StillTrainsError(CompilegateError):
+    """A job that goes on although nobody could wait for it any more: its end is not known yet."""
+
+
+def _settle_job(ended: Ended, event: Mapping[str, Any], services: Services) -> None:
+    """Stop a job whose time is up; raises StillTrainsError for any other that has not ended.
+
+    What is written is written once, so that its true end could not be told any more.
+    """
+    if ended.described.get("TrainingJobStatus") != IN_PROGRESS:
+        return
+    error, cause = str(event.get("error") or ""), str(event.get("cause") or "")
+    if error != TIMEOUT:
+        raise StillTrainsError(
+            f"{ended.job} still trains, and waiting for it failed: {explain(error, cause)}. It "
+            "goes on, and leaves its model; its run is not recorded"
+        )
+    services.jobs.stop(ended.job)
+
+
 def _team(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     workload, job = str(event["workload"]), str(event["job"])
     try:
@@ -62,6 +88,8 @@ def _team(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     except NotOursError as error:
         logger.warning("%s: not recorded: %s", job, error, extra={"workload": workload})
         return answer_without(END, None, str(error))
+    # A team's pipeline reads the parameter itself: what its next run reads has to be right.
+    repair_if_possible(workload, services)
     owner = load_registered(workload, services).spec.workload.owner
     return answer_without(WATCH if run.counts else END, run, None, owner)
 

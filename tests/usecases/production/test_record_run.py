@@ -9,6 +9,7 @@ from compilegate.domain.production.canary import job_digest
 from compilegate.domain.production.runs import CanarySlot
 from compilegate.facts import load_facts
 from compilegate.usecases.production import recording
+from compilegate.usecases.production.record_run import StillTrainsError
 from compilegate.usecases.workload_document import read_document
 from tests.domain.workload_builder import SOUND, change
 from tests.usecases.production.runs import (
@@ -167,6 +168,29 @@ def test_what_could_not_be_done_as_asked_is_nobodys_evidence_and_the_baseline_is
     assert [("compile", False), ("baseline", False)] == [
         (run.arm, run.counts) for run in promoted.runs()
     ]
+
+
+def test_a_job_that_still_trains_is_not_recorded_as_ended(promoted):
+    """Its task failed, not the job: what is recorded now would hide how it really ends."""
+    promoted.ends("InProgress")
+
+    with pytest.raises(StillTrainsError, match="Service unavailable"):
+        promoted.record("SageMaker.AmazonSageMakerException", "Service unavailable")
+
+    assert [] == promoted.runs()
+    assert "InProgress" == promoted.services.jobs.describe(promoted.job)["TrainingJobStatus"]
+    assert "watch" == promoted.completes()["next"]
+
+
+def test_one_that_still_trains_after_its_time_is_stopped_and_recorded(promoted):
+    promoted.ends("InProgress")
+
+    assert "rerun" == promoted.record("States.Timeout")["next"]
+    assert (
+        "Stopped"
+        == promoted.services.jobs.describe(promoted.job.replace("-p1", "-p0"))["TrainingJobStatus"]
+    )
+    assert [(False, False)] == [(run.finished, run.counts) for run in promoted.runs()]
 
 
 def test_a_crash_that_names_missing_capacity_is_a_crash(promoted):
