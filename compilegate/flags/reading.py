@@ -12,6 +12,7 @@ from typing import Any
 
 from compilegate.domain import naming
 from compilegate.domain.flag import Flag, parse_flag
+from compilegate.domain.production.next_arm import WATCHED
 from compilegate.domain.workload.model import BASELINE
 from compilegate.flags.patience import Patience, ask, error_code
 
@@ -19,7 +20,6 @@ STAGE_VARIABLE = "COMPILEGATE_STAGE"
 # Jobs that carry their arm: the first that Compilegate starts, the second that a team does.
 CARRIED_BY = ("COMPILEGATE_IMAGE", "COMPILEGATE_ARM")
 ABSENT = "ParameterNotFound"
-PROBATION = "probation"
 CACHED_SECONDS = 60.0
 
 logger = logging.getLogger("compilegate.flags")
@@ -118,7 +118,7 @@ def _of(flag: Flag, parameter: str) -> Choice:
     if not flag.overrides or not flag.candidate:
         logger.warning("%s is on without a candidate, training with the baseline", parameter)
         return Choice(problem="on without a candidate")
-    watched = flag.state == PROBATION
+    watched = flag.state in WATCHED
     return Choice(flag.candidate, dict(flag.overrides), flag.decision_id, watched=watched)
 
 

@@ -136,9 +136,15 @@ def test_a_baseline_that_keeps_failing_is_told_once_and_leaves_the_flag(services
     assert "probation" == flag_of(services).state
 
 
-def test_evidence_that_cannot_be_read_leaves_the_flag_and_is_told(services: Any) -> None:
+def test_evidence_of_a_trial_that_cannot_be_read_leaves_the_flag_and_is_told(
+    services: Any,
+) -> None:
     promote(services)
-    answer = night(services, 1, metric="high")
+    key = naming.record_key(WORKLOAD, TRIAL, "evidence")
+    found = json.loads(services.store.get(key))
+    found["quality"]["margin"] = "small"
+    services.store.put(key, json.dumps(found).encode())
+    answer = night(services, 1)
 
     assert ("inconclusive", True, "probation") == (
         answer["verdict"], answer["tell"], flag_of(services).state,

@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
+from compilegate.domain import naming
 from compilegate.usecases.production.story import story_of
-from tests.usecases.production_builder import WORKLOAD, night, promote
+from tests.domain.evidence_builder import CENTRE
+from tests.domain.workload_builder import SOUND, change
+from tests.usecases.production_builder import (
+    TWO_MARGINS,
+    WORKLOAD,
+    entries,
+    flag_of,
+    follow,
+    night,
+    promote,
+    record,
+    say,
+)
+from tests.usecases.trial_builder import TRIAL
 
 
 @pytest.mark.parametrize("arm", ["baseline", "compile"])
@@ -20,3 +35,133 @@ def test_a_job_without_a_duration_does_not_break_the_story(
     night(services, 2)
 
     assert "compile" in story_of(WORKLOAD, services).html
+
+
+UNREADABLE = {
+    "metric not a number": {"metric": float("nan")},
+    "metric as text": {"metric": "0.9"},
+    "metric without end": {"metric": float("inf")},
+    "duration as text": {"wall_seconds": "abc"},
+    "duration below nothing": {"wall_seconds": -1},
+    "seed as text": {"seed": "x"},
+    "applied as text": {"applied": "yes"},
+}
+
+
+@pytest.mark.parametrize("bad", UNREADABLE.values(), ids=UNREADABLE)
+def test_a_run_that_cannot_be_read_is_left_out_told_once_and_hides_nothing(
+    services: Any, bad: dict[str, Any]
+) -> None:
+    promote(services)
+    first = night(services, 1, **bad)
+    second = night(services, 2)
+    looks = [entry for entry in entries(services) if entry["kind"] == "watch"]
+    follow(services, range(3, 40), metric=CENTRE - TWO_MARGINS)
+
+    assert (True, False) == (first["tell"], second["tell"])
+    assert "job cg-bert-docs-r0000001-p0-r0: run." in first["message"]
+    assert "Repair what the job records" in first["message"]
+    assert [0, 1] == [look["runs"] for look in looks]
+    assert "reverted" == flag_of(services).state
+
+
+def test_an_earlier_run_that_cannot_be_read_is_no_history(services: Any) -> None:
+    promote(services)
+    evidence_without_history(services)
+    record(services, -1, "baseline", metric=float("nan"))
+    record(services, -2, "baseline", wall_seconds="abc")
+    answer = night(services, 1)
+
+    assert "continue" == answer["verdict"]
+
+
+def test_runs_that_end_with_nothing_to_judge_make_the_promotion_stale(services: Any) -> None:
+    promote(services)
+    answers = [night(services, n, counts=False, metric=None) for n in range(1, 7)]
+    last = answers[-1]
+
+    assert [False, False, True, False, False, True] == [answer["tell"] for answer in answers]
+    assert (False, "stale") == (flag_of(services).enabled, flag_of(services).state)
+    assert "nobody sees what it does" in last["subject"]
+    assert "6 of them trained to their end" in last["message"]
+    assert "The flag is off" in last["message"]
+
+
+def test_jobs_that_were_stopped_are_told_and_no_reason_to_turn_off(services: Any) -> None:
+    promote(services)
+    for n in range(1, 12):
+        night(services, n, counts=False, status="Stopped", finished=False, metric=None)
+
+    assert "probation" == flag_of(services).state
+
+
+def test_a_promotion_left_on_unseen_is_on_probation_again_once_it_is_seen(services: Any) -> None:
+    promote(services, change(SOUND, policy__on_stale="keep"))
+    for n in range(1, 7):
+        night(services, n, counts=False)
+    unseen = flag_of(services)
+    answer = night(services, 7)
+
+    assert (True, "stale") == (unseen.enabled, unseen.state)
+    assert (True, "probation") == (flag_of(services).enabled, flag_of(services).state)
+    assert "trains again what was proven" in answer["subject"]
+    assert "A new trial would" not in answer["message"]
+
+
+def test_what_a_person_turned_on_and_nobody_sees_is_told_and_left_to_them(services: Any) -> None:
+    say(services, promote(services))
+    answers = [night(services, n, counts=False) for n in range(1, 9)]
+
+    assert flag_of(services).enabled
+    assert "left as it is: what human:ann said" in answers[5]["message"]
+    assert [3, 6] == [n for n, answer in enumerate(answers, 1) if answer["tell"]]
+
+
+def test_jobs_without_a_wall_clock_never_become_permanent_and_it_is_told_once(
+    services: Any,
+) -> None:
+    promote(services)
+    answers = [night(services, n, wall_seconds=None) for n in range(1, 16)]
+
+    assert "probation" == flag_of(services).state
+    assert [1] == [n for n, answer in enumerate(answers, 1) if answer["tell"]]
+    assert "Let the jobs be timed" in answers[0]["message"]
+
+
+@pytest.mark.parametrize("evidence", ["none", "of another arm"])
+def test_what_a_person_turned_on_unmeasured_is_not_watched_and_that_is_told_once(
+    services: Any, evidence: str
+) -> None:
+    say(services, promote(services))
+    key = naming.record_key(WORKLOAD, TRIAL, "evidence")
+    found = json.loads(services.store.get(key))
+    del services.store.objects[key]
+    if evidence == "of another arm":
+        found["arms"][1]["name"] = "fp8"
+        services.store.put(key, json.dumps(found).encode())
+    first, second = (night(services, n) for n in (1, 2))
+
+    assert [(None, True), (None, False)] == [(a["verdict"], a["tell"]) for a in (first, second)]
+    assert "is on and not watched" in first["subject"]
+    assert "measured nothing of it" in first["message"]
+    assert "turned on by a person after trial" in first["message"]
+    assert "probation" == flag_of(services).state
+
+
+def test_what_a_person_turned_on_is_watched_from_when_the_trial_has_measured_it(
+    services: Any,
+) -> None:
+    say(services, promote(services))
+    key = naming.record_key(WORKLOAD, TRIAL, "evidence")
+    kept = services.store.objects.pop(key)
+    night(services, 1)
+    services.store.objects[key] = kept
+
+    assert "continue" == night(services, 2)["verdict"]
+
+
+def evidence_without_history(services: Any) -> None:
+    key = naming.record_key(WORKLOAD, TRIAL, "evidence")
+    found = json.loads(services.store.get(key))
+    found["quality"]["history"] = []
+    services.store.put(key, json.dumps(found).encode())

@@ -18,6 +18,8 @@ from compilegate.domain.workload.model import KEEP
 
 STALE, PERMANENT, RESUME = "stale", "permanent", "resume"
 PROBATION, REVERTED = "probation", "reverted"
+# What makes a promotion stale beside the fields that differ, and can be mended like them.
+TREATMENT, WATCHED = "the change is applied", "runs can be judged"
 # A single run without the change may have been unlucky, though it be all that was run.
 UNTREATED = 2
 
@@ -35,19 +37,26 @@ class Consequence:
 class Findings:
     """What is known after a run: the judge's word, None without one, and what has changed.
 
-    ``compared`` says whether anything could be compared with what was proven, ``untreated`` how
-    many runs of the candidate did without the change.
+    ``restored`` says that all that made a promotion stale was compared again and is as it was,
+    ``untreated`` how many runs of the candidate did without the change, ``unwatched`` why its
+    probation sees nothing.
     """
 
     decision: Decision | None = None
     changed: Sequence[Reason] = ()
-    compared: bool = False
+    restored: bool = False
     untreated: int = 0
+    unwatched: Sequence[Reason] = ()
 
     @property
     def verdict(self) -> Verdict | None:
         """The judge's verdict."""
         return self.decision.verdict if self.decision else None
+
+    @property
+    def without_the_change(self) -> bool:
+        """Whether most runs do without it: what production trains is not what was proven."""
+        return self.verdict is Verdict.INVALID and self.untreated >= UNTREATED
 
 
 def consequence(promotion: Promotion, found: Findings, on_stale: str) -> Consequence | None:
@@ -58,15 +67,16 @@ def consequence(promotion: Promotion, found: Findings, on_stale: str) -> Consequ
         off = _off(flag, REVERTED, decision_id)
         return Consequence(REVERT, off, decision.reasons)
     gone = tuple(found.changed)
-    if decision and found.verdict is Verdict.INVALID and found.untreated >= UNTREATED:
-        # Most runs do without the change: what production trains is not what was proven.
+    if decision and found.without_the_change:
         gone = (*gone, *decision.reasons)
+    if flag.state != PERMANENT:
+        gone = (*gone, *found.unwatched)
     if gone:
         return None if flag.state == STALE else Consequence(STALE, _stale(flag, on_stale), gone)
     if flag.state == STALE:
         same = (Reason("as_proven", "production trains again what was proven"),)
         again = replace(flag, state=PROBATION, since=None)
-        return Consequence(RESUME, again, same) if found.compared else None
+        return Consequence(RESUME, again, same) if found.restored else None
     if decision and found.verdict is Verdict.PERMANENT and flag.state == PROBATION:
         kept = replace(flag, state=PERMANENT, decision_id=decision_id, since=None)
         return Consequence(PERMANENT, kept, decision.reasons)

@@ -89,12 +89,17 @@ def stale_reasons(promoted: Fingerprint, now: Fingerprint) -> tuple[Reason, ...]
     return tuple(
         Reason(
             f"{field}_changed",
-            f"{words}: was {_shown(promoted[field], now[field])}, "
+            f"{FIELDS[field]}: was {_shown(promoted[field], now[field])}, "
             f"is {_shown(now[field], promoted[field])}",
         )
-        for field, words in FIELDS.items()
-        if _known(promoted, field) and _known(now, field) and promoted[field] != now[field]
+        for field in told_fields(promoted, now)
+        if promoted[field] != now[field]
     )
+
+
+def told_fields(promoted: Fingerprint, now: Fingerprint) -> tuple[str, ...]:
+    """The fields that both sides tell, so that they can be compared."""
+    return tuple(field for field in FIELDS if _known(promoted, field) and _known(now, field))
 
 
 def unknown_fields(

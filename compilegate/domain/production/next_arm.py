@@ -26,6 +26,8 @@ REFRESH_EVERY = 6
 SCHEDULED, FLAG, REFRESH, CONFIRM, CANARY = "scheduled", "flag", "refresh", "confirm", "canary"
 STALE, UNREADABLE, MALFORMED, DIFFERS = "stale", "unreadable", "malformed", "differs"
 UNFIT = "unfit"
+# States of a flag that is on in which the judge compares both arms.
+WATCHED = ("probation", STALE)
 # Those for which a flag that may be on was not followed.
 PROBLEMS = (UNREADABLE, MALFORMED, DIFFERS, UNFIT)
 
@@ -93,7 +95,7 @@ def next_arm(now: Situation) -> Choice:
     if wanted is not None and (wanted["confirm"] or wanted["arm"] == BASELINE):
         why = CONFIRM if wanted["confirm"] else REFRESH
         return _of(flag, str(wanted["arm"]), why, confirm=wanted["confirm"])
-    if flag.state == "probation" and _since_baseline(now) >= now.refresh_every - 1:
+    if flag.state in WATCHED and _since_baseline(now) >= now.refresh_every - 1:
         return _of(flag, BASELINE, REFRESH)
     return _of(flag, str(flag.candidate), FLAG)
 

@@ -10,7 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import takewhile
 from typing import Any
 
+from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.judging.evidence import PROBATION
+from compilegate.domain.judging.evidence_file import check_full_run
 from compilegate.domain.production.fingerprint import recorded, stale_reasons
 from compilegate.domain.production.promotion import Promotion
 from compilegate.domain.production.runs import ProductionRun
@@ -30,8 +32,33 @@ def watched_runs(runs: Iterable[ProductionRun], promotion: Promotion) -> list[Pr
     """The runs that bear on a promotion, whoever launched them, in the order of time.
 
     Baseline and promoted candidate since the candidate was turned on; not what was trained on
-    other machines or left no record, and not a candidate that another trial has under test.
+    other machines or left no record that the judge can read, and not a candidate that another
+    trial has under test.
     """
+    return [run for run in _counted(runs, promotion) if unreadable(run) is None]
+
+
+def unreadable_runs(
+    runs: Iterable[ProductionRun], promotion: Promotion
+) -> list[tuple[ProductionRun, str]]:
+    """The runs that would be watched, had they recorded what a judge can read; and what is wrong.
+
+    The ledger keeps a run for good: left in, one such run would end every later look.
+    """
+    told = [(run, unreadable(run)) for run in _counted(runs, promotion)]
+    return [(run, problem) for run, problem in told if problem is not None]
+
+
+def unreadable(run: ProductionRun) -> str | None:
+    """What keeps the judge from reading a run, None where nothing does."""
+    try:
+        check_full_run(_evidence(run, 0))
+    except InvalidEvidenceError as error:
+        return str(error)
+    return None
+
+
+def _counted(runs: Iterable[ProductionRun], promotion: Promotion) -> list[ProductionRun]:
     return sorted(
         (
             run
@@ -55,11 +82,11 @@ def row_at_the_end(runs: Sequence[ProductionRun], promotion: Promotion) -> list[
     return bad[::-1] if len(bad) >= ROW else []
 
 
-def unseen_at_the_end(runs: Iterable[ProductionRun], promotion: Promotion) -> int:
-    """How many of the candidate's latest runs left nothing to judge, in a row."""
+def unseen_at_the_end(runs: Iterable[ProductionRun], promotion: Promotion) -> list[ProductionRun]:
+    """The candidate's latest runs as far back as none left anything to judge, newest first."""
     mine = [run for run in runs if run.arm == promotion.candidate and run.canary is None]
     latest = sorted((run for run in mine if run.started_at >= promotion.at), key=_when)
-    return len(list(takewhile(lambda run: not run.counts, reversed(latest))))
+    return list(takewhile(_is_unseen, reversed(latest)))
 
 
 def probation_document(
@@ -122,6 +149,7 @@ def _quality(
         run.result
         for run in sorted(earlier, key=_when)
         if run.arm == BASELINE and run.counts and run.finished and run.job not in known
+        if unreadable(run) is None
         if run.result.get("metric") is not None
         if not stale_reasons(trial, recorded([run.result]))
     ][-HISTORY_RUNS:]
@@ -129,6 +157,10 @@ def _quality(
     quality["history"] = [result["metric"] for result in past]
     quality.setdefault("history_wall_seconds", walls)
     return quality
+
+
+def _is_unseen(run: ProductionRun) -> bool:
+    return not run.counts or unreadable(run) is not None
 
 
 def _went_wrong(run: ProductionRun) -> bool:

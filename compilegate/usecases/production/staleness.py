@@ -1,7 +1,7 @@
 """Whether production still trains what a promotion was proven on (domain/production/fingerprint).
 
 What a job is asked for is compared before a run and after it, what the job itself recorded only
-afterwards. A team's own job of a workload that is not registered is known by its record alone.
+afterwards. A job that a team starts need not be the registered one: its record tells.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from compilegate.domain.production.fingerprint import (
     planned,
     recorded,
     stale_reasons,
+    told_fields,
     unknown_fields,
 )
 from compilegate.domain.production.next_arm import FlagReading
@@ -32,6 +33,8 @@ from compilegate.usecases.change_flag import flag_history
 from compilegate.usecases.known_facts import known_facts
 from compilegate.usecases.trial import Spec, Trial, load_record, load_spec
 
+# What the registered job is asked for, beside the arms whose jobs have recorded something.
+ASKED = "asked"
 logger = logging.getLogger("compilegate")
 
 
@@ -39,12 +42,14 @@ logger = logging.getLogger("compilegate")
 class Comparison:
     """What differs, in words; ``unknown`` are fields that one side does not tell.
 
-    ``compared`` is how many fields both sides told.
+    ``differs`` and ``same`` are the fields that both sides tell, each with what tells of it: what
+    is asked for, or the arm whose job recorded it.
     """
 
     changed: tuple[Reason, ...]
     unknown: tuple[str, ...]
-    compared: int
+    differs: frozenset[str]
+    same: frozenset[str]
 
 
 def compare_with_proven(
@@ -62,15 +67,28 @@ def compare_with_proven(
     the jobs of today whose records are held against it. Raises NotFoundError where the trial's
     plan is gone.
     """
-    pairs = [(_proven(promotion, workload, services), _asked(promotion, spec, services))]
+    asked = (_proven(promotion, workload, services), _asked(promotion, spec, services))
+    pairs = [(ASKED, *asked)]
     arms = {arm["name"]: arm for arm in evidence["arms"]} if evidence else {}
     pairs += [
-        (recorded(arms[run.arm]["runs"]), recorded([run.result])) for run in runs if run.arm in arms
+        (run.arm, recorded(arms[run.arm]["runs"]), recorded([run.result]))
+        for run in runs
+        if run.arm in arms
     ]
-    changed = [reason for was, now in pairs for reason in stale_reasons(was, now)]
-    unknown = [field for was, now in pairs for field in unknown_fields(was, now, tuple(was))]
-    told = sum(len(was) - len(unknown_fields(was, now, tuple(was))) for was, now in pairs)
-    return Comparison(tuple(dict.fromkeys(changed)), tuple(dict.fromkeys(unknown)), told)
+    changed = [reason for _, was, now in pairs for reason in stale_reasons(was, now)]
+    unknown = [field for _, was, now in pairs for field in unknown_fields(was, now, tuple(was))]
+    compared = [
+        (f"{side} {field}", was[field] == now[field])
+        for side, was, now in pairs
+        for field in told_fields(was, now)
+    ]
+    differs = frozenset(field for field, equal in compared if not equal)
+    return Comparison(
+        changed=tuple(dict.fromkeys(changed)),
+        unknown=tuple(dict.fromkeys(unknown)),
+        differs=differs,
+        same=frozenset(field for field, _ in compared) - differs,
+    )
 
 
 def before_the_run(

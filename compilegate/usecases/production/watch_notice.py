@@ -6,35 +6,34 @@ import json
 import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 from compilegate.domain import naming
 from compilegate.domain.decision import Verdict
 from compilegate.domain.errors import NotFoundError
-from compilegate.domain.flag import Flag
-from compilegate.domain.flag_change import REVERT
 from compilegate.domain.production.consequence import RESUME, STALE
 from compilegate.ports import Services
 from compilegate.report import Report, ReportInput, render
 from compilegate.usecases.change_flag import Changed, latest_flag
 from compilegate.usecases.notify_decision import Told, decision_notification, owner_of
-from compilegate.usecases.production.new_trial import Proposal, propose_trial
+from compilegate.usecases.production.new_trial import propose_trial
 from compilegate.usecases.production.story import write_story
+from compilegate.usecases.production.watch_words import (
+    ALARM,
+    FAILED,
+    Said,
+    action,
+    codes,
+    paragraphs,
+    subject,
+)
 from compilegate.usecases.trial import Trial, load_record
 
-ALARM, FAILED = "alarm", "failed"
-# So many runs in a row that leave nothing to judge are told: a watch that sees nothing is none.
-UNSEEN = 3
-# What to do where the judge cannot go on; by the reason's code.
-ADVICE = {
-    "baseline_failed": "Repair the baseline first: without it nothing shows whether production "
-    "got worse. The flag stays as it is until then.",
-    "evidence_invalid": "Repair what the job records. Until then no run is judged, and the flag "
-    "stays as it is.",
-    "treatment_not_applied": "See why the jobs train without the change: the flag says on, and "
-    "nothing is saved.",
-}
+# What a watch does not see is told when it is found, not after every run; by the reason's code.
+TOLD_ONCE = (
+    "run_unreadable", "nothing_to_judge", "not_measured", "speed_not_watched",
+    "quality_not_watched",
+)  # fmt: skip
 
 Entry = Mapping[str, Any]
 logger = logging.getLogger("compilegate")
@@ -60,7 +59,8 @@ def told_kind(entry: Entry, before: Entry | None) -> str | None:
     unproven = (str(Verdict.INCONCLUSIVE), str(Verdict.INVALID))
     if entry["verdict"] in unproven and (before or {}).get("verdict") != entry["verdict"]:
         return FAILED
-    return FAILED if entry["unseen"] == UNSEEN and entry["decision_key"] else None
+    unseen = codes(entry) & set(TOLD_ONCE)
+    return FAILED if unseen - codes(before or {}) else None
 
 
 def quiet(entry: Entry | None) -> dict[str, Any]:
@@ -81,10 +81,13 @@ def notice(workload: str, entry: Entry, made: Changed | None, services: Services
     flag = made.flag if made else latest_flag(workload, services)[0]
     decision = json.loads(services.store.get(entry["decision_key"])) if _judged(entry) else None
     page = _page(workload, entry, decision, services) if decision else None
-    proposal = propose_trial(workload, services) if entry["tell"] == STALE else None
-    lines = [*_lines(workload, entry, flag, made, (page, proposal)), *_story(workload, services)]
+    proposal = propose_trial(workload, services) if action(entry) == STALE else None
+    stage = services.settings.stage
+    said = Said(workload, stage, entry, flag, made)
+    report, price = page.report if page else None, proposal.text if proposal else None
+    lines = [*paragraphs(said, report, price), *_story(workload, services)]
     told = Told(
-        subject=_subject(workload, entry, services.settings.stage, page),
+        subject=report.subject if report else subject(said),
         text="\n\n".join(lines) + "\n",
         owner=_owner(workload, entry, services),
         report=page.place if page else None,
@@ -93,7 +96,6 @@ def notice(workload: str, entry: Entry, made: Changed | None, services: Services
         flag_state=flag.state,
         kind=str(entry["tell"]),
     )
-    stage = services.settings.stage
     message = decision_notification(decision or {}, told, workload=workload, stage=stage)
     return {**answer, "tell": True, **message.to_answer()}
 
@@ -104,7 +106,7 @@ def _judged(entry: Entry) -> bool:
 
 
 def _alarmed(entry: Entry | None) -> bool:
-    return any(reason["code"] == "alarm" for reason in (entry or {}).get("reasons", ()))
+    return "alarm" in codes(entry or {})
 
 
 def _page(workload: str, entry: Entry, decision: Entry, services: Services) -> _Page:
@@ -133,64 +135,12 @@ def _page(workload: str, entry: Entry, decision: Entry, services: Services) -> _
     return _Page(report, place)
 
 
-def _subject(workload: str, entry: Entry, stage: str, page: _Page | None) -> str:
-    if page is not None:
-        return page.report.subject
-    again = entry["change"] is not None and entry["change"]["action"] == RESUME
-    what = "trains again what was proven" if again else "production is not what was proven"
-    return f"[compilegate {stage}] {workload}: {entry['candidate']}: {what}"
-
-
-def _lines(
-    workload: str,
-    entry: Entry,
-    flag: Flag,
-    made: Changed | None,
-    more: tuple[_Page | None, Proposal | None],
-) -> Iterator[str]:
-    """The paragraphs of the message."""
-    page, proposal = more
-    if page is not None:
-        yield page.report.message.rstrip()
-    else:
-        yield f"{workload}: {entry['candidate']}, promoted by trial {entry['trial']}."
-        yield entry["change"]["reason"].replace("; ", "\n")
-        yield _flag_words(flag)
-    if entry["unseen"] >= UNSEEN:
-        yield (
-            f"The last {entry['unseen']} runs of {entry['candidate']} left nothing to judge: see "
-            "what their jobs record. Until they do, nothing is watched."
-        )
-    yield from (ADVICE[r["code"]] for r in entry["reasons"] if r["code"] in ADVICE)
-    if entry["tell"] == REVERT and entry["cooldown_days"] > 0:
-        yield f"No trial is begun for {entry['cooldown_days']:g} days (policy.cooldown_days)."
-    if entry["tell"] == ALARM:
-        yield "Baseline and candidate take turns now, three runs each; nothing is turned off yet."
-    if made is not None and made.held_by is not None:
-        yield f"The flag was left as it is: {_word_of(made.held_by)}"
-    if made is not None and made.overrode is not None:
-        yield f"This sets aside {_word_of(made.overrode)}"
-    if proposal is not None:
-        yield proposal.text
-
-
 def _story(workload: str, services: Services) -> Iterator[str]:
     """How it came to that, as one page; that it cannot be written must not hide the news."""
     try:
         yield f"The whole story: {write_story(workload, services)}"
     except Exception:
         logger.exception("the story of %s was not written", workload)
-
-
-def _flag_words(flag: Flag) -> str:
-    if not flag.enabled:
-        return "The flag is off: production trains the baseline until a trial proves it again."
-    return f"The flag is on, state {flag.state} (policy.on_stale says what a change does to it)."
-
-
-def _word_of(said: Mapping[str, Any]) -> str:
-    at = datetime.fromtimestamp(int(said["at"]), tz=UTC).strftime("%Y-%m-%d %H:%M UTC")
-    return f"what {said['by']} said on {at}: {said['reason']}"
 
 
 def _owner(workload: str, entry: Entry, services: Services) -> str | None:

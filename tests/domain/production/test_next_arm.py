@@ -13,6 +13,7 @@ from compilegate.domain.production.begun import BegunRun
 from compilegate.domain.production.canary import OpenSlot
 from compilegate.domain.production.next_arm import (
     PROBLEMS,
+    REFRESH_EVERY,
     FlagReading,
     Situation,
     next_arm,
@@ -145,6 +146,13 @@ def test_a_baseline_that_says_nothing_is_no_refresh():
     runs = [ran(number) for number in range(5)]
     for wanting in (ran(6, "baseline", counts=False), ran(6, "baseline", result={})):
         assert "refresh" == told(on(runs=[*runs, wanting]))[1]
+
+
+def test_a_stale_flag_that_stayed_on_is_refreshed_like_one_on_probation():
+    reading = FlagReading(replace(ON, state="stale"), "text")
+    runs = [ran(number) for number in range(REFRESH_EVERY)]
+
+    assert "refresh" == told(Situation(reading, runs=runs))[1]
 
 
 def test_there_is_no_refresh_once_the_probation_is_over():
