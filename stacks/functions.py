@@ -184,6 +184,8 @@ STEPS = (
             *can.look_at_team_jobs(),
             *can.answer_tokens(),
             *can.tag_models(),
+            # After a team's own run: nobody else compares its parameter with the ledger.
+            *can.write_flag(),
         ],
         seconds=300,
         megabytes=1024,

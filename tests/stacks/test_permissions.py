@@ -41,7 +41,7 @@ def only_key(template, kind):
 def test_only_those_that_decide_about_the_flag_may_write_it(template):
     flags = f"arn:aws:ssm:{REGION}:{ACCOUNT}:parameter/compilegate/prod/workloads/*/compiler"
 
-    owners = ("apply_flag", "read_flag", "watch_production")
+    owners = ("apply_flag", "read_flag", "record_run", "watch_production")
     assert {owner: [flags] for owner in owners} == template.allowed("ssm:PutParameter")
     assert {} == template.allowed("ssm:DeleteParameter")
 

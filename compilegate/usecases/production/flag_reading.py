@@ -30,11 +30,11 @@ def read_flag(workload: str, services: Services) -> FlagReading:
     try:
         flag = parse_flag(text)
     except (InvalidInputError, RecursionError) as error:
-        _repair(workload, services)
+        repair_if_possible(workload, services)
         return FlagReading(text=text, problem=MALFORMED, told=f"{name} is malformed: {error}")
     if agrees(text, history):
         return FlagReading(flag, text)
-    _repair(workload, services)
+    repair_if_possible(workload, services)
     known = flag_of(history)
     if not known.enabled and not flag.enabled:
         return FlagReading(known, text)
@@ -47,8 +47,8 @@ def _said(flag: Flag) -> str:
     return f"on ({flag.candidate})" if flag.enabled else "off"
 
 
-def _repair(workload: str, services: Services) -> None:
-    """A flag that cannot be repaired now is repaired before the next run."""
+def repair_if_possible(workload: str, services: Services) -> None:
+    """Give the parameter the ledger's value; one that cannot be repaired now is at the next run."""
     try:
         repair_flag(workload, services)
     except Exception:

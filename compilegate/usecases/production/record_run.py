@@ -24,8 +24,8 @@ from compilegate.usecases.production.answers import (
 )
 from compilegate.usecases.production.ended import Ended, ended_attempt
 from compilegate.usecases.production.ended_badly import settle_ended
-from compilegate.usecases.production.production_job import load_registered
 from compilegate.usecases.production.flag_reading import repair_if_possible
+from compilegate.usecases.production.production_job import load_registered
 from compilegate.usecases.production.recording import record_attempt
 from compilegate.usecases.production.team_run import NotOursError, record_team_run
 from compilegate.usecases.production.wait_for_capacity import wait_for_capacity

@@ -110,6 +110,32 @@ def test_a_job_that_followed_another_deployment_s_flag_is_left_to_that_one(
     assert recorded == len(production.runs())
 
 
+def test_a_parameter_that_was_overwritten_is_put_right_for_the_pipeline_s_next_run(production):
+    production.promote()
+    name = naming.flag_parameter(production.services.settings.stage, NAME)
+    right = production.services.flags.read(name)
+    production.services.flags.write(name, "on")
+    job = team_job(production)
+    leaves(production, job, summary_tar())
+
+    heard(production, job)
+
+    assert right == production.services.flags.read(name)
+
+
+def test_a_parameter_that_cannot_be_put_right_loses_no_run(production):
+    production.services.flags.read = forbidden
+    job = team_job(production)
+    leaves(production, job, summary_tar())
+
+    assert "watch" == heard(production, job)["next"]
+    assert 1 == len(production.runs())
+
+
+def forbidden(name):
+    raise PermissionError(name)
+
+
 def test_an_early_event_is_no_end(production):
     job = team_job(production, status="InProgress")
 
