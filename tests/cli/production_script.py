@@ -11,12 +11,14 @@ from compilegate.domain import naming
 from compilegate.domain.production.fault import injected_fault
 from compilegate.domain.production.runs import ProductionRun
 from compilegate.domain.workload.model import BASELINE
+from compilegate.usecases.acquire_lock import acquire_lock
 from compilegate.usecases.production.begin_run import begin_run
 from compilegate.usecases.production.production_job import load_begun, spec_of
 from compilegate.usecases.production.watch_production import watch_production
+from compilegate.usecases.release_lock import release_lock
 from tests.cli.trial_script import decided, executions
 from tests.domain.evidence_builder import FINGERPRINT, GOOD
-from tests.fakes import FixedClock, ScriptedExecutions
+from tests.fakes import MACHINE, FixedClock, ScriptedExecutions
 
 # Of one job, from the evidence that the trial is decided on.
 WALLS = {BASELINE: 65.0, "compile": 47.9}
@@ -42,7 +44,11 @@ class Production:
     def trial(self, payload: Mapping[str, Any]) -> None:
         """EVALUATE, to its decision."""
         self._pass(100)
+        name = naming.execution_name(str(payload["workload"]), str(payload["trial"]))
+        event = {**payload, "execution": MACHINE + name}
+        acquire_lock(event, services=self.cloud.services)  # what the trial knows of the flag
         decided(self.cloud, payload, metrics=self.metrics or GOOD)
+        release_lock(event, services=self.cloud.services)
 
     def night(self, payload: Mapping[str, Any]) -> None:
         """TRAIN, with figures instead of training."""
