@@ -18,8 +18,8 @@ from compilegate.cli.options import (
     ReasonOption,
     StageOption,
 )
-from compilegate.cli.output import emit_json, say
-from compilegate.cli.shell import session
+from compilegate.cli.output import emit_json, say, say_line
+from compilegate.cli.shell import FAILURE, session
 from compilegate.domain.flag_change import Entry
 from compilegate.usecases.by_hand_notice import by_hand_notice
 from compilegate.usecases.change_flag import Changed, flag_history, latest_flag, repair_flag
@@ -135,6 +135,7 @@ def _what_set_does(workload: str, known: KnownCandidate) -> list[str]:
 
 
 def _tell(workload: str, made: Changed, word: Word, cloud: Cloud, *, as_json: bool) -> None:
+    """What was recorded; raises typer.Exit(1) where the parameter does not say so yet."""
     history = flag_history(workload, cloud.services)
     entry = history[made.version - 1]
     untold = _publish(workload, entry, cloud)
@@ -144,14 +145,27 @@ def _tell(workload: str, made: Changed, word: Word, cloud: Cloud, *, as_json: bo
             "by": word.who, "reason": entry["reason"], "enabled": made.flag.enabled,
             "state": made.flag.state, "candidate": made.flag.candidate,
             "overrides": dict(made.flag.overrides), "since": made.flag.since,
+            "written": made.unwritten is None, "unwritten_because": made.unwritten,
             "told": untold is None, "untold_because": untold,
         }  # fmt: skip
         emit_json(document)
-        return
-    say("Recorded, and the parameter agrees:")
+    else:
+        _say_recorded(workload, made, entry, local=cloud.is_local)
+        if untold is not None:
+            say(f"Nobody was told of it ({untold}).")
+    if made.unwritten is not None:
+        raise typer.Exit(FAILURE)
+
+
+def _say_recorded(workload: str, made: Changed, entry: Entry, *, local: bool) -> None:
+    agrees = made.unwritten is None
+    version = f"Recorded as version {made.version}"
+    say(f"{version}, and the parameter agrees:" if agrees else f"{version}:")
     say(change_line(entry), indent=2)
-    if untold is not None:
-        say(f"Nobody was told of it ({untold}).")
+    if not agrees:
+        say(f"The parameter could not be written: {made.unwritten}. Production goes by what it "
+            "said before until it is. To write it:")  # fmt: skip
+        say_line(f"  compilegate flag repair {workload}{' --local' if local else ''}")
 
 
 def _publish(workload: str, entry: Entry, cloud: Cloud) -> str | None:

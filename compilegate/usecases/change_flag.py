@@ -40,6 +40,7 @@ class Changed:
     ``flag`` and ``version`` are the change's own where it was made, else those that stand.
     ``overrode`` is the person's word that it set aside, ``held_by`` the one that it may not,
     ``superseded_by`` what has taken the place of what it judged, each ``{by, at, reason}``.
+    ``unwritten`` says why the parameter does not hold yet what the ledger says, None where it does.
     """
 
     changed: bool
@@ -48,6 +49,7 @@ class Changed:
     overrode: Mapping[str, Any] | None = None
     held_by: Mapping[str, Any] | None = None
     superseded_by: Mapping[str, Any] | None = None
+    unwritten: str | None = None
 
 
 def change_flag(workload: str, change: FlagChange, *, services: Services) -> Changed:
@@ -68,12 +70,15 @@ def change_flag(workload: str, change: FlagChange, *, services: Services) -> Cha
             history = [*history, made]
         if made["change_id"] == change.change_id:
             _bring_up_to_date(workload, history, services)
-            return Changed(
-                changed=True,
-                flag=parse_flag(made["to"]),
-                version=int(made["version"]),
-                overrode=made["overrode"],
-            )
+            return _made(made)
+
+
+def half_made(
+    workload: str, change: FlagChange, error: Exception, services: Services
+) -> Changed | None:
+    """A change that ``error`` ended after the ledger had it; None where it was never recorded."""
+    made = same_change(flag_history(workload, services), change.change_id)
+    return None if made is None else replace(_made(made), unwritten=f"{error}")
 
 
 def flag_history(workload: str, services: Services) -> list[Entry]:
@@ -131,6 +136,15 @@ def _bring_up_to_date(workload: str, history: list[Entry], services: Services) -
 
 def _read(workload: str, services: Services) -> str | None:
     return services.flags.read(naming.flag_parameter(services.settings.stage, workload))
+
+
+def _made(entry: Entry) -> Changed:
+    return Changed(
+        changed=True,
+        flag=parse_flag(entry["to"]),
+        version=int(entry["version"]),
+        overrode=entry["overrode"],
+    )
 
 
 def _unchanged(history: list[Entry], holder: Entry | None, newer: Entry | None) -> Changed:

@@ -18,7 +18,13 @@ from compilegate.domain.flag import Flag, promoted
 from compilegate.domain.flag_change import HUMAN, Entry, FlagChange, began_after
 from compilegate.domain.planning.arm_plan import CANDIDATE
 from compilegate.ports import Services
-from compilegate.usecases.change_flag import Changed, change_flag, flag_history, latest_flag
+from compilegate.usecases.change_flag import (
+    Changed,
+    change_flag,
+    flag_history,
+    half_made,
+    latest_flag,
+)
 from compilegate.usecases.trial import Trial, load_record
 
 SET, REVERT_BY_HAND = "set", "revert"
@@ -151,7 +157,13 @@ def _say(
         decision_id=flag.decision_id,
         details=details,
     )
-    return change_flag(workload, change, services=services)
+    try:
+        return change_flag(workload, change, services=services)
+    except Exception as error:
+        made = half_made(workload, change, error, services)
+        if made is None:
+            raise
+        return made
 
 
 def _broken_off(workload: str, history: list[Entry], services: Services) -> bool:

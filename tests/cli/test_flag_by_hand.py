@@ -107,20 +107,46 @@ def test_the_same_word_again_is_one_change(invoke: Invoke, found: Cloud) -> None
     assert [WHY, "something else", WHY] == [entry["reason"] for entry in entries(found)[1:]]
 
 
-def test_a_word_that_broke_off_is_finished_by_saying_it_again(
-    invoke: Invoke, found: Cloud, monkeypatch: pytest.MonkeyPatch
+def test_a_word_that_is_recorded_but_not_written_says_so_and_is_told(
+    invoke: Invoke, found: Cloud, doors: FakeDoors, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(name: str, value: str) -> None:
-        raise ConnectionError("gone")
+    def denied(name: str, value: str) -> None:
+        raise PermissionError("may not ssm:PutParameter")
 
+    topic = KeptTopic()
+    doors.aws_cloud = replace(found, topic=topic)
     with monkeypatch.context() as patched:
-        patched.setattr(found.services.flags, "write", broken)
-        assert 1 == revert(invoke, "--yes").exit_code
+        patched.setattr(found.services.flags, "write", denied)
+        said, document = revert(invoke, "--yes"), json.loads(revert(invoke, "-y", "--json").stdout)
+
+    assert 1 == said.exit_code
+    told = " ".join(said.stdout.split())
+    assert "Recorded as version 2: " in told
+    assert "The parameter could not be written: may not ssm:PutParameter." in told
+    assert "  compilegate flag repair bert-docs\n" in said.stdout
+    assert (False, "may not ssm:PutParameter", 2) == (
+        document["written"], document["unwritten_because"], document["version"],
+    )  # fmt: skip
+    assert ["changed", "changed"] == [one.kind for one in topic.told]
     assert "The parameter says something else" in invoke("flag", "show", "bert-docs").stdout
 
     assert 0 == revert(invoke, "--yes").exit_code
     assert 2 == len(entries(found))
     assert entries(found)[-1]["to"] == found.services.flags.read(FLAG)
+
+
+def test_a_word_that_was_not_even_recorded_is_an_error(
+    invoke: Invoke, found: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any) -> None:
+        raise ConnectionError("gone")
+
+    monkeypatch.setattr(found.services.ledger, "put_once", broken)
+    result = revert(invoke, "--yes")
+
+    assert (1, 1) == (result.exit_code, len(entries(found)))
+    assert "gone" in result.stderr
+    assert "Recorded" not in result.stdout
 
 
 def test_a_person_turns_on_what_a_trial_has_planned(invoke: Invoke, found: Cloud) -> None:

@@ -87,6 +87,8 @@ def paragraphs(said: Said, report: Report | None, price: str | None) -> Iterator
         yield _check_words(said)
     if made is not None and made.held_by is not None:
         yield f"The flag was left as it is: {_word_of(made.held_by)}"
+    if made is not None and made.superseded_by is not None:
+        yield f"The flag was left as it is: newer is {_word_of(made.superseded_by)}"
     if made is not None and made.overrode is not None:
         yield f"This sets aside {_word_of(made.overrode)}"
     if price is not None:
