@@ -2,25 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import fields, replace
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.facts.model import Facts
+from compilegate.domain.fields import Fields
 from compilegate.domain.planning.arm_plan import CANDIDATE, ArmPlan
 from compilegate.domain.planning.arms import Refusal, plan_arms
-from compilegate.domain.workload.model import BASELINE, COMPILERS, PRECISIONS, Framework, Workload
+from compilegate.domain.workload import training
+from compilegate.domain.workload.model import (
+    BASELINE,
+    COMPILE_MODES,
+    COMPILERS,
+    DISTRIBUTIONS,
+    PRECISIONS,
+    Workload,
+)
+from compilegate.domain.workload.own_facts import image_uri
 
 TRAINS = "production training follows the flag"
-# What an override may change of a job, with the type of its value.
-_TYPES: Mapping[str, type | tuple[type, ...]] = {
-    "compiler": str, "compile_mode": str, "batch_size": int, "learning_rate": (int, float),
-    "precision": str, "instance_type": str, "instance_count": int, "distribution": str,
-    "entry_point": str, "hyperparameters": Mapping, "framework": Mapping, "image": str,
-}  # fmt: skip
-_WORDS = {"compiler": COMPILERS, "precision": PRECISIONS}
-_FRAMEWORK = {one.name for one in fields(Framework)}
+# What an override may change of a job: read as the workload file's own keys are.
+_READERS: Mapping[str, Callable[[Fields], object]] = {
+    "compiler": lambda fields: fields.choice("compiler", COMPILERS),
+    "compile_mode": lambda fields: fields.choice("compile_mode", COMPILE_MODES),
+    "batch_size": training.batch_size,
+    "learning_rate": training.learning_rate,
+    "precision": lambda fields: fields.choice("precision", PRECISIONS),
+    "instance_type": training.instance_type,
+    "instance_count": training.instance_count,
+    "distribution": lambda fields: fields.choice("distribution", DISTRIBUTIONS),
+    "entry_point": training.entry_point,
+    "hyperparameters": training.hyperparameters,
+    "framework": lambda fields: training.parse_framework(fields.section("framework")),
+    "image": lambda fields: image_uri(fields, "image"),
+}
 
 
 def baseline_arm(workload: Workload, facts: Facts, *, region: str) -> ArmPlan:
@@ -47,8 +64,15 @@ def with_overrides(
 
 def check_overrides(overrides: Mapping[str, Any]) -> None:
     """Raises InvalidInputError for a key or value that this release cannot lay over a job."""
+    fields = Fields(overrides, "flag.overrides")
     for key, value in overrides.items():
-        _check(key, value)
+        read = _READERS.get(key)
+        if read is None:
+            raise _unfit(key, "is no key that this release can lay over a job", value)
+        try:
+            read(fields)
+        except InvalidInputError as error:
+            raise _unfit(key, error.problem, value) from error
 
 
 def on_instance(arm: ArmPlan, instance_type: str, facts: Facts) -> ArmPlan:
@@ -66,24 +90,6 @@ def _on_machines(arm: ArmPlan, facts: Facts) -> ArmPlan:
         devices=max(instance.gpus, 1) * arm.instance_count,
         usd_per_hour=price.usd_per_hour * arm.instance_count,
     )
-
-
-def _check(key: str, value: object) -> None:
-    kind = _TYPES.get(key)
-    if kind is None:
-        raise _unfit(key, "is no key that this release can lay over a job", value)
-    if isinstance(value, bool) or not isinstance(value, kind):
-        raise _unfit(key, "is of the wrong type", value)
-    if isinstance(value, int | float) and value <= 0:
-        raise _unfit(key, "must be above 0", value)
-    if key in _WORDS and value not in _WORDS[key]:
-        raise _unfit(key, "is not a known word", value)
-    if key == "framework" and isinstance(value, Mapping) and not _is_framework(value):
-        raise _unfit(key, "names no framework with its version", value)
-
-
-def _is_framework(value: Mapping[str, Any]) -> bool:
-    return {"name", "version"} <= set(value) <= _FRAMEWORK
 
 
 def _unfit(key: str, problem: str, value: object) -> InvalidInputError:

@@ -51,13 +51,19 @@ def _own_image(fields: Fields) -> OwnImage:
         transformers=fields.text("transformers", None),
         python=fields.text("python", None),
         compiler=fields.choice("compiler", COMPILERS, None),
-        uri=fields.text("uri"),
+        uri=image_uri(fields, "uri"),
     )
     fields.done()
-    if not _IMAGE.fullmatch(image.uri) or len(image.uri) > IMAGE_MAX:
+    return image
+
+
+def image_uri(fields: Fields, key: str) -> str:
+    """A training image by its form; whether it exists is a question of facts."""
+    uri: str = fields.text(key)
+    if not _IMAGE.fullmatch(uri) or len(uri) > IMAGE_MAX:
         raise fields.wrong(
-            "uri",
+            key,
             "is no image of an ECR registry",
             "write it like 123456789012.dkr.ecr.us-east-1.amazonaws.com/team/train:1",
         )
-    return image
+    return uri

@@ -71,9 +71,7 @@ def parse_training(fields: Fields) -> Training:
         distribution=fields.choice("distribution", DISTRIBUTIONS),
         precision=fields.choice("precision", PRECISIONS),
         batch_size=batch_size(fields),
-        learning_rate=fields.number(
-            "learning_rate", "learning rate", above=0.0, high=MOST_LEARNING_RATE
-        ),
+        learning_rate=learning_rate(fields),
         hyperparameters=hyperparameters(fields),
         inputs=_inputs(fields),
         max_runtime_hours=fields.number("max_runtime_hours", "hours", above=0.0, high=MOST_HOURS),
@@ -109,6 +107,14 @@ def batch_size(fields: Fields, default: Any = REQUIRED) -> Any:
     """Samples per device."""
     unit = "samples per device"
     return fields.integer("batch_size", unit, low=1, high=MOST_SAMPLES, default=default)
+
+
+def learning_rate(fields: Fields) -> float:
+    """What the optimizer begins with."""
+    found: float = fields.number(
+        "learning_rate", "learning rate", above=0.0, high=MOST_LEARNING_RATE
+    )
+    return found
 
 
 def instance_count(fields: Fields, default: Any = REQUIRED) -> Any:

@@ -60,7 +60,11 @@ def test_the_baseline_is_the_planners_own():
         ("compiler", "gcc"), ("precision", 16), ("batch_size", "48"), ("batch_size", 0),
         ("batch_size", True), ("learning_rate", -1.0), ("instance_type", "ml.unknown.large"),
         ("image", None), ("name", "baseline"), ("usd_per_hour", 1.0), ("hyperparameters", []),
-        ("framework", {"name": "pytorch"}), ("framework", {"name": "p", "version": "1", "x": 1}),
+        ("compile_mode", "bogus"), ("entry_point", "../x"), ("image", "bad image"),
+        ("instance_count", 10**6), ("batch_size", 10**9), ("distribution", "bogus"),
+        ("learning_rate", float("inf")), ("hyperparameters", {"a": {"b": 1}}),
+        ("framework", {"name": "pytorch", "version": 2}), ("framework", {"name": "pytorch"}),
+        ("framework", {"name": "p", "version": "1", "x": 1}),
     ],
 )  # fmt: skip
 def test_an_override_that_does_not_fit_is_refused_by_name(key, value):

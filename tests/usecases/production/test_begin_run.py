@@ -193,8 +193,13 @@ def test_the_count_is_a_metric_that_cloudwatch_reads_out_of_the_log(production, 
     assert production.services.clock.now() * 1000 == record._aws["Timestamp"]
 
 
-def test_an_override_that_does_not_fit_any_more_is_the_baseline(production, caplog):
-    production.promote(dataclasses.replace(ON, overrides={"instance_type": "ml.gone.large"}))
+@pytest.mark.parametrize(
+    "overrides",
+    [{"instance_type": "ml.gone.large"}, {"entry_point": "../x"}, {"image": "bad image"}],
+    ids=["machine", "script", "image"],
+)
+def test_an_override_that_does_not_fit_any_more_is_the_baseline(production, caplog, overrides):
+    production.promote(dataclasses.replace(ON, overrides=overrides))
 
     answer = production.begin()
 
