@@ -8,6 +8,7 @@ from compilegate.cli import flag_approval, flag_by_hand, project
 from compilegate.cli.doors import open_cloud
 from compilegate.cli.flag_screen import show_history, show_status
 from compilegate.cli.flag_status import flag_status
+from compilegate.cli.known_name import check_known
 from compilegate.cli.options import JsonOption, LocalOption, NameArgument, StageOption
 from compilegate.cli.output import emit_json
 from compilegate.cli.shell import session
@@ -38,6 +39,8 @@ def show(
     """
     cloud = open_cloud(session(ctx).doors, local=local, stage=project.stage_name(stage))
     status = flag_status(workload, cloud.services)
+    if not status.present and status.change is None:
+        check_known(workload, cloud)
     if as_json:
         emit_json(status.to_dict())
     else:
@@ -61,6 +64,8 @@ def history(
     """
     cloud = open_cloud(session(ctx).doors, local=local, stage=project.stage_name(stage))
     changes = flag_history(workload, cloud.services)[::-1]
+    if not changes:
+        check_known(workload, cloud)
     if as_json:
         emit_json(changes)
     else:

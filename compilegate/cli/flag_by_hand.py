@@ -11,6 +11,7 @@ from compilegate.cli.cloud import Cloud
 from compilegate.cli.confirm import YesOption, confirm
 from compilegate.cli.doors import open_cloud
 from compilegate.cli.flag_screen import change_line, on_words
+from compilegate.cli.known_name import check_known
 from compilegate.cli.options import (
     JsonOption,
     LocalOption,
@@ -85,6 +86,7 @@ def revert(
     compilegate flag revert bert-docs --reason "code freeze" --yes --json
     """
     cloud = open_cloud(session(ctx).doors, local=local, stage=project.stage_name(stage))
+    check_known(workload, cloud)
     word = Word(cloud.who(), reason)
     now, _ = latest_flag(workload, cloud.services)
     what = "goes off" if now.enabled else "is off and stays off"
@@ -109,6 +111,7 @@ def repair(
     compilegate flag repair bert-docs --local --json
     """
     cloud = open_cloud(session(ctx).doors, local=local, stage=project.stage_name(stage))
+    check_known(workload, cloud)
     repaired = repair_flag(workload, cloud.services)
     found, version = latest_flag(workload, cloud.services)
     if as_json:

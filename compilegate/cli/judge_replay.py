@@ -9,6 +9,7 @@ from typing import Any
 import typer
 
 from compilegate.cli.doors import open_cloud
+from compilegate.cli.known_name import check_known
 from compilegate.cli.output import emit_json, say, say_line
 from compilegate.cli.shell import INVALID_EVIDENCE, session
 from compilegate.domain.errors import shortened
@@ -30,6 +31,8 @@ def replay_decision(
 ) -> int:
     """Show whether it came out the same; the exit code is 0, 13, or 11 where nobody can say."""
     cloud = open_cloud(session(ctx).doors, local=local, stage=stage)
+    if workload:
+        check_known(workload, cloud)
     workloads = [workload] if workload else cloud.overview.workloads()
     found = replay(find_decision(decision_id, workloads, cloud.services), cloud.services)
     if as_json:

@@ -103,7 +103,7 @@ def register(
         if as_json:
             results.append(result)
         else:
-            show(result, also_unchanged=total <= MOST_LINES)
+            show(result, also_unchanged=total <= MOST_LINES, local=local)
     if as_json:
         emit_json(document(results, counts))
     else:

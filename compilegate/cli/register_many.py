@@ -14,6 +14,7 @@ from compilegate.adapters.packages import Packages
 from compilegate.adapters.workload_files import WorkloadFile, load_yaml, read_workload
 from compilegate.cli.check_files import find_files, is_folder
 from compilegate.cli.cloud import Cloud
+from compilegate.cli.known_name import check_registered
 from compilegate.cli.shell import exit_code, explain
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.fields import Fields
@@ -61,6 +62,7 @@ class Result:
             "changes": [asdict(change) for change in found.changes],
             "uploaded": found.uploaded,
             "replaces": found.replaces,
+            "still_on": found.still_on,
             "registration": found.registration.to_dict(),
         }
 
@@ -90,6 +92,7 @@ def retire_workloads(names: Sequence[str], cloud: Cloud, how: How) -> Iterator[R
     schedules = cloud.with_production().schedules
 
     def one(name: str) -> Registered:
+        check_registered(name, cloud, field="--remove")
         return retire(name, services=cloud.services, schedules=schedules, how=how)
 
     return _each(names, one, str)

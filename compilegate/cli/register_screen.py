@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from compilegate.cli.output import error_text, say
+from compilegate.cli.output import error_text, say, say_line
 from compilegate.cli.register_many import Result
 from compilegate.cli.shell import explain
 from compilegate.domain.errors import shown
@@ -25,7 +25,7 @@ MOST_NAMED = 6
 LONGEST_VALUE = 40
 
 
-def show(result: Result, *, also_unchanged: bool) -> None:
+def show(result: Result, *, also_unchanged: bool, local: bool = False) -> None:
     """One workload's line; what failed is told on standard error, where the others go on."""
     if result.registered is None:
         message = explain(result.error) if result.error else "failed"
@@ -34,6 +34,10 @@ def show(result: Result, *, also_unchanged: bool) -> None:
         sys.stderr.write(f"{error_text(message)}\n")
     elif also_unchanged or result.what != UNCHANGED:
         say(line(result.registered), hang=4)
+        if result.registered.still_on:
+            name = result.registered.registration.workload
+            off = f'compilegate flag revert {name} --reason "retired"{" --local" if local else ""}'
+            say_line(f"    To turn it off: {off}")
     sys.stdout.flush()
 
 
@@ -46,6 +50,8 @@ def line(found: Registered) -> str:
     parts += _differs(found)
     if found.replaces:
         parts.append(f"in place of {found.replaces}")
+    if found.still_on:
+        parts.append(f"its flag stays on ({found.still_on}) for whoever reads it")
     if found.uploaded:
         parts.append(f"{found.uploaded} {'object' if found.uploaded == 1 else 'objects'} uploaded")
     return "; ".join(parts)

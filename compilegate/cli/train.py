@@ -12,6 +12,7 @@ import typer
 from compilegate.cli import project
 from compilegate.cli.cloud import Cloud
 from compilegate.cli.doors import open_cloud
+from compilegate.cli.known_name import check_registered
 from compilegate.cli.options import JsonOption, LocalOption, StageOption
 from compilegate.cli.output import console, emit_json, say, say_line
 from compilegate.cli.run_view import RunView, RunWatcher
@@ -52,9 +53,10 @@ def train(
     compilegate train demo-lm --local --wait
 
     Exit code 0 started, with --wait also trained; 12 the run made the flag revert; 1 the run
-    failed; 2 the workload is retired. Ctrl-C stops the watching, not the run.
+    failed; 2 the workload is not registered or retired. Ctrl-C stops the watching, not the run.
     """
     cloud = open_cloud(session(ctx).doors, local=local, stage=project.stage_name(stage))
+    check_registered(workload, cloud, field="WORKLOAD")
     load_registered(workload, cloud.services)
     run, arn = start_run(workload, cloud, time.time_ns() // 1_000_000)
     if not wait:

@@ -18,6 +18,7 @@ from compilegate.domain import naming
 from compilegate.domain.errors import InvalidInputError, NotFoundError
 from compilegate.domain.production.registration import Change, Registration, changes
 from compilegate.ports import ObjectStore, Schedules, Services
+from compilegate.usecases.change_flag import latest_flag
 from compilegate.usecases.submit import Package, Shipment, prepare, upload
 from compilegate.usecases.trial import to_json
 
@@ -50,13 +51,17 @@ class How:
 
 @dataclass(frozen=True)
 class Registered:
-    """What became of one workload; ``replaces`` names what else the name stood for."""
+    """What became of one workload; ``replaces`` names what else the name stood for.
+
+    ``still_on`` is the candidate of a retired workload's flag that is on all the same.
+    """
 
     what: str
     registration: Registration
     changes: tuple[Change, ...] = ()
     uploaded: int = 0
     replaces: str | None = None
+    still_on: str | None = None
 
 
 def register(asked: Asked, *, services: Services, schedules: Schedules, how: How) -> Registered:
@@ -99,7 +104,8 @@ def retire(workload: str, *, services: Services, schedules: Schedules, how: How)
     wanted = replace(current, active=False)
     if not how.dry_run:
         wanted = _settle(_claim(wanted, (), how, services), services, schedules)
-    return Registered(RETIRED, wanted)
+    flag, _ = latest_flag(workload, services)
+    return Registered(RETIRED, wanted, still_on=flag.candidate if flag.enabled else None)
 
 
 def load_registration(store: ObjectStore, workload: str) -> Registration:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from compilegate.domain import naming
-from compilegate.domain.errors import InvalidEvidenceError, NotFoundError
+from compilegate.domain.errors import InvalidEvidenceError, InvalidInputError, NotFoundError
 from compilegate.domain.judging.judge import judge as ask_judge
 from compilegate.domain.judging.replay import Comparison, compare
 from compilegate.ports import Services
@@ -45,7 +45,7 @@ class Replay:
 
 
 def find_decision(decision_id: str, workloads: Collection[str], services: Services) -> Found:
-    """Where a decision of one of these workloads lies; raises NotFoundError."""
+    """Where a decision of one of these workloads lies; raises InvalidInputError."""
     for workload in workloads:
         for entry in services.ledger.entries(workload):
             if entry.get("decision_id") == decision_id and entry.get("decision_key"):
@@ -55,10 +55,10 @@ def find_decision(decision_id: str, workloads: Collection[str], services: Servic
                 )
                 return Found(workload, trial, str(entry["decision_key"]), str(evidence))
     where = ", ".join(workloads) if 0 < len(workloads) < 4 else f"{len(workloads)} workloads"
-    raise NotFoundError(
-        f"no decision {decision_id} is recorded for {where}. Fix: `compilegate flag history` and "
-        "`compilegate status --json` name those that are"
-    )
+    raise InvalidInputError(
+        f"is no decision that is recorded for {where}", field="--replay", value=decision_id,
+        fix="`compilegate flag history` and `compilegate status --json` name those that are",
+    )  # fmt: skip
 
 
 def replay(found: Found, services: Services, judge: Judge = ask_judge) -> Replay:

@@ -231,7 +231,8 @@ def test_a_workload_that_nobody_knows_cannot_be_reverted(invoke: Invoke, found: 
     result = invoke("flag", "revert", "bert-dcos", "--reason", WHY, "--yes")
 
     assert 2 == result.exit_code
-    assert "bert-dcos" in result.stderr
+    assert "did you mean bert-docs?" in " ".join(result.stderr.split())
+    assert "the flag" not in result.stdout  # nobody is asked about a name that there is not
     assert [] == list(found.services.ledger.entries("bert-dcos"))
 
 

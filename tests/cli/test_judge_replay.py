@@ -83,8 +83,16 @@ def test_a_decision_without_evidence_is_11(invoke: Invoke, found: Cloud) -> None
 def test_an_unknown_decision_is_one_message(invoke: Invoke, found: Cloud) -> None:
     result = invoke("judge", "--replay", "0123")
 
-    assert (1, "") == (result.exit_code, result.stdout)
-    assert "no decision 0123 is recorded for bert-docs" in result.stderr
+    assert (2, "") == (result.exit_code, result.stdout)
+    told = " ".join(result.stderr.split())
+    assert "--replay: is no decision that is recorded for bert-docs (got '0123')" in told
+
+
+def test_a_misspelt_workload_of_a_replay_is_named(invoke: Invoke, found: Cloud) -> None:
+    result = invoke("judge", "--replay", "0123", "--workload", "bert-dosc")
+
+    assert 2 == result.exit_code
+    assert "did you mean bert-docs?" in " ".join(result.stderr.split())
 
 
 @pytest.mark.parametrize(

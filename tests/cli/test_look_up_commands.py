@@ -121,6 +121,7 @@ def test_flag_show_and_history(invoke: Invoke, promoted: Cloud) -> None:
 
 def test_flag_as_json(invoke: Invoke, promoted: Cloud) -> None:
     shown = json.loads(invoke("flag", "show", "bert-docs", "--json").stdout)
+    promoted.services.ledger.put_once("other", "trial#t#started", {"kind": "started", "at": 1})
     absent = json.loads(invoke("flag", "show", "other", "--json").stdout)
     history = json.loads(invoke("flag", "history", "bert-docs", "--json").stdout)
 
@@ -136,8 +137,22 @@ def test_flag_as_json(invoke: Invoke, promoted: Cloud) -> None:
 
 
 def test_a_flag_never_set_is_said_so(invoke: Invoke, promoted: Cloud) -> None:
+    promoted.services.ledger.put_once("other", "trial#t#started", {"kind": "started", "at": 1})
+
     assert "other: off (never set" in invoke("flag", "show", "other").stdout
     assert "has never been changed" in invoke("flag", "history", "other").stdout
+
+
+@pytest.mark.parametrize("command", ["show", "history", "repair"])
+def test_a_misspelt_name_is_no_flag_that_was_never_set(
+    command: str, invoke: Invoke, promoted: Cloud
+) -> None:
+    result = invoke("flag", command, "bert-dosc")
+
+    assert (2, "") == (result.exit_code, result.stdout)
+    told = " ".join(result.stderr.split())
+    assert "WORKLOAD: is not a workload that this stage knows (got 'bert-dosc')" in told
+    assert "did you mean bert-docs?" in told
 
 
 def test_report_saves_the_newest(tmp_path: Path, invoke: Invoke, promoted: Cloud) -> None:

@@ -11,11 +11,13 @@ import pytest
 from compilegate.cli.cloud import Cloud
 from compilegate.cli.register_many import WORKERS
 from compilegate.domain.errors import EnvironmentNotReadyError
+from compilegate.usecases.change_flag import change_flag
 from compilegate.usecases.registration import load_registration
 from tests import fakes
 from tests.cli.conftest import Invoke
 from tests.cli.project import write_project
 from tests.fakes import FakeDoors, MemorySchedules, MemoryStore
+from tests.usecases.flag_changes import wanted
 
 NIGHTLY = ("run_hours: 6.0", 'run_hours: 6.0\n  cron: "cron(0 3 * * ? *)"')
 OWNED = ("name: bert-docs", "name: bert-docs\nowner: nlp")
@@ -240,8 +242,34 @@ def test_removing_needs_no_source_folder(invoke: Invoke, cloud: Cloud, file: Pat
 def test_removing_what_never_was_registered_fails_and_says_so(invoke: Invoke, cloud: Cloud) -> None:
     result = invoke("register", "--remove", "nobody")
 
-    assert 1 == result.exit_code
-    assert "nobody is not registered" in result.stderr
+    assert 2 == result.exit_code
+    assert "--remove: is not registered (got 'nobody')" in result.stderr
+    assert "register its file" not in result.stderr
+
+
+def test_removing_a_misspelt_name_names_the_nearest(
+    invoke: Invoke, cloud: Cloud, file: Path
+) -> None:
+    invoke("register", file)
+
+    result = invoke("register", "--remove", "bert-dosc")
+
+    assert 2 == result.exit_code
+    assert "did you mean bert-docs?" in " ".join(result.stderr.split())
+
+
+def test_removing_what_is_on_says_that_it_stays_on_and_how_to_turn_it_off(
+    invoke: Invoke, cloud: Cloud, file: Path
+) -> None:
+    invoke("register", file)
+    change_flag("bert-docs", wanted("enable"), services=cloud.services)
+
+    document = json.loads(invoke("register", "--remove", file, "--json", "--dry-run").stdout)
+    result = invoke("register", "--remove", file)
+
+    assert "compile" == document["workloads"][0]["still_on"]
+    assert "bert-docs: retired; its flag stays on (compile)" in " ".join(result.stdout.split())
+    assert 'To turn it off: compilegate flag revert bert-docs --reason "retired"\n' in result.stdout
 
 
 def test_removing_a_file_that_is_not_there_is_bad_input(invoke: Invoke, cloud: Cloud) -> None:

@@ -180,8 +180,8 @@ def test_what_was_never_registered_or_is_retired_does_not_start(
     invoke("register", "--remove", "bert-docs")
     retired = invoke("train", "bert-docs")
 
-    assert (1, 2) == (unknown.exit_code, retired.exit_code)
-    assert "nobody is not registered" in unknown.stderr
+    assert (2, 2) == (unknown.exit_code, retired.exit_code)
+    assert "WORKLOAD: is not registered (got 'nobody')" in unknown.stderr
     assert "was retired from production" in retired.stderr
     assert {} == executions(cloud).started
 

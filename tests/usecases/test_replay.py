@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from compilegate.domain import naming
-from compilegate.domain.errors import InvalidEvidenceError, NotFoundError
+from compilegate.domain.errors import InvalidEvidenceError, InvalidInputError
 from compilegate.domain.judging.judge import judge
 from compilegate.usecases.decide import save_decision
 from compilegate.usecases.judge_arms import judge_arms
@@ -175,7 +175,7 @@ def test_what_never_became_evidence_cannot_be_replayed(services: Any) -> None:
 
 
 def test_an_unknown_id_is_said(services: Any) -> None:
-    with pytest.raises(NotFoundError, match="no decision 0123 is recorded for bert-docs"):
+    with pytest.raises(InvalidInputError, match="no decision that is recorded for bert-docs"):
         find_decision("0123", [NAME], services)
 
 
