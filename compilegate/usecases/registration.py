@@ -19,6 +19,7 @@ from compilegate.domain.errors import InvalidInputError, NotFoundError
 from compilegate.domain.production.registration import Change, Registration, changes
 from compilegate.ports import ObjectStore, Schedules, Services
 from compilegate.usecases.change_flag import latest_flag
+from compilegate.usecases.production.canary import end_carried
 from compilegate.usecases.submit import Package, Shipment, prepare, upload
 from compilegate.usecases.trial import to_json
 
@@ -96,14 +97,18 @@ def register(asked: Asked, *, services: Services, schedules: Schedules, how: How
 def retire(workload: str, *, services: Services, schedules: Schedules, how: How) -> Registered:
     """Take a workload out of production; its history, flag and evidence stay.
 
-    Raises NotFoundError for one that never was registered.
+    A trial that waits for production's runs is told. Raises NotFoundError for a workload that
+    never was registered.
     """
     current = load_registration(services.store, workload)
     if not current.active and current.settled and not how.again:
+        if not how.dry_run:  # the attempt that retired it may have died before it had told
+            end_carried(workload, services=services)
         return Registered(UNCHANGED, current)
     wanted = replace(current, active=False)
     if not how.dry_run:
         wanted = _settle(_claim(wanted, (), how, services), services, schedules)
+        end_carried(workload, services=services)
     flag, _ = latest_flag(workload, services)
     return Registered(RETIRED, wanted, still_on=flag.candidate if flag.enabled else None)
 

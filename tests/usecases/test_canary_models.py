@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from compilegate.usecases.abort_trial import abort_trial
+from compilegate.usecases.production.canary import end_carried, record_canary
 from compilegate.usecases.production.release_models import release_models
 from tests.domain.workload_builder import change
 from tests.usecases.canary_builder import (
@@ -93,3 +94,32 @@ def test_a_model_that_comes_after_its_trial_was_given_up_is_rejected(services: A
 
     assert "rejected" == tag_of(services, produce(services, "r1", "compile", 0).job)
     assert tag_of(services, produce(services, "r2", "baseline", 1).job) is None
+
+
+@pytest.mark.parametrize("ended", ["lost", "changed", "retired"])
+def test_a_model_that_comes_after_its_round_had_ended_is_rejected(
+    services: Any, ended: str
+) -> None:
+    """The round ended while it was on its way; whatever its trial says later tags it anew."""
+    begun_round(services)
+    if ended == "lost":
+        produce(services, "r0", "compile", 0, result={"finished": False, "metric": None})
+    elif ended == "changed":
+        produce(services, "r0", "baseline", None, job="another")
+    else:
+        end_carried("bert-docs", services=services)
+
+    assert ended == ended_with(services)
+    assert "rejected" == tag_of(services, produce(services, "r1", "compile", 0).job)
+
+
+def test_the_run_that_completes_a_round_keeps_its_tag_however_often_it_is_recorded(
+    services: Any,
+) -> None:
+    begun_round(services)
+    produce(services, "r1", "baseline", 1)
+    made = produce(services, "r2", "compile", 0)
+    record_canary("bert-docs", made, job=None, services=services)
+
+    assert "complete" == ended_with(services)
+    assert tag_of(services, made.job) is None

@@ -22,8 +22,9 @@ from compilegate.domain.workload.model import BASELINE, Workload
 # reason, and the waiting trial has been told.
 OPENED, TOKEN, CLOSED, TOLD = "canary_opened", "canary_token", "canary_closed", "canary_told"
 # Why a round was closed: all its results are in; the candidate crashed or ran untreated; production
-# trains another job by now; its time is over; the trial was given up.
-COMPLETE, LOST, CHANGED, OVERDUE, ABORTED = "complete", "lost", "changed", "overdue", "aborted"
+# trains another job by now, or nothing; its time is over; the trial was given up.
+COMPLETE, LOST, CHANGED, RETIRED = "complete", "lost", "changed", "retired"
+OVERDUE, ABORTED = "overdue", "aborted"
 # Entries that end a trial, whatever became of its rounds.
 TRIAL_ENDS = ("decision", "failed")
 HOLD, RELEASED, REJECTED = "hold", "released", "rejected"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -68,6 +68,13 @@ class Registration:
     def says_the_same(self, other: Registration) -> bool:
         """Whether both register the same thing, whichever came first and however far it got."""
         return replace(self, revision=other.revision, settled=other.settled) == other
+
+
+def is_retired(entries: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether a workload's ledger entries say last that it was taken out of production."""
+    found = [entry for entry in entries if entry.get("kind") in (REGISTERED, RETIRED)]
+    latest = max(found, key=lambda entry: int(entry["revision"]), default=None)
+    return latest is not None and latest["kind"] == RETIRED
 
 
 @dataclass(frozen=True)

@@ -20,17 +20,19 @@ from compilegate.domain.production.canary import (
     CLOSED,
     COMPLETE,
     LOST,
-    OVERDUE,
     REJECTED,
+    RETIRED,
     TOKEN,
     TOLD,
     CanaryRound,
+    Entries,
     Wanted,
     canary_rounds,
     ending,
     in_turn,
     job_digest,
 )
+from compilegate.domain.production.registration import is_retired
 from compilegate.domain.production.runs import ProductionRun
 from compilegate.domain.production.waiting import most_wait_seconds
 from compilegate.domain.workload.model import BASELINE, Workload
@@ -38,8 +40,7 @@ from compilegate.ports import Services
 from compilegate.usecases.trial import OpenTrial, Trial, open_trial
 
 # The trial waits for these; after any other end it has gone on already.
-TO_BE_TOLD = (COMPLETE, LOST, CHANGED)
-GIVEN_UP = (ABORTED, OVERDUE)
+TO_BE_TOLD = (COMPLETE, LOST, CHANGED, RETIRED)
 # A candidate that fails is made good by a job with the baseline.
 JOBS_PER_RUN = 2
 
@@ -82,20 +83,32 @@ def record_canary(
     entries = services.ledger.entries(workload) if waiting else ()
     for found in waiting:
         moved_on = job not in (None, found.job) and run.started_at > found.at
-        over = ending(found, entries) or (CHANGED if moved_on else None)
+        over = _over(found, entries) or (CHANGED if moved_on else None)
         reason = found.closed or (over and _close(found, over, workload, services))
         if reason:
             _settle(found, reason, workload, services)
 
 
 def _reject_late(run: ProductionRun, rounds: list[CanaryRound], services: Services) -> None:
-    """A candidate's model that came after its trial had been given up: nothing vouches for it."""
+    """A candidate's model that came after its round had ended without it: nothing vouches for it.
+
+    Where the trial's verdict does, that comes later and tags it anew. A round that is complete may
+    have ended with this very run.
+    """
     slot = run.canary
     if slot is None or run.arm == BASELINE:
         return
     own = [one for one in rounds if (one.trial, one.round) == (slot.trial, slot.round)]
-    if any(found.hold and found.closed in GIVEN_UP for found in own):
+    if any(found.hold and found.closed not in (None, COMPLETE) for found in own):
         services.jobs.tag(run.job, {naming.TAG_RELEASE: REJECTED})
+
+
+def end_carried(workload: str, *, services: Services) -> None:
+    """The workload was taken out of production: let every trial that waits for it go on at once."""
+    for found in canary_rounds(services.ledger.entries(workload, naming.CANARY_ENTRIES)):
+        if not found.told:
+            reason = found.closed or _close(found, RETIRED, workload, services)
+            _settle(found, reason, workload, services)
 
 
 def close_canary(
@@ -175,8 +188,13 @@ def _with_token(asked: CanaryRound, token: str, workload: str, services: Service
 
 
 def _close_if_over(found: CanaryRound, workload: str, services: Services) -> str | None:
-    reason = ending(found, services.ledger.entries(workload))
+    reason = _over(found, services.ledger.entries(workload))
     return None if reason is None else _close(found, reason, workload, services)
+
+
+def _over(found: CanaryRound, entries: Entries) -> str | None:
+    """Why the round is over whatever comes, None while it is not."""
+    return ending(found, entries) or (RETIRED if is_retired(entries) else None)
 
 
 def _close(found: CanaryRound, reason: str, workload: str, services: Services) -> str:

@@ -19,6 +19,7 @@ from compilegate.domain.planning.arm_plan import CONTROL
 from compilegate.domain.production.canary import (
     CHANGED,
     OVERDUE,
+    RETIRED,
     Entries,
     carried_runs,
     job_digest,
@@ -39,6 +40,11 @@ REASONS = {
     CHANGED: (
         "production_changed",
         "production trains another job by now than the trial measures; begin a new trial",
+    ),
+    RETIRED: (
+        "production_retired",
+        "the workload was taken out of production while the trial waited for its runs; register "
+        "it again, or set policy.quality_runs: shadow, and begin a new trial",
     ),
 }
 
