@@ -78,7 +78,7 @@ def _saved(weeks: Sequence[Week]) -> str:
     found = _savings(weeks)
     if found["saved_usd"] is None:
         return ""
-    text = f"Saved so far by what is on: {money(found['saved_usd'])} over "
+    text = f"Saved so far by what was turned on: {money(found['saved_usd'])} over "
     text += plural(found["priced_runs"], "run")
     if found["expected_usd"]:
         share = percent(found["saved_usd"] / found["expected_usd"])

@@ -5,16 +5,15 @@ from __future__ import annotations
 import json
 import logging
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from compilegate.domain import naming
 from compilegate.domain.errors import NotFoundError
 from compilegate.domain.notification import Notification
-from compilegate.domain.production.promotion import Promotion
-from compilegate.domain.production.week import Promised, Span, Week, promotion_of, week_of
+from compilegate.domain.production.week import Promised, Span, Week, promoting_trials, week_of
 from compilegate.ports import Services, Topic
 from compilegate.report.digest import digest, is_quiet
 from compilegate.usecases.registration import load_registration
@@ -105,7 +104,7 @@ class _Unread:
 
 
 def _read(name: str, services: Services, span: Span) -> Week | _Unread | None:
-    """One workload's week; None for one that production does not train."""
+    """One workload's week; None for one that production does not train, nor did this week."""
     try:
         registration = load_registration(services.store, name)
     except NotFoundError:
@@ -113,28 +112,36 @@ def _read(name: str, services: Services, span: Span) -> Week | _Unread | None:
     except Exception:
         logger.exception("%s: its registration cannot be read", name)
         return _Unread(name, None)
-    if not registration.active:
-        return None
     owner = registration.owner
     try:
         entries = services.ledger.entries(name)
-        promised = _promised(name, promotion_of(entries), registration.spec_key, services)
-        return week_of(name, entries, span, owner=owner, promised=promised)
+        promised = _promised(name, promoting_trials(entries), registration.spec_key, services)
+        week = week_of(name, entries, span, owner=owner, promised=promised)
     except Exception:
         logger.exception("%s: its week cannot be read", name)
         return _Unread(name, owner)
+    return week if registration.active or week.runs else None
 
 
 def _promised(
-    name: str, promotion: Promotion | None, spec_key: str, services: Services
+    name: str, trials: Sequence[str], spec_key: str, services: Services
 ) -> Promised | None:
-    """What the promotion's trial expected; without its decision the week is told all the same."""
-    if promotion is None:
+    """What the promotions' trials expected; without their records the week is told all the same."""
+    if not trials:
         return None
-    trial = Trial(name, promotion.trial, spec_key)
+    latest = Trial(name, trials[-1], spec_key)
+    try:
+        probation_runs = load_spec(services.store, latest).workload.policy.probation_runs
+    except (NotFoundError, KeyError, json.JSONDecodeError):
+        probation_runs = None
+    expected = {trial: _expected(Trial(name, trial, spec_key), services) for trial in trials}
+    return Promised(expected, probation_runs)
+
+
+def _expected(trial: Trial, services: Services) -> float | None:
+    """USD that a run of a trial's candidate was expected to save."""
     try:
         saving = load_record(services.store, trial, "decision").get("saving") or {}
-        policy = load_spec(services.store, trial).workload.policy
-    except (NotFoundError, KeyError, json.JSONDecodeError):
+    except (NotFoundError, json.JSONDecodeError):
         return None
-    return Promised(saving.get("usd_per_run"), policy.probation_runs)
+    return cast("float | None", saving.get("usd_per_run"))

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from compilegate.domain import naming
+from compilegate.domain import ledger_keys, naming
 from compilegate.domain.flag import Flag
 from compilegate.usecases.digest import digests, send_digests
+from compilegate.usecases.trial import to_json
 from tests.fakes import FixedClock, MemoryTopic
 from tests.fakes import services as made
 from tests.usecases.production_ledger import (
@@ -66,8 +67,41 @@ def test_savings_are_told_against_what_the_trial_expected(cloud: Any) -> None:
 
     told = only(cloud)
 
-    expected = "Saved so far by what is on: $9.00 over 3 runs; the trials had expected $12.00 (75 %"
-    assert expected in told.text
+    assert "Saved so far by what was turned on: $9.00 over 3 runs; the trials had" in told.text
+    assert "the trials had expected $12.00 (75 %" in told.text
+
+
+@pytest.mark.parametrize("state", ["reverted", "stale"])
+def test_what_a_promotion_saved_is_told_after_it_has_ended(state: str, cloud: Any) -> None:
+    register(cloud, "bert", "ml")
+    promote(cloud, "bert", NOW - 30 * DAY, usd_per_run=4.0)
+    ran(cloud, "bert", NOW - 31 * DAY, "baseline", usd=10.0)
+    ran(cloud, "bert", NOW - 3 * DAY, "compile", usd=7.0)
+    flag_entry(cloud, "bert", 2, NOW - 2 * DAY, Flag(False, state, "compile"), ON)
+
+    assert "$3.00 over 1 run; the trials had expected $4.00" in only(cloud).text
+
+
+def test_every_promotion_counts_against_what_its_own_trial_expected(cloud: Any) -> None:
+    register(cloud, "bert", "ml")
+    ran(cloud, "bert", NOW - 31 * DAY, "baseline", usd=10.0)
+    promote(cloud, "bert", NOW - 30 * DAY, usd_per_run=4.0)
+    ran(cloud, "bert", NOW - 20 * DAY, "compile", usd=7.0)
+    flag_entry(cloud, "bert", 2, NOW - 15 * DAY, Flag(False, "reverted", "compile"), ON)
+    faster = {"by": "evaluate", "action": "enable", "trial": "0nabc123"}
+    flag_entry(cloud, "bert", 3, NOW - 10 * DAY, ON, OFF, **faster)
+    decision = {"verdict": "promote", "saving": {"usd_per_run": 5.0}}
+    cloud.store.put(naming.record_key("bert", "0nabc123", "decision"), to_json(decision))
+    ran(cloud, "bert", NOW - 5 * DAY, "compile", usd=4.0)
+
+    assert "$9.00 over 2 runs; the trials had expected $9.00 (100 %" in only(cloud).text
+
+
+def test_what_a_retired_workload_ran_this_week_is_told(cloud: Any) -> None:
+    register(cloud, "bert", "ml", active=False)
+    ran(cloud, "bert", NOW - DAY, "baseline")
+
+    assert "1 production run of 1 workload" in only(cloud).text
 
 
 def test_an_estimate_that_one_trial_lacks_is_not_held_against_the_others(cloud: Any) -> None:
@@ -79,7 +113,7 @@ def test_an_estimate_that_one_trial_lacks_is_not_held_against_the_others(cloud: 
 
     told = only(cloud)
 
-    assert "Saved so far by what is on: $6.00 over 2 runs." in told.text
+    assert "Saved so far by what was turned on: $6.00 over 2 runs." in told.text
     assert body(told)["figures"]["expected_usd"] is None
 
 
@@ -94,7 +128,7 @@ def test_what_is_open_is_told_probation_trial_canary_approval_stale_and_changes(
         arn = f"arn:aws:states:us-east-1:1:execution:evaluate:{name}-{TRIAL}"
         note(cloud, name, f"trial#{TRIAL}#started", "started", NOW - DAY, execution=arn)
     opened = {"trial": TRIAL, "round": 1, "runs": [], "plan_key": "k"}
-    note(cloud, "carried", naming.canary_entry(TRIAL, 1), "canary_opened", NOW - DAY, **opened)
+    note(cloud, "carried", ledger_keys.canary_entry(TRIAL, 1), "canary_opened", NOW - DAY, **opened)
     note(cloud, "asking", "approval#1", "approval_asked", NOW - DAY, trial=TRIAL)
     stale = Flag(True, "stale", "compile", {"compiler": "torch_compile"}, "d1")
     flag_entry(cloud, "stale", 1, NOW - 40 * DAY, stale, OFF)
@@ -144,7 +178,7 @@ def test_a_week_without_anything_is_not_sent_but_shown(cloud: Any) -> None:
 def test_what_production_does_not_train_is_left_out(cloud: Any) -> None:
     register(cloud, "retired", "ml", active=False)
     cloud.store.put(naming.spec_key("tried-once", "d1"), b"{}")
-    ran(cloud, "retired", NOW - DAY, "baseline")
+    ran(cloud, "retired", NOW - 8 * DAY, "baseline")
 
     assert [] == digests(cloud)
 
@@ -203,7 +237,7 @@ def test_a_promotion_whose_decision_is_gone_is_told_without_its_estimate(cloud: 
     promote(cloud, "bert", NOW - 6 * DAY)
     del cloud.store.objects[naming.record_key("bert", TRIAL, "decision")]
 
-    assert "On probation: bert (compile, 0 runs)" in only(cloud).text
+    assert "On probation: bert (compile, 0 of 9 runs)" in only(cloud).text
 
 
 def test_an_owner_that_nobody_has_is_an_empty_digest(cloud: Any) -> None:

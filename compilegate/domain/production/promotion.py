@@ -56,7 +56,12 @@ def standing_promotion(history: Sequence[Entry]) -> Promotion | None:
 
 def latest_promotion(history: Sequence[Entry]) -> Entry | None:
     """The flag's entry by which a trial last turned a candidate on, None where none ever has."""
-    return next((entry for entry in reversed(history) if _promotes(entry)), None)
+    return next(iter(promotions(history)[::-1]), None)
+
+
+def promotions(history: Sequence[Entry]) -> list[Entry]:
+    """The flag's entries by which a trial's candidate was turned on, oldest first."""
+    return [entry for entry in history if _promotes(entry)]
 
 
 def _promotes(entry: Entry) -> bool:

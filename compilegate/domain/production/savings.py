@@ -103,6 +103,23 @@ def savings_so_far(
     )
 
 
+def total(parts: Sequence[Savings]) -> Savings:
+    """The sum of several promotions' savings; the estimate only where each has one."""
+    saved = [part.saved_usd for part in parts if part.saved_usd is not None]
+    expected = [part.expected_usd for part in parts if part.compared_runs]
+    known = [usd for usd in expected if usd is not None]
+    return Savings(
+        runs=sum(part.runs for part in parts),
+        compared_runs=sum(part.compared_runs for part in parts),
+        failed_runs=sum(part.failed_runs for part in parts),
+        unknown_runs=sum(part.unknown_runs for part in parts),
+        priced_runs=sum(part.priced_runs for part in parts),
+        saved_hours=math.fsum(part.saved_hours for part in parts),
+        saved_usd=math.fsum(saved) if saved else None,
+        expected_usd=math.fsum(known) if known and len(known) == len(expected) else None,
+    )
+
+
 def run_savings(
     runs: Sequence[ProductionRun],
     *,

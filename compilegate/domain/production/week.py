@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,9 +11,9 @@ from typing import Any
 from compilegate.domain.approval import approvals
 from compilegate.domain.flag_change import flag_entries, flag_of
 from compilegate.domain.production.canary import CLOSED, OPENED
-from compilegate.domain.production.promotion import Promotion, standing_promotion
+from compilegate.domain.production.promotion import Promotion, promotions, standing_promotion
 from compilegate.domain.production.runs import ProductionRun, production_runs
-from compilegate.domain.production.savings import Savings, savings_so_far
+from compilegate.domain.production.savings import Savings, savings_so_far, total
 from compilegate.domain.production.waiting import KIND as WAITING
 
 Entry = Mapping[str, Any]
@@ -34,15 +35,15 @@ class Span:
 
 @dataclass(frozen=True)
 class Promised:
-    """What the promotion's trial expected: USD a run, and runs of probation; None if unknown."""
+    """What trials expected: USD a run by trial, and runs of probation; None if unknown."""
 
-    usd_per_run: float | None = None
+    usd_per_run: Mapping[str, float | None] = field(default_factory=dict)
     probation_runs: int | None = None
 
 
 @dataclass(frozen=True)
 class Week:
-    """One workload; ``runs`` counts this week's by arm, ``savings`` are those since the promotion.
+    """One workload; ``runs`` counts this week's by arm, ``savings`` are those of every promotion.
 
     ``changes`` are this week's of the flag, ``{at, action, by}`` each. ``trial``, ``canary`` and
     ``approval`` name a trial that is open, that production carries, that waits for a person.
@@ -75,9 +76,9 @@ class Week:
         return bool(self.trial or self.approval or self.state in ("probation", "stale"))
 
 
-def promotion_of(entries: Sequence[Entry]) -> Promotion | None:
-    """The promotion whose trial says what to expect, None where nothing proven is on."""
-    return standing_promotion(flag_entries(entries))
+def promoting_trials(entries: Sequence[Entry]) -> list[str]:
+    """The trials whose candidates were turned on, which say what to expect; oldest first."""
+    return list(dict.fromkeys(str(one["trial"]) for one in promotions(flag_entries(entries))))
 
 
 def week_of(
@@ -112,16 +113,25 @@ def week_of(
         trial=trial,
         canary=trial if trial is not None and _carried(entries, trial) else None,
         approval=next((one.trial for one in approvals(entries) if one.answer is None), None),
-        savings=_savings(runs, promotion, told),
+        savings=_savings(runs, promotions(history), told),
     )
 
 
 def _savings(
-    runs: Sequence[ProductionRun], promotion: Promotion | None, told: Promised
+    runs: Sequence[ProductionRun], turned_on: Sequence[Entry], told: Promised
 ) -> Savings | None:
-    if promotion is None:
+    """What every promotion has saved, each up to the next; one that has ended, too."""
+    if not turned_on:
         return None
-    return savings_so_far(runs, usd_per_run=told.usd_per_run, since=promotion.at)
+    ends = [int(entry["at"]) for entry in turned_on[1:]] + [math.inf]
+    return total([
+        savings_so_far(
+            [run for run in runs if run.ended_at < end],
+            usd_per_run=told.usd_per_run.get(str(entry["trial"])),
+            since=int(entry["at"]),
+        )
+        for entry, end in zip(turned_on, ends, strict=True)
+    ])  # fmt: skip
 
 
 def _waited(entries: Iterable[Entry], span: Span) -> int:
