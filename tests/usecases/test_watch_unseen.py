@@ -61,6 +61,7 @@ def test_a_run_that_cannot_be_read_is_left_out_told_once_and_hides_nothing(
     assert (True, False) == (first["tell"], second["tell"])
     assert "job cg-bert-docs-r0000001-p0-r0: run." in first["message"]
     assert "Repair what the job records" in first["message"]
+    assert first["subject"].endswith("bert-docs: compile: some of its runs are not watched")
     assert [0, 1] == [look["runs"] for look in looks]
     assert "reverted" == flag_of(services).state
 
@@ -126,6 +127,7 @@ def test_jobs_without_a_wall_clock_never_become_permanent_and_it_is_told_once(
     assert "probation" == flag_of(services).state
     assert [1] == [n for n, answer in enumerate(answers, 1) if answer["tell"]]
     assert "Let the jobs be timed" in answers[0]["message"]
+    assert "some of its runs are not watched" in answers[0]["subject"]
 
 
 @pytest.mark.parametrize("evidence", ["none", "of another arm"])

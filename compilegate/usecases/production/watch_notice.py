@@ -87,7 +87,7 @@ def notice(workload: str, entry: Entry, made: Changed | None, services: Services
     report, price = page.report if page else None, proposal.text if proposal else None
     lines = [*paragraphs(said, report, price), *_story(workload, services)]
     told = Told(
-        subject=report.subject if report else subject(said),
+        subject=subject(said, report),
         text="\n\n".join(lines) + "\n",
         owner=_owner(workload, entry, services),
         report=page.place if page else None,

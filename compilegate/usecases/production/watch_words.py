@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from compilegate.domain.decision import Verdict
 from compilegate.domain.flag import Flag
 from compilegate.domain.flag_change import REVERT
 from compilegate.domain.production.consequence import RESUME, STALE, WATCHED
@@ -20,7 +21,7 @@ ALARM, FAILED = "alarm", "failed"
 LOCAL = "local"
 Entry = Mapping[str, Any]
 
-# What a message without a report is about; by what is done to the flag.
+# What a message is about that tells no verdict; by what is done to the flag.
 SUBJECTS = {
     STALE: "production is not what was proven",
     RESUME: "trains again what was proven",
@@ -66,10 +67,13 @@ def action(entry: Entry) -> str | None:
     return str(entry["change"]["action"]) if entry["change"] else None
 
 
-def subject(said: Said) -> str:
-    """Of a message that no report goes with."""
+def subject(said: Said, report: Report | None) -> str:
+    """The report's where it is the judge's word that is told."""
     entry = said.entry
-    what = SUBJECTS[action(entry)]
+    unseen = entry["tell"] == FAILED and entry["verdict"] == Verdict.CONTINUE
+    if report is not None and not unseen:
+        return report.subject
+    what = "some of its runs are not watched" if unseen else SUBJECTS[action(entry)]
     if action(entry) == STALE and entry["differs"] == [WATCHED]:
         what = "nobody sees what it does"
     return f"[compilegate {said.stage}] {said.workload}: {entry['candidate']}: {what}"
