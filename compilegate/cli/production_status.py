@@ -9,7 +9,7 @@ from typing import Any
 from compilegate.cli.cloud import Cloud
 from compilegate.cli.flag_screen import moment
 from compilegate.cli.output import say
-from compilegate.domain import naming
+from compilegate.domain import ledger_keys
 from compilegate.domain.production import waiting
 from compilegate.domain.production.begun import begun_runs
 from compilegate.domain.production.runs import production_runs
@@ -25,7 +25,7 @@ def production(cloud: Cloud, names: Collection[str], *, last: int) -> list[dict[
 
 
 def _of(workload: str, cloud: Cloud) -> list[dict[str, Any]]:
-    entries = cloud.services.ledger.entries(workload, naming.RUN_ENTRIES)
+    entries = cloud.services.ledger.entries(workload, ledger_keys.RUN_ENTRIES)
     runs = production_runs(entries)
     ended = [
         {

@@ -8,7 +8,7 @@ from typing import Any
 
 from compilegate.cli.cloud import Cloud
 from compilegate.cli.trial_view import JobView, TrialView, look_at_job
-from compilegate.domain import naming
+from compilegate.domain import ledger_keys, naming
 from compilegate.domain.errors import InvalidInputError, NotFoundError
 from compilegate.domain.production.begun import Attempt, BegunRun, attempt_number, attempt_of
 from compilegate.domain.production.runs import ProductionRun, production_runs
@@ -72,7 +72,7 @@ class RunWatcher:
             jobs=jobs,
             begun=self._begun,
             entries=tuple(self._entries(f"run#{self.run.trial}#")),
-            watched=next(iter(self._entries(naming.watch_entry(self.run.trial))), None),
+            watched=next(iter(self._entries(ledger_keys.watch_entry(self.run.trial))), None),
         )
 
     def _entries(self, prefix: str) -> Sequence[Mapping[str, Any]]:
@@ -106,7 +106,7 @@ class RunWatcher:
         )
 
     def _waits(self) -> Sequence[Mapping[str, Any]]:
-        return self._entries(naming.wait_entries(self.run.trial))
+        return self._entries(ledger_keys.wait_entries(self.run.trial))
 
     def _price(self, begun: BegunRun, attempt: Attempt) -> float | None:
         try:

@@ -13,7 +13,7 @@ from typing import Any
 from compilegate.adapters.executions import ExecutionState
 from compilegate.cli.cloud import Cloud
 from compilegate.cli.job_lines import JobLines
-from compilegate.domain import naming
+from compilegate.domain import ledger_keys, naming
 from compilegate.domain.errors import NotFoundError
 from compilegate.domain.planning.arm_plan import ArmPlan
 from compilegate.domain.planning.speed_jobs import measured_by, usd_per_hour
@@ -165,7 +165,7 @@ class TrialWatcher:
 
 def waiting_rounds(workload: str, cloud: Cloud) -> list[CanaryRound]:
     """The rounds of a workload's trials that production has yet to carry."""
-    entries = cloud.services.ledger.entries(workload, naming.CANARY_ENTRIES)
+    entries = cloud.services.ledger.entries(workload, ledger_keys.CANARY_ENTRIES)
     return open_rounds(entries, cloud.services.clock.now())
 
 

@@ -1,4 +1,4 @@
-"""Every name the cloud sees, in one place: S3 keys, job names, parameters, tags.
+"""Every name the cloud sees but the ledger's (ledger_keys.py): S3 keys, jobs, parameters, tags.
 
 Limits come from the CreateTrainingJob model: a job name has at most 63 characters
 and matches ``[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}``.
@@ -34,18 +34,6 @@ TAG_EXECUTION = "compilegate:execution"
 TAG_RELEASE = "compilegate:release"
 TAG_DECISION = "compilegate:decision"
 TAG_DEPLOYMENT = "compilegate:deployment"
-
-# What the sort keys of a flag's changes begin with.
-FLAG_ENTRIES = "flag#"
-# … those of production's runs: begun, waiting, ended.
-RUN_ENTRIES = "run#"
-# What the sort keys of questions to people, and of their answers, begin with.
-APPROVAL_ENTRIES = "approval#"
-# … and those of rounds that production carries.
-CANARY_ENTRIES = "canary#"
-
-# What the sort keys of a registration's changes begin with.
-REGISTERED_ENTRIES = "registered#"
 
 # Values of TAG_STAGE for production's own jobs: those that TRAIN starts, those that a team does.
 PRODUCTION_STAGE = "production"
@@ -191,86 +179,6 @@ def production_request_key(workload: str, run: str, number: int) -> str:
 def production_jobs_prefix(workload: str, run: str) -> str:
     """S3 output prefix of a production run's jobs; models lie there, so nothing expires."""
     return f"{PRODUCTION_PREFIX}{workload}/{run}/jobs"
-
-
-def started_entry(trial: str) -> str:
-    """Sort key of a trial's beginning: which execution runs it, since when."""
-    return f"trial#{trial}#started"
-
-
-def flag_entry(version: int) -> str:
-    """Sort key of one change of the flag; versions begin at 1."""
-    return f"{FLAG_ENTRIES}{version:08d}"
-
-
-def begun_entry(run: str) -> str:
-    """Sort key of a production run's beginning: who writes it first owns the run."""
-    return f"{RUN_ENTRIES}{run}#begun"
-
-
-def run_entry(run: str, job: str) -> str:
-    """Sort key of what one job of a production run ended with."""
-    return f"{RUN_ENTRIES}{run}#{job}"
-
-
-def wait_entries(run: str) -> str:
-    """What the sort keys of a run's attempts that found no capacity begin with."""
-    return f"{RUN_ENTRIES}{run}#wait#"
-
-
-def wait_entry(run: str, number: int) -> str:
-    """Sort key of one attempt at a production run that found no capacity."""
-    return f"{wait_entries(run)}{number}"
-
-
-def watch_entry(run: str) -> str:
-    """Sort key of what the judge said after a production run."""
-    return f"watch#{run}"
-
-
-def canary_entries(trial: str) -> str:
-    """What the sort keys of all such rounds of a trial begin with."""
-    return f"{CANARY_ENTRIES}{trial}#"
-
-
-def canary_entry(trial: str, round_number: int) -> str:
-    """Sort key of a round of a trial that production's own runs carry."""
-    return f"{canary_entries(trial)}{round_number:0{ROUND_DIGITS}d}"
-
-
-def canary_token_entry(trial: str, round_number: int, number: int) -> str:
-    """Sort key of one wait for such a round; a repeated wait has a token of its own."""
-    return f"{canary_entry(trial, round_number)}#token#{number:04d}"
-
-
-def canary_closed_entry(trial: str, round_number: int) -> str:
-    """Sort key of the end of such a round: who writes it first says why."""
-    return f"{canary_entry(trial, round_number)}#closed"
-
-
-def canary_told_entry(trial: str, round_number: int) -> str:
-    """Sort key of the fact that the waiting trial knows of that end."""
-    return f"{canary_entry(trial, round_number)}#told"
-
-
-def approval_entry(trial: str) -> str:
-    """Sort key of the question whether a promotion may take effect; its parts begin with it."""
-    return f"{APPROVAL_ENTRIES}{trial}"
-
-
-def approval_token_entry(trial: str, number: int) -> str:
-    """Sort key of a token that wakes whoever waits for the answer."""
-    return f"{approval_entry(trial)}#token#{number:0{ROUND_DIGITS}d}"
-
-
-def approval_answer_entry(trial: str) -> str:
-    """Sort key of the answer."""
-    return f"{approval_entry(trial)}#answer"
-
-
-def registered_entry(revision: int) -> str:
-    """Sort key of one change of what production trains, or whether; revisions begin at 1."""
-    return f"{REGISTERED_ENTRIES}{revision:08d}"
 
 
 def spec_key(workload: str, digest: str) -> str:

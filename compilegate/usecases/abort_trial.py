@@ -11,7 +11,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from compilegate.domain import naming
+from compilegate.domain import ledger_keys
 from compilegate.domain.failures import explain
 from compilegate.ports import Services
 from compilegate.usecases.approval import abandon_approval
@@ -63,7 +63,9 @@ def _owns(trial: Trial, call: Mapping[str, Any], services: Services) -> bool:
     start of the one that holds it, or nothing, and there is nothing of its own to clean up.
     """
     entry = {"kind": "started", "execution": call["execution"], "at": services.clock.now()}
-    started = services.ledger.put_once(trial.workload, naming.started_entry(trial.trial), entry)
+    started = services.ledger.put_once(
+        trial.workload, ledger_keys.started_entry(trial.trial), entry
+    )
     return bool(started["execution"] == call["execution"])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from compilegate.domain import naming
+from compilegate.domain import ledger_keys
 from compilegate.domain.planning.rounds import LEASE_SECONDS
 from compilegate.ports import Services
 from compilegate.usecases.change_flag import latest_flag
@@ -25,5 +25,5 @@ def acquire_lock(event: Mapping[str, Any], *, services: Services) -> dict[str, A
     # What people have said by now this trial knows of, whatever their clocks show.
     _, seen = latest_flag(trial.workload, services)
     entry = {"kind": "started", "execution": event["execution"], "at": now, "flag_version": seen}
-    services.ledger.put_once(trial.workload, naming.started_entry(trial.trial), entry)
+    services.ledger.put_once(trial.workload, ledger_keys.started_entry(trial.trial), entry)
     return {}

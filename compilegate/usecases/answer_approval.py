@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from compilegate.domain import naming
+from compilegate.domain import ledger_keys
 from compilegate.domain.approval import Approval, approvals
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.flag_change import HUMAN
@@ -68,7 +68,7 @@ def answer_approval(workload: str, word: Word, *, approved: bool, services: Serv
 
 
 def _questions(workload: str, services: Services) -> Sequence[Approval]:
-    return approvals(services.ledger.entries(workload, naming.APPROVAL_ENTRIES))
+    return approvals(services.ledger.entries(workload, ledger_keys.APPROVAL_ENTRIES))
 
 
 def _refuse(workload: str, answer: Mapping[str, Any]) -> None:

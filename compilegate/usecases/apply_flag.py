@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from compilegate.domain import naming
+from compilegate.domain import ledger_keys
 from compilegate.domain.decision import FlagAction
 from compilegate.domain.flag import Flag, promoted
 from compilegate.domain.flag_change import EVALUATE, FlagChange
@@ -95,6 +95,6 @@ def _known(trial: Trial, services: Services) -> Mapping[str, Any]:
 
     A trial that never wrote its beginning overrules nobody.
     """
-    sort_key = naming.started_entry(trial.trial)
+    sort_key = ledger_keys.started_entry(trial.trial)
     started = services.ledger.entries(trial.workload, sort_key)
     return started[0] if started else {"at": 0}

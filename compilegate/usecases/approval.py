@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from compilegate.domain import naming
+from compilegate.domain import ledger_keys
 from compilegate.domain.approval import (
     ANSWER,
     ASKED,
@@ -60,7 +60,7 @@ def ask_approval(event: Mapping[str, Any], *, services: Services) -> dict[str, A
         "decision_key": event["decision_key"],
         "candidate": decision["candidate"],
     }
-    asked = services.ledger.put_once(trial.workload, naming.approval_entry(trial.trial), entry)
+    asked = services.ledger.put_once(trial.workload, ledger_keys.approval_entry(trial.trial), entry)
     return approval_notice(decision, asked, trial, services).to_answer()
 
 
@@ -90,7 +90,7 @@ def abandon_approval(trial: Trial, *, services: Services) -> None:
 
 def approval_of(trial: Trial, services: Services) -> Approval | None:
     """The question of one trial, None where nobody was asked."""
-    entries = services.ledger.entries(trial.workload, naming.approval_entry(trial.trial))
+    entries = services.ledger.entries(trial.workload, ledger_keys.approval_entry(trial.trial))
     return next(iter(approvals(entries)), None)
 
 
@@ -104,7 +104,7 @@ def answer_once(
         "kind": ANSWER, "at": services.clock.now(), "trial": trial.trial, "by": by,
         "approved": approved, "reason": reason, "flag_version": seen,
     }  # fmt: skip
-    key = naming.approval_answer_entry(trial.trial)
+    key = ledger_keys.approval_answer_entry(trial.trial)
     return services.ledger.put_once(trial.workload, key, entry)
 
 
@@ -129,5 +129,5 @@ def _with_token(trial: Trial, token: str, services: Services) -> Approval:
             "kind": TOKEN, "at": services.clock.now(), "trial": trial.trial, "number": number,
             "token": token,
         }  # fmt: skip
-        key = naming.approval_token_entry(trial.trial, number)
+        key = ledger_keys.approval_token_entry(trial.trial, number)
         services.ledger.put_once(trial.workload, key, entry)

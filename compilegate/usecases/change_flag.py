@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from compilegate.domain import naming
+from compilegate.domain import ledger_keys, naming
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.flag import OFF, Flag, parse_flag
 from compilegate.domain.flag_change import (
@@ -83,7 +83,7 @@ def half_made(
 
 def flag_history(workload: str, services: Services) -> list[Entry]:
     """Every change of a workload's flag from the ledger, oldest first."""
-    return flag_entries(services.ledger.entries(workload, naming.FLAG_ENTRIES))
+    return flag_entries(services.ledger.entries(workload, ledger_keys.FLAG_ENTRIES))
 
 
 def latest_flag(workload: str, services: Services) -> tuple[Flag, int]:
@@ -120,7 +120,7 @@ def _append(
     dated = replace(change, flag=replace(change.flag, since=change.flag.since or since))
     name = naming.flag_parameter(services.settings.stage, workload)
     entry = to_entry(dated, history, name=name, at=now)
-    return services.ledger.put_once(workload, naming.flag_entry(entry["version"]), entry)
+    return services.ledger.put_once(workload, ledger_keys.flag_entry(entry["version"]), entry)
 
 
 def _bring_up_to_date(workload: str, history: list[Entry], services: Services) -> None:

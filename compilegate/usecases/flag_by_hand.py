@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from compilegate.domain import naming
+from compilegate.domain import ledger_keys
 from compilegate.domain.errors import InvalidInputError, NotFoundError
 from compilegate.domain.flag import Flag, promoted
 from compilegate.domain.flag_change import HUMAN, Entry, FlagChange, began_after
@@ -183,4 +183,4 @@ def _change_id(history: list[Entry], action: str, flag: Flag, word: Word, *, aga
     digest = hashlib.sha256(json.dumps(told).encode()).hexdigest()[:12]
     last = str(history[-1]["change_id"]) if history else ""
     same = last.startswith("human#") and last.endswith(f"#{digest}")
-    return last if again and same else f"human#{naming.flag_entry(len(history) + 1)}#{digest}"
+    return last if again and same else f"human#{ledger_keys.flag_entry(len(history) + 1)}#{digest}"

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from compilegate.domain import naming
+from compilegate.domain import ledger_keys, naming
 from compilegate.domain.errors import InvalidInputError, NotFoundError
 from compilegate.domain.production.registration import Change, Registration, changes
 from compilegate.ports import ObjectStore, Schedules, Services
@@ -243,7 +243,7 @@ def _claim(
             "changes": [asdict(change) for change in made],
             "registration": replace(wanted, revision=revision, settled=True).to_dict(),
         }
-        sort_key = naming.registered_entry(revision)
+        sort_key = ledger_keys.registered_entry(revision)
         written = services.ledger.put_once(wanted.workload, sort_key, entry)
         claimed = Registration.from_dict(written["registration"])
         if claimed.says_the_same(wanted):
@@ -268,5 +268,5 @@ def _settle(claimed: Registration, services: Services, schedules: Schedules) -> 
 
 
 def _latest(workload: str, services: Services) -> Registration | None:
-    found = services.ledger.entries(workload, naming.REGISTERED_ENTRIES)
+    found = services.ledger.entries(workload, ledger_keys.REGISTERED_ENTRIES)
     return Registration.from_dict(found[-1]["registration"]) if found else None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from compilegate.cli.cloud import Cloud
-from compilegate.domain import naming
+from compilegate.domain import ledger_keys, naming
 from compilegate.domain.production.fault import injected_fault
 from compilegate.domain.production.runs import ProductionRun
 from compilegate.domain.workload.model import BASELINE
@@ -79,7 +79,7 @@ class Production:
             },
         )  # fmt: skip
         entry = ended.to_entry(services.clock.now())
-        services.ledger.put_once(workload, naming.run_entry(run, job), entry)
+        services.ledger.put_once(workload, ledger_keys.run_entry(run, job), entry)
         watch_production({"workload": workload, "run": run}, services=services)
 
     def _pass(self, seconds: int) -> None:

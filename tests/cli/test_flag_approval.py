@@ -12,7 +12,7 @@ import pytest
 from compilegate.cli.cloud import Cloud
 from compilegate.cli.figures import flag_words
 from compilegate.cli.trial_view import TrialWatcher
-from compilegate.domain import naming
+from compilegate.domain import ledger_keys, naming
 from compilegate.domain.approval import WAIT_SECONDS
 from compilegate.domain.planning.arm_plan import ArmPlan
 from compilegate.usecases.approval import answer_once, ask_approval, await_approval
@@ -40,7 +40,7 @@ def found(doors: FakeDoors) -> Cloud:
 
 
 def answer_of(found: Cloud) -> dict[str, Any]:
-    key = naming.approval_answer_entry(TRIAL)
+    key = ledger_keys.approval_answer_entry(TRIAL)
     return dict(found.services.ledger.entries("bert-docs", key)[0])
 
 
@@ -76,7 +76,9 @@ def test_it_is_asked_before_it_is_answered(invoke: Invoke, found: Cloud) -> None
 
     assert 2 == result.exit_code
     assert "add --yes" in result.stderr
-    assert 0 == len(found.services.ledger.entries("bert-docs", naming.approval_answer_entry(TRIAL)))
+    assert 0 == len(
+        found.services.ledger.entries("bert-docs", ledger_keys.approval_answer_entry(TRIAL))
+    )
 
 
 def test_nothing_waits(invoke: Invoke, doors: FakeDoors) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from compilegate.cli.cloud import Cloud
-from compilegate.domain import naming
+from compilegate.domain import ledger_keys
 from compilegate.domain.production import waiting
 from compilegate.domain.production.begun import BegunRun
 from compilegate.domain.production.canary import CanaryRound, Wanted
@@ -74,16 +74,16 @@ def test_status_says_what_production_did_and_is_at(invoke: Invoke, promoted: Clo
         reason="CUDA out of memory",
     )  # fmt: skip
     services.ledger.put_once(
-        "bert-docs", naming.run_entry(ended.run, ended.job), ended.to_entry(now)
+        "bert-docs", ledger_keys.run_entry(ended.run, ended.job), ended.to_entry(now)
     )
     for number, run in enumerate(("r2", "r3")):
         begun = BegunRun(
             at=now - 60 + number, run=run, execution="e", arm="baseline", why="refresh", seed=1,
             number=1, spec_key="s", source_key="s",
         )  # fmt: skip
-        services.ledger.put_once("bert-docs", naming.begun_entry(run), begun.to_entry())
+        services.ledger.put_once("bert-docs", ledger_keys.begun_entry(run), begun.to_entry())
     wait = {"kind": waiting.KIND, "run": "r3", "reason": "no free instance"}
-    services.ledger.put_once("bert-docs", naming.wait_entry("r3", 0), wait)
+    services.ledger.put_once("bert-docs", ledger_keys.wait_entry("r3", 0), wait)
 
     found = json.loads(invoke("status", "--json").stdout)["production"]
     assert [("r3", "waits for machines"), ("r2", "under way"), ("r1", "Failed")] == [

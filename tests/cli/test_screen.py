@@ -13,7 +13,7 @@ from rich.console import Console
 from compilegate.cli.job_lines import JobLines
 from compilegate.cli.screen import LineScreen, TableScreen, arm_rows, clock, progress_table, screen
 from compilegate.cli.trial_view import TrialWatcher
-from compilegate.domain import naming
+from compilegate.domain import ledger_keys, naming
 from compilegate.domain.planning.arm_plan import ArmPlan
 from compilegate.domain.production.canary import CanaryRound, Wanted
 from compilegate.usecases.trial import Trial
@@ -94,7 +94,7 @@ def test_while_production_carries_a_round_the_trial_waits(
     services.ledger.put_once("lm", asked.key, asked.to_entry())
     if closed:
         entry = {"kind": "canary_closed", "trial": "0abc1234", "round": 2, "reason": "complete"}
-        services.ledger.put_once("lm", naming.canary_closed_entry("0abc1234", 2), entry)
+        services.ledger.put_once("lm", ledger_keys.canary_closed_entry("0abc1234", 2), entry)
 
     assert stage == watcher.look().stage
 

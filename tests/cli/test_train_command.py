@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from compilegate.cli.cloud import Cloud
-from compilegate.domain import naming
+from compilegate.domain import ledger_keys, naming
 from compilegate.domain.production.runs import ProductionRun
 from compilegate.usecases.production.begin_run import begin_run
 from compilegate.usecases.registration import load_registration
@@ -55,7 +55,7 @@ def recorded(cloud: Cloud, run: str, *, number: int = 0, **fields: Any) -> None:
     status = "Completed" if ended.status == "Completed" else "Failed"
     jobs.add(job, status, ended.started_at, ended.ended_at)
     entry = ended.to_entry(clock.now())
-    cloud.services.ledger.put_once("bert-docs", naming.run_entry(run, job), entry)
+    cloud.services.ledger.put_once("bert-docs", ledger_keys.run_entry(run, job), entry)
 
 
 def test_a_run_starts_and_is_named(invoke: Invoke, cloud: Cloud) -> None:
@@ -150,7 +150,7 @@ def test_a_revert_is_exit_12(invoke: Invoke, cloud: Cloud) -> None:
         run = begun(cloud, payload)
         recorded(cloud, run)
         entry = {"kind": "watch", "at": 1, "run": run, "verdict": "revert", "reasons": []}
-        cloud.services.ledger.put_once("bert-docs", naming.watch_entry(run), entry)
+        cloud.services.ledger.put_once("bert-docs", ledger_keys.watch_entry(run), entry)
 
     executions(cloud).on_start = train
 

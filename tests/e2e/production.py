@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from compilegate.adapters.bundle import make_bundle
-from compilegate.domain import naming
+from compilegate.domain import ledger_keys, naming
 from compilegate.domain.flag import Flag
 from compilegate.domain.production.registration import Registration
 from compilegate.domain.production.runs import ProductionRun, production_runs
@@ -79,7 +79,7 @@ class Production:
             "flag": naming.flag_parameter("local", self.name), "from": Flag(False, "off").to_json(),
             "to": text, "overrode": None, **more,
         }  # fmt: skip
-        self.app.ledger.put_once(self.name, naming.flag_entry(1), entry)
+        self.app.ledger.put_once(self.name, ledger_keys.flag_entry(1), entry)
         self.set_flag(text)
 
     def start(self, **more: Any) -> str:

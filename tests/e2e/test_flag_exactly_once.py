@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from compilegate.adapters.ssm_flags import SsmFlags
-from compilegate.domain import naming
+from compilegate.domain import ledger_keys, naming
 from compilegate.localcloud import connection
 from compilegate.localcloud.environments import REPOSITORY
 from compilegate.usecases.change_flag import change_flag, repair_flag
@@ -53,7 +53,7 @@ class Flag:
         )
 
     def entries(self) -> list[Any]:
-        return list(self.services.ledger.entries(self.workload, naming.FLAG_ENTRIES))
+        return list(self.services.ledger.entries(self.workload, ledger_keys.FLAG_ENTRIES))
 
     def parameter(self) -> str | None:
         return self.services.flags.read(self.name)

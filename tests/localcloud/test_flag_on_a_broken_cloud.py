@@ -15,7 +15,7 @@ from botocore.exceptions import BotoCoreError
 
 from compilegate.adapters.dynamodb import DynamoDbLedger
 from compilegate.adapters.ssm_flags import SsmFlags
-from compilegate.domain import naming
+from compilegate.domain import ledger_keys, naming
 from compilegate.localcloud.lifecycle import LocalCloud
 from compilegate.usecases.change_flag import change_flag
 from tests import fakes
@@ -59,7 +59,7 @@ def create_table(cloud: LocalCloud) -> None:
 
 
 def assert_made_once(services: Any, workload: str) -> None:
-    (entry,) = services.ledger.entries(workload, naming.FLAG_ENTRIES)
+    (entry,) = services.ledger.entries(workload, ledger_keys.FLAG_ENTRIES)
     name = naming.flag_parameter("local", workload)
     assert (1, entry["to"]) == (entry["version"], services.flags.read(name))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from compilegate.domain import naming
+from compilegate.domain import ledger_keys, naming
 from compilegate.domain.decision import Decision
 from compilegate.domain.production.canary import canary_rounds, job_digest, open_slot
 from compilegate.domain.production.registration import Registration
@@ -91,8 +91,8 @@ def produce(
     }  # fmt: skip
     made = ProductionRun(**values)
     begun = {"kind": "run_begun", "run": run, "at": now - 1800, "spec_key": SPEC, "canary": None}
-    services.ledger.put_once("bert-docs", naming.begun_entry(run), begun)
-    services.ledger.put_once("bert-docs", naming.run_entry(run, made.job), made.to_entry(now))
+    services.ledger.put_once("bert-docs", ledger_keys.begun_entry(run), begun)
+    services.ledger.put_once("bert-docs", ledger_keys.run_entry(run, made.job), made.to_entry(now))
     services.jobs.add(made.job, "Completed", now - 1800, now)
     services.jobs.descriptions[made.job]["TrainingJobArn"] = f"arn:{made.job}"
     record_canary("bert-docs", made, job=job, services=services)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from compilegate.domain import naming
+from compilegate.domain import ledger_keys, naming
 from compilegate.domain.flag import Flag, parse_flag, promoted
 from compilegate.domain.flag_change import EVALUATE, FlagChange
 from compilegate.domain.production.runs import ProductionRun
@@ -93,7 +93,7 @@ def record(services: Services, number: int, arm: str = "compile", **changed: Any
     assert hasattr(services.clock, "seconds")
     services.clock.seconds = max(services.clock.seconds, BEGIN + number * DAY + 30_000)
     services.ledger.put_once(
-        WORKLOAD, naming.run_entry(run.run, run.job), run.to_entry(services.clock.now())
+        WORKLOAD, ledger_keys.run_entry(run.run, run.job), run.to_entry(services.clock.now())
     )
     return run
 

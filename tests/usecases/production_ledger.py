@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from compilegate.domain import naming
+from compilegate.domain import ledger_keys, naming
 from compilegate.domain.flag import Flag
 from compilegate.domain.production.registration import Registration
 from compilegate.domain.production.runs import ProductionRun
@@ -52,7 +52,7 @@ def flag_entry(
         "by": "train", "action": "revert", "reason": "r", "decision_id": "d1", "overrode": None,
         "from": was.to_json(), "to": to.to_json(), **more,
     }  # fmt: skip
-    services.ledger.put_once(name, naming.flag_entry(version), entry)
+    services.ledger.put_once(name, ledger_keys.flag_entry(version), entry)
 
 
 def ran(
@@ -64,7 +64,7 @@ def ran(
         ended_at=at, counts=True, why="flag", usd=usd, billable_seconds=3600.0,
         result={"finished": finished, "wall_seconds": 360 * usd, "metric": 0.9, "applied": True},
     )  # fmt: skip
-    services.ledger.put_once(name, naming.run_entry(run.run, run.job), run.to_entry(int(at)))
+    services.ledger.put_once(name, ledger_keys.run_entry(run.run, run.job), run.to_entry(int(at)))
 
 
 def note(services: Services, name: str, key: str, kind: str, at: float, **more: Any) -> None:

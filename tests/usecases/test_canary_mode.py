@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from compilegate.domain import naming
+from compilegate.domain import ledger_keys
 from compilegate.usecases.plan_trial import plan_trial
 from compilegate.usecases.trial import to_json
 from tests.domain.workload_builder import change
@@ -133,7 +133,7 @@ def test_runs_of_another_job_beside_the_trial_are_none_of_its_evidence(services:
     body = {"workload": other.to_dict(), "source_key": "workloads/bert-docs/s.tgz"}
     services.store.put("other.json", to_json(body))
     entry = {"kind": "run_begun", "run": "r1", "at": 0, "spec_key": "other.json", "canary": None}
-    services.ledger.put_once("bert-docs", naming.begun_entry("r1"), entry)
+    services.ledger.put_once("bert-docs", ledger_keys.begun_entry("r1"), entry)
     produce(services, "r1", "baseline", None)
     call_judge(services, 5, [], says("promote"))
 

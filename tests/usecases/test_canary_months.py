@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from compilegate.domain import naming
+from compilegate.domain import ledger_keys, naming
 from compilegate.domain.planning.rounds import DAY, MACHINE_SECONDS, TRIAL_SECONDS
 from compilegate.domain.production.canary import job_digest, open_slot
 from compilegate.domain.production.registration import Registration
@@ -103,7 +103,7 @@ class Months:
         slot = open_slot(entries, now=now, job=self.job)
         arm = slot.arm if slot else "baseline"
         begun = {"kind": "run_begun", "run": run, "at": now, "spec_key": SPEC, "canary": None}
-        self.services.ledger.put_once("bert-docs", naming.begun_entry(run), begun)
+        self.services.ledger.put_once("bert-docs", ledger_keys.begun_entry(run), begun)
         result = {
             "stage": "quality", "finished": True, "applied": True, "seed": slot.seed if slot else 1,
             "metric": self.metric(arm), "wall_seconds": self.seconds(arm),
@@ -115,7 +115,7 @@ class Months:
             canary=slot.slot if slot else None, usd=1.0,
         )  # fmt: skip
         entry = made.to_entry(now)
-        self.services.ledger.put_once("bert-docs", naming.run_entry(run, made.job), entry)
+        self.services.ledger.put_once("bert-docs", ledger_keys.run_entry(run, made.job), entry)
         record_canary("bert-docs", made, job=self.job, services=self.services)
 
     def extra_job(self, run: dict[str, str]) -> dict[str, Any]:

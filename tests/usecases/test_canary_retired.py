@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from compilegate.domain import naming
+from compilegate.domain import ledger_keys
 from compilegate.usecases.registration import How, load_registration, retire
 from tests.fakes import MemorySchedules
 from tests.usecases.canary_builder import (
@@ -86,7 +86,7 @@ def test_a_workload_that_is_registered_again_carries_the_next_round(services: An
         "kind": "registered", "at": services.clock.now(), "by": "human:ada", "revision": 2,
         "changes": [], "registration": {},
     }  # fmt: skip
-    services.ledger.put_once("bert-docs", naming.registered_entry(2), again)
+    services.ledger.put_once("bert-docs", ledger_keys.registered_entry(2), again)
     register(services)
 
     assert open_round(services, answer)["closed"] is None

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from compilegate.domain import naming
+from compilegate.domain import ledger_keys
 from compilegate.usecases.change_flag import change_flag, latest_flag
 from compilegate.usecases.flag_by_hand import AGAIN_SECONDS, Word, revert_by_hand
 from tests import fakes
@@ -34,7 +34,7 @@ def begin_trial(services: Any, trial: str, after: int) -> int:
     services.clock.seconds += after
     now = int(services.clock.now())
     entry = {"kind": "started", "execution": f"arn:{WORKLOAD}-{trial}", "at": now}
-    services.ledger.put_once(WORKLOAD, naming.started_entry(trial), entry)
+    services.ledger.put_once(WORKLOAD, ledger_keys.started_entry(trial), entry)
     return now
 
 

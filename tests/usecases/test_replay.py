@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from compilegate.domain import naming
+from compilegate.domain import ledger_keys, naming
 from compilegate.domain.errors import InvalidEvidenceError, InvalidInputError
 from compilegate.domain.judging.judge import judge
 from compilegate.usecases.decide import save_decision
@@ -119,7 +119,7 @@ def test_a_decision_on_productions_runs_is_found_by_the_look_at_them(services: A
     key = save_record(services.store, ON, naming.probation_record(name), {**shown, "trial": TRIAL})
     look = {"kind": "watch", "run": "r1", "trial": TRIAL, "decision_id": name,
             "decision_key": key, "evidence_key": evidence_key}  # fmt: skip
-    services.ledger.put_once(NAME, naming.watch_entry("r1"), look)
+    services.ledger.put_once(NAME, ledger_keys.watch_entry("r1"), look)
 
     assert again(services, name).comparison.equal
 

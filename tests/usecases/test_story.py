@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from compilegate.domain import naming
+from compilegate.domain import ledger_keys, naming
 from compilegate.domain.errors import NotFoundError
 from compilegate.domain.judging.judge import judge, replay_probation
 from compilegate.domain.production.fault import VARIABLE
@@ -80,7 +80,7 @@ def test_before_the_first_run_it_says_what_is_known(services: Any) -> None:
         "kind": "registered", "at": BEGIN, "by": "human:ada", "revision": 1, "changes": [],
         "registration": {**_registration().to_dict()},
     }  # fmt: skip
-    services.ledger.put_once(WORKLOAD, naming.registered_entry(1), entry)
+    services.ledger.put_once(WORKLOAD, ledger_keys.registered_entry(1), entry)
 
     story, document = told(services)
 
@@ -179,7 +179,7 @@ def test_what_is_retired_keeps_its_story(services: Any) -> None:
         "kind": "retired", "at": services.clock.now() + 1, "by": "human:ada", "revision": 2,
         "changes": [], "registration": {**replace(_registration(), active=False).to_dict()},
     }  # fmt: skip
-    services.ledger.put_once(WORKLOAD, naming.registered_entry(2), entry)
+    services.ledger.put_once(WORKLOAD, ledger_keys.registered_entry(2), entry)
 
     _, document = told(services)
 
@@ -227,7 +227,7 @@ def test_runs_on_time_are_not(services: Any) -> None:
 def test_a_run_without_evidence_and_one_that_failed_are_told_as_that(services: Any) -> None:
     run = production_run(1, result={}, counts=False, reason="it left no evidence")
     services.ledger.put_once(
-        WORKLOAD, naming.run_entry(run.run, run.job), run.to_entry(BEGIN + DAY)
+        WORKLOAD, ledger_keys.run_entry(run.run, run.job), run.to_entry(BEGIN + DAY)
     )
     record(services, 2, "baseline", finished=False, metric=None, reason="out of memory")
 
@@ -274,7 +274,7 @@ def _register_change(services: Any, variable: str) -> None:
         "changes": [{"field": f"training.environment.{variable}", "before": None, "after": FAULT}],
         "registration": _registration().to_dict(),
     }  # fmt: skip
-    services.ledger.put_once(WORKLOAD, naming.registered_entry(2), entry)
+    services.ledger.put_once(WORKLOAD, ledger_keys.registered_entry(2), entry)
 
 
 def _begun(services: Any, number: int, arm: str, spec_key: str) -> None:
@@ -284,4 +284,4 @@ def _begun(services: Any, number: int, arm: str, spec_key: str) -> None:
         "arm": arm, "why": "flag", "seed": 1, "number": number, "spec_key": spec_key,
         "source_key": "s",
     }  # fmt: skip
-    services.ledger.put_once(WORKLOAD, naming.begun_entry(run), entry)
+    services.ledger.put_once(WORKLOAD, ledger_keys.begun_entry(run), entry)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from compilegate.domain import naming
+from compilegate.domain import ledger_keys
 from compilegate.domain.flag import Flag
 from compilegate.usecases.acquire_lock import acquire_lock
 from compilegate.usecases.apply_flag import apply_flag
@@ -25,7 +25,7 @@ def test_what_a_person_said_binds_a_trial_that_began_earlier(
 ) -> None:
     event = decide(services, "promote", "enable")
     started = {"kind": "started", "execution": "x", "at": services.clock.now()}
-    services.ledger.put_once("bert-docs", naming.started_entry(TRIAL), started)
+    services.ledger.put_once("bert-docs", ledger_keys.started_entry(TRIAL), started)
     services.clock.seconds += 10 if said == "since" else -10
     change_flag("bert-docs", wanted("human revert"), services=services)
     services.clock.seconds += 3600
@@ -67,7 +67,7 @@ def test_a_later_word_does_not_hide_the_one_that_binds(services: Any) -> None:
     """Without a version it goes by the clocks: ana's word is newer than the trial, bo's is not."""
     event, now = decide(services, "promote", "enable"), services.clock.now()
     started = {"kind": "started", "execution": "x", "at": now}
-    services.ledger.put_once("bert-docs", naming.started_entry(TRIAL), started)
+    services.ledger.put_once("bert-docs", ledger_keys.started_entry(TRIAL), started)
     for by, seconds in (("human:ana", now + 50), ("human:bo", now - 50)):
         services.clock.seconds = seconds
         change_flag("bert-docs", replace(wanted("human revert", by), by=by), services=services)

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from compilegate.domain import naming
+from compilegate.domain import ledger_keys, naming
 from compilegate.domain.production.runs import CanarySlot, ProductionRun, production_runs
 from compilegate.domain.workload.model import BASELINE, Workload
 
@@ -66,7 +66,7 @@ class CanaryRound:
     @property
     def key(self) -> str:
         """Sort key of its first entry."""
-        return naming.canary_entry(self.trial, self.round)
+        return ledger_keys.canary_entry(self.trial, self.round)
 
     def to_entry(self) -> dict[str, Any]:
         """The entry that opens it."""

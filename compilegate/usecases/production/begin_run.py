@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from compilegate.domain import naming
+from compilegate.domain import ledger_keys, naming
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.flag import Flag
 from compilegate.domain.metrics import FLAG_PROBLEMS
@@ -110,7 +110,7 @@ def _begin(start: _Start, entries: Entries, services: Services) -> BegunRun:
     wanted = _begun(start, choice, reading, registered, number=number, at=now)
     fitting = _fitting(wanted, registered, services)
     entry = services.ledger.put_once(
-        start.workload, naming.begun_entry(start.run), fitting.to_entry()
+        start.workload, ledger_keys.begun_entry(start.run), fitting.to_entry()
     )
     begun = BegunRun.from_entry(entry)
     if begun == fitting and begun.flag_problem is not None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from compilegate.domain import naming
+from compilegate.domain import ledger_keys, naming
 from compilegate.domain.flag import promoted
 from compilegate.domain.planning.rounds import LEASE_SECONDS, longest_job_hours, round_seconds
 from compilegate.domain.production.canary import (
@@ -77,7 +77,7 @@ def record_canary(
     ``job`` is the digest of what the run trained (``job_digest``), None where that is unknown: a
     run of another job than the trial measures ends the round, as production will carry no more.
     """
-    rounds = canary_rounds(services.ledger.entries(workload, naming.CANARY_ENTRIES))
+    rounds = canary_rounds(services.ledger.entries(workload, ledger_keys.CANARY_ENTRIES))
     _reject_late(run, rounds, services)
     waiting = [found for found in rounds if not found.told]
     entries = services.ledger.entries(workload) if waiting else ()
@@ -105,7 +105,7 @@ def _reject_late(run: ProductionRun, rounds: list[CanaryRound], services: Servic
 
 def end_carried(workload: str, *, services: Services) -> None:
     """The workload was taken out of production: let every trial that waits for it go on at once."""
-    for found in canary_rounds(services.ledger.entries(workload, naming.CANARY_ENTRIES)):
+    for found in canary_rounds(services.ledger.entries(workload, ledger_keys.CANARY_ENTRIES)):
         if not found.told:
             reason = found.closed or _close(found, RETIRED, workload, services)
             _settle(found, reason, workload, services)
@@ -135,7 +135,7 @@ def abort_canary(trial: Trial, *, services: Services) -> None:
 
 
 def _rounds_of(trial: Trial, services: Services) -> list[CanaryRound]:
-    prefix = naming.canary_entries(trial.trial)
+    prefix = ledger_keys.canary_entries(trial.trial)
     return canary_rounds(services.ledger.entries(trial.workload, prefix))
 
 
@@ -183,7 +183,7 @@ def _with_token(asked: CanaryRound, token: str, workload: str, services: Service
             "kind": TOKEN, "at": services.clock.now(), "trial": found.trial, "round": found.round,
             "number": number, "token": token,
         }  # fmt: skip
-        key = naming.canary_token_entry(found.trial, found.round, number)
+        key = ledger_keys.canary_token_entry(found.trial, found.round, number)
         services.ledger.put_once(workload, key, entry)
 
 
@@ -203,7 +203,7 @@ def _close(found: CanaryRound, reason: str, workload: str, services: Services) -
         "kind": CLOSED, "at": services.clock.now(), "trial": found.trial, "round": found.round,
         "reason": reason,
     }  # fmt: skip
-    key = naming.canary_closed_entry(found.trial, found.round)
+    key = ledger_keys.canary_closed_entry(found.trial, found.round)
     return str(services.ledger.put_once(workload, key, entry)["reason"])
 
 
@@ -224,5 +224,5 @@ def _write_told(found: CanaryRound, workload: str, services: Services) -> None:
     entry = {
         "kind": TOLD, "at": services.clock.now(), "trial": found.trial, "round": found.round,
     }  # fmt: skip
-    key = naming.canary_told_entry(found.trial, found.round)
+    key = ledger_keys.canary_told_entry(found.trial, found.round)
     services.ledger.put_once(workload, key, entry)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from compilegate.domain import naming
+from compilegate.domain import ledger_keys, naming
 from compilegate.domain.errors import InvalidInputError, NotFoundError
 from compilegate.domain.planning.arm_plan import ArmPlan
 from compilegate.domain.production.arm import baseline_arm, on_instance, with_overrides
@@ -49,7 +49,7 @@ def spec_of(begun: BegunRun, workload: str, services: Services) -> Spec:
 
 def load_begun(workload: str, run: str, services: Services) -> BegunRun:
     """How a run began; raises NotFoundError."""
-    key = naming.begun_entry(run)
+    key = ledger_keys.begun_entry(run)
     for entry in services.ledger.entries(workload, key):
         return BegunRun.from_entry(entry)
     raise NotFoundError(f"production run {run} of {workload} was never begun")

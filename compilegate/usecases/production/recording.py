@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from compilegate.domain import naming
+from compilegate.domain import ledger_keys
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.production.canary import job_digest
 from compilegate.domain.production.ending import Ending
@@ -33,7 +33,9 @@ def record_attempt(
     """
     found = _production_run(ended, services, gave_up)
     entry = services.ledger.put_once(
-        ended.workload, naming.run_entry(found.run, found.job), found.to_entry(services.clock.now())
+        ended.workload,
+        ledger_keys.run_entry(found.run, found.job),
+        found.to_entry(services.clock.now()),
     )
     recorded = ProductionRun.from_entry(entry)
     digest = job_digest(ended.spec.workload, ended.spec.code)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from compilegate.domain import naming
+from compilegate.domain import ledger_keys, naming
 from compilegate.domain.errors import CompilegateError
 from compilegate.domain.flag_change import flag_of
 from compilegate.domain.production.ending import Ending, job_end
@@ -50,7 +50,7 @@ def record_team_run(workload: str, job: str, *, services: Services) -> Productio
     _refuse_other_deployments(job, tags, services.settings.stage)
     run = _run(workload, described, tags, services)
     entry = services.ledger.put_once(
-        workload, naming.run_entry(run.run, job), run.to_entry(services.clock.now())
+        workload, ledger_keys.run_entry(run.run, job), run.to_entry(services.clock.now())
     )
     recorded = ProductionRun.from_entry(entry)
     record_canary(workload, recorded, job=None, services=services)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from compilegate.domain import naming
+from compilegate.domain import ledger_keys
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.production.begun import Attempt
 from compilegate.domain.production.waiting import (
@@ -44,7 +44,7 @@ def wait_for_capacity(
     number, run = ended.attempt.number, ended.begun.run
     waits = [
         entry
-        for entry in services.ledger.entries(ended.workload, naming.wait_entries(run))
+        for entry in services.ledger.entries(ended.workload, ledger_keys.wait_entries(run))
         if entry.get("kind") == KIND and int(entry["attempt"]) < number
     ]
     found = next_wait(
@@ -68,7 +68,7 @@ def wait_for_capacity(
         "wait_seconds": found.seconds,
         "next_instance_type": found.instance_type,
     }
-    written = services.ledger.put_once(ended.workload, naming.wait_entry(run, number), entry)
+    written = services.ledger.put_once(ended.workload, ledger_keys.wait_entry(run, number), entry)
     return _waiting(written, ended, waits)
 
 

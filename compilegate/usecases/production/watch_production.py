@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from compilegate.domain import naming
+from compilegate.domain import ledger_keys, naming
 from compilegate.domain.decision import JUDGE_VERSION
 from compilegate.domain.flag import parse_flag
 from compilegate.domain.flag_change import REVERT, TRAIN, FlagChange, flag_entries
@@ -46,7 +46,9 @@ def watch_production(
         if promotion is None:
             return quiet(None)
         look = Look(workload, run, promotion, entries, production_runs(entries), services)
-        found = services.ledger.put_once(workload, naming.watch_entry(run), settle(look, judge))
+        found = services.ledger.put_once(
+            workload, ledger_keys.watch_entry(run), settle(look, judge)
+        )
     made = _act(workload, found, services)
     _note_final(workload, found, services)
     return notice(workload, found, made, services)

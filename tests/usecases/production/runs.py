@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from compilegate.domain import naming
+from compilegate.domain import ledger_keys, naming
 from compilegate.domain.flag import Flag
 from compilegate.domain.production.begun import Attempt
 from compilegate.domain.production.registration import Registration
@@ -55,7 +55,7 @@ class Production:
             "action": "enable", "reason": "r", "decision_id": "d1", "flag": FLAG,
             "from": Flag(False, "off").to_json(), "to": text, "overrode": None,
         }  # fmt: skip
-        self.services.ledger.put_once(NAME, naming.flag_entry(1), entry)
+        self.services.ledger.put_once(NAME, ledger_keys.flag_entry(1), entry)
         self.services.flags.write(FLAG, text)
 
     def begin(self, night: int = 1, execution: str | None = None) -> dict[str, Any]:

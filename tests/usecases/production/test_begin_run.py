@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from compilegate.domain import naming
+from compilegate.domain import ledger_keys, naming
 from compilegate.domain.errors import InvalidInputError, NotFoundError
 from compilegate.domain.flag import Flag
 from compilegate.domain.metrics import FLAG_PROBLEMS
@@ -249,7 +249,7 @@ def test_a_run_that_was_lost_is_asked_for_again_once_it_cannot_be_on_its_way_any
     production.promote()
     at = production.services.clock.now()
     wanted = {"kind": "watch", "at": at, "run": "r", "next": {"runs": [CONFIRM]}}
-    production.services.ledger.put_once(NAME, naming.watch_entry("r"), wanted)
+    production.services.ledger.put_once(NAME, ledger_keys.watch_entry("r"), wanted)
 
     answers = [production.begin(1)]
     production.services.clock.seconds += 3600
