@@ -204,6 +204,8 @@ CASES: list[Case] = [
      "warmup_unscaled", "warn", "eligible"),
     (SOUND, {"candidates": (LARGER,), "training__hyperparameters": {"max_steps": 9000}},
      "run_length_unscaled", "warn", "eligible"),
+    (SOUND, {"candidates": (LARGER,), "training__hyperparameters": {"full_run_steps": "900"}},
+     "run_length_unscaled", "warn", "eligible"),
     (TENSORFLOW, {"model__name": "bert-base-uncased"}, "batch_may_shrink", "warn", "benchmark"),
     # dollars
     (SOUND, {"schedule": Schedule(0.1, 6)}, "saving_below_trial_cost", "block", "ineligible"),
@@ -277,6 +279,12 @@ def test_nothing_speaks_against_a_sound_workload() -> None:
           "training__hyperparameters": {"warmup_steps": 300}}, "warmup_unscaled"),
         ({"candidates": (LARGER,), "training__hyperparameters": {"epochs": 3, "max_steps": -1}},
          "run_length_unscaled"),
+        ({"candidates": (LARGER,), "training__hyperparameters": {"epochs": 3, "steps": 500}},
+         "run_length_unscaled"),
+        ({"candidates": (dataclasses.replace(
+            LARGER, hyperparameters={"gradient_accumulation_steps": 2}),),
+          "training__hyperparameters": {"warmup_steps": 9, "gradient_accumulation_steps": 3}},
+         "warmup_unscaled"),
     ],
 )  # fmt: skip
 def test_a_rule_keeps_silent_when_it_should(changes: dict[str, Any], code: str) -> None:

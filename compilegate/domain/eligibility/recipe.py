@@ -2,20 +2,25 @@
 
 Names are those that widely used scripts have: transformers' Trainer (max_steps, warmup_steps),
 the examples of transformers and diffusers (max_train_steps, num_warmup_steps, lr_warmup_steps),
-nanoGPT (max_iters, warmup_iters), and this project's own (steps).
+nanoGPT (max_iters, warmup_iters), and this project's own (steps, full_run_steps).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from typing import Any
+
 from compilegate.domain.eligibility.context import WORKLOAD_FILE, Context
 from compilegate.domain.eligibility.reason import Reason, warn
 
 WARM_UP = ("warmup_steps", "num_warmup_steps", "lr_warmup_steps", "warmup_iters")
 RUN_LENGTH = (
-    "steps", "max_steps", "max_train_steps", "num_train_steps", "num_training_steps", "max_iters",
+    "steps", "full_run_steps", "max_steps", "max_train_steps", "num_train_steps",
+    "num_training_steps", "max_iters",
 )  # fmt: skip
+# Batches that one optimiser step adds up.
+ACCUMULATION = "gradient_accumulation_steps"
 
 
 def run_length_rule(context: Context) -> tuple[Reason, ...]:
@@ -52,9 +57,19 @@ def _unscaled(context: Context, names: Sequence[str]) -> Iterator[tuple[str, int
     own = context.candidate.hyperparameters or {}
     base = context.workload.training.hyperparameters
     for name in names:
-        count = base.get(name)
-        if name not in own and isinstance(count, int) and count is not True and count > 0:
+        count = _count(base.get(name))
+        ignored = name == "steps" and _count(base.get("epochs"))  # as this project's scripts do
+        if name not in own and count and not ignored:
             yield name, count, growth
+
+
+def _count(value: Any) -> int:
+    """A whole number above 0, however it is written; 0 where it is none."""
+    try:
+        number = 0.0 if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError):
+        return 0
+    return int(number) if number > 0 and number.is_integer() else 0
 
 
 def _fix(name: str, count: int, growth: float) -> str:
@@ -66,4 +81,7 @@ def _growth(context: Context) -> float | None:
     devices, before = context.devices, context.baseline.devices
     if devices is None or before is None:
         return None
-    return context.batch_size * devices / (context.workload.training.batch_size * before)
+    base = context.workload.training
+    added = _count(context.hyperparameters.get(ACCUMULATION)) or 1
+    added_before = _count(base.hyperparameters.get(ACCUMULATION)) or 1
+    return context.batch_size * devices * added / (base.batch_size * before * added_before)
