@@ -8,7 +8,6 @@ nanoGPT (max_iters, warmup_iters), and this project's own (steps, full_run_steps
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-
 from typing import Any
 
 from compilegate.domain.eligibility.context import WORKLOAD_FILE, Context
