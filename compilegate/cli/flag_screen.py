@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from compilegate.cli.flag_status import FlagStatus
 from compilegate.cli.output import say, say_line
+from compilegate.domain.errors import shortened
 from compilegate.domain.flag import OFF, Flag, parse_flag
 from compilegate.domain.flag_change import HUMAN, Entry
 
@@ -19,7 +20,7 @@ def show_status(status: FlagStatus, *, local: bool) -> None:
     found = status.flag
     say(f"{status.workload}: {_status(status)}")
     for key, value in found.overrides.items() if found.enabled else ():
-        _row(key, str(value))
+        _row(key, shortened(str(value)))
     if not status.agrees:
         say_line(f"  {status.name}")
         _disagreement(status, local=local)
@@ -91,7 +92,8 @@ def on_words(flag: Flag) -> str:
 
 def _status(status: FlagStatus) -> str:
     if status.problem:
-        return "off (unreadable, so that production trains the baseline)"
+        why = "unreadable" if status.said is None else "not what the ledger says"
+        return f"off ({why}, so that production's next run trains the baseline)"
     if not status.present and status.change is None:
         return "off (never set: production trains as it always did)"
     found = status.flag
@@ -107,13 +109,17 @@ def _overrode(entry: Entry) -> None:
 
 
 def _disagreement(status: FlagStatus, *, local: bool) -> None:
-    what = "cannot be read" if status.problem else (
+    what = "cannot be read" if status.said is None else (
         "says something else" if status.present else "is not there"
     )  # fmt: skip
     recorded = "no change is recorded" if status.change is None else (
         f"the ledger's latest change says {on_words(status.ledger)}"
     )  # fmt: skip
     say(f"The parameter {what}: {recorded}. It was lost or written by hand.")
+    if status.problem:
+        say(status.problem, indent=2, hang=2)
+    if status.said is not None and status.said.enabled:
+        say("A team's pipeline goes by the parameter until it is put right.")
     if status.change:
         say(change_line(status.change), indent=2)
         say(str(status.change["reason"]), indent=4)

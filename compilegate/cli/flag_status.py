@@ -15,15 +15,17 @@ from compilegate.usecases.change_flag import agrees, flag_history
 
 @dataclass(frozen=True)
 class FlagStatus:
-    """``flag`` is what production reads, ``problem`` why that is nothing it could follow.
+    """``flag`` is what TRAIN's next run follows, ``problem`` why it is not what the parameter says.
 
-    ``change`` is the ledger's latest, ``human`` a person's latest, None before any. ``agrees``
-    says whether the parameter holds what the ledger says.
+    ``said`` is what the parameter says, None where it cannot be read. ``change`` is the ledger's
+    latest, ``human`` a person's latest, None before any. ``agrees`` says whether the parameter
+    holds what the ledger says.
     """
 
     workload: str
     name: str
     present: bool
+    said: Flag | None
     flag: Flag
     ledger: Flag
     agrees: bool
@@ -61,20 +63,23 @@ def flag_status(workload: str, services: Services) -> FlagStatus:
     """The flag as it stands; a parameter that cannot be read is off, as production takes it."""
     name = naming.flag_parameter(services.settings.stage, workload)
     raw, history = services.flags.read(name), flag_history(workload, services)
-    flag, problem = OFF, None
+    fits, said, problem = agrees(raw, history), None, None
     try:
-        flag = parse_flag(raw)
+        said = parse_flag(raw)
     except InvalidInputError as error:
         problem = str(error)
-    said = [entry for entry in history if is_human(entry)]
+    if said is not None and said.enabled and not fits:
+        problem = f"it says on ({said.candidate}), and no recorded change made it so"
+    words = [entry for entry in history if is_human(entry)]
     return FlagStatus(
         workload=workload,
         name=name,
         present=raw is not None,
-        flag=flag,
+        said=said,
+        flag=said if said is not None and problem is None else OFF,
         ledger=flag_of(history),
-        agrees=agrees(raw, history),
+        agrees=fits,
         problem=problem,
         change=history[-1] if history else None,
-        human=said[-1] if said else None,
+        human=words[-1] if words else None,
     )

@@ -72,7 +72,7 @@ def parse_flag(text: str | None) -> Flag:
         return OFF
     try:
         fields = Fields(json.loads(text), "flag")
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:  # RecursionError: brackets within brackets
         raise InvalidInputError(
             "is not JSON", field="flag", value=text, fix="set it through compilegate"
         ) from error

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
+from compilegate.cli.cloud import Cloud
 from compilegate.cli.main import app
 from compilegate.cli.shell import Session
-from tests.fakes import FakeDoors
+from tests.cli.project import write_project
+from tests.cli.trial_script import decided, executions
+from tests.domain.evidence_builder import GOOD
+from tests.fakes import FakeDoors, cloud
 
 Invoke = Callable[..., Result]
 
@@ -47,6 +52,15 @@ def invoke(doors: FakeDoors, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
         return CliRunner().invoke(app, words, input=given, obj=Session(doors=doors))
 
     return call
+
+
+@pytest.fixture
+def promoted(tmp_path: Path, invoke: Invoke, doors: FakeDoors) -> Cloud:
+    """A cloud after one promoted trial of bert-docs, whose candidate is ``compile``."""
+    doors.aws_cloud = cloud()
+    executions(doors.aws_cloud).on_start = partial(decided, doors.aws_cloud, metrics=GOOD)
+    assert 0 == invoke("run", write_project(tmp_path)).exit_code
+    return doors.aws_cloud
 
 
 @pytest.fixture

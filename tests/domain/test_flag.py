@@ -22,7 +22,8 @@ def test_absent_is_off() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "on", "{}", "[]", '{"schema": 2}', '{"schema": 1, "enabled": 1}']
+    "text",
+    ["", "on", "{}", "[]", '{"schema": 2}', '{"schema": 1, "enabled": 1}', "[" * 4000],
 )
 def test_a_malformed_flag_is_refused(text: str) -> None:
     with pytest.raises(InvalidInputError):

@@ -29,7 +29,7 @@ def read_flag(workload: str, services: Services) -> FlagReading:
     history = flag_history(workload, services)
     try:
         flag = parse_flag(text)
-    except (InvalidInputError, RecursionError) as error:
+    except InvalidInputError as error:
         repair_if_possible(workload, services)
         return FlagReading(text=text, problem=MALFORMED, told=f"{name} is malformed: {error}")
     if agrees(text, history):
