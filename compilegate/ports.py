@@ -145,10 +145,6 @@ class Tokens(Protocol):
         """Let it go on with ``output``; returns whether anybody still waited for it."""
         ...
 
-    def send_failure(self, token: str, error: str, cause: str) -> bool:
-        """Fail the waiting state; returns whether anybody still waited for it."""
-        ...
-
 
 class Schedules(Protocol):
     """Schedules that start production, one per workload."""

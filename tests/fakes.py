@@ -183,16 +183,10 @@ class MemoryTokens:
     answers: dict[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def send_success(self, token: str, output: Mapping[str, Any]) -> bool:
-        return self._answer(token, output)
-
-    def send_failure(self, token: str, error: str, cause: str) -> bool:
-        return self._answer(token, {"error": error, "cause": cause})
-
-    def _answer(self, token: str, answer: Mapping[str, Any]) -> bool:
         if token not in self.waiting:
             return False
         self.waiting.remove(token)
-        self.answers[token] = answer
+        self.answers[token] = output
         return True
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -22,20 +22,8 @@ class StepFunctionsTokens:
 
     def send_success(self, token: str, output: Mapping[str, Any]) -> bool:
         """Let the waiting state go on; returns whether anybody still waited for it."""
-        return self._waited(
-            lambda: self._client.send_task_success(taskToken=token, output=json.dumps(output))
-        )
-
-    def send_failure(self, token: str, error: str, cause: str) -> bool:
-        """Fail the waiting state; returns whether anybody still waited for it."""
-        return self._waited(
-            lambda: self._client.send_task_failure(taskToken=token, error=error, cause=cause)
-        )
-
-    @staticmethod
-    def _waited(send: Callable[[], Any]) -> bool:
         try:
-            send()
+            self._client.send_task_success(taskToken=token, output=json.dumps(output))
         except ClientError as error:
             if error_code(error) not in NOBODY_WAITS:
                 raise

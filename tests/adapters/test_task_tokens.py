@@ -24,19 +24,13 @@ class FakeStepFunctions:
         self.sent.append(given)
         return {}
 
-    send_task_failure = send_task_success
-
 
 def test_an_answer_reaches_whoever_waits() -> None:
     client = FakeStepFunctions()
     tokens = StepFunctionsTokens(client)
 
     assert tokens.send_success("t1", {"approved": True})
-    assert tokens.send_failure("t2", "Refused", "why")
-    assert [
-        {"taskToken": "t1", "output": '{"approved": true}'},
-        {"taskToken": "t2", "error": "Refused", "cause": "why"},
-    ] == client.sent
+    assert [{"taskToken": "t1", "output": '{"approved": true}'}] == client.sent
 
 
 @pytest.mark.parametrize("code", ["TaskTimedOut", "TaskDoesNotExist"])
@@ -44,7 +38,6 @@ def test_an_answer_that_nobody_waits_for_is_told(code: str) -> None:
     tokens = StepFunctionsTokens(FakeStepFunctions(code))
 
     assert not tokens.send_success("t", {})
-    assert not tokens.send_failure("t", "e", "c")
 
 
 def test_any_other_refusal_is_an_error() -> None:

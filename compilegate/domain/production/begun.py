@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from compilegate.domain.production.runs import CanarySlot
+from compilegate.domain.production.runs import CanarySlot, known_values
 
 KIND = "run_begun"
 RERUN, FALLBACK = "rerun", "fallback"
@@ -48,10 +48,7 @@ class BegunRun:
     @classmethod
     def from_entry(cls, entry: Mapping[str, Any]) -> BegunRun:
         """Read a ledger entry, whichever release has written it."""
-        known = {one.name for one in fields(cls)}
-        values = {key: value for key, value in entry.items() if key in known}
-        slot = values.get("canary")
-        return cls(**{**values, "canary": CanarySlot(**slot) if slot else None})
+        return cls(**known_values(cls, entry))
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,14 @@ class CanarySlot:
     position: int
 
 
+def known_values(kind: type[Any], entry: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a dataclass in a ledger entry; a later release may have written more."""
+    known = {one.name for one in fields(kind)}
+    values = {key: value for key, value in entry.items() if key in known}
+    slot = values.get("canary")
+    return {**values, "canary": CanarySlot(**slot) if slot else None}
+
+
 @dataclass(frozen=True)
 class ProductionRun:
     """A production run that has ended; times in epoch seconds.
@@ -61,10 +69,7 @@ class ProductionRun:
     @classmethod
     def from_entry(cls, entry: Mapping[str, Any]) -> ProductionRun:
         """Read a ledger entry, whichever release has written it."""
-        known = {one.name for one in fields(cls)}
-        values = {key: value for key, value in entry.items() if key in known}
-        slot = values.get("canary")
-        return cls(**{**values, "canary": CanarySlot(**slot) if slot else None})
+        return cls(**known_values(cls, entry))
 
 
 def production_runs(entries: Iterable[Mapping[str, Any]]) -> list[ProductionRun]:
