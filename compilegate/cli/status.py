@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
@@ -21,6 +20,7 @@ from compilegate.cli.shell import session
 from compilegate.cli.trial_view import waiting_rounds
 from compilegate.cli.waiting import show_waiting, waiting
 from compilegate.domain import naming
+from compilegate.domain.utc import minute
 
 LAST = 3
 
@@ -122,7 +122,7 @@ def _show(document: Mapping[str, Any]) -> None:
     for item in running:
         say(f"{item['execution']}, for {clock(now - item['started_at'])}", indent=2)
         if item["carried"]:
-            arms, until = ", ".join(item["carried"]["arms"]), _moment(item["carried"]["until"])
+            arms, until = ", ".join(item["carried"]["arms"]), minute(item["carried"]["until"])
             say(f"waits for production to train {arms}, at most until {until}", indent=4)
     owners = [item["arn"] for item in running]
     for lock in document["locks"]:
@@ -130,14 +130,14 @@ def _show(document: Mapping[str, Any]) -> None:
             holder = str(lock["owner"]).rpartition(":")[2]
             say(
                 f"{lock['workload']} is locked by {holder}, which is not running; the lock ends "
-                f"{_moment(lock['expires_at'])}."
+                f"{minute(lock['expires_at'])}."
             )
     show_waiting(document["approvals"])
     show_production(document["production"])
     trials = document["trials"]
     say("Last trials:" if trials else "No trial has ended yet.")
     for entry in trials:
-        name = f"{_moment(entry['at'])}  {entry['workload']}-{entry['trial']}"
+        name = f"{minute(entry['at'])}  {entry['workload']}-{entry['trial']}"
         say_verdict(name, str(entry.get("verdict") or "failed"), indent=2)
         # What decided comes first; the other gate's reason after it.
         reasons = entry.get("reasons") or [entry.get("reason") or "no reason was recorded"]
@@ -146,7 +146,3 @@ def _show(document: Mapping[str, Any]) -> None:
         if entry.get("report_missing"):
             say("The decision stands, its report is missing. To write it again:", indent=4)
             say_line(f"      {entry['report_missing']}")
-
-
-def _moment(epoch: float) -> str:
-    return f"{datetime.fromtimestamp(epoch, tz=UTC):%Y-%m-%d %H:%M} UTC"

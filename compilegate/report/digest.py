@@ -10,6 +10,7 @@ from typing import Any
 
 from compilegate.domain.notification import Notification, command_at
 from compilegate.domain.production.week import Span, Week
+from compilegate.domain.utc import iso
 from compilegate.domain.workload.model import BASELINE
 from compilegate.report.formats import money, percent, plural
 
@@ -127,8 +128,8 @@ def _figures(weeks: Sequence[Week], unread: Sequence[str], span: Span) -> dict[s
         runs.update(week.runs)
     told = sorted((week for week in weeks if not week.quiet), key=lambda week: week.workload)
     return {
-        "since": _moment(span.since),
-        "until": _moment(span.until),
+        "since": iso(span.since),
+        "until": iso(span.until),
         "workloads": len(weeks),
         "runs": dict(runs),
         "failed": sum(week.failed for week in weeks),
@@ -153,7 +154,3 @@ def _listed(names: Sequence[str]) -> str:
 
 def _day(epoch: float) -> str:
     return f"{datetime.fromtimestamp(epoch, tz=UTC):%Y-%m-%d}"
-
-
-def _moment(epoch: float) -> str:
-    return f"{datetime.fromtimestamp(epoch, tz=UTC):%Y-%m-%dT%H:%M:%SZ}"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Any
 
 from compilegate.domain.notification import Notification, command_at
+from compilegate.domain.utc import minute
 from compilegate.ports import Services
 from compilegate.usecases.notify_decision import Told, decision_notification, owner_of
 from compilegate.usecases.trial import Trial
@@ -21,7 +21,7 @@ def approval_notice(
         command_at(f'compilegate flag {word} {trial.workload} --reason "..."', stage)
         for word in ("approve", "reject")
     )
-    until = f"{datetime.fromtimestamp(asked['until'], tz=UTC):%Y-%m-%d %H:%M} UTC"
+    until = minute(asked["until"])
     lines = [
         f"{trial.workload}: trial {trial.trial} proved {decision['candidate']}. The flag goes on "
         "once somebody approves it.",

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from typing import Any
 
 from compilegate.domain import ledger_keys, naming
@@ -28,6 +27,7 @@ from compilegate.domain.flag_change import (
     superseded_by,
     to_entry,
 )
+from compilegate.domain.utc import iso
 from compilegate.ports import Services
 
 __all__ = ["Changed", "FlagChange", "change_flag", "flag_history", "latest_flag", "repair_flag"]
@@ -116,7 +116,7 @@ def _append(
 ) -> Mapping[str, Any]:
     """The entry at the next version: this change's, or somebody else's who was faster."""
     now = services.clock.now()
-    since = datetime.fromtimestamp(now, tz=UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    since = iso(now)
     dated = replace(change, flag=replace(change.flag, since=change.flag.since or since))
     name = naming.flag_parameter(services.settings.stage, workload)
     entry = to_entry(dated, history, name=name, at=now)

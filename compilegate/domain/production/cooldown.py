@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 from compilegate.domain.decision import Reason
 from compilegate.domain.flag_change import REVERT, TRAIN
+from compilegate.domain.utc import minute
 
 DAY_SECONDS = 86_400
 
@@ -29,12 +29,8 @@ def cooling_down(
     told = str(last["reason"]).rstrip(".")
     return Reason(
         "cooling_down",
-        f"the flag was reverted on {_day(int(last['at']))} ({told}); no trial is begun before "
-        f"{_day(until)} (policy.cooldown_days: {days:g}). Once the cause is known, "
+        f"the flag was reverted on {minute(int(last['at']))} ({told}); no trial is begun before "
+        f"{minute(until)} (policy.cooldown_days: {days:g}). Once the cause is known, "
         f'`compilegate flag revert {workload} --reason "…"` ends the wait, or set '
         "policy.cooldown_days to 0",
     )
-
-
-def _day(at: int) -> str:
-    return datetime.fromtimestamp(at, tz=UTC).strftime("%Y-%m-%d %H:%M UTC")

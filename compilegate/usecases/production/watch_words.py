@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 from compilegate.domain.decision import Verdict
@@ -14,6 +13,7 @@ from compilegate.domain.production.consequence import RESUME, STALE, WATCHED
 from compilegate.domain.production.next_arm import REFRESH_EVERY
 from compilegate.domain.production.runs import TEAM, TRAIN
 from compilegate.domain.production.unwatched import UNWATCHED
+from compilegate.domain.utc import minute
 from compilegate.report import Report
 from compilegate.usecases.change_flag import Changed
 
@@ -135,5 +135,5 @@ def _check_words(said: Said) -> str:
 
 
 def _word_of(said: Mapping[str, Any]) -> str:
-    at = datetime.fromtimestamp(int(said["at"]), tz=UTC).strftime("%Y-%m-%d %H:%M UTC")
+    at = minute(said["at"])
     return f"what {said['by']} said on {at}: {said['reason']}"
