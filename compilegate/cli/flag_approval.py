@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from compilegate.cli import project
+from compilegate.cli.cloud import Cloud
 from compilegate.cli.confirm import YesOption, confirm
 from compilegate.cli.doors import open_cloud
 from compilegate.cli.flag_screen import moment
@@ -17,8 +18,16 @@ from compilegate.cli.options import (
 )
 from compilegate.cli.output import emit_json, say
 from compilegate.cli.shell import session
+from compilegate.domain.approval import Approval
 from compilegate.domain.flag_change import HUMAN
-from compilegate.usecases.answer_approval import Answered, answer_approval, question
+from compilegate.domain.notification import command_at
+from compilegate.usecases.answer_approval import (
+    Answered,
+    answer_approval,
+    answer_words,
+    question,
+    refuse_other,
+)
 from compilegate.usecases.flag_by_hand import Word
 
 
@@ -78,20 +87,33 @@ def _answer(
     cloud = open_cloud(session(ctx).doors, local=local, stage=project.stage_name(stage))
     asked = question(workload, cloud.services)
     word = Word(cloud.who(), reason)
-    candidate = asked.asked["candidate"]
-    what = (
-        f"{workload}: the flag goes on with candidate {candidate}, which trial {asked.trial} has "
-        "proven; production trains with it from its next run on, and is watched."
-        if approved
-        else f"{workload}: the flag stays as it is; what trial {asked.trial} has proven "
-        f"({candidate}) is not promoted."
-    )
+    if asked.answer is not None and asked.answer["approved"] is not approved:
+        refuse_other(workload, asked.answer, cloud.services)
+    what = _what_it_does(workload, asked, approved=approved)
     confirm([what], yes=yes, as_json=as_json)
     answered = answer_approval(workload, word, approved=approved, services=cloud.services)
     if as_json:
         emit_json(_document(workload, answered))
     else:
-        _tell(answered)
+        _tell(answered, cloud)
+
+
+def _what_it_does(workload: str, asked: Approval, *, approved: bool) -> str:
+    candidate = asked.asked["candidate"]
+    if asked.answer is not None:
+        return (
+            f"{workload}: trial {asked.trial} ({candidate}) was already answered: "
+            f"{answer_words(asked.answer)}. Nothing changes; a trial that still waits is woken."
+        )
+    if approved:
+        return (
+            f"{workload}: the flag goes on with candidate {candidate}, which trial {asked.trial} "
+            "has proven; production trains with it from its next run on, and is watched."
+        )
+    return (
+        f"{workload}: the flag stays as it is; what trial {asked.trial} has proven ({candidate}) "
+        "is not promoted."
+    )
 
 
 def _document(workload: str, answered: Answered) -> dict[str, object]:
@@ -105,7 +127,7 @@ def _document(workload: str, answered: Answered) -> dict[str, object]:
     }
 
 
-def _tell(answered: Answered) -> None:
+def _tell(answered: Answered, cloud: Cloud) -> None:
     answer = answered.answer
     word = "approved" if answer["approved"] else "not approved"
     by = str(answer["by"]).removeprefix(HUMAN)
@@ -116,4 +138,5 @@ def _tell(answered: Answered) -> None:
     elif answered.repeated:
         say("Nothing waits for it any more.")
     else:
-        say("The trial takes the answer as soon as it begins to wait; see `compilegate status`.")
+        status = command_at("compilegate status", cloud.services.settings.stage)
+        say(f"The trial takes the answer as soon as it begins to wait; see `{status}`.")

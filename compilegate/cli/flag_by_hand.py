@@ -25,6 +25,7 @@ from compilegate.domain.flag_change import Entry
 from compilegate.usecases.by_hand_notice import by_hand_notice
 from compilegate.usecases.change_flag import Changed, flag_history, latest_flag, repair_flag
 from compilegate.usecases.flag_by_hand import (
+    PROMOTE,
     KnownCandidate,
     Word,
     find_candidate,
@@ -124,10 +125,11 @@ def repair(
 
 def _what_set_does(workload: str, known: KnownCandidate) -> list[str]:
     changes = ", ".join(f"{key} {value}" for key, value in known.flag.overrides.items())
+    of_another = " of another candidate" if known.verdict == PROMOTE else ""
     proof = (
         f"Trial {known.trial} has proven it."
         if known.proven
-        else f"No trial has proven it: trial {known.trial} ended with {known.verdict}."
+        else f"No trial has proven it: trial {known.trial} ended with {known.verdict}{of_another}."
     )
     return [
         f"{workload}: the flag goes on with candidate {known.name} ({changes}); production trains "

@@ -46,9 +46,9 @@ class Shell(TyperGroup):
         """Run the command."""
         try:
             return super().invoke(ctx)
-        except (typer.Exit, typer.Abort, typer.TyperException):
+        except (typer.Exit, typer.TyperException):
             raise
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, typer.Abort):  # Abort: Ctrl-C where a question is asked
             typer.echo("Stopped.", err=True)
             raise typer.Exit(STOPPED) from None
         except BrokenPipeError:

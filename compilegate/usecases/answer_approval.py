@@ -10,6 +10,7 @@ from compilegate.domain import ledger_keys
 from compilegate.domain.approval import Approval, approvals
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.flag_change import HUMAN
+from compilegate.domain.notification import command_at
 from compilegate.ports import Services
 from compilegate.usecases.approval import answer_once, approval_of, wake
 from compilegate.usecases.flag_by_hand import Word
@@ -43,7 +44,7 @@ def question(workload: str, services: Services) -> Approval:
     if not found:
         raise InvalidInputError(
             "has no promotion that waits for approval", field="WORKLOAD", value=workload,
-            fix="see `compilegate status` for what waits",
+            fix=f"see `{command_at('compilegate status', services.settings.stage)}` for what waits",
         )  # fmt: skip
     still_open = [one for one in found if one.answer is None]
     return (still_open or found)[-1]
@@ -62,7 +63,7 @@ def answer_approval(workload: str, word: Word, *, approved: bool, services: Serv
         trial, f"{HUMAN}{word.who}", word.reason.strip(), approved=approved, services=services
     )
     if answer["approved"] is not approved:
-        _refuse(workload, answer)
+        refuse_other(workload, answer, services)
     found = approval_of(trial, services) or asked
     return Answered(asked.trial, answer, repeated, wake(found, services))
 
@@ -71,14 +72,19 @@ def _questions(workload: str, services: Services) -> Sequence[Approval]:
     return approvals(services.ledger.entries(workload, ledger_keys.APPROVAL_ENTRIES))
 
 
-def _refuse(workload: str, answer: Mapping[str, Any]) -> None:
-    said = "approved" if answer["approved"] else "not approved"
-    by = str(answer["by"]).removeprefix(HUMAN)
-    fix = (
-        f"to turn it off: compilegate flag revert {workload}"
-        if answer["approved"]
-        else f"to turn it on all the same: compilegate flag set {workload}"
-    )
+def refuse_other(workload: str, answer: Mapping[str, Any], services: Services) -> None:
+    """The error of whoever answers otherwise than it was answered; raises InvalidInputError."""
+    stage = services.settings.stage
+    off = command_at(f'compilegate flag revert {workload} --reason "..."', stage)
+    on = command_at(f'compilegate flag set {workload} --candidate NAME --reason "..."', stage)
     raise InvalidInputError(
-        f"was already answered: {said} by {by} ({answer['reason']})", field=workload, fix=fix
+        f"was already answered: {answer_words(answer)} ({answer['reason']})",
+        field=workload,
+        fix=f"to turn it off: {off}" if answer["approved"] else f"to turn it on all the same: {on}",
     )
+
+
+def answer_words(answer: Mapping[str, Any]) -> str:
+    """``approved by ana``."""
+    said = "approved" if answer["approved"] else "not approved"
+    return f"{said} by {str(answer['by']).removeprefix(HUMAN)}"

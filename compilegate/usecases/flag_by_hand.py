@@ -16,6 +16,7 @@ from compilegate.domain import ledger_keys
 from compilegate.domain.errors import InvalidInputError, NotFoundError
 from compilegate.domain.flag import Flag, promoted
 from compilegate.domain.flag_change import HUMAN, Entry, FlagChange, began_after
+from compilegate.domain.notification import command_at
 from compilegate.domain.planning.arm_plan import CANDIDATE
 from compilegate.ports import Services
 from compilegate.usecases.change_flag import (
@@ -32,6 +33,7 @@ PROMOTE = "promote"
 TRIALS = "trial#"  # sort keys of what trials leave in the ledger
 # Who says the same again so soon runs a command again that broke off; later it is a new word.
 AGAIN_SECONDS = 600
+LONGEST_REASON = 500  # characters: it goes into the ledger, messages and their subjects
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,11 @@ class Word:
             raise InvalidInputError(
                 "must be one line of text", field="--reason", value=self.reason,
                 fix='say why, for those who read the history: --reason "loss spikes since Monday"',
+            )  # fmt: skip
+        if len(self.reason.strip()) > LONGEST_REASON:
+            raise InvalidInputError(
+                f"has {len(self.reason.strip())} characters, more than {LONGEST_REASON}",
+                field="--reason", value=self.reason, fix="say it shorter, and where the rest is",
             )  # fmt: skip
 
 
@@ -103,7 +110,7 @@ def revert_by_hand(workload: str, word: Word, *, services: Services) -> Changed:
     if not services.ledger.entries(workload):
         raise InvalidInputError(
             "is not a workload that this stage knows", field="WORKLOAD", value=workload,
-            fix="see `compilegate status` for those that it knows",
+            fix=f"see `{command_at('compilegate status', services.settings.stage)}`",
         )  # fmt: skip
     now, _ = latest_flag(workload, services)
     state = "reverted" if now.enabled else now.state

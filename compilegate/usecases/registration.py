@@ -234,6 +234,8 @@ def _claim(
         latest = _latest(wanted.workload, services)
         if latest is not None and latest.says_the_same(wanted):
             return latest
+        if latest is not None and not how.take_over:
+            _check_owner(latest, wanted)  # somebody else may have been faster
         revision = 1 if latest is None else latest.revision + 1
         entry = {
             "kind": wanted.kind,

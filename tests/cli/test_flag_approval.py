@@ -68,7 +68,19 @@ def test_the_other_answer_afterwards_says_what_to_do_instead(invoke: Invoke, fou
 
     assert 2 == result.exit_code
     assert "was already answered: not approved by" in result.stderr
-    assert "compilegate flag set bert-docs" in result.stderr
+    assert "compilegate flag set bert-docs --candidate NAME" in result.stderr
+    assert "--stage dev" in result.stderr
+    assert "the flag goes on" not in result.stdout
+
+
+def test_who_answers_again_is_not_told_that_something_happens(invoke: Invoke, found: Cloud) -> None:
+    command = ("flag", "approve", "bert-docs", "--reason", "yes", "--yes")
+    invoke(*command)
+
+    told = " ".join(invoke(*command).stdout.split())
+
+    assert f"trial {TRIAL} (compile) was already answered: approved by {getpass.getuser()}." in told
+    assert "the flag goes on" not in told
 
 
 def test_it_is_asked_before_it_is_answered(invoke: Invoke, found: Cloud) -> None:

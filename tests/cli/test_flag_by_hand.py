@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+import typer
 
 from compilegate.cli import who
 from compilegate.cli.cloud import Cloud
@@ -196,6 +197,40 @@ def test_a_word_needs_a_reason(reason: str, invoke: Invoke, promoted: Cloud) -> 
     assert 2 == result.exit_code
     assert "--reason: must be one line of text" in result.stderr
     assert 1 == len(entries(promoted))
+
+
+@pytest.mark.parametrize(("characters", "code"), [(500, 0), (501, 2)])
+def test_a_reason_is_short_enough_to_be_read(
+    characters: int, code: int, invoke: Invoke, promoted: Cloud
+) -> None:
+    result = invoke("flag", "revert", "bert-docs", "--reason", "x" * characters, "--yes")
+
+    assert code == result.exit_code
+    assert ("--reason: has 501 characters, more than 500" in result.stderr) is (code == 2)
+
+
+def test_a_trial_that_promoted_another_candidate_proves_nothing_of_this_one(
+    invoke: Invoke, promoted: Cloud
+) -> None:
+    command = ("flag", "set", "bert-docs", "--candidate", "bf16", "--reason", "try", "--yes")
+
+    told = " ".join(invoke(*command).stdout.split())
+
+    assert "ended with promote of another candidate." in told
+
+
+def test_ctrl_c_at_the_question_ends_like_ctrl_c_anywhere(
+    invoke: Invoke, promoted: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: Any) -> bool:
+        raise typer.Abort
+
+    monkeypatch.setattr("compilegate.cli.confirm._somebody_there", lambda: True)
+    monkeypatch.setattr("typer.confirm", interrupted)
+    result = revert(invoke)
+
+    assert (130, 1) == (result.exit_code, len(entries(promoted)))
+    assert "Stopped." in result.stderr
 
 
 def test_no_reason_at_all_is_refused(invoke: Invoke, promoted: Cloud) -> None:

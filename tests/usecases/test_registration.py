@@ -239,6 +239,19 @@ def test_another_owners_name_is_refused_and_nothing_touched() -> None:
     assert before == production.store.objects
 
 
+def test_a_new_name_that_another_owner_was_faster_to_register_is_refused() -> None:
+    """Both saw that nobody had it; while this one uploads the other claims it."""
+    production, other = Production(), asked(scheduled(owner="vision"), origin="jobs/bert.yaml")
+
+    def meanwhile(_spec: Mapping[str, Any]) -> None:
+        production.register(asked())
+
+    with pytest.raises(InvalidInputError, match="registered by the owner nlp"):
+        production.register(dataclasses.replace(other, verify=meanwhile))
+
+    assert "nlp" == production.registered().owner
+
+
 @pytest.mark.parametrize("owner", ["vision", None])
 def test_taking_a_name_over_says_what_it_replaces(owner: str | None) -> None:
     production = Production()
