@@ -5,13 +5,14 @@ A full run writes a line per step, millions of them; each is kept as three numbe
 
 from __future__ import annotations
 
-import io
 import json
 import math
 import tarfile
+import zlib
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from gzip import BadGzipFile
 from typing import IO, Any
 
 from compilegate.domain.errors import InvalidEvidenceError
@@ -89,18 +90,20 @@ class JobOutput:
         return self.steps.get(summary.removesuffix(SUMMARY) + STEPS) or Steps()
 
 
-def read_output(body: bytes) -> JobOutput:
-    """Read an output tarball; raises InvalidEvidenceError when a summary is broken."""
-    return read_stream(io.BytesIO(body), len(body))
-
-
-def read_stream(stream: IO[bytes], size: int) -> JobOutput:
+def read_output(stream: IO[bytes], size: int) -> JobOutput:
     """Read an output tarball of ``size`` bytes from front to back, keeping the evidence only.
 
-    Raises InvalidEvidenceError for a broken summary, and for an output, or a part of it, that
-    is too large to be gone through.
+    Raises InvalidEvidenceError for a tarball or a summary that is broken, and for an output, or
+    a part of it, that is too large to be gone through.
     """
     _bound("the job's output", size, LARGEST_OUTPUT)
+    try:
+        return _read(stream)
+    except (tarfile.TarError, EOFError, BadGzipFile, zlib.error) as error:
+        raise InvalidEvidenceError(f"the job's output is broken: {error}") from error
+
+
+def _read(stream: IO[bytes]) -> JobOutput:
     summaries: dict[str, Mapping[str, Any]] = {}
     steps: dict[str, Steps] = {}
     unpacked = 0

@@ -104,11 +104,13 @@ def _take_in_full_run(
 
 
 def _output(opened: OpenTrial, job: str) -> JobOutput:
+    store = opened.services.store
     key = naming.job_output_key(opened.trial.workload, opened.trial.trial, job)
     try:
-        return read_output(opened.services.store.get(key))
+        found = store.fetch(f"s3://{store.bucket}/{key}")
     except NotFoundError:
         return JobOutput()
+    return read_output(found.stream, found.size)
 
 
 def _take_in_failure(

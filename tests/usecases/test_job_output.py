@@ -16,9 +16,9 @@ from compilegate.usecases.collect import quality_run, speed_runs
 from compilegate.usecases.job_output import (
     CURVE_POINTS,
     LONGEST_LINE,
+    JobOutput,
     read_output,
     read_steps,
-    read_stream,
 )
 
 SUMMARY = {"schema": 1, "seed": 17, "finished": True}
@@ -39,8 +39,12 @@ def tarball(files: dict[str, bytes]) -> bytes:
     return body.getvalue()
 
 
+def read(body: bytes) -> JobOutput:
+    return read_output(io.BytesIO(body), len(body))
+
+
 def test_summaries_and_the_steps_beside_them_are_found() -> None:
-    output = read_output(
+    output = read(
         tarball(
             {
                 "./evidence/block-0/compile/summary.json": json.dumps(SUMMARY).encode(),
@@ -65,12 +69,12 @@ def test_a_last_line_cut_short_ends_the_steps_and_nothing_else() -> None:
 @pytest.mark.parametrize("body", [b"{", b"[]", b'{"schema": 2}'])
 def test_a_broken_summary_is_an_error_that_names_it(body: bytes) -> None:
     with pytest.raises(InvalidEvidenceError, match=r"evidence/summary\.json"):
-        read_output(tarball({"evidence/summary.json": body}))
+        read(tarball({"evidence/summary.json": body}))
 
 
 def test_a_missing_summary_is_an_error_that_names_it() -> None:
     with pytest.raises(InvalidEvidenceError, match="is missing"):
-        read_output(tarball({})).summary("evidence/summary.json")
+        read(tarball({})).summary("evidence/summary.json")
 
 
 def test_samples_are_averaged_over_the_steps_that_told() -> None:
@@ -101,7 +105,7 @@ def test_what_a_run_started_from_reaches_the_evidence() -> None:
     start = {"initial_loss": 2.5, "initial_weights_sha256": "w"}
     summary = json.dumps({**SUMMARY, **start, "metrics": {"eval_loss": 1.0}}).encode()
     files = {"evidence/summary.json": summary, "evidence/steps.jsonl": line(1)}
-    run = quality_run(read_output(tarball(files)), job="j", order=0, metric="eval_loss")
+    run = quality_run(read(tarball(files)), job="j", order=0, metric="eval_loss")
 
     assert start == {key: run[key] for key in start}
 
@@ -109,7 +113,7 @@ def test_what_a_run_started_from_reaches_the_evidence() -> None:
 @pytest.mark.parametrize("key", ["metrics", "compiler", "fingerprint"])
 def test_a_part_of_a_summary_that_is_no_mapping_is_an_error_that_names_it(key: str) -> None:
     summary = {**SUMMARY, "metrics": {"eval_loss": 1.0}, key: ["x"]}
-    output = read_output(tarball({"evidence/summary.json": json.dumps(summary).encode()}))
+    output = read(tarball({"evidence/summary.json": json.dumps(summary).encode()}))
 
     with pytest.raises(InvalidEvidenceError, match=key):
         quality_run(output, job="j", order=0, metric="eval_loss")
@@ -118,7 +122,7 @@ def test_a_part_of_a_summary_that_is_no_mapping_is_an_error_that_names_it(key: s
 def test_so_is_one_of_a_speed_job() -> None:
     body = json.dumps({**SUMMARY, "compiler": "x"}).encode()
     names = ("evidence/cold/compile/summary.json", "evidence/block-0/compile/summary.json")
-    output = read_output(tarball(dict.fromkeys(names, body)))
+    output = read(tarball(dict.fromkeys(names, body)))
 
     with pytest.raises(InvalidEvidenceError, match="compiler"):
         list(speed_runs(output, job="j"))
@@ -129,7 +133,7 @@ def test_an_output_is_gone_through_without_being_held_in_memory() -> None:
     large = os.urandom(64 * 2**20)
     body = tarball({"checkpoint.bin": large, "evidence/summary.json": json.dumps(SUMMARY).encode()})
     tracemalloc.start()
-    output = read_stream(io.BytesIO(body), len(body))
+    output = read(body)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
 
@@ -151,7 +155,7 @@ def test_what_is_too_large_to_be_gone_through_says_so(monkeypatch, limit, named)
     monkeypatch.setattr(job_output, limit, 20)
 
     with pytest.raises(InvalidEvidenceError, match=named):
-        read_output(tarball(files))
+        read(tarball(files))
 
 
 def test_a_line_without_end_ends_the_steps() -> None:
@@ -159,7 +163,7 @@ def test_a_line_without_end_ends_the_steps() -> None:
         "evidence/summary.json": json.dumps(SUMMARY).encode(),
         "evidence/steps.jsonl": line(1) + b" " * LONGEST_LINE + line(2),
     }
-    steps = read_output(tarball(files)).steps_beside("evidence/summary.json")
+    steps = read(tarball(files)).steps_beside("evidence/summary.json")
 
     assert 1 == len(steps.seconds)
 
@@ -171,4 +175,14 @@ def test_a_link_among_the_evidence_is_passed_over() -> None:
         link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
         tar.addfile(link)
 
-    assert {} == read_output(body.getvalue()).summaries
+    assert {} == read(body.getvalue()).summaries
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"no archive", b"\x1f\x8b\x08\x00" + b"0" * 50, tarball({"a": b"x" * 9999})[:60]],
+    ids=["nothing", "garbage", "bad compression", "cut short"],
+)
+def test_an_output_that_is_no_tarball_is_evidence_that_is_broken(body: bytes) -> None:
+    with pytest.raises(InvalidEvidenceError, match="the job's output is broken"):
+        read(body)

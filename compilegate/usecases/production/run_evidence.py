@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import json
-import tarfile
-import zlib
 from collections.abc import Mapping
 from datetime import datetime
-from gzip import BadGzipFile
 from typing import Any
 
 from compilegate.domain.errors import InvalidEvidenceError, NotFoundError
 from compilegate.domain.judging.evidence_file import check_full_run
 from compilegate.ports import Services
 from compilegate.usecases.collect import quality_run
-from compilegate.usecases.job_output import read_stream
+from compilegate.usecases.job_output import read_output
 
 # Of a trial's full run only: the probation says itself which stage and order a run has, and the
 # loss curve stays in the job's output.
@@ -40,14 +37,14 @@ def read_evidence(
     uri = output_uri(described)
     try:
         found = services.store.fetch(uri)
-        output = read_stream(found.stream, found.size)
+        output = read_output(found.stream, found.size)
         run = quality_run(output, job=str(described["TrainingJobName"]), order=0, metric=metric)
         kept = {key: value for key, value in run.items() if key not in NOT_KEPT}
         check_full_run(kept)
         _check_size(kept)
     except NotFoundError as error:
         return {}, f"it left no evidence that can be read: {error}"
-    except (InvalidEvidenceError, tarfile.TarError, EOFError, BadGzipFile, zlib.error) as error:
+    except InvalidEvidenceError as error:
         return {}, f"its evidence cannot be read: {error}"
     return kept, None
 
