@@ -31,53 +31,65 @@ class CompilegateStack(Stack):
             env=Environment(region=settings.region),
             description="Compilegate: proves whether a graph compiler pays, workload by workload",
         )
-        storage = Storage(self, "Storage", settings=settings)
-        role = TrainingRole(self, "Training", storage=storage, settings=settings)
+        self._settings = settings
+        self._storage = storage = Storage(self, "Storage", settings=settings)
+        self._role = TrainingRole(self, "Training", storage=storage, settings=settings)
         functions = Functions(
             self,
             "Functions",
             storage=storage,
-            training_role=role,
+            training_role=self._role,
             settings=settings,
             bundle=bundle,
         )
-        notifications = Notifications(self, "Notifications", storage=storage, settings=settings)
-
-        def around(machine: str) -> Surroundings:
-            return Surroundings(
-                functions=functions.of(machine),
-                storage=storage,
-                training_role=role,
-                topic=notifications.topic,
-                settings=settings,
-            )
-
-        evaluate = Evaluate(self, "Evaluate", around=around(EVALUATE))
-        train = Train(self, "Train", around=around(TRAIN))
+        self._notifications = Notifications(
+            self, "Notifications", storage=storage, settings=settings
+        )
+        evaluate = Evaluate(self, "Evaluate", around=self._around(functions, EVALUATE))
+        train = Train(self, "Train", around=self._around(functions, TRAIN))
         schedules = Schedules(self, "Schedules", machine=train.machine, settings=settings)
         WeeklyDigest(
             self,
             "WeeklyDigest",
             function=functions.by_name["weekly_digest"],
-            topic=notifications.topic,
+            topic=self._notifications.topic,
             storage=storage,
         )
-        notifications.watch(evaluate.machine, "trial", prefix="Executions")
-        notifications.watch(train.machine, "production run", prefix="ProductionRuns")
-        notifications.watch_functions(functions.by_name)
-        notifications.watch_flags()
-        notifications.watch_schedules(schedules.dropped())
+        self._watch(functions, evaluate, train, schedules)
         Tags.of(self).add("application", "compilegate")
         Tags.of(self).add(naming.TAG_DEPLOYMENT, settings.stage)
+        self._output(evaluate, train, schedules)
+
+    def _around(self, functions: Functions, machine: str) -> Surroundings:
+        return Surroundings(
+            functions=functions.of(machine),
+            storage=self._storage,
+            training_role=self._role,
+            topic=self._notifications.topic,
+            settings=self._settings,
+        )
+
+    def _watch(
+        self, functions: Functions, evaluate: Evaluate, train: Train, schedules: Schedules
+    ) -> None:
+        """Alarms, and events that people are told of."""
+        self._notifications.watch(evaluate.machine, "trial", prefix="Executions")
+        self._notifications.watch(train.machine, "production run", prefix="ProductionRuns")
+        self._notifications.watch_functions(functions.by_name)
+        self._notifications.watch_flags()
+        self._notifications.watch_schedules(schedules.dropped())
+
+    def _output(self, evaluate: Evaluate, train: Train, schedules: Schedules) -> None:
+        """What commands and teams look up."""
         for output, value in (
-            ("Stage", settings.stage),
-            ("DataBucket", storage.bucket.bucket_name),
-            ("LedgerTable", storage.table.table_name),
+            ("Stage", self._settings.stage),
+            ("DataBucket", self._storage.bucket.bucket_name),
+            ("LedgerTable", self._storage.table.table_name),
             ("EvaluateStateMachine", evaluate.machine.state_machine_arn),
             ("TrainStateMachine", train.machine.state_machine_arn),
             ("ScheduleGroup", schedules.group.schedule_group_name),
             ("SchedulerRole", schedules.role.role_arn),
-            ("DecisionTopic", notifications.topic.topic_arn),
-            ("TrainingRole", role.role_arn),
+            ("DecisionTopic", self._notifications.topic.topic_arn),
+            ("TrainingRole", self._role.role_arn),
         ):
             CfnOutput(self, output, value=value)

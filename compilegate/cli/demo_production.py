@@ -54,7 +54,8 @@ def demo_production(
 
     \b
     compilegate demo-production
-    compilegate demo-production --keep    then: compilegate flag history lm-nightly --local
+    compilegate demo-production --keep
+    compilegate flag history lm-nightly --local
 
     Real jobs are trained one after another, each for another night. A trial turns the compiler
     on, a fault is put into the compiled arm on purpose, and production finds it and turns the
