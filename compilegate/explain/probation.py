@@ -173,7 +173,7 @@ def _sums(key: str, moments: Sequence[Moment], promoted: str) -> Iterator[Item]:
     """S_t after each of the candidate's watched runs."""
     alarmed = False
     for moment in moments:
-        monitor, checking = moment.finding.monitors[key], alarmed and moment.run.confirm
+        monitor, checking = moment.finding.monitors[key], alarmed and moment.run.may_check
         alarmed = moment.alarmed
         if moment.arm != promoted or not moment.run.finished or checking:
             continue
@@ -194,7 +194,7 @@ def _checks(moments: Sequence[Moment], promoted: str) -> Iterator[Item]:
     """Each alarm's extra runs, and the fall that they bore out or did not."""
     pending: dict[str, list[FullRun]] = {BASELINE: [], promoted: []}
     for before, after in pairwise(moments):
-        if not (before.alarmed and after.run.confirm and after.run.finished):
+        if not (before.alarmed and after.run.may_check and after.run.finished):
             continue
         pending[after.arm].append(after.run)
         if all(len(runs) >= CONFIRMATIONS for runs in pending.values()):
@@ -209,7 +209,7 @@ def _falls(before: Moment, ours: Sequence[FullRun], theirs: Sequence[FullRun]) -
             continue
         gone = monitor.confirmed_fall(ours, theirs) is not None
         yield TELL(
-            "alarm checked, baseline and candidate in turn", fall,
+            "alarm checked, baseline against candidate", fall,
             "borne out" if gone else "not borne out",
             symbol=f"fall ({key})", unit=None,
             formula="(w_H mean(earlier) + sum(baseline)) / (w_H + n_B) - mean(candidate)",

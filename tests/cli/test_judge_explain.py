@@ -170,7 +170,7 @@ def test_a_probations_sums_recompute_and_the_checked_fall_is_why_it_reverts(
         seen = row["inputs"]
         total = max(0.0, total + seen["mu"] - shift / 2 - seen["x_t"])
         sums.append(total)
-    fall = item(found, "alarm checked, baseline and candidate in turn")
+    fall = item(found, "alarm checked, baseline against candidate")
 
     assert [row["value"] for row in rows] == pytest.approx(sums)
     assert ["", "", "", "", "alarm"] == [row["inputs"]["alarm"] for row in rows]

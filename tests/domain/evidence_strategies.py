@@ -69,13 +69,15 @@ def probations(draw: st.DrawFn) -> dict[str, Any]:
                 st.sampled_from(["compile", "compile", "baseline"]),
                 st.sampled_from([0.0, 0.0, 0.0, 2.0]),
                 st.booleans(),
+                st.sampled_from(["train", "team"]),
             ),
             max_size=14,
         )
     )
     doc = probation_document(sd=sd)
-    for name, loss, confirm in made:
-        watch(doc, name, metric=CENTRE - loss * PROBATION_MARGIN, confirm=confirm)
+    for name, loss, confirm, who in made:
+        metric = CENTRE - loss * PROBATION_MARGIN
+        watch(doc, name, metric=metric, confirm=confirm, launched_by=who)
     return described(doc, sd=sd, made=made)
 
 

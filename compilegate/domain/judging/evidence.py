@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from compilegate.domain.arithmetic import mean
+from compilegate.domain.production.runs import TEAM
 from compilegate.domain.workload.model import BASELINE, Policy, Quality
 
 TRIAL = "trial"
@@ -53,6 +54,11 @@ class FullRun:
     confirm: bool
     detail: Mapping[str, Any]
     launched_by: str | None = None
+
+    @property
+    def may_check(self) -> bool:
+        """Whether it checks an alarm that is open: it was asked for, or nobody could ask."""
+        return self.confirm or self.launched_by == TEAM
 
 
 @dataclass(frozen=True)

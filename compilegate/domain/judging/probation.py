@@ -19,7 +19,6 @@ from compilegate.domain.decision import Reason, Verdict
 from compilegate.domain.judging.evidence import Arm, Evidence, FullRun
 from compilegate.domain.judging.monitor import Monitor, quality_monitor, speed_monitor
 from compilegate.domain.judging.validity import is_unapplied
-from compilegate.domain.production.runs import TEAM
 from compilegate.domain.workload.model import BASELINE
 
 # Runs of each arm that check an alarm.
@@ -105,7 +104,7 @@ def _in_time(evidence: Evidence, promoted: Arm) -> Iterator[tuple[str, FullRun]]
 def _take(watch: _Watch, name: str, run: FullRun, promoted: str) -> None:
     if not run.finished:
         _take_failure(watch, name, promoted)
-    elif watch.alarm and (run.confirm or run.launched_by == TEAM):
+    elif watch.alarm and run.may_check:
         watch.confirmations.setdefault(name, []).append(run)
     elif name == promoted:
         _count(watch, run)
