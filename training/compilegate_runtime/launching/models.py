@@ -69,13 +69,19 @@ class Models:
         return (
             module.training
             and self._torch.is_grad_enabled()
-            and not any(module is known for known in self.found)
+            and not self._is_known(module)
             and any(parameter.requires_grad for parameter in module.parameters())
         )
+
+    def _is_known(self, module):
+        """Whether it is a model or a part of one, which activation checkpointing calls again."""
+        return any(module is part for known in self.found for part in known.modules())
 
     def _adopt(self, module, args, kwargs):
         if not self.found:
             self._measure_initial_loss(module, args, kwargs)
+        elif self.initial_loss is None and self._has_dropout(module):
+            self.initial_loss_known = False
         self.found.append(module)
         self.initial_weights.add(module)
         self.types |= {str(p.dtype).rpartition(".")[2] for p in module.parameters()}
@@ -134,17 +140,17 @@ class Models:
         """
         inner = getattr(module, "_orig_mod", module)
         inner = getattr(inner, "module", inner)  # not through DDP, which counts its calls
-        has_dropout = any(
-            isinstance(child, self._torch.nn.modules.dropout._DropoutNd) and child.p > 0
-            for child in inner.modules()
-        )
-        self.initial_loss_known = not has_dropout
+        self.initial_loss_known = not self._has_dropout(inner)
         with contextlib.suppress(Exception), _as_it_was(self._torch, inner):
             inner.eval()
             with self._torch.no_grad():
                 loss = loss_in(inner(*args, **kwargs))
             if loss is not None:
                 self.initial_loss, self.initial_loss_known = float(loss), True
+
+    def _has_dropout(self, module):
+        kind = self._torch.nn.modules.dropout._DropoutNd
+        return any(isinstance(child, kind) and child.p > 0 for child in module.modules())
 
 
 @contextlib.contextmanager
