@@ -8,7 +8,7 @@ import pytest
 from tests.training.jobs import PYTHON, TRAINING
 
 CASES = """
-import copy, json
+import copy, io, json
 import torch
 from compilegate_runtime.compilers import compiler_for
 from compilegate_runtime.errors import NotAppliedError
@@ -92,6 +92,57 @@ def two_of_a_kind_with_a_break():
         train(model)
     return compiler
 
+def of_blocks(compiler):
+    block = a_model()
+    model = nn.Sequential(nn.Sequential(*(copy.deepcopy(block) for _ in range(3))))
+    return compiler.apply(model)
+
+def blocks_in_evaluation_mode():
+    compiler = compiler_for("torch_compile", regions="auto")
+    train(of_blocks(compiler).eval())
+    return compiler
+
+def in_evaluation_mode():
+    compiler = compiler_for("torch_compile")
+    train(compiler.apply(a_model().eval()))
+    return compiler
+
+def a_copy_of_blocks():
+    compiler = compiler_for("torch_compile", regions="auto")
+    model = of_blocks(compiler)
+    train(model)
+    other = copy.deepcopy(copy.deepcopy(model))
+    for weight in other.parameters():
+        weight.data.zero_()
+    assert float(other(torch.ones(2, 4)).abs().sum().detach()) == 0.0
+    return compiler
+
+class Whole(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Sequential(*(nn.Sequential(nn.Linear(4, 4)) for _ in range(2)))
+    def forward(self, rows):
+        return self.inner(rows)
+
+def saved_whole(**how):
+    compiler = compiler_for("torch_compile", **how)
+    model = compiler.apply(Whole())
+    train(model)
+    file = io.BytesIO()
+    torch.save(model, file)
+    assert b"compilegate" not in file.getvalue()  # it loads where the runtime is not
+    file.seek(0)
+    rows = torch.randn(2, 4)
+    with torch.no_grad():
+        assert torch.allclose(model(rows), torch.load(file, weights_only=False)(rows))
+    return compiler
+
+def saved():
+    return saved_whole()
+
+def saved_blocks():
+    return saved_whole(regions="inner")
+
 def blocks():
     compiler = compiler_for("torch_compile", regions="auto")
     block = a_model()
@@ -140,7 +191,8 @@ found = {}
 for case in (ordinary, eager_beside_a_library, one_of_two, only_evaluated,
              evaluated_then_trained_eagerly, evaluated_then_trained, a_teacher_that_never_trains,
              a_part_compiled_with_the_whole, two_of_a_kind_with_a_break, blocks,
-             blocks_compiled_one_by_one, a_mode, a_copy, ever_new_shapes):
+             blocks_compiled_one_by_one, a_mode, a_copy, in_evaluation_mode,
+             blocks_in_evaluation_mode, a_copy_of_blocks, saved, saved_blocks, ever_new_shapes):
     torch._dynamo.reset()
     compiler = case()
     try:
@@ -184,6 +236,11 @@ def found(told):
         ("blocks_compiled_one_by_one", 1),
         ("a_mode", 1),
         ("a_copy", 1),
+        ("in_evaluation_mode", 1),
+        ("blocks_in_evaluation_mode", 2),
+        ("a_copy_of_blocks", 2),
+        ("saved", 2),  # and one for the evaluation
+        ("saved_blocks", 3),
     ],
 )
 def test_what_trains_compiled_is_proven_by_its_own_graphs(found, case, graphs):
@@ -196,6 +253,7 @@ def test_what_trains_compiled_is_proven_by_its_own_graphs(found, case, graphs):
     [
         ("eager_beside_a_library", "Model trained uncompiled"),
         ("one_of_two", "Model trained uncompiled"),
+        ("one_of_two", "Only Model could not be compiled: call it inside of the model that is"),
         ("only_evaluated", "was asked for and not applied"),
         ("evaluated_then_trained_eagerly", "Model trained uncompiled"),
     ],

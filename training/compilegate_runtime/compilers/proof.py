@@ -17,7 +17,8 @@ class Region:
 
     def __init__(self, torch, compile_, name, *, mode="default", dynamic=None):
         self._torch, self._compile, self.name = torch, compile_, name
-        self._dynamic, self._backend = dynamic, _counting(torch, mode, dynamic, self._compiled)
+        self._dynamic = dynamic
+        self._backend = _CountingBackend(torch, mode, dynamic, self._compiled)
         self._called = None  # the model, at each call until it is proven
         self.graphs, self.trains, self.proven = 0, False, False
 
@@ -48,24 +49,40 @@ class Region:
         self.proven = self.proven or self._in_training()
 
     def _in_training(self):
-        return self._torch.is_grad_enabled() and getattr(self._called, "training", True)
+        """Whether gradients flow, through a model that is in training mode or has weights to train.
+
+        Some train in evaluation mode, to keep the statistics of batch normalisation as they are.
+        """
+        if not self._torch.is_grad_enabled():
+            return False
+        weights = getattr(self._called, "parameters", list)
+        return getattr(self._called, "training", True) or any(w.requires_grad for w in weights())
 
 
-def _counting(torch, mode, dynamic, tell):
+class _CountingBackend:
     """TorchInductor in the mode asked for, as a backend that tells of every graph.
 
     What torch.compile itself makes of a mode has no public name, the same one since PyTorch 2.0;
-    it is used so that a model is compiled exactly as ``torch.compile(mode=…)`` would.
+    it is used so that a model is compiled exactly as ``torch.compile(mode=…)`` would. A model that
+    is saved whole is saved with that, and loads where this runtime is not.
     """
-    inductor = torch._TorchCompileInductorWrapper(mode, None, dynamic)
 
-    def backend(graph, inputs, **kwargs):
-        compiled = inductor(graph, inputs, **kwargs)
-        tell()
+    __name__ = compiler_name = "inductor"
+
+    def __init__(self, torch, mode, dynamic, tell):
+        self._made_with, self._tell = (mode, None, dynamic), tell
+        self._inductor = torch._TorchCompileInductorWrapper(*self._made_with)
+        for name in ("reset", "get_compiler_config"):  # TorchDynamo asks where there are any
+            if hasattr(self._inductor, name):
+                setattr(self, name, getattr(self._inductor, name))
+
+    def __call__(self, graph, inputs, **kwargs):
+        compiled = self._inductor(graph, inputs, **kwargs)
+        self._tell()
         return compiled
 
-    backend.__name__ = backend.compiler_name = "inductor"
-    for name in ("reset", "get_compiler_config"):  # TorchDynamo asks for them where there are any
-        if hasattr(inductor, name):
-            setattr(backend, name, getattr(inductor, name))
-    return backend
+    def __deepcopy__(self, _memo):
+        return self  # the graphs of a model's copy count too
+
+    def __reduce__(self):
+        return type(self._inductor), self._made_with

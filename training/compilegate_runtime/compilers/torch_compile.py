@@ -59,7 +59,8 @@ class TorchCompile(NoCompiler):
         if self._regions:
             blocks = repeated_blocks(module, self._regions)
             for block in blocks:
-                block.forward = _while_training(block, self.compiled(block.forward))
+                compiled = self.compiled(block.forward)
+                block.forward = _WhileTraining(self._torch, block, compiled)
             self._blocks += len(blocks)
             result = module
         else:
@@ -123,14 +124,24 @@ class TorchCompile(NoCompiler):
             eager = [f"{one.name} trained uncompiled" for one in self._training if not one.proven]
             raise NotAppliedError(
                 "compiler torch_compile was asked for and not applied: "
-                f"{'; '.join([*eager, self._proof()])}. Is TORCHDYNAMO_DISABLE set, or the model "
-                "never called?"
+                f"{'; '.join([*eager, self._proof()])}. {self._cure()}"
             )
         if self._compiles_optimizer and not self._optimizer.graphs:
             raise NotAppliedError(
                 "compile_optimizer was asked for and not applied: the optimizer's step left no "
                 "graph; let it take its steps through the compiler (compiler.step(optimizer))"
             )
+
+    def _cure(self):
+        """What to do about a model that was not compiled."""
+        eager = sorted({one.name for one in self._training if not one.proven})
+        if not eager or len(eager) == len(self._training):
+            return "Is TORCHDYNAMO_DISABLE set, or the model never called in training?"
+        return (
+            f"Only {', '.join(eager)} could not be compiled: call it inside of the model that is, "
+            "whose graphs then prove both, or write it so that TorchDynamo can compile it (no "
+            "torch._dynamo.disable; torch's own recurrent layers are left uncompiled)"
+        )
 
     def applied(self):
         """Whether something trained, and a graph was compiled for each thing that did."""
@@ -201,17 +212,29 @@ class TorchCompile(NoCompiler):
         ]
 
 
-def _while_training(block, compiled):
-    """The block's forward: compiled in training, as written in evaluation, as the whole model is.
+class _WhileTraining:
+    """The block's forward: compiled in training, as written in evaluation.
 
-    Not by whether gradients are on: activation checkpointing switches them off in training too.
+    Not by gradients alone: activation checkpointing switches them off in training too. A copy of
+    the block, or one that was saved whole, has its own forward as it is written.
     """
-    as_written = block.forward
 
-    def forward(*args, **kwargs):
-        return (compiled if block.training else as_written)(*args, **kwargs)
+    def __init__(self, torch, block, compiled):
+        self._torch, self._block, self._compiled = torch, block, compiled
+        self._as_written = block.forward
 
-    return forward
+    def __call__(self, *args, **kwargs):
+        trains = self._block.training or self._torch.is_grad_enabled()
+        return (self._compiled if trains else self._as_written)(*args, **kwargs)
+
+    def __reduce__(self):
+        if getattr(self._as_written, "__self__", None) is self._block:
+            return getattr, (self._block, "forward")
+        return _itself, (self._as_written,)  # somebody else had replaced the class's own
+
+
+def _itself(value):
+    return value
 
 
 def _place(code):
