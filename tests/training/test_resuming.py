@@ -174,13 +174,14 @@ def trainers(tmp_path, monkeypatch):
         checkpoints.install(trainer)
         return recorder, checkpoints, trainer()
 
-    def saved(checkpoints, recorder, step):
+    def saved(checkpoints, recorder, step, state="optimizer.pt"):
         while recorder.steps_done < step:
             recorder.begin_step()
             recorder.end_step(1.0, samples=2)
         folder = tmp_path / "output" / f"checkpoint-{step}"
         folder.mkdir(parents=True)
         (folder / "weights.bin").write_text(f"weights of step {step}")
+        (folder / state).write_text("")
         checkpoints.saved(folder, step)
 
     return SimpleNamespace(made=made, saved=saved, folder=tmp_path / "progress")
@@ -210,6 +211,15 @@ def test_a_trainers_checkpoint_that_came_back_half_is_not_trained_on_from(traine
     _, _, trainer = trainers.made("second", seed=1)
 
     assert trainer.train() is None
+
+
+def test_a_trainers_checkpoint_without_an_optimizers_state_is_not_trained_on_from(trainers):
+    recorder, checkpoints, _ = trainers.made("first", seed=1)
+    trainers.saved(checkpoints, recorder, 4)
+    trainers.saved(checkpoints, recorder, 5, state="config.json")
+    _, _, trainer = trainers.made("second", seed=1)
+
+    assert str(trainers.folder / "checkpoint-4") == trainer.train()
 
 
 LONG = {**TRAINER, "num_train_epochs": 40, "save_strategy": "steps", "save_steps": 15}

@@ -30,6 +30,7 @@ def listen_to_trainer(metrics, planned, checkpoints=None):
             """A step is over; a job that was told to stop saves a checkpoint now."""
             if checkpoints and checkpoints.wants_one_now():
                 control.should_save = True
+                args.save_only_model = False  # the next process needs the optimizer's state
 
         def on_save(self, args, state, control, **kwargs):  # noqa: ARG002 — as above
             """A checkpoint is complete."""

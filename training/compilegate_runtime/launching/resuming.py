@@ -125,7 +125,8 @@ class TrainerCheckpoints:
 
     def _newest(self):
         found = sorted(self._folder.glob("checkpoint-*"), key=_step_of, reverse=True)
-        return next((one for one in found if is_whole(one) and self._is_this_runs(one)), None)
+        fit = (one for one in found if is_whole(one) and self._is_this_runs(one))
+        return next(filter(_can_go_on, fit), None)
 
     def _is_this_runs(self, folder):
         """Whether a run of the same settings saved it."""
@@ -146,7 +147,7 @@ class TrainerCheckpoints:
         """The Trainer has left a checkpoint in ``folder``; end the process if it was told to."""
         if environment.rank():
             return
-        if folder.is_dir():
+        if folder.is_dir() and _can_go_on(folder):
             name = f"checkpoint-{step}"
             fresh = self._folder / (name + ".new")
             shutil.rmtree(fresh, ignore_errors=True)
@@ -167,6 +168,14 @@ class TrainerCheckpoints:
         """Training is over: from here on a stop is at once again."""
         if self._stopping is not None:
             self._stopping.at_once_again()
+
+
+def _can_go_on(folder):
+    """Whether a Trainer's checkpoint has an optimizer's state: its own, FSDP's or DeepSpeed's.
+
+    There is none with ``save_only_model``.
+    """
+    return any(next(folder.glob(name), None) for name in ("optimizer*", "global_step*"))
 
 
 def _step_of(folder):
