@@ -35,8 +35,9 @@ BASELINE = "baseline"
 PRIMING_STEPS = 20
 SEGMENT_TIMEOUT_SECONDS = 3600  # a hanging segment must not eat the job's whole time limit
 LINES_KEPT = 15
-# What a segment that is told to stop gets to save its evidence; SageMaker gives the job 120.
-STOP_SECONDS = 60
+# What a segment that is told to stop gets to save its evidence: SageMaker gives the job 120, but
+# torchrun kills its processes after 30.
+STOP_SECONDS = 25
 
 
 class Arm:
