@@ -312,6 +312,7 @@ def test_asking_whether_something_was_compiled_is_true_only_when_it_was(broken):
 
 
 @pytest.mark.training
+@pytest.mark.slow  # test_proof.py has each of them on a tiny model
 def test_blocks_optimizer_and_dynamic_shapes_are_compiled_and_proven(jobs):
     done = jobs.run(
         "causal_lm.py",
@@ -337,6 +338,7 @@ def test_a_region_that_the_model_lacks_fails_the_run(jobs):
 
 
 @pytest.mark.training
+@pytest.mark.slow
 def test_a_second_run_with_the_same_cache_does_not_pay_again(jobs, tmp_path):
     where = {"TORCHINDUCTOR_CACHE_DIR": str(tmp_path)}
     cold, warm = (

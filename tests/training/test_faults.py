@@ -56,6 +56,7 @@ def test_a_fault_that_is_not_known_fails_the_job_with_the_fix(faults, monkeypatc
 
 
 @pytest.mark.training
+@pytest.mark.slow
 def test_it_acts_in_real_training_and_on_the_compiled_arm_alone(jobs):
     def run(variables, **more):
         return jobs.run("causal_lm.py", variables, **LANGUAGE_MODEL, **more)

@@ -78,6 +78,7 @@ def test_a_compiler_that_was_asked_for_and_switched_off_fails_the_run(jobs):
     assert 1 == len(done.steps())
 
 
+@pytest.mark.slow  # test_proof.py has a mode on a tiny model
 def test_a_compile_mode_reaches_the_compiler_and_its_proof(jobs, baseline):
     done = jobs.run(
         "causal_lm.py", compiler="torch_compile", compile_mode="reduce-overhead", **LANGUAGE_MODEL

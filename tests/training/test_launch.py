@@ -307,21 +307,38 @@ def test_compiling_that_silently_does_not_happen_fails_the_run(jobs):
     assert 1 == len(done.steps())
 
 
-@pytest.mark.training
-@pytest.mark.timeout(900)  # transformers and a compilation, on a machine that may be busy
-def test_a_trainers_script_is_compiled_by_its_own_arguments_and_reports_its_metrics(jobs):
-    eager = jobs.run("launch.py", **TRAINER)
-    compiled = jobs.run("launch.py", compiler="torch_compile", arm="compile", **TRAINER)
-    assert (0, 0) == (eager.status, compiled.status), eager.output + compiled.output
-    ours, theirs = compiled.summary(), eager.summary()
+@pytest.fixture(scope="module")
+def trainers(jobs):
+    return jobs.run("launch.py", **TRAINER)
 
-    assert (True, 4, 4) == (ours["finished"], ours["steps"], ours["full_run_steps"])
-    assert {"eval_accuracy", "eval_loss"} <= ours["metrics"].keys()
+
+def is_a_trainers_evidence(done):
+    assert 0 == done.status, done.output
+    found = done.summary()
+
+    assert (True, 4, 4) == (found["finished"], found["steps"], found["full_run_steps"])
+    assert {"eval_accuracy", "eval_loss"} <= found["metrics"].keys()
+    assert 4 * 6 * 4 == sum(line["tokens"] for line in done.steps())
+    assert all(line["gradient_norm"] for line in done.steps())
+
+
+@pytest.mark.training
+@pytest.mark.timeout(900)  # transformers, on a machine that may be busy
+def test_a_trainers_script_reports_its_metrics(trainers):
+    is_a_trainers_evidence(trainers)
+
+
+@pytest.mark.training
+@pytest.mark.slow  # a compilation too; scripts/plain.py is compiled in less
+@pytest.mark.timeout(900)
+def test_a_trainers_script_is_compiled_by_its_own_arguments(jobs, trainers):
+    compiled = jobs.run("launch.py", compiler="torch_compile", arm="compile", **TRAINER)
+    is_a_trainers_evidence(compiled)
+    ours, theirs = compiled.summary(), trainers.summary()
+
     assert True is ours["compiler"]["applied"]
     assert ours["initial_loss"] == pytest.approx(theirs["initial_loss"], rel=SAME_LOSS)
     assert ours["initial_weights_sha256"] == theirs["initial_weights_sha256"]
-    assert 4 * 6 * 4 == sum(line["tokens"] for line in compiled.steps())
-    assert all(line["gradient_norm"] for line in compiled.steps())
 
 
 BARE = {"script": SCRIPTS / "bare.py", "argument_names": '{"seed": null}'}
@@ -370,7 +387,13 @@ def test_a_script_that_is_told_to_stop_leaves_its_evidence_and_says_so(jobs):
 
 
 @pytest.mark.training
-@pytest.mark.parametrize("how", ["backend", "options", "method", "function", "decorator"])
+@pytest.mark.parametrize(
+    "how",
+    [
+        "backend", "method", "function",
+        *(pytest.param(how, marks=pytest.mark.slow) for how in ("options", "decorator")),
+    ],
+)  # fmt: skip
 def test_however_a_script_compiles_itself_the_arm_decides(jobs, how):
     own = {"script": SCRIPTS / "own_compile.py", "argument_names": '{"seed": null}', "how": how}
     eager = jobs.run("launch.py", **own)

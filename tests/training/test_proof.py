@@ -157,6 +157,14 @@ def blocks():
     train(call)
     return compiler
 
+def with_the_optimizer():
+    compiler = compiler_for("torch_compile", "default", "true", optimizer=True)
+    model = compiler.apply(a_model())
+    train(model)
+    compiler.step(torch.optim.SGD(model.parameters(), lr=0.1))
+    assert "dynamic true, 1 optimizer graphs" in compiler.evidence()["proof"]
+    return compiler
+
 def ever_new_shapes():
     compiler = compiler_for("torch_compile", dynamic="false")
     model = compiler.apply(a_model())
@@ -192,7 +200,8 @@ for case in (ordinary, eager_beside_a_library, one_of_two, only_evaluated,
              evaluated_then_trained_eagerly, evaluated_then_trained, a_teacher_that_never_trains,
              a_part_compiled_with_the_whole, two_of_a_kind_with_a_break, blocks,
              blocks_compiled_one_by_one, a_mode, a_copy, in_evaluation_mode,
-             blocks_in_evaluation_mode, a_copy_of_blocks, saved, saved_blocks, ever_new_shapes):
+             blocks_in_evaluation_mode, a_copy_of_blocks, saved, saved_blocks,
+             with_the_optimizer, ever_new_shapes):
     torch._dynamo.reset()
     compiler = case()
     try:
@@ -241,6 +250,7 @@ def found(told):
         ("a_copy_of_blocks", 2),
         ("saved", 2),  # and one for the evaluation
         ("saved_blocks", 3),
+        ("with_the_optimizer", 2),
     ],
 )
 def test_what_trains_compiled_is_proven_by_its_own_graphs(found, case, graphs):
