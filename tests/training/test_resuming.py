@@ -230,9 +230,11 @@ LONG = {**TRAINER, "num_train_epochs": 40, "save_strategy": "steps", "save_steps
 @pytest.mark.timeout(900)
 def test_a_trainers_script_goes_on_from_the_step_at_which_it_was_stopped(jobs, place):
     where, _ = place
-    first, lines = stopped_after(jobs, 20, where, **LONG)
+    # The checkpoint at step 15 has no optimizer's state then, and the one of the stop has.
+    long = {**LONG, "save_only_model": True}
+    first, lines = stopped_after(jobs, 20, where, **long)
     steps = first["steps"]
-    done = jobs.run("launch.py", where, **LONG)
+    done = jobs.run("launch.py", where, **long)
     assert 0 == done.status, done.output
     found = done.summary()
 
