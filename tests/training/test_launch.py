@@ -386,19 +386,23 @@ def test_a_script_that_is_told_to_stop_leaves_its_evidence_and_says_so(jobs):
     assert found["steps"] == len(lines.read_text().splitlines())
 
 
-@pytest.mark.training
-@pytest.mark.parametrize(
-    "how",
-    [
-        "backend", "method", "function",
-        *(pytest.param(how, marks=pytest.mark.slow) for how in ("options", "decorator")),
-    ],
-)  # fmt: skip
-def test_however_a_script_compiles_itself_the_arm_decides(jobs, how):
-    own = {"script": SCRIPTS / "own_compile.py", "argument_names": '{"seed": null}', "how": how}
-    eager = jobs.run("launch.py", **own)
-    compiled = jobs.run("launch.py", compiler="torch_compile", **own)
+def run_own_compiling(jobs, *hows):
+    """Each way of compiling in both arms, all from one process that has imported torch."""
+    own = {"script": SCRIPTS / "own_compile.py", "argument_names": '{"seed": null}'}
+    described = {
+        (how, compiler): ("launch.py", {}, {**own, "how": how, "compiler": compiler})
+        for how in hows
+        for compiler in ("none", "torch_compile")
+    }
+    return jobs.run_together(described, warm=("torch._dynamo", "torch._inductor.compile_fx"))
 
+
+@pytest.fixture(scope="module")
+def own_compiling(jobs):
+    return run_own_compiling(jobs, "backend", "method", "function", "library")
+
+
+def the_arm_decides(eager, compiled):
     assert (0, 0) == (eager.status, compiled.status), eager.output + compiled.output
     assert "graphs 0" in eager.output
     assert "by inductor 0" not in compiled.output
@@ -407,9 +411,23 @@ def test_however_a_script_compiles_itself_the_arm_decides(jobs, how):
 
 
 @pytest.mark.training
-def test_a_librarys_compiled_function_does_not_prove_a_model_that_stayed_eager(jobs):
-    own = {"script": SCRIPTS / "own_compile.py", "argument_names": '{"seed": null}'}
-    done = jobs.run("launch.py", compiler="torch_compile", how="library", **own)
+@pytest.mark.parametrize("how", ["backend", "method", "function"])
+def test_however_a_script_compiles_itself_the_arm_decides(own_compiling, how):
+    the_arm_decides(own_compiling[how, "none"], own_compiling[how, "torch_compile"])
+
+
+@pytest.mark.training
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["options", "decorator"])
+def test_rarer_ways_to_compile_are_the_arms_too(jobs, how):
+    done = run_own_compiling(jobs, how)
+
+    the_arm_decides(done[how, "none"], done[how, "torch_compile"])
+
+
+@pytest.mark.training
+def test_a_librarys_compiled_function_does_not_prove_a_model_that_stayed_eager(own_compiling):
+    done = own_compiling["library", "torch_compile"]
 
     assert 1 == done.status
     assert "Sequential trained uncompiled" in done.failure
