@@ -23,6 +23,7 @@ SHIPPED = {
     "demo-classifier": "benchmark",
     "demo-lm": "benchmark",
     "demo-tabular": "ineligible",
+    "nightly-lm": "benchmark",
 }
 # What stands in the way of a matrix row on one GPU in us-east-1, if anything.
 OBSTACLES = {

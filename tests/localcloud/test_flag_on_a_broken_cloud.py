@@ -107,6 +107,7 @@ def when(number: int, act: Callable[[], None], services: Any) -> Any:
     return replace(services, ledger=Counted(services.ledger), flags=Counted(services.flags))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", WRITTEN)
 def test_an_emulator_that_is_killed_in_the_middle_fails_the_change_and_a_new_one_takes_it(
     number: int, tmp_path: Any
