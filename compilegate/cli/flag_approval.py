@@ -8,7 +8,6 @@ from compilegate.cli import project
 from compilegate.cli.cloud import Cloud
 from compilegate.cli.confirm import YesOption, confirm
 from compilegate.cli.doors import open_cloud
-from compilegate.cli.flag_screen import moment
 from compilegate.cli.options import (
     JsonOption,
     LocalOption,
@@ -21,6 +20,7 @@ from compilegate.cli.shell import session
 from compilegate.domain.approval import Approval
 from compilegate.domain.flag_change import HUMAN
 from compilegate.domain.notification import command_at
+from compilegate.domain.utc import minute
 from compilegate.usecases.answer_approval import (
     Answered,
     answer_approval,
@@ -132,7 +132,7 @@ def _tell(answered: Answered, cloud: Cloud) -> None:
     word = "approved" if answer["approved"] else "not approved"
     by = str(answer["by"]).removeprefix(HUMAN)
     before = "had already been" if answered.repeated else "is now"
-    say(f"Trial {answered.trial} {before} {word} by {by}, {moment(answer['at'])}.")
+    say(f"Trial {answered.trial} {before} {word} by {by}, {minute(answer['at'])}.")
     if answered.woken:
         say("The trial that waited goes on.")
     elif answered.repeated:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 
 from compilegate.cli.flag_status import FlagStatus
 from compilegate.cli.output import say, say_line
 from compilegate.domain.errors import shortened
 from compilegate.domain.flag import OFF, Flag, parse_flag
 from compilegate.domain.flag_change import HUMAN, Entry
+from compilegate.domain.utc import minute
 
 WHO = {"evaluate": "a trial (EVALUATE)", "train": "the watch over production (TRAIN)"}
 NAME_WIDTH = 16
@@ -26,7 +26,7 @@ def show_status(status: FlagStatus, *, local: bool) -> None:
         _disagreement(status, local=local)
         return
     if status.change:
-        _row("since", str(found.since or moment(status.change["at"])))
+        _row("since", str(found.since or minute(status.change["at"])))
         _row("by", who(status.change))
         _row("stale" if found.state == "stale" else "why", str(status.change["reason"]))
         _overrode(status.change)
@@ -35,7 +35,7 @@ def show_status(status: FlagStatus, *, local: bool) -> None:
         _row("decision", found.decision_id + (f", trial {trial}" if trial else ""))
     if status.human and status.human is not status.change:
         said = status.human
-        _row("said before", f"{said['action']} by {who(said)}, {moment(said['at'])}")
+        _row("said before", f"{said['action']} by {who(said)}, {minute(said['at'])}")
         _row("", str(said["reason"]))
     say_line(f"  {status.name}")
 
@@ -61,7 +61,7 @@ def change_line(entry: Entry) -> str:
     before, after = parse_flag(entry["from"]), parse_flag(entry["to"])
     candidate = f", candidate {after.candidate}" if after.candidate else ""
     step = f"{_on(before)} -> {on_words(after)}"
-    return f"{moment(entry['at'])}  {step}{candidate}, {entry['action']} by {who(entry)}"
+    return f"{minute(entry['at'])}  {step}{candidate}, {entry['action']} by {who(entry)}"
 
 
 def who(entry: Entry) -> str:
@@ -70,11 +70,6 @@ def who(entry: Entry) -> str:
     name = by.removeprefix(HUMAN) if by.startswith(HUMAN) else WHO.get(by, by)
     approved_by = entry.get("approved_by")
     return f"{name}, approved by {approved_by.removeprefix(HUMAN)}" if approved_by else name
-
-
-def moment(epoch: float) -> str:
-    """Epoch seconds as UTC, to the minute."""
-    return f"{datetime.fromtimestamp(epoch, tz=UTC):%Y-%m-%d %H:%M} UTC"
 
 
 def _row(name: str, value: str) -> None:
@@ -105,7 +100,7 @@ def _status(status: FlagStatus) -> str:
 def _overrode(entry: Entry) -> None:
     said = entry.get("overrode")
     if said:
-        say(f"set aside: {who(said)} on {moment(said['at'])}: {said['reason']}", indent=2)
+        say(f"set aside: {who(said)} on {minute(said['at'])}: {said['reason']}", indent=2)
 
 
 def _disagreement(status: FlagStatus, *, local: bool) -> None:

@@ -7,12 +7,12 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from compilegate.cli.cloud import Cloud
-from compilegate.cli.flag_screen import moment
 from compilegate.cli.output import say
 from compilegate.domain import ledger_keys
 from compilegate.domain.production import waiting
 from compilegate.domain.production.begun import begun_runs
 from compilegate.domain.production.runs import production_runs
+from compilegate.domain.utc import minute
 from compilegate.report.run_words import why
 
 UNDER_WAY, WAITS = "under way", "waits for machines"
@@ -56,5 +56,5 @@ def show_production(items: Sequence[Mapping[str, Any]]) -> None:
         say("Last production runs:")
     for item in items:
         what = f"{item['arm']}, {str(item['status']).lower()}"
-        say(f"{moment(item['at'])}  {item['workload']}-{item['run']}: {what}", indent=2)
+        say(f"{minute(item['at'])}  {item['workload']}-{item['run']}: {what}", indent=2)
         say(item["reason"] or why(str(item["why"])), indent=4)

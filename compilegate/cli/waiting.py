@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from compilegate.cli.cloud import Cloud
-from compilegate.cli.flag_screen import moment
 from compilegate.cli.output import say, say_line
+from compilegate.domain.utc import minute
 from compilegate.usecases.answer_approval import waiting_approvals
 
 
@@ -36,7 +36,7 @@ def show_waiting(items: Sequence[Mapping[str, Any]]) -> None:
     if items:
         say("Waiting for approval:")
     for item in items:
-        since, until = moment(item["asked_at"]), moment(item["until"])
+        since, until = minute(item["asked_at"]), minute(item["until"])
         name = f"{item['workload']}-{item['trial']}"
         say(f"{name}: {item['candidate']}, since {since}, until {until}", indent=2)
         say_line(f"    {item['approve']}")
