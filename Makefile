@@ -15,7 +15,7 @@ help: ## list the targets
 
 setup: build/.tool build/.lambdas build/.localcloud build/.training ## the command, the Lambda packages, the embedded cloud, training
 
-dev: setup build/.dev ## setup, and what tests and lint need
+dev: setup build/.dev build/.asl ## setup, and what tests and lint need
 
 demo: setup ## three real workloads through the deployed state machine, on this machine
 	$(BIN)/compilegate demo
@@ -66,7 +66,7 @@ bench-decision: dev ## how often the judge is right, by simulation: false promot
 	$(BIN)/python -m benchmarks.decision --quick
 
 clean: ## remove environments and everything built
-	rm -rf build cdk.out .venv .venv-localcloud .venv-training .venv-sdk node_modules .compilegate
+	rm -rf build cdk.out .venv .venv-localcloud .venv-training .venv-sdk node_modules tests/asl/node_modules .compilegate
 
 build/.tool: requirements/bootstrap.lock requirements/tool.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12 setup")'
@@ -78,6 +78,13 @@ build/.tool: requirements/bootstrap.lock requirements/tool.lock pyproject.toml
 
 build/.dev: build/.tool requirements/dev.lock
 	$(UV) pip install --quiet --python $(BIN)/python --require-hashes -r requirements/dev.lock
+	@touch $@
+
+NPM = $(NODE_DIR)/node $(NODE_DIR)/../lib/node_modules/npm/bin/npm-cli.js
+
+# What checks the state machines; who deploys needs none of it.
+build/.asl: build/.tool tests/asl/package-lock.json
+	$(NPM) ci --prefix tests/asl --silent --no-audit --no-fund
 	@touch $@
 
 build/.lambdas: build/.tool requirements/lambdas.lock
@@ -105,7 +112,7 @@ build/.sdk: build/.tool requirements/sdk.lock
 	@touch $@
 
 build/.cdk: build/.tool package-lock.json
-	$(NODE_DIR)/node $(NODE_DIR)/../lib/node_modules/npm/bin/npm-cli.js ci --silent --no-audit --no-fund
+	$(NPM) ci --silent --no-audit --no-fund
 	@touch $@
 
 # Locks carry hashes and no hosts. torch is split off, see build/.training.
@@ -119,3 +126,5 @@ lock: build/.tool ## resolve the locks again
 	$(LOCK) requirements/sdk.in -o requirements/sdk.lock
 	$(LOCK) requirements/training.in -o build/training-full.lock
 	$(BIN)/python requirements/split_torch.py build/training-full.lock
+	for folder in . tests/asl; do \
+	  $(NPM) install --prefix $$folder --package-lock-only --omit-lockfile-registry-resolved --no-audit --no-fund || exit; done

@@ -1,0 +1,124 @@
+"""The synthesised state machines pass two validators and the documented rules for expressions."""
+
+import copy
+
+import pytest
+
+from tests.asl.definitions import expressions
+from tests.asl.node import run_script
+
+LANGUAGE_SERVICE, ASL_VALIDATOR = "amazon-states-language-service", "asl-validator"
+
+
+def test_both_validators_accept_every_state_machine(definitions):
+    assert {"evaluate": [], "train": []} == run_script("check_definitions.js", definitions)
+
+
+def _plan(definition):
+    return definition["States"]["PlanTrial"]
+
+
+def _missing_target(definition):
+    _plan(definition)["Next"] = "Nowhere"
+
+
+def _missing_target_in_a_map(definition):
+    definition["States"]["SpeedGate"]["ItemProcessor"]["States"]["SpeedTrain"]["Next"] = "Nowhere"
+
+
+def _unknown_field(definition):
+    _plan(definition)["Argument"] = {}
+
+
+def _unreachable_state(definition):
+    definition["States"]["Alone"] = {"Type": "Pass", "End": True}
+
+
+def _neither_next_nor_end(definition):
+    del _plan(definition)["Next"]
+
+
+def _field_of_json_path(definition):
+    _plan(definition)["ResultPath"] = "$.plan"
+
+
+def _expression_that_does_not_parse(definition):
+    _plan(definition)["Assign"]["verdict"] = "{% $states.result. %}"
+
+
+def _operator_newer_than_step_functions(definition):
+    _plan(definition)["Output"] = "{% $states.result.Payload ?? 0 %}"
+
+
+def _resource_that_is_no_arn(definition):
+    _plan(definition)["Resource"] = "lambda:invoke"
+
+
+def _jitter_that_does_not_exist(definition):
+    _plan(definition)["Retry"][0]["JitterStrategy"] = "SOME"
+
+
+def _back_off_that_shrinks(definition):
+    _plan(definition)["Retry"][0]["BackoffRate"] = 0.5
+
+
+@pytest.mark.parametrize(
+    ("mistake", "reported_by"),
+    [
+        (_missing_target, {LANGUAGE_SERVICE, ASL_VALIDATOR}),
+        (_missing_target_in_a_map, {LANGUAGE_SERVICE, ASL_VALIDATOR}),
+        (_unknown_field, {LANGUAGE_SERVICE, ASL_VALIDATOR}),
+        (_unreachable_state, {LANGUAGE_SERVICE, ASL_VALIDATOR}),
+        (_neither_next_nor_end, {LANGUAGE_SERVICE, ASL_VALIDATOR}),
+        (_field_of_json_path, {ASL_VALIDATOR}),
+        (_expression_that_does_not_parse, {ASL_VALIDATOR}),
+        (_operator_newer_than_step_functions, {ASL_VALIDATOR}),
+        (_resource_that_is_no_arn, {ASL_VALIDATOR}),
+        (_jitter_that_does_not_exist, {LANGUAGE_SERVICE}),
+        (_back_off_that_shrinks, {LANGUAGE_SERVICE}),
+    ],
+)
+def test_a_mistake_is_reported(definitions, mistake, reported_by):
+    """Why both are run: each finds what the other lets pass."""
+    broken = copy.deepcopy(definitions["evaluate"])
+    mistake(broken)
+
+    problems = run_script("check_definitions.js", {"evaluate": broken})["evaluate"]
+
+    assert reported_by == {problem["source"] for problem in problems}
+
+
+def test_every_expression_keeps_to_the_documented_rules(definitions):
+    every = [item for name, document in definitions.items() for item in expressions(name, document)]
+
+    answers = run_script(
+        "check_expressions.js", [{"text": one.text, "readable": one.readable} for one in every]
+    )
+
+    assert len(every) > 300
+    assert {} == {one: problems for one, problems in zip(every, answers, strict=True) if problems}
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("$states.result.Payload", "$states.result does not exist here"),
+        ("$states.errorOutput.Cause", "$states.errorOutput does not exist here"),
+        ("$exists($states.result) ? 1 : 2", "$states.result does not exist here"),
+        ("$string($states)", "$states as a whole depends on where it stands"),
+        ("$eval('1')", "$eval is not available"),
+        ("$.workload", "$ refers to nothing at the top level"),
+        ("$sum([$$.a])", "$$ refers to nothing at the top level"),
+        ("workload", "workload is an unqualified name"),
+        ("$run ~> $merge & workload.name", "workload is an unqualified name"),
+    ],
+)
+def test_a_broken_rule_is_reported(text, problem):
+    (problems,) = run_script("check_expressions.js", [{"text": text, "readable": ["input"]}])
+
+    assert problem in problems
+
+
+@pytest.mark.parametrize("text", ["$states.input.runs[$ > 1]", "$map($runs, function($r) {$r.a})"])
+def test_names_below_a_value_are_allowed(text):
+    assert [[]] == run_script("check_expressions.js", [{"text": text, "readable": ["input"]}])
