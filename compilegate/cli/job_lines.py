@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-PREFIX = "compilegate "
+from compilegate.domain.request.metrics import PROGRESS_LINE
+
+_PREFIX = re.compile(PROGRESS_LINE)
 
 
 @dataclass
@@ -51,9 +54,10 @@ class JobLines:
 
 
 def _values(line: str) -> dict[str, str]:
-    if not line.startswith(PREFIX):
+    prefix = _PREFIX.match(line)
+    if prefix is None:
         return {}
-    pairs = (part.partition("=") for part in line[len(PREFIX) :].replace(";", " ").split())
+    pairs = (part.partition("=") for part in line[prefix.end() :].replace(";", " ").split())
     return {key: value for key, equals, value in pairs if equals}
 
 

@@ -40,6 +40,9 @@ PRODUCTION_STAGE = "production"
 TEAM_STAGE = "team"
 
 CHECKPOINT_PATH = "/opt/ml/checkpoints"
+# COMPILEGATE_CHECKPOINT_DIR of a job without checkpoints. Not empty: under MPI the other nodes read
+# their variables through PAM (/etc/environment), which drops those without a value.
+NO_CHECKPOINTS = "none"
 # A folder of its own, so that no script takes another run's files for its own checkpoints.
 COMPILE_CACHE_PATH = f"{CHECKPOINT_PATH}/compile-cache"
 RUNTIME_PACKAGE = "compilegate_runtime"

@@ -63,6 +63,21 @@ def test_lines_are_read_by_arm_and_noise_is_passed_over() -> None:
     assert ("compile", 0) == (lines.arm, lines.block)
 
 
+def test_lines_that_mpirun_tags_are_progress_too() -> None:
+    lines = JobLines()
+
+    lines.take(
+        [
+            "[1,mpirank:0,algo-1]<stdout>:" + line(arm="compile", block=1),
+            "[1,0]<stdout>:" + line(step=5, loss=3.5),
+            "[1,mpirank:1,algo-2]<stderr>:" + line(step=9),
+        ]
+    )
+
+    assert ("compile", 1) == (lines.arm, lines.block)
+    assert {"step": 5.0, "loss": 3.5} == dict(lines.latest("compile"))
+
+
 def test_before_there_is_a_plan_the_trial_is_checking() -> None:
     found = cloud(looks=99)
     arn = found.executions.start("lm-0abc1234", {"workload": "lm"})

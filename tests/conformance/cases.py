@@ -116,7 +116,7 @@ def hyperparameters(case: Case) -> dict[str, object]:
 def environment(case: Case, image: str) -> dict[str, str]:
     """The job's variables; the image's name is known once the SDK has found the image."""
     values = {
-        "COMPILEGATE_CHECKPOINT_DIR": "/opt/ml/checkpoints" if "spot" in case.options else "",
+        "COMPILEGATE_CHECKPOINT_DIR": "/opt/ml/checkpoints" if "spot" in case.options else "none",
         "TORCHINDUCTOR_CACHE_DIR": f"{CACHE_PATH}/inductor",
         "COMPILEGATE_IMAGE": image,
     }
@@ -142,4 +142,5 @@ def metrics(case: Case) -> list[dict[str, str]]:
     own = r"eval:f1" if "metric" in case.options else "eval_accuracy"
     names = ["step", "steps", "seconds", "samples_per_second", "loss", own]
     number = r"([-+0-9.eE]+|nan|inf)"
-    return [{"Name": name, "Regex": rf"^compilegate .*\b{name}={number}"} for name in names]
+    line = r"^(?:\[[^\]]*\]<stdout>: ?)?compilegate"  # a launcher by MPI tags each line
+    return [{"Name": name, "Regex": rf"{line} .*\b{name}={number}"} for name in names]

@@ -190,6 +190,49 @@ def test_metric_patterns_read_the_jobs_progress_lines() -> None:
     }  # fmt: skip
 
 
+# What mpirun puts before a line: Open MPI 4, the container toolkit's form of it, Open MPI 5.
+TAGS = ("[1,0]<stdout>:", "[1,mpirank:0,algo-1]<stdout>:", "[prterun-algo-1-9@1,0]<stdout>: ")
+
+
+@pytest.mark.parametrize("tag", TAGS)
+def test_metric_patterns_read_progress_lines_that_mpirun_tags(tag: str) -> None:
+    definitions = full()["AlgorithmSpecification"]["MetricDefinitions"]
+    loss = next(item["Regex"] for item in definitions if item["Name"] == "loss")
+
+    found = re.search(loss, f"{tag}compilegate step=120 loss=3.2101")
+
+    assert found is not None
+    assert "3.2101" == found[1]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "see compilegate loss=1.0",
+        "note: compilegate loss=1.0",
+        "[1,0]<stderr>:compilegate loss=1.0",
+        "[1,0]<stdout>:see compilegate loss=1.0",
+        "[1,0]<stdout>:[x]<stdout>:compilegate loss=1.0",
+        "[1,0]compilegate loss=1.0",
+    ],
+)
+def test_metric_patterns_read_no_other_line(line: str) -> None:
+    definitions = full()["AlgorithmSpecification"]["MetricDefinitions"]
+
+    assert not [item for item in definitions if re.search(item["Regex"], line)]
+
+
+@pytest.mark.parametrize(("spot", "expected"), [(True, naming.CHECKPOINT_PATH), (False, "none")])
+def test_no_variable_of_the_trial_is_empty(spot: bool, expected: str) -> None:
+    request = quality_request(
+        workload(spot=spot, **({"max_wait_hours": 20} if spot else {})), arm(),
+        run="q1b17", replicate=0, seed=17, context=CONTEXT,
+    )  # fmt: skip
+
+    assert all(request["Environment"].values())  # an empty one never reaches a worker node of MPI
+    assert expected == request["Environment"]["COMPILEGATE_CHECKPOINT_DIR"]
+
+
 def test_a_metrics_name_is_read_as_it_is_written() -> None:
     plain = workload()
     named = dataclasses.replace(

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from compilegate_runtime.errors import DataError
 
+NO_CHECKPOINTS = ("none", "")  # values of COMPILEGATE_CHECKPOINT_DIR
+
 
 def evidence_folder():
     """Where this process leaves its evidence; the speed gate gives each segment its own.
@@ -68,11 +70,13 @@ def model_folder():
 def checkpoint_folder():
     """What SageMaker copies to S3 while the job runs, and back; None where there is none.
 
-    A job whose checkpoints are not copied says so by an empty variable: its folder is there all
-    the same, because the compile cache lies in it.
+    A job whose checkpoints are not copied says so by ``none`` (or an empty variable): its folder
+    exists nevertheless, because the compile cache lies in it.
     """
     place = os.environ.get("COMPILEGATE_CHECKPOINT_DIR", "/opt/ml/checkpoints")
-    return Path(place).resolve() if place and Path(place).is_dir() else None
+    if place in NO_CHECKPOINTS or not Path(place).is_dir():
+        return None
+    return Path(place).resolve()
 
 
 def job_name():

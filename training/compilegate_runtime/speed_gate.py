@@ -35,6 +35,7 @@ BASELINE = "baseline"
 PRIMING_STEPS = 20
 SEGMENT_TIMEOUT_SECONDS = 3600  # a hanging segment must not eat the job's whole time limit
 LINES_KEPT = 15
+DEFAULT_PORT = 29500  # torch's own, where the launcher names none
 # What a segment that is told to stop gets to save its evidence: SageMaker gives the job 120, but
 # torchrun kills its processes after 30.
 STOP_SECONDS = 25
@@ -158,19 +159,20 @@ def run_segment(arm, plan, folder, *, steps, block, place):
 
 
 def rendezvous(variables, place):
-    """Where the processes of one segment meet, if torchrun has started this gate.
+    """Where the processes of one segment meet, if a launcher has started several of this gate.
 
-    Torchrun's own store outlives a segment, whose keys the next one would take for its own and
-    wait for processes that are gone: each segment's first process opens a store of its own.
+    A store outlives its segment, and the next one would take its keys for its own and wait for
+    processes that are gone. Torchrun's store lives as long as the job; under MPI the first
+    process keeps the store, and ends later than the others. So each segment's first process
+    opens a store at a port of the segment's own.
     """
-    if "TORCHELASTIC_USE_AGENT_STORE" not in variables:
+    torchrun = "TORCHELASTIC_USE_AGENT_STORE" in variables
+    if not torchrun and int(variables.get("OMPI_COMM_WORLD_SIZE") or 1) < 2:
         return {}
-    port = int(variables["MASTER_PORT"]) + 1 + place
+    port = int(variables.get("MASTER_PORT") or DEFAULT_PORT) + 1 + place
     first = 1024
-    return {
-        "TORCHELASTIC_USE_AGENT_STORE": "False",
-        "MASTER_PORT": str(port if port < 65536 else first + port % 65536),
-    }
+    own = {"MASTER_PORT": str(port if port < 65536 else first + port % 65536)}
+    return {**own, "TORCHELASTIC_USE_AGENT_STORE": "False"} if torchrun else own
 
 
 def follow(command, variables, labels):

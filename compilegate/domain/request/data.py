@@ -62,8 +62,9 @@ def checkpoints(workload: Workload, run: str, context: JobContext) -> dict[str, 
 
 def environment(training: Training, arm: ArmPlan) -> dict[str, str]:
     """Where the compile cache and a spot job's checkpoints lie; the image that evidence names."""
+    folder = naming.CHECKPOINT_PATH if training.spot else naming.NO_CHECKPOINTS
     return {
-        "COMPILEGATE_CHECKPOINT_DIR": naming.CHECKPOINT_PATH if training.spot else "",
+        "COMPILEGATE_CHECKPOINT_DIR": folder,
         "TORCHINDUCTOR_CACHE_DIR": f"{naming.COMPILE_CACHE_PATH}/inductor",
         "COMPILEGATE_IMAGE": arm.image,
         **training.environment,
