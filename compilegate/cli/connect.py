@@ -5,9 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
-
-from botocore.exceptions import ClientError
 
 from compilegate.adapters import wiring
 from compilegate.adapters.clients import client
@@ -18,9 +15,9 @@ from compilegate.adapters.schedules import EventBridgeSchedules
 from compilegate.adapters.sns_topic import SnsTopic
 from compilegate.cli import project
 from compilegate.cli.cloud import Cloud, Production, StartedCloud
+from compilegate.cli.deployed_stack import check_outputs, stack_outputs
 from compilegate.cli.who import aws_caller, os_user
 from compilegate.domain.errors import EnvironmentNotReadyError
-from compilegate.domain.naming import stack_name
 from compilegate.localcloud import commands, connection
 from compilegate.localcloud.lifecycle import LocalCloud
 from compilegate.localcloud.run_state import RunState
@@ -35,7 +32,7 @@ PRODUCTION_OUTPUTS = ("TrainStateMachine", "ScheduleGroup", "SchedulerRole")
 def aws(stage: str) -> Cloud:
     """The stage's stack in the account of the environment."""
     # boto3 reads this variable alone; a profile's region is not where cdk.json deployed to.
-    os.environ["AWS_DEFAULT_REGION"] = project.region()
+    os.environ["AWS_DEFAULT_REGION"] = project.checked_region()
     outputs = stack_outputs(client("cloudformation"), stage)
     return cloud_of(outputs, stage, AWS_POLL_SECONDS)
 
@@ -85,31 +82,9 @@ def _aim_at(state: RunState) -> None:
     client.cache_clear()
 
 
-def stack_outputs(cloudformation: Any, stage: str) -> Mapping[str, str]:
-    """The stage's outputs; EnvironmentNotReadyError says what to do when there is no stack."""
-    name = stack_name(stage)
-    try:
-        stacks = cloudformation.describe_stacks(StackName=name)["Stacks"]
-    except ClientError as error:
-        if "does not exist" not in str(error):
-            raise
-        stacks = []
-    if not stacks:
-        region = cloudformation.meta.region_name
-        raise EnvironmentNotReadyError(
-            f"There is no stack {name} in {region}. Fix: deploy it with `make deploy`, name "
-            "another stage with --stage or region with AWS_REGION, or use --local."
-        )
-    return {item["OutputKey"]: item["OutputValue"] for item in stacks[0].get("Outputs", [])}
-
-
 def cloud_of(outputs: Mapping[str, str], stage: str, poll_seconds: float) -> Cloud:
     """A cloud from its stack's outputs; EnvironmentNotReadyError when one is missing."""
-    missing = [name for name in NEEDED_OUTPUTS if name not in outputs]
-    if missing:
-        raise EnvironmentNotReadyError(
-            f"The stack {stack_name(stage)} has no output {missing[0]}. Fix: deploy it again."
-        )
+    check_outputs(outputs, stage, NEEDED_OUTPUTS)
     settings = Settings(
         stage=stage,
         region=client("s3").meta.region_name,

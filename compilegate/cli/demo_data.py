@@ -9,11 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+from compilegate.adapters.shipped_data import FOLDER, SCRIPT
 from compilegate.domain.errors import EnvironmentNotReadyError
 from compilegate.localcloud.environments import find_places
 
-SCRIPT = Path("training") / "prepare_data.py"
-DATA = Path("workloads") / "data"
 END_SECONDS = 5.0
 TAIL_CHARACTERS = 1500
 
@@ -45,7 +44,7 @@ class DataPreparation:
 @contextmanager
 def preparing_data(repository: Path) -> Iterator[DataPreparation]:
     """Start the script with training's Python; it never outlives the block."""
-    command = [str(find_places().training_python), str(SCRIPT), str(DATA)]
+    command = [str(find_places().training_python), str(SCRIPT), str(FOLDER)]
     with tempfile.TemporaryFile() as output:
         process = subprocess.Popen(  # noqa: S603 - the argument list is fixed
             command, cwd=repository, stdin=subprocess.DEVNULL, stdout=output,

@@ -44,6 +44,19 @@ def region() -> str:
     )
 
 
+def checked_region() -> str:
+    """As ``region``; raises InvalidInputError for a name that no region has."""
+    found = region()
+    if not REGION.fullmatch(found):
+        variable = "AWS_REGION" if os.environ.get("AWS_REGION") else "AWS_DEFAULT_REGION"
+        raise InvalidInputError(
+            "is not an AWS region", field=variable, value=found,
+            fix=f"set it to one such as us-east-1, or unset it to use cdk.json's "
+            f"{deployment().region}",
+        )  # fmt: skip
+    return found
+
+
 def settings(given_region: str | None = None) -> Settings:
     """Settings for what is computed on this machine alone: check and plan."""
     if given_region is not None and not REGION.fullmatch(given_region):

@@ -6,6 +6,7 @@ CompilegateError
 ├── InvalidEvidenceError   evidence that breaks its contract; exit code 13
 ├── NotFoundError          something recorded was asked for and is not there
 └── EnvironmentNotReadyError   a tool or stack that a command needs is missing
+    └── NotDeployedError       the stage has no stack, or one without working resources
 """
 
 from __future__ import annotations
@@ -86,6 +87,10 @@ class NotFoundError(CompilegateError):
 
 class EnvironmentNotReadyError(CompilegateError):
     """A tool, environment or stack that the command needs is missing."""
+
+
+class NotDeployedError(EnvironmentNotReadyError):
+    """The stage has no stack, or one without working resources."""
 
 
 def shown(value: object) -> str:

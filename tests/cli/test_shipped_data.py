@@ -1,0 +1,80 @@
+"""A fresh checkout has no data: the error names file, field and the command that makes it."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from compilegate.adapters.shipped_data import PYTHON
+from tests.cli.conftest import Invoke
+from tests.cli.project import write_project
+
+ROOT = Path(__file__).resolve().parents[2]
+COMMAND = re.compile(r"write the data with `([^`]+)`")
+SHIPPED = ["demo-classifier", "demo-lm", "demo-tabular", "nightly-lm"]
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """What git brings of the shipped workloads, and the training environment."""
+    folder = tmp_path / "checkout"
+    shutil.copytree(ROOT / "training", folder / "training")
+    (folder / "workloads").mkdir()
+    for file in (ROOT / "workloads").glob("*.yaml"):
+        shutil.copy(file, folder / "workloads")
+    (folder / PYTHON.parts[0]).symlink_to(ROOT / PYTHON.parts[0])
+    return folder
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_a_shipped_workload_names_the_command(
+    name: str, checkout: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(checkout)
+
+    result = invoke("run", f"workloads/{name}.yaml")
+
+    assert 2 == result.exit_code
+    assert f"workloads/{name}.yaml: training.inputs.train: does not exist" in result.stderr
+    assert COMMAND.findall(result.stderr) == [
+        ".venv-training/bin/python training/prepare_data.py workloads/data"
+    ]
+
+
+def test_from_another_folder_the_command_goes_there_and_sets_up_what_is_missing(
+    checkout: Path, invoke: Invoke
+) -> None:
+    (checkout / PYTHON.parts[0]).unlink()
+
+    result = invoke("run", checkout / "workloads" / "demo-lm.yaml")
+
+    (command,) = COMMAND.findall(result.stderr)
+    assert command.startswith(f"cd {checkout} && make setup && .venv-training/")
+
+
+@pytest.mark.training
+def test_the_command_makes_what_every_shipped_workload_reads(
+    checkout: Path, invoke: Invoke
+) -> None:
+    missing = invoke("check", checkout / "workloads" / "demo-lm.yaml").stderr
+    (command,) = COMMAND.findall(missing)
+
+    subprocess.run(["bash", "-c", command], check=True, capture_output=True, timeout=120)
+
+    for name in SHIPPED:
+        assert 2 != invoke("check", checkout / "workloads" / f"{name}.yaml").exit_code
+
+
+def test_a_teams_own_missing_path_names_no_command_of_ours(tmp_path: Path, invoke: Invoke) -> None:
+    file = write_project(tmp_path)
+    shutil.rmtree(tmp_path / "data")
+
+    result = invoke("check", file)
+
+    assert "training.inputs.train: does not exist; looked at" in result.stderr
+    assert str(tmp_path / "data" / "train") in result.stderr
+    assert "prepare_data" not in result.stderr
