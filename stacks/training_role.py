@@ -67,6 +67,11 @@ def _data(storage: Storage) -> list[iam.PolicyStatement]:
             ["s3:GetObject"],
             [bucket.arn_for_objects(f"{prefix}*") for prefix in (*READS, *CHECKPOINTS)],
         ),
+        # SageMaker deletes a checkpoint in S3 when the job deletes it; else every save would stay,
+        # and all of them would be written to the volume of the job that goes on.
+        _allow(
+            ["s3:DeleteObject"], [bucket.arn_for_objects(f"{prefix}*") for prefix in CHECKPOINTS]
+        ),
         _allow(
             ["s3:PutObject", "s3:AbortMultipartUpload"],
             [bucket.arn_for_objects(f"{prefix}*") for prefix in WRITES],

@@ -24,7 +24,7 @@ from compilegate.localcloud.lifecycle import LocalCloud
 from compilegate.usecases.submit import Package, submit
 
 JOB = Path(__file__).parent / "job"
-FAST = ("--stop-grace-seconds", "1", "--checkpoint-seconds", "5", "--slots", "8")
+FAST = ("--stop-grace-seconds", "0.3", "--checkpoint-seconds", "5", "--slots", "8")
 
 
 @dataclass

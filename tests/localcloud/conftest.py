@@ -13,7 +13,7 @@ from compilegate.localcloud.failures import Failure, inject
 from compilegate.localcloud.lifecycle import LocalCloud
 from tests.localcloud.helpers import Machines, Trainer, function_bundle
 
-FAST = ("--stop-grace-seconds", "1", "--checkpoint-seconds", "0.3", "--slots", "2")
+FAST = ("--stop-grace-seconds", "0.3", "--checkpoint-seconds", "0.3", "--slots", "2")
 
 
 def make_places(home: Path) -> Places:

@@ -180,6 +180,24 @@ def test_checkpoints_are_restored_and_saved(trainer):
     assert trainer.read(f"s3://{BUCKET}/cache/a/inductor/{second}") == b"x"
 
 
+def test_checkpoints_that_a_job_deletes_are_deleted_in_s3(trainer):
+    script = (
+        "import os, pathlib\n"
+        "folder = pathlib.Path(os.environ['C'])\n"
+        "for path in folder.iterdir(): path.unlink()\n"
+        "(folder / os.environ['TRAINING_JOB_NAME']).write_text('x')\n"
+    )
+    keys = {
+        "CheckpointConfig": {"S3Uri": f"s3://{BUCKET}/cache/gone"},
+        "Environment": {"C": "/opt/ml/checkpoints"},
+    }
+    trainer.run(script, **keys)
+    second = trainer.run(script, **keys)["TrainingJobName"]
+    found = trainer.client("s3").list_objects_v2(Bucket=BUCKET, Prefix="cache/gone")
+
+    assert [f"cache/gone/{second}"] == [item["Key"] for item in found["Contents"]]
+
+
 def test_checkpoints_are_saved_while_the_job_runs(trainer):
     script = (
         "import pathlib, time, os\n"

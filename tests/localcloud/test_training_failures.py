@@ -85,17 +85,29 @@ def test_stopped_job_keeps_its_output_and_model(trainer, client):
     assert trainer.archive(job["ModelArtifacts"]["S3ModelArtifacts"]) == {"half": b"1"}
 
 
-def test_script_that_ignores_the_request_to_end_is_killed_after_the_grace(trainer, client):
+def test_stopped_script_receives_no_signal_and_trains_on_until_it_is_killed(trainer, client):
     script = (
-        "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
-        "print('deaf', flush=True)\ntime.sleep(60)\n"
+        "import os, signal, sys, time\n"
+        "folder = os.environ['SM_OUTPUT_DATA_DIR']\n"
+        "def told(*_):\n"
+        "    open(folder + '/sigterm', 'w').close()\n"
+        "    sys.exit(0)\n"
+        "signal.signal(signal.SIGTERM, told)\n"
+        "for _ in range(6000):\n"
+        "    with open(folder + '/steps', 'a') as steps:\n"
+        "        print(time.time(), file=steps)\n"
+        "    time.sleep(0.01)\n"
     )
     name = trainer.start(script)
     trainer.wait_until(name, lambda job: job["SecondaryStatus"] == "Training")
     time.sleep(0.3)
+    asked = time.time()
     client("sagemaker").stop_training_job(TrainingJobName=name)
+    job, output = trainer.wait(name, seconds=8), trainer.output(name)
 
-    assert trainer.wait(name, seconds=5)["TrainingJobStatus"] == "Stopped"
+    assert job["TrainingJobStatus"] == "Stopped"
+    assert sorted(output) == ["steps"]
+    assert float(output["steps"].split()[-1]) > asked
 
 
 def test_job_that_runs_too_long_is_stopped_for_that(trainer):

@@ -158,7 +158,7 @@ def test_a_teams_job_starts_production_runs_and_nothing_else(template):
                 "weekly_digest",
             },
         ),
-        ("s3:DeleteObject", set()),
+        ("s3:DeleteObject", {"training"}),
         ("servicequotas:ListServiceQuotas", {"plan_trial"}),
         (
             "s3:PutObject",
@@ -223,6 +223,13 @@ def test_training_touches_its_prefixes_only(template):
     assert expected == reads
     # Not the requests, which the state machine executes as they are.
     assert ["/compile-cache/*", "/experiments/*/*/jobs/*", "/production/*/*/jobs/*"] == writes
+
+
+def test_training_deletes_checkpoints_only(template):
+    deletes = [arn.partition(">")[2] for arn in template.allowed("s3:DeleteObject")["training"]]
+
+    expected = ["/experiments/*/*/jobs/checkpoints/*/*", "/production/*/*/jobs/checkpoints/*"]
+    assert expected == deletes
 
 
 def test_training_lists_its_prefixes_only(template):

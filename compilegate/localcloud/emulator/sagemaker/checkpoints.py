@@ -1,4 +1,9 @@
-"""CheckpointConfig: a folder that outlives the job in S3."""
+"""CheckpointConfig: a folder that outlives the job in S3.
+
+As SageMaker documents it: what is in S3 is written to the folder at the start; new and changed
+files are copied to S3 while the job runs; a file that is deleted in the folder is deleted in S3.
+Source: https://docs.aws.amazon.com/sagemaker/latest/dg/model-checkpoints.html
+"""
 
 from __future__ import annotations
 
@@ -40,7 +45,7 @@ class Checkpoints:
                 self._known[path] = (state.st_mtime_ns, state.st_size)
 
     def save(self) -> None:
-        """Copy what is new; a refused call is logged, since it must not fail a running job."""
+        """Copy what changed; a refused call is logged, since it must not fail a running job."""
         if self._uri is None or not self._folder.is_dir():
             return
         with self._copying:

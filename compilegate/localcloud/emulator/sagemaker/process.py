@@ -49,7 +49,7 @@ class TrainingProcess:
         return status if status >= 0 else 128 - status
 
     def stop(self, grace_seconds: float) -> None:
-        """Ask the process to end; it is killed when the grace is over."""
+        """Kill the process when the grace is over; it is not told before (see supervisor.py)."""
         self._command(f"stop {grace_seconds}\n")
 
     def abandon(self) -> None:

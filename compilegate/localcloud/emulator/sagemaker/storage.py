@@ -39,8 +39,9 @@ def download_prefix(client: Any, uri: str, folder: Path) -> int:
 
 
 def upload_folder(client: Any, folder: Path, uri: str, known: dict[Path, tuple[int, int]]) -> None:
-    """Copy files that are new or changed since ``known``; nothing is ever deleted in S3."""
+    """Copy files that are new or changed since ``known``, then delete in S3 what is gone here."""
     bucket, prefix = split_uri(uri)
+    base = f"{prefix.rstrip('/')}/".lstrip("/")
     for path in sorted(folder.rglob("*")):
         try:
             if not path.is_file():
@@ -49,11 +50,13 @@ def upload_folder(client: Any, folder: Path, uri: str, known: dict[Path, tuple[i
             mark = (state.st_mtime_ns, state.st_size)
             if known.get(path) == mark:
                 continue
-            key = f"{prefix.rstrip('/')}/{path.relative_to(folder).as_posix()}".lstrip("/")
-            client.upload_file(str(path), bucket, key)
+            client.upload_file(str(path), bucket, base + path.relative_to(folder).as_posix())
         except FileNotFoundError:
             continue  # the job replaces and removes files while they are copied
         known[path] = mark
+    for path in [path for path in known if not path.exists()]:
+        client.delete_object(Bucket=bucket, Key=base + path.relative_to(folder).as_posix())
+        del known[path]
 
 
 def upload_archive(client: Any, folder: Path, output_uri: str, job: str, name: str) -> str:

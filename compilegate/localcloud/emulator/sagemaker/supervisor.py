@@ -1,8 +1,12 @@
 """Runs one training process and leaves nothing of it behind, whatever happens.
 
 Started as a script of its own by the emulator, standard library only. Its standard input is
-a pipe from the emulator: the line ``stop SECONDS`` asks the training process to end and, after
-that many seconds, kills it; the end of the pipe means the emulator is gone, and kills at once.
+a pipe from the emulator: the line ``stop SECONDS`` kills the training process after that many
+seconds; the end of the pipe means the emulator is gone, and kills at once.
+
+A stop sends no SIGTERM. StopTrainingJob signals the container's first process, which in AWS's
+images is a shell that passes nothing on (sagemaker-training-toolkit issues 125 and 173,
+deep-learning-containers issue 632), so the script trains on until it is killed.
 One line on standard error tells the training process's id, which is also its group's; the
 training process itself writes to standard output only, so the two never mix. The exit status
 is the training process's, 128 + n when signal n ended it.
@@ -37,20 +41,15 @@ def _obey(process: subprocess.Popen[bytes]) -> None:
     for line in sys.stdin:
         words = line.split()
         if words[:1] == ["stop"]:
-            _signal_group(process.pid, signal.SIGTERM)
             timer = threading.Timer(float(words[1]), _kill_group, (process.pid,))
             timer.daemon = True
             timer.start()
     _kill_group(process.pid)
 
 
-def _signal_group(group: int, number: signal.Signals) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(group, number)
-
-
 def _kill_group(group: int) -> None:
-    _signal_group(group, signal.SIGKILL)
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, signal.SIGKILL)
 
 
 def _kill_marked(job: str) -> None:
