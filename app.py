@@ -17,6 +17,7 @@ from typing import Any
 
 from compilegate.domain.errors import CompilegateError
 from stacks.assets import stage_bundle
+from stacks.job_fields import check_job_fields
 from stacks.settings import Settings
 
 REPOSITORY = Path(__file__).resolve().parent
@@ -35,6 +36,7 @@ def main() -> None:
 def synthesise(context: Mapping[str, Any], outdir: Path) -> None:
     """Write the cloud assembly; raises CompilegateError before the CDK starts if it can."""
     settings = Settings.from_context(context)
+    check_job_fields(settings)
     use_packaged_node()
     # Only now: importing the CDK starts Node, which takes seconds that a typo need not cost.
     from aws_cdk import App  # noqa: PLC0415

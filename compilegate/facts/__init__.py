@@ -39,6 +39,12 @@ def read(name: str) -> dict[str, Any]:
 
 
 @cache
+def step_functions_fields() -> frozenset[str]:
+    """Paths of the request's fields that Step Functions passes on to SageMaker."""
+    return frozenset(row["field"] for row in read("step_functions_fields")["rows"])
+
+
+@cache
 def load_facts(region: str | None = None) -> Facts:
     """The shipped facts, read on first use and kept.
 

@@ -13,7 +13,8 @@ from compilegate.domain.planning.speed_jobs import node_groups
 from compilegate.domain.request.build import quality_request, speed_request
 from compilegate.domain.request.context import JobContext
 from compilegate.domain.request.data import uploaded
-from compilegate.domain.request.problems import problems
+from compilegate.domain.request.integration import unsupported_fields
+from compilegate.domain.request.problems import problem_of, problems
 from compilegate.domain.workload.model import Workload
 from compilegate.ports import Settings
 
@@ -27,9 +28,14 @@ _BLOCK = 10
 
 
 def check_request(request: Mapping[str, Any]) -> None:
-    """Raises InvalidInputError with the first thing that the service would refuse."""
+    """Raises InvalidInputError with the first thing that the service would refuse.
+
+    SageMaker's own limits come first, then the fields that Step Functions does not pass on.
+    """
     for problem in problems(request, _model()):
         raise problem
+    for violation in unsupported_fields(_step_functions_fields(), request):
+        raise problem_of(violation)
 
 
 @cache
@@ -37,6 +43,13 @@ def _model() -> dict[str, Any]:
     from compilegate.facts import read  # noqa: PLC0415 — no Lambda pays for facts on its start
 
     return read("create_training_job")
+
+
+@cache
+def _step_functions_fields() -> frozenset[str]:
+    from compilegate.facts import step_functions_fields  # noqa: PLC0415 — as above
+
+    return step_functions_fields()
 
 
 def refused_request(

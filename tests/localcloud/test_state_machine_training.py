@@ -220,3 +220,21 @@ def test_pending_job_can_be_stopped(trainer, client):
 
     assert (job["TrainingJobStatus"], job["SecondaryStatus"]) == ("Stopped", "Stopped")
     assert trainer.wait(first)["TrainingJobStatus"] == "Stopped"
+
+
+def test_a_field_that_the_integration_does_not_know_ends_the_execution_past_every_catch(
+    trainer, machines
+):
+    request = trainer.request("", ProfilerConfig={"DisableProfiler": True})
+    caught = {"Next": "Settle", "Output": {}}
+    state = train_state(
+        Retry=[{"ErrorEquals": ["States.ALL"], "IntervalSeconds": 1, "MaxAttempts": 1}],
+        Catch=[{"ErrorEquals": [name], **caught} for name in ("States.TaskFailed", "States.ALL")],
+    )
+    result = machines.run(machine(Train=state, Settle={"Type": "Pass", "End": True}), request)
+
+    assert (result["status"], result["error"]) == ("FAILED", "States.Runtime")
+    assert 'The field "ProfilerConfig" is not supported by Step Functions' in result["cause"]
+    assert not trainer.client("sagemaker").list_training_jobs(
+        NameContains=request["TrainingJobName"]
+    )["TrainingJobSummaries"]

@@ -117,5 +117,4 @@ def _request(
         "CheckpointConfig": checkpoints(workload, run, context),
         **machines(workload.training, arm),
         **network(context),
-        "ProfilerConfig": {"DisableProfiler": True},
     }

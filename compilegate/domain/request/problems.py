@@ -41,10 +41,11 @@ def problems(request: Mapping[str, Any], model: Mapping[str, Any]) -> Iterator[I
     found = list(violations(model["shapes"], model["input"], named))
     # The rules read fields that the model requires.
     for violation in found or broken_rules(named):
-        yield _problem(violation)
+        yield problem_of(violation)
 
 
-def _problem(violation: Violation) -> InvalidInputError:
+def problem_of(violation: Violation) -> InvalidInputError:
+    """The violation as an error that names the field of the workload file, and a fix."""
     field, fix = next(
         (told for prefix, told in _FIELDS.items() if violation.path.startswith(prefix)),
         ("the workload", "change what the message names"),

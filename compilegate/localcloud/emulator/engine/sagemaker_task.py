@@ -32,6 +32,9 @@ from moto.stepfunctions.parser.asl.component.state.exec.state_task.service.state
 )
 from moto.stepfunctions.parser.asl.eval.event.event_detail import EventDetails
 
+from compilegate.domain.request.integration import unsupported_fields
+from compilegate.domain.request.limits import Violation
+from compilegate.facts import step_functions_fields
 from compilegate.localcloud.emulator.clients import client_for
 from compilegate.localcloud.emulator.engine.patches import replace_everywhere
 from compilegate.localcloud.emulator.sagemaker.events import milliseconds
@@ -40,6 +43,10 @@ from compilegate.localcloud.emulator.sagemaker.service import TrainingService
 _POLL_SECONDS = 0.2
 _SYNC: Any = ResourceCondition.Sync
 _event_details: Any = EventDetails  # a TypedDict whose keys are all optional in truth
+_STATES_ERRORS = {
+    "States.TaskFailed": StatesErrorNameType.StatesTaskFailed,
+    "States.Runtime": StatesErrorNameType.StatesRuntime,
+}
 _SYNC_TAG = {"Key": "MANAGED_BY_AWS", "Value": "STARTED_BY_STEP_FUNCTIONS"}
 
 
@@ -68,6 +75,18 @@ class SageMakerTask(StateTaskServiceCallback):
 
     def _normalise_response(self, *arguments: Any, **named: Any) -> None:
         """The answer is in PascalCase already."""
+
+    def _before_eval_execution(
+        self, env: Any, resource_runtime_part: Any, raw_parameters: Any, state_credentials: Any
+    ) -> None:
+        """Refuse fields that the integration does not know, as AWS does: no Catch sees it."""
+        if self._get_boto_service_action() == "create_training_job":
+            unsupported = unsupported_fields(step_functions_fields(), raw_parameters)
+            if unsupported:
+                raise FailureEventException(self._not_started(env, raw_parameters, unsupported))
+        super()._before_eval_execution(
+            env, resource_runtime_part, raw_parameters, state_credentials
+        )
 
     def _eval_service_task(
         self,
@@ -150,13 +169,21 @@ class SageMakerTask(StateTaskServiceCallback):
         )
         return self._failure(env, error_name(code), cause)
 
-    def _failure(self, env: Any, error: str, cause: str) -> Any:
-        task_failed = error == "States.TaskFailed"
-        name = (
-            StatesErrorName(typ=StatesErrorNameType.StatesTaskFailed)
-            if task_failed
-            else CustomErrorName(error)
+    def _not_started(self, env: Any, parameters: Any, unsupported: list[Violation]) -> Any:
+        """As published in aws/aws-step-functions-data-science-sdk-python issue 15."""
+        fields = dict.fromkeys(violation.path.rpartition(".")[2] for violation in unsupported)
+        problems = [f'The field "{name}" is not supported by Step Functions' for name in fields]
+        state = env.states.context_object.context_object_data["State"]["Name"]
+        cause = (
+            f"An error occurred while executing the state '{state}'. "
+            f"The Parameters '{json.dumps(parameters)}' could not be used to start the Task: "
+            f"[{', '.join(problems)}]"
         )
+        return self._failure(env, "States.Runtime", cause)
+
+    def _failure(self, env: Any, error: str, cause: str) -> Any:
+        typ = _STATES_ERRORS.get(error)
+        name = CustomErrorName(error) if typ is None else StatesErrorName(typ=typ)
         details = api.TaskFailedEventDetails(
             error=error,
             cause=cause,
