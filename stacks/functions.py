@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from aws_cdk import Duration
+from aws_cdk import Duration, RemovalPolicy
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from compilegate.domain import naming
+from compilegate.domain.naming import LIVE
 from stacks.log_groups import log_group
 from stacks.permissions import (
     JOB_OUTPUTS,
@@ -31,6 +32,9 @@ from stacks.storage import Storage
 Statements = list[iam.PolicyStatement]
 # The machines that call functions, and what calls those that no machine does.
 EVALUATE, TRAIN, SCHEDULE = "evaluate", "train", "schedule"
+# A version stays when the next one replaces it, because executions that run still call it; one
+# that was published by a deployment that failed goes. All go with their function.
+KEEP_VERSION = RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE
 
 
 @dataclass(frozen=True)
@@ -220,7 +224,11 @@ STEPS = (
 
 
 class Functions(Construct):
-    """``by_name`` holds every function by its folder's name, ``of`` those of one machine."""
+    """``by_name`` holds every function by its folder's name, ``of`` those of one machine.
+
+    A deployment publishes what it changed as a new version. ``live`` holds an alias per function
+    that names the newest one.
+    """
 
     def __init__(
         self,
@@ -247,13 +255,21 @@ class Functions(Construct):
         self.by_name: Mapping[str, lambda_.Function] = {
             step.name: self._function(step, permissions) for step in STEPS
         }
+        self.live: Mapping[str, lambda_.Alias] = {
+            name: self._alias(name, function) for name, function in self.by_name.items()
+        }
 
     def of(self, machine: str) -> dict[str, lambda_.Function]:
         """The functions that one machine calls."""
         return {step.name: self.by_name[step.name] for step in STEPS if step.machine == machine}
 
+    def _alias(self, name: str, function: lambda_.Function) -> lambda_.Alias:
+        return lambda_.Alias(
+            self, f"{_title(name)}Live", alias_name=LIVE, version=function.current_version
+        )
+
     def _function(self, step: Step, permissions: Permissions) -> lambda_.Function:
-        title = step.name.title().replace("_", "")
+        title = _title(step.name)
         name = f"{naming.stack_name(self._settings.stage)}-{step.name.replace('_', '-')}"
         group = log_group(self, f"{title}Logs", name=f"/aws/lambda/{name}", settings=self._settings)
         role = iam.Role(
@@ -281,4 +297,9 @@ class Functions(Construct):
             log_group=group,
             logging_format=lambda_.LoggingFormat.JSON,
             tracing=lambda_.Tracing.ACTIVE,
+            current_version_options=lambda_.VersionOptions(removal_policy=KEEP_VERSION),
         )
+
+
+def _title(name: str) -> str:
+    return name.title().replace("_", "")

@@ -11,7 +11,9 @@ from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sns as sns
+from aws_cdk import aws_sqs as sqs
 from aws_cdk import aws_stepfunctions as sfn
+from aws_cdk.aws_lambda_destinations import SqsDestination
 from constructs import Construct
 
 from compilegate.domain import naming
@@ -28,18 +30,28 @@ ENDED_BADLY = ("FAILED", "TIMED_OUT", "ABORTED")
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What every machine of a deployment works with; ``functions`` by their folder's name."""
+    """What every machine of a deployment works with; ``functions`` by their folder's name.
+
+    ``live`` are their aliases, for callers that want the newest code.
+    """
 
     functions: Mapping[str, lambda_.Function]
+    live: Mapping[str, lambda_.Alias]
     storage: Storage
     training_role: iam.IRole
     topic: sns.ITopic
+    dead_letters: sqs.IQueue
     settings: Settings
 
     @property
     def arns(self) -> dict[str, str]:
-        """The functions' ARNs."""
-        return {name: function.function_arn for name, function in self.functions.items()}
+        """ARNs of the functions' versions of this deployment.
+
+        A running execution keeps its definition, and with it the code that it began with.
+        """
+        return {
+            name: function.current_version.function_arn for name, function in self.functions.items()
+        }
 
 
 class TrainingMachine(Construct):
@@ -56,7 +68,7 @@ class TrainingMachine(Construct):
         around: Surroundings,
         document: State,
         requests: str,
-        clean_up: lambda_.IFunction,
+        clean_up: lambda_.Alias,
         what: str,
     ) -> None:
         super().__init__(scope, construct_id)
@@ -69,7 +81,7 @@ class TrainingMachine(Construct):
             *_notify(around.topic, around.storage),
         ):
             self.machine.add_to_role_policy(statement)
-        self._clean_up_with(clean_up, what)
+        self._clean_up_with(clean_up, what, around.dead_letters)
 
     def _machine(self, document: State, settings: Settings) -> sfn.StateMachine:
         name = f"{naming.stack_name(settings.stage)}-{self.node.id.lower()}"
@@ -86,8 +98,9 @@ class TrainingMachine(Construct):
             tracing_enabled=True,
         )
 
-    def _clean_up_with(self, function: lambda_.IFunction, what: str) -> None:
+    def _clean_up_with(self, function: lambda_.Alias, what: str, dead_letters: sqs.IQueue) -> None:
         """A stopped execution, its own time limit and States.Runtime run no Catch."""
+        function.configure_async_invoke(on_failure=SqsDestination(dead_letters))
         events.Rule(
             self,
             "EndedBadly",
@@ -100,12 +113,20 @@ class TrainingMachine(Construct):
                     "status": list(ENDED_BADLY),
                 },
             ),
-            targets=[targets.LambdaFunction(function)],
+            targets=[targets.LambdaFunction(function, dead_letter_queue=dead_letters)],
         )
 
 
 def _invoke(functions: Mapping[str, lambda_.Function]) -> list[iam.PolicyStatement]:
-    arns = [function.function_arn for function in functions.values()]
+    """Every version: executions that run call those of the deployment that they began under.
+
+    Executions from before functions had versions call the functions themselves.
+    """
+    arns = [
+        arn
+        for function in functions.values()
+        for arn in (function.function_arn, f"{function.function_arn}:*")
+    ]
     return [iam.PolicyStatement(actions=["lambda:InvokeFunction"], resources=arns)]
 
 

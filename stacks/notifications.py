@@ -94,6 +94,15 @@ class Notifications(Construct):
             "or the rate at which executions may start, says why",
         )
 
+    def watch_dead_letters(self, waiting: cloudwatch.IMetric) -> None:
+        """An alarm for events that were lost: a clean-up, a record or a message is missing."""
+        self._alarm(
+            "DeadLetters",
+            waiting,
+            "An event could not be delivered, or a function failed on it after its retries: the "
+            "messages of the dead-letter queue say which",
+        )
+
     def _alarm(self, construct_id: str, metric: cloudwatch.IMetric, description: str) -> None:
         alarm = cloudwatch.Alarm(
             self,

@@ -6,7 +6,7 @@ them, thousands of them without a deployment.
 
 from __future__ import annotations
 
-from aws_cdk import Aws, Duration
+from aws_cdk import Aws, Duration, RemovalPolicy
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_scheduler as scheduler
@@ -31,9 +31,13 @@ class Schedules(Construct):
         settings: Settings,
     ) -> None:
         super().__init__(scope, construct_id)
-        # With the group its schedules go, too: what they start is gone with this stack.
+        # With the group its schedules go, too: what they start is gone with this stack. The CDK
+        # would keep it, and a group that is left behind blocks the next deployment by its name.
         self.group = scheduler.ScheduleGroup(
-            self, "Group", schedule_group_name=naming.stack_name(settings.stage)
+            self,
+            "Group",
+            schedule_group_name=naming.stack_name(settings.stage),
+            removal_policy=RemovalPolicy.DESTROY,
         )
         self.role = iam.Role(
             self,

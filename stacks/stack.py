@@ -8,16 +8,17 @@ from aws_cdk import CfnOutput, Environment, Stack, Tags
 from constructs import Construct
 
 from compilegate.domain import naming
+from stacks.dead_letters import DeadLetters
 from stacks.evaluate.construct import Evaluate
 from stacks.functions import EVALUATE, TRAIN, Functions
 from stacks.machine import Surroundings
 from stacks.notifications import Notifications
+from stacks.scheduled import WEEKLY_DIGEST, ScheduledFunction
 from stacks.schedules import Schedules
 from stacks.settings import Settings
 from stacks.storage import Storage
 from stacks.train.construct import Train
 from stacks.training_role import TrainingRole
-from stacks.weekly_digest import WeeklyDigest
 
 
 class CompilegateStack(Stack):
@@ -45,15 +46,19 @@ class CompilegateStack(Stack):
         self._notifications = Notifications(
             self, "Notifications", storage=storage, settings=settings
         )
+        self._dead_letters = DeadLetters(self, "DeadLetters")
         evaluate = Evaluate(self, "Evaluate", around=self._around(functions, EVALUATE))
         train = Train(self, "Train", around=self._around(functions, TRAIN))
         schedules = Schedules(self, "Schedules", machine=train.machine, settings=settings)
-        WeeklyDigest(
+        ScheduledFunction(
             self,
             "WeeklyDigest",
-            function=functions.by_name["weekly_digest"],
+            name="weekly_digest",
+            timetable=WEEKLY_DIGEST,
+            functions=functions,
             topic=self._notifications.topic,
             storage=storage,
+            dead_letters=self._dead_letters.queue,
         )
         self._watch(functions, evaluate, train, schedules)
         Tags.of(self).add("application", "compilegate")
@@ -63,9 +68,11 @@ class CompilegateStack(Stack):
     def _around(self, functions: Functions, machine: str) -> Surroundings:
         return Surroundings(
             functions=functions.of(machine),
+            live=functions.live,
             storage=self._storage,
             training_role=self._role,
             topic=self._notifications.topic,
+            dead_letters=self._dead_letters.queue,
             settings=self._settings,
         )
 
@@ -78,6 +85,7 @@ class CompilegateStack(Stack):
         self._notifications.watch_functions(functions.by_name)
         self._notifications.watch_flags()
         self._notifications.watch_schedules(schedules.dropped())
+        self._notifications.watch_dead_letters(self._dead_letters.waiting())
 
     def _output(self, evaluate: Evaluate, train: Train, schedules: Schedules) -> None:
         """What commands and teams look up."""
@@ -89,6 +97,7 @@ class CompilegateStack(Stack):
             ("TrainStateMachine", train.machine.state_machine_arn),
             ("ScheduleGroup", schedules.group.schedule_group_name),
             ("SchedulerRole", schedules.role.role_arn),
+            ("DeadLetterQueue", self._dead_letters.queue.queue_url),
             ("DecisionTopic", self._notifications.topic.topic_arn),
             ("TrainingRole", self._role.role_arn),
         ):

@@ -11,16 +11,20 @@ from botocore.exceptions import ClientError
 
 from compilegate.adapters.clients import error_code
 from compilegate.domain.errors import NotFoundError
+from compilegate.domain.naming import REFUSED
 
 RUNNING = "RUNNING"
 SUCCEEDED = "SUCCEEDED"
+FAILED = "FAILED"
 
 
 @dataclass(frozen=True)
 class ExecutionState:
     """One execution; times in epoch seconds, ``error`` and ``cause`` when it ended badly.
 
-    ``output`` is what it ended with; only ``describe`` knows it.
+    ``output`` is what it ended with; only ``describe`` knows it. An execution that was refused
+    because another one holds the workload counts as failed here, although Step Functions counts
+    it as succeeded.
     """
 
     arn: str
@@ -80,12 +84,15 @@ class StepFunctionsExecutions:
 
 def _state(found: Mapping[str, Any]) -> ExecutionState:
     ended = found.get("stopDate")
+    output = json.loads(found.get("output") or "{}")
+    refused = output.get(REFUSED)
+    failure = refused or found
     return ExecutionState(
         arn=str(found["executionArn"]),
-        status=str(found["status"]),
+        status=FAILED if refused else str(found["status"]),
         started_at=found["startDate"].timestamp(),
         ended_at=None if ended is None else ended.timestamp(),
-        error=str(found.get("error") or ""),
-        cause=str(found.get("cause") or ""),
-        output=json.loads(found.get("output") or "{}"),
+        error=str(failure.get("error") or ""),
+        cause=str(failure.get("cause") or ""),
+        output=output,
     )

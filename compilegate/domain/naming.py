@@ -39,6 +39,12 @@ TAG_DEPLOYMENT = "compilegate:deployment"
 PRODUCTION_STAGE = "production"
 TEAM_STAGE = "team"
 
+# Alias of every function that names its newest version.
+LIVE = "live"
+
+# Output field of an execution that started nothing because another one holds the workload.
+REFUSED = "refused"
+
 CHECKPOINT_PATH = "/opt/ml/checkpoints"
 # COMPILEGATE_CHECKPOINT_DIR of a job without checkpoints. Not empty: under MPI the other nodes read
 # their variables through PAM (/etc/environment), which drops those without a value.

@@ -20,6 +20,6 @@ class Evaluate(TrainingMachine):
             around=around,
             document=definition(around.arns, bucket=bucket.bucket_name, topic_arn=topic.topic_arn),
             requests=REQUESTS,
-            clean_up=around.functions["abort_trial"],
+            clean_up=around.live["abort_trial"],
             what="a trial",
         )

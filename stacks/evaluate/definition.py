@@ -7,12 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from compilegate.domain.errors import WorkloadLockedError
+from compilegate.domain.naming import REFUSED
 from compilegate.domain.planning.rounds import MACHINE_SECONDS
 from stacks.evaluate.canary import canary_round
 from stacks.evaluate.runs import quality_round, speed_round
 from stacks.evaluate.settled import settled
 from stacks.evaluate.tasks import ABORT, CATCH_ALL, TRIAL
 from stacks.states import EXECUTION, State, answer, call, catch, choice, jsonata
+
+LOCKED = WorkloadLockedError.__name__
 
 
 def definition(functions: Mapping[str, str], *, bucket: str, topic_arn: str) -> State:
@@ -32,7 +36,7 @@ def definition(functions: Mapping[str, str], *, bucket: str, topic_arn: str) -> 
 
 
 def _before_spending(functions: Mapping[str, str]) -> State:
-    locked = catch(["WorkloadLockedError"], "AlreadyRunning")
+    locked = catch([LOCKED], "AlreadyRunning")
     return {
         "AcquireLock": call(
             functions["acquire_lock"],
@@ -124,9 +128,14 @@ def _failed(functions: Mapping[str, str]) -> State:
             "Error": jsonata("$states.input.error"),
             "Cause": jsonata("$states.input.reason"),
         },
+        # Not a failure, which would raise an alarm: nothing went wrong and nothing was started.
         "AlreadyRunning": {
-            "Type": "Fail",
-            "Error": "WorkloadLockedError",
-            "Cause": jsonata("$parse($states.input.cause).errorMessage"),
+            "Type": "Succeed",
+            "Output": {
+                REFUSED: {
+                    "error": LOCKED,
+                    "cause": jsonata("$parse($states.input.cause).errorMessage"),
+                }
+            },
         },
     }

@@ -26,7 +26,7 @@ class Train(TrainingMachine):
             around=around,
             document=definition(around.arns, bucket=bucket.bucket_name, topic_arn=topic.topic_arn),
             requests=PRODUCTION_REQUESTS,
-            clean_up=around.functions["record_run"],
+            clean_up=around.live["record_run"],
             what="a production run",
         )
         events.Rule(
@@ -46,5 +46,5 @@ class Train(TrainingMachine):
                     },
                 },
             ),
-            targets=[targets.SfnStateMachine(self.machine)],
+            targets=[targets.SfnStateMachine(self.machine, dead_letter_queue=around.dead_letters)],
         )

@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from compilegate.adapters.executions import StepFunctionsExecutions
 from compilegate.domain import naming
 from compilegate.localcloud.failures import Failure, inject, kill_job
 from tests.e2e.conftest import Running
@@ -84,9 +85,14 @@ def test_a_second_trial_of_the_workload_is_refused_and_the_first_goes_on(trial, 
     second = trial(name=first.workload)
 
     refused = second.wait()
-    assert "FAILED" == refused["status"]
-    assert "already being evaluated" in refused["cause"]
-    assert first.trial in refused["cause"]
+    # No alarm for it: CloudWatch counts executions that failed.
+    assert "SUCCEEDED" == refused["status"]
+    reason = json.loads(refused["output"])[naming.REFUSED]
+    assert "WorkloadLockedError" == reason["error"]
+    assert "already being evaluated" in reason["cause"]
+    assert first.trial in reason["cause"]
+    outcome = StepFunctionsExecutions(app.client("stepfunctions"), "").describe(second.execution)
+    assert ("FAILED", reason["cause"]) == (outcome.status, outcome.cause)
     time.sleep(1)  # the second's end must not give the first's lease away
     assert first.lock() is not None
     assert "InProgress" in first.jobs().values()

@@ -74,6 +74,14 @@ class Template:
             if value["Properties"]["Handler"] == handler
         )
 
+    def live(self, function):
+        """Logical id of the alias of a function, which is named by its own."""
+        return next(
+            key
+            for key, alias in self.of_type("AWS::Lambda::Alias").items()
+            if {"Ref": function} == alias["Properties"]["FunctionName"]
+        )
+
     def role_owners(self):
         """Role's logical id → who runs as it: function folder, machine, ``training``, events."""
         owners = {}

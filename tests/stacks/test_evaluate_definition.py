@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from compilegate.domain.naming import REFUSED
 from compilegate.domain.planning.rounds import (
     LEASE_SECONDS,
     MACHINE_SECONDS,
@@ -113,7 +114,14 @@ def test_a_locked_workload_is_refused_without_touching_the_trial_that_holds_it()
     assert ["WorkloadLockedError", "States.ALL"] == list(found)
     assert "AlreadyRunning" == found["WorkloadLockedError"]
     assert {"AlreadyRunning"} == reachable(MACHINE, "AlreadyRunning")
-    assert "Fail" == TOP["AlreadyRunning"]["Type"]
+
+
+def test_a_refused_trial_says_so_and_does_not_count_as_a_failed_execution():
+    """AWS/States ExecutionsFailed raises an alarm."""
+    state = TOP["AlreadyRunning"]
+
+    assert "Succeed" == state["Type"]
+    assert "WorkloadLockedError" == state["Output"][REFUSED]["error"]
 
 
 def test_aborting_leads_nowhere_but_to_the_end():

@@ -83,7 +83,10 @@ def test_whoever_cleans_up_may_stop_jobs(template):
 def test_a_machine_invokes_its_functions_and_no_others(template):
     expected = {
         machine: sorted(
-            f"<{template.function(step.name)[0]}.Arn>" for step in STEPS if step.machine == machine
+            f"<{template.function(step.name)[0]}.Arn>{version}"
+            for step in STEPS
+            if step.machine == machine
+            for version in ("", ":*")
         )
         for machine in MACHINES
     }
