@@ -1,8 +1,14 @@
-"""What the runtime does where a launcher started several processes; no process is started here."""
+"""What the runtime does where a launcher started several processes; no launcher is started here."""
+
+import os
+import subprocess
+import sys
 
 import pytest
 from compilegate_runtime import environment
 from compilegate_runtime.speed_gate import rendezvous
+
+from tests.training.jobs import TRAINING
 
 TORCHRUN = {"TORCHELASTIC_USE_AGENT_STORE": "True", "WORLD_SIZE": "2"}
 MPI = {"OMPI_COMM_WORLD_SIZE": "2"}
@@ -24,6 +30,27 @@ def test_each_segment_of_several_processes_has_a_port_of_its_own(variables, expe
     found = [rendezvous(variables, place) for place in (0, 9)]
 
     assert expected == [[segment.get(key) for key in KEYS] for segment in found]
+
+
+SPEAKERS = {
+    "gate": "from compilegate_runtime.speed_gate import say; say('loss=1.5', arm='a', block=0)",
+    "segment": "from compilegate_runtime.progress import Progress; "
+    "Progress(float, silent=False).say('compilegate arm=a block=0 loss=1.5')",
+}
+
+
+@pytest.mark.skipif(not hasattr(os, "O_DIRECT"), reason="needs a pipe that keeps writes apart")
+@pytest.mark.parametrize("speaker", SPEAKERS)
+def test_a_progress_line_is_one_write_so_that_mpirun_tags_it_once(speaker):
+    read, write = os.pipe2(os.O_DIRECT)  # each write comes out by itself, as mpirun reads it
+    variables = {"PATH": os.environ["PATH"], "PYTHONUNBUFFERED": "1"}
+    words = [sys.executable, "-c", SPEAKERS[speaker]]
+    subprocess.run(words, cwd=TRAINING, env=variables, stdout=write, check=True)
+    os.close(write)
+    with os.fdopen(read, "rb", buffering=0) as pipe:
+        first = pipe.read(1000)
+
+    assert b"compilegate arm=a block=0 loss=1.5\n" == first
 
 
 @pytest.mark.parametrize("value", ["none", ""])

@@ -11,6 +11,7 @@ from compilegate_runtime.device import PRECISIONS, Processor, TorchDevice
 from compilegate_runtime.errors import CompilerUnavailableError, StoppedError, TrainingError
 from compilegate_runtime.fingerprint import fingerprint
 from compilegate_runtime.hyperparameters import parse
+from compilegate_runtime.progress import write_line
 from compilegate_runtime.recorder import Recorder
 from compilegate_runtime.sampler import sampler_for
 from compilegate_runtime.seeds import seed_everything
@@ -122,6 +123,6 @@ def record_termination(recorder):
 
 def end(reason):
     """End the process with 1 and the reason where SageMaker reads it."""
-    print(f"compilegate failed: {reason}", file=sys.stderr, flush=True)
+    write_line(f"compilegate failed: {reason}", sys.stderr)
     environment.write_failure(reason)
     sys.exit(1)

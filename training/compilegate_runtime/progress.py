@@ -1,7 +1,20 @@
 """The lines that show a run's progress to people and to the job's metric definitions."""
 
+import sys
+
 EVERY_STEPS = 10
 EVERY_SECONDS = 0.5
+
+
+def write_line(text, stream=None):
+    """Print a line at once and in one piece.
+
+    mpirun tags each piece that it reads from a process, and ``print`` writes every word by itself
+    where PYTHONUNBUFFERED is set, as in AWS's images: no metric definition matches what comes out.
+    """
+    stream = stream or sys.stdout
+    stream.write(text + "\n")
+    stream.flush()
 
 
 class Progress:
@@ -37,4 +50,4 @@ class Progress:
     def say(self, line):
         """Print a line at once."""
         if not self._silent:
-            print(line, flush=True)
+            write_line(line)

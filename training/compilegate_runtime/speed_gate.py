@@ -30,6 +30,7 @@ sys.path.insert(0, str(SOURCE))  # started by path, its own package is not impor
 
 from compilegate_runtime import environment, xla_segments  # noqa: E402 — needs the line above
 from compilegate_runtime.errors import HyperparameterError, StoppedError, TrainingError  # noqa: E402
+from compilegate_runtime.progress import write_line  # noqa: E402
 
 BASELINE = "baseline"
 PRIMING_STEPS = 20
@@ -250,7 +251,7 @@ def _empty_summary(arm, block):
 def say(text="", **labels):
     """Print one line that the job's metric definitions and the live progress understand."""
     words = [f"{key}={value}" for key, value in labels.items()]
-    print("compilegate", *words, *([text] if text else []), flush=True)
+    write_line(" ".join(["compilegate", *words, *([text] if text else [])]))
 
 
 def _stop(_signal, _frame):
@@ -262,6 +263,6 @@ if __name__ == "__main__":
     try:
         main(sys.argv[1:])
     except TrainingError as problem:
-        print(f"compilegate failed: {problem}", file=sys.stderr, flush=True)
+        write_line(f"compilegate failed: {problem}", sys.stderr)
         environment.write_failure(str(problem))
         sys.exit(1)
