@@ -51,6 +51,8 @@ CHECKPOINT_PATH = "/opt/ml/checkpoints"
 NO_CHECKPOINTS = "none"
 # A folder of its own, so that no script takes another run's files for its own checkpoints.
 COMPILE_CACHE_PATH = f"{CHECKPOINT_PATH}/compile-cache"
+# What is kept of torch.compile's cache between jobs; while a job runs, it works in a local folder.
+INDUCTOR_CACHE_PATH = f"{COMPILE_CACHE_PATH}/inductor"
 RUNTIME_PACKAGE = "compilegate_runtime"
 # Comes with the recorder: the entry point of scripts that know nothing of Compilegate.
 LAUNCHER = "launch.py"

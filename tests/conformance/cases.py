@@ -117,6 +117,7 @@ def environment(case: Case, image: str) -> dict[str, str]:
     """The job's variables; the image's name is known once the SDK has found the image."""
     values = {
         "COMPILEGATE_CHECKPOINT_DIR": "/opt/ml/checkpoints" if "spot" in case.options else "none",
+        "COMPILEGATE_COMPILE_CACHE": f"{CACHE_PATH}/inductor",
         "TORCHINDUCTOR_CACHE_DIR": f"{CACHE_PATH}/inductor",
         "COMPILEGATE_IMAGE": image,
     }

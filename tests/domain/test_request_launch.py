@@ -240,7 +240,9 @@ def test_a_spot_job_goes_on_from_its_own_runs_checkpoints_only() -> None:
     assert naming.CHECKPOINT_PATH == mine["CheckpointConfig"]["LocalPath"]
     # A script that looks for checkpoints finds none of another run.
     assert naming.COMPILE_CACHE_PATH == shared["CheckpointConfig"]["LocalPath"]
-    assert mine["Environment"]["TORCHINDUCTOR_CACHE_DIR"].startswith(naming.CHECKPOINT_PATH)
+    for asked in (mine, shared):
+        assert naming.INDUCTOR_CACHE_PATH == asked["Environment"]["COMPILEGATE_COMPILE_CACHE"]
+        assert naming.INDUCTOR_CACHE_PATH.startswith(asked["CheckpointConfig"]["LocalPath"])
 
 
 def test_the_teams_tags_stand_beside_the_trials() -> None:

@@ -25,7 +25,10 @@ MARKS = {
 # The SDK names the image after the arguments are made; it writes the job's name, we do not.
 UNKNOWN = {"Environment.COMPILEGATE_IMAGE", "HyperParameters.sagemaker_job_name"}
 # Ours alone: folders that outlive the job.
-OWN = {"Environment.COMPILEGATE_CHECKPOINT_DIR", "Environment.TORCHINDUCTOR_CACHE_DIR"}
+OWN = {
+    "Environment.COMPILEGATE_CHECKPOINT_DIR", "Environment.COMPILEGATE_COMPILE_CACHE",
+    "Environment.TORCHINDUCTOR_CACHE_DIR",
+}  # fmt: skip
 
 pytestmark = pytest.mark.slow
 

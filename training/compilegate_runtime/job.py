@@ -4,7 +4,7 @@ import signal
 import sys
 import traceback
 
-from compilegate_runtime import environment
+from compilegate_runtime import compile_cache, environment
 from compilegate_runtime.compilers import MANAGED, NoCompiler, compiler_for
 from compilegate_runtime.compilers.xla import identify_process
 from compilegate_runtime.device import PRECISIONS, Processor, TorchDevice
@@ -42,7 +42,8 @@ def run(train, knobs, uses_torch=True, index=None):
         if index is not None:
             identify_process()
         settings = parse({"precision": PRECISIONS, **knobs}, sys.argv[1:])
-        _run(train, settings, uses_torch)
+        with compile_cache.carried():
+            _run(train, settings, uses_torch)
     except TrainingError as error:
         end(str(error))
     except Exception as error:  # noqa: BLE001 — whatever went wrong has to reach the failure file

@@ -12,7 +12,7 @@ import sys
 import traceback
 from pathlib import Path
 
-from compilegate_runtime import environment, job
+from compilegate_runtime import compile_cache, environment, job
 from compilegate_runtime.compilers import NoCompiler
 from compilegate_runtime.device import Processor, ScriptsDevice
 from compilegate_runtime.errors import (
@@ -219,7 +219,9 @@ def _output_folder(words):
 def main():
     """Run the script of the command line; exit 1 with the reason in the failure file."""
     try:
-        Launch(*arguments.parse(sys.argv[1:])).run()
+        settings, others = arguments.parse(sys.argv[1:])
+        with compile_cache.carried():
+            Launch(settings, others).run()
     except TrainingError as error:
         job.end(str(error))
     except Exception as error:  # noqa: BLE001 — whatever went wrong has to reach the failure file

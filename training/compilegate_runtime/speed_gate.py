@@ -28,7 +28,7 @@ from pathlib import Path
 SOURCE = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(SOURCE))  # started by path, its own package is not importable yet
 
-from compilegate_runtime import environment, xla_segments  # noqa: E402 — needs the line above
+from compilegate_runtime import compile_cache, environment, xla_segments  # noqa: E402 — as above
 from compilegate_runtime.errors import HyperparameterError, StoppedError, TrainingError  # noqa: E402
 from compilegate_runtime.progress import write_line  # noqa: E402
 
@@ -57,11 +57,17 @@ class Arm:
 
 
 def main(arguments):
-    """Prime, then run every block."""
+    """Run the job's blocks on the compile cache of the jobs before it, and keep that cache."""
     plan, arms = parse(arguments)
+    with compile_cache.carried():
+        if compile_cache.LOCAL not in os.environ:
+            os.environ[compile_cache.LOCAL] = tempfile.mkdtemp(prefix="inductor-")
+        run_blocks(plan, arms)
+
+
+def run_blocks(plan, arms):
+    """Prime, then run every block."""
     folder = environment.evidence_folder()
-    if "TORCHINDUCTOR_CACHE_DIR" not in os.environ:
-        os.environ["TORCHINDUCTOR_CACHE_DIR"] = tempfile.mkdtemp(prefix="inductor-")
     for arm in arms:
         if arm.compiles:
             say(arm=arm.name, priming=PRIMING_STEPS)
@@ -146,7 +152,7 @@ def run_segment(arm, plan, folder, *, steps, block, place):
     with tempfile.TemporaryDirectory() as scratch:
         failure = Path(scratch) / "failure"
         variables = {
-            **os.environ,
+            **compile_cache.without_place(os.environ),
             **xla_segments.variables(plan.launcher),
             **rendezvous(os.environ, place),
             "COMPILEGATE_EVIDENCE_DIR": str(folder),

@@ -61,11 +61,17 @@ def checkpoints(workload: Workload, run: str, context: JobContext) -> dict[str, 
 
 
 def environment(training: Training, arm: ArmPlan) -> dict[str, str]:
-    """Where the compile cache and a spot job's checkpoints lie; the image that evidence names."""
+    """Where the compile cache and a spot job's checkpoints lie; the image that evidence names.
+
+    The job's runtime works on a local copy of the compile cache and changes TORCHINDUCTOR_CACHE_DIR
+    to it. That variable is for bundles uploaded by version 0.1, whose runtime lacks the copy: with
+    it their cache stays warm.
+    """
     folder = naming.CHECKPOINT_PATH if training.spot else naming.NO_CHECKPOINTS
     return {
         "COMPILEGATE_CHECKPOINT_DIR": folder,
-        "TORCHINDUCTOR_CACHE_DIR": f"{naming.COMPILE_CACHE_PATH}/inductor",
+        "COMPILEGATE_COMPILE_CACHE": naming.INDUCTOR_CACHE_PATH,
+        "TORCHINDUCTOR_CACHE_DIR": naming.INDUCTOR_CACHE_PATH,
         "COMPILEGATE_IMAGE": arm.image,
         **training.environment,
     }

@@ -162,8 +162,7 @@ class TrainingRun:
             self._command(), folder=layout.code, environment=environment
         )
         with self._watch():
-            if not self.job.exclusive:  # copying would disturb what a speed job measures
-                checkpoints.save_every(self._settings.checkpoint_seconds)
+            checkpoints.save_every(self._settings.checkpoint_seconds)
             return self._process.run(job_log.add)
 
     def _command(self) -> list[str]:
