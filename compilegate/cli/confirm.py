@@ -17,7 +17,7 @@ YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do it without aski
 def confirm(sentences: Sequence[str], *, yes: bool, as_json: bool) -> None:
     """Say what will happen and wait for a yes; raises typer.Exit(1) at a no.
 
-    Where nobody can be asked, only ``--yes`` goes on: InvalidInputError without it.
+    Where stdin is not a terminal, only ``--yes`` goes on: InvalidInputError without it.
     """
     if not as_json:
         for sentence in sentences:
@@ -26,8 +26,8 @@ def confirm(sentences: Sequence[str], *, yes: bool, as_json: bool) -> None:
         return
     if as_json or not _somebody_there():
         raise InvalidInputError(
-            "changes what production trains, and nobody can be asked here", field="--yes",
-            fix="look at what would happen in a terminal, or add --yes",
+            "is needed where stdin is not a terminal, and with --json", field="--yes",
+            fix="run the command in a terminal to see what it would do, or add --yes",
         )  # fmt: skip
     if not typer.confirm("Go on?"):
         say("Nothing was changed.")
