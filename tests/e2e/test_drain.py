@@ -107,15 +107,18 @@ def test_everything_ends_and_the_stack_may_be_removed(
 
 
 def test_the_machines_refuse_what_is_started_past_the_command_and_start_again_after_undo(
-    app: App, trial: Trial, drain: Invoke
+    app: App, trial: Trial, cloud: Cloud, drain: Invoke
 ) -> None:
     drain("--yes")
     workload = Production(app, "drain-refuses")
 
-    refused, run = trial().wait(), workload.run()
+    refused, run = trial(), workload.run()
+    refused.wait()
 
-    assert ("FAILED", "WorkloadLockedError") == (refused["status"], refused["error"])
-    assert "drain --undo" in refused["cause"]
+    outcome = cloud.executions.describe(refused.execution)
+    assert ("FAILED", "WorkloadLockedError") == (outcome.status, outcome.error)
+    assert "drain --undo" in outcome.cause
+    assert refused.lock() is None
     assert ("FAILED", "DrainedError") == (run["status"], run["error"])
     assert [] == workload.runs()
 
