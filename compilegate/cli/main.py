@@ -15,7 +15,6 @@ from compilegate.cli import (
     demo_production,
     digest,
     doctor,
-    drain,
     facts,
     flag,
     judge,
@@ -26,6 +25,7 @@ from compilegate.cli import (
     run,
     status,
     train,
+    verify_aws,
 )
 from compilegate.cli.doors import RealDoors
 from compilegate.cli.shell import Session, Shell
@@ -45,12 +45,12 @@ app.command("register")(register.register)
 app.command("train")(train.train)
 app.command("run")(run.run)
 app.command("status")(status.status)
-app.command("drain")(drain.drain)
 app.command("digest")(digest.digest)
 app.command("judge")(judge.judge)
 app.command("report")(report.report)
 app.add_typer(flag.app, name="flag")
 app.add_typer(local.app, name="local")
+app.command("verify-aws")(verify_aws.verify_aws)
 app.command("demo")(demo.demo)
 app.command("demo-production")(demo_production.demo_production)
 

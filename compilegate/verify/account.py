@@ -1,0 +1,175 @@
+"""The AWS calls of a verification; every one of them also works on the embedded cloud."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from compilegate.adapters.clients import error_code
+from compilegate.adapters.job_watch import CloudJobWatch
+from compilegate.domain.errors import EnvironmentNotReadyError
+from compilegate.verify.observed import Execution
+
+ClientFactory = Callable[[str], Any]
+STACK_SECONDS = 300.0
+CAPABILITIES = ["CAPABILITY_IAM"]
+
+
+class Account:
+    """Calls of one account and region; ``client`` makes a client from a service's name."""
+
+    def __init__(self, client: ClientFactory, *, poll_seconds: float) -> None:
+        self._client = client
+        self._poll_seconds = poll_seconds
+        self._watch = CloudJobWatch(client("sagemaker"), client("logs"))
+
+    def wait_for(self, ready: Callable[[], bool], seconds: float) -> bool:
+        """Ask until ``ready`` or until the time is up; returns whether it was."""
+        deadline = time.monotonic() + seconds
+        while not ready():
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(self._poll_seconds)
+        return True
+
+    def create_stack(self, name: str, template: str) -> Mapping[str, str]:
+        """Create a stack and wait for it; its outputs. EnvironmentNotReadyError where it fails."""
+        self._client("cloudformation").create_stack(
+            StackName=name, TemplateBody=template, Capabilities=CAPABILITIES
+        )
+        self.wait_for(lambda: not self._stack(name)["StackStatus"].endswith("IN_PROGRESS"),
+                      STACK_SECONDS)  # fmt: skip
+        stack = self._stack(name)
+        if stack["StackStatus"] != "CREATE_COMPLETE":
+            events = self._client("cloudformation").describe_stack_events(StackName=name)
+            why = [item.get("ResourceStatusReason") for item in events["StackEvents"]
+                   if item["ResourceStatus"] == "CREATE_FAILED"]  # fmt: skip
+            raise EnvironmentNotReadyError(
+                f"The stack {name} did not come up: {why or stack['StackStatus']}. Fix: check that "
+                "your credentials may create roles, queues, rules, schedules and state machines."
+            )
+        return {item["OutputKey"]: item["OutputValue"] for item in stack["Outputs"]}
+
+    def _stack(self, name: str) -> Mapping[str, Any]:
+        stack: Mapping[str, Any] = self._client("cloudformation").describe_stacks(StackName=name)[
+            "Stacks"
+        ][0]
+        return stack
+
+    def delete_stack(self, name: str) -> bool:
+        """Delete a stack and wait; returns whether it is gone."""
+        self._client("cloudformation").delete_stack(StackName=name)
+        return self.wait_for(lambda: self._is_gone(name), STACK_SECONDS)
+
+    def _is_gone(self, name: str) -> bool:
+        try:
+            return bool(self._stack(name)["StackStatus"] == "DELETE_COMPLETE")
+        except ClientError as error:
+            if error_code(error) != "ValidationError":  # what it says of a stack that is gone
+                raise
+            return True
+
+    def start(self, machine: str, name: str, payload: Mapping[str, Any]) -> str:
+        """Start an execution; returns its ARN."""
+        started = self._client("stepfunctions").start_execution(
+            stateMachineArn=machine, name=name, input=json.dumps(payload)
+        )
+        return str(started["executionArn"])
+
+    def execution(self, arn: str) -> Execution:
+        """An execution as it is now."""
+        seen = self._client("stepfunctions").describe_execution(executionArn=arn)
+        output = json.loads(seen["output"]) if seen.get("output") else None
+        return Execution(seen["status"], seen.get("error", ""), seen.get("cause", ""), output)
+
+    def stop_execution(self, arn: str) -> None:
+        """StopExecution; one that has ended is left alone."""
+        self._client("stepfunctions").stop_execution(executionArn=arn, cause="verification ended")
+
+    def succeed(self, token: str, output: Mapping[str, Any]) -> None:
+        """SendTaskSuccess."""
+        self._client("stepfunctions").send_task_success(taskToken=token, output=json.dumps(output))
+
+    def machine_called(self, name: str) -> Mapping[str, Any]:
+        """DescribeStateMachine by name; EnvironmentNotReadyError where there is none."""
+        states = self._client("stepfunctions")
+        for page in states.get_paginator("list_state_machines").paginate():
+            for machine in page["stateMachines"]:
+                if machine["name"] == name:
+                    described: Mapping[str, Any] = states.describe_state_machine(
+                        stateMachineArn=machine["stateMachineArn"]
+                    )
+                    return described
+        raise EnvironmentNotReadyError(
+            f"There is no state machine {name}. Fix: deploy the stage again with `make deploy`."
+        )
+
+    def validate(self, definition: str) -> str:
+        """``OK``, or what ValidateStateMachineDefinition finds wrong."""
+        answer = self._client("stepfunctions").validate_state_machine_definition(
+            definition=definition, severity="ERROR"
+        )
+        problems = "; ".join(item["message"] for item in answer["diagnostics"])
+        return problems or str(answer["result"])
+
+    def job(self, name: str) -> Mapping[str, Any] | None:
+        """DescribeTrainingJob, None for a job that does not exist."""
+        try:
+            described: Mapping[str, Any] = self._client("sagemaker").describe_training_job(
+                TrainingJobName=name
+            )
+        except ClientError as error:
+            if "not found" in str(error).lower():
+                return None
+            raise
+        return described
+
+    def stop_job(self, name: str) -> None:
+        """StopTrainingJob; one that has ended in the meantime is left alone."""
+        with contextlib.suppress(ClientError):
+            self._client("sagemaker").stop_training_job(TrainingJobName=name)
+
+    def active_jobs(self, prefix: str) -> Sequence[str]:
+        """Names of jobs in progress that begin with ``prefix``."""
+        states = {name: self.job(name) for name in self._watch.names(prefix)}
+        return [name for name, job in states.items()
+                if job and job["TrainingJobStatus"] in ("InProgress", "Stopping")]  # fmt: skip
+
+    def log(self, name: str) -> Sequence[str]:
+        """Every line of a job's log so far."""
+        lines: list[str] = []
+        token: str | None = None
+        while True:
+            more, following = self._watch.lines(name, token)
+            lines += more
+            if following == token or not more:
+                return lines
+            token = following
+
+    def messages(self, queue: str) -> Iterator[Mapping[str, Any]]:
+        """Bodies that lie in the queue, each handed out once."""
+        sqs = self._client("sqs")
+        while found := sqs.receive_message(
+            QueueUrl=queue, MaxNumberOfMessages=10, WaitTimeSeconds=1
+        ).get("Messages"):
+            for message in found:
+                sqs.delete_message(QueueUrl=queue, ReceiptHandle=message["ReceiptHandle"])
+                yield json.loads(message["Body"])
+
+    def keys(self, bucket: str, prefix: str) -> Sequence[str]:
+        """Every key below a prefix."""
+        pages = self._client("s3").get_paginator("list_objects_v2").paginate(
+            Bucket=bucket, Prefix=prefix
+        )  # fmt: skip
+        return [item["Key"] for page in pages for item in page.get("Contents", ())]
+
+    def delete(self, bucket: str, prefix: str) -> bool:
+        """Delete every object below a prefix; True."""
+        for key in self.keys(bucket, prefix):
+            self._client("s3").delete_object(Bucket=bucket, Key=key)
+        return True

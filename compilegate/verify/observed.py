@@ -1,0 +1,72 @@
+"""What a verification saw of AWS, before anything is compared with what is assumed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+
+class JobKind(StrEnum):
+    """The jobs of a verification, in the order in which they run."""
+
+    SPEED = "speed"
+    QUALITY = "quality"
+    FAILED = "failed"
+    STOPPED = "stopped"
+    LIMITED = "limited"
+
+
+class RefusedKind(StrEnum):
+    """Requests that AWS must refuse: none of them starts a job."""
+
+    INVALID = "invalid"
+    NAME_IN_USE = "name-in-use"
+    UNKNOWN_FIELD = "unknown-field"
+    OVER_QUOTA = "over-quota"
+
+
+@dataclass(frozen=True)
+class Execution:
+    """How one execution of the temporary state machine ended; ``output`` None without one."""
+
+    status: str
+    error: str = ""
+    cause: str = ""
+    output: Any = None
+
+
+@dataclass(frozen=True)
+class Job:
+    """One training job that has ended.
+
+    ``described`` is DescribeTrainingJob's answer (times are datetimes), ``files`` the keys below
+    its output prefix, ``report`` what the probe printed, empty for the other jobs.
+    ``copied_while_training`` is None where that was not looked at.
+    """
+
+    request: Mapping[str, Any]
+    described: Mapping[str, Any]
+    execution: Execution
+    log: Sequence[str] = ()
+    files: Sequence[str] = ()
+    report: Mapping[str, Any] = field(default_factory=dict)
+    copied_while_training: bool | None = None
+
+
+@dataclass(frozen=True)
+class Observations:
+    """Everything that a verification saw.
+
+    ``messages`` are the bodies that reached the temporary queue: events, and the schedule's
+    input. ``task_output`` is what a state that waited for a token got, None before it got any.
+    ``definitions`` maps a deployed state machine to ValidateStateMachineDefinition's answer.
+    """
+
+    jobs: Mapping[JobKind, Job] = field(default_factory=dict)
+    refused: Mapping[RefusedKind, Execution] = field(default_factory=dict)
+    messages: Sequence[Mapping[str, Any]] = ()
+    task_output: Any = None
+    definitions: Mapping[str, str] = field(default_factory=dict)
+    quota: int | None = None

@@ -1,0 +1,189 @@
+"""Runs a verification: one job after the other, so that a quota of one instance is enough."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from compilegate.domain import naming
+from compilegate.ports import ObjectStore
+from compilegate.usecases.submit import Shipment, upload
+from compilegate.verify.account import Account
+from compilegate.verify.clean_up import clean_up
+from compilegate.verify.jobs import WORKLOAD, PlannedJob
+from compilegate.verify.observed import Execution, Job, JobKind, Observations, RefusedKind
+from compilegate.verify.temporary import stack_name, template
+
+REPORT = "compilegate-probe "
+TASK_OUTPUT = {"answer": "as sent"}
+RETRY_SUFFIX = "-r0"  # the temporary machine never retries
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How long to wait, in seconds; ``limited`` is the limit of the job that is to reach it."""
+
+    limited: int = 120
+    job: float = 2400.0
+    copy: float = 300.0
+    message: float = 150.0
+    stop: float = 300.0
+
+
+@dataclass
+class Verification:
+    """One verification; ``clean_up`` after ``run``, whatever happened.
+
+    ``role_arn`` is the deployed trial machine's own role, ``definitions`` are the deployed
+    machines' definitions by name. ``quota`` is the account's for the jobs' instance type,
+    ``over_quota_type`` a type whose quota is 0; None where there is none.
+    """
+
+    account: Account
+    store: ObjectStore
+    role_arn: str
+    trial: str
+    shipment: Shipment
+    jobs: Sequence[PlannedJob]
+    pace: Pace = field(default_factory=Pace)
+    definitions: Mapping[str, str] = field(default_factory=dict)
+    quota: int | None = None
+    over_quota_type: str | None = None
+    say: Callable[[str], None] = print
+    _messages: list[Mapping[str, Any]] = field(default_factory=list)
+    _started: list[str] = field(default_factory=list)
+
+    def run(self) -> Observations:
+        """Start everything, wait for it, and say what was seen."""
+        bucket = self.store.bucket
+        self.say("Uploading scripts, creating the temporary stack …")
+        upload(self.shipment, self.store)
+        outputs = self.account.create_stack(
+            stack_name(self.trial),
+            template(trial=self.trial, bucket=bucket, role_arn=self.role_arn),
+        )
+        jobs = {job.kind: self._run_job(job, outputs) for job in self.jobs}
+        refused = dict(self._refusals(outputs))
+        task_output = self._task_token(outputs)
+        self._collect(outputs["Queue"], len(self.jobs))
+        definitions = {name: self.account.validate(text) for name, text in self.definitions.items()}
+        return Observations(
+            jobs, refused, tuple(self._messages), task_output, definitions, self.quota
+        )
+
+    def _execute(self, name: str, request: Mapping[str, Any], run: str, machine: str) -> str:
+        """Start an execution that sends the request; returns its ARN."""
+        key = naming.request_key(WORKLOAD, self.trial, run)
+        self.store.put(key, json.dumps(request).encode())
+        payload = {"run": run, "request_key": key, "job_base": request["TrainingJobName"]}
+        arn = self.account.start(machine, f"{self.trial}-{name}", payload)
+        self._started.append(arn)
+        return arn
+
+    def _ended(self, arn: str, seconds: float) -> Execution:
+        self.account.wait_for(lambda: self.account.execution(arn).status != "RUNNING", seconds)
+        return self.account.execution(arn)
+
+    def _run_job(self, job: PlannedJob, outputs: Mapping[str, str]) -> Job:
+        self.say(f"Job {job.kind}, at most {job.limit_seconds} s …")
+        name, copied = job.base + RETRY_SUFFIX, None
+        arn = self._execute(job.kind, job.request, job.run, outputs["Machine"])
+        if job.kind is JobKind.STOPPED:
+            copied = self._copied_while_training(name)
+            self.account.stop_job(name)
+        execution = self._ended(arn, self.pace.job)
+        described = self.account.job(name) or {}
+        log = self.account.log(name)
+        prefix = f"{naming.jobs_prefix(WORKLOAD, self.trial)}/{name}/"
+        files = [key.removeprefix(prefix) for key in self._keys(prefix)]
+        self.say(f"  {described.get('TrainingJobStatus', execution.error or 'did not start')}")
+        return Job(job.request, described, execution, log, files, _report(log), copied)
+
+    def _copied_while_training(self, name: str) -> bool | None:
+        """Whether the probe's checkpoint is in S3 before its job ends; None: it never trained."""
+
+        def trains() -> bool:
+            return bool(_report(self.account.log(name))) or not self._runs(name)
+
+        def copied() -> bool:
+            return any(key.endswith("/wait.txt") for key in self._keys(place))
+
+        place = naming.checkpoint_prefix(WORKLOAD, self.trial, "probe")
+        if not self.account.wait_for(trains, self.pace.job) or not self._runs(name):
+            return None
+        return self.account.wait_for(copied, self.pace.copy) and self._runs(name)
+
+    def _runs(self, name: str) -> bool:
+        """Whether the job is in progress, or is yet to be created."""
+        job = self.account.job(name)
+        return job is None or job["TrainingJobStatus"] == "InProgress"
+
+    def _keys(self, prefix: str) -> Sequence[str]:
+        return self.account.keys(self.store.bucket, prefix)
+
+    def _refusals(self, outputs: Mapping[str, str]) -> Iterator[tuple[RefusedKind, Execution]]:
+        """Executions whose requests AWS must refuse, made from the last job's: the shortest."""
+        self.say("Requests that AWS must refuse …")
+        last = self.jobs[-1]
+        fresh = {**last.request, "TrainingJobName": f"{last.base}x"}
+        requests = {
+            RefusedKind.INVALID: {**fresh, "TrainingJobName": f"{last.base}_x"},
+            RefusedKind.NAME_IN_USE: last.request,
+            RefusedKind.UNKNOWN_FIELD: {**fresh, "NoSuchField": True},
+        }
+        if self.over_quota_type:
+            resources = {**last.request["ResourceConfig"], "InstanceType": self.over_quota_type}
+            requests[RefusedKind.OVER_QUOTA] = {
+                **fresh, "ResourceConfig": resources, "TrainingJobName": f"{last.base}y",
+            }  # fmt: skip
+        for kind, request in requests.items():
+            arn = self._execute(kind, request, f"refused-{kind}", outputs["Machine"])
+            yield kind, self._ended(arn, self.pace.message)
+            if kind is not RefusedKind.NAME_IN_USE:
+                self.account.stop_job(request["TrainingJobName"] + RETRY_SUFFIX)
+
+    def _task_token(self, outputs: Mapping[str, str]) -> Any:
+        """What a state that waits for a token gets; None where no token came."""
+        self.say("A state that waits for a token, events, a schedule …")
+        arn = self.account.start(outputs["TokenMachine"], f"{self.trial}-token", {})
+        self._started.append(arn)
+        if not self.account.wait_for(lambda: self._token(outputs["Queue"]) is not None,
+                                     self.pace.message):  # fmt: skip
+            return None
+        self.account.succeed(str(self._token(outputs["Queue"])), TASK_OUTPUT)
+        return self._ended(arn, self.pace.message).output
+
+    def _token(self, queue: str) -> str | None:
+        self._messages += self.account.messages(queue)
+        return next((str(body["token"]) for body in self._messages if "token" in body), None)
+
+    def _collect(self, queue: str, jobs: int) -> None:
+        """Read the queue until every kind of message is there, or the time is up."""
+
+        def complete() -> bool:
+            self._messages += self.account.messages(queue)
+            sources = [body.get("source") for body in self._messages]
+            return (
+                sources.count("aws.sagemaker") >= jobs
+                and "aws.states" in sources
+                and any("scheduled" in body for body in self._messages)
+            )
+
+        self.account.wait_for(complete, self.pace.message)
+
+    def clean_up(self) -> Sequence[str]:
+        """Stop and remove everything; returns what could not be removed."""
+        return clean_up(
+            self.account, self.store, self.trial, self._started, stop_seconds=self.pace.stop
+        )
+
+
+def _report(log: Sequence[str]) -> Mapping[str, Any]:
+    """What the probe printed, empty where there is nothing."""
+    for line in log:
+        if REPORT in line:
+            report: Mapping[str, Any] = json.loads(line.partition(REPORT)[2])
+            return report
+    return {}

@@ -1,0 +1,200 @@
+"""A dry run of ``verify-aws``: the same calls, checks and clean-up on the embedded cloud."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+from typer.testing import CliRunner
+
+from compilegate.cli import connect
+from compilegate.cli.cloud import Cloud, StartedCloud
+from compilegate.cli.main import app as command
+from compilegate.cli.shell import Session
+from compilegate.domain import naming
+from compilegate.localcloud import commands, connection
+from compilegate.localcloud.environments import find_places
+from compilegate.localcloud.lifecycle import LocalCloud
+from compilegate.verify.assumptions import load_assumptions
+from compilegate.verify.jobs import PROBES, WORKLOAD
+from compilegate.verify.observed import JobKind
+from compilegate.verify.prepare import Prepared, prepare_verification
+from compilegate.verify.record import compare
+from compilegate.verify.temporary import stack_name
+from tests.e2e.conftest import App
+
+pytestmark = pytest.mark.e2e
+
+POLL_SECONDS = 0.1
+# Another verdict than AWS's would have: see "Where it differs" in docs/local-cloud.md.
+KNOWN_DIFFERENCES = {"failure-source"}
+
+
+class AppDoors:
+    """The deployed app of the tests; ``simulated`` False shows it as if it were AWS."""
+
+    def __init__(self, app: App, monkeypatch: pytest.MonkeyPatch, *, simulated: bool) -> None:
+        for name, value in connection.environment(app.cloud.running_state()).items():
+            monkeypatch.setenv(name, value)
+        self.app, self.simulated = app, simulated
+
+    def aws(self, stage: str) -> Cloud:
+        connect.client.cache_clear()
+        cloud = connect.cloud_of(self.app.outputs, "local", POLL_SECONDS)
+        if self.simulated:
+            return cloud
+        settings = replace(cloud.services.settings, simulated=None)
+        return replace(cloud, services=replace(cloud.services, settings=settings))
+
+    def client(self, service: str, region: str) -> Any:
+        return self.app.client(service)
+
+    @contextmanager
+    def started_local(self, *, keep: bool) -> Iterator[StartedCloud]:
+        yield StartedCloud(self.aws("local"), False, 0.0, 0.0, 0.0)
+
+
+def prepared(doors: AppDoors) -> Prepared:
+    found = prepare_verification(
+        doors.app.client, doors.aws("local").services, "ml.g4dn.xlarge",
+        trial=naming.trial_id(time.time_ns() // 1_000_000), poll_seconds=POLL_SECONDS,
+    )  # fmt: skip
+    found.verification.say = lambda text: None
+    return found
+
+
+def left_behind(app: App, trial: str) -> list[str]:
+    """Everything of a verification that is still there."""
+    left = [key for prefix in (naming.WORKLOADS_PREFIX, naming.EXPERIMENTS_PREFIX)
+            for key in keys(app, f"{prefix}{WORKLOAD}/")]  # fmt: skip
+    active = app.client("sagemaker").list_training_jobs(
+        NameContains=naming.trial_job_prefix(WORKLOAD, trial), StatusEquals="InProgress"
+    )
+    left += [job["TrainingJobName"] for job in active["TrainingJobSummaries"]]
+    machines = app.client("stepfunctions").list_state_machines()["stateMachines"]
+    left += [one["name"] for one in machines if one["name"].startswith(stack_name(trial))]
+    queues = app.client("sqs").list_queues(QueueNamePrefix=stack_name(trial))
+    left += queues.get("QueueUrls", [])
+    try:
+        stack = app.client("cloudformation").describe_stacks(StackName=stack_name(trial))
+        left += [one["StackName"] for one in stack["Stacks"]
+                 if one["StackStatus"] != "DELETE_COMPLETE"]  # fmt: skip
+    except ClientError:
+        pass
+    return left
+
+
+def keys(app: App, prefix: str) -> list[str]:
+    found = app.client("s3").list_objects_v2(Bucket=app.store.bucket, Prefix=prefix)
+    return [item["Key"] for item in found.get("Contents", [])]
+
+
+def test_every_question_that_the_embedded_cloud_can_answer_is_answered(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = prepared(AppDoors(app, monkeypatch, simulated=True)).verification
+    one.jobs = [job for job in one.jobs if job.kind in PROBES]  # the others need torch
+    try:
+        observed = one.run()
+    finally:
+        left = one.clean_up()
+
+    rows = {row.id: row for row in compare(load_assumptions(), observed, simulated=True)}
+    differing = {name for name, row in rows.items() if row.agreement == "differs"}
+    unseen = {name for name, row in rows.items() if row.agreement == "not seen"}
+    assert differing <= KNOWN_DIFFERENCES, [rows[name] for name in differing]
+    assert unseen == {"speed-gate-runs", "output-archive", "metric-regexes", "sync-times"}
+    assert rows["schedule-time"].agreement == rows["task-token"].agreement == "agrees"
+    assert rows["job-event-tags"].agreement == rows["unknown-field"].agreement == "agrees"
+    assert rows["quota-lookup"].agreement == "needs an account"
+    assert not left
+    assert not left_behind(app, one.trial)
+
+
+def test_an_interruption_leaves_nothing(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = prepared(AppDoors(app, monkeypatch, simulated=True)).verification
+    one.jobs = [job for job in one.jobs if job.kind is JobKind.STOPPED]
+    running: list[str] = []
+
+    def interrupted(name: str) -> None:
+        running.append(name)
+        monkeypatch.undo()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(one.account, "stop_job", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        one.run()
+
+    assert app.client("sagemaker").describe_training_job(TrainingJobName=running[0])[
+        "TrainingJobStatus"
+    ] == "InProgress"  # fmt: skip
+    assert not one.clean_up()
+    assert not left_behind(app, one.trial)
+
+
+def test_what_cannot_be_removed_is_named_and_the_rest_is_removed(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = prepared(AppDoors(app, monkeypatch, simulated=True)).verification
+    one.jobs = [job for job in one.jobs if job.kind is JobKind.FAILED]
+    one.run()
+
+    def refused(name: str) -> bool:
+        raise ClientError({"Error": {"Code": "AccessDenied"}}, "DeleteStack")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(one.account, "delete_stack", refused)
+        (left,) = one.clean_up()
+
+    assert stack_name(one.trial) in left
+    assert "AccessDenied" in left
+    assert not keys(app, f"{naming.WORKLOADS_PREFIX}{WORKLOAD}/")
+    assert not one.clean_up()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--max-usd", "0.5"], ["--max-usd", "0.5", "$1.", "--cpu"]),
+        ([], ["--yes"]),
+        (["--instance-type", "ml.none.xlarge"], ["--instance-type", "ml.none.xlarge"]),
+    ],
+    ids=["dearer than allowed", "nobody to ask", "unknown type"],
+)
+def test_nothing_starts_without_a_bound_and_a_yes(
+    app: App, monkeypatch: pytest.MonkeyPatch, arguments: list[str], words: list[str]
+) -> None:
+    doors = AppDoors(app, monkeypatch, simulated=False)
+
+    result = CliRunner().invoke(command, ["verify-aws", *arguments], obj=Session(doors=doors))
+
+    assert result.exit_code == 2, result.output
+    assert all(word in result.output for word in words), result.output
+    assert not keys(app, f"{naming.WORKLOADS_PREFIX}{WORKLOAD}/")
+
+
+@pytest.mark.slow
+def test_the_whole_dry_run_with_its_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with LocalCloud(places=find_places(tmp_path / "home")) as cloud:
+        cloud.start(attached=True, extra_arguments=("--checkpoint-seconds", "1"))
+        whole = App(cloud, commands.up(cloud=cloud).outputs)
+        doors = AppDoors(whole, monkeypatch, simulated=True)
+        result = CliRunner().invoke(
+            command, ["verify-aws", "--local", "--out", str(tmp_path)], obj=Session(doors=doors)
+        )
+
+    record = json.loads((tmp_path / "verified-on-aws.json").read_text())
+    rows = {row["id"]: row for row in record["assumptions"]}
+    differing = {name for name, row in rows.items() if row["agreement"] == "differs"}
+    assert result.exit_code == bool(differing), result.output
+    assert differing <= KNOWN_DIFFERENCES
+    assert not [name for name, row in rows.items() if row["agreement"] == "not seen"]
+    assert "embedded cloud" in record["cloud"]
+    assert "`sync-times`" in (tmp_path / "verified-on-aws.md").read_text()

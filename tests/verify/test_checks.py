@@ -1,0 +1,204 @@
+"""Each check tells AWS as it is assumed from AWS as it might be."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from compilegate.verify.assumptions import load_assumptions
+from compilegate.verify.checks import CHECKS, STDERR_LINE, STDOUT_LINE, TESTED_TOOLKITS
+from compilegate.verify.observed import Execution, Job, JobKind, Observations, RefusedKind
+from compilegate.verify.record import Agreement, compare, document, page
+from compilegate.verify.run import TASK_OUTPUT
+
+CREATED = datetime(2026, 11, 22, 8, tzinfo=UTC)
+REQUEST = {
+    "TrainingJobName": "cg-verify-aws-t-q2a17",
+    "AlgorithmSpecification": {
+        "TrainingImage": "123456789012.dkr.ecr.us-east-1.amazonaws.com/pytorch:2.13.0-cu133",
+        "MetricDefinitions": [{"Name": "loss"}, {"Name": "eval_loss"}],
+    },
+    "HyperParameters": {"text": '"a b"', "number": "0.5", "sagemaker_program": '"x.py"'},
+    "Environment": {"COMPILEGATE_IMAGE": "image", "CACHE": "/opt/ml/checkpoints/cache"},
+}
+REPORT = {
+    "arguments": {"--text": "a b", "--number": "0.5"},
+    "environment": {
+        **dict.fromkeys(("SM_HOSTS", "SM_CURRENT_HOST", "SM_NUM_GPUS", "SM_OUTPUT_DATA_DIR"), "x"),
+        "SM_OUTPUT_DIR": "x", "SM_MODEL_DIR": "/opt/ml/model", "TRAINING_JOB_NAME": "x",
+        **REQUEST["Environment"],
+    },
+    "packages": {"sagemaker-training": TESTED_TOOLKITS[0], "torch": "2.13.0+cu133"},
+    "first_process": ["bash"],
+    "restored": ["fail.txt"],
+}  # fmt: skip
+
+
+def described(status, secondary="", **more):
+    return {
+        "TrainingJobName": "j", "TrainingJobStatus": status, "CreationTime": CREATED,
+        "SecondaryStatus": secondary or status, "BillableTimeInSeconds": 60, **more,
+    }  # fmt: skip
+
+
+CAUSE = json.dumps({"TrainingJobName": "j"})
+FAILED = Execution("FAILED", "States.TaskFailed", CAUSE)
+OUTPUT = ("output/model.tar.gz", "output/output.tar.gz")
+COMPLETED = Job(
+    REQUEST,
+    described("Completed", FinalMetricDataList=[{"MetricName": "eval_loss"}]),
+    Execution("SUCCEEDED", output={"CreationTime": int(CREATED.timestamp() * 1000)}),
+    files=OUTPUT,
+)
+PROBE = Job(REQUEST, described("Failed"), FAILED, files=OUTPUT, report=REPORT)
+AS_ASSUMED = Observations(
+    jobs={
+        JobKind.SPEED: COMPLETED,
+        JobKind.QUALITY: COMPLETED,
+        JobKind.FAILED: replace(
+            PROBE, described=described("Failed", FailureReason=f"AlgorithmError: {STDERR_LINE}")
+        ),
+        JobKind.STOPPED: replace(PROBE, described=described("Stopped"), copied_while_training=True),
+        JobKind.LIMITED: replace(PROBE, described=described("Stopped", "MaxRuntimeExceeded")),
+    },
+    refused={
+        RefusedKind.INVALID: Execution("FAILED", "SageMaker.AmazonSageMakerException"),
+        RefusedKind.NAME_IN_USE: Execution("FAILED", "SageMaker.ResourceInUseException"),
+        RefusedKind.UNKNOWN_FIELD: Execution("FAILED", "States.Runtime"),
+        RefusedKind.OVER_QUOTA: Execution("FAILED", "SageMaker.ResourceLimitExceededException"),
+    },
+    messages=(
+        {"source": "aws.sagemaker", "detail": {"Tags": {"compilegate:workload": "verify-aws"}}},
+        {"source": "aws.states", "detail": {"error": "e", "cause": "c"}},
+        {"scheduled": "2026-11-22T08:00:00Z"},
+    ),
+    task_output=TASK_OUTPUT,
+    definitions={"evaluate": "OK", "train": "OK"},
+    quota=1,
+)
+
+
+def otherwise(kind, **changes):
+    """What was seen, one job of it changed."""
+    return replace(
+        AS_ASSUMED, jobs={**AS_ASSUMED.jobs, kind: replace(AS_ASSUMED.jobs[kind], **changes)}
+    )
+
+
+def reported(**changes):
+    return otherwise(JobKind.FAILED, report={**REPORT, **changes})
+
+
+def refused(kind, execution):
+    return replace(AS_ASSUMED, refused={**AS_ASSUMED.refused, kind: execution})
+
+
+ANOTHER = Execution("FAILED", "SageMaker.SageMakerException")
+STARTED = Execution("SUCCEEDED")
+OTHER_WORLDS = {
+    "toolkit-version": reported(packages={"sagemaker-training": "4.0.0", "torch": "2.13.0"}),
+    "hyperparameters-arrive": reported(arguments={"--text": "a", "--number": "0.5"}),
+    "speed-gate-runs": otherwise(JobKind.SPEED, described=described("Failed")),
+    "environment-arrives": reported(environment={**REPORT["environment"], "CACHE": ""}),
+    "script-mode-variables": reported(environment={}),
+    "sigterm-not-delivered": otherwise(JobKind.STOPPED, log=["compilegate-probe-sigterm"]),
+    "image-version": reported(packages={"sagemaker-training": "5.1.1", "torch": "2.1.0"}),
+    "output-archive": otherwise(JobKind.QUALITY, files=["output/model.tar.gz"]),
+    "output-of-failed-job": otherwise(JobKind.FAILED, files=[]),
+    "metric-regexes": otherwise(JobKind.QUALITY, described=described("Completed")),
+    "billable-seconds": otherwise(
+        JobKind.LIMITED, described={**described("Stopped"), "BillableTimeInSeconds": None}
+    ),
+    "failure-class": otherwise(
+        JobKind.FAILED, described=described("Failed", FailureReason="ClientError: x")
+    ),
+    "failure-source": otherwise(
+        JobKind.FAILED,
+        described=described("Failed", FailureReason=f"AlgorithmError: {STDOUT_LINE}"),
+    ),
+    "stopped-status": otherwise(JobKind.STOPPED, described=described("Failed")),
+    "time-limit": otherwise(JobKind.LIMITED, described=described("Completed")),
+    "checkpoints-copied-while-training": otherwise(JobKind.STOPPED, copied_while_training=False),
+    "checkpoints-restored": otherwise(JobKind.STOPPED, report={**REPORT, "restored": []}),
+    "integration-fields": otherwise(
+        JobKind.QUALITY, described={}, execution=Execution("FAILED", "States.Runtime")
+    ),
+    "unknown-field": refused(RefusedKind.UNKNOWN_FIELD, STARTED),
+    "invalid-request": refused(RefusedKind.INVALID, ANOTHER),
+    "name-in-use": refused(RefusedKind.NAME_IN_USE, ANOTHER),
+    "over-quota": refused(RefusedKind.OVER_QUOTA, ANOTHER),
+    "sync-times": otherwise(
+        JobKind.QUALITY,
+        execution=Execution("SUCCEEDED", output={"CreationTime": "2026-11-22T08:00:00.000Z"}),
+    ),
+    "sync-failed": otherwise(
+        JobKind.FAILED, execution=Execution("FAILED", "States.TaskFailed", "x")
+    ),
+    "sync-stopped": otherwise(JobKind.STOPPED, execution=STARTED),
+    "task-token": replace(AS_ASSUMED, task_output="text"),
+    "definitions-valid": replace(AS_ASSUMED, definitions={"train": "a problem"}),
+    "job-event-tags": replace(
+        AS_ASSUMED,
+        messages=[{"source": "aws.sagemaker", "detail": {"Tags": [{"Key": "a", "Value": "b"}]}}],
+    ),
+    "execution-event": replace(AS_ASSUMED, messages=[{"source": "aws.states", "detail": {}}]),
+    "schedule-time": replace(
+        AS_ASSUMED, messages=[{"scheduled": "<aws.scheduler.scheduled-time>"}]
+    ),
+    "quota-lookup": replace(AS_ASSUMED, quota=None),
+}
+
+
+def agreements(observed, *, simulated=False):
+    rows = compare(load_assumptions(), observed, simulated=simulated)
+    return {row.id: row.agreement for row in rows}
+
+
+def test_aws_as_it_is_assumed_agrees_in_everything_that_can_be_checked() -> None:
+    rows = agreements(AS_ASSUMED)
+
+    assert {name for name, one in rows.items() if one == Agreement.AGREES} == set(CHECKS)
+    assert set(rows.values()) == {Agreement.AGREES, Agreement.NOT_CHECKED}
+
+
+@pytest.mark.parametrize("name", CHECKS)
+def test_another_behaviour_differs(name) -> None:
+    assert agreements(OTHER_WORLDS[name])[name] == Agreement.DIFFERS
+
+
+def test_a_wrong_assumption_differs() -> None:
+    wrong = [replace(one, expected="text") for one in load_assumptions() if one.id == "sync-times"]
+
+    (row,) = compare(wrong, AS_ASSUMED, simulated=False)
+
+    assert (row.assumed, row.seen, row.agreement) == ("text", "epoch milliseconds", "differs")
+
+
+def test_what_was_not_seen_neither_agrees_nor_differs() -> None:
+    rows = agreements(Observations(quota=1))
+
+    assert set(rows.values()) == {Agreement.NOT_SEEN, Agreement.NOT_CHECKED, Agreement.AGREES}
+    assert rows["quota-lookup"] == Agreement.AGREES
+
+
+def test_the_embedded_cloud_does_not_answer_for_aws() -> None:
+    rows = agreements(AS_ASSUMED, simulated=True)
+
+    own = {one.id for one in load_assumptions() if one.needs_account}
+    assert own
+    assert {name for name, one in rows.items() if one == Agreement.NEEDS_ACCOUNT} == own
+
+
+def test_the_record_keeps_no_account_id() -> None:
+    job = replace(PROBE, described=described("Failed", FailureReason="arn:aws:iam::123456789012:r"))
+    seen = replace(AS_ASSUMED, jobs={**AS_ASSUMED.jobs, JobKind.FAILED: job})
+    rows = compare(load_assumptions(), seen, simulated=False)
+    record = document(rows, {"date": "2026-11-22", "region": "us-east-1"})
+
+    assert "123456789012" not in json.dumps(record) + page(rows, record)
+    assert "arn:aws:iam::ACCOUNT:r" in page(rows, record)
+    assert record["region"] == "us-east-1"
+    assert len(record["assumptions"]) == len(load_assumptions())
