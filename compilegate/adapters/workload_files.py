@@ -21,10 +21,12 @@ from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.naming import LAUNCHER
 from compilegate.domain.workload.model import Workload
 from compilegate.domain.workload.schedule_expression import UTC
+from compilegate.domain.workload.script_arguments import check_script_arguments
 from compilegate.ports import ObjectStore
 from compilegate.usecases.workload_document import read_document
 
 S3 = "s3://"
+PACKAGE_FILE = "setup.py"
 # Thousands of past results fit; no text in a file this size takes long to read.
 MOST_BYTES = 256 * 1024
 
@@ -80,7 +82,9 @@ def read_workload(
 def _checked(path: Path, workload: Workload, store: ObjectStore | None) -> WorkloadFile:
     project = _project(workload, path)
     source_dir = project / workload.training.source_dir
+    _check_no_package(workload, source_dir)
     _check_entry_points(workload, source_dir)
+    check_script_arguments(workload)
     _check_timezone(workload.schedule.timezone)
     inputs = workload.training.inputs
     local = {
@@ -187,6 +191,19 @@ def _check_inside(place: Path, project: Path, field: str, given: str) -> None:
             field=field,
             value=given,
             fix="copy what it points to into the project",
+        )
+
+
+def _check_no_package(workload: Workload, source_dir: Path) -> None:
+    """The toolkit decides by this one file (sagemaker-training, ``_entry_point_type.py``)."""
+    if (source_dir / PACKAGE_FILE).is_file():
+        raise InvalidInputError(
+            f"has {PACKAGE_FILE} at its root: SageMaker's container toolkit would install the "
+            "folder as a package and start a module of it instead of the entry point",
+            field="training.source_dir",
+            value=workload.training.source_dir,
+            fix=f"name a folder without {PACKAGE_FILE}, and list what it installs in "
+            "requirements.txt there",
         )
 
 

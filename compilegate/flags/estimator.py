@@ -50,8 +50,9 @@ class _Estimator:
         if "framework" in wanted and said:
             raise CannotCarryError(f"{said[0]} says one framework, the flag another")
         changed["hyperparameters"] = overlay.hyperparameters(
-            job.get("hyperparameters"), choice, asked.names
-        )
+            job.get("hyperparameters"), choice, asked.names,
+            script=wanted.get("entry_point", job.get("entry_point")),
+        )  # fmt: skip
         if "image" in wanted:
             changed["image_uri"] = wanted["image"]
         machines = {

@@ -35,7 +35,10 @@ class _ModelTrainer:
             raise CannotCarryError("hyperparameters are in a file: pass them as a mapping")
         if "distribution" in wanted:
             raise CannotCarryError("another distribution is an object of the SDK's own")
-        changed["hyperparameters"] = overlay.hyperparameters(given, choice, asked.names)
+        script = wanted.get("entry_point", _of(job.get("source_code"), "entry_script"))
+        changed["hyperparameters"] = overlay.hyperparameters(
+            given, choice, asked.names, script=script
+        )
         if "image" in wanted:
             if job.get("algorithm_name"):
                 raise CannotCarryError("the job names an algorithm, the flag an image")

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from compilegate.domain import naming
+from compilegate.domain.argument_text import for_launcher, survives
 from compilegate.domain.production.arm import check_overrides
+from compilegate.domain.request.hyperparameters import PARTITIONING, partitioning
 from compilegate.domain.workload.model import MANAGED_COMPILER
 from compilegate.flags.reading import Choice
 
@@ -48,9 +50,12 @@ def check(overrides: Mapping[str, Any]) -> None:
 
 
 def hyperparameters(
-    given: Mapping[str, Any] | None, choice: Choice, names: Mapping[str, str]
+    given: Mapping[str, Any] | None, choice: Choice, names: Mapping[str, str], *, script: object
 ) -> dict[str, Any]:
-    """The script's values with the flag's laid over; ``names`` are the script's own for ours."""
+    """The script's values with the flag's laid over; ``names`` are the script's own for ours.
+
+    ``script`` is the job's entry point: the launcher reads what a shell would change encoded.
+    """
     own = dict(given or {})
     changes = {key: choice.overrides[key] for key in TOLD if key in choice.overrides}
     for key in changes:
@@ -61,8 +66,24 @@ def hyperparameters(
                 f"pass names={{{key!r}: {other[0]!r}}} if it is"
             )
     told = {names.get(key, key): value for key, value in changes.items()}
-    merged = {**own, **choice.overrides.get("hyperparameters", {}), "arm": choice.arm, **told}
+    candidates = _readable(choice.overrides.get("hyperparameters", {}), script)
+    merged = {**own, **candidates, "arm": choice.arm, **told}
     return limited(merged, MOST_HYPERPARAMETERS, "hyperparameters")
+
+
+def _readable(values: Mapping[str, Any], script: object) -> dict[str, Any]:
+    """The candidate's hyperparameters in words that survive the container's toolkit."""
+    launcher = isinstance(script, str) and PurePosixPath(script).name == naming.LAUNCHER
+    readable = {key: for_launcher(value) if launcher else value for key, value in values.items()}
+    if PARTITIONING in values:
+        readable[PARTITIONING] = partitioning(values[PARTITIONING])
+    for key, value in readable.items():
+        if not survives(value):
+            raise CannotCarryError(
+                f"a shell in the training container would change the hyperparameter {key}: "
+                f"start the script with {naming.LAUNCHER}, which passes on any text"
+            )
+    return readable
 
 
 def tags(name: str, choice: Choice, *, stage: str) -> dict[str, str]:

@@ -45,7 +45,8 @@ class _Request:
             told[_PROGRAM] = json.dumps(wanted["entry_point"])
         if "instance_type" in wanted and _INSTANCE in told:
             told[_INSTANCE] = json.dumps(wanted["instance_type"])
-        laid = overlay.hyperparameters(told, choice, asked.names)
+        script = _decoded(told.get(_PROGRAM))
+        laid = overlay.hyperparameters(told, choice, asked.names, script=script)
         changes = {key: value for key, value in laid.items() if value is not told.get(key)}
         return {
             **job,

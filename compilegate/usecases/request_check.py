@@ -16,6 +16,7 @@ from compilegate.domain.request.data import uploaded
 from compilegate.domain.request.integration import unsupported_fields
 from compilegate.domain.request.problems import problem_of, problems
 from compilegate.domain.workload.model import Workload
+from compilegate.domain.workload.script_arguments import check_script_arguments
 from compilegate.ports import Settings
 
 # What a trial knows only later, at its longest.
@@ -60,6 +61,7 @@ def refused_request(
     Every kind of job is built with the longest names that the trial may give it.
     """
     try:
+        check_script_arguments(workload)
         for request in _rehearsed(workload, arms, settings, steps):
             check_request(request)
     except InvalidInputError as error:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from compilegate.domain import naming
+from compilegate.domain.argument_text import decoded_document
 from compilegate.domain.planning.arm_plan import ArmPlan
 from compilegate.domain.request.build import quality_request, speed_request
 from compilegate.domain.request.context import JobContext
@@ -89,7 +90,7 @@ def measured_arms(opened: OpenTrial, run: str) -> list[str]:
     parameters = json.loads(opened.services.store.get(key))["HyperParameters"]
     described = [text for name, text in sorted(parameters.items()) if ARM.fullmatch(name)]
     # Text inside text, as speed_request writes it.
-    return [str(json.loads(json.loads(text))["name"]) for text in described]
+    return [str(decoded_document(json.loads(text))["name"]) for text in described]
 
 
 def _quality_requests(

@@ -248,7 +248,10 @@ def test_the_examples_in_the_workloads_folder_are_valid(invoke: Invoke) -> None:
 
 
 def test_a_teams_words_are_never_read_as_markup(tmp_path: Path, invoke: Invoke) -> None:
-    odd = "candidates:\n  - {name: odd, hyperparameters: {at: '[/30] :x:'}}\nquality:"
+    odd = (
+        "candidates:\n  - {name: odd, entry_point: launch.py, "
+        "hyperparameters: {script: train.py, at: '[/30] :x:'}}\nquality:"
+    )
     result = invoke("plan", write_project(tmp_path, ("quality:", odd)))
 
     assert 0 == result.exit_code, result.output

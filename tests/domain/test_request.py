@@ -13,6 +13,7 @@ import pytest
 from botocore.validate import ParamValidator
 
 from compilegate.domain import naming
+from compilegate.domain.argument_text import decoded_document
 from compilegate.domain.planning.arm_plan import ArmPlan, scaled_learning_rate
 from compilegate.domain.planning.rounds import MIN_RUNTIME_SECONDS
 from compilegate.domain.request.build import quality_request, speed_request
@@ -150,7 +151,7 @@ def test_hyperparameters_decode_to_what_the_script_gets() -> None:
 
 def test_a_speed_job_carries_every_arm_as_text_for_the_gate() -> None:
     decoded = {key: json.loads(value) for key, value in short()["HyperParameters"].items()}
-    arms = [json.loads(decoded[f"arm_{index}"]) for index in (0, 1)]
+    arms = [decoded_document(decoded[f"arm_{index}"]) for index in (0, 1)]
 
     assert [item["hyperparameters"]["compiler"] for item in arms] == ["none", "torch_compile"]
     assert {"program": "train.py", "first_block": 0, "blocks": 3, "steps": 160}.items() <= (

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from compilegate.domain import naming
+from compilegate.domain.argument_text import decoded_document
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.request.build import quality_request, speed_request
 from compilegate.domain.request.launcher import XLA_LAUNCHER
@@ -189,7 +190,7 @@ def test_partitioning_reaches_the_library_as_an_object_also_in_a_speed_job() -> 
 
     assert PARTITIONING == told(request(split))["mp_parameters"]
     assert PARTITIONING == told(short)["mp_parameters"]
-    assert "mp_parameters" not in json.loads(told(short)["arm_0"])["hyperparameters"]
+    assert "mp_parameters" not in decoded_document(told(short)["arm_0"])["hyperparameters"]
 
 
 @pytest.mark.parametrize("value", ["{", "[1]", 3])

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import math
 
 import pytest
 
 from compilegate.domain import naming
+from compilegate.domain.argument_text import decoded_document
 
 pytestmark = pytest.mark.e2e
 BASELINE_USD = 1.408
@@ -167,4 +169,5 @@ def test_a_compile_mode_and_other_hyperparameters_reach_job_and_flag(trial):
     assert ("promote", "tuned") == (decision["verdict"], decision["candidate"])
     assert {"hyperparameters": {"speeds": "tuned=1.8"}} == running.flag()["overrides"]
     told = running.request("s0")["HyperParameters"]
-    assert "reduce-overhead" in told["arm_1"]
+    values = decoded_document(json.loads(told["arm_1"]))["hyperparameters"]
+    assert "reduce-overhead" == values["compile_mode"]

@@ -13,6 +13,7 @@ from compilegate_runtime.errors import HyperparameterError, NotAppliedError
 from compilegate_runtime.launching import arguments, frameworks, metrics
 from compilegate_runtime.launching.models import loss_in, size_of
 
+from compilegate.domain.argument_text import encoded
 from tests.training.jobs import ROOT, TRAINING
 
 SCRIPTS = ROOT / "tests" / "training" / "scripts"
@@ -75,6 +76,23 @@ def test_a_segment_of_a_trainer_has_an_output_folder_of_its_own():
 
     assert "mine" not in found
     assert "compilegate-segment-" in found[found.index("--output_dir") + 1]
+
+
+@pytest.mark.parametrize("value", ["it's $(id)", "", "two\nlines", "größe", "--other", "base64:x"])
+def test_encoded_hyperparameters_reach_the_script_as_they_were(value):
+    _, others = arguments.parse(
+        ["--script", str(SCRIPTS / "plain.py"), "--prompt", encoded(value), "-v", "9"]
+    )
+
+    assert {"prompt": value, "v": "9"} == others
+
+
+def test_the_launchers_own_settings_are_read_encoded_and_plain():
+    patterns = '{"loss": "val loss ([0-9.]+)"}'
+    script = ["--script", str(SCRIPTS / "plain.py")]
+    for text in (patterns, encoded(patterns)):
+        settings, _ = arguments.parse([*script, "--metric_patterns", text])
+        assert json.loads(patterns) == settings.metric_patterns
 
 
 @pytest.mark.parametrize(

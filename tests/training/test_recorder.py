@@ -19,6 +19,8 @@ from compilegate_runtime.errors import (
 from compilegate_runtime.evidence import LossCurve
 from compilegate_runtime.recorder import Recorder
 
+from compilegate.domain.argument_text import encoded_document
+
 SUMMARY_KEYS = {
     "schema", "job", "arm", "replicate", "seed", "compiler", "metrics", "loss_curve",
     "peak_memory_gib", "devices", "fingerprint", "initial_loss", "initial_weights_sha256",
@@ -267,6 +269,23 @@ def test_the_speed_gate_names_what_is_wrong_with_its_plan(change, message):
     }
     with pytest.raises(HyperparameterError, match=message):
         speed_gate.parse([word for pair in words.items() for word in pair])
+
+
+def test_the_speed_gate_reads_arms_that_were_encoded_for_a_shell():
+    arm = {"name": "baseline", "hyperparameters": {"prompt": "it's $(id)"}}
+    words = ["--program", "causal_lm.py", "--blocks", "1", "--steps", "5"]
+    _, arms = speed_gate.parse([*words, "--arm_0", encoded_document(arm)])
+
+    assert "it's $(id)" == arms[0].hyperparameters["prompt"]
+    with pytest.raises(HyperparameterError, match="arm_0 is not urlsafe base64"):
+        speed_gate.parse([*words, "--arm_0", "base64:e"])
+
+
+def test_a_segment_gets_the_words_that_a_whole_run_gets():
+    pairs = {"flag": True, "rate": 1e-05, "v": 9, "text": "a b"}
+    found = [word for name, value in pairs.items() for word in speed_gate.argument(name, value)]
+
+    assert ["--flag", "True", "--rate", "1e-05", "-v", "9", "--text", "a b"] == found
 
 
 def test_a_segment_that_died_without_a_word_is_still_a_result(tmp_path):

@@ -62,7 +62,7 @@ def test_the_refusal_is_recorded_before_anything_is_spent(services: Services) ->
 def test_a_candidate_whose_flag_could_not_be_written_is_refused_at_planning(
     services: Services,
 ) -> None:
-    hyperparameters = {"mp_parameters": json.dumps({"a": "x" * 2200}), "prompt": "x" * 1900}
+    hyperparameters = {"mp_parameters": json.dumps({"a": "x" * 2450}), "prompt": "x" * 1500}
     wide = Candidate("wide", compiler="torch_compile", hyperparameters=hyperparameters)
     refused = plan_for(change(SOUND, candidates=(wide,)), services.settings)
 
@@ -75,7 +75,7 @@ def test_a_candidate_whose_flag_could_not_be_written_is_refused_at_planning(
 def test_what_fits_just_so_is_planned(services: Services) -> None:
     changes = {
         "tags": {f"t{n}": "v" * 256 for n in range(43)},
-        "training__hyperparameters": {"prompt": "x" * 1900},
+        "training__hyperparameters": {"prompt": "x" * 1500},
         "training__environment": {"A": "x" * 512},
         "training__inputs": {"train": "data/train", "validation": "s3://corpus/val/"},
         "training__spot": True,

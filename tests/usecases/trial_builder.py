@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from compilegate.domain import naming
+from compilegate.domain.argument_text import decoded_document
 from compilegate.domain.decision import Decision, Reason, Verdict
 from compilegate.domain.workload.model import Candidate
 from compilegate.usecases.judge_arms import judge_arms
@@ -186,7 +187,7 @@ def asked(services: Any, answer: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 def arms_of(request: dict[str, Any]) -> list[str]:
     told = sorted(item for item in request["HyperParameters"].items() if item[0][:4] == "arm_")
-    return [json.loads(json.loads(text))["name"] for _, text in told]
+    return [decoded_document(json.loads(text))["name"] for _, text in told]
 
 
 def ended(services: Any, run: str, *arms: str, block: int = 0, hours: float = 1.0) -> Any:

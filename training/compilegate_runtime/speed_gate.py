@@ -29,6 +29,7 @@ SOURCE = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(SOURCE))  # started by path, its own package is not importable yet
 
 from compilegate_runtime import compile_cache, environment, xla_segments  # noqa: E402 — as above
+from compilegate_runtime.encoded_text import decoded  # noqa: E402
 from compilegate_runtime.errors import HyperparameterError, StoppedError, TrainingError  # noqa: E402
 from compilegate_runtime.progress import write_line  # noqa: E402
 
@@ -104,7 +105,8 @@ def parse(arguments):
     parser.add_argument("--launcher", choices=xla_segments.LAUNCHERS, default="none")
     # The model-parallel library finds it in SM_HP_MP_PARAMETERS, which every segment inherits.
     parser.add_argument("--mp_parameters")
-    indices = [int(found) for found in re.findall(r"--arm_(\d+)\b", " ".join(arguments))]
+    names = (re.fullmatch(r"--arm_(\d+)", word) for word in arguments)
+    indices = [int(name.group(1)) for name in names if name]
     for index in sorted(set(indices)):
         parser.add_argument(f"--arm_{index}", required=True)
     plan = parser.parse_args(arguments)
@@ -121,7 +123,7 @@ def parse(arguments):
 
 def _arm(key, text):
     try:
-        described = json.loads(text)
+        described = json.loads(decoded(key, text))
         return Arm(described["name"], described["hyperparameters"])
     except (ValueError, TypeError, KeyError) as error:
         raise HyperparameterError(
@@ -148,7 +150,7 @@ def run_segment(arm, plan, folder, *, steps, block, place):
     program = str(SOURCE / plan.program)
     command = [sys.executable, *xla_segments.words(plan.launcher, program)]
     for key, value in sorted(hyperparameters.items()):
-        command += ["--" + key, value if isinstance(value, str) else json.dumps(value)]
+        command += argument(key, value)
     with tempfile.TemporaryDirectory() as scratch:
         failure = Path(scratch) / "failure"
         variables = {
@@ -163,6 +165,11 @@ def run_segment(arm, plan, folder, *, steps, block, place):
             said = failure.read_text() if failure.exists() else " | ".join(lines)
             arm.failure = said or f"exit code {status}"
             record_failure(arm, folder, block)
+
+
+def argument(name, value):
+    """The words of one hyperparameter, as SageMaker's toolkit makes them for a whole run."""
+    return [("--" if len(name) > 1 else "-") + name, str(value)]
 
 
 def rendezvous(variables, place):

@@ -6,11 +6,11 @@ reuses a name.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from compilegate.domain import naming
+from compilegate.domain.argument_text import encoded_document
 from compilegate.domain.planning.arm_plan import ArmPlan
 from compilegate.domain.planning.rounds import speed_job_seconds
 from compilegate.domain.request import hyperparameters as told
@@ -33,8 +33,10 @@ def quality_request(
 
     Raises InvalidInputError for a tag, a hyperparameter or a launcher that cannot be asked for.
     """
-    values = {**told.of_arm(workload, arm), "seed": seed, "replicate": replicate}
-    start = launch(arm, _framework(workload, arm), _script(workload, arm))
+    script = _script(workload, arm)
+    own = told.as_read_by(script, told.of_arm(workload, arm))
+    values = {**own, "seed": seed, "replicate": replicate}
+    start = launch(arm, _framework(workload, arm), script)
     return {
         **_request(workload, arm, start, values, run=run, context=context),
         "Tags": tags(workload, run, "quality", arm.name, context),
@@ -65,12 +67,10 @@ def speed_request(
     if all(arm.name != BASELINE for arm in arms):
         values["baseline"] = "elsewhere"
     for index, arm in enumerate(arms):
-        own = told.of_arm(workload, arm)
+        own = told.in_segment(_script(workload, arm), told.of_arm(workload, arm))
         if told.PARTITIONING in own:
             values[told.PARTITIONING] = own.pop(told.PARTITIONING)
-        # Text inside text: the toolkit decodes once and hands the script the JSON as written.
-        segment = {"name": arm.name, "hyperparameters": own}
-        values[f"arm_{index}"] = json.dumps(segment, sort_keys=True)
+        values[f"arm_{index}"] = encoded_document({"name": arm.name, "hyperparameters": own})
     hours = workload.training.max_runtime_hours
     limit = speed_job_seconds(hours, arms=len(arms), blocks=blocks)
     start = launch_segments(arms[0], _framework(workload, arms[0]), SPEED_PROGRAM)

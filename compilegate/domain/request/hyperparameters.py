@@ -9,6 +9,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from compilegate.domain import naming
+from compilegate.domain.argument_text import for_launcher
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.planning.arm_plan import ArmPlan
 from compilegate.domain.workload.model import Workload
@@ -34,7 +36,7 @@ def of_arm(workload: Workload, arm: ArmPlan) -> dict[str, Any]:
                 fix="leave it out; launchers follow training.distribution",
             )
     if PARTITIONING in own:
-        own[PARTITIONING] = _partitioning(own[PARTITIONING])
+        own[PARTITIONING] = partitioning(own[PARTITIONING])
     mode = {"compile_mode": arm.compile_mode} if arm.compile_mode else {}
     return {
         **own,
@@ -45,6 +47,20 @@ def of_arm(workload: Workload, arm: ArmPlan) -> dict[str, Any]:
         "batch_size": arm.batch_size,
         "learning_rate": arm.learning_rate,
     }
+
+
+def as_read_by(script: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values as ``script`` reads them: the launcher decodes what a shell would change."""
+    if script != naming.LAUNCHER:
+        return dict(values)
+    return {name: for_launcher(value) for name, value in values.items()}
+
+
+def in_segment(script: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """As ``as_read_by``, where the speed gate starts the script and no shell comes between."""
+    if script != naming.LAUNCHER:
+        return dict(values)
+    return {name: for_launcher(value, shell=False) for name, value in values.items()}
 
 
 def of_platform(program: str, source_uri: str, region: str) -> dict[str, Any]:
@@ -62,7 +78,7 @@ def encoded(values: Mapping[str, Any]) -> dict[str, str]:
     return {name: json.dumps(value) for name, value in values.items()}
 
 
-def _partitioning(value: object) -> dict[str, Any]:
+def partitioning(value: object) -> dict[str, Any]:
     """A workload file holds plain values only, so these settings stand in it as JSON text."""
     try:
         settings = json.loads(value) if isinstance(value, str) else None

@@ -10,7 +10,9 @@ import json
 from collections.abc import Iterator, Mapping, Sized
 from typing import Any
 
+from compilegate.domain.argument_text import for_launcher
 from compilegate.domain.errors import InvalidInputError
+from compilegate.domain.naming import LAUNCHER
 from compilegate.domain.request.limits import Shapes, violations
 from compilegate.domain.workload.model import Training, Workload
 
@@ -68,9 +70,11 @@ def _limited(workload: Workload) -> Iterator[Limited]:
     for index, group in enumerate(training.instance_groups):
         yield f"training.instance_groups[{index}].name", group.name, "InstanceGroupName"
     yield from _mapping("training.environment", training.environment, "TrainingEnvironment")
-    yield from _hyperparameters("training", training.hyperparameters)
+    yield from _hyperparameters("training", training.hyperparameters, training.entry_point)
     for index, candidate in enumerate(workload.candidates):
-        yield from _hyperparameters(f"candidates[{index}]", candidate.hyperparameters or {})
+        entry_point = candidate.entry_point or training.entry_point
+        values = candidate.hyperparameters or {}
+        yield from _hyperparameters(f"candidates[{index}]", values, entry_point)
     yield from _mapping("tags", workload.tags, "Tag")
     if workload.owner is not None:
         yield "owner", workload.owner, "TagValue"
@@ -84,11 +88,12 @@ def _inputs(training: Training) -> Iterator[Limited]:
             yield f"training.inputs.{channel}", uri, "S3Uri"
 
 
-def _hyperparameters(place: str, values: Mapping[str, Any]) -> Iterator[Limited]:
+def _hyperparameters(place: str, values: Mapping[str, Any], entry_point: str) -> Iterator[Limited]:
     for name, value in values.items():
         yield f"{place}.hyperparameters.{name}", name, "HyperParameterKey"
         # As a request has it; the toolkit decodes it again.
-        yield f"{place}.hyperparameters.{name}", json.dumps(value), "HyperParameterValue"
+        carried = for_launcher(value) if entry_point == LAUNCHER else value
+        yield f"{place}.hyperparameters.{name}", json.dumps(carried), "HyperParameterValue"
 
 
 def _mapping(field: str, values: Mapping[str, str], shape: str) -> Iterator[Limited]:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from compilegate_runtime import environment, hyperparameters
 from compilegate_runtime.device import PRECISIONS
+from compilegate_runtime.encoded_text import decoded
 from compilegate_runtime.errors import HyperparameterError
 
 TOLD = ("seed", "batch_size", "learning_rate", "precision", "full_run_steps")
@@ -66,13 +67,15 @@ def parse(words):
     words = list(words)
     while words:
         word = words.pop(0)
-        if not word.startswith("--"):
+        dashes = _dashes(word)
+        if not dashes:
             raise HyperparameterError(f"{word} belongs to no hyperparameter: write --name value")
-        name, equals, value = word[2:].partition("=")
+        name, equals, value = word[len(dashes) :].partition("=")
         if not equals:
             value = words.pop(0) if words and not words[0].startswith("--") else "true"
+        value = decoded(name, value)
         if name in known:
-            own += ["--" + name, value]
+            own.append(f"--{name}={value}")
         else:
             others[name] = value
     settings = hyperparameters.parse(KNOBS, own)
@@ -83,6 +86,13 @@ def parse(words):
     if settings.script_kind == "auto":
         settings.script_kind = kind_of(settings.script)
     return settings, others
+
+
+def _dashes(word):
+    """What a hyperparameter's name begins with; the toolkit gives a single letter one dash."""
+    if word.startswith("--"):
+        return "--"
+    return "-" if word.startswith("-") and len(word) == 2 else ""
 
 
 def _mapping(name, text):
@@ -145,12 +155,13 @@ def script_words(settings, others):
     flags = {name for name in settings.flags.split(",") if name}
     words = []
     for name, value in values.items():
+        option = ("--" if len(name) > 1 else "-") + name
         if name in flags:
-            words += ["--" + name] * (str(value).lower() in ("true", "1"))
+            words += [option] * (str(value).lower() in ("true", "1"))
         elif settings.argument_style == "equals":
             words.append(f"--{name}={value}")
         else:
-            words += ["--" + name, str(value)]
+            words += [option, str(value)]
     return words
 
 
