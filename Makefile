@@ -64,8 +64,12 @@ deploy: setup build/.cdk ## create or update the stack; asks before permissions 
 	$(ASK)
 	$(CDK) deploy --require-approval $(if $(filter 1,$(YES)),never,broadening)
 
-destroy: setup build/.cdk ## remove the stack; data bucket, ledger and key stay
+# The stage and region that cdk.json names, which CDK deploys, whatever the shell names for other commands.
+CONFIGURED = env -u AWS_REGION -u AWS_DEFAULT_REGION -u COMPILEGATE_STAGE $(BIN)/compilegate
+
+destroy: setup build/.cdk ## remove the stack once it is drained; data bucket, ledger and key stay
 	$(ASK)
+	$(if $(filter 1,$(SKIP_DRAIN_CHECK)),,$(CONFIGURED) drain --check)
 	$(CDK) destroy $(if $(filter 1,$(YES)),--force)
 
 verify-aws: setup build/.cdk ## check on your AWS account what is assumed of AWS; asks, at most $$5; ARGS=--cpu, ARGS=--help

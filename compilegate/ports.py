@@ -125,6 +125,10 @@ class TrainingJobs(Protocol):
         """Names of jobs in progress that begin with ``prefix``."""
         ...
 
+    def unfinished(self, prefix: str) -> Mapping[str, str]:
+        """TrainingJobStatus of jobs in progress or stopping that begin with ``prefix``."""
+        ...
+
     def statuses(self, prefix: str) -> Mapping[str, str]:
         """TrainingJobStatus of every job whose name begins with ``prefix``."""
         ...
@@ -157,6 +161,18 @@ class Schedules(Protocol):
 
     def remove(self, workload: str) -> None:
         """Delete the workload's schedule, if there is one."""
+        ...
+
+    def enabled(self) -> Sequence[str]:
+        """Workloads whose schedules start runs."""
+        ...
+
+    def disable(self, workload: str) -> bool:
+        """Let the workload's schedule start nothing; False where there is none."""
+        ...
+
+    def enable(self, workload: str) -> bool:
+        """Let the workload's schedule start runs again; False where there is none."""
         ...
 
 

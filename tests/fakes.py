@@ -12,12 +12,14 @@ from typing import Any, BinaryIO
 from compilegate.adapters.executions import ExecutionState
 from compilegate.adapters.ledger_overview import Lock
 from compilegate.cli.cloud import Cloud, Production, StartedCloud
+from compilegate.domain import ledger_keys
 from compilegate.domain.errors import EnvironmentNotReadyError, NotFoundError, WorkloadLockedError
 from compilegate.domain.notification import Notification
 from compilegate.ports import Fetched, Services, Settings
 
 ROLE = "arn:aws:iam::111122223333:role/training"
 MACHINE = "arn:aws:states:us-east-1:111122223333:execution:evaluate:"
+TRAIN = "arn:aws:states:us-east-1:111122223333:execution:train:"
 
 
 class MemoryStore:
@@ -147,6 +149,13 @@ class MemoryJobs:
             if name.startswith(prefix) and described["TrainingJobStatus"] == "InProgress"
         ]
 
+    def unfinished(self, prefix: str) -> Mapping[str, str]:
+        return {
+            name: status
+            for name, status in self.statuses(prefix).items()
+            if status in ("InProgress", "Stopping")
+        }
+
     def statuses(self, prefix: str) -> Mapping[str, str]:
         return {
             name: described["TrainingJobStatus"]
@@ -197,6 +206,7 @@ class MemorySchedules:
     target: str = "train as scheduler"
     expressions: dict[str, str] = field(default_factory=dict)
     zones: dict[str, str] = field(default_factory=dict)
+    disabled: set[str] = field(default_factory=set)
 
     def put(self, workload: str, expression: str, timezone: str = "UTC") -> None:
         self.expressions[workload] = expression
@@ -204,6 +214,17 @@ class MemorySchedules:
 
     def remove(self, workload: str) -> None:
         self.expressions.pop(workload, None)
+
+    def enabled(self) -> Sequence[str]:
+        return sorted(set(self.expressions) - self.disabled)
+
+    def disable(self, workload: str) -> bool:
+        self.disabled.add(workload)
+        return workload in self.expressions
+
+    def enable(self, workload: str) -> bool:
+        self.disabled.discard(workload)
+        return workload in self.expressions
 
 
 @dataclass
@@ -248,9 +269,10 @@ class ScriptedExecutions:
     stopped: dict[str, str] = field(default_factory=dict)
     on_start: Any = None
     on_look: Any = None
+    prefix: str = MACHINE
 
     def start(self, name: str, payload: Mapping[str, Any]) -> str:
-        arn = MACHINE + name
+        arn = self.prefix + name
         self.started[arn] = payload
         if self.on_start:
             self.on_start(payload)
@@ -280,6 +302,15 @@ class ScriptedExecutions:
             if arn not in self.stopped
         ]
 
+    def running_arns(self) -> Sequence[str]:
+        return [state.arn for state in self.running()]
+
+    def input_of(self, arn: str) -> Mapping[str, Any]:
+        return self.started[arn]
+
+    def owns(self, arn: str) -> bool:
+        return arn.startswith(self.prefix)
+
 
 @dataclass
 class ScriptedWatch:
@@ -306,7 +337,7 @@ class MemoryOverview:
     def workloads(self) -> Sequence[str]:
         ledger = self.services.ledger
         assert isinstance(ledger, MemoryLedger)
-        return sorted({name for name, _ in ledger.items})
+        return sorted({name for name, _ in ledger.items} - {ledger_keys.DEPLOYMENT})
 
     def locks(self) -> Sequence[Lock]:
         locks = self.services.locks
@@ -324,7 +355,7 @@ def cloud(stage: str = "dev", simulated: str | None = None, **executions: Any) -
         watch=ScriptedWatch(found.jobs),
         overview=MemoryOverview(found),
         poll_seconds=0.0,
-        production=Production(ScriptedExecutions(**executions), MemorySchedules()),
+        production=Production(ScriptedExecutions(**executions, prefix=TRAIN), MemorySchedules()),
     )
 
 

@@ -70,6 +70,25 @@ class StepFunctionsExecutions:
             raise
         return _state(found)
 
+    def running_arns(self) -> Sequence[str]:
+        """ARNs of every execution that has not ended; none of a machine that is gone."""
+        try:
+            return [state.arn for state in self.running()]
+        except ClientError as error:
+            if error_code(error) != "StateMachineDoesNotExist":
+                raise
+            return []
+
+    def input_of(self, arn: str) -> Mapping[str, Any]:
+        """What an execution was started with."""
+        described = self._client.describe_execution(executionArn=arn)
+        found: Mapping[str, Any] = json.loads(described.get("input") or "{}")
+        return found
+
+    def owns(self, arn: str) -> bool:
+        """Whether an execution is this machine's."""
+        return arn.startswith(f"{self._state_machine.replace(':stateMachine:', ':execution:', 1)}:")
+
     def stop(self, arn: str, cause: str) -> None:
         """StopExecution; one that has already ended is left alone."""
         self._client.stop_execution(executionArn=arn, error="Stopped", cause=cause)

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from compilegate.domain import ledger_keys
+
 WORKLOAD = "workload#"
 LOCK = "lock#"
 
@@ -29,7 +31,7 @@ class DynamoDbOverview:
     def workloads(self) -> Sequence[str]:
         """Names of every workload with an entry, sorted."""
         names = {key.removeprefix(WORKLOAD) for key in self._keys() if key.startswith(WORKLOAD)}
-        return sorted(names)
+        return sorted(names - {ledger_keys.DEPLOYMENT})
 
     def locks(self) -> Sequence[Lock]:
         """Every lease that is held."""

@@ -54,6 +54,14 @@ class SageMakerJobs:
         """Names of jobs in progress that begin with ``prefix``."""
         return list(self._list(prefix, StatusEquals="InProgress"))
 
+    def unfinished(self, prefix: str) -> Mapping[str, str]:
+        """TrainingJobStatus of jobs in progress or stopping that begin with ``prefix``."""
+        # Stopping last: a job that goes over to it between the two calls is in one of them.
+        return {
+            **self._list(prefix, StatusEquals="InProgress"),
+            **self._list(prefix, StatusEquals="Stopping"),
+        }
+
     def statuses(self, prefix: str) -> Mapping[str, str]:
         """TrainingJobStatus of every job whose name begins with ``prefix``."""
         return self._list(prefix)

@@ -10,7 +10,7 @@ import hashlib
 import json
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -28,6 +28,7 @@ MOST_ATTEMPTS = 185
 OLDEST_SECONDS = 6 * 3600
 # A first time that is nearer may have passed when the call arrives.
 SOON_SECONDS = 30
+ENABLED, DISABLED = "ENABLED", "DISABLED"
 _RATE = re.compile(r"rate\((\d+) (minute|hour|day)s?\)")
 _SECONDS = {"minute": 60, "hour": 3600, "day": 86400}
 
@@ -66,6 +67,35 @@ class EventBridgeSchedules:
             if error_code(error) != "ResourceNotFoundException":
                 raise
 
+    def enabled(self) -> Sequence[str]:
+        """Workloads whose schedules start runs."""
+        pages = self._scheduler.get_paginator("list_schedules").paginate(
+            GroupName=self._group, State=ENABLED
+        )
+        return [item["Name"] for page in pages for item in page["Schedules"]]
+
+    def disable(self, workload: str) -> bool:
+        """Let the workload's schedule start nothing; False where there is none."""
+        return self._set_state(workload, DISABLED)
+
+    def enable(self, workload: str) -> bool:
+        """Let the workload's schedule start runs again; False where there is none."""
+        return self._set_state(workload, ENABLED)
+
+    def _set_state(self, workload: str, state: str) -> bool:
+        """As it is, but for its state, and for a rate's first time: Scheduler refuses old ones."""
+        try:
+            found = self._scheduler.get_schedule(Name=workload, GroupName=self._group)
+            request = self._request(
+                workload, found["ScheduleExpression"], found["ScheduleExpressionTimezone"]
+            )
+            self._scheduler.update_schedule(**{**request, "State": state})
+        except ClientError as error:
+            if error_code(error) != "ResourceNotFoundException":
+                raise
+            return False
+        return True
+
     def _request(self, workload: str, expression: str, timezone: str) -> dict[str, Any]:
         """Everything: what an update leaves out gets its default."""
         return {
@@ -76,7 +106,7 @@ class EventBridgeSchedules:
             "ScheduleExpressionTimezone": timezone,
             "FlexibleTimeWindow": _window(expression),
             **first_time(workload, expression, self._now()),
-            "State": "ENABLED",
+            "State": ENABLED,
             "Target": {
                 "Arn": self._machine,
                 "RoleArn": self._role,

@@ -33,6 +33,18 @@ class Executions(Protocol):
         """Every execution that has not ended."""
         ...
 
+    def running_arns(self) -> Sequence[str]:
+        """ARNs of those that have not ended."""
+        ...
+
+    def input_of(self, arn: str) -> Mapping[str, Any]:
+        """What one was started with."""
+        ...
+
+    def owns(self, arn: str) -> bool:
+        """Whether an execution is this machine's."""
+        ...
+
 
 class JobWatch(Protocol):
     """A trial's jobs and what they print."""

@@ -1,4 +1,4 @@
-"""Asks before a command changes production, or spends money."""
+"""Asks before a command changes production."""
 
 from __future__ import annotations
 
@@ -14,17 +14,10 @@ from compilegate.domain.errors import InvalidInputError
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do it without asking.")]
 
 
-def confirm(
-    sentences: Sequence[str],
-    *,
-    yes: bool,
-    as_json: bool,
-    what: str = "changes what production trains",
-) -> None:
+def confirm(sentences: Sequence[str], *, yes: bool, as_json: bool) -> None:
     """Say what will happen and wait for a yes; raises typer.Exit(1) at a no.
 
-    ``what`` says what the command does. Where nobody can be asked, only ``--yes`` goes on:
-    InvalidInputError without it.
+    Where stdin is not a terminal, only ``--yes`` goes on: InvalidInputError without it.
     """
     if not as_json:
         for sentence in sentences:
@@ -33,8 +26,8 @@ def confirm(
         return
     if as_json or not _somebody_there():
         raise InvalidInputError(
-            f"{what}, and nobody can be asked here", field="--yes",
-            fix="look at what would happen in a terminal, or add --yes",
+            "is needed where stdin is not a terminal, and with --json", field="--yes",
+            fix="run the command in a terminal to see what it would do, or add --yes",
         )  # fmt: skip
     if not typer.confirm("Go on?"):
         say("Nothing was changed.")

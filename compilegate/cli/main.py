@@ -15,6 +15,7 @@ from compilegate.cli import (
     demo_production,
     digest,
     doctor,
+    drain,
     facts,
     flag,
     judge,
@@ -45,6 +46,7 @@ app.command("register")(register.register)
 app.command("train")(train.train)
 app.command("run")(run.run)
 app.command("status")(status.status)
+app.command("drain")(drain.drain)
 app.command("digest")(digest.digest)
 app.command("judge")(judge.judge)
 app.command("report")(report.report)

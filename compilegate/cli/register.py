@@ -30,6 +30,7 @@ from compilegate.cli.register_screen import document, show, summary
 from compilegate.cli.shell import session
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.flag_change import HUMAN
+from compilegate.usecases.drain_mark import refuse_if_drained
 from compilegate.usecases.registration import How
 
 # Of more, those that are as they were are only counted.
@@ -134,6 +135,8 @@ def _act(
         return
     cloud = open_it()
     by = how(f"{HUMAN}{cloud.who()}")
+    if files and not by.dry_run:
+        refuse_if_drained(cloud.services)  # it would enable schedules
     yield from retire_workloads(names, cloud, by) if names else register_files(files, cloud, by)
 
 

@@ -21,6 +21,7 @@ from compilegate.cli.trial_view import waiting_rounds
 from compilegate.cli.waiting import show_waiting, waiting
 from compilegate.domain import naming
 from compilegate.domain.utc import minute
+from compilegate.usecases.drain_mark import drain_mark
 
 LAST = 3
 
@@ -46,6 +47,7 @@ def status(
     names = [workload] if workload else cloud.overview.workloads()
     document = {
         "stage": cloud.services.settings.stage,
+        "drained": _drained(cloud),
         "running": running,
         "locks": _locks(cloud, workload),
         "approvals": waiting(cloud, names),
@@ -56,6 +58,12 @@ def status(
         emit_json(document)
     else:
         _show(document)
+
+
+def _drained(cloud: Cloud) -> dict[str, Any] | None:
+    """Since when and by whom nothing may start, None where work may."""
+    mark = drain_mark(cloud.services)
+    return {"at": mark.at, "by": mark.by} if mark is not None and mark.drained else None
 
 
 def _running(cloud: Cloud, workload: str | None) -> list[dict[str, Any]]:
@@ -117,6 +125,9 @@ def _has_no_report(entry: Mapping[str, Any], cloud: Cloud, running: Collection[s
 def _show(document: Mapping[str, Any]) -> None:
     now = time.time()
     say(f"Stage {document['stage']}", style="bold")
+    if document["drained"]:
+        since, by = minute(document["drained"]["at"]), document["drained"]["by"]
+        say(f"Drained since {since} by {by}; start again with: compilegate drain --undo")
     running: Sequence[Mapping[str, Any]] = document["running"]
     say("Running:" if running else "Nothing is running.")
     for item in running:

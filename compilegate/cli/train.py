@@ -25,6 +25,7 @@ from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.flag import parse_flag
 from compilegate.domain.production.next_arm import MALFORMED, FlagReading
 from compilegate.ports import Services
+from compilegate.usecases.drain_mark import refuse_if_drained
 from compilegate.usecases.production.production_job import load_registered
 
 REVERTED = 12
@@ -58,6 +59,7 @@ def train(
     cloud = open_cloud(session(ctx).doors, local=local, stage=project.stage_name(stage))
     check_registered(workload, cloud, field="WORKLOAD")
     load_registered(workload, cloud.services)
+    refuse_if_drained(cloud.services)
     run, arn = start_run(workload, cloud, time.time_ns() // 1_000_000)
     if not wait:
         _say_started(workload, run, arn, as_json=as_json)

@@ -18,6 +18,7 @@ from compilegate.cli.trial_view import TrialView, TrialWatcher
 from compilegate.cli.watching import watch
 from compilegate.domain import naming
 from compilegate.domain.errors import InvalidInputError
+from compilegate.usecases.drain_mark import refuse_if_drained
 from compilegate.usecases.submit import submit
 from compilegate.usecases.trial import Trial
 
@@ -50,7 +51,11 @@ def read_workloads(paths: Sequence[Path]) -> list[WorkloadFile]:
 
 
 def start(files: Sequence[WorkloadFile], cloud: Cloud) -> list[StartedTrial]:
-    """Upload every workload, then start their executions; all of them or none."""
+    """Upload every workload, then start their executions; all of them or none.
+
+    Raises DrainedError, before anything is uploaded, while the deployment is drained.
+    """
+    refuse_if_drained(cloud.services)
     for file in files:
         read_workload(file.path, store=cloud.services.store)
     trial_id = naming.trial_id(time.time_ns() // 1_000_000)

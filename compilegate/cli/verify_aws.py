@@ -131,7 +131,7 @@ def _deployed(
         name = stack_name(stage)
         text = (f"{name} is not deployed. It is deployed now and destroyed at the end; its data "
                 "bucket, ledger and key stay.")  # fmt: skip
-        confirm([text], yes=yes, as_json=as_json, what="deploys a stack")
+        confirm([text], yes=yes, as_json=as_json)
         return for_now(here=True)
     return for_now(here=False)
 
@@ -165,7 +165,7 @@ def _ask(prepared: Prepared, *, yes: bool, as_json: bool) -> None:
         [f"{count} training jobs on {prepared.instance_type} in {prepared.region}, one after the "
          f"other. They cost at most ${prepared.usd:.2f}: each has a time limit. Queue, rules, "
          "schedule and state machines of the temporary stack cost less than a cent."],
-        yes=yes, as_json=as_json, what="spends money",
+        yes=yes, as_json=as_json,
     )  # fmt: skip
 
 

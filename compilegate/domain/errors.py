@@ -3,6 +3,7 @@
 CompilegateError
 ├── InvalidInputError      a file or value the user gave; exit code 2
 ├── WorkloadLockedError    another trial of the same workload is running
+├── DrainedError           the deployment starts nothing until its drain is undone
 ├── InvalidEvidenceError   evidence that breaks its contract; exit code 13
 ├── NotFoundError          something recorded was asked for and is not there
 └── EnvironmentNotReadyError   a tool or stack that a command needs is missing
@@ -75,6 +76,10 @@ class InvalidInputError(CompilegateError):
 
 class WorkloadLockedError(CompilegateError):
     """Another execution holds the workload's lock."""
+
+
+class DrainedError(CompilegateError):
+    """The deployment is drained; it starts nothing until that is undone."""
 
 
 class InvalidEvidenceError(CompilegateError):

@@ -16,8 +16,17 @@ APPROVAL_ENTRIES = "approval#"
 # … and those of rounds that production carries.
 CANARY_ENTRIES = "canary#"
 
+# Stands for the whole deployment where a workload's name is meant; no workload can have it.
+DEPLOYMENT = "_deployment"
+# What the sort keys of a deployment's drain marks begin with.
+DRAIN_ENTRIES = "drain#"
 # What the sort keys of a registration's changes begin with.
 REGISTERED_ENTRIES = "registered#"
+
+
+def drain_entry(version: int) -> str:
+    """Sort key of one drain mark; versions begin at 1."""
+    return f"{DRAIN_ENTRIES}{version:08d}"
 
 
 def started_entry(trial: str) -> str:

@@ -77,3 +77,9 @@ def test_tags_are_told_by_key_whatever_the_page(monkeypatch: pytest.MonkeyPatch)
         )  # fmt: skip
 
         assert tags == SageMakerJobs(sagemaker).tags("nightly")
+
+
+def test_unfinished_are_those_that_run_or_are_being_stopped() -> None:
+    assert {"cg-lm-1-q1a17-r0": "InProgress", "cg-lm-1-q1b17-r0": "Stopping"} == JOBS.unfinished(
+        "cg-lm-1-"
+    )

@@ -160,3 +160,38 @@ def test_a_rate_is_registered_with_its_first_time(scheduler: Any) -> None:
 
     found = scheduler.get_schedule(Name="bert-docs", GroupName=GROUP)["StartDate"]
     assert found == first_time("bert-docs", "rate(7 days)", NOW)["StartDate"]
+
+
+def test_a_disabled_schedule_keeps_everything_but_its_state(scheduler: Any) -> None:
+    both = schedules(scheduler)
+    both.put("bert-docs", NIGHTLY, "Europe/Berlin")
+    both.put("ads", "rate(7 days)")
+    before = stored(scheduler)
+
+    assert both.disable("bert-docs")
+
+    assert ["ads"] == list(both.enabled())
+    after = stored(scheduler)
+    assert "DISABLED" == after["State"]
+    same = ("ScheduleExpression", "ScheduleExpressionTimezone", "FlexibleTimeWindow", "Target")
+    assert {key: before[key] for key in same} == {key: after[key] for key in same}
+    assert both.enable("bert-docs")
+    assert ["ads", "bert-docs"] == sorted(both.enabled())
+
+
+def test_a_rate_that_is_enabled_again_begins_in_the_future(scheduler: Any) -> None:
+    now = [1_790_000_000.0]
+    found = EventBridgeSchedules(
+        scheduler, group=GROUP, machine=MACHINE, role=ROLE, now=lambda: now[0]
+    )
+    found.put("bert-docs", "rate(1 day)")
+    now[0] += 30 * 86400
+
+    found.enable("bert-docs")
+
+    assert now[0] < stored(scheduler)["StartDate"].timestamp() <= now[0] + 86400 + 30
+
+
+def test_a_schedule_that_is_gone_has_no_state(scheduler: Any) -> None:
+    assert not schedules(scheduler).disable("bert-docs")
+    assert not schedules(scheduler).enable("bert-docs")

@@ -18,7 +18,7 @@ from tests.fakes import FakeDoors
 
 COMMANDS = [
     ("check",), ("plan",), ("register",), ("train",), ("run",), ("status",), ("judge",),
-    ("report",), ("digest",),
+    ("report",), ("digest",), ("drain",),
     ("flag", "show"), ("flag", "history"), ("flag", "set"), ("flag", "revert"), ("flag", "repair"),
     ("flag", "approve"), ("flag", "reject"),
     ("local", "up"), ("local", "down"), ("local", "status"), ("local", "logs"), ("demo",),

@@ -7,6 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -163,7 +164,13 @@ class App:
 
 @pytest.fixture(scope="session")
 def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
-    home = tmp_path_factory.mktemp("cloud")
+    with deployed(tmp_path_factory.mktemp("cloud")) as found:
+        yield found
+
+
+@contextmanager
+def deployed(home: Path) -> Iterator[App]:
+    """The app on an embedded cloud of its own."""
     places = Places(
         repository=REPOSITORY,
         home=home,

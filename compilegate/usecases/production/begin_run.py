@@ -24,6 +24,7 @@ from compilegate.domain.production.runs import production_runs
 from compilegate.domain.production.waiting import longest_run_seconds
 from compilegate.domain.workload.model import BASELINE
 from compilegate.ports import Services
+from compilegate.usecases.drain_mark import refuse_if_drained
 from compilegate.usecases.metrics import count
 from compilegate.usecases.production.flag_reading import read_flag
 from compilegate.usecases.production.production_job import (
@@ -58,11 +59,15 @@ def begin_run(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]
 
     ``event``: workload, execution, ``started`` (ISO time) and ``scheduled`` (ISO time) or None.
     Safe to repeat: the ledger's entry decides. Raises NotFoundError for a workload that is not
-    registered, InvalidInputError for one that is retired or whose job cannot be built.
+    registered, InvalidInputError for one that is retired or whose job cannot be built, and
+    DrainedError while the deployment is drained.
     """
     start = _start(event)
     entries = services.ledger.entries(start.workload)
-    begun = _known(start, entries) or _begin(start, entries, services)
+    begun = _known(start, entries)
+    if begun is None:
+        refuse_if_drained(services)
+        begun = _begin(start, entries, services)
     return {
         "duplicate": begun.execution != start.execution,
         "run": begun.run,

@@ -1,0 +1,155 @@
+"""Draining a deployment: what is stopped, what is waited for, and when it is over.
+
+Trials are stopped, and so are production runs that have no machine. A run that trains goes on to
+its end, because its model is wanted; its job can be stopped on request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+# Kind of the ledger entries that say whether a deployment is drained.
+KIND = "drain"
+# How long the deployment's own clean-up of a stopped trial may take before the drain does it.
+CLEAN_UP_SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class DrainMark:
+    """Whether a deployment is drained, by whom and since when; ``at`` in epoch seconds.
+
+    ``schedules`` are those that a drain has disabled and that are to be enabled again after it.
+    ``version`` counts the marks of a deployment from 1.
+    """
+
+    version: int
+    drained: bool
+    at: int
+    by: str
+    schedules: tuple[str, ...] = ()
+
+    def to_entry(self) -> dict[str, Any]:
+        """The ledger entry."""
+        return {
+            "kind": KIND, "version": self.version, "drained": self.drained, "at": self.at,
+            "by": self.by, "schedules": list(self.schedules),
+        }  # fmt: skip
+
+    @classmethod
+    def from_entry(cls, entry: Mapping[str, Any]) -> DrainMark:
+        """Read a ledger entry."""
+        return cls(
+            version=int(entry["version"]),
+            # Anything else must not pass for a deployment that may start work.
+            drained=entry["drained"] is not False,
+            at=int(entry["at"]),
+            by=str(entry["by"]),
+            schedules=tuple(entry.get("schedules", ())),
+        )
+
+
+def latest_mark(entries: Iterable[Mapping[str, Any]]) -> DrainMark | None:
+    """The newest mark; None for a deployment that was never drained."""
+    marks = [DrainMark.from_entry(entry) for entry in entries if entry.get("kind") == KIND]
+    return max(marks, key=lambda mark: mark.version, default=None)
+
+
+class RunPhase(StrEnum):
+    """What a production run is doing."""
+
+    WAITING = "waiting"
+    TRAINING = "training"
+    RECORDING = "recording"
+
+
+def phase_between_jobs(jobs: Collection[str], without_capacity: Collection[str]) -> RunPhase:
+    """The phase of a run that trains nothing at the moment, from the names of its jobs so far.
+
+    ``without_capacity`` are those that got no machine. A run with no other job has nothing to
+    lose; one with a finished job is about to record it, or to train the baseline instead.
+    """
+    return RunPhase.RECORDING if set(jobs) - set(without_capacity) else RunPhase.WAITING
+
+
+@dataclass(frozen=True)
+class RunningExecution:
+    """A trial or production run in progress; ``phase`` is None for a trial."""
+
+    arn: str
+    phase: RunPhase | None = None
+
+    @property
+    def name(self) -> str:
+        """The execution's name."""
+        return self.arn.rpartition(":")[2]
+
+
+@dataclass(frozen=True)
+class UnfinishedJob:
+    """A training job that has not ended; ``execution`` is the ARN of the one that started it."""
+
+    name: str
+    execution: str
+    production: bool
+    stopping: bool = False
+
+
+@dataclass(frozen=True)
+class HeldLease:
+    """A workload's lease; ``ended_for`` is for how many seconds its owner has been seen ended."""
+
+    workload: str
+    owner: str
+    ended_for: float | None = None
+
+
+@dataclass(frozen=True)
+class Work:
+    """Everything that a deployment has in progress at one moment."""
+
+    trials: tuple[RunningExecution, ...] = ()
+    runs: tuple[RunningExecution, ...] = ()
+    jobs: tuple[UnfinishedJob, ...] = ()
+    leases: tuple[HeldLease, ...] = ()
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is in progress and no lease is held."""
+        return not (self.trials or self.runs or self.jobs or self.leases)
+
+
+@dataclass(frozen=True)
+class DrainSteps:
+    """What to do next: executions and jobs to stop, leases to clean up after."""
+
+    executions: tuple[RunningExecution, ...] = ()
+    jobs: tuple[UnfinishedJob, ...] = ()
+    leases: tuple[HeldLease, ...] = ()
+
+
+def next_steps(work: Work, *, stop_jobs: bool) -> DrainSteps:
+    """What brings ``work`` closer to its end; with ``stop_jobs`` production's jobs are stopped.
+
+    A job whose execution has ended is stopped where it belongs to a trial: without the rest of
+    its trial nobody uses what it measures. Production's may still bring a model.
+    """
+    running = {one.arn for one in (*work.trials, *work.runs)}
+    stoppable = {RunPhase.WAITING, RunPhase.TRAINING} if stop_jobs else {RunPhase.WAITING}
+    return DrainSteps(
+        executions=(*work.trials, *(run for run in work.runs if run.phase in stoppable)),
+        jobs=tuple(
+            job
+            for job in work.jobs
+            if job.execution not in running
+            and not job.stopping
+            and (stop_jobs or not job.production)
+        ),
+        leases=tuple(
+            lease
+            for lease in work.leases
+            if lease.ended_for is not None and lease.ended_for >= CLEAN_UP_SECONDS
+        ),
+    )

@@ -1,0 +1,45 @@
+"""The mark in the ledger that says whether a deployment is drained, and starts nothing."""
+
+from __future__ import annotations
+
+from compilegate.domain import ledger_keys, naming
+from compilegate.domain.draining import DrainMark, latest_mark
+from compilegate.domain.errors import DrainedError
+from compilegate.domain.utc import minute
+from compilegate.ports import Services
+
+
+def drain_mark(services: Services) -> DrainMark | None:
+    """The mark that holds; None for a deployment that was never drained."""
+    entries = services.ledger.entries(ledger_keys.DEPLOYMENT, ledger_keys.DRAIN_ENTRIES)
+    return latest_mark(entries)
+
+
+def refuse_if_drained(services: Services) -> None:
+    """Raises DrainedError while the deployment may not start work."""
+    mark = drain_mark(services)
+    if mark is not None and mark.drained:
+        raise DrainedError(
+            f"{naming.stack_name(services.settings.stage)} has been drained since "
+            f"{minute(mark.at)} by {mark.by}, and starts nothing. Fix: end that with "
+            "`compilegate drain --undo`"
+        )
+
+
+def put_mark(
+    services: Services,
+    before: DrainMark | None,
+    *,
+    drained: bool,
+    by: str,
+    schedules: tuple[str, ...] = (),
+) -> DrainMark:
+    """The next mark; where somebody else was faster, theirs is built upon."""
+    while True:
+        version = 1 if before is None else before.version + 1
+        mark = DrainMark(version, drained, services.clock.now(), by, schedules)
+        key = ledger_keys.drain_entry(version)
+        entry = services.ledger.put_once(ledger_keys.DEPLOYMENT, key, mark.to_entry())
+        before = DrainMark.from_entry(entry)
+        if before == mark:
+            return mark

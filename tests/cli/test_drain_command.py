@@ -1,0 +1,149 @@
+"""``drain`` at the keyboard: what it says, its exit codes, and which commands it stops."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compilegate.cli.cloud import Cloud
+from compilegate.domain import naming
+from compilegate.domain.errors import NotDeployedError
+from tests.cli.conftest import Invoke
+from tests.cli.project import write_project
+from tests.fakes import FakeDoors, MemoryJobs, ScriptedExecutions, cloud
+from tests.usecases.production_ledger import register
+
+TRIAL = {"workload": "lm", "trial": "0mabc123", "spec_key": "s"}
+
+
+@pytest.fixture
+def stage(doors: FakeDoors) -> Cloud:
+    """One trial, one production run that trains, one schedule."""
+    doors.aws_cloud = found = cloud(looks=99)
+    assert found.production is not None
+    register(found.services, "lm", None)
+    found.production.schedules.put("lm", "rate(1 day)")
+    start(found, "lm-0mabc123", "cg-lm-0mabc123-q1a0-r0", trial=True)
+    start(found, "lm-night", "cg-lm-night-p0-r0", trial=False)
+    return found
+
+
+def start(found: Cloud, execution: str, job: str, *, trial: bool) -> None:
+    assert found.production is not None
+    machine = found.executions if trial else found.production.executions
+    arn = machine.start(execution, TRIAL if trial else {"workload": "lm"})
+    jobs = jobs_of(found)
+    jobs.add(job, "InProgress", 1000.0)
+    jobs.tag(job, {naming.TAG_EXECUTION: arn})
+
+
+def jobs_of(found: Cloud) -> MemoryJobs:
+    assert isinstance(found.services.jobs, MemoryJobs)
+    return found.services.jobs
+
+
+def production(found: Cloud) -> ScriptedExecutions:
+    assert found.production is not None
+    assert isinstance(found.production.executions, ScriptedExecutions)
+    return found.production.executions
+
+
+def test_with_stop_jobs_everything_ends_and_the_screen_says_what_was_stopped(
+    invoke: Invoke, stage: Cloud
+) -> None:
+    result = invoke("drain", "--stop-jobs", "--yes")
+
+    assert 0 == result.exit_code, result.output
+    assert "compilegate-dev is drained" in result.stdout
+    for name in ("lm-0mabc123", "lm-night", "cg-lm-night-p0-r0", "cg-lm-0mabc123-q1a0-r0"):
+        assert f"\n    {name}\n" in result.stdout
+    assert {"Stopped"} == set(jobs_of(stage).statuses("cg-").values())
+    assert [line for line in result.stdout.splitlines() if len(line) > 80] == []
+
+
+def test_a_run_that_trains_is_waited_for_until_the_time_is_up(invoke: Invoke, stage: Cloud) -> None:
+    result = invoke("drain", "--timeout", "0", "--yes", "--json")
+
+    assert 11 == result.exit_code
+    told: dict[str, Any] = json.loads(result.stdout)
+    assert (True, False, ["lm"]) == (told["drained"], told["idle"], told["schedules_disabled"])
+    assert ["lm-0mabc123"] == told["stopped"]["executions"]
+    assert [{"execution": "lm-night", "phase": "training"}] == told["in_progress"]["runs"]
+    assert {} == production(stage).stopped
+
+
+def test_the_check_changes_nothing_and_its_exit_code_is_the_answer(
+    invoke: Invoke, stage: Cloud
+) -> None:
+    busy = invoke("drain", "--check")
+
+    assert 11 == busy.exit_code
+    assert "1 trial, 1 production run training, 2 training jobs" in busy.stdout
+    assert "compilegate drain" in busy.stdout
+    assert [line for line in busy.stdout.splitlines() if len(line) > 80] == []
+    assert {} == production(stage).stopped
+
+    invoke("drain", "--stop-jobs", "--yes")
+    assert 0 == invoke("drain", "--check").exit_code
+
+
+def test_a_schedule_that_could_start_a_run_is_in_use_too(invoke: Invoke, doors: FakeDoors) -> None:
+    doors.aws_cloud = cloud()
+    assert doors.aws_cloud.production is not None
+    doors.aws_cloud.production.schedules.put("lm", "rate(1 day)")
+
+    result = invoke("drain", "--check", "--json")
+
+    assert (11, ["lm"]) == (result.exit_code, json.loads(result.stdout)["schedules_enabled"])
+
+
+def test_a_stage_without_a_stack_runs_nothing(
+    invoke: Invoke, doors: FakeDoors, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing(stage: str) -> Cloud:
+        raise NotDeployedError(f"There is no stack compilegate-{stage}. Fix: deploy it")
+
+    monkeypatch.setattr(doors, "aws", missing)
+
+    assert 0 == invoke("drain", "--check").exit_code
+    assert 1 == invoke("drain", "--yes").exit_code
+
+
+def test_without_a_terminal_it_asks_for_yes_before_anything_changes(
+    invoke: Invoke, stage: Cloud
+) -> None:
+    result = invoke("drain")
+
+    assert 2 == result.exit_code
+    assert "--yes" in result.stderr
+    assert 0 == invoke("run", "--help").exit_code
+    assert invoke("status", "--json").exit_code == 0
+    assert json.loads(invoke("status", "--json").stdout)["drained"] is None
+
+
+def test_while_drained_work_is_refused_and_undo_lets_it_start(
+    invoke: Invoke, stage: Cloud, tmp_path: Path
+) -> None:
+    file = write_project(tmp_path)
+    invoke("drain", "--stop-jobs", "--yes")
+    before = len(production(stage).started)
+
+    for command in (("run", file), ("train", "lm"), ("register", file)):
+        result = invoke(*command)
+        assert 1 == result.exit_code
+        assert "compilegate drain --undo" in result.stderr
+    assert before == len(production(stage).started)
+    assert "Drained since" in invoke("status").stdout
+
+    undone = invoke("drain", "--undo")
+
+    assert (0, "1 schedule enabled" in undone.stdout) == (undone.exit_code, True)
+    assert 0 == invoke("train", "lm").exit_code
+    assert "was not drained" in invoke("drain", "--undo").stdout
+
+
+def test_check_and_undo_are_two_things(invoke: Invoke, stage: Cloud) -> None:
+    assert 2 == invoke("drain", "--check", "--undo").exit_code

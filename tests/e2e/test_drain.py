@@ -1,0 +1,126 @@
+"""Draining the deployed app: a trial, a run that trains and one that waits, then nothing."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from compilegate.adapters.dynamodb import DynamoDbLocks
+from compilegate.adapters.executions import StepFunctionsExecutions
+from compilegate.adapters.ledger_overview import DynamoDbOverview
+from compilegate.cli.cloud import Cloud
+from compilegate.cli.main import app as command
+from compilegate.cli.shell import Session
+from compilegate.localcloud.failures import Failure, inject
+from tests.e2e.conftest import App, Running, deployed
+from tests.e2e.production import Production
+from tests.e2e.test_register import cloud_of
+from tests.fakes import FakeDoors
+
+pytestmark = pytest.mark.e2e
+
+Invoke = Callable[..., Result]
+Trial = Callable[..., Running]
+
+
+@pytest.fixture(scope="module")
+def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
+    """A cloud of its own: what is drained must not be another test's."""
+    with deployed(tmp_path_factory.mktemp("cloud")) as found:
+        yield found
+
+
+@pytest.fixture
+def cloud(app: App) -> Cloud:
+    found, table = cloud_of(app), app.outputs["LedgerTable"]
+    dynamodb = app.client("dynamodb")
+    return replace(
+        found,
+        services=replace(found.services, locks=DynamoDbLocks(dynamodb, table)),
+        executions=StepFunctionsExecutions(
+            app.client("stepfunctions"), app.outputs["EvaluateStateMachine"]
+        ),
+        overview=DynamoDbOverview(dynamodb, table),
+    )
+
+
+@pytest.fixture
+def drain(cloud: Cloud) -> Iterator[Invoke]:
+    def call(*options: str) -> Result:
+        session = Session(doors=FakeDoors(local_cloud=cloud))
+        return CliRunner().invoke(command, ["drain", "--local", *options], obj=session)
+
+    yield call
+    call("--undo")
+
+
+def wait_for(condition: Callable[[], Any], seconds: float = 30.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def test_everything_ends_and_the_stack_may_be_removed(
+    app: App, trial: Trial, cloud: Cloud, drain: Invoke
+) -> None:
+    running = trial(hang="baseline")
+    running.wait_for_full_run(0)  # first, because a speed job has the machine to itself
+    trains = Production(app, "drain-trains", {"hang": "baseline"})
+    waits = Production(app, "drain-waits")
+    trains.start()
+    wait_for(lambda: cloud.services.jobs.active("cg-drain-trains"))
+    inject(app.cloud.state(), Failure.NO_CAPACITY, count=1)
+    waits.start(wait_seconds=600)
+    wait_for(lambda: waits.entries("run_waiting"))
+    assert cloud.production is not None
+    cloud.production.schedules.put("drain-waits", "rate(1 day)")
+    assert 11 == drain("--check").exit_code
+
+    partly = drain("--yes", "--json", "--timeout", "0.05")
+
+    told = json.loads(partly.stdout)
+    assert (11, ["training"]) == (
+        partly.exit_code, [run["phase"] for run in told["in_progress"]["runs"]],
+    )  # fmt: skip
+    assert 2 == len(told["stopped"]["executions"])
+    assert "ABORTED" == running.wait()["status"]
+    assert 1 == len(cloud.services.jobs.active("cg-"))
+
+    result = drain("--yes", "--stop-jobs", "--timeout", "2")
+
+    assert 0 == result.exit_code, result.output
+    assert "compilegate-local is drained" in result.stdout
+    assert {} == cloud.services.jobs.unfinished("cg-")
+    assert running.lock() is None
+    assert [] == list(cloud.production.schedules.enabled())
+    assert 0 == drain("--check").exit_code
+    assert "failed" in running.entries()
+    assert running.flag() is None
+
+
+def test_the_machines_refuse_what_is_started_past_the_command_and_start_again_after_undo(
+    app: App, trial: Trial, cloud: Cloud, drain: Invoke
+) -> None:
+    drain("--yes")
+    workload = Production(app, "drain-refuses")
+
+    refused, run = trial(), workload.run()
+    refused.wait()
+
+    outcome = cloud.executions.describe(refused.execution)
+    assert ("FAILED", "WorkloadLockedError") == (outcome.status, outcome.error)
+    assert "drain --undo" in outcome.cause
+    assert refused.lock() is None
+    assert ("FAILED", "DrainedError") == (run["status"], run["error"])
+    assert [] == workload.runs()
+
+    assert 0 == drain("--undo").exit_code
+    assert "SUCCEEDED" == workload.run()["status"]

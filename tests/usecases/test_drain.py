@@ -1,0 +1,182 @@
+"""Draining a deployment in memory: the mark, the schedules, what is stopped, and what refuses."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from compilegate.domain import ledger_keys, naming
+from compilegate.domain.draining import CLEAN_UP_SECONDS, RunPhase, next_steps
+from compilegate.domain.errors import DrainedError, WorkloadLockedError
+from compilegate.domain.production.waiting import KIND as WAIT
+from compilegate.usecases.acquire_lock import acquire_lock
+from compilegate.usecases.drain import Deployment, Drainage, begin_drain, end_drain
+from compilegate.usecases.drain_mark import drain_mark, refuse_if_drained
+from compilegate.usecases.production.begin_run import begin_run
+from tests.fakes import MACHINE, TRAIN, MemorySchedules, ScriptedExecutions, cloud
+from tests.usecases.production_ledger import register
+
+TRIAL = {"workload": "lm", "trial": "0mabc123", "spec_key": "s"}
+RUN = {"workload": "lm", "execution": f"{TRAIN}lm-run", "started": "2026-11-20T02:00:00Z"}
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
+@pytest.fixture
+def deployment() -> Deployment:
+    found = cloud()
+    assert found.production is not None
+    register(found.services, "lm", None)
+    found.production.schedules.put("lm", "rate(1 day)")
+    found.production.schedules.put("ads", "rate(1 day)")
+    return Deployment(
+        services=found.services,
+        trials=found.executions,
+        runs=found.production.executions,
+        schedules=found.production.schedules,
+        leases=lambda: [(one.workload, one.owner) for one in found.overview.locks()],
+    )
+
+
+def scripted(machine: Any) -> ScriptedExecutions:
+    assert isinstance(machine, ScriptedExecutions)
+    return machine
+
+
+def job(deployment: Deployment, name: str, execution: str, status: str = "InProgress") -> None:
+    jobs: Any = deployment.services.jobs
+    jobs.add(name, status, 1000.0)
+    jobs.tag(name, {naming.TAG_EXECUTION: execution})
+
+
+def test_nothing_starts_until_it_is_undone(deployment: Deployment) -> None:
+    services = deployment.services
+    begin_drain(deployment, "human:ada")
+
+    with pytest.raises(DrainedError, match=r"compilegate-dev has been drained since .* human:ada"):
+        refuse_if_drained(services)
+    with pytest.raises(WorkloadLockedError, match="drain --undo"):
+        acquire_lock({**TRIAL, "execution": f"{MACHINE}lm-0mabc123"}, services=services)
+    with pytest.raises(DrainedError):
+        begin_run(RUN, services=services)
+    assert [] == deployment.leases()
+
+    end_drain(deployment, "human:ada")
+
+    assert not begin_run(RUN, services=services)["duplicate"]
+    acquire_lock({**TRIAL, "execution": f"{MACHINE}lm-0mabc123"}, services=services)
+
+
+def test_a_run_that_had_begun_is_answered_as_before(deployment: Deployment) -> None:
+    first = begin_run(RUN, services=deployment.services)
+    begin_drain(deployment, "human:ada")
+
+    assert first == begin_run(RUN, services=deployment.services)
+
+
+def test_schedules_are_disabled_and_only_those_are_enabled_again(deployment: Deployment) -> None:
+    schedules = deployment.schedules
+    assert isinstance(schedules, MemorySchedules)
+    schedules.disable("ads")  # by somebody, before
+
+    mark = begin_drain(deployment, "human:ada")
+
+    assert (("lm",), []) == (mark.schedules, schedules.enabled())
+    assert ("lm",) == end_drain(deployment, "human:ada")
+    assert ["lm"] == schedules.enabled()
+
+
+def test_repeating_it_changes_nothing(deployment: Deployment) -> None:
+    first = begin_drain(deployment, "human:ada")
+
+    assert first == begin_drain(deployment, "human:bo")
+    end_drain(deployment, "human:ada")
+    assert end_drain(deployment, "human:ada") is None
+    keys = [e["version"] for e in deployment.services.ledger.entries(ledger_keys.DEPLOYMENT)]
+    assert [1, 2, 3] == keys
+
+
+def test_what_broke_off_is_completed_by_the_next_call(deployment: Deployment) -> None:
+    schedules = deployment.schedules
+    assert isinstance(schedules, MemorySchedules)
+    begin_drain(deployment, "human:ada")
+
+    class Broken(MemorySchedules):
+        def enable(self, workload: str) -> bool:
+            raise ConnectionError
+
+    broken = replace(deployment, schedules=Broken())
+    with pytest.raises(ConnectionError):
+        end_drain(broken, "human:ada")
+    refuse_if_drained(deployment.services)  # work may start, and a second call …
+
+    assert ("ads", "lm") == end_drain(deployment, "human:ada")
+
+
+def test_a_look_tells_this_stages_work_from_all_other(deployment: Deployment) -> None:
+    trial = scripted(deployment.trials).start("lm-1", TRIAL)
+    training = scripted(deployment.runs).start("lm-2", {"workload": "lm"})
+    waiting = scripted(deployment.runs).start("lm-3", {"workload": "lm"})
+    team = scripted(deployment.runs).start("event", {"detail": {}})
+    job(deployment, "cg-lm-1-q1a0-r0", trial)
+    job(deployment, "cg-lm-2-p0-r0", training, "Stopping")
+    job(deployment, "cg-lm-9-q1a0-r0", "arn:of:another:stage")
+    job(deployment, "cg-lm-0-q1a0-r0", trial, "Completed")
+    deployment.services.locks.acquire("lm", trial, now=1, expires_at=9)
+
+    work = Drainage(deployment, Clock()).look()
+
+    assert [trial] == [one.arn for one in work.trials]
+    assert {
+        training: RunPhase.TRAINING, waiting: RunPhase.WAITING, team: RunPhase.RECORDING,
+    } == {one.arn: one.phase for one in work.runs}  # fmt: skip
+    assert {("cg-lm-1-q1a0-r0", False, False), ("cg-lm-2-p0-r0", True, True)} == {
+        (one.name, one.production, one.stopping) for one in work.jobs
+    }
+    assert [("lm", None)] == [(one.workload, one.ended_for) for one in work.leases]
+
+
+def test_a_run_whose_only_jobs_found_no_machine_waits_and_one_that_trained_records(
+    deployment: Deployment,
+) -> None:
+    services = deployment.services
+    arn = scripted(deployment.runs).start("lm-2", {"workload": "lm"})
+    run = begin_run({**RUN, "execution": arn}, services=services)["run"]
+    name = naming.job_base("lm", run, "p0") + "-r0"
+    job(deployment, name, arn, "Failed")
+    drainage = Drainage(deployment, Clock())
+
+    assert [RunPhase.RECORDING] == [one.phase for one in drainage.look().runs]
+    wait = {"kind": WAIT, "at": 1, "run": run, "attempt": 0, "job": name}
+    services.ledger.put_once("lm", ledger_keys.wait_entry(run, 0), wait)
+    assert [RunPhase.WAITING] == [one.phase for one in drainage.look().runs]
+
+
+def test_it_ends_with_nothing_running_and_every_lease_free(deployment: Deployment) -> None:
+    services, clock = deployment.services, Clock()
+    trial = scripted(deployment.trials).start("lm-0mabc123", TRIAL)
+    acquire_lock({**TRIAL, "execution": trial}, services=services)
+    job(deployment, "cg-lm-0mabc123-q1a0-r0", trial)
+    drainage = Drainage(deployment, clock)
+    begin_drain(deployment, "human:ada")
+
+    for _ in range(3):  # nobody cleans up here, so the drain has to
+        drainage.take(next_steps(drainage.look(), stop_jobs=False))
+        clock.seconds += CLEAN_UP_SECONDS
+    assert drainage.look().idle
+
+    assert {trial: "the deployment was drained"} == scripted(deployment.trials).stopped
+    assert "Stopped" == services.jobs.describe("cg-lm-0mabc123-q1a0-r0")["TrainingJobStatus"]
+    (failed,) = [e for e in services.ledger.entries("lm") if e["kind"] == "failed"]
+    assert trial == failed["execution"]
+    mark = drain_mark(services)
+    assert mark is not None
+    assert mark.drained
