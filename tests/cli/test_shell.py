@@ -22,7 +22,7 @@ COMMANDS = [
     ("flag", "show"), ("flag", "history"), ("flag", "set"), ("flag", "revert"), ("flag", "repair"),
     ("flag", "approve"), ("flag", "reject"),
     ("local", "up"), ("local", "down"), ("local", "status"), ("local", "logs"), ("demo",),
-    ("demo-production",),
+    ("demo-production",), ("verify-aws",),
     ("doctor",), ("facts", "images"), ("facts", "compiler"), ("facts", "instances"),
     ("facts", "models"), ("facts", "prices"), ("facts", "assumptions"), ("facts", "request-keys"),
     ("facts", "limits"), ("facts", "lifecycle"), ("facts", "failures"), ("facts", "gaps"),
