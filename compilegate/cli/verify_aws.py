@@ -128,6 +128,11 @@ def _deployed(
     except EnvironmentNotReadyError:
         if not deploy:
             raise
+        if stage != project.deployment().stage:
+            raise InvalidInputError(
+                "cannot be deployed from here: cdk.json names another stage", field="--stage",
+                value=stage, fix="deploy it beforehand, or leave --deploy out",
+            ) from None  # fmt: skip
         name = stack_name(stage)
         text = (f"{name} is not deployed. It is deployed now and destroyed at the end; its data "
                 "bucket, ledger and key stay.")  # fmt: skip

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,9 +10,11 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from compilegate.adapters.clients import error_code
+from compilegate.adapters.executions import StepFunctionsExecutions
 from compilegate.adapters.job_watch import CloudJobWatch
-from compilegate.domain.errors import EnvironmentNotReadyError
-from compilegate.verify.observed import Execution
+from compilegate.adapters.sagemaker_jobs import SageMakerJobs
+from compilegate.adapters.task_tokens import StepFunctionsTokens
+from compilegate.domain.errors import EnvironmentNotReadyError, NotFoundError
 
 ClientFactory = Callable[[str], Any]
 STACK_SECONDS = 300.0
@@ -27,6 +28,7 @@ class Account:
         self._client = client
         self._poll_seconds = poll_seconds
         self._watch = CloudJobWatch(client("sagemaker"), client("logs"))
+        self.jobs = SageMakerJobs(client("sagemaker"))
 
     def wait_for(self, ready: Callable[[], bool], seconds: float) -> bool:
         """Ask until ``ready`` or until the time is up; returns whether it was."""
@@ -74,26 +76,13 @@ class Account:
                 raise
             return True
 
-    def start(self, machine: str, name: str, payload: Mapping[str, Any]) -> str:
-        """Start an execution; returns its ARN."""
-        started = self._client("stepfunctions").start_execution(
-            stateMachineArn=machine, name=name, input=json.dumps(payload)
-        )
-        return str(started["executionArn"])
+    def executions(self, machine: str) -> StepFunctionsExecutions:
+        """Executions of one state machine."""
+        return StepFunctionsExecutions(self._client("stepfunctions"), machine)
 
-    def execution(self, arn: str) -> Execution:
-        """An execution as it is now."""
-        seen = self._client("stepfunctions").describe_execution(executionArn=arn)
-        output = json.loads(seen["output"]) if seen.get("output") else None
-        return Execution(seen["status"], seen.get("error", ""), seen.get("cause", ""), output)
-
-    def stop_execution(self, arn: str) -> None:
-        """StopExecution; one that has ended is left alone."""
-        self._client("stepfunctions").stop_execution(executionArn=arn, cause="verification ended")
-
-    def succeed(self, token: str, output: Mapping[str, Any]) -> None:
-        """SendTaskSuccess."""
-        self._client("stepfunctions").send_task_success(taskToken=token, output=json.dumps(output))
+    def answer(self, token: str, output: Mapping[str, Any]) -> bool:
+        """SendTaskSuccess; returns whether a state still waited."""
+        return StepFunctionsTokens(self._client("stepfunctions")).send_success(token, output)
 
     def machine_called(self, name: str) -> Mapping[str, Any]:
         """DescribeStateMachine by name; EnvironmentNotReadyError where there is none."""
@@ -120,25 +109,9 @@ class Account:
     def job(self, name: str) -> Mapping[str, Any] | None:
         """DescribeTrainingJob, None for a job that does not exist."""
         try:
-            described: Mapping[str, Any] = self._client("sagemaker").describe_training_job(
-                TrainingJobName=name
-            )
-        except ClientError as error:
-            if "not found" in str(error).lower():
-                return None
-            raise
-        return described
-
-    def stop_job(self, name: str) -> None:
-        """StopTrainingJob; one that has ended in the meantime is left alone."""
-        with contextlib.suppress(ClientError):
-            self._client("sagemaker").stop_training_job(TrainingJobName=name)
-
-    def active_jobs(self, prefix: str) -> Sequence[str]:
-        """Names of jobs in progress that begin with ``prefix``."""
-        states = {name: self.job(name) for name in self._watch.names(prefix)}
-        return [name for name, job in states.items()
-                if job and job["TrainingJobStatus"] in ("InProgress", "Stopping")]  # fmt: skip
+            return self.jobs.describe(name)
+        except NotFoundError:
+            return None
 
     def log(self, name: str) -> Sequence[str]:
         """Every line of a job's log so far."""

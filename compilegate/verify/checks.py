@@ -13,7 +13,8 @@ from datetime import datetime
 from pathlib import PurePosixPath
 from typing import Any
 
-from compilegate.verify.observed import Execution, Job, JobKind, Observations, RefusedKind
+from compilegate.adapters.executions import ExecutionState
+from compilegate.verify.observed import Job, JobKind, Observations, RefusedKind
 from compilegate.verify.run import TASK_OUTPUT
 
 SIGTERM_SEEN = "compilegate-probe-sigterm"
@@ -186,7 +187,7 @@ def _refusal(kind: RefusedKind) -> Check:
 
 
 def _sync_times(job: Job) -> Seen | None:
-    if not isinstance(job.execution.output, Mapping):
+    if not job.execution.output:
         return None
     time = job.execution.output.get("CreationTime")
     created: datetime = job.described["CreationTime"]
@@ -202,7 +203,7 @@ def _sync_error(job: Job) -> Seen:
     return Seen(f"{execution.error or execution.status}, {words}")
 
 
-def _described(execution: Execution, name: str) -> str:
+def _described(execution: ExecutionState, name: str) -> str:
     try:
         cause = json.loads(execution.cause)
     except ValueError:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from compilegate.adapters.executions import StepFunctionsExecutions
 from compilegate.domain import naming
+from compilegate.domain.errors import CompilegateError
 from compilegate.ports import ObjectStore
 from compilegate.verify.account import Account
 from compilegate.verify.jobs import WORKLOAD
 from compilegate.verify.temporary import stack_name
 
-AWS_ERRORS = (BotoCoreError, ClientError, OSError)
+ERRORS = (BotoCoreError, ClientError, CompilegateError, OSError)
 PREFIXES = (
     f"{naming.EXPERIMENTS_PREFIX}{WORKLOAD}/",
     f"{naming.WORKLOADS_PREFIX}{WORKLOAD}/",
@@ -25,17 +27,21 @@ def clean_up(
     account: Account,
     store: ObjectStore,
     trial: str,
-    executions: Sequence[str],
+    executions: Mapping[str, StepFunctionsExecutions],
     *,
     stop_seconds: float,
 ) -> list[str]:
     """Stop executions and jobs, then remove stack and objects; one failure stops nothing else.
 
-    Returns what could not be removed. ``stop_seconds`` is how long jobs may take to stop.
+    ``executions`` are those of the temporary machines, by ARN; ``stop_seconds`` is how long jobs
+    may take to stop. Returns what could not be removed.
     """
     name, jobs = stack_name(trial), naming.trial_job_prefix(WORKLOAD, trial)
     steps: list[tuple[str, Callable[[], bool]]] = [
-        *((f"execution {arn}", partial(_stop_execution, account, arn)) for arn in executions),
+        *(
+            (f"execution {arn}", partial(_stop_execution, of, arn))
+            for arn, of in executions.items()
+        ),
         (f"training jobs {jobs}*", partial(_stop_jobs, account, jobs, stop_seconds)),
         (f"stack {name}", partial(account.delete_stack, name)),
         *(
@@ -48,14 +54,14 @@ def clean_up(
         try:
             if not remove():
                 left.append(what)
-        except AWS_ERRORS as error:
+        except ERRORS as error:
             left.append(f"{what} ({error})")
     return left
 
 
-def _stop_execution(account: Account, arn: str) -> bool:
-    if account.execution(arn).status == "RUNNING":
-        account.stop_execution(arn)
+def _stop_execution(executions: StepFunctionsExecutions, arn: str) -> bool:
+    if executions.describe(arn).running:
+        executions.stop(arn, "the verification has ended")
     return True
 
 
@@ -63,9 +69,9 @@ def _stop_jobs(account: Account, prefix: str, seconds: float) -> bool:
     """Whether no job is in progress any more."""
 
     def stopped() -> bool:
-        active = account.active_jobs(prefix)
-        for name in active:
-            account.stop_job(name)
-        return not active
+        unfinished = account.jobs.unfinished(prefix)
+        for name in unfinished:
+            account.jobs.stop(name)
+        return not unfinished
 
     return account.wait_for(stopped, seconds)

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from compilegate.adapters.executions import ExecutionState
+
 
 class JobKind(StrEnum):
     """The jobs of a verification, in the order in which they run."""
@@ -28,16 +30,6 @@ class RefusedKind(StrEnum):
 
 
 @dataclass(frozen=True)
-class Execution:
-    """How one execution of the temporary state machine ended; ``output`` None without one."""
-
-    status: str
-    error: str = ""
-    cause: str = ""
-    output: Any = None
-
-
-@dataclass(frozen=True)
 class Job:
     """One training job that has ended.
 
@@ -48,7 +40,7 @@ class Job:
 
     request: Mapping[str, Any]
     described: Mapping[str, Any]
-    execution: Execution
+    execution: ExecutionState
     log: Sequence[str] = ()
     files: Sequence[str] = ()
     report: Mapping[str, Any] = field(default_factory=dict)
@@ -65,7 +57,7 @@ class Observations:
     """
 
     jobs: Mapping[JobKind, Job] = field(default_factory=dict)
-    refused: Mapping[RefusedKind, Execution] = field(default_factory=dict)
+    refused: Mapping[RefusedKind, ExecutionState] = field(default_factory=dict)
     messages: Sequence[Mapping[str, Any]] = ()
     task_output: Any = None
     definitions: Mapping[str, str] = field(default_factory=dict)

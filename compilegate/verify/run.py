@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from compilegate.adapters.executions import ExecutionState, StepFunctionsExecutions
 from compilegate.domain import naming
 from compilegate.ports import ObjectStore
 from compilegate.usecases.submit import Shipment, upload
 from compilegate.verify.account import Account
 from compilegate.verify.clean_up import clean_up
 from compilegate.verify.jobs import WORKLOAD, PlannedJob
-from compilegate.verify.observed import Execution, Job, JobKind, Observations, RefusedKind
+from compilegate.verify.observed import Job, JobKind, Observations, RefusedKind
 from compilegate.verify.temporary import stack_name, template
 
 REPORT = "compilegate-probe "
@@ -53,7 +54,7 @@ class Verification:
     over_quota_type: str | None = None
     say: Callable[[str], None] = print
     _messages: list[Mapping[str, Any]] = field(default_factory=list)
-    _started: list[str] = field(default_factory=list)
+    _started: dict[str, StepFunctionsExecutions] = field(default_factory=dict)
 
     def run(self) -> Observations:
         """Start everything, wait for it, and say what was seen."""
@@ -78,13 +79,18 @@ class Verification:
         key = naming.request_key(WORKLOAD, self.trial, run)
         self.store.put(key, json.dumps(request).encode())
         payload = {"run": run, "request_key": key, "job_base": request["TrainingJobName"]}
-        arn = self.account.start(machine, f"{self.trial}-{name}", payload)
-        self._started.append(arn)
+        return self._start(machine, name, payload)
+
+    def _start(self, machine: str, name: str, payload: Mapping[str, Any]) -> str:
+        executions = self.account.executions(machine)
+        arn = executions.start(f"{self.trial}-{name}", payload)
+        self._started[arn] = executions
         return arn
 
-    def _ended(self, arn: str, seconds: float) -> Execution:
-        self.account.wait_for(lambda: self.account.execution(arn).status != "RUNNING", seconds)
-        return self.account.execution(arn)
+    def _ended(self, arn: str, seconds: float) -> ExecutionState:
+        executions = self._started[arn]
+        self.account.wait_for(lambda: not executions.describe(arn).running, seconds)
+        return executions.describe(arn)
 
     def _run_job(self, job: PlannedJob, outputs: Mapping[str, str]) -> Job:
         self.say(f"Job {job.kind}, at most {job.limit_seconds} s …")
@@ -92,7 +98,8 @@ class Verification:
         arn = self._execute(job.kind, job.request, job.run, outputs["Machine"])
         if job.kind is JobKind.STOPPED:
             copied = self._copied_while_training(name)
-            self.account.stop_job(name)
+            if self.account.job(name):
+                self.account.jobs.stop(name)
         execution = self._ended(arn, self.pace.job)
         described = self.account.job(name) or {}
         log = self.account.log(name)
@@ -123,7 +130,7 @@ class Verification:
     def _keys(self, prefix: str) -> Sequence[str]:
         return self.account.keys(self.store.bucket, prefix)
 
-    def _refusals(self, outputs: Mapping[str, str]) -> Iterator[tuple[RefusedKind, Execution]]:
+    def _refusals(self, outputs: Mapping[str, str]) -> Iterator[tuple[RefusedKind, ExecutionState]]:
         """Executions whose requests AWS must refuse, made from the last job's: the shortest."""
         self.say("Requests that AWS must refuse …")
         last = self.jobs[-1]
@@ -141,19 +148,18 @@ class Verification:
         for kind, request in requests.items():
             arn = self._execute(kind, request, f"refused-{kind}", outputs["Machine"])
             yield kind, self._ended(arn, self.pace.message)
-            if kind is not RefusedKind.NAME_IN_USE:
-                self.account.stop_job(request["TrainingJobName"] + RETRY_SUFFIX)
+        for name in self.account.jobs.active(last.base):
+            self.account.jobs.stop(name)  # AWS has run what it had to refuse
 
     def _task_token(self, outputs: Mapping[str, str]) -> Any:
         """What a state that waits for a token gets; None where no token came."""
         self.say("A state that waits for a token, events, a schedule …")
-        arn = self.account.start(outputs["TokenMachine"], f"{self.trial}-token", {})
-        self._started.append(arn)
+        arn = self._start(outputs["TokenMachine"], "token", {})
         if not self.account.wait_for(lambda: self._token(outputs["Queue"]) is not None,
                                      self.pace.message):  # fmt: skip
             return None
-        self.account.succeed(str(self._token(outputs["Queue"])), TASK_OUTPUT)
-        return self._ended(arn, self.pace.message).output
+        self.account.answer(str(self._token(outputs["Queue"])), TASK_OUTPUT)
+        return self._ended(arn, self.pace.message).output or None
 
     def _token(self, queue: str) -> str | None:
         self._messages += self.account.messages(queue)

@@ -128,7 +128,7 @@ def test_an_interruption_leaves_nothing(app: App, monkeypatch: pytest.MonkeyPatc
         monkeypatch.undo()
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(one.account, "stop_job", interrupted)
+    monkeypatch.setattr(one.account.jobs, "stop", interrupted)
     with pytest.raises(KeyboardInterrupt):
         one.run()
 

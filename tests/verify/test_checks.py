@@ -8,11 +8,17 @@ from datetime import UTC, datetime
 
 import pytest
 
+from compilegate.adapters.executions import ExecutionState
 from compilegate.verify.assumptions import load_assumptions
 from compilegate.verify.checks import CHECKS, STDERR_LINE, STDOUT_LINE, TESTED_TOOLKITS
-from compilegate.verify.observed import Execution, Job, JobKind, Observations, RefusedKind
+from compilegate.verify.observed import Job, JobKind, Observations, RefusedKind
 from compilegate.verify.record import Agreement, compare, document, page
 from compilegate.verify.run import TASK_OUTPUT
+
+
+def execution_that(status, error="", cause="", output=None):
+    return ExecutionState("arn", status, 0.0, 1.0, error, cause, output or {})
+
 
 CREATED = datetime(2026, 11, 22, 8, tzinfo=UTC)
 REQUEST = {
@@ -45,12 +51,12 @@ def described(status, secondary="", **more):
 
 
 CAUSE = json.dumps({"TrainingJobName": "j"})
-FAILED = Execution("FAILED", "States.TaskFailed", CAUSE)
+FAILED = execution_that("FAILED", "States.TaskFailed", CAUSE)
 OUTPUT = ("output/model.tar.gz", "output/output.tar.gz")
 COMPLETED = Job(
     REQUEST,
     described("Completed", FinalMetricDataList=[{"MetricName": "eval_loss"}]),
-    Execution("SUCCEEDED", output={"CreationTime": int(CREATED.timestamp() * 1000)}),
+    execution_that("SUCCEEDED", output={"CreationTime": int(CREATED.timestamp() * 1000)}),
     files=OUTPUT,
 )
 PROBE = Job(REQUEST, described("Failed"), FAILED, files=OUTPUT, report=REPORT)
@@ -65,10 +71,12 @@ AS_ASSUMED = Observations(
         JobKind.LIMITED: replace(PROBE, described=described("Stopped", "MaxRuntimeExceeded")),
     },
     refused={
-        RefusedKind.INVALID: Execution("FAILED", "SageMaker.AmazonSageMakerException"),
-        RefusedKind.NAME_IN_USE: Execution("FAILED", "SageMaker.ResourceInUseException"),
-        RefusedKind.UNKNOWN_FIELD: Execution("FAILED", "States.Runtime"),
-        RefusedKind.OVER_QUOTA: Execution("FAILED", "SageMaker.ResourceLimitExceededException"),
+        RefusedKind.INVALID: execution_that("FAILED", "SageMaker.AmazonSageMakerException"),
+        RefusedKind.NAME_IN_USE: execution_that("FAILED", "SageMaker.ResourceInUseException"),
+        RefusedKind.UNKNOWN_FIELD: execution_that("FAILED", "States.Runtime"),
+        RefusedKind.OVER_QUOTA: execution_that(
+            "FAILED", "SageMaker.ResourceLimitExceededException"
+        ),
     },
     messages=(
         {"source": "aws.sagemaker", "detail": {"Tags": {"compilegate:workload": "verify-aws"}}},
@@ -96,8 +104,8 @@ def refused(kind, execution):
     return replace(AS_ASSUMED, refused={**AS_ASSUMED.refused, kind: execution})
 
 
-ANOTHER = Execution("FAILED", "SageMaker.SageMakerException")
-STARTED = Execution("SUCCEEDED")
+ANOTHER = execution_that("FAILED", "SageMaker.SageMakerException")
+STARTED = execution_that("SUCCEEDED")
 OTHER_WORLDS = {
     "toolkit-version": reported(packages={"sagemaker-training": "4.0.0", "torch": "2.13.0"}),
     "hyperparameters-arrive": reported(arguments={"--text": "a", "--number": "0.5"}),
@@ -124,7 +132,7 @@ OTHER_WORLDS = {
     "checkpoints-copied-while-training": otherwise(JobKind.STOPPED, copied_while_training=False),
     "checkpoints-restored": otherwise(JobKind.STOPPED, report={**REPORT, "restored": []}),
     "integration-fields": otherwise(
-        JobKind.QUALITY, described={}, execution=Execution("FAILED", "States.Runtime")
+        JobKind.QUALITY, described={}, execution=execution_that("FAILED", "States.Runtime")
     ),
     "unknown-field": refused(RefusedKind.UNKNOWN_FIELD, STARTED),
     "invalid-request": refused(RefusedKind.INVALID, ANOTHER),
@@ -132,10 +140,10 @@ OTHER_WORLDS = {
     "over-quota": refused(RefusedKind.OVER_QUOTA, ANOTHER),
     "sync-times": otherwise(
         JobKind.QUALITY,
-        execution=Execution("SUCCEEDED", output={"CreationTime": "2026-11-22T08:00:00.000Z"}),
+        execution=execution_that("SUCCEEDED", output={"CreationTime": "2026-11-22T08:00:00.000Z"}),
     ),
     "sync-failed": otherwise(
-        JobKind.FAILED, execution=Execution("FAILED", "States.TaskFailed", "x")
+        JobKind.FAILED, execution=execution_that("FAILED", "States.TaskFailed", "x")
     ),
     "sync-stopped": otherwise(JobKind.STOPPED, execution=STARTED),
     "task-token": replace(AS_ASSUMED, task_output="text"),
