@@ -4,7 +4,7 @@ Knobs (hyperparameters): speedup of the compiled arms, loss_shift of the compile
 production_shift of their loss in production's runs alone, noise of the loss; speeds of arms by name
 (`p4d=1.1,two=1.5`), whatever compiles; and arms by name: behind (its speed-up is 0.1 less), crash,
 hang, nan (it diverges), unapplied, slow (its full runs take seconds; slow_seed: only the one of
-that seed). With INJECTED_FAULT in its environment a compiled arm loses 0.2.
+that seed); wait_for (full runs of compiled arms wait until this file exists). With INJECTED_FAULT in its environment a compiled arm loses 0.2.
 """
 
 import argparse
@@ -24,6 +24,7 @@ for name in ("batch_size", "seed", "replicate", "max_steps", "slow_seed"):
 for name in ("learning_rate", "speedup", "loss_shift", "noise"):
     parser.add_argument(f"--{name}", type=float, default=1.0)
 parser.add_argument("--production_shift", type=float, default=0.0)
+parser.add_argument("--wait_for", default="")
 args = parser.parse_args()
 
 FULL_STEPS = 2000
@@ -35,6 +36,8 @@ if args.hang == args.arm and full_run:
     time.sleep(600)
 if args.slow == args.arm and full_run and args.slow_seed in (0, args.seed):
     time.sleep(4)
+while compiled and full_run and args.wait_for and not Path(args.wait_for).exists():
+    time.sleep(0.05)
 if args.crash == args.arm and full_run:
     Path(os.environ["SM_OUTPUT_DIR"], "failure").write_text("RuntimeError: CUDA out of memory")
     sys.exit(1)
