@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import IO, Any, BinaryIO, Protocol
 
 from compilegate.domain.notification import Notification
+from compilegate.domain.production.orphans import ExecutionEnd
 from compilegate.domain.workload.model import KnownBetter
 
 
@@ -89,6 +90,10 @@ class Locks(Protocol):
         """Give the lease back if ``owner`` still holds it."""
         ...
 
+    def holder(self, workload: str) -> str | None:
+        """Who holds the lease, expired or not; None where nobody does."""
+        ...
+
 
 class FlagStore(Protocol):
     """The Parameter Store flag."""
@@ -147,6 +152,14 @@ class Tokens(Protocol):
 
     def send_success(self, token: str, output: Mapping[str, Any]) -> bool:
         """Let it go on with ``output``; returns whether anybody still waited for it."""
+        ...
+
+
+class ExecutionEnds(Protocol):
+    """Executions of any state machine, by ARN."""
+
+    def end_of(self, execution: str) -> ExecutionEnd | None:
+        """How an execution ended, None while it runs; forgotten ones have no status."""
         ...
 
 

@@ -12,7 +12,8 @@ from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from compilegate.domain import naming
-from compilegate.domain.naming import LIVE
+from compilegate.domain.naming import EVALUATE, LIVE, TRAIN
+from stacks.log_groups import FUNCTIONS as FUNCTION_LOGS
 from stacks.log_groups import log_group
 from stacks.permissions import (
     JOB_OUTPUTS,
@@ -30,8 +31,8 @@ from stacks.settings import Settings
 from stacks.storage import Storage
 
 Statements = list[iam.PolicyStatement]
-# The machines that call functions, and what calls those that no machine does.
-EVALUATE, TRAIN, SCHEDULE = "evaluate", "train", "schedule"
+# What calls the functions that no state machine does.
+SCHEDULE = "schedule"
 # A version stays when the next one replaces it, because executions that run still call it; one
 # that was published by a deployment that failed goes. All go with their function.
 KEEP_VERSION = RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE
@@ -220,6 +221,22 @@ STEPS = (
         megabytes=1769,  # a whole processor: ten thousand workloads are parsed
         machine=SCHEDULE,
     ),
+    Step(
+        "sweep",
+        lambda can: [
+            *can.stop_jobs(),
+            *can.read_tags_of_jobs(),
+            *can.read_executions(),
+            *can.tell_absent_from_denied(),  # and lists which workloads there are
+            *can.read_ledger(),
+            *can.append_to_ledger(),
+            *can.tag_models(),
+            *can.read_lease(),
+            *can.give_lease_back(),
+        ],
+        seconds=540,
+        machine=SCHEDULE,
+    ),
 )
 
 
@@ -242,10 +259,11 @@ class Functions(Construct):
     ) -> None:
         super().__init__(scope, construct_id)
         self._settings = settings
+        self._log_key = storage.log_key
         self._code = lambda_.Code.from_asset(str(bundle))
         self._environment = {
             "DATA_BUCKET": storage.bucket.bucket_name,
-            "DATA_KEY_ARN": storage.key.key_arn,
+            "DATA_KEY_ARN": storage.data_key.key_arn,
             "LEDGER_TABLE": storage.table.table_name,
             "STAGE": settings.stage,
             "TRAINING_ROLE_ARN": training_role.role_arn,
@@ -271,7 +289,13 @@ class Functions(Construct):
     def _function(self, step: Step, permissions: Permissions) -> lambda_.Function:
         title = _title(step.name)
         name = f"{naming.stack_name(self._settings.stage)}-{step.name.replace('_', '-')}"
-        group = log_group(self, f"{title}Logs", name=f"/aws/lambda/{name}", settings=self._settings)
+        group = log_group(
+            self,
+            f"{title}Logs",
+            name=f"{FUNCTION_LOGS}{name}",
+            settings=self._settings,
+            key=self._log_key,
+        )
         role = iam.Role(
             self,
             f"{title}Role",

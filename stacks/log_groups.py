@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from aws_cdk import RemovalPolicy
+from aws_cdk import aws_kms as kms
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
@@ -12,14 +13,21 @@ from stacks.settings import LOG_RETENTION_DAYS, Settings
 RETENTION = dict(zip(LOG_RETENTION_DAYS, logs.RetentionDays, strict=False))
 
 
+FUNCTIONS = "/aws/lambda/"
+# The prefix keeps a group out of the account's limit on log policies.
+MACHINES = "/aws/vendedlogs/states/"
+LOG_GROUP_PREFIXES = (FUNCTIONS, MACHINES)
+
+
 def log_group(
-    scope: Construct, construct_id: str, *, name: str, settings: Settings
+    scope: Construct, construct_id: str, *, name: str, settings: Settings, key: kms.IKey | None
 ) -> logs.LogGroup:
-    """A log group with the deployment's retention."""
+    """A log group with the deployment's retention, encrypted with ``key`` where there is one."""
     return logs.LogGroup(
         scope,
         construct_id,
         log_group_name=name,
         retention=RETENTION[settings.log_retention_days],
         removal_policy=RemovalPolicy.DESTROY,
+        encryption_key=key,
     )

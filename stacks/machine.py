@@ -17,6 +17,7 @@ from aws_cdk.aws_lambda_destinations import SqsDestination
 from constructs import Construct
 
 from compilegate.domain import naming
+from stacks.log_groups import MACHINES as MACHINE_LOGS
 from stacks.log_groups import log_group
 from stacks.permissions import Permissions
 from stacks.settings import Settings
@@ -72,7 +73,7 @@ class TrainingMachine(Construct):
         what: str,
     ) -> None:
         super().__init__(scope, construct_id)
-        self.machine = self._machine(document, around.settings)
+        self.machine = self._machine(document, around)
         permissions = Permissions(around.storage, around.settings.stage)
         for statement in (
             *_invoke(around.functions),
@@ -83,10 +84,15 @@ class TrainingMachine(Construct):
             self.machine.add_to_role_policy(statement)
         self._clean_up_with(clean_up, what, around.dead_letters)
 
-    def _machine(self, document: State, settings: Settings) -> sfn.StateMachine:
-        name = f"{naming.stack_name(settings.stage)}-{self.node.id.lower()}"
-        # The name's prefix keeps the group out of the account's limit on log policies.
-        group = log_group(self, "Logs", name=f"/aws/vendedlogs/states/{name}", settings=settings)
+    def _machine(self, document: State, around: Surroundings) -> sfn.StateMachine:
+        name = naming.machine_name(around.settings.stage, self.node.id.lower())
+        group = log_group(
+            self,
+            "Logs",
+            name=f"{MACHINE_LOGS}{name}",
+            settings=around.settings,
+            key=around.storage.log_key,
+        )
         return sfn.StateMachine(
             self,
             "Machine",

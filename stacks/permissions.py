@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aws_cdk import ArnFormat, Stack
+from aws_cdk import ArnFormat, Aws, Stack
 from aws_cdk import aws_iam as iam
 
 from compilegate.domain import naming
 from stacks.storage import Storage
+from stacks.training_role import LOG_GROUP as TRAINING_LOG_GROUP
 
 REGISTRATIONS = f"{naming.WORKLOADS_PREFIX}*/registration.json"
 PRODUCTION_REQUESTS = f"{naming.PRODUCTION_PREFIX}*/*/requests/*"
@@ -37,7 +38,7 @@ class Permissions:
         """Read objects of the data bucket."""
         return [
             self._allow(["s3:GetObject"], self._objects(patterns)),
-            self._allow(["kms:Decrypt"], [self._storage.key.key_arn]),
+            self._allow(["kms:Decrypt"], self._storage.key_arns),
         ]
 
     def read_inputs(self) -> list[iam.PolicyStatement]:
@@ -58,7 +59,7 @@ class Permissions:
         return [
             self._allow(["s3:PutObject"], self._objects(patterns)),
             # Decrypt as well: S3 needs it for an upload in several parts.
-            self._allow(["kms:GenerateDataKey", "kms:Decrypt"], [self._storage.key.key_arn]),
+            self._allow(["kms:GenerateDataKey", "kms:Decrypt"], self._storage.key_arns),
         ]
 
     def tell_absent_from_denied(self) -> list[iam.PolicyStatement]:
@@ -79,6 +80,10 @@ class Permissions:
     def take_lease(self) -> list[iam.PolicyStatement]:
         """Take a workload's lease, or read who holds it."""
         return self._table(["dynamodb:PutItem", "dynamodb:GetItem"], "lock#*")
+
+    def read_lease(self) -> list[iam.PolicyStatement]:
+        """Read who holds a workload's lease."""
+        return self._table(["dynamodb:GetItem"], "lock#*")
 
     def give_lease_back(self) -> list[iam.PolicyStatement]:
         """Release a workload's lease."""
@@ -124,6 +129,36 @@ class Permissions:
             ),
         ]
 
+    def read_tags_of_jobs(self) -> list[iam.PolicyStatement]:
+        """Read which execution started a job of this project."""
+        return [self._allow(["sagemaker:ListTags"], [self.training_jobs()])]
+
+    def read_executions(self) -> list[iam.PolicyStatement]:
+        """Read whether an execution of this deployment still runs, and how it ended."""
+        arns = [
+            self._stack.format_arn(
+                service="states",
+                resource="execution",
+                resource_name=f"{naming.machine_name(self._stage, machine)}:*",
+                arn_format=ArnFormat.COLON_RESOURCE_NAME,
+            )
+            for machine in naming.MACHINES
+        ]
+        return [self._allow(["states:DescribeExecution"], arns)]
+
+    def limit_training_logs(self) -> list[iam.PolicyStatement]:
+        """Set how long the log group of SageMaker's training jobs keeps its events."""
+        group = self._stack.format_arn(
+            service="logs",
+            resource="log-group",
+            resource_name=TRAINING_LOG_GROUP,
+            arn_format=ArnFormat.COLON_RESOURCE_NAME,
+        )
+        return [
+            self._allow(["logs:DescribeLogGroups"], ["*"]),  # narrower, it lists nothing
+            self._allow(["logs:PutRetentionPolicy"], [f"{group}:*", group]),
+        ]
+
     def look_at_team_jobs(self) -> list[iam.PolicyStatement]:
         """Describe any training job and read its tags: a team names its jobs as it likes."""
         arn = self._stack.format_arn(
@@ -142,12 +177,27 @@ class Permissions:
 
     def _table(self, actions: list[str], keys: str) -> list[iam.PolicyStatement]:
         return [
+            *self._table_key(),
             self._allow(
                 actions,
                 [self._storage.table.table_arn],
                 {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": [keys]}},
-            )
+            ),
         ]
+
+    def _table_key(self) -> list[iam.PolicyStatement]:
+        """DynamoDB uses a customer-managed key in the name of whoever calls it.
+
+        https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/encryption.usagenotes.html
+        """
+        if self._storage.ledger_key is None:
+            return []
+        via: dict[str, object] = {
+            "StringEquals": {"kms:ViaService": f"dynamodb.{Aws.REGION}.amazonaws.com"}
+        }
+        actions = ["kms:Decrypt", "kms:DescribeKey", "kms:Encrypt", "kms:GenerateDataKey",
+                   "kms:ReEncryptFrom", "kms:ReEncryptTo"]  # fmt: skip
+        return [self._allow(actions, [self._storage.ledger_key.key_arn], via)]
 
     @staticmethod
     def _allow(

@@ -34,6 +34,11 @@ WEEKLY_DIGEST = Timetable(
     "Tells every owner what their week was like",
     events.Schedule.cron(week_day="MON", hour="7", minute="0"),
 )
+DAILY_SWEEP = Timetable(
+    "EveryDay",
+    "Stops jobs and releases locks of executions that have ended",
+    events.Schedule.cron(hour="5", minute="30"),
+)
 
 
 class ScheduledFunction(Construct):

@@ -21,6 +21,9 @@ REGION = re.compile(r"[a-z]{2}(-[a-z]+)+-\d")
 BUCKET = re.compile(r"(?!.*\.\.)[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 SUBNET = re.compile(r"subnet-[0-9a-f]+")
 SECURITY_GROUP = re.compile(r"sg-[0-9a-f]+")
+KEY_ARN = re.compile(r"arn:aws[a-z-]*:kms:[a-z0-9-]+:\d{12}:key/[a-zA-Z0-9-]+")
+# What the keys of numbers end with.
+NUMBERS = ("_days", "_usd")
 # The only values that CloudWatch Logs accepts.
 LOG_RETENTION_DAYS = (
     1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922,
@@ -39,8 +42,20 @@ class Vpc:
 
 
 @dataclass(frozen=True)
+class CustomerKey:
+    """Encrypts data, ledger and logs; ``arn`` None is the key that the stack makes itself."""
+
+    arn: str | None = None
+
+
+@dataclass(frozen=True)
 class Settings:
-    """One deployment; days are calendar days, prices US dollars per instance and hour."""
+    """One deployment; days are calendar days, prices US dollars per instance and hour.
+
+    ``training_log_retention_days`` is about the log group of all training jobs of the account,
+    which None leaves as it is. Without ``customer_key`` the stack's key encrypts the data bucket,
+    and keys of AWS encrypt ledger and logs.
+    """
 
     stage: str
     region: str
@@ -52,6 +67,9 @@ class Settings:
     log_retention_days: int = 90
     experiment_retention_days: int = 90
     compile_cache_retention_days: int = 30
+    training_log_retention_days: int | None = None
+    monthly_budget_usd: float | None = None
+    customer_key: CustomerKey | None = None
 
     @classmethod
     def from_context(cls, context: Mapping[str, Any]) -> Settings:
@@ -75,7 +93,14 @@ class Settings:
                     prices(fields, "price_overrides"), own_images(fields, "image_overrides")
                 ),
                 recipients=recipients(fields),
-                log_retention_days=_log_retention(fields),
+                log_retention_days=_log_retention(fields, "log_retention_days", 90),
+                training_log_retention_days=_log_retention(
+                    fields, "training_log_retention_days", None
+                ),
+                monthly_budget_usd=fields.number(
+                    "monthly_budget_usd", "US dollars a month", above=0, default=None
+                ),
+                customer_key=_customer_key(fields),
                 experiment_retention_days=_days(fields, "experiment_retention_days", 90),
                 compile_cache_retention_days=_days(fields, "compile_cache_retention_days", 30),
             )
@@ -98,9 +123,20 @@ class Settings:
         return json.dumps(document, sort_keys=True)
 
 
+def _customer_key(fields: Fields) -> CustomerKey | None:
+    value = fields.text_or_flag("customer_key", default=False)
+    if isinstance(value, bool):
+        return CustomerKey() if value else None
+    if not KEY_ARN.fullmatch(value):
+        fix = "give true, false, or the ARN of a key (arn:aws:kms:REGION:ACCOUNT:key/ID)"
+        raise fields.wrong("customer_key", "is not usable", fix)
+    return CustomerKey(value)
+
+
 def _decoded(key: str, value: Any) -> Any:
-    """``cdk --context key=value`` hands over text only; lists, mappings and numbers are JSON."""
-    if isinstance(value, str) and (value[:1] in ("[", "{") or key.endswith("_days")):
+    """``cdk --context key=value`` hands over text only; all else but text is JSON."""
+    is_json = key.endswith(NUMBERS) or value in ("true", "false")
+    if isinstance(value, str) and (value[:1] in ("[", "{") or is_json):
         try:
             return json.loads(value)
         except ValueError:
@@ -141,15 +177,15 @@ def _vpc(fields: Fields | None) -> Vpc | None:
     return vpc
 
 
-def _days(fields: Fields, key: str, default: int) -> int:
-    days: int = fields.integer(key, "days", low=1, high=3650, default=default)
-    return days
+def _days(fields: Fields, key: str, default: int | None) -> Any:
+    return fields.integer(key, "days", low=1, high=3650, default=default)
 
 
-def _log_retention(fields: Fields) -> int:
-    days = _days(fields, "log_retention_days", 90)
-    if days not in LOG_RETENTION_DAYS:
+def _log_retention(fields: Fields, key: str, default: int | None) -> Any:
+    """One of the retentions that there are, ``default`` where the key is absent or null."""
+    days = _days(fields, key, default)
+    if days is not None and days not in LOG_RETENTION_DAYS:
         allowed = ", ".join(str(day) for day in LOG_RETENTION_DAYS)
         problem = "is no retention of CloudWatch Logs"
-        raise fields.wrong("log_retention_days", problem, f"use one of {allowed}")
+        raise fields.wrong(key, problem, f"use one of {allowed}")
     return days

@@ -8,12 +8,15 @@ from aws_cdk import CfnOutput, Environment, Stack, Tags
 from constructs import Construct
 
 from compilegate.domain import naming
+from compilegate.domain.naming import EVALUATE, TRAIN
+from stacks.budget import Budget
 from stacks.dead_letters import DeadLetters
 from stacks.evaluate.construct import Evaluate
-from stacks.functions import EVALUATE, TRAIN, Functions
+from stacks.functions import Functions
 from stacks.machine import Surroundings
 from stacks.notifications import Notifications
-from stacks.scheduled import WEEKLY_DIGEST, ScheduledFunction
+from stacks.permissions import Permissions
+from stacks.scheduled import DAILY_SWEEP, WEEKLY_DIGEST, ScheduledFunction
 from stacks.schedules import Schedules
 from stacks.settings import Settings
 from stacks.storage import Storage
@@ -50,20 +53,51 @@ class CompilegateStack(Stack):
         evaluate = Evaluate(self, "Evaluate", around=self._around(functions, EVALUATE))
         train = Train(self, "Train", around=self._around(functions, TRAIN))
         schedules = Schedules(self, "Schedules", machine=train.machine, settings=settings)
-        ScheduledFunction(
-            self,
-            "WeeklyDigest",
-            name="weekly_digest",
-            timetable=WEEKLY_DIGEST,
-            functions=functions,
-            topic=self._notifications.topic,
-            storage=storage,
-            dead_letters=self._dead_letters.queue,
-        )
+        self._start_by_schedule(functions)
+        self._set_budget()
         self._watch(functions, evaluate, train, schedules)
         Tags.of(self).add("application", "compilegate")
         Tags.of(self).add(naming.TAG_DEPLOYMENT, settings.stage)
         self._output(evaluate, train, schedules)
+
+    def _start_by_schedule(self, functions: Functions) -> None:
+        """Functions that no state machine calls."""
+        for construct_id, name, timetable in (
+            ("WeeklyDigest", "weekly_digest", WEEKLY_DIGEST),
+            ("DailySweep", "sweep", DAILY_SWEEP),
+        ):
+            ScheduledFunction(
+                self,
+                construct_id,
+                name=name,
+                timetable=timetable,
+                functions=functions,
+                topic=self._notifications.topic,
+                storage=self._storage,
+                dead_letters=self._dead_letters.queue,
+            )
+        self._limit_training_logs(functions)
+
+    def _limit_training_logs(self, functions: Functions) -> None:
+        """The log group of training jobs belongs to SageMaker and to the whole account."""
+        days = self._settings.training_log_retention_days
+        if days is None:
+            return
+        function = functions.by_name["sweep"]
+        function.add_environment("TRAINING_LOG_DAYS", str(days))
+        for statement in Permissions(self._storage, self._settings.stage).limit_training_logs():
+            function.add_to_role_policy(statement)
+
+    def _set_budget(self) -> None:
+        if self._settings.monthly_budget_usd is not None:
+            Budget(
+                self,
+                "Budget",
+                usd=self._settings.monthly_budget_usd,
+                stage=self._settings.stage,
+                topic=self._notifications.topic,
+                storage=self._storage,
+            )
 
     def _around(self, functions: Functions, machine: str) -> Surroundings:
         return Surroundings(

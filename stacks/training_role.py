@@ -82,7 +82,7 @@ def _data(storage: Storage) -> list[iam.PolicyStatement]:
             {"StringLike": {"s3:prefix": [f"{prefix}*" for prefix in sorted({*READS, *WRITES})]}},
         ),
         _allow(["s3:GetBucketLocation"], [bucket.bucket_arn]),
-        _allow(["kms:Decrypt", "kms:Encrypt", "kms:GenerateDataKey"], [storage.key.key_arn]),
+        _allow(["kms:Decrypt", "kms:Encrypt", "kms:GenerateDataKey"], storage.key_arns),
     ]
 
 

@@ -106,6 +106,9 @@ class MemoryLocks:
         if self.held.get(workload, ("", 0))[0] == owner:
             del self.held[workload]
 
+    def holder(self, workload: str) -> str | None:
+        return self.held[workload][0] if workload in self.held else None
+
 
 class MemoryFlags:
     """FlagStore in a dictionary."""

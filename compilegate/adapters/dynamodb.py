@@ -84,7 +84,8 @@ class DynamoDbLocks:
             if error_code(error) != CONDITION_FAILED:
                 raise
             raise WorkloadLockedError(
-                f"{workload} is already being evaluated by {self._holder(workload)}; "
+                f"{workload} is already being evaluated by "
+                f"{self.holder(workload) or 'an execution that just ended'}; "
                 "wait for it to end, or stop it first"
             ) from error
 
@@ -102,11 +103,13 @@ class DynamoDbLocks:
             if error_code(error) != CONDITION_FAILED:
                 raise
 
-    def _holder(self, workload: str) -> str:
+    def holder(self, workload: str) -> str | None:
+        """Who holds the lease, expired or not; None where nobody does."""
         found = self._dynamodb.get_item(
             TableName=self._table, Key=_lock_key(workload), ConsistentRead=True
         )
-        return str(found.get("Item", {}).get("owner", {}).get("S", "an execution that just ended"))
+        owner: str | None = found.get("Item", {}).get("owner", {}).get("S")
+        return owner
 
 
 def _lock_key(workload: str) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from urllib.parse import urlparse
 from compilegate.adapters.clients import client
 from compilegate.domain.fields import Fields
 from compilegate.domain.workload.own_facts import known_better
-from compilegate.ports import Services, Settings, Topic
+from compilegate.ports import ExecutionEnds, Services, Settings, Topic
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
@@ -41,6 +41,23 @@ def topic() -> Topic:
     from compilegate.adapters.sns_topic import SnsTopic  # noqa: PLC0415 - few functions need it
 
     return SnsTopic(client("sns"), os.environ["TOPIC_ARN"])
+
+
+@lru_cache(maxsize=1)
+def execution_ends() -> ExecutionEnds:
+    """How executions of the deployment ended, for the function that sweeps."""
+    from compilegate.adapters.execution_ends import StepFunctionsEnds  # noqa: PLC0415 - as above
+
+    return StepFunctionsEnds(client("stepfunctions"))
+
+
+def limit_training_logs() -> None:
+    """Limit how long logs of training jobs are kept, where the deployment says so."""
+    from compilegate.adapters.training_logs import limit_retention  # noqa: PLC0415 - as above
+
+    days = os.environ.get("TRAINING_LOG_DAYS")
+    if days:
+        limit_retention(client("logs"), int(days))
 
 
 def build(*, bucket: str, table: str, settings: Settings) -> Services:

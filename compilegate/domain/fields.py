@@ -120,6 +120,11 @@ class Fields:
             return value
         raise self.wrong(key, "must be true or false", f"write {key}: true or {key}: false")
 
+    def text_or_flag(self, key: str, default: Any = REQUIRED) -> Any:
+        """A string, true or false."""
+        value = self._get(key, default)
+        return self.text(key, default) if isinstance(value, str) else self.flag(key, default)
+
     def numbers(self, key: str) -> tuple[float, ...]:
         """A list of finite numbers, empty when absent."""
         values = self._get(key, ())

@@ -104,6 +104,11 @@ def approval_answer_entry(trial: str) -> str:
     return f"{approval_entry(trial)}#answer"
 
 
+def swept_entry(at: int) -> str:
+    """Sort key of what the daily sweep cleaned up at a time (epoch seconds)."""
+    return f"swept#{at:012d}"
+
+
 def registered_entry(revision: int) -> str:
     """Sort key of one change of what production trains, or whether; revisions begin at 1."""
     return f"{REGISTERED_ENTRIES}{revision:08d}"

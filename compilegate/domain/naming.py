@@ -38,7 +38,12 @@ TAG_DEPLOYMENT = "compilegate:deployment"
 # Values of TAG_STAGE for production's own jobs: those that TRAIN starts, those that a team does.
 PRODUCTION_STAGE = "production"
 TEAM_STAGE = "team"
+# Its values for jobs that state machines start.
+OWN_JOB_STAGES = ("speed", "quality", PRODUCTION_STAGE)
 
+# The state machines of a deployment.
+EVALUATE, TRAIN = "evaluate", "train"
+MACHINES = (EVALUATE, TRAIN)
 # Alias of every function that names its newest version.
 LIVE = "live"
 
@@ -93,6 +98,11 @@ class RunId:
 def stack_name(stage: str) -> str:
     """Name of the CloudFormation stack of one stage."""
     return f"{STACK_PREFIX}-{stage}"
+
+
+def machine_name(stage: str, machine: str) -> str:
+    """Name of one of a stage's state machines."""
+    return f"{stack_name(stage)}-{machine}"
 
 
 def flag_parameter(stage: str, workload: str) -> str:

@@ -55,6 +55,9 @@ def changed(synthesise):
             slack={"workspace_id": "T01ABC", "channel_id": "C02DEF"},
             log_retention_days=14,
             experiment_retention_days=7,
+            training_log_retention_days=30,
+            monthly_budget_usd=5000,
+            customer_key=True,
         )
     )
 

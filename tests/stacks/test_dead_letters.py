@@ -6,7 +6,7 @@ from compilegate.domain.naming import LIVE
 from tests.stacks.template import as_list
 
 # Called by EventBridge, which does not wait for an answer.
-ASYNCHRONOUS = {"abort_trial", "record_run", "weekly_digest"}
+ASYNCHRONOUS = {"abort_trial", "record_run", "sweep", "weekly_digest"}
 
 
 @pytest.fixture(scope="module")

@@ -56,7 +56,8 @@ def test_the_environment_is_what_the_wiring_reads(template):
         expected = {
             "DATA_BUCKET", "DATA_KEY_ARN", "LEDGER_TABLE", "SETTINGS", "STAGE", "TRAINING_ROLE_ARN",
         }  # fmt: skip
-        tells = {"TOPIC_ARN"} if ".weekly_digest." in item["Handler"] else set()
+        publishes = item["Handler"].split(".")[1] in ("sweep", "weekly_digest")
+        tells = {"TOPIC_ARN"} if publishes else set()
         assert expected | tells == set(variables)
         assert "prod" == variables["STAGE"]
         assert REGION == json.loads(variables["SETTINGS"])["region"]

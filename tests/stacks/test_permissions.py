@@ -61,10 +61,10 @@ def test_only_machines_may_pass_a_role_and_only_the_training_role_to_sagemaker(t
         assert expected == statement["Condition"]
 
 
-def test_only_machines_and_the_digest_may_publish(template):
+def test_only_machines_and_scheduled_functions_may_publish(template):
     topic = f"<{only_key(template, 'AWS::SNS::Topic')}>"
 
-    tellers = (*MACHINES, "weekly_digest")
+    tellers = (*MACHINES, "sweep", "weekly_digest")
     assert {teller: [topic] for teller in tellers} == template.allowed("sns:Publish")
 
 
@@ -75,7 +75,9 @@ def test_only_machines_may_start_training_jobs(template):
 
 
 def test_whoever_cleans_up_may_stop_jobs(template):
-    owners = ("abort_trial", "evaluate", "judge_arms", "record_run", "settle_run", "train")
+    owners = (
+        "abort_trial", "evaluate", "judge_arms", "record_run", "settle_run", "sweep", "train",
+    )  # fmt: skip
 
     assert {owner: [JOBS] for owner in owners} == template.allowed("sagemaker:StopTrainingJob")
 
@@ -136,10 +138,11 @@ def test_a_teams_job_starts_production_runs_and_nothing_else(template):
                 "read_flag",
                 "record_decision",
                 "record_run",
+                "sweep",
                 "watch_production",
             },
         ),
-        ("dynamodb:DeleteItem", {"abort_trial", "release_lock"}),
+        ("dynamodb:DeleteItem", {"abort_trial", "release_lock", "sweep"}),
         ("dynamodb:UpdateItem", set()),
         (
             "dynamodb:Query",
@@ -157,6 +160,7 @@ def test_a_teams_job_starts_production_runs_and_nothing_else(template):
                 "read_flag",
                 "record_run",
                 "release_models",
+                "sweep",
                 "watch_production",
                 "weekly_digest",
             },
@@ -208,7 +212,7 @@ def test_functions_that_look_for_what_may_be_absent_can_tell_absent_from_denied(
 
     expected = {
         "check_eligibility", "judge_arms", "plan_trial", "read_flag", "record_run", "settle_run",
-        "training", "watch_production", "weekly_digest", "write_report",
+        "sweep", "training", "watch_production", "weekly_digest", "write_report",
     }  # fmt: skip
     assert expected == set(allowed)
 

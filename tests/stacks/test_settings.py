@@ -9,7 +9,7 @@ import pytest
 
 import app
 from compilegate.domain.errors import InvalidInputError
-from stacks.settings import Settings, Vpc
+from stacks.settings import CustomerKey, Settings, Vpc
 
 GOOD = {"stage": "prod", "region": "eu-west-1"}
 
@@ -41,6 +41,12 @@ def error_of(**changes):
         ("experiment_retention_days", 0),
         ("experiment_retention_days", 1.5),
         ("compile_cache_retention_days", -1),
+        ("training_log_retention_days", 31),
+        ("training_log_retention_days", 0),
+        ("monthly_budget_usd", 0),
+        ("monthly_budget_usd", "much"),
+        ("customer_key", "alias/mine"),
+        ("customer_key", 1),
     ],
 )
 def test_a_wrong_value_is_named_with_its_key_and_a_fix(key, value):
@@ -113,6 +119,8 @@ def test_what_the_command_line_hands_over_as_text_is_read_as_json():
         "vpc": '{"subnet_ids": ["subnet-1a"], "security_group_ids": ["sg-2b"]}',
         "price_overrides": '{"ml.g5.xlarge": 1.2}',
         "log_retention_days": "30",
+        "monthly_budget_usd": "1500.5",
+        "customer_key": "true",
     }
 
     settings = Settings.from_context(given)
@@ -120,6 +128,8 @@ def test_what_the_command_line_hands_over_as_text_is_read_as_json():
     assert Vpc(("subnet-1a",), ("sg-2b",)) == settings.vpc
     assert {"ml.g5.xlarge": 1.2} == settings.facts.prices
     assert 30 == settings.log_retention_days
+    assert 1500.5 == settings.monthly_budget_usd
+    assert CustomerKey() == settings.customer_key
 
 
 def test_functions_get_what_they_need_as_json():

@@ -7,10 +7,9 @@ def test_a_rule_starts_it_on_monday_mornings_and_never_twice(template):
     (rule,) = [
         item["Properties"]
         for item in template.of_type("AWS::Events::Rule").values()
-        if "ScheduleExpression" in item["Properties"]
+        if "cron(0 7 ? * MON *)" == item["Properties"].get("ScheduleExpression")
     ]
 
-    assert "cron(0 7 ? * MON *)" == rule["ScheduleExpression"]
     (target,) = rule["Targets"]
     key, _ = template.function("weekly_digest")
     assert {"Ref": template.live(key)} == target["Arn"]

@@ -4,7 +4,8 @@ Knobs (hyperparameters): speedup of the compiled arms, loss_shift of the compile
 production_shift of their loss in production's runs alone, noise of the loss; speeds of arms by name
 (`p4d=1.1,two=1.5`), whatever compiles; and arms by name: behind (its speed-up is 0.1 less), crash,
 hang, nan (it diverges), unapplied, slow (its full runs take seconds; slow_seed: only the one of
-that seed); wait_for (full runs of compiled arms wait until this file exists). With INJECTED_FAULT in its environment a compiled arm loses 0.2.
+that seed); wait_for (full runs of compiled arms wait until this file exists). With INJECTED_FAULT
+in its environment a compiled arm loses 0.2.
 """
 
 import argparse

@@ -1,0 +1,105 @@
+"""Which training jobs and leases belong to executions that have ended.
+
+The event that Step Functions sends when an execution ends badly cleans up within seconds. It can
+be lost, or its function can fail; jobs then bill until their own time limit, and a lease keeps
+the workload from its next trial.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from compilegate.domain import naming
+
+# So long after an execution's end its own clean-up, retries included, is over.
+GRACE_SECONDS = 3600
+FAILED = "FAILED"
+# An execution ended by itself or was ended from outside before it had a verdict or a model.
+ENDED_BADLY = (FAILED, "TIMED_OUT", "ABORTED")
+
+
+@dataclass(frozen=True)
+class TaggedJob:
+    """A training job in progress, from its tags; ``stage`` is ``compilegate:stage``.
+
+    ``created`` in epoch seconds, whole ones as the clock's.
+    """
+
+    name: str
+    workload: str
+    execution: str
+    stage: str
+    created: int
+    owner: str | None = None
+
+
+@dataclass(frozen=True)
+class Lease:
+    """Which execution holds a workload."""
+
+    workload: str
+    execution: str
+
+
+@dataclass(frozen=True)
+class ExecutionEnd:
+    """How an execution ended; ``at`` in epoch seconds, whole ones as the clock's.
+
+    ``detail`` is that of the event which Step Functions sends at the end. An execution that Step
+    Functions has forgotten has no status, no time and no detail.
+    """
+
+    status: str | None = None
+    at: int | None = None
+    detail: Mapping[str, Any] = field(default_factory=dict)
+
+
+def of_deployment(execution: str, stage: str) -> bool:
+    """Whether an execution's ARN is of this stage's state machines."""
+    parts = execution.split(":")
+    machines = [naming.machine_name(stage, machine) for machine in naming.MACHINES]
+    return len(parts) == 8 and parts[5] == "execution" and parts[6] in machines
+
+
+def orphaned_jobs(
+    jobs: Iterable[TaggedJob],
+    ends: Mapping[str, ExecutionEnd],
+    *,
+    now: int,
+    grace_seconds: float = GRACE_SECONDS,
+) -> list[TaggedJob]:
+    """Jobs whose execution has ended; ``ends`` holds no execution that still runs.
+
+    A team's own job waits for no execution. A production job of an execution that failed goes on,
+    because its model is needed (usecases/production/ended_badly.py).
+    """
+    return [
+        job
+        for job in jobs
+        if job.stage != naming.TEAM_STAGE
+        and job.execution in ends
+        and now - job.created >= grace_seconds
+        and _is_over(ends[job.execution], now, grace_seconds)
+        and not (job.stage == naming.PRODUCTION_STAGE and ends[job.execution].status == FAILED)
+    ]
+
+
+def orphaned_leases(
+    leases: Iterable[Lease],
+    ends: Mapping[str, ExecutionEnd],
+    *,
+    now: int,
+    grace_seconds: float = GRACE_SECONDS,
+) -> list[Lease]:
+    """Leases whose execution has ended; ``ends`` holds no execution that still runs."""
+    return [
+        lease
+        for lease in leases
+        if lease.execution in ends and _is_over(ends[lease.execution], now, grace_seconds)
+    ]
+
+
+def _is_over(end: ExecutionEnd, now: int, grace_seconds: float) -> bool:
+    return end.at is None or now - end.at >= grace_seconds

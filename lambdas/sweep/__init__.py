@@ -1,0 +1,1 @@
+"""Once a day: stop jobs and release leases that no running execution answers for."""

@@ -1,0 +1,89 @@
+"""What the daily sweep reads and sets, against fakes of AWS."""
+
+from __future__ import annotations
+
+import boto3
+import pytest
+from botocore.stub import Stubber
+from moto import mock_aws
+
+from compilegate.adapters.dynamodb import DynamoDbLocks
+from compilegate.adapters.execution_ends import StepFunctionsEnds
+from compilegate.adapters.training_logs import GROUP, limit_retention
+
+EXECUTION = "arn:aws:states:us-east-1:123456789012:execution:compilegate-prod-evaluate:w-0mabc123"
+
+
+@pytest.fixture
+def aws(monkeypatch):
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "testing")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
+    with mock_aws():
+        yield
+
+
+def test_an_execution_that_runs_has_no_end_and_one_that_was_stopped_says_how(aws):
+    client = boto3.client("stepfunctions")
+    definition = '{"StartAt": "W", "States": {"W": {"Type": "Wait", "Seconds": 9, "End": true}}}'
+    machine = client.create_state_machine(
+        name="m", definition=definition, roleArn="arn:aws:iam::123456789012:role/r"
+    )["stateMachineArn"]
+    arn = client.start_execution(stateMachineArn=machine, name="e", input='{"workload": "w"}')[
+        "executionArn"
+    ]
+    ends = StepFunctionsEnds(client)
+
+    assert ends.end_of(arn) is None
+    client.stop_execution(executionArn=arn, error="Stopped", cause="by hand")
+    end = ends.end_of(arn)
+    assert end is not None
+    assert ("ABORTED", arn, '{"workload": "w"}') == (
+        end.status, end.detail["executionArn"], end.detail["input"],
+    )  # fmt: skip
+    assert end.at is not None
+
+
+def test_an_execution_that_is_forgotten_has_ended_without_a_status(aws):
+    client = boto3.client("stepfunctions")
+    with Stubber(client) as stub:
+        stub.add_client_error("describe_execution", "ExecutionDoesNotExist")
+        end = StepFunctionsEnds(client).end_of(EXECUTION)
+
+    assert end is not None
+    assert (None, None, {}) == (end.status, end.at, end.detail)
+
+
+def test_a_retention_is_set_once_and_never_changed(aws):
+    logs = boto3.client("logs")
+    assert not limit_retention(logs, 30)  # no training job has run yet
+    logs.create_log_group(logGroupName=f"{GROUP}/other")
+    logs.create_log_group(logGroupName=GROUP)
+
+    assert limit_retention(logs, 30)
+    assert not limit_retention(logs, 90)
+    found = logs.describe_log_groups(logGroupNamePrefix=GROUP)["logGroups"]
+    kept = {group["logGroupName"]: group.get("retentionInDays") for group in found}
+    assert {GROUP: 30, f"{GROUP}/other": None} == kept
+
+
+def test_who_holds_a_lease_is_known_until_it_is_released(aws):
+    client = boto3.client("dynamodb")
+    names = ("pk", "sk")
+    client.create_table(
+        TableName="ledger",
+        BillingMode="PAY_PER_REQUEST",
+        AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in names],
+        KeySchema=[
+            {"AttributeName": name, "KeyType": kind}
+            for name, kind in zip(names, ("HASH", "RANGE"), strict=True)
+        ],
+    )
+    locks = DynamoDbLocks(client, "ledger")
+
+    assert locks.holder("w") is None
+    locks.acquire("w", "first", now=100, expires_at=200)
+    assert "first" == locks.holder("w")
+    locks.release("w", "first")
+    assert locks.holder("w") is None

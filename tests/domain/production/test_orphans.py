@@ -1,0 +1,86 @@
+"""Which jobs and leases nobody answers for any more."""
+
+import pytest
+
+from compilegate.domain import naming
+from compilegate.domain.production.orphans import (
+    GRACE_SECONDS,
+    ExecutionEnd,
+    Lease,
+    TaggedJob,
+    of_deployment,
+    orphaned_jobs,
+    orphaned_leases,
+)
+
+NOW = 1_790_000_000
+EXECUTION = "arn:aws:states:us-east-1:111122223333:execution:compilegate-prod-evaluate:w-0mabc123"
+LONG_AGO = NOW - GRACE_SECONDS
+
+
+def job(stage="speed", created=LONG_AGO):
+    return TaggedJob("cg-w-0mabc123-s0-r0", "w", EXECUTION, stage, created)
+
+
+def end(status="FAILED", at=LONG_AGO):
+    return {EXECUTION: ExecutionEnd(status, at)}
+
+
+@pytest.mark.parametrize("stage", ["speed", "quality", "production"])
+@pytest.mark.parametrize("status", ["TIMED_OUT", "ABORTED", "SUCCEEDED"])
+def test_a_job_of_an_execution_that_has_ended_is_an_orphan(stage, status):
+    assert [job(stage)] == orphaned_jobs([job(stage)], end(status), now=NOW)
+
+
+def test_a_job_that_a_running_execution_waits_for_is_none():
+    assert [] == orphaned_jobs([job()], {}, now=NOW)
+
+
+def test_a_teams_own_job_is_never_one():
+    assert [] == orphaned_jobs([job(naming.TEAM_STAGE)], end("ABORTED"), now=NOW)
+
+
+@pytest.mark.parametrize(("stage", "orphans"), [("quality", 1), ("production", 0)])
+def test_a_production_job_goes_on_after_its_execution_failed(stage, orphans):
+    assert orphans == len(orphaned_jobs([job(stage)], end("FAILED"), now=NOW))
+
+
+@pytest.mark.parametrize(
+    ("created", "ended"), [(LONG_AGO + 1, LONG_AGO - 9), (LONG_AGO - 9, LONG_AGO + 1)]
+)
+def test_a_young_job_or_a_recent_end_is_left_to_the_clean_up_by_event(created, ended):
+    assert [] == orphaned_jobs([job(created=created)], end(at=ended), now=NOW)
+    assert [job(created=created)] == orphaned_jobs(
+        [job(created=created)], end(at=ended), now=NOW, grace_seconds=0
+    )
+
+
+def test_an_execution_that_step_functions_has_forgotten_has_ended():
+    forgotten = {EXECUTION: ExecutionEnd()}
+
+    assert [job()] == orphaned_jobs([job()], forgotten, now=NOW)
+    assert [Lease("w", EXECUTION)] == orphaned_leases([Lease("w", EXECUTION)], forgotten, now=NOW)
+
+
+def test_a_lease_is_an_orphan_once_its_execution_has_been_over_for_an_hour():
+    lease = Lease("w", EXECUTION)
+
+    assert [lease] == orphaned_leases([lease], end("SUCCEEDED"), now=NOW)
+    assert [] == orphaned_leases([lease], end(at=LONG_AGO + 1), now=NOW)
+    assert [] == orphaned_leases([lease], {}, now=NOW)
+
+
+@pytest.mark.parametrize(
+    ("execution", "own"),
+    [
+        (EXECUTION, True),
+        (EXECUTION.replace("evaluate", "train"), True),
+        (EXECUTION.replace("-prod-", "-dev-"), False),
+        (EXECUTION.replace("-prod-", "-prod-x-"), False),
+        (EXECUTION.replace("evaluate:", "other:"), False),
+        (EXECUTION.replace(":execution:", ":express:"), False),
+        ("a-person", False),
+    ],
+)
+def test_only_executions_of_the_stages_machines_count(execution, own):
+    assert own is of_deployment(execution, "prod")

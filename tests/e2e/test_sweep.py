@@ -1,0 +1,81 @@
+"""The deployed sweep: a job that nobody waits for is stopped, one that is waited for is not."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from compilegate.domain import naming
+from compilegate.domain.naming import stack_name
+
+pytestmark = pytest.mark.e2e
+CANDIDATE = 1
+FUNCTION = f"{stack_name('local')}-sweep"
+
+
+def sweep(app):
+    """Invoke the function as its schedule does, but leave no time to the clean-up by event."""
+    answer = app.client("lambda").invoke(
+        FunctionName=f"{FUNCTION}:live", Payload=json.dumps({"grace_seconds": 0})
+    )
+    document = json.loads(answer["Payload"].read())
+    assert "FunctionError" not in answer, document
+    return document
+
+
+def copy_of(app, job, name, tags):
+    """The same job once more under another name, as if its execution had left it behind."""
+    sagemaker = app.client("sagemaker")
+    described = sagemaker.describe_training_job(TrainingJobName=job)
+    fields = (
+        "HyperParameters", "AlgorithmSpecification", "RoleArn", "InputDataConfig",
+        "OutputDataConfig", "ResourceConfig", "StoppingCondition", "Environment",
+    )  # fmt: skip
+    request = {field: described[field] for field in fields if field in described}
+    request["AlgorithmSpecification"].pop("MetricDefinitions", None)
+    listed = [{"Key": key, "Value": value} for key, value in tags.items()]
+    sagemaker.create_training_job(TrainingJobName=name, Tags=listed, **request)
+
+
+def test_an_orphan_is_stopped_and_recorded_and_a_running_trial_is_left_alone(trial, app):
+    ended = trial(policy={"max_trial_usd": 0.01})
+    ended.wait()
+    running = trial(hang="compile")
+    job = running.wait_for_full_run(CANDIDATE)
+    orphan = f"{naming.JOB_PREFIX}-{ended.workload}-{ended.trial}-q1b1-r0"
+    tags = {
+        naming.TAG_WORKLOAD: ended.workload,
+        naming.TAG_STAGE: "quality",
+        naming.TAG_EXECUTION: ended.execution,
+    }
+    copy_of(app, job, orphan, tags)
+    before = running.lock()
+
+    assert sweep(app)["stopped_jobs"] >= 1
+    sagemaker = app.client("sagemaker")
+    status = sagemaker.describe_training_job(TrainingJobName=orphan)["TrainingJobStatus"]
+    assert status in ("Stopping", "Stopped")
+    (entry,) = [e for e in app.ledger.entries(ended.workload) if e["kind"] == "swept"]
+    assert [orphan] == entry["stopped_jobs"]
+    assert "InProgress" in running.jobs().values()
+    assert before == running.lock() is not None
+    assert not [e for e in app.ledger.entries(running.workload) if e["kind"] == "swept"]
+
+    app.client("stepfunctions").stop_execution(executionArn=running.execution)
+    running.wait_until_released()
+
+
+def test_a_lease_that_was_left_behind_is_released(trial, app):
+    ended = trial(policy={"max_trial_usd": 0.01})
+    ended.wait()
+    app.client("dynamodb").put_item(
+        TableName=app.outputs["LedgerTable"],
+        Item={
+            "pk": {"S": f"lock#{ended.workload}"}, "sk": {"S": "lock"},
+            "owner": {"S": ended.execution}, "expires_at": {"N": "99999999999"},
+        },
+    )  # fmt: skip
+
+    assert sweep(app)["released_leases"] >= 1
+    assert ended.lock() is None

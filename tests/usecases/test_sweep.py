@@ -1,0 +1,174 @@
+"""The daily sweep: what it stops, what it leaves alone, and what it writes down."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from compilegate.domain import naming
+from compilegate.domain.production.orphans import ExecutionEnd
+from compilegate.usecases.sweep import sweep
+from tests.fakes import MemoryTopic, services
+
+STATES = "arn:aws:states:us-east-1:111122223333:execution:compilegate-dev"
+TRIAL = f"{STATES}-evaluate:w-0mabc123"
+RUN = f"{STATES}-train:w-0mabc124"
+HOURS = 3600
+
+
+class Ends(dict[str, ExecutionEnd]):
+    """Executions that have ended; all others run."""
+
+    def end_of(self, execution: str) -> ExecutionEnd | None:
+        return self.get(execution)
+
+
+class Cloud:
+    """Services with jobs and leases in them, three hours ago."""
+
+    def __init__(self) -> None:
+        self.services = services()
+        self.topic = MemoryTopic()
+        self.ends = Ends()
+        self.now = self.services.clock.now()
+
+    def job(self, execution: str, stage: str = "quality", **changes: str) -> str:
+        name = f"cg-w-{execution[-8:]}-{len(self.services.jobs.descriptions)}-r0"  # type: ignore[attr-defined]
+        jobs: Any = self.services.jobs
+        jobs.add(name, "InProgress", self.now - 3 * HOURS)
+        created = datetime.fromtimestamp(self.now - 3 * HOURS, tz=UTC)
+        jobs.descriptions[name]["CreationTime"] = created
+        tags = {
+            naming.TAG_WORKLOAD: "w", naming.TAG_EXECUTION: execution, naming.TAG_STAGE: stage,
+            **changes,
+        }  # fmt: skip
+        jobs.tag(name, tags)
+        return name
+
+    def lease(self, execution: str) -> None:
+        self.services.store.put(f"{naming.WORKLOADS_PREFIX}w/specs/1.json", b"{}")
+        self.services.locks.acquire("w", execution, now=self.now, expires_at=self.now + HOURS)
+
+    def ended(self, execution: str, status: str) -> None:
+        name = execution.rpartition(":")[2]
+        detail = {
+            "executionArn": execution, "status": status,
+            "input": json.dumps({"workload": "w", "trial": name[-8:], "spec_key": "s"}),
+        }  # fmt: skip
+        self.ends[execution] = ExecutionEnd(status, self.now - 2 * HOURS, detail)
+
+    def sweep(self, **event: Any) -> dict[str, Any]:
+        return sweep(event, services=self.services, ends=self.ends, topic=self.topic)
+
+    def status(self, job: str) -> str:
+        return str(self.services.jobs.describe(job)["TrainingJobStatus"])
+
+    def entries(self) -> dict[str, Any]:
+        return {entry["kind"]: entry for entry in self.services.ledger.entries("w")}
+
+
+@pytest.fixture
+def cloud() -> Cloud:
+    return Cloud()
+
+
+def test_jobs_that_nobody_waits_for_are_stopped_recorded_and_told(cloud: Cloud) -> None:
+    job = cloud.job(TRIAL, owner="ml")
+    cloud.ended(TRIAL, "ABORTED")
+
+    assert {"stopped_jobs": 1, "released_leases": 0} == cloud.sweep()
+    assert "Stopped" == cloud.status(job)
+    assert [job] == cloud.entries()["swept"]["stopped_jobs"]
+    (told,) = cloud.topic.told
+    assert ("failed", "w", "ml") == (told.kind, told.workload, told.owner)
+    assert [job] == told.figures["stopped_jobs"]
+
+
+def test_the_clean_up_that_was_lost_is_made_up_for(cloud: Cloud) -> None:
+    cloud.job(TRIAL)
+    cloud.ended(TRIAL, "TIMED_OUT")
+    cloud.sweep()
+
+    failed = cloud.entries()["failed"]
+    assert (TRIAL, "TIMED_OUT") == (failed["execution"], failed["error"])
+
+
+def test_a_lease_of_an_execution_that_has_ended_is_released(cloud: Cloud) -> None:
+    cloud.lease(TRIAL)
+    cloud.ended(TRIAL, "SUCCEEDED")
+
+    assert {"stopped_jobs": 0, "released_leases": 1} == cloud.sweep()
+    assert cloud.services.locks.holder("w") is None
+    assert "failed" not in cloud.entries()  # its decision stands
+    assert [TRIAL] == cloud.entries()["swept"]["released_leases_of"]
+
+
+def test_what_runs_is_left_alone_and_nothing_is_told(cloud: Cloud) -> None:
+    cloud.lease(TRIAL)
+    jobs = [cloud.job(TRIAL), cloud.job(RUN, "production")]
+
+    assert {"stopped_jobs": 0, "released_leases": 0} == cloud.sweep()
+    assert ["InProgress"] * 2 == [cloud.status(job) for job in jobs]
+    assert TRIAL == cloud.services.locks.holder("w")
+    assert ({}, []) == (cloud.entries(), cloud.topic.told)
+
+
+def test_jobs_of_teams_other_stages_and_other_projects_are_left_alone(cloud: Cloud) -> None:
+    other = TRIAL.replace("-dev-", "-prod-")
+    jobs = [cloud.job(other), cloud.job(TRIAL, naming.TEAM_STAGE), cloud.job("somebody")]
+    for execution in (TRIAL, other, "somebody"):
+        cloud.ended(execution, "ABORTED")
+    untagged: Any = cloud.services.jobs
+    untagged.add("cg-not-ours", "InProgress", 0.0)
+    cloud.sweep()
+
+    assert {"InProgress"} == {cloud.status(job) for job in (*jobs, "cg-not-ours")}
+
+
+def test_a_stopped_production_run_loses_its_job_but_no_trial_is_aborted(cloud: Cloud) -> None:
+    job = cloud.job(RUN, "production")
+    cloud.ended(RUN, "ABORTED")
+    cloud.sweep()
+
+    assert "Stopped" == cloud.status(job)
+    assert {"swept"} == set(cloud.entries())
+
+
+def test_grace_can_be_waived(cloud: Cloud) -> None:
+    job = cloud.job(TRIAL)
+    cloud.ended(TRIAL, "ABORTED")
+    cloud.ends[TRIAL] = ExecutionEnd("ABORTED", cloud.now - 1, cloud.ends[TRIAL].detail)
+    cloud.sweep()
+    assert "InProgress" == cloud.status(job)
+    cloud.sweep(grace_seconds=0)
+    assert "Stopped" == cloud.status(job)
+
+
+def test_a_clean_up_that_fails_again_does_not_keep_jobs_alive(
+    cloud: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise RuntimeError("still broken")
+
+    monkeypatch.setattr("compilegate.usecases.sweep.abort_trial", broken)
+    job = cloud.job(TRIAL)
+    cloud.lease(TRIAL)
+    cloud.ended(TRIAL, "FAILED")
+    cloud.sweep()
+
+    assert "Stopped" == cloud.status(job)
+    assert cloud.services.locks.holder("w") is None
+
+
+def test_one_workload_that_fails_does_not_keep_back_the_others(cloud: Cloud) -> None:
+    first = cloud.job(TRIAL, **{naming.TAG_WORKLOAD: "a", "owner": "out-of-reach"})
+    second = cloud.job(TRIAL)
+    cloud.ended(TRIAL, "ABORTED")
+    cloud.topic.broken = ("out-of-reach",)
+
+    with pytest.raises(ConnectionError):
+        cloud.sweep()
+    assert {"Stopped"} == {cloud.status(first), cloud.status(second)}
