@@ -3,8 +3,14 @@
 import pytest
 
 from tests.asl.definitions import synthesised
+from tests.asl.recordings import read
 
 
 @pytest.fixture(scope="session")
 def definitions():
     return synthesised()
+
+
+@pytest.fixture(scope="session")
+def recorded():
+    return read()

@@ -144,8 +144,8 @@ class App:
             self._clients[service] = self.cloud.client(service)
         return self._clients[service]
 
-    def start(self, document: dict[str, Any]) -> Running:
-        """Submit a workload and start its execution."""
+    def start(self, document: dict[str, Any], machine: str | None = None) -> Running:
+        """Submit a workload and start its execution; ``machine`` is EVALUATE's ARN, or another."""
         self._count += 1
         workload = parse_workload(document)
         bundle = make_bundle(JOB)
@@ -153,7 +153,7 @@ class App:
         trial_id = naming.trial_id(int(time.time() * 1000) + self._count)
         trial = submit(package, trial=trial_id, store=self.store)
         execution = self.client("stepfunctions").start_execution(
-            stateMachineArn=self.outputs["EvaluateStateMachine"],
+            stateMachineArn=machine or self.outputs["EvaluateStateMachine"],
             name=naming.execution_name(workload.name, trial_id),
             input=json.dumps(
                 {"workload": workload.name, "trial": trial_id, "spec_key": trial.spec_key}
@@ -169,8 +169,8 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
 
 
 @contextmanager
-def deployed(home: Path) -> Iterator[App]:
-    """The app on an embedded cloud of its own."""
+def deployed(home: Path, *arguments: str) -> Iterator[App]:
+    """The app on an embedded cloud of its own; ``arguments`` are further ones for the emulator."""
     places = Places(
         repository=REPOSITORY,
         home=home,
@@ -178,9 +178,43 @@ def deployed(home: Path) -> Iterator[App]:
         training_python=Path(sys.executable),
     )
     with LocalCloud(places=places) as cloud:
-        cloud.start(attached=True, inject_failures=True, extra_arguments=FAST)
+        cloud.start(attached=True, inject_failures=True, extra_arguments=(*FAST, *arguments))
         up = commands.up(cloud=cloud)
         yield App(cloud, up.outputs)
+
+
+def trial_document(
+    name: str, *, candidates: Sequence[dict[str, Any]] = (),
+    framework: str = "pytorch", policy: dict[str, Any] | None = None,
+    facts: dict[str, Any] | None = None, profile: dict[str, Any] | None = None,
+    precision: str = "bf16", **hyperparameters: Any,
+) -> dict[str, Any]:  # fmt: skip
+    """The workload file of a trial of the stand-in script."""
+    return {
+        "schema": 1,
+        "name": name,
+        "framework": {
+            "name": framework,
+            "version": "2.13.0" if framework == "pytorch" else "1.7-1",
+        },
+        "model": {"family": "transformer", "name": "stand-in"},
+        "training": {
+            "source_dir": "job", "entry_point": "train.py",
+            "instance_type": "ml.g5.xlarge", "instance_count": 1, "distribution": "none",
+            "precision": precision, "batch_size": 32, "learning_rate": 1e-3,
+            "max_runtime_hours": 1,
+            "hyperparameters": {
+                "speedup": 1.5, "loss_shift": 0.0, "noise": 0.002, **hyperparameters,
+            },
+        },
+        "shapes": {"static": True},
+        "schedule": {"runs_per_week": 1000, "run_hours": 0.5},
+        "quality": {"metric": "eval_loss", "goal": "minimize", "margin": 0.05},
+        "policy": {"quality_runs": "shadow", **(policy or {})},
+        "facts": facts or {},
+        "profile": profile or {},
+        "candidates": list(candidates) or [{"name": "compile", "compiler": "torch_compile"}],
+    }  # fmt: skip
 
 
 @pytest.fixture
@@ -188,40 +222,11 @@ def trial(app: App, request: pytest.FixtureRequest) -> Callable[..., Running]:
     """Starts a trial of the stand-in script under a name of its own."""
     count = 0
 
-    def start(
-        *, name: str | None = None, candidates: Sequence[dict[str, Any]] = (),
-        framework: str = "pytorch", policy: dict[str, Any] | None = None,
-        facts: dict[str, Any] | None = None, profile: dict[str, Any] | None = None,
-        precision: str = "bf16", **hyperparameters: Any,
-    ) -> Running:  # fmt: skip
+    def start(*, name: str | None = None, **settings: Any) -> Running:
         nonlocal count
         count += 1
         words = request.node.name.replace("test_", "").replace("_", "-")[:20].strip("-")
-        version = "2.13.0" if framework == "pytorch" else "1.7-1"
-        return app.start(
-            {
-                "schema": 1,
-                "name": name or f"{words}-{os.getpid() % 1000}-{count}",
-                "framework": {"name": framework, "version": version},
-                "model": {"family": "transformer", "name": "stand-in"},
-                "training": {
-                    "source_dir": "job", "entry_point": "train.py",
-                    "instance_type": "ml.g5.xlarge", "instance_count": 1, "distribution": "none",
-                    "precision": precision, "batch_size": 32, "learning_rate": 1e-3,
-                    "max_runtime_hours": 1,
-                    "hyperparameters": {
-                        "speedup": 1.5, "loss_shift": 0.0, "noise": 0.002, **hyperparameters,
-                    },
-                },
-                "shapes": {"static": True},
-                "schedule": {"runs_per_week": 1000, "run_hours": 0.5},
-                "quality": {"metric": "eval_loss", "goal": "minimize", "margin": 0.05},
-                "policy": {"quality_runs": "shadow", **(policy or {})},
-                "facts": facts or {},
-                "profile": profile or {},
-                "candidates": list(candidates)
-                or [{"name": "compile", "compiler": "torch_compile"}],
-            }
-        )  # fmt: skip
+        name = name or f"{words}-{os.getpid() % 1000}-{count}"
+        return app.start(trial_document(name, **settings))
 
     return start

@@ -35,7 +35,7 @@ log = logging.getLogger("compilegate.emulator")
 def serve(settings: Settings, listener: socket.socket) -> NoReturn:
     """Serve on the listening socket, then end the process and remove its working files."""
     service = TrainingService(settings)
-    loader = Loader(service)
+    loader = Loader(service, settings.recording)
     routes.install(service)
     lambda_workers.install()
     schedules.install()

@@ -24,6 +24,7 @@ class Settings:
     attached: bool
     enforce_iam: bool
     inject_failures: bool
+    record_expressions: bool
     slots: int
     stop_grace_seconds: float
     checkpoint_seconds: float
@@ -37,6 +38,11 @@ class Settings:
     def logs(self) -> Path:
         """Every part's log; kept after the run."""
         return self.home / "logs"
+
+    @property
+    def recording(self) -> Path | None:
+        """Where evaluations of expressions are recorded, None where they are not."""
+        return self.logs / "expressions.jsonl" if self.record_expressions else None
 
     @property
     def temporary(self) -> Path:
@@ -66,6 +72,7 @@ def parse_arguments(arguments: Sequence[str]) -> Settings:
     parser.add_argument("--attached", action="store_true")
     parser.add_argument("--enforce-iam", action="store_true")
     parser.add_argument("--inject-failures", action="store_true")
+    parser.add_argument("--record-expressions", action="store_true")
     parser.add_argument("--slots", type=int, default=usable_cores())
     # On AWS 120 s, in which a script that hears of nothing trains on; waiting would gain nothing.
     parser.add_argument("--stop-grace-seconds", type=float, default=1.0)

@@ -8,6 +8,7 @@ import os
 import sys
 import threading
 import types
+from pathlib import Path
 
 from compilegate.localcloud.emulator.sagemaker.service import TrainingService
 from compilegate.localcloud.emulator.sagemaker.validation import service_model
@@ -18,8 +19,8 @@ log = logging.getLogger("compilegate.emulator")
 class Loader:
     """The interpreter and CloudFormation; requests to either wait until they are loaded."""
 
-    def __init__(self, service: TrainingService) -> None:
-        self._service = service
+    def __init__(self, service: TrainingService, record_to: Path | None) -> None:
+        self._service, self._record_to = service, record_to
         self._loaded = threading.Event()
 
     def start(self) -> None:
@@ -34,6 +35,7 @@ class Loader:
         try:
             _leave_out_ec2()
             from compilegate.localcloud.emulator.engine import (  # noqa: PLC0415
+                expressions,
                 hooks,
                 patches,
                 sagemaker_task,
@@ -43,6 +45,7 @@ class Loader:
             )
 
             patches.install()
+            expressions.install(self._record_to)
             sagemaker_task.install(self._service)
             hooks.install(Executions())
         except Exception:  # without the interpreter nothing here can be trusted

@@ -10,34 +10,20 @@ import sys
 import types
 from typing import Any
 
-from moto.stepfunctions.parser import api
 from moto.stepfunctions.parser.asl.component.common.error_name.custom_error_name import (
     CustomErrorName,
 )
 from moto.stepfunctions.parser.asl.component.common.error_name.error_equals_decl import (
     ErrorEqualsDecl,
 )
-from moto.stepfunctions.parser.asl.component.common.error_name.failure_event import (
-    FailureEvent,
-    FailureEventException,
-)
-from moto.stepfunctions.parser.asl.component.common.error_name.states_error_name import (
-    StatesErrorName,
-)
-from moto.stepfunctions.parser.asl.component.common.error_name.states_error_name_type import (
-    StatesErrorNameType,
-)
-from moto.stepfunctions.parser.asl.component.common.string import string_expression
 from moto.stepfunctions.parser.asl.component.state.exec.state_task.service import (
     state_task_service_aws_sdk,
 )
-from moto.stepfunctions.parser.asl.eval.event.event_detail import EventDetails
 from moto.stepfunctions.parser.asl.utils import boto_client
 
 from compilegate.localcloud.emulator.clients import client_for
 from compilegate.localcloud.emulator.engine import shapes
 
-_event_details: Any = EventDetails  # a TypedDict whose keys are all optional in truth
 _PARSER_PACKAGE = "moto.stepfunctions.parser."
 # What Step Functions calls a service in the error names of aws-sdk integrations.
 _SERVICE_ERROR_NAMES = {
@@ -63,7 +49,6 @@ def install() -> None:
     _call_this_emulator()
     shapes.install()
     _name_sdk_errors()
-    _evaluate_jsonata_in_python()
     _let_failures_of_branches_pass()
     _keep_runtime_errors_out_of_states_all()
 
@@ -104,43 +89,6 @@ def _name_sdk_errors() -> None:
 
     task._normalise_exception_name = staticmethod(exception_name)
     task._from_error = from_error
-
-
-def _evaluate_jsonata_in_python() -> None:
-    """moto needs a Java machine for JSONata and pastes values into the expression's text."""
-    expressions: Any = string_expression
-    for kind in (expressions.StringJSONata, expressions.StringVariableSample):
-        kind._eval_body = _evaluate_jsonata
-
-
-def _evaluate_jsonata(self: Any, env: Any) -> None:
-    from ministack.services import stepfunctions  # noqa: PLC0415
-
-    states, variables = env.states._states_data, env.variable_store
-    scope = {**variables._outer_scope, **variables._inner_scope}
-    context = {**states["context"], "variables": scope}
-    try:
-        value = stepfunctions._evaluate_jsonata(
-            self.expression,
-            states["input"],
-            context,
-            states.get("result"),
-            states.get("errorOutput"),
-        )
-    except stepfunctions._ExecutionError as error:
-        raise FailureEventException(_query_failure(env, error.cause)) from error
-    env.stack.append(value)
-
-
-def _query_failure(env: Any, cause: str) -> Any:
-    name = StatesErrorName(typ=StatesErrorNameType.StatesQueryEvaluationError)
-    details = api.EvaluationFailedEventDetails(error=name.error_name, cause=cause)
-    return FailureEvent(
-        env=env,
-        error_name=name,
-        event_type=api.HistoryEventType.EvaluationFailed,
-        event_details=_event_details(evaluationFailedEventDetails=details),
-    )
 
 
 def _let_failures_of_branches_pass() -> None:

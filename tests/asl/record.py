@@ -1,0 +1,71 @@
+"""Records what the expressions of the state machines are given and give, in real executions.
+
+``python -m tests.asl.record`` writes ``recorded/evaluate.json`` and ``recorded/train.json`` anew.
+It runs some 60 executions in an embedded cloud of its own, which takes minutes.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+import traceback
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+from compilegate.localcloud.environments import REPOSITORY
+from tests.asl.definitions import expressions, synthesised
+from tests.asl.recordings import select, write
+from tests.asl.scenarios import ONE_BY_ONE, SIDE_BY_SIDE, Scenario
+from tests.asl.stage import Stage
+from tests.e2e.conftest import deployed
+
+# As many as the emulator has slots for jobs.
+AT_ONCE = 8
+
+
+def record(home: Path) -> Path:
+    """Run every scenario in one cloud; returns the file of what was recorded."""
+    failed = False
+    with deployed(home, "--record-expressions") as app:
+        stage = Stage(app)
+        for scenarios, at_once in ((SIDE_BY_SIDE, AT_ONCE), (ONE_BY_ONE, 1)):
+            with ThreadPoolExecutor(at_once) as pool:
+                futures = {
+                    name: pool.submit(_timed, name, one, stage) for name, one in scenarios.items()
+                }
+            failed |= sum(_report(name, future) for name, future in futures.items()) > 0
+    if failed:
+        raise SystemExit("nothing was written: every scenario must run to its end")
+    return home / "logs" / "expressions.jsonl"
+
+
+def _timed(name: str, scenario: Scenario, stage: Stage) -> None:
+    began = time.monotonic()
+    scenario(stage)
+    print(f"{time.monotonic() - began:6.1f} s  {name}", flush=True)
+
+
+def _report(name: str, future: Future[None]) -> bool:
+    error = future.exception()
+    if error is not None:
+        print(f"{name} failed:\n{''.join(traceback.format_exception(error))}", file=sys.stderr)
+    return error is not None
+
+
+def main() -> None:
+    """Record, choose, write."""
+    keys = {
+        one.key for name, document in synthesised().items() for one in expressions(name, document)
+    }
+    with tempfile.TemporaryDirectory(prefix="compilegate-record-") as folder:
+        path = record(Path(folder))
+        places = (str(REPOSITORY), folder)
+        neutral = {place: "/" + "x" * (len(place) - 1) for place in places}
+        with path.open(encoding="utf-8") as lines:
+            chosen = select(lines, keys, neutral)
+    write(chosen)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,156 @@
+"""Recordings of evaluated expressions: chosen from what an emulator wrote, kept as data.
+
+A file per state machine: ``{state: {expression: [{states, variables, value}]}}``, or ``error``
+instead of ``value``. Every state that was entered is there, also without expressions. A recording
+holds the parts of ``$states`` and of the variables that its expression names, and no others.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Container, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+FOLDER = Path(__file__).parent / "recorded"
+# Of one expression in one state, each of another shape.
+MOST_RECORDINGS = 3
+MOST_CHARACTERS = 12_000
+Steps = tuple[str, ...]
+Key = tuple[str, str, str]  # state machine, state, expression
+Recorded = dict[str, dict[str, list[dict[str, Any]]]]
+# A variable with the names behind it; not a function that is called.
+_NAMES = re.compile(r"\$([A-Za-z_]\w*)((?:\.[A-Za-z_]\w*)*)(?!\w|\()")
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """One recorded evaluation; ``outcome`` is ``{value}`` or ``{error}``."""
+
+    machine: str
+    state: str
+    expression: str
+    states: Mapping[str, Any]
+    variables: Mapping[str, Any]
+    outcome: Mapping[str, Any]
+
+    @property
+    def key(self) -> Key:
+        """What the recording belongs to."""
+        return self.machine, self.state, self.expression
+
+    @property
+    def question(self) -> dict[str, Any]:
+        """What ``evaluate.js`` and ``in_emulator.py`` take."""
+        return {
+            "expression": self.expression,
+            "states": self.states,
+            "variables": self.variables,
+        }
+
+
+def select(
+    lines: Iterable[str], keys: Container[Key], replacements: Mapping[str, str]
+) -> dict[str, Recorded]:
+    """Recordings by state machine from the lines that an emulator wrote.
+
+    ``keys`` are the expressions wanted. ``replacements`` are put in place of texts that only this
+    machine has; a replacement must be as long as its text, since expressions may cut texts off.
+    """
+    chosen: dict[str, Recorded] = {}
+    shapes: dict[Key, list[str]] = {}
+    for line in lines:
+        document = json.loads(_replaced(line, replacements))
+        machine = document["machine"].rpartition("-")[2]
+        state = chosen.setdefault(machine, {}).setdefault(document["state"], {})
+        key = (machine, document["state"], document.get("expression", ""))
+        if key in keys:
+            _keep(state, document, shapes.setdefault(key, []))
+    return chosen
+
+
+def _replaced(line: str, replacements: Mapping[str, str]) -> str:
+    for text, replacement in replacements.items():
+        if len(text) != len(replacement):
+            raise ValueError(f"{replacement} is not as long as {text}")
+        line = line.replace(text, replacement)
+    return line
+
+
+def _keep(
+    state: dict[str, list[dict[str, Any]]], document: Mapping[str, Any], shapes: list[str]
+) -> None:
+    text = document["expression"]
+    recording = {
+        "states": reduced(text, {"states": document["states"]}).get("states", {}),
+        "variables": reduced(text, document["variables"]),
+        **{key: document[key] for key in ("value", "error") if key in document},
+    }
+    kept = state.setdefault(text, [])
+    form = json.dumps(shape(recording))
+    too_long = kept and len(json.dumps(recording)) > MOST_CHARACTERS
+    if form not in shapes and len(kept) < MOST_RECORDINGS and not too_long:
+        kept.append(recording)
+        shapes.append(form)
+
+
+def reduced(expression: str, variables: Mapping[str, Any]) -> dict[str, Any]:
+    """The parts of the variables that an expression names."""
+    return dict(_part(variables, references(expression)))
+
+
+def references(expression: str) -> set[Steps]:
+    """The variables that an expression names, each with the names behind it."""
+    return {
+        (name, *(part for part in steps.split(".") if part))
+        for name, steps in _NAMES.findall(expression)
+    }
+
+
+def _part(value: Any, paths: set[Steps]) -> Any:
+    if () in paths or not isinstance(value, Mapping):
+        return value
+    names = {path[0] for path in paths}
+    return {
+        name: _part(item, {path[1:] for path in paths if path[0] == name})
+        for name, item in value.items()
+        if name in names
+    }
+
+
+def shape(value: Any) -> Any:
+    """The types of a document: names of objects are kept, of lists only the first item."""
+    if isinstance(value, Mapping):
+        return {name: shape(item) for name, item in sorted(value.items())}
+    if isinstance(value, list):
+        return [shape(item) for item in value[:1]]
+    return type(value).__name__ if not isinstance(value, bool) else value
+
+
+def write(chosen: Mapping[str, Recorded], folder: Path = FOLDER) -> None:
+    """One file per state machine."""
+    folder.mkdir(exist_ok=True)
+    for machine, recorded in chosen.items():
+        # Names within a recording keep their order, which $string shows.
+        by_state = {state: dict(sorted(recorded[state].items())) for state in sorted(recorded)}
+        text = json.dumps(by_state, indent=1, ensure_ascii=False)
+        (folder / f"{machine}.json").write_text(text + "\n", encoding="utf-8")
+
+
+def read(folder: Path = FOLDER) -> dict[str, Recorded]:
+    """Recordings by state machine."""
+    return {
+        path.stem: json.loads(path.read_text("utf-8")) for path in sorted(folder.glob("*.json"))
+    }
+
+
+def evaluations(recorded: Mapping[str, Recorded]) -> Iterator[Evaluation]:
+    """Every evaluation that was recorded."""
+    for machine, states in recorded.items():
+        for state, expressions in states.items():
+            for text, recordings in expressions.items():
+                for one in recordings:
+                    outcome = {key: one[key] for key in ("value", "error") if key in one}
+                    yield Evaluation(machine, state, text, one["states"], one["variables"], outcome)

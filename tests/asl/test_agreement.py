@@ -1,0 +1,142 @@
+"""The reference implementation of JSONata and the embedded cloud's give the same values.
+
+The reference is run at the version that Step Functions documents and at the newest.
+"""
+
+import hashlib
+import json
+import subprocess
+
+from compilegate.localcloud.environments import REPOSITORY
+from tests.asl.generated import variations
+from tests.asl.node import run_script
+from tests.asl.recordings import evaluations
+
+DOCUMENTED, NEWEST, EMULATOR = "2.0.6", "newest", "emulator"
+FAILED = "failed"
+NO_STATES = {"context": {}, "input": None}
+
+
+# Developer guide, "Transforming data with JSONata": functions provided by Step Functions, $states.
+CASES = [
+    ("$partition([1,2,3,4], 3)", [[1, 2, 3], [4]]),
+    ("$partition([1,2,3,4], 2.9)", [[1, 2], [3, 4]]),
+    ("$range(0, 10, 2)", [0, 2, 4, 6, 8, 10]),
+    ("$range(5, 1, -3)", [5, 2]),
+    ("$range(0.9, 2.9, 1.9)", [0, 1, 2]),
+    *(
+        (f"$hash('naïve', '{name}')", hashlib.new(name, "naïve".encode()).hexdigest())
+        for name in ("MD5", "SHA-1", "SHA-256", "SHA-384", "SHA-512")
+    ),
+    ("$random(7) = $random(7)", True),
+    ("$random() >= 0 and $random() < 1", True),
+    ("$contains($uuid(), /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/)", True),
+    ("$substring($uuid(), 14, 1)", "4"),
+    ("""$parse('{"a": [1, null, 2.5]}')""", {"a": [1, None, 2.5]}),
+    ("$parse('null')", None),
+    ("$parse('{')", FAILED),
+    ("$parse(1)", FAILED),
+    ("$eval('1')", FAILED),
+    ("$hash('a', 'CRC-32')", FAILED),
+    ("$range(1, 2, 0)", FAILED),
+    ("$partition([1], 0)", FAILED),
+    ("$string(1.5 * 2)", "3"),
+    ("$sum", FAILED),
+    ("$exists($states.result)", False),
+    ("$exists($states.errorOutput)", False),
+    ("$exists($states.context.variables)", False),
+    ("$states.input", None),
+    ("$states.input.name", FAILED),
+]
+
+
+def evaluate(questions):
+    """By evaluator: the value of each question, ``FAILED`` where there is none."""
+    done = subprocess.run(
+        [REPOSITORY / ".venv-localcloud" / "bin" / "python", "-m", "tests.asl.in_emulator"],
+        input=json.dumps(questions),
+        capture_output=True,
+        check=True,
+        cwd=REPOSITORY,
+        text=True,
+        timeout=120,
+    )
+    outcomes = {**run_script("evaluate.js", questions), EMULATOR: json.loads(done.stdout)}
+    return {
+        name: [outcome.get("value", FAILED) for outcome in found]
+        for name, found in outcomes.items()
+    }
+
+
+def ask(text, states=NO_STATES, variables=None):
+    """The values of one expression by evaluator."""
+    question = {"expression": text, "states": states, "variables": variables or {}}
+    return {name: values[0] for name, values in evaluate([question]).items()}
+
+
+def same(one, other):
+    """Equal as JSON: 1 and 1.0 are, 1 and true are not."""
+    return typed(one) == typed(other)
+
+
+def typed(value):
+    if isinstance(value, dict):
+        return {name: typed(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [typed(item) for item in value]
+    return isinstance(value, bool), value
+
+
+def test_what_was_recorded_is_what_every_implementation_gives(recorded):
+    every = list(evaluations(recorded))
+
+    for name, values in evaluate([one.question for one in every]).items():
+        differing = [
+            (name, one.key, one.outcome, value)
+            for one, value in zip(every, values, strict=True)
+            if not same(one.outcome.get("value", FAILED), value)
+        ]
+        assert [] == differing
+
+
+def test_on_inputs_that_no_execution_has_had_all_agree_as_well(recorded):
+    questions = list(variations(evaluations(recorded)))
+    values = evaluate(questions)
+
+    assert len(questions) > 3000
+    assert 0.2 < values[DOCUMENTED].count(FAILED) / len(questions) < 0.8
+    differing = [
+        (question, *answers)
+        for question, *answers in zip(
+            questions, values[DOCUMENTED], values[NEWEST], values[EMULATOR], strict=True
+        )
+        if not all(same(answers[0], answer) for answer in answers)
+    ]
+    assert [] == differing[:5]
+
+
+def test_the_documented_functions_and_variables():
+    questions = [{"expression": text, "states": NO_STATES, "variables": {}} for text, _ in CASES]
+
+    for name, values in evaluate(questions).items():
+        differing = [
+            (name, text, expected, value)
+            for (text, expected), value in zip(CASES, values, strict=True)
+            if not same(expected, value)
+        ]
+        assert [] == differing
+
+
+def test_numbers_of_more_than_15_digits_are_written_in_three_ways():
+    """No expression of the state machines makes text of a number that large."""
+    assert {
+        DOCUMENTED: "9007199254740990",
+        NEWEST: "9007199254740992",
+        EMULATOR: "9.00719925474099e+15",
+    } == ask("$string(9007199254740992)")
+
+
+def test_an_operator_newer_than_the_documented_version_is_an_error_there():
+    answers = ask("$absent ?? 1")
+
+    assert (FAILED, 1) == (answers[DOCUMENTED], answers[NEWEST])
