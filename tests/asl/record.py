@@ -10,29 +10,34 @@ import sys
 import tempfile
 import time
 import traceback
+from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 from compilegate.localcloud.environments import REPOSITORY
 from tests.asl.definitions import expressions, synthesised
 from tests.asl.recordings import select, write
+from tests.asl.scenario_runner import ScenarioRunner
 from tests.asl.scenarios import ONE_BY_ONE, SIDE_BY_SIDE, Scenario
-from tests.asl.stage import Stage
 from tests.e2e.conftest import deployed
 
 # As many as the emulator has slots for jobs.
 AT_ONCE = 8
 
 
-def record(home: Path) -> Path:
-    """Run every scenario in one cloud; returns the file of what was recorded."""
+def record(
+    home: Path,
+    side_by_side: Mapping[str, Scenario] = SIDE_BY_SIDE,
+    one_by_one: Mapping[str, Scenario] = ONE_BY_ONE,
+) -> Path:
+    """Run the scenarios in one cloud; returns the file of what was recorded."""
     failed = False
     with deployed(home, "--record-expressions") as app:
-        stage = Stage(app)
-        for scenarios, at_once in ((SIDE_BY_SIDE, AT_ONCE), (ONE_BY_ONE, 1)):
+        runner = ScenarioRunner(app)
+        for scenarios, at_once in ((side_by_side, AT_ONCE), (one_by_one, 1)):
             with ThreadPoolExecutor(at_once) as pool:
                 futures = {
-                    name: pool.submit(_timed, name, one, stage) for name, one in scenarios.items()
+                    name: pool.submit(_timed, name, one, runner) for name, one in scenarios.items()
                 }
             failed |= sum(_report(name, future) for name, future in futures.items()) > 0
     if failed:
@@ -40,9 +45,9 @@ def record(home: Path) -> Path:
     return home / "logs" / "expressions.jsonl"
 
 
-def _timed(name: str, scenario: Scenario, stage: Stage) -> None:
+def _timed(name: str, scenario: Scenario, runner: ScenarioRunner) -> None:
     began = time.monotonic()
-    scenario(stage)
+    scenario(runner)
     print(f"{time.monotonic() - began:6.1f} s  {name}", flush=True)
 
 
@@ -60,11 +65,14 @@ def main() -> None:
     }
     with tempfile.TemporaryDirectory(prefix="compilegate-record-") as folder:
         path = record(Path(folder))
-        places = (str(REPOSITORY), folder)
-        neutral = {place: "/" + "x" * (len(place) - 1) for place in places}
         with path.open(encoding="utf-8") as lines:
-            chosen = select(lines, keys, neutral)
+            chosen = select(lines, keys, neutral(str(REPOSITORY), folder))
     write(chosen)
+
+
+def neutral(*places: str) -> dict[str, str]:
+    """Each place with a text of the same length that says nothing of this machine."""
+    return {place: "/" + "x" * (len(place) - 1) for place in places}
 
 
 if __name__ == "__main__":

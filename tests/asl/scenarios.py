@@ -12,7 +12,7 @@ from functools import partial
 
 from compilegate.localcloud.failures import Failure, inject
 from compilegate.usecases.answer_approval import answer_approval
-from tests.asl.stage import PATIENCE_SECONDS, Stage, setting
+from tests.asl.scenario_runner import PATIENCE_SECONDS, ScenarioRunner, setting
 from tests.e2e.production import Production, iso
 from tests.e2e.test_approval import ANA, REQUIRED, services, wait_until_asked
 from tests.e2e.test_canary import wait_for_round
@@ -20,7 +20,7 @@ from tests.e2e.test_own_nodes import IMAGES, MANAGED
 from tests.e2e.test_production import start_team_job, wait_for_training
 from tests.e2e.test_watch_production import Promoted
 
-Scenario = Callable[[Stage], object]
+Scenario = Callable[[ScenarioRunner], object]
 CANDIDATE, COMPILED = 1, "compile"
 ABSENT = [
     {"name": "compile", "compiler": "torch_compile"},
@@ -37,23 +37,23 @@ CANARY = {"policy": {"quality_runs": "canary"}}
 
 def trial(name: str, **settings: object) -> Scenario:
     """A trial of the deployed machine."""
-    return lambda stage: stage.trial(name, **settings)
+    return lambda runner: runner.trial(name, **settings)
 
 
 def failing(*names: str, **settings: object) -> Scenario:
     """A trial in which the calls of these states fail."""
     workload = f"fails-{names[0].lower()}"
-    return lambda stage: stage.trial(workload, stage.failing("evaluate", *names), **settings)
+    return lambda runner: runner.trial(workload, runner.failing("evaluate", *names), **settings)
 
 
 def run(name: str, *failing_states: str, flag_on: bool = False, **knobs: object) -> Scenario:
     """A production run, in which the calls of these states fail."""
 
-    def scenario(stage: Stage) -> None:
-        workload = Production(stage.app, name, knobs)
+    def scenario(runner: ScenarioRunner) -> None:
+        workload = Production(runner.app, name, knobs)
         if flag_on:
             workload.promote()
-        stage.train(workload, stage.failing("train", *failing_states) if failing_states else None)
+        runner.train(workload, runner.failing("train", *failing_states) if failing_states else None)
 
     return scenario
 
@@ -61,143 +61,143 @@ def run(name: str, *failing_states: str, flag_on: bool = False, **knobs: object)
 def injected(failure: Failure, scenario: Scenario, count: int = 1) -> Scenario:
     """A scenario whose first training jobs, ``count`` of them, meet a failure."""
 
-    def run_it(stage: Stage) -> None:
-        inject(stage.app.cloud.state(), failure, count=count)
-        scenario(stage)
-        inject(stage.app.cloud.state(), failure, count=0)
+    def run_it(runner: ScenarioRunner) -> None:
+        inject(runner.app.cloud.state(), failure, count=count)
+        scenario(runner)
+        inject(runner.app.cloud.state(), failure, count=0)
 
     return run_it
 
 
-def _overdue(stage: Stage) -> None:
-    machine = stage.changed("evaluate", {"SpeedTrain": setting("TimeoutSeconds", 1)})
-    stage.trial("speed-overdue", machine)
+def _overdue(runner: ScenarioRunner) -> None:
+    machine = runner.changed("evaluate", {"SpeedTrain": setting("TimeoutSeconds", 1)})
+    runner.trial("speed-overdue", machine)
 
 
-def _stopped_without_error(state: str, stage: Stage) -> None:
+def _stopped_without_error(state: str, runner: ScenarioRunner) -> None:
     """The embedded cloud makes an error of a stopped job; Step Functions may not."""
-    machine = stage.changed("evaluate", {state: setting("Output", STOPPED)})
-    stage.trial(f"stopped-{state.lower()}", machine)
+    machine = runner.changed("evaluate", {state: setting("Output", STOPPED)})
+    runner.trial(f"stopped-{state.lower()}", machine)
 
 
-def _overdue_control(stage: Stage) -> None:
+def _overdue_control(runner: ScenarioRunner) -> None:
     overdue = "{% $exists($run.control) ? 1 : 3600 %}"
-    machine = stage.changed("evaluate", {"SpeedTrain": setting("TimeoutSeconds", overdue)})
-    stage.trial("control-overdue", machine, **CONTROL)
+    machine = runner.changed("evaluate", {"SpeedTrain": setting("TimeoutSeconds", overdue)})
+    runner.trial("control-overdue", machine, **CONTROL)
 
 
-def _nothing_explains_a_failed_job(stage: Stage) -> None:
-    machine = stage.failing("evaluate", "SpeedRunFailed")
-    stage.trial("speed-unexplained", machine, candidates=ABSENT)
+def _nothing_explains_a_failed_job(runner: ScenarioRunner) -> None:
+    machine = runner.failing("evaluate", "SpeedRunFailed")
+    runner.trial("speed-unexplained", machine, candidates=ABSENT)
 
 
-def _approved(stage: Stage) -> None:
-    running = stage.evaluate("approved", policy=REQUIRED)
+def _approved(runner: ScenarioRunner) -> None:
+    running = runner.evaluate("approved", policy=REQUIRED)
     wait_until_asked(running, PATIENCE_SECONDS)
-    answer_approval(running.workload, ANA, approved=True, services=services(stage.app))
+    answer_approval(running.workload, ANA, approved=True, services=services(runner.app))
     running.wait(PATIENCE_SECONDS)
 
 
-def _silence(stage: Stage) -> None:
-    machine = stage.changed("evaluate", {"AwaitApproval": setting("TimeoutSeconds", 2)})
-    stage.trial("silence", machine, policy=REQUIRED)
+def _silence(runner: ScenarioRunner) -> None:
+    machine = runner.changed("evaluate", {"AwaitApproval": setting("TimeoutSeconds", 2)})
+    runner.trial("silence", machine, policy=REQUIRED)
 
 
-def _failing_approval(state: str, stage: Stage) -> None:
-    machine = stage.failing("evaluate", state)
-    running = stage.evaluate(f"fails-{state.lower()}", machine, policy=REQUIRED)
+def _failing_approval(state: str, runner: ScenarioRunner) -> None:
+    machine = runner.failing("evaluate", state)
+    running = runner.evaluate(f"fails-{state.lower()}", machine, policy=REQUIRED)
     if state in ("TellApproval", "CloseApproval"):
         wait_until_asked(running, PATIENCE_SECONDS)
-        answer_approval(running.workload, ANA, approved=True, services=services(stage.app))
+        answer_approval(running.workload, ANA, approved=True, services=services(runner.app))
     running.wait(PATIENCE_SECONDS)
 
 
-def _canary(stage: Stage) -> None:
-    production = Production(stage.app, "canary")
-    stage.train(production)
-    running = stage.app.start(production.document() | CANARY)
+def _canary(runner: ScenarioRunner) -> None:
+    production = Production(runner.app, "canary")
+    runner.train(production)
+    running = runner.app.start(production.document() | CANARY)
     while wait_for_round(production, running, PATIENCE_SECONDS):
-        stage.train(production)
+        runner.train(production)
     running.wait(PATIENCE_SECONDS)
 
 
-def _reverted(stage: Stage) -> None:
+def _reverted(runner: ScenarioRunner) -> None:
     settings = {"policy": {"probation_runs": 12}, "production_shift": 0.2}
-    running = stage.evaluate("reverted", **settings)
+    running = runner.evaluate("reverted", **settings)
     running.wait(PATIENCE_SECONDS)
-    workload = Promoted(stage.app, running.workload, running=running)
+    workload = Promoted(runner.app, running.workload, running=running)
     for _ in range(12):
-        stage.train(workload)
+        runner.train(workload)
         if not workload.flag()["enabled"]:
             return
 
 
-def _failing_canary(stage: Stage) -> None:
-    production = Production(stage.app, "canary-fails")
-    stage.train(production)
-    machine = stage.failing("evaluate", "CanaryRuns")
-    stage.app.start(production.document() | CANARY, machine).wait(PATIENCE_SECONDS)
+def _failing_canary(runner: ScenarioRunner) -> None:
+    production = Production(runner.app, "canary-fails")
+    runner.train(production)
+    machine = runner.failing("evaluate", "CanaryRuns")
+    runner.app.start(production.document() | CANARY, machine).wait(PATIENCE_SECONDS)
 
 
-def _locked_then_aborted(stage: Stage) -> None:
-    first = stage.evaluate("locked", hang=COMPILED)
+def _locked_then_aborted(runner: ScenarioRunner) -> None:
+    first = runner.evaluate("locked", hang=COMPILED)
     first.wait_for_full_run(CANDIDATE, PATIENCE_SECONDS)
-    stage.trial(first.workload)
-    stage.app.client("stepfunctions").stop_execution(executionArn=first.execution)
+    runner.trial(first.workload)
+    runner.app.client("stepfunctions").stop_execution(executionArn=first.execution)
     first.wait(PATIENCE_SECONDS)
 
 
-def _stopped_job(stage: Stage) -> None:
-    running = stage.evaluate("job-stopped", hang=COMPILED)
+def _stopped_job(runner: ScenarioRunner) -> None:
+    running = runner.evaluate("job-stopped", hang=COMPILED)
     job = running.wait_for_full_run(CANDIDATE, PATIENCE_SECONDS)
-    stage.app.client("sagemaker").stop_training_job(TrainingJobName=job)
+    runner.app.client("sagemaker").stop_training_job(TrainingJobName=job)
     running.wait(PATIENCE_SECONDS)
 
 
-def _duplicate(stage: Stage) -> None:
-    workload, at = Production(stage.app, "duplicate"), iso(time.time())
+def _duplicate(runner: ScenarioRunner) -> None:
+    workload, at = Production(runner.app, "duplicate"), iso(time.time())
     executions = [workload.start(scheduled=at) for _ in range(2)]
     for execution in executions:
         workload.wait(execution, PATIENCE_SECONDS)
 
 
-def _stopped_run(stage: Stage) -> None:
-    workload = Production(stage.app, "run-stopped", {"hang": "baseline"})
+def _stopped_run(runner: ScenarioRunner) -> None:
+    workload = Production(runner.app, "run-stopped", {"hang": "baseline"})
     execution = workload.start()
-    job = wait_for_training(stage.app, workload, PATIENCE_SECONDS)
-    stage.app.client("sagemaker").stop_training_job(TrainingJobName=job)
+    job = wait_for_training(runner.app, workload, PATIENCE_SECONDS)
+    runner.app.client("sagemaker").stop_training_job(TrainingJobName=job)
     workload.wait(execution, PATIENCE_SECONDS)
 
 
-def _overdue_run(stage: Stage) -> None:
-    workload = Production(stage.app, "run-overdue", {"hang": "baseline"})
-    stage.train(workload, stage.changed("train", {"Train": setting("TimeoutSeconds", 1)}))
+def _overdue_run(runner: ScenarioRunner) -> None:
+    workload = Production(runner.app, "run-overdue", {"hang": "baseline"})
+    runner.train(workload, runner.changed("train", {"Train": setting("TimeoutSeconds", 1)}))
 
 
-def _team_job(stage: Stage) -> None:
-    workload = Production(stage.app, "team")
-    stage.train(workload)
+def _team_job(runner: ScenarioRunner) -> None:
+    workload = Production(runner.app, "team")
+    runner.train(workload)
     (own,) = workload.runs()
-    job = start_team_job(stage.app, workload, own.job)
+    job = start_team_job(runner.app, workload, own.job)
     workload.wait_for_runs(2, PATIENCE_SECONDS)
-    stage.train(workload, job=job)
-    stage.train(workload, stage.failing("train", "RecordTeamRun"), job=job)
+    runner.train(workload, job=job)
+    runner.train(workload, runner.failing("train", "RecordTeamRun"), job=job)
 
 
-def _unregistered(stage: Stage) -> None:
-    workload = Production(stage.app, "forgotten")
+def _unregistered(runner: ScenarioRunner) -> None:
+    workload = Production(runner.app, "forgotten")
     workload.name = "never-registered"
-    stage.train(workload)
-    stage.train(workload, stage.failing("train", "NotifyBroken"))
+    runner.train(workload)
+    runner.train(workload, runner.failing("train", "NotifyBroken"))
 
 
-def _without_capacity(stage: Stage) -> None:
-    stage.train(Production(stage.app, "waits"), wait_seconds=1)
+def _without_capacity(runner: ScenarioRunner) -> None:
+    runner.train(Production(runner.app, "waits"), wait_seconds=1)
 
 
-def _without_capacity_or_message(stage: Stage) -> None:
-    machine = stage.failing("train", "TellOfWaiting")
-    stage.train(Production(stage.app, "waits-untold"), machine, wait_seconds=1)
+def _without_capacity_or_message(runner: ScenarioRunner) -> None:
+    machine = runner.failing("train", "TellOfWaiting")
+    runner.train(Production(runner.app, "waits-untold"), machine, wait_seconds=1)
 
 
 SIDE_BY_SIDE: dict[str, Scenario] = {

@@ -20,7 +20,7 @@ OUTPUTS = {"evaluate": "EvaluateStateMachine", "train": "TrainStateMachine"}
 FAILING = "def handler(event, context):\n    raise RuntimeError('made to fail')\n"
 
 
-class Stage:
+class ScenarioRunner:
     """Starts executions and waits for their end."""
 
     def __init__(self, app: App) -> None:
