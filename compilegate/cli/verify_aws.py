@@ -41,9 +41,6 @@ def verify_aws(
     cpu: Annotated[
         bool, typer.Option("--cpu", help=f"Use {SMALLEST_CPU} instead of {SMALLEST_GPU}.")
     ] = False,
-    instance_type: Annotated[
-        str | None, typer.Option("--instance-type", help="Use this type.", show_default=False)
-    ] = None,
     max_usd: Annotated[
         float, typer.Option("--max-usd", help="Do not start if the jobs could cost more.")
     ] = 5.0,
@@ -77,7 +74,7 @@ def verify_aws(
     Exit code 0 nothing differs, 1 something differs, or failure.
     """
     doors, chosen = session(ctx).doors, project.stage_name(stage)
-    kind = instance_type or (SMALLEST_CPU if cpu else SMALLEST_GPU)
+    kind = SMALLEST_CPU if cpu else SMALLEST_GPU
     with _opened(doors, chosen, local=local, deploy=deploy, yes=yes, as_json=as_json) as cloud:
         prepared = _prepare(doors, cloud, kind, max_usd=max_usd)
         if not cloud.is_local:
@@ -148,7 +145,7 @@ def _make(target: str) -> None:
 
 
 def _prepare(doors: Doors, cloud: Cloud, instance_type: str, *, max_usd: float) -> Prepared:
-    """A verification within ``max_usd``; InvalidInputError where it could cost more."""
+    """A verification that may start: its type has a quota, and it fits ``max_usd``."""
     from compilegate.verify.prepare import prepare_verification  # noqa: PLC0415 - boto3 is slow
 
     region = cloud.services.settings.region
@@ -156,6 +153,11 @@ def _prepare(doors: Doors, cloud: Cloud, instance_type: str, *, max_usd: float) 
         lambda service: doors.client(service, region), cloud.services, instance_type,
         trial=trial_id(time.time_ns() // 1_000_000), poll_seconds=cloud.poll_seconds,
     )  # fmt: skip
+    if prepared.verification.quota == 0:
+        raise EnvironmentNotReadyError(
+            f"This account may run no training job on {instance_type} in {region} (quota 0). Fix: "
+            "use --cpu, or ask for one instance under Service Quotas, Amazon SageMaker."
+        )
     if prepared.usd > max_usd:
         raise InvalidInputError(
             f"is less than the ${prepared.usd:.2f} that the jobs can cost on {instance_type}",
@@ -216,8 +218,10 @@ def _write(rows: Sequence[Row], record: Mapping[str, Any], folder: Path) -> None
 
 def _show(rows: Sequence[Row]) -> None:
     table = Table(box=None, pad_edge=False)
-    for column in ("assumption", "assumed", "seen", "agrees"):
-        table.add_column(column, overflow="fold")
+    table.add_column("assumption", no_wrap=True)
+    table.add_column("assumed", overflow="fold")
+    table.add_column("seen", overflow="fold")
+    table.add_column("agrees")
     for row in rows:
         table.add_row(row.id, row.assumed, row.seen, str(row.agreement))
     console().print(table)

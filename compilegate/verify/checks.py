@@ -282,7 +282,7 @@ CHECKS: Mapping[str, Check] = {
     "failure-source": _of(JobKind.FAILED, _failure_source),
     "stopped-status": _of(JobKind.STOPPED, _status),
     "time-limit": _of(JobKind.LIMITED, _both_statuses),
-    "checkpoints-copied-while-training": _of(JobKind.STOPPED, _copied),
+    "checkpoints-copied": _of(JobKind.STOPPED, _copied),
     "checkpoints-restored": _of(JobKind.STOPPED, _restored, probe=True),
     "integration-fields": _fields,
     "unknown-field": _refusal(RefusedKind.UNKNOWN_FIELD),

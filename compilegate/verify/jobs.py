@@ -94,8 +94,9 @@ def arms(of: Workload, settings: Settings) -> tuple[ArmPlan, ...]:
     planned = plan_arms(of, of.candidates, known_facts(of, settings), region=settings.region)
     if isinstance(planned, Refusal):
         raise InvalidInputError(
-            f"cannot be used: {planned.reason.message}", field="--instance-type",
-            value=of.training.instance_type, fix="name another type or region",
+            f"cannot be used: {planned.reason.message}", field="instance type",
+            value=of.training.instance_type,
+            fix="use another region, or set price_overrides in cdk.json",
         )  # fmt: skip
     return planned
 

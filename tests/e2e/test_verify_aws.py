@@ -164,9 +164,8 @@ def test_what_cannot_be_removed_is_named_and_the_rest_is_removed(
     [
         (["--max-usd", "0.5"], ["--max-usd", "0.5", "$1.", "--cpu"]),
         ([], ["--yes"]),
-        (["--instance-type", "ml.none.xlarge"], ["--instance-type", "ml.none.xlarge"]),
     ],
-    ids=["dearer than allowed", "nobody to ask", "unknown type"],
+    ids=["dearer than allowed", "nobody to ask"],
 )
 def test_nothing_starts_without_a_bound_and_a_yes(
     app: App, monkeypatch: pytest.MonkeyPatch, arguments: list[str], words: list[str]
@@ -177,6 +176,23 @@ def test_nothing_starts_without_a_bound_and_a_yes(
 
     assert result.exit_code == 2, result.output
     assert all(word in result.output for word in words), result.output
+    assert not keys(app, f"{naming.WORKLOADS_PREFIX}{WORKLOAD}/")
+
+
+def test_a_type_without_a_quota_is_refused(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Quotas:
+        def training_instances(self, instance_type: str, *, spot: bool) -> int:
+            return int(instance_type == "ml.m5.xlarge")
+
+    doors = AppDoors(app, monkeypatch, simulated=False)
+    cloud = doors.aws("local")
+    doors.aws = lambda stage: replace(cloud, services=replace(cloud.services, quotas=Quotas()))
+
+    gpu = CliRunner().invoke(command, ["verify-aws"], obj=Session(doors=doors))
+    cpu = CliRunner().invoke(command, ["verify-aws", "--cpu"], obj=Session(doors=doors))
+
+    assert (gpu.exit_code, "quota 0" in gpu.output) == (1, True)
+    assert "--yes" in cpu.output  # it goes as far as the question
     assert not keys(app, f"{naming.WORKLOADS_PREFIX}{WORKLOAD}/")
 
 

@@ -129,7 +129,7 @@ OTHER_WORLDS = {
     ),
     "stopped-status": otherwise(JobKind.STOPPED, described=described("Failed")),
     "time-limit": otherwise(JobKind.LIMITED, described=described("Completed")),
-    "checkpoints-copied-while-training": otherwise(JobKind.STOPPED, copied_while_training=False),
+    "checkpoints-copied": otherwise(JobKind.STOPPED, copied_while_training=False),
     "checkpoints-restored": otherwise(JobKind.STOPPED, report={**REPORT, "restored": []}),
     "integration-fields": otherwise(
         JobKind.QUALITY, described={}, execution=execution_that("FAILED", "States.Runtime")
