@@ -7,7 +7,6 @@ from tests.asl.record import neutral, record
 from tests.asl.recordings import evaluations, select
 from tests.asl.scenarios import SIDE_BY_SIDE
 
-
 PASSED = {
     "AcquireLock", "CheckEligibility", "IsEligible", "RecordDecision", "NeedsApproval",
     "ApplyFlag", "ReleaseModels", "WriteReport", "Notify", "ReleaseLock", "Done",
