@@ -22,12 +22,12 @@ LONG = {**LANGUAGE_MODEL, "steps": 300, "batch_size": 2}
 SAME = 1e-4
 
 
-def launched(jobs, entry_point, hyperparameters):
+def launched(jobs, entry_point, hyperparameters, variables=None):
     """The job in two processes, as torchrun starts them."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    output, environment = jobs.environment({})
+    output, environment = jobs.environment(variables or {})
     launcher = [str(PYTHON), "-m", "torch.distributed.run", "--nproc_per_node=2"]
     words = jobs.command(entry_point, hyperparameters)[1:]
     done = subprocess.run(
@@ -101,6 +101,30 @@ def test_a_job_that_was_stopped_goes_on_as_if_it_had_not_been(jobs, whole, tmp_p
     for key in ("metrics", "loss_curve", "initial_loss", "finished"):
         assert whole["long"].summary()[key] == found[key]
     assert found["wall_seconds"] > stopped["wall_seconds"]
+
+
+def test_a_job_that_was_killed_goes_on_from_its_last_save_by_time(jobs, whole, tmp_path):
+    """As AWS stops it: no signal that a script could act on comes before SIGKILL."""
+    there = {"COMPILEGATE_CHECKPOINT_DIR": str(tmp_path)}
+    often = {**LONG, "checkpoint_minutes": 1e-4}
+    process, folder = jobs.start("causal_lm.py", there, **often)
+    saves, deadline = tmp_path / "progress", time.monotonic() + 60
+    while time.monotonic() < deadline and len(list(saves.glob("step-*[0-9]"))) < 2:
+        time.sleep(0.01)
+    process.kill()
+    process.communicate(timeout=60)
+    killed = json.loads((folder / "data" / "evidence" / "summary.json").read_text())
+    lines = (folder / "data" / "evidence" / "steps.jsonl").read_text().splitlines()
+    resumed = jobs.run("causal_lm.py", there, **often)
+
+    assert (False, None) == (killed["finished"], killed["reason"])
+    assert (0, 0) == (whole["long"].status, resumed.status), resumed.output
+    found = resumed.summary()
+    (went_on,) = found["resumed"]
+    assert 0 < went_on <= len(lines) < 300
+    assert list(range(1, 301)) == [step["step"] for step in resumed.steps()]
+    for key in ("metrics", "loss_curve", "initial_loss", "finished"):
+        assert whole["long"].summary()[key] == found[key]
 
 
 def test_another_runs_checkpoint_is_not_gone_on_from(jobs, tmp_path):

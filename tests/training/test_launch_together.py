@@ -3,7 +3,7 @@
 import pytest
 
 from tests.training.test_families_together import launched
-from tests.training.test_launch import SCRIPTS
+from tests.training.test_launch import SCRIPTS, TRAINER
 
 pytestmark = [pytest.mark.training, pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -43,3 +43,23 @@ def test_a_segment_ends_in_all_processes(jobs):
     assert (True, 2, 5, [2, 2]) == (
         found["finished"], found["steps"], found["full_run_steps"], found["ranks"]["steps"],
     )  # fmt: skip
+
+
+def test_two_processes_of_a_trainer_save_together_by_time_and_train_on(jobs, tmp_path):
+    there = {"COMPILEGATE_CHECKPOINT_DIR": str(tmp_path)}
+    own = {
+        **TRAINER, "num_train_epochs": 30, "save_strategy": "no", "checkpoint_minutes": 1e-4,
+        "ddp_backend": "gloo", "output_dir": tmp_path / "output",
+    }  # fmt: skip
+    first = launched(jobs, "launch.py", own, there)
+    assert 0 == first.status, first.output
+    kept = sorted(int(p.name[11:]) for p in (tmp_path / "progress").glob("checkpoint-*[0-9]"))
+    second = launched(jobs, "launch.py", own, there)
+    assert 0 == second.status, second.output
+    found = second.summary()
+
+    assert 0 < len(kept) <= 2
+    states = (tmp_path / "progress" / f"checkpoint-{kept[-1]}").glob("rng_state_*.pth")
+    assert 2 == len(list(states))
+    assert ([kept[-1]], True) == (found["resumed"], found["finished"])
+    assert list(range(1, found["steps"] + 1)) == [line["step"] for line in second.steps()]

@@ -5,14 +5,19 @@ import shutil
 import signal
 import sys
 import time
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from compilegate_runtime.compilers import NoCompiler
 from compilegate_runtime.device import Processor
-from compilegate_runtime.launching import frameworks, resuming
+from compilegate_runtime.launching import frameworks, trainer_checkpoints
 from compilegate_runtime.launching.kept_evidence import KeptEvidence
+from compilegate_runtime.launching.lightning_checkpoints import LightningCheckpoints
+from compilegate_runtime.launching.trainer_checkpoints import TrainerCheckpoints
+from compilegate_runtime.ranks import Ranks
 from compilegate_runtime.recorder import Recorder
+from compilegate_runtime.save_schedule import AgreedSaves, SaveSchedule
 
 from tests.training.test_launch import SCRIPTS, TRAINER
 
@@ -101,29 +106,95 @@ class FromLightning:
     class Trainer:
         def __init__(self):
             self.callbacks = []
+            self.global_step = 0
+
+        def fit(self, model, datamodule=None, *, ckpt_path=None):
+            return model, datamodule, ckpt_path
+
+        def save_checkpoint(self, path):
+            checkpoint = {}
+            self.callbacks[0].on_save_checkpoint(self, None, checkpoint)
+            Path(path).write_text(json.dumps(checkpoint))
+
+
+class Clock:
+    """A clock that only moves when it is told to."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+def saves_of(clock, minutes=5.0):
+    return AgreedSaves(SaveSchedule(minutes, clock), Ranks(0, 1), clock)
 
 
 def a_process(monkeypatch, where, name, steps):
-    """A process that has taken some steps of a Lightning script: its recorder and listener."""
+    """A process that has taken some steps of a Lightning script: recorder, listener, Trainer."""
     recorder = Recorder(where / name, {}, steps=None, compiler=NoCompiler(), device=Processor())
-    kept = KeptEvidence(recorder, where, {"seed": 1})
+    kept, clock = KeptEvidence(recorder, where, {"seed": 1}), Clock()
     lightning = type(FromLightning.Trainer)("Trainer", (FromLightning.Trainer,), {})
     module = SimpleNamespace(Callback=FromLightning.Callback, Trainer=lightning)
     monkeypatch.setitem(sys.modules, "lightning", SimpleNamespace(pytorch=module))
     monkeypatch.setitem(sys.modules, "lightning.pytorch", module)
-    frameworks.listen_to_lightning({}, None, resuming.LightningCheckpoints(recorder, kept))
+    checkpoints = LightningCheckpoints(recorder, kept, where, saves_of(clock), Ranks(0, 1))
+    frameworks.listen_to_lightning({}, None, checkpoints)
     for _ in range(steps):
-        recorder.begin_step()
-        recorder.end_step(1.0, samples=2)
-    return recorder, lightning().callbacks[0]
+        take_step(recorder)
+    trainer = lightning()
+    trainer.clock, trainer.recorder = clock, recorder
+    return recorder, trainer.callbacks[0], trainer
+
+
+def take_step(recorder):
+    recorder.begin_step()
+    recorder.end_step(1.0, samples=2)
+
+
+def train_on(trainer, steps, seconds, batches=2):
+    """Steps of so many batches each, of ``seconds`` each."""
+    for _ in range(steps):
+        for batch in range(batches):
+            if batch == batches - 1:
+                take_step(trainer.recorder)
+                trainer.global_step += 1
+                trainer.clock.now += seconds
+            trainer.callbacks[0].on_train_batch_end(trainer, None, None, None, batch)
+
+
+def test_lightning_saves_every_few_minutes_and_the_next_process_fits_on_from_there(
+    tmp_path, monkeypatch
+):
+    _, _, first = a_process(monkeypatch, tmp_path, "first", steps=0)
+    train_on(first, steps=16, seconds=60)
+    second, listener, trainer = a_process(monkeypatch, tmp_path, "second", steps=0)
+    model, data, path = trainer.fit("model", "data")
+    listener.on_load_checkpoint(None, None, json.loads(Path(path).read_text()))
+
+    found = sorted(place.name for place in (tmp_path / "progress").glob("checkpoint-*"))
+    assert ["checkpoint-10", "checkpoint-15"] == found
+    assert ("model", "data", str(tmp_path / "progress/checkpoint-15/trainer.ckpt")) == (
+        model, data, path,
+    )  # fmt: skip
+    assert (15, [15]) == (second.steps_done, second.resumed)
+
+
+def test_lightning_fits_on_from_the_checkpoint_that_a_script_names(tmp_path, monkeypatch):
+    _, _, first = a_process(monkeypatch, tmp_path, "first", steps=0)
+    train_on(first, steps=6, seconds=60)
+    _, _, trainer = a_process(monkeypatch, tmp_path, "second", steps=0)
+
+    assert "its own" == trainer.fit("model", ckpt_path="its own")[2]
 
 
 def test_lightnings_checkpoints_say_which_evidence_is_theirs(tmp_path, monkeypatch):
-    _, first = a_process(monkeypatch, tmp_path, "first", steps=3)
+    _, first, _ = a_process(monkeypatch, tmp_path, "first", steps=3)
     checkpoint, later = {"state_dict": {}}, {}
     first.on_save_checkpoint(None, None, checkpoint)
     first.on_save_checkpoint(None, None, later)
-    second, listener = a_process(monkeypatch, tmp_path, "second", steps=0)
+    second, listener, _ = a_process(monkeypatch, tmp_path, "second", steps=0)
     listener.on_load_checkpoint(None, None, {"state_dict": {}})
     assert 0 == second.steps_done
     listener.on_load_checkpoint(None, None, checkpoint)
@@ -137,15 +208,14 @@ def test_lightnings_checkpoints_say_which_evidence_is_theirs(tmp_path, monkeypat
 
 
 def test_a_checkpoint_of_an_earlier_step_has_the_evidence_up_to_it(tmp_path, monkeypatch):
-    recorder, first = a_process(monkeypatch, tmp_path, "first", steps=3)
+    recorder, first, _ = a_process(monkeypatch, tmp_path, "first", steps=3)
     early, late = {}, {}
     first.on_save_checkpoint(None, None, early)
-    recorder.begin_step()
-    recorder.end_step(1.0, samples=2)
+    take_step(recorder)
     first.on_save_checkpoint(None, None, late)
-    second, listener = a_process(monkeypatch, tmp_path, "second", steps=0)
+    second, listener, _ = a_process(monkeypatch, tmp_path, "second", steps=0)
     listener.on_load_checkpoint(None, None, early)
-    third, other = a_process(monkeypatch, tmp_path, "third", steps=0)
+    third, other, _ = a_process(monkeypatch, tmp_path, "third", steps=0)
     other.on_load_checkpoint(None, None, late)
 
     assert (3, 3) == (second.steps_done, len((second.folder / "steps.jsonl").open().readlines()))
@@ -159,67 +229,121 @@ class Trainer:
         return resume_from_checkpoint
 
 
-@pytest.fixture
-def trainers(tmp_path, monkeypatch):
-    """Makes a process of a Trainer's script: its recorder, its checkpoints, its Trainer."""
+class TrainerProcess:
+    """A process of a Trainer's script: its recorder, its checkpoints, and what it may do."""
 
-    def made(name, **settings):
-        monkeypatch.setattr(resuming, "Stopping", lambda: SimpleNamespace(told=False))
-        recorder = Recorder(
-            tmp_path / name, {}, steps=None, compiler=NoCompiler(), device=Processor()
+    def __init__(self, folder, name, settings):
+        self.output, self.clock = folder / f"output-{name}", Clock()
+        self.recorder = Recorder(
+            folder / name, {}, steps=None, compiler=NoCompiler(), device=Processor()
         )
-        kept = KeptEvidence(recorder, tmp_path, settings)
-        checkpoints = resuming.TrainerCheckpoints(recorder, kept, tmp_path)
-        trainer = type("Trainer", (Trainer,), {"train": Trainer.train})
-        checkpoints.install(trainer)
-        return recorder, checkpoints, trainer()
+        kept = KeptEvidence(self.recorder, folder, settings)
+        saves = saves_of(self.clock)
+        self.checkpoints = TrainerCheckpoints(self.recorder, kept, folder, saves, Ranks(0, 1))
+        kind = type("Trainer", (Trainer,), {"train": Trainer.train})
+        self.checkpoints.install(kind)
+        self.trainer = kind()
+        self.args = SimpleNamespace(
+            output_dir=str(self.output), save_only_model=True, save_total_limit=1
+        )
+        self.state = SimpleNamespace(global_step=0, best_model_checkpoint=None)
+        self.saved_with = []
 
-    def saved(checkpoints, recorder, step, state="optimizer.pt"):
-        while recorder.steps_done < step:
-            recorder.begin_step()
-            recorder.end_step(1.0, samples=2)
-        folder = tmp_path / "output" / f"checkpoint-{step}"
+    def train(self, steps, *, saves=(), seconds=1.0, state="optimizer.pt"):
+        """Take steps; the script itself asks for a checkpoint after those in ``saves``."""
+        for _ in range(steps):
+            take_step(self.recorder)
+            self.clock.now += seconds
+            self.state.global_step = self.recorder.steps_done
+            control = SimpleNamespace(should_save=self.state.global_step in saves)
+            self.checkpoints.step_ended(self.args, self.state, control)
+            if control.should_save:
+                self._save(state)
+
+    def _save(self, state):
+        step = self.state.global_step
+        folder = self.output / f"checkpoint-{step}"
         folder.mkdir(parents=True)
         (folder / "weights.bin").write_text(f"weights of step {step}")
         (folder / state).write_text("")
-        checkpoints.saved(folder, step)
+        self.saved_with.append((self.args.save_only_model, self.args.save_total_limit))
+        self.checkpoints.saved(self.args, self.state)
 
-    return SimpleNamespace(made=made, saved=saved, folder=tmp_path / "progress")
+
+@pytest.fixture
+def trainers(tmp_path, monkeypatch):
+    """Makes processes of a Trainer's script in one job's folders."""
+    told = SimpleNamespace(told=False)
+    monkeypatch.setattr(trainer_checkpoints, "Stopping", lambda: told)
+    return SimpleNamespace(
+        made=lambda name, **settings: TrainerProcess(tmp_path, name, settings),
+        folder=tmp_path / "progress",
+    )
+
+
+def kept(trainers):
+    return sorted(path.name for path in trainers.folder.glob("checkpoint-*"))
+
+
+def test_a_trainer_saves_every_few_minutes_without_being_asked_to(trainers):
+    first = trainers.made("first", seed=1)
+    first.train(11, seconds=60)
+
+    assert ["checkpoint-10", "checkpoint-5"] == kept(trainers)
+    # With the optimizer's state, and without counting against the script's own checkpoints.
+    assert [(False, None)] * 2 == first.saved_with
+    assert (True, 1) == (first.args.save_only_model, first.args.save_total_limit)
+    assert [] == list(first.output.iterdir())
+
+
+def test_a_trainer_that_saves_often_by_itself_saves_no_more(trainers):
+    first = trainers.made("first", seed=1)
+    first.train(12, seconds=60, saves=(4, 8, 12))
+
+    assert 3 == len(first.saved_with) == len(list(first.output.iterdir()))
+
+
+def test_a_save_that_was_due_when_the_script_saved_keeps_the_scripts_checkpoint(trainers):
+    first = trainers.made("first", seed=1)
+    first.train(5, seconds=60, saves=(5,))
+
+    assert [(False, 1)] == first.saved_with
+    assert ["checkpoint-5"] == [path.name for path in first.output.iterdir()]
 
 
 def test_a_trainer_trains_on_from_the_newest_checkpoint_of_its_own_settings(trainers):
-    recorder, checkpoints, first = trainers.made("first", seed=1)
-    assert first.train() is None
-    for step in (9, 10):
-        trainers.saved(checkpoints, recorder, step)
+    first = trainers.made("first", seed=1)
+    assert first.trainer.train() is None
+    first.train(10, saves=(8, 9, 10))
 
-    assert ["checkpoint-10"] == [path.name for path in trainers.folder.glob("checkpoint-*")]
-    assert first.train() is None  # it has begun by itself
-    _, _, other = trainers.made("other", seed=2)
-    assert other.train() is None
-    second, going_on, trainer = trainers.made("second", seed=1)
-    assert str(trainers.folder / "checkpoint-10") == trainer.train()
-    assert "its own" == trainer.train("its own")
-    going_on.begins(10)
-    assert (10, [10]) == (second.steps_done, second.resumed)
+    assert ["checkpoint-10", "checkpoint-9"] == kept(trainers)
+    assert first.trainer.train() is None  # it has begun by itself
+    assert trainers.made("other", seed=2).trainer.train() is None
+    second = trainers.made("second", seed=1)
+    assert str(trainers.folder / "checkpoint-10") == second.trainer.train()
+    assert "its own" == second.trainer.train("its own")
+    second.checkpoints.begins(10)
+    assert (10, [10]) == (second.recorder.steps_done, second.recorder.resumed)
 
 
-def test_a_trainers_checkpoint_that_came_back_half_is_not_trained_on_from(trainers):
-    recorder, checkpoints, _ = trainers.made("first", seed=1)
-    trainers.saved(checkpoints, recorder, 4)
+def test_where_the_newest_checkpoint_came_back_half_the_one_before_it_serves(trainers):
+    trainers.made("first", seed=1).train(4, saves=(3, 4))
     (trainers.folder / "checkpoint-4" / "weights.bin").unlink()
-    _, _, trainer = trainers.made("second", seed=1)
+    second = trainers.made("second", seed=1)
+    assert str(trainers.folder / "checkpoint-3") == second.trainer.train()
+    second.checkpoints.begins(3)
+    assert (3, [3]) == (second.recorder.steps_done, second.recorder.resumed)
+    (trainers.folder / "checkpoint-3" / "weights.bin").unlink()
 
-    assert trainer.train() is None
+    assert trainers.made("third", seed=1).trainer.train() is None
 
 
 def test_a_trainers_checkpoint_without_an_optimizers_state_is_not_trained_on_from(trainers):
-    recorder, checkpoints, _ = trainers.made("first", seed=1)
-    trainers.saved(checkpoints, recorder, 4)
-    trainers.saved(checkpoints, recorder, 5, state="config.json")
-    _, _, trainer = trainers.made("second", seed=1)
+    first = trainers.made("first", seed=1)
+    first.train(4, saves=(4,))
+    first.train(1, saves=(5,), state="config.json")
 
-    assert str(trainers.folder / "checkpoint-4") == trainer.train()
+    assert str(trainers.folder / "checkpoint-4") == trainers.made("second", seed=1).trainer.train()
 
 
 LONG = {**TRAINER, "num_train_epochs": 40, "save_strategy": "steps", "save_steps": 15}
@@ -264,3 +388,29 @@ def test_a_trainers_checkpoint_whose_evidence_is_lost_is_told(jobs, place):
     assert (None, None, None) == (
         found["wall_seconds"], found["initial_loss"], found["initial_weights_sha256"],
     )  # fmt: skip
+
+
+# No checkpoint is the script's own; one is made as often as the bounded share of time allows.
+BY_TIME = {**TRAINER, "num_train_epochs": 60, "save_strategy": "no", "checkpoint_minutes": 1e-4}
+
+
+@pytest.mark.training
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_a_trainers_script_that_was_killed_goes_on_from_its_last_save_by_time(jobs, place):
+    where, folder = place
+    process, _ = jobs.start("launch.py", where, **BY_TIME)
+    while process.poll() is None and not list(folder.glob("progress/checkpoint-*[0-9]")):
+        time.sleep(0.01)
+    process.kill()
+    output, _ = process.communicate(timeout=60)
+    assert -9 == process.returncode, output
+    done = jobs.run("launch.py", where, **BY_TIME)
+    assert 0 == done.status, done.output
+    found = done.summary()
+    (went_on,) = found["resumed"]
+
+    assert 0 < went_on < 240
+    assert list(range(1, 241)) == numbers(done)
+    assert (True, 240 * 4) == (found["finished"], found["ranks"]["samples"])
+    assert found["initial_weights_sha256"] is not None

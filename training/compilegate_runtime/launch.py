@@ -24,15 +24,15 @@ from compilegate_runtime.errors import (
 from compilegate_runtime.fingerprint import fingerprint
 from compilegate_runtime.launching import arguments, frameworks, metrics
 from compilegate_runtime.launching.kept_evidence import KeptEvidence
+from compilegate_runtime.launching.lightning_checkpoints import LightningCheckpoints
 from compilegate_runtime.launching.models import Models
-from compilegate_runtime.launching.resuming import (
-    LightningCheckpoints,
-    OwnCheckpoints,
-    TrainerCheckpoints,
-)
+from compilegate_runtime.launching.resuming import OwnCheckpoints
 from compilegate_runtime.launching.steps import Enough, Steps
+from compilegate_runtime.launching.trainer_checkpoints import TrainerCheckpoints
+from compilegate_runtime.ranks import Ranks
 from compilegate_runtime.recorder import Recorder
 from compilegate_runtime.sampler import sampler_for
+from compilegate_runtime.save_schedule import AgreedSaves, SaveSchedule
 from compilegate_runtime.seeds import seed_everything, shift_seeds
 
 BAD_LOSSES_ALLOWED = 10  # in a row: loss scaling skips a few steps before it has settled
@@ -121,12 +121,13 @@ class Launch:
         run = {**vars(settings), **self.others}
         kept = KeptEvidence(self.recorder, place / "progress", run)
         steps.checks.append(lambda _: self._began(kept))
-        if settings.script_kind == "trainer":
-            return TrainerCheckpoints(self.recorder, kept, place)
-        if settings.script_kind == "lightning":
-            return LightningCheckpoints(self.recorder, kept)
-        OwnCheckpoints(torch, self.recorder, kept, place).install()
-        return None
+        kinds = {"trainer": TrainerCheckpoints, "lightning": LightningCheckpoints}
+        if settings.script_kind not in kinds:
+            OwnCheckpoints(torch, self.recorder, kept, place).install()
+            return None
+        ranks = Ranks()
+        saves = AgreedSaves(SaveSchedule(settings.checkpoint_minutes), ranks)
+        return kinds[settings.script_kind](self.recorder, kept, place, saves, ranks)
 
     def _began(self, kept):
         """The first step is done; it is the first of all where no earlier process has begun."""

@@ -1,9 +1,11 @@
 """What every process of a job did, so that the first one's evidence speaks for all of them.
 
-The processes tell each other through the store in which torch.distributed found them; no
-collective operation is added to the training, so nothing here can make it wait or hang.
+The processes tell each other through the store in which torch.distributed found them. No
+collective operation is added to the training; only ``decided`` and ``all_here`` wait for another
+process, between steps.
 """
 
+import datetime
 import json
 import time
 
@@ -11,6 +13,7 @@ from compilegate_runtime import environment
 
 FINISHED_WITHIN_SECONDS = 60.0
 ASK_EVERY_SECONDS = 0.1
+HERE_WITHIN = datetime.timedelta(minutes=10)  # the last process has written its part of a save
 
 
 class Ranks:
@@ -54,6 +57,40 @@ class Ranks:
             if alone or not waits or time.monotonic() > deadline:
                 return found
             time.sleep(ASK_EVERY_SECONDS)
+
+    def decided(self, name, decide):
+        """What ``decide()`` says in the first process, in every process; the others wait for it.
+
+        None where the processes have no store. Raises RuntimeError when the first process is gone.
+        """
+        if self.count == 1:
+            return decide()
+        store = self._shared()
+        if store is None:
+            return None
+        key = f"compilegate/decided/{name}"
+        if self.rank:
+            return json.loads(store.get(key))
+        decision = decide()
+        store.set(key, json.dumps(decision))
+        return decision
+
+    def all_here(self, name):
+        """Say that this process has come to ``name``; in the first one, wait for the others.
+
+        False where not all of them came.
+        """
+        store = self._shared() if self.count > 1 else None
+        if store is None:
+            return self.count == 1
+        keys = [f"compilegate/here/{name}/{rank}" for rank in range(self.count)]
+        try:
+            store.set(keys[self.rank], "1")
+            if not self.rank:
+                store.wait(keys, HERE_WITHIN)
+        except (RuntimeError, OSError):
+            return False
+        return True
 
     def _shared(self):
         if self._store is None:

@@ -4,6 +4,9 @@ import json
 import shutil
 
 LIST = "whole.json"
+# Checkpoints of a run that stay. SageMaker copies a folder to S3 file by file, and deletes there
+# what was deleted here: the newest may be in S3 in part when a job is killed.
+NEWEST_KEPT = 2
 
 
 def publish(fresh, place):

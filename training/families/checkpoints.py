@@ -7,24 +7,26 @@ whether all of them have come back.
 
 import json
 import shutil
-import time
 
 import torch
 from compilegate_runtime import environment
 from compilegate_runtime.errors import StoppedError
+from compilegate_runtime.save_schedule import SaveSchedule
 from compilegate_runtime.signals import Stopping
-from compilegate_runtime.whole_folders import is_whole, publish
+from compilegate_runtime.whole_folders import NEWEST_KEPT, is_whole, publish
 
 
 class Checkpoints:
-    """Saves after so many minutes and when the job is told to stop; finds the newest one."""
+    """Saves every so many minutes and when a stop is signalled; finds the newest one.
+
+    Few stops are: AWS's images do not pass SIGTERM on to the script.
+    """
 
     def __init__(self, recorder, rank, minutes):
         self._recorder, self._rank = recorder, rank
         place = environment.checkpoint_folder()
         self._folder = None if place is None else place / "progress"
-        self._every = minutes * 60 if minutes else float("inf")
-        self._saved = time.monotonic()
+        self._schedule = SaveSchedule(minutes)
         self._stopping = None if place is None else Stopping()
 
     def newest(self, settings):
@@ -32,7 +34,7 @@ class Checkpoints:
 
         Its state, what the recorder goes on from, and the steps written so far.
         """
-        found = sorted(self._folder.glob("step-*"), reverse=True) if self._folder else []
+        found = reversed(self._oldest_first()) if self._folder else []
         for folder in filter(is_whole, found):
             told = json.loads((folder / "run.json").read_text())
             if told["settings"] == settings:
@@ -50,9 +52,9 @@ class Checkpoints:
         last = self._recorder.steps_done == self._recorder.steps_planned
         if self._folder is None or self._rank or last:
             return
-        if self._stopping.told or time.monotonic() - self._saved >= self._every:
-            self._save(state(), settings)
-            self._saved = time.monotonic()
+        if self._stopping.told or self._schedule.due():
+            with self._schedule.saving():
+                self._save(state(), settings)
         if self._stopping.told:
             step = self._recorder.steps_done
             self._recorder.fail(f"stopped by SIGTERM after step {step}; its checkpoint is saved")
@@ -68,8 +70,12 @@ class Checkpoints:
         (fresh / "run.json").write_text(json.dumps({"settings": settings, "evidence": evidence}))
         shutil.copyfile(environment.evidence_folder() / "steps.jsonl", fresh / "steps.jsonl")
         publish(fresh, self._folder / name)
-        for older in sorted(self._folder.glob("step-*"))[:-1]:
-            shutil.rmtree(older)
+        unfinished = self._folder.glob("step-*.new")  # of a process that was killed
+        for folder in [*self._oldest_first()[:-NEWEST_KEPT], *unfinished]:
+            shutil.rmtree(folder)
+
+    def _oldest_first(self):
+        return sorted(self._folder.glob("step-*[0-9]"))
 
     def done(self):
         """The run has all its steps: from here on a stop is at once again."""

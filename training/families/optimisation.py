@@ -18,6 +18,7 @@ from compilegate_runtime import seeds
 from compilegate_runtime.compilers import MANAGED
 from compilegate_runtime.errors import HyperparameterError
 from compilegate_runtime.initial_weights import InitialWeights
+from compilegate_runtime.save_schedule import EVERY_MINUTES
 
 from families import faults
 from families.checkpoints import Checkpoints
@@ -32,7 +33,7 @@ KNOBS = {
     "schedule": ("linear", "cosine"),  # from the peak down to zero
     "weight_decay": 0.01,  # of matrices; scales and biases decay in no family
     "clip_norm": 1.0,
-    "checkpoint_minutes": 15.0,  # between checkpoints; 0: only when the job is stopped
+    "checkpoint_minutes": EVERY_MINUTES,  # between checkpoints; 0: only at a stop that is signalled
 }
 
 

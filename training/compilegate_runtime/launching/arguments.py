@@ -11,6 +11,7 @@ from compilegate_runtime import environment, hyperparameters
 from compilegate_runtime.device import PRECISIONS
 from compilegate_runtime.encoded_text import decoded
 from compilegate_runtime.errors import HyperparameterError
+from compilegate_runtime.save_schedule import EVERY_MINUTES
 
 TOLD = ("seed", "batch_size", "learning_rate", "precision", "full_run_steps")
 KINDS = ("auto", "trainer", "accelerate", "lightning", "plain")
@@ -28,6 +29,8 @@ KNOBS = {
     # How long a whole run is, where no Trainer counts it; samples are the same for every batch.
     "full_run_steps": 0,  # optimizer steps
     "full_run_samples": 0,
+    # Between checkpoints of a Trainer, Hugging Face's or Lightning's; 0: as the script asks for.
+    "checkpoint_minutes": EVERY_MINUTES,
     "precision": PRECISIONS,
     "batch_size": 0,
     "learning_rate": 0.0,

@@ -27,16 +27,14 @@ def listen_to_trainer(metrics, planned, checkpoints=None):
                 checkpoints.begins(state.global_step)
 
         def on_step_end(self, args, state, control, **kwargs):  # noqa: ARG002 — as above
-            """A step is over; a job that was told to stop saves a checkpoint now."""
-            if checkpoints and checkpoints.wants_one_now():
-                control.should_save = True
-                args.save_only_model = False  # the next process needs the optimizer's state
+            """A step is over; it may be time for a checkpoint."""
+            if checkpoints:
+                checkpoints.step_ended(args, state, control)
 
         def on_save(self, args, state, control, **kwargs):  # noqa: ARG002 — as above
             """A checkpoint is complete."""
             if checkpoints:
-                folder = Path(args.output_dir) / f"checkpoint-{state.global_step}"
-                checkpoints.saved(folder, state.global_step)
+                checkpoints.saved(args, state)
 
         def on_train_end(self, args, state, control, **kwargs):  # noqa: ARG002 — as above
             """There are no more steps."""
@@ -46,6 +44,8 @@ def listen_to_trainer(metrics, planned, checkpoints=None):
         def on_evaluate(self, args, state, control, metrics=None, **kwargs):  # noqa: ARG002
             """An evaluation is over."""
             found.update(telling(numbers(metrics or {})))
+            if checkpoints:
+                checkpoints.evaluated()
 
     found = metrics
     trainer.DEFAULT_CALLBACKS.append(Listener)
@@ -56,7 +56,7 @@ def listen_to_trainer(metrics, planned, checkpoints=None):
 def listen_to_lightning(metrics, planned, checkpoints=None):
     """Take the metrics of every Lightning Trainer made from now on, and how many steps it plans.
 
-    ``checkpoints`` are told of those that it saves and loads, if the job has a place for them.
+    ``checkpoints`` saves and loads them, if the job has a place for them.
     """
     try:
         import lightning.pytorch as pl  # noqa: PLC0415 — only scripts that have it
@@ -70,6 +70,13 @@ def listen_to_lightning(metrics, planned, checkpoints=None):
             """The Trainer has counted its steps, unless they have no end."""
             steps = trainer.estimated_stepping_batches
             planned(int(steps) if steps != float("inf") else 0)
+            if checkpoints:
+                checkpoints.begins(trainer.global_step)
+
+        def on_train_batch_end(self, trainer, *_args, **_kwargs):
+            """A batch is over; it may be time for a checkpoint."""
+            if checkpoints:
+                checkpoints.batch_ended(trainer)
 
         def on_validation_end(self, trainer, pl_module):  # noqa: ARG002 — as above
             """A validation is over; its first one is a trial before training."""
@@ -94,6 +101,8 @@ def listen_to_lightning(metrics, planned, checkpoints=None):
         self.callbacks.append(Listener())
 
     pl.Trainer.__init__ = initialise
+    if checkpoints:
+        checkpoints.install(pl.Trainer)
 
 
 def leave_compiling_to_the_arm(torch, compiler, models, source):
