@@ -54,6 +54,9 @@ CDK = PATH="$(NODE_DIR):$$PATH" ./node_modules/.bin/cdk
 ASK = @test -t 0 || test "$(YES)" = 1 || { \
   echo "make $@: stdin is not a terminal, so nobody can approve this. Review it with make diff, then: make $@ YES=1" >&2; exit 2; }
 
+# The stage and region that cdk.json names, which CDK deploys, whatever the shell names for other commands.
+CONFIGURED = env -u AWS_REGION -u AWS_DEFAULT_REGION -u COMPILEGATE_STAGE $(BIN)/compilegate
+
 bootstrap: setup build/.cdk ## prepare the account and region for CDK deployments; once for each
 	$(CDK) bootstrap
 
@@ -62,10 +65,8 @@ diff: setup build/.cdk ## what a deployment would change in the AWS account of t
 
 deploy: setup build/.cdk ## create or update the stack; asks before permissions widen, YES=1 does not
 	$(ASK)
+	$(CONFIGURED) doctor --deployment --only bootstrap
 	$(CDK) deploy --require-approval $(if $(filter 1,$(YES)),never,broadening)
-
-# The stage and region that cdk.json names, which CDK deploys, whatever the shell names for other commands.
-CONFIGURED = env -u AWS_REGION -u AWS_DEFAULT_REGION -u COMPILEGATE_STAGE $(BIN)/compilegate
 
 destroy: setup build/.cdk ## remove the stack once it is drained; data bucket, ledger and key stay
 	$(ASK)

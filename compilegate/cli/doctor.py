@@ -13,14 +13,18 @@ from rich.progress import track
 
 from compilegate import __version__
 from compilegate.cli import doctor_screen
+from compilegate.cli.deployment_parts import Part
 from compilegate.cli.doctor_files import Target, targets
-from compilegate.cli.options import JsonOption
+from compilegate.cli.options import JsonOption, LocalOption, StageOption
 from compilegate.cli.output import console, emit_json
+from compilegate.cli.shell import session
 from compilegate.doctor import COMPILERS, Examination, Severity, examine
 from compilegate.doctor.sarif import sarif
+from compilegate.domain.eligibility.reason import Severity as Weight
 from compilegate.domain.errors import InvalidInputError
 
 CLEAN, BREAKS, SLOWS, BAD_INPUT = 0, 10, 11, 2
+DEPLOYMENT_CODES = {None: CLEAN, Weight.BLOCK: BREAKS, Weight.WARN: SLOWS}
 MANY = 40
 FRAMEWORK = re.compile(rb"torch|tensorflow|keras|transformers|accelerate|lightning|deepspeed")
 
@@ -34,8 +38,15 @@ class Compiler(StrEnum):
 
 
 PathsArgument = Annotated[
-    list[Path],
+    list[Path] | None,
     typer.Argument(metavar="PATH...", help="Python files, folders, or workload files (YAML)."),
+]
+DeploymentOption = Annotated[
+    bool,
+    typer.Option("--deployment", help="Examine the AWS account and its network instead."),
+]
+OnlyOption = Annotated[
+    Part | None, typer.Option("--only", help="With --deployment: examine this part alone.")
 ]
 CompilerOption = Annotated[
     Compiler | None,
@@ -51,8 +62,13 @@ SarifOption = Annotated[
 
 
 def doctor(
-    paths: PathsArgument,
+    ctx: typer.Context,
+    paths: PathsArgument = None,
     *,
+    deployment: DeploymentOption = False,
+    only: OnlyOption = None,
+    local: LocalOption = False,
+    stage: StageOption = None,
     compiler: CompilerOption = None,
     as_sarif: SarifOption = False,
     as_json: JsonOption = False,
@@ -64,12 +80,28 @@ def doctor(
     compilegate doctor src --compiler all
     compilegate doctor workloads/article-bert.yaml
     compilegate doctor src --sarif > doctor.sarif
+    compilegate doctor --deployment workloads/article-bert.yaml
 
     A workload file stands for its entry point, its candidates' compilers and its
     hyperparameters. A line with # compilegate: ignore[rule-id] and a reason is left alone.
 
+    With --deployment it examines what jobs need of the AWS account: bootstrap, stack, role, and the
+    VPC that cdk.json names. Workload files say which instances are needed.
+
     Exit code 0 nothing but notes, 11 something slows it, 10 something breaks it, 2 bad input.
     """
+    if deployment:
+        from compilegate.cli.deployment_check import check_deployment  # noqa: PLC0415 - boto3
+
+        severity = check_deployment(
+            session(ctx).doors, paths or (), only=only, stage=stage, local=local, as_json=as_json
+        )
+        raise typer.Exit(DEPLOYMENT_CODES[severity])
+    if not paths:
+        raise InvalidInputError(
+            "is missing", field="PATH", fix="name Python files, folders or workload files; for "
+            "the AWS account use --deployment"
+        )  # fmt: skip
     if as_sarif and as_json:
         raise InvalidInputError("are two formats", field="--json and --sarif", fix="choose one")
     wanted = {None: (), Compiler.ALL: COMPILERS}.get(compiler, (str(compiler),))

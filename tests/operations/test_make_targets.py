@@ -60,4 +60,14 @@ def test_the_check_is_of_the_stage_and_region_that_are_destroyed() -> None:
 
 
 def test_an_answer_given_beforehand_is_passed_to_the_cdk() -> None:
-    assert "cdk deploy --require-approval never" in make("deploy", "YES=1").stdout.splitlines()
+    result = make("deploy", "YES=1", "CONFIGURED=true")
+
+    assert "cdk deploy --require-approval never" in result.stdout.splitlines()
+
+
+def test_an_account_that_is_not_bootstrapped_is_told_so_before_the_cdk_starts() -> None:
+    result = make("deploy", "YES=1", "CONFIGURED=false")
+
+    assert 2 == result.returncode
+    assert "--deployment --only bootstrap" in result.stdout
+    assert "cdk deploy --require-approval never" not in result.stdout.splitlines()

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from stacks.functions import STEPS
 from stacks.states import LAMBDA_SECONDS
+from tests.stacks.conftest import VPC
 from tests.stacks.template import REGION
 
 LAMBDAS = Path(__file__).parents[2] / "lambdas"
@@ -61,3 +62,11 @@ def test_the_environment_is_what_the_wiring_reads(template):
         assert expected | tells == set(variables)
         assert "prod" == variables["STAGE"]
         assert REGION == json.loads(variables["SETTINGS"])["region"]
+
+
+def test_the_function_that_tells_the_deployed_vpc_has_the_name_that_the_command_asks_for(changed):
+    _, function = changed.function("plan_trial")
+    properties = function["Properties"]
+
+    assert "compilegate-prod-plan-trial" == properties["FunctionName"]
+    assert VPC == json.loads(properties["Environment"]["Variables"]["SETTINGS"])["vpc"]

@@ -1,0 +1,182 @@
+"""Reads what a deployment depends on from an AWS account; changes nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from compilegate.adapters.clients import error_code
+from compilegate.domain.deployment.account import VpcSetting
+from compilegate.domain.deployment.network import (
+    Endpoint,
+    Network,
+    Permission,
+    Route,
+    SecurityGroup,
+    Subnet,
+)
+from compilegate.domain.naming import stack_name
+
+# The qualifier of CDK's default synthesizer: where its bootstrap stack writes its version.
+BOOTSTRAP_PARAMETER = "/cdk-bootstrap/hnb659fds/version"
+# Filters, and the field that each is about.
+FILTERS = {"subnet-id": "SubnetId", "group-id": "GroupId", "vpc-id": "VpcId"}
+# What a route may lead to, in DescribeRouteTables.
+TARGETS = (
+    "GatewayId", "NatGatewayId", "TransitGatewayId", "NetworkInterfaceId", "InstanceId",
+    "VpcPeeringConnectionId", "LocalGatewayId", "CarrierGatewayId", "CoreNetworkArn",
+    "EgressOnlyInternetGatewayId",
+)  # fmt: skip
+
+
+def bootstrap_version(ssm: Any) -> int | None:
+    """Version of CDK's bootstrap stack, None where the region of the account has none."""
+    try:
+        found = ssm.get_parameter(Name=BOOTSTRAP_PARAMETER)
+    except ClientError as error:
+        if error_code(error) != "ParameterNotFound":
+            raise
+        return None
+    return int(found["Parameter"]["Value"])
+
+
+def trust_policy(iam: Any, role_arn: str) -> Mapping[str, Any] | None:
+    """Who may assume a role, None where it does not exist."""
+    try:
+        role = iam.get_role(RoleName=role_arn.rpartition("/")[2])["Role"]
+    except ClientError as error:
+        if error_code(error) != "NoSuchEntity":
+            raise
+        return None
+    found: Mapping[str, Any] = role["AssumeRolePolicyDocument"]
+    return found
+
+
+def deployed_vpc(lambda_: Any, stage: str) -> VpcSetting | None:
+    """The VPC setting that the stage's functions were deployed with, None for none."""
+    # The function that plans a trial; all of them have the same settings.
+    name = f"{stack_name(stage)}-plan-trial"
+    configuration = lambda_.get_function_configuration(FunctionName=name)
+    settings = json.loads(configuration["Environment"]["Variables"]["SETTINGS"])
+    vpc = settings.get("vpc")
+    return vpc and VpcSetting(tuple(vpc["subnet_ids"]), tuple(vpc["security_group_ids"]))
+
+
+def read_network(ec2: Any, setting: VpcSetting) -> Network:
+    """Subnets with their routes, groups with their rules, and the VPC's endpoints."""
+    subnets = _all(ec2, "describe_subnets", "Subnets", "subnet-id", setting.subnet_ids)
+    groups = _all(
+        ec2, "describe_security_groups", "SecurityGroups", "group-id", setting.security_group_ids
+    )
+    vpcs = sorted({str(one["VpcId"]) for one in (*subnets, *groups)})
+    tables = _all(ec2, "describe_route_tables", "RouteTables", "vpc-id", vpcs)
+    endpoints = _all(ec2, "describe_vpc_endpoints", "VpcEndpoints", "vpc-id", vpcs)
+    return Network(
+        subnets=tuple(_subnet(one, tables) for one in subnets),
+        groups=tuple(_group(one) for one in groups),
+        endpoints=tuple(
+            _endpoint(one) for one in endpoints if str(one.get("State", "")).lower() == "available"
+        ),
+        tenancy=_tenancy(ec2, vpcs),
+        dns=all(_resolves_names(ec2, vpc) for vpc in vpcs),
+        missing_subnets=_absent(setting.subnet_ids, (one["SubnetId"] for one in subnets)),
+        missing_groups=_absent(setting.security_group_ids, (one["GroupId"] for one in groups)),
+    )
+
+
+def _all(
+    ec2: Any, operation: str, key: str, name: str, values: Iterable[str]
+) -> list[dict[str, Any]]:
+    """By filter: unlike ids, those that do not exist are left out and no error.
+
+    Not every endpoint that speaks EC2's protocol knows every filter, so the answer is checked.
+    """
+    wanted = list(values)
+    if not wanted:
+        return []
+    pages = ec2.get_paginator(operation).paginate(Filters=[{"Name": name, "Values": wanted}])
+    return [one for page in pages for one in page[key] if one.get(FILTERS[name]) in wanted]
+
+
+def _absent(wanted: Iterable[str], found: Iterable[str]) -> tuple[str, ...]:
+    present = set(found)
+    return tuple(one for one in wanted if one not in present)
+
+
+def _subnet(one: Mapping[str, Any], tables: Iterable[Mapping[str, Any]]) -> Subnet:
+    table = _table_of(one, tables)
+    return Subnet(
+        subnet_id=one["SubnetId"],
+        vpc_id=one["VpcId"],
+        cidr=one["CidrBlock"],
+        free_addresses=int(one["AvailableIpAddressCount"]),
+        route_table_id=str(table.get("RouteTableId", "")),
+        routes=tuple(_routes(table)),
+    )
+
+
+def _table_of(subnet: Mapping[str, Any], tables: Iterable[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """The subnet's own route table, else the main one of its VPC."""
+    main: Mapping[str, Any] = {}
+    for table in tables:
+        for association in table.get("Associations", ()):
+            if association.get("SubnetId") == subnet["SubnetId"]:
+                return table
+            if association.get("Main") and table.get("VpcId") == subnet["VpcId"]:
+                main = table
+    return main
+
+
+def _routes(table: Mapping[str, Any]) -> Iterable[Route]:
+    for route in table.get("Routes", ()):
+        if route.get("State", "active") != "active":
+            continue
+        destination = route.get("DestinationCidrBlock") or route.get("DestinationPrefixListId")
+        target = next((route[key] for key in TARGETS if route.get(key)), "")
+        if destination:
+            yield Route(str(destination), str(target))
+
+
+def _group(one: Mapping[str, Any]) -> SecurityGroup:
+    return SecurityGroup(
+        group_id=one["GroupId"],
+        vpc_id=one["VpcId"],
+        inbound=tuple(_permission(rule) for rule in one.get("IpPermissions", ())),
+        outbound=tuple(_permission(rule) for rule in one.get("IpPermissionsEgress", ())),
+    )
+
+
+def _permission(rule: Mapping[str, Any]) -> Permission:
+    return Permission(
+        protocol=str(rule["IpProtocol"]),
+        from_port=rule.get("FromPort"),
+        to_port=rule.get("ToPort"),
+        groups=tuple(pair["GroupId"] for pair in rule.get("UserIdGroupPairs", ())),
+        cidrs=tuple(one["CidrIp"] for one in rule.get("IpRanges", ())),
+        prefix_lists=tuple(one["PrefixListId"] for one in rule.get("PrefixListIds", ())),
+    )
+
+
+def _endpoint(one: Mapping[str, Any]) -> Endpoint:
+    # com.amazonaws.us-east-1.ecr.api; in some partitions with a prefix before it
+    service = str(one["ServiceName"]).partition("com.amazonaws.")[2]
+    return Endpoint(
+        service=service.partition(".")[2],
+        is_gateway=one.get("VpcEndpointType") == "Gateway",
+        route_table_ids=tuple(one.get("RouteTableIds", ())),
+        private_dns=bool(one.get("PrivateDnsEnabled")),
+    )
+
+
+def _tenancy(ec2: Any, vpcs: Iterable[str]) -> str:
+    found = _all(ec2, "describe_vpcs", "Vpcs", "vpc-id", vpcs)
+    tenancies = {str(vpc.get("InstanceTenancy", "default")) for vpc in found}
+    return next(iter(sorted(tenancies - {"default"})), "default")
+
+
+def _resolves_names(ec2: Any, vpc: str) -> bool:
+    found = ec2.describe_vpc_attribute(VpcId=vpc, Attribute="enableDnsSupport")
+    return bool(found["EnableDnsSupport"]["Value"])

@@ -1,0 +1,1 @@
+"""Whether an AWS account and network can run what a deployment starts."""
