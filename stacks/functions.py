@@ -91,7 +91,7 @@ STEPS = (
         lambda can: [
             *can.read(SPECS, RECORDS, JOB_OUTPUTS, STOPS),
             *can.tell_absent_from_denied(),
-            *can.write(STOPS),
+            *can.write(STOPS, REQUESTS),
             *can.stop_jobs(),
         ],
         seconds=300,

@@ -96,8 +96,13 @@ class Permissions:
         return [self._allow(["ssm:GetParameter", "ssm:PutParameter"], [arn])]
 
     def read_quotas(self) -> list[iam.PolicyStatement]:
-        """List this account's quotas, to say before a trial that its jobs would not fit."""
-        return [self._allow(["servicequotas:ListServiceQuotas"], ["*"])]  # knows no resources
+        """Read this account's quotas, by code or in the listing, to lay rounds out within them."""
+        actions = (
+            "servicequotas:GetAWSDefaultServiceQuota",
+            "servicequotas:GetServiceQuota",
+            "servicequotas:ListServiceQuotas",
+        )
+        return [self._allow(list(actions), ["*"])]  # they know no resources
 
     def answer_tokens(self) -> list[iam.PolicyStatement]:
         """Let a trial that waits for production go on."""

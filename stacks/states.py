@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from compilegate.domain.planning import rounds
+
 State = dict[str, Any]
 
 # A function's own limit is shorter (stacks/functions.py); this one catches an invocation that is
@@ -45,6 +47,17 @@ def retry(errors: Sequence[str], *, seconds: int, attempts: int) -> State:
         "MaxAttempts": attempts,
         "MaxDelaySeconds": 60,
         "JitterStrategy": "FULL",
+    }
+
+
+def retry_for_quota(error: str) -> State:
+    """Ask again for hours, without jitter, so that the time it takes is known (planning/rounds)."""
+    return {
+        "ErrorEquals": [error],
+        "IntervalSeconds": rounds.QUOTA_FIRST_SECONDS,
+        "BackoffRate": rounds.QUOTA_BACKOFF,
+        "MaxAttempts": rounds.QUOTA_ATTEMPTS,
+        "MaxDelaySeconds": rounds.QUOTA_LONGEST_SECONDS,
     }
 
 

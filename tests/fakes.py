@@ -179,12 +179,14 @@ class MemoryJobs:
 
 @dataclass
 class FixedQuotas:
-    """Quotas by instance type; unknown where none is given."""
+    """Quotas by instance type, ``otherwise`` where none is given; None is unknown."""
 
     instances: dict[str, int] = field(default_factory=dict)
+    otherwise: int | None = None
 
     def training_instances(self, instance_type: str, *, spot: bool) -> int | None:
-        return self.instances.get(f"spot {instance_type}" if spot else instance_type)
+        key = f"spot {instance_type}" if spot else instance_type
+        return self.instances.get(key, self.otherwise)
 
 
 @dataclass
@@ -251,7 +253,7 @@ def services(stage: str = "dev", simulated: str | None = None) -> Services:
         locks=MemoryLocks(),
         flags=MemoryFlags(),
         jobs=MemoryJobs(),
-        quotas=FixedQuotas(),
+        quotas=FixedQuotas(otherwise=1000),
         tokens=MemoryTokens(),
         clock=FixedClock(),
         settings=settings,

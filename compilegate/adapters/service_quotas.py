@@ -5,18 +5,25 @@ from __future__ import annotations
 import logging
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from compilegate.adapters.clients import error_code
+
 PAGE_SIZE = 100  # the most that ListServiceQuotas gives at once
-# A plan without quotas is worth more than none: a Lambda has a minute for all of it.
+# A Lambda has a minute for all of its work.
 PATIENCE_SECONDS = 20
+# A Lambda that is still warm serves later plans as well, which must see a quota that has changed.
+LISTING_SECONDS = 60
+SERVICE = "sagemaker"
 # As the Service Quotas console lists them, for example "ml.g5.xlarge for training job usage".
 _NAME = re.compile(r"(?P<type>ml\.\S+) for (?P<spot>spot )?training job usage")
 log = logging.getLogger(__name__)
 
+Key = tuple[str, bool]  # instance type, spot
 
-def training_quotas(quotas: Iterable[Mapping[str, Any]]) -> dict[tuple[str, bool], int]:
+
+def training_quotas(quotas: Iterable[Mapping[str, Any]]) -> dict[Key, int]:
     """Instances that training jobs may run at once, by type and whether on spot capacity."""
     return {
         (match["type"], bool(match["spot"])): int(quota["Value"])
@@ -26,40 +33,81 @@ def training_quotas(quotas: Iterable[Mapping[str, Any]]) -> dict[tuple[str, bool
 
 
 class ServiceQuotas:
-    """Quotas on AWS, listed once and kept; whatever goes wrong leaves them unknown."""
+    """Quotas on AWS; one that cannot be read is unknown.
 
-    def __init__(self, service_quotas: Any, seconds: Callable[[], float] = time.monotonic) -> None:
-        self._service_quotas = service_quotas
-        self._seconds = seconds
-        self._found: Mapping[tuple[str, bool], int] | None = None
+    A type whose quota code is known is asked for by it. Any other is looked up in the listing of
+    all of SageMaker's quotas, which is kept for a minute and may be cut off: what it has not
+    reached is unknown.
+    ``client`` and ``codes`` are called when a quota is first asked for.
+    """
+
+    def __init__(
+        self,
+        client: Callable[[], Any],
+        codes: Callable[[], Mapping[Key, str]],
+        seconds: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._client, self._codes, self._seconds = client, codes, seconds
+        self._forget()
 
     def training_instances(self, instance_type: str, *, spot: bool) -> int | None:
         """Instances that training jobs may run at once, None where that is not known."""
-        if self._found is None:
-            self._found = self._listed()
-        return self._found.get((instance_type, spot))
+        key = (instance_type, spot)
+        if self._seconds() > self._forget_at:
+            self._forget()
+        by_code = self._by_code(key)
+        return self._listed().get(key) if by_code is None else by_code
 
-    def _listed(self) -> dict[tuple[str, bool], int]:
-        try:
-            return training_quotas(quota for page in self._pages() for quota in page["Quotas"])
-        except Exception:  # whatever it is, SageMaker itself refuses what does not fit
-            log.warning("quotas could not be read, so they are not checked", exc_info=True)
-            return {}
+    def _forget(self) -> None:
+        self._listing: Mapping[Key, int] | None = None
+        self._answers = True
+        self._forget_at = self._seconds() + LISTING_SECONDS
 
-    def _pages(self) -> Iterator[Mapping[str, Any]]:
-        deadline = self._seconds() + PATIENCE_SECONDS
-        pages = self._service_quotas.get_paginator("list_service_quotas")
-        for page in pages.paginate(
-            ServiceCode="sagemaker", PaginationConfig={"PageSize": PAGE_SIZE}
-        ):
-            if self._seconds() > deadline:
-                raise TimeoutError(f"listing took longer than {PATIENCE_SECONDS} s")
-            yield page
-
-
-class UnknownQuotas:
-    """Where there is no account to ask: the embedded cloud."""
-
-    def training_instances(self, instance_type: str, *, spot: bool) -> int | None:  # noqa: ARG002
-        """None: not known."""
+    def _by_code(self, key: Key) -> int | None:
+        code = self._codes().get(key)
+        if code is None:
+            return None
+        # A quota that was never changed may have no applied value, only a default.
+        for operation in ("get_service_quota", "get_aws_default_service_quota"):
+            quota = self._quota(operation, code) if self._answers else None
+            if quota is not None:
+                found = training_quotas([quota])
+                if key not in found:
+                    log.warning("quota %s is %s, not that of %s", code, list(found), key[0])
+                return found.get(key)
         return None
+
+    def _quota(self, operation: str, code: str) -> Mapping[str, Any] | None:
+        """One quota; None where there is none, or Service Quotas does not answer at all."""
+        try:
+            answer = getattr(self._client(), operation)(ServiceCode=SERVICE, QuotaCode=code)
+        except Exception as error:
+            if error_code(error) != "NoSuchResourceException":
+                log.warning("quota %s could not be read", code, exc_info=True)
+                self._answers = False  # a Lambda has no time to wait for it again
+            return None
+        quota: Mapping[str, Any] = answer["Quota"]
+        return quota
+
+    def _listed(self) -> Mapping[Key, int]:
+        if self._listing is None:
+            self._listing = self._list()
+        return self._listing
+
+    def _list(self) -> dict[Key, int]:
+        found: dict[Key, int] = {}
+        deadline = self._seconds() + PATIENCE_SECONDS
+        try:
+            pages = self._client().get_paginator("list_service_quotas")
+            for page in pages.paginate(
+                ServiceCode=SERVICE, PaginationConfig={"PageSize": PAGE_SIZE}
+            ):
+                found |= training_quotas(page["Quotas"])
+                if self._seconds() > deadline:
+                    log.warning(
+                        "listing quotas took longer than %s s and was cut off", PATIENCE_SECONDS
+                    )
+                    break
+        except Exception:  # what cannot be read is unknown
+            log.warning("quotas could not be listed", exc_info=True)
+        return found

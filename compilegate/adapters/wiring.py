@@ -65,10 +65,7 @@ def build(*, bucket: str, table: str, settings: Settings) -> Services:
     from compilegate.adapters.dynamodb import DynamoDbLedger, DynamoDbLocks  # noqa: PLC0415
     from compilegate.adapters.s3_store import S3Store  # noqa: PLC0415 - botocore is slow to import
     from compilegate.adapters.sagemaker_jobs import SageMakerJobs  # noqa: PLC0415
-    from compilegate.adapters.service_quotas import (  # noqa: PLC0415
-        ServiceQuotas,
-        UnknownQuotas,
-    )
+    from compilegate.adapters.service_quotas import ServiceQuotas  # noqa: PLC0415
     from compilegate.adapters.ssm_flags import SsmFlags  # noqa: PLC0415
     from compilegate.adapters.task_tokens import StepFunctionsTokens  # noqa: PLC0415
 
@@ -78,13 +75,17 @@ def build(*, bucket: str, table: str, settings: Settings) -> Services:
         locks=DynamoDbLocks(client("dynamodb"), table),
         flags=SsmFlags(client("ssm")),
         jobs=SageMakerJobs(client("sagemaker")),
-        quotas=UnknownQuotas()
-        if settings.simulated
-        else ServiceQuotas(client("service-quotas", hasty=True)),
+        quotas=ServiceQuotas(lambda: client("service-quotas", hasty=True), _quota_codes),
         tokens=StepFunctionsTokens(client("stepfunctions")),
         clock=SystemClock(),
         settings=settings,
     )
+
+
+def _quota_codes() -> Mapping[tuple[str, bool], str]:
+    from compilegate.facts import quota_codes  # noqa: PLC0415 - one function asks for quotas
+
+    return quota_codes()
 
 
 def settings_from(variables: Mapping[str, str]) -> Settings:

@@ -31,7 +31,8 @@ def show_plan(found: Plan, *, spot: bool) -> None:
     say()
     _print_without_trailing_blanks(_arms(found))
     say()
-    for line in (*_rounds(found), *_totals(found, spot=spot), *_quotas(found)):
+    quotas = (*_quotas(found), *_turns(found))
+    for line in (*_rounds(found), *_totals(found, spot=spot), *quotas):
         say(line)
     if found.left_out:
         say(f"Left out: {', '.join(name for name, _ in found.left_out)}; why: --explain.")
@@ -131,7 +132,7 @@ def _rounds(found: Plan) -> Iterator[str]:
     where = (
         "every arm back to back in one job"
         if groups == 1
-        else f"{groups} jobs side by side for every block, as some arms need nodes of their own"
+        else f"{groups} jobs for every block, as some arms need nodes of their own"
     )
     yield (
         f"1. Speed: {where}; 1 to {found.max_blocks} blocks of {found.speed_steps} steps, about "
@@ -174,11 +175,24 @@ def _quotas(found: Plan) -> Iterator[str]:
     for need in found.quotas:
         text = f"Quota: up to {need.at_once} x {need.instance_type} at once"
         if need.quota is None:
-            yield f"{text}; not checked (compilegate facts refresh reads it)."
-        elif need.exceeded:
-            yield (
-                f"{text}, {need.quota} allowed. SageMaker refuses jobs beyond that and the trial "
-                f"ends without a result: ask for {need.at_once}."
-            )
+            several = need.at_once > need.one_job
+            assumed = f" Assumed: {need.one_job}, those of one job." if several else ""
+            yield f"{text}; not known (compilegate facts refresh reads it).{assumed}"
         else:
             yield f"{text}, {need.quota} allowed."
+
+
+def _turns(found: Plan) -> Iterator[str]:
+    """How rounds are laid out within the quotas, and what that takes of time."""
+    stages = {"speed": "speed jobs", "quality": "full runs"}
+    turns = [
+        f"{layout.at_once} of up to {layout.jobs} {stages[layout.stage]}"
+        for layout in found.layout
+        if layout.waves > 1
+    ]
+    if turns:
+        together = hours(found.estimate.hours_side_by_side)
+        yield (
+            f"Within that, jobs take turns: {' and '.join(turns)} at a time, which takes the "
+            f"{hours(found.estimate.hours)} above. Side by side it would be {together}."
+        )

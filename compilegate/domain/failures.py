@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 REASON_MAX = 1000
+# What Step Functions calls CreateTrainingJob's answer that the account's quota is in use (Step
+# Functions developer guide, connect-sagemaker, sample state "SageMaker CreateTrainingJob").
+RESOURCE_LIMIT_ERROR = "SageMaker.ResourceLimitExceededException"
 
 # What the cloud could not provide says nothing about the arm that asked for it; more time, or
 # another instance type, may put it right.

@@ -62,11 +62,17 @@ RUNTIME_PACKAGE = "compilegate_runtime"
 # Comes with the recorder: the entry point of scripts that know nothing of Compilegate.
 LAUNCHER = "launch.py"
 
-# With these a job of the longest workload name and a retry of one digit fills JOB_NAME_MAX.
+# One character counts the retries of a request, in base 36: names of retries sort in their order.
+RETRY_DIGITS = string.digits + string.ascii_lowercase
+FIRST_TRY = "-r0"
+# Takes the place of a request whose job is not to be started any more; see ``request_key``.
+WITHDRAWN = "Withdrawn"
+
+# With these a job of the longest workload name and its retry's character fills JOB_NAME_MAX.
 ROUND_DIGITS = 3
 SEED_DIGITS = 10
 
-_BASE36 = string.digits + string.ascii_lowercase
+_BASE36 = RETRY_DIGITS
 _RUN = re.compile(
     r"s(?P<speed>\d+)(?:(?P<group>[a-z])(?P<block>\d+))?"
     r"|q(?P<round>\d+)(?P<arm>[a-z])(?P<seed>\d+)"

@@ -45,6 +45,12 @@ def step_functions_fields() -> frozenset[str]:
 
 
 @cache
+def quota_codes() -> dict[tuple[str, bool], str]:
+    """Service Quotas' code of a type's training quota, by type and whether on spot capacity."""
+    return {(row["instance_type"], row["spot"]): row["code"] for row in read("quota_codes")["rows"]}
+
+
+@cache
 def load_facts(region: str | None = None) -> Facts:
     """The shipped facts, read on first use and kept.
 

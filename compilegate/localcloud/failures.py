@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import urllib.error
 import urllib.request
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
 
@@ -33,6 +34,11 @@ class Failure(StrEnum):
 def inject(state: RunState, failure: Failure, *, count: int = 1) -> None:
     """Let the next ``count`` chances fail; zero takes back what has not happened yet."""
     _post(state, {"kind": failure.value, "count": count})
+
+
+def set_quotas(state: RunState, instances: Mapping[str, int]) -> None:
+    """Change the account's quotas of training instances by type, as AWS may at any time."""
+    _post(state, {"quotas": dict(instances)})
 
 
 def kill_job(state: RunState, job: str) -> None:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import json
 import os
 import shutil
 import signal
 import subprocess
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -48,10 +49,12 @@ class LocalCloud:
         region: str = DEFAULT_REGION,
         enforce_iam: bool = False,
         inject_failures: bool = False,
+        quotas: Mapping[str, int] | None = None,
         extra_arguments: tuple[str, ...] = (),
     ) -> RunState:
         """Start the emulator and wait until it serves.
 
+        ``quotas`` are instances that training jobs may use at once by type; others have no limit.
         Raises EnvironmentNotReadyError if it runs already or does not come up.
         """
         with self._starting():
@@ -66,6 +69,7 @@ class LocalCloud:
             arguments += ["--attached"] if attached else []
             arguments += ["--enforce-iam"] if enforce_iam else []
             arguments += ["--inject-failures"] if inject_failures else []
+            arguments += ["--quotas", json.dumps(dict(quotas))] if quotas else []
             self._process = self._spawn(run_id, arguments, attached=attached)
             return self._wait_until_serving(run_id, self._process)
 

@@ -15,7 +15,7 @@ from compilegate.ports import Services
 from compilegate.usecases.account import IN_PROGRESS
 from compilegate.usecases.judging import Judge, judge_with, load_evidence
 from compilegate.usecases.outcome import ENDED, look_up
-from compilegate.usecases.stop_jobs import stop_as_own
+from compilegate.usecases.stop_jobs import stop_as_own, withdraw
 from compilegate.usecases.trial import Trial, open_trial
 
 # What the judge says of a candidate that has lost, whatever its other runs bring. That it can
@@ -26,7 +26,7 @@ LOST = ("quality_worse", "candidate_crashed")
 def stop_settled_arms(
     event: Mapping[str, Any], outcome: Mapping[str, Any], *, services: Services, judge: Judge
 ) -> list[int]:
-    """Stop the round's jobs of arms that are settled; returns the indexes of those arms.
+    """Stop or withdraw the round's jobs of arms that are settled; returns those arms' indexes.
 
     ``event["runs"]`` are the round's runs as JudgeArms asked for them, ``outcome`` is of the one
     that has just ended.
@@ -51,6 +51,12 @@ def stop_settled_arms(
         for run, (job, status) in jobs.items()
         if status == IN_PROGRESS and naming.parse_run(run).arm_index in settled
     ]
+    waiting = [
+        run
+        for run in event["runs"]
+        if run["run"] not in jobs and naming.parse_run(run["run"]).arm_index in settled
+    ]
+    withdraw(waiting, trial, services=services)
     stop_as_own(lost_jobs, trial, services=services)
     return sorted(settled)
 

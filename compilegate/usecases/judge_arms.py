@@ -26,6 +26,7 @@ from compilegate.usecases.production.carried import (
     take_in_production,
     while_carried,
 )
+from compilegate.usecases.round_layout import layout_of_runs
 from compilegate.usecases.round_requests import write_requests
 from compilegate.usecases.trial import Trial, open_trial, save_record
 from compilegate.usecases.trial_limits import within_limits
@@ -59,7 +60,8 @@ def judge_arms(
         asked = carried_round(decision.next, opened, round_number)
         return _answer(decision, CANARY, round_number + 1, canary=asked)
     runs = write_requests(decision.next, opened, round_number, document)
-    return _answer(decision, decision.next["stage"], round_number + 1, runs)
+    at_once = layout_of_runs(runs, opened.plan).at_once
+    return _answer(decision, decision.next["stage"], round_number + 1, runs, at_once=at_once)
 
 
 def _known(outcomes: Sequence[Mapping[str, Any]], services: Services) -> list[Mapping[str, Any]]:
@@ -78,6 +80,7 @@ def _answer(
     round_number: int,
     runs: Sequence[Mapping[str, Any]] = (),
     *,
+    at_once: int | None = None,
     canary: Mapping[str, Any] | None = None,
     decision_key: str | None = None,
 ) -> dict[str, Any]:
@@ -86,6 +89,7 @@ def _answer(
         "next_stage": next_stage,
         "round": round_number,
         "runs": list(runs),
+        "max_concurrency": at_once,
         "canary": canary,
         "decision_key": decision_key,
     }

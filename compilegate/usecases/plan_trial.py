@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from functools import cache
 from typing import Any
 
 from compilegate.domain.decision import JUDGE_VERSION, Decision, Reason, Verdict
@@ -93,6 +94,7 @@ def plan_for(
     """
     facts, spot = known_facts(workload, settings), workload.training.spot
 
+    @cache
     def quota(instance_type: str) -> int | None:
         asked = quotas.training_instances(instance_type, spot=spot) if quotas else None
         return facts.quota(instance_type, spot=spot) if asked is None else asked

@@ -1,8 +1,10 @@
 """A run has ended: say how, and stop what of its round can no longer change the verdict.
 
 What a full run ended with, be it a crash, makes the judge look at what there is: where it holds
-an arm for lost, that arm's other jobs are stopped. Where the cloud could not run a job, or
-somebody else stopped it, the round is stopped; not so for a control, which decides nothing.
+an arm for lost, that arm's other jobs are stopped, and those whose turn is still to come are
+withdrawn. Where the cloud could not run a job, or somebody else stopped it, the round is stopped;
+not so for a control, which decides nothing, nor where the account's quota left no room for a job
+for hours, which says nothing about the others.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from compilegate.domain import naming
+from compilegate.domain.failures import RESOURCE_LIMIT_ERROR
 from compilegate.domain.judging.judge import judge as ask_judge
 from compilegate.ports import Services
 from compilegate.usecases.control_jobs import controls_of_run
@@ -36,7 +39,8 @@ def settle_run(
     if run.group and controls_of_run(run, load_record(services.store, trial, "plan")):
         return {**outcome, "settled_arms": settled}
     if could_not_run(outcome) or _stopped_by_others(outcome, trial, services):
-        stop_round(trial, services=services)
+        if event.get("error") != RESOURCE_LIMIT_ERROR:
+            stop_round(trial, event["runs"], services=services)
     elif not run.is_speed:
         settled = _look(event, outcome, services, judge)
     return {**outcome, "settled_arms": settled}

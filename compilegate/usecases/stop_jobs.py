@@ -1,13 +1,16 @@
-"""Stops jobs of a trial, and remembers which ones the trial stopped itself."""
+"""Stops jobs of a trial, those included whose turn is still to come, and remembers which ones."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 from compilegate.domain import naming
 from compilegate.domain.errors import NotFoundError
 from compilegate.ports import Services
 from compilegate.usecases.trial import Trial, to_json
+
+# As JudgeArms asks for it: ``run``, ``request_key``, ``job_base``.
+Run = Mapping[str, str]
 
 
 def stop_jobs(trial: Trial, *, services: Services) -> list[str]:
@@ -18,9 +21,24 @@ def stop_jobs(trial: Trial, *, services: Services) -> list[str]:
     return active
 
 
-def stop_round(trial: Trial, *, services: Services) -> None:
-    """Stop every job in progress while the trial goes on."""
+def stop_round(trial: Trial, runs: Sequence[Run], *, services: Services) -> None:
+    """Stop every job in progress, and ``runs`` that have no job yet, while the trial goes on."""
+    prefix = naming.trial_job_prefix(trial.workload, trial.trial)
+    jobs = services.jobs.statuses(prefix)
+    started = {found.text for job in jobs if (found := _run_of(job, trial)) is not None}
+    withdraw([run for run in runs if run["run"] not in started], trial, services=services)
     stop_as_own(_active(trial, services), trial, services=services)
+
+
+def withdraw(runs: Iterable[Run], trial: Trial, *, services: Services) -> None:
+    """Take back the requests of runs whose turn is still to come, for the trial's own reasons.
+
+    A run that has read its request already starts all the same.
+    """
+    at = {"at": services.clock.now()}
+    for run in runs:
+        services.store.put(_key(trial, f"{run['job_base']}{naming.FIRST_TRY}"), to_json(at))
+        services.store.put(run["request_key"], to_json({naming.WITHDRAWN: at}))
 
 
 def stop_as_own(jobs: Iterable[str], trial: Trial, *, services: Services) -> None:
@@ -37,6 +55,10 @@ def stopped_by_trial(job: str, trial: Trial, *, services: Services) -> bool:
     except NotFoundError:
         return False
     return True
+
+
+def _run_of(job: str, trial: Trial) -> naming.RunId | None:
+    return naming.job_run(trial.workload, trial.trial, job)
 
 
 def _active(trial: Trial, services: Services) -> list[str]:

@@ -9,10 +9,12 @@ from typing import Any
 from compilegate.domain.decision import Decision, Reason, Verdict
 from compilegate.domain.planning import rounds
 from compilegate.domain.planning.arm_plan import CONTROL
+from compilegate.domain.planning.layout import waves
 from compilegate.domain.production.quality_mode import SHADOW
 from compilegate.domain.workload.model import Training
 from compilegate.usecases.job_limits import HOUR, is_carried, stopped_by_budget, wanted_usd
 from compilegate.usecases.outcome import Outcome
+from compilegate.usecases.round_layout import layout_of_step
 from compilegate.usecases.trial import OpenTrial
 
 
@@ -22,7 +24,8 @@ def limits(plan: Mapping[str, Any], training: Training, mode: str) -> dict[str, 
     Of the rounds that production carries (``mode`` not shadow) the schedule sets the pace.
     """
     candidates, most = candidate_count(plan), _most_seconds(mode)
-    longest = rounds.longest_seconds(candidates, rounds.longest_job_hours(training))
+    turns = max(waves(found["jobs"], found["at_once"]) for found in plan["layout"])
+    longest = rounds.longest_seconds(candidates, rounds.longest_job_hours(training), turns)
     return {
         "max_rounds": rounds.max_rounds(candidates, _carried_runs(plan, mode)),
         "longest_hours": round(longest / HOUR, 2),
@@ -63,7 +66,7 @@ def within_limits(
         _met_its_limit(outcomes, opened)
         or _over_budget(step, document, opened)
         or _too_many_rounds(opened.plan, round_number)
-        or _over_time(step, opened)
+        or _over_time(step, document, opened)
     )
     if reason is None:
         return decision
@@ -105,21 +108,35 @@ def _too_many_rounds(plan: Mapping[str, Any], round_number: int) -> Reason | Non
     return Reason("too_many_rounds", f"not settled after {most} rounds")
 
 
-def _over_time(step: Mapping[str, Any], opened: OpenTrial) -> Reason | None:
+def _over_time(
+    step: Mapping[str, Any], document: dict[str, Any], opened: OpenTrial
+) -> Reason | None:
     """A round that the state machine's limit might cut off would leave nothing decided."""
     elapsed = opened.services.clock.now() - opened.plan["started_at"]
-    training, most = opened.spec.workload.training, _most_seconds(_mode(opened.plan))
-    hours = rounds.longest_job_hours(training)
-    limit = "waiting for spot capacity included" if training.spot else "training.max_runtime_hours"
-    if is_carried(step):
-        per_week = opened.spec.workload.schedule.runs_per_week
-        hours = rounds.carried_seconds(len(step["runs"]), per_week, hours) / HOUR
-        limit = f"{len(step['runs'])} runs of production, of which a week has {per_week:g}"
-    if rounds.has_time(elapsed, hours, limit_seconds=most):
+    most = _most_seconds(_mode(opened.plan))
+    needed, limit = _longest_round(step, document, opened)
+    if rounds.has_time(elapsed, needed, limit_seconds=most):
         return None
     return Reason(
         "trial_over_time",
         f"not settled after {elapsed / rounds.DAY:.0f} days, and one more round of up to "
-        f"{hours:g} hours ({limit}) might not end within the {most / rounds.DAY:.0f} days "
-        "that a trial may take",
+        f"{needed / HOUR:.0f} hours ({limit}) might not end within the {most / rounds.DAY:.0f} "
+        "days that a trial may take",
     )
+
+
+def _longest_round(
+    step: Mapping[str, Any], document: dict[str, Any], opened: OpenTrial
+) -> tuple[int, str]:
+    """Seconds that the step may take, and what they consist of."""
+    workload = opened.spec.workload
+    hours = rounds.longest_job_hours(workload.training)
+    if is_carried(step):
+        runs, per_week = len(step["runs"]), workload.schedule.runs_per_week
+        limit = f"{runs} runs of production, of which a week has {per_week:g}"
+        return rounds.carried_seconds(runs, per_week, hours), limit
+    turns = layout_of_step(step, document, opened).waves
+    spot = ", waiting for spot capacity included" if workload.training.spot else ""
+    in_turn = f"{turns} jobs in turn within the quota, each" if turns > 1 else "each job"
+    limit = f"{in_turn} {hours:g} hours{spot}, queueing and waiting for the quota"
+    return rounds.round_seconds(hours, turns), limit

@@ -86,6 +86,7 @@ def _rounds(functions: Mapping[str, str], bucket: str) -> State:
                 "round_number": answer("round"),
                 # In brackets because JSONata unwraps a list of one.
                 "runs": jsonata("[$states.result.Payload.runs]"),
+                "max_concurrency": answer("max_concurrency"),
                 "canary": answer("canary"),
                 "decision_key": answer("decision_key"),
             },

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from compilegate.domain import naming
 from stacks.evaluate.tasks import CATCH_ALL, TRIAL
-from stacks.states import NULL, State, call, catch, jsonata
+from stacks.states import NULL, State, call, catch, choice, jsonata
 from stacks.training_job import job_caught, load_request, train
 
-# As many iterations as an inline Map runs at once; the judge's rounds are far smaller.
-MAX_CONCURRENCY = 40
 RUN = {"run": jsonata("$run.run"), "job": jsonata("$job")}
 
 
@@ -52,6 +51,7 @@ def _round(
 ) -> State:
     """Run every item of ``$runs`` ({run, request_key, job_base}); outcomes go to ``then``.
 
+    Jobs that the quota does not hold at once wait for their turn, or to be withdrawn.
     A job that fails is an outcome. Anything else fails the round: the other jobs are aborted.
     ``stage`` begins the states' names, which must be unique in the whole machine; ``completed``
     are the states of a job that completed, its first one named ``{stage}RunCompleted``.
@@ -59,15 +59,22 @@ def _round(
     return {
         "Type": "Map",
         "Items": jsonata("$runs"),
-        "MaxConcurrency": MAX_CONCURRENCY,
+        # As many jobs as the account's quotas hold at once.
+        "MaxConcurrency": jsonata("$max_concurrency"),
         "ItemProcessor": {
             "ProcessorConfig": {"Mode": "INLINE"},
             "StartAt": f"{stage}LoadRequest",
             "States": {
-                f"{stage}LoadRequest": load_request(bucket, then=f"{stage}Train"),
+                f"{stage}LoadRequest": load_request(bucket, then=f"{stage}IsStillWanted"),
+                f"{stage}IsStillWanted": choice(
+                    {f"$exists($request.{naming.WITHDRAWN})": f"{stage}RunWithdrawn"},
+                    f"{stage}Train",
+                ),
+                f"{stage}RunWithdrawn": _withdrawn(),
                 f"{stage}Train": train(
                     then=f"{stage}RunEnded",
                     catches=[job_caught("States.TaskFailed", f"{stage}RunFailed")],
+                    waits_for_quota=True,
                 ),
                 f"{stage}RunEnded": _run_ended(
                     completed=f"{stage}RunCompleted", otherwise=f"{stage}RunStopped"
@@ -101,6 +108,13 @@ def _run_ended(*, completed: str, otherwise: str) -> State:
 
 def _outcome(status: str = "Completed") -> State:
     return {"Type": "Pass", "Output": {**RUN, "status": status, "reason": NULL}, "End": True}
+
+
+def _withdrawn() -> State:
+    """A run whose turn came after settle_run had ended what it was asked for."""
+    job = jsonata(f"$run.job_base & '{naming.FIRST_TRY}'")
+    output = {"run": jsonata("$run.run"), "job": job, "status": "Stopped", "reason": NULL}
+    return {"Type": "Pass", "Output": output, "End": True}
 
 
 def _look_early(settle_arn: str, *, otherwise: str) -> State:

@@ -1,82 +1,179 @@
-"""Quotas as Service Quotas lists them, and what happens when it does not."""
+"""Quotas as Service Quotas answers them, and what happens when it does not."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
-from compilegate.adapters.service_quotas import ServiceQuotas, UnknownQuotas
+from compilegate.adapters.service_quotas import LISTING_SECONDS, ServiceQuotas
+from compilegate.facts import quota_codes
 
-
-class Listing:
-    """ListServiceQuotas, one quota a page; counts how often it is asked."""
-
-    def __init__(self, quotas: dict[str, float], failure: Exception | None = None) -> None:
-        self.quotas, self.failure, self.asked = quotas, failure, 0
-
-    def get_paginator(self, operation: str) -> Listing:
-        assert "list_service_quotas" == operation
-        return self
-
-    def paginate(self, *, ServiceCode: str, **_: Any) -> Any:  # noqa: N803
-        assert "sagemaker" == ServiceCode
-        self.asked += 1
-        if self.failure:
-            raise self.failure
-        for name, value in self.quotas.items():
-            yield {"Quotas": [{"QuotaName": name, "Value": value}]}
-
-
+XLARGE, SPOT = "ml.g5.xlarge for training job usage", "ml.g5.xlarge for spot training job usage"
 LISTED = {
-    "ml.g5.xlarge for training job usage": 4.0,
-    "ml.g5.xlarge for spot training job usage": 0.0,
+    XLARGE: 4.0,
+    SPOT: 0.0,
     "ml.g5.xlarge for endpoint usage": 9.0,
     "ml.p4d.24xlarge for training warm pool usage": 7.0,
 }
 
 
+def refusal(code: str) -> ClientError:
+    return ClientError({"Error": {"Code": code, "Message": "no"}}, "GetServiceQuota")
+
+
+class Account:
+    """Service Quotas of an account: ``applied`` and ``defaults`` by code, ``listed`` by name.
+
+    The listing has one quota a page. ``calls`` are the operations that were called.
+    """
+
+    def __init__(
+        self,
+        *,
+        applied: dict[str, tuple[str, float]] | None = None,
+        defaults: dict[str, tuple[str, float]] | None = None,
+        listed: dict[str, float] | None = None,
+        failure: Exception | None = None,
+    ) -> None:
+        self.applied, self.defaults = applied or {}, defaults or {}
+        self.listed, self.failure = listed or {}, failure
+        self.calls: list[str] = []
+
+    def get_service_quota(self, *, ServiceCode: str, QuotaCode: str) -> Any:  # noqa: N803
+        return self._get("get_service_quota", self.applied, ServiceCode, QuotaCode)
+
+    def get_aws_default_service_quota(self, *, ServiceCode: str, QuotaCode: str) -> Any:  # noqa: N803
+        return self._get("get_aws_default_service_quota", self.defaults, ServiceCode, QuotaCode)
+
+    def _get(self, name: str, quotas: dict[str, tuple[str, float]], service: str, code: str) -> Any:
+        assert "sagemaker" == service
+        self.calls.append(name)
+        if self.failure:
+            raise self.failure
+        if code not in quotas:
+            raise refusal("NoSuchResourceException")
+        return {"Quota": {"QuotaName": quotas[code][0], "Value": quotas[code][1]}}
+
+    def get_paginator(self, operation: str) -> Account:
+        assert "list_service_quotas" == operation
+        return self
+
+    def paginate(self, *, ServiceCode: str, **_: Any) -> Any:  # noqa: N803
+        assert "sagemaker" == ServiceCode
+        self.calls.append("list_service_quotas")
+        if self.failure:
+            raise self.failure
+        for name, value in self.listed.items():
+            yield {"Quotas": [{"QuotaName": name, "Value": value}]}
+
+
+class Clock:
+    """Seconds that go by with every look at it."""
+
+    def __init__(self, seconds_a_look: float = 0.0) -> None:
+        self.now, self.step = 0.0, seconds_a_look
+
+    def __call__(self) -> float:
+        self.now += self.step
+        return self.now
+
+
+def quotas_of(account: Account, codes: dict[tuple[str, bool], str] | None = None) -> ServiceQuotas:
+    return ServiceQuotas(lambda: account, lambda: codes or {})
+
+
 @pytest.mark.parametrize(
     ("kind", "spot", "expected"),
-    [
-        ("ml.g5.xlarge", False, 4),
-        ("ml.g5.xlarge", True, 0),
-        ("ml.p4d.24xlarge", False, None),
-    ],
+    [("ml.g5.xlarge", False, 4), ("ml.g5.xlarge", True, 0), ("ml.p4d.24xlarge", False, None)],
 )
 def test_only_quotas_of_training_jobs_count(kind: str, spot: bool, expected: int | None) -> None:
-    quotas = ServiceQuotas(Listing(LISTED))
-
-    assert expected == quotas.training_instances(kind, spot=spot)
+    assert expected == quotas_of(Account(listed=LISTED)).training_instances(kind, spot=spot)
 
 
-def test_they_are_listed_once() -> None:
-    listing = Listing(LISTED)
-    quotas = ServiceQuotas(listing)
+def test_a_known_code_is_asked_for_and_nothing_is_listed() -> None:
+    account = Account(applied={"L-1": (XLARGE, 3.0)}, listed=LISTED)
+    quotas = quotas_of(account, {("ml.g5.xlarge", False): "L-1"})
+
+    assert 3 == quotas.training_instances("ml.g5.xlarge", spot=False)
+    assert ["get_service_quota"] == account.calls
+
+
+def test_a_quota_that_was_never_changed_has_its_default() -> None:
+    account = Account(defaults={"L-1": (XLARGE, 0.0)}, listed=LISTED)
+    quotas = quotas_of(account, {("ml.g5.xlarge", False): "L-1"})
+
+    assert 0 == quotas.training_instances("ml.g5.xlarge", spot=False)
+    assert ["get_service_quota", "get_aws_default_service_quota"] == account.calls
+
+
+def test_a_code_that_leads_to_another_quota_is_not_believed(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    account = Account(applied={"L-1": (SPOT, 64.0)}, listed=LISTED)
+    quotas = quotas_of(account, {("ml.g5.xlarge", False): "L-1"})
+
+    assert 4 == quotas.training_instances("ml.g5.xlarge", spot=False)
+    assert "not that of ml.g5.xlarge" in caplog.text
+
+
+def test_types_without_a_code_share_one_listing() -> None:
+    account = Account(listed=LISTED)
+    quotas = quotas_of(account)
     for kind in ("ml.g5.xlarge", "ml.g5.2xlarge"):
         quotas.training_instances(kind, spot=False)
 
-    assert 1 == listing.asked
+    assert ["list_service_quotas"] == account.calls
 
 
-def test_a_failure_leaves_them_unknown_and_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    listing = Listing({}, RuntimeError("denied"))
-    quotas = ServiceQuotas(listing)
+def test_a_failure_leaves_them_unknown_and_each_way_is_tried_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    account = Account(failure=refusal("AccessDeniedException"))
+    kinds = ("ml.g5.xlarge", "ml.g5.2xlarge")
+    quotas = quotas_of(account, {(kind, False): f"L-{n}" for n, kind in enumerate(kinds)})
 
-    found = [quotas.training_instances("ml.g5.xlarge", spot=False) for _ in range(2)]
-
-    assert [None, None] == found
-    assert 1 == listing.asked
-    assert "quotas could not be read" in caplog.text
-
-
-def test_a_slow_answer_is_not_waited_for(caplog: pytest.LogCaptureFixture) -> None:
-    ticks = iter(range(0, 1000, 15))
-    quotas = ServiceQuotas(Listing(LISTED), seconds=lambda: float(next(ticks)))
-
-    assert quotas.training_instances("ml.g5.xlarge", spot=False) is None
-    assert "longer than 20 s" in caplog.text
+    assert [None, None] == [quotas.training_instances(kind, spot=False) for kind in kinds]
+    assert ["get_service_quota", "list_service_quotas"] == account.calls
+    assert "quotas could not be listed" in caplog.text
 
 
-def test_the_embedded_cloud_knows_none() -> None:
-    assert UnknownQuotas().training_instances("ml.g5.xlarge", spot=False) is None
+def test_a_slow_listing_is_cut_off_and_what_it_has_not_reached_is_unknown(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    clock = Clock(seconds_a_look=15.0)
+    quotas = ServiceQuotas(lambda: Account(listed=LISTED), dict, seconds=clock)
+
+    assert 4 == quotas.training_instances("ml.g5.xlarge", spot=False)
+    assert quotas.training_instances("ml.p4d.24xlarge", spot=False) is None
+    assert "cut off" in caplog.text
+
+
+def test_a_warm_function_sees_a_quota_that_has_changed() -> None:
+    account, clock = Account(applied={"L-1": (XLARGE, 1.0)}, listed={SPOT: 1.0}), Clock()
+    quotas = ServiceQuotas(lambda: account, lambda: {("ml.g5.xlarge", False): "L-1"}, seconds=clock)
+
+    def read() -> list[int | None]:
+        return [quotas.training_instances("ml.g5.xlarge", spot=spot) for spot in (False, True)]
+
+    before = read()
+    account.applied["L-1"], account.listed[SPOT] = (XLARGE, 8.0), 8.0
+    clock.now += LISTING_SECONDS + 1
+
+    assert ([1, 1], [8, 8]) == (before, read())
+
+
+def test_no_client_is_made_before_a_quota_is_asked_for() -> None:
+    def fails() -> Any:
+        raise AssertionError("a client was made")
+
+    ServiceQuotas(fails, dict)
+
+
+def test_every_code_on_file_is_one_quotas_alone() -> None:
+    codes = quota_codes()
+
+    assert len(codes) == len(set(codes.values()))
+    assert all(code[:2] == "L-" and len(code) == 10 for code in codes.values())
+    assert ("ml.g5.48xlarge", False) in codes

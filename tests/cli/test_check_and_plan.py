@@ -125,9 +125,23 @@ def test_the_plan_shows_arms_rounds_and_the_expected_cost(tmp_path: Path, invoke
     assert [line for line in result.stdout.splitlines() if line != line.rstrip()] == []
     assert "probably 3 of each candidate (at most 12)" in text
     assert "never exceeded is $5,000 (policy.max_trial_usd)" in text
-    assert "Quota: up to 4 x ml.g5.xlarge at once; not checked" in text
-    assert "(compilegate facts refresh reads it)" in text
+    assert "Quota: up to 4 x ml.g5.xlarge at once; not known" in text
+    assert "(compilegate facts refresh reads it). Assumed: 1, those of one job." in text
+    assert "jobs take turns: 1 of up to 8 full runs at a time" in text
     assert [line for line in result.stdout.splitlines() if len(line) > 80] == []
+
+
+def test_the_articles_cluster_is_planned_for_a_quota_of_one_job(invoke: Invoke) -> None:
+    article = Path(__file__).parents[2] / "workloads" / "article-bert.yaml"
+    document = json.loads(invoke("plan", article, "--json").stdout)
+
+    (need,) = document["quotas"]
+    assert (8, 48, None) == (need["one_job"], need["at_once"], need["quota"])
+    assert [("speed", 6, 1), ("quality", 8, 1)] == [
+        (found["stage"], found["jobs"], found["at_once"]) for found in document["layout"]
+    ]
+    hours = document["estimate"]["hours"]
+    assert hours > 2 * document["estimate"]["hours_side_by_side"] > 60
 
 
 def test_every_kind_of_arm_is_planned_with_its_role_its_label_and_its_nodes(
@@ -145,7 +159,7 @@ def test_every_kind_of_arm_is_planned_with_its_role_its_label_and_its_nodes(
         ("pair-native", "control", "one factor: framework"),
     ] == [(arm["name"], arm["role"], arm["label"]) for arm in document["arms"]]
     assert "3 candidates and 1 control beside the baseline" in said.stdout
-    assert "4 jobs side by side for every block" in " ".join(said.stdout.split())
+    assert "4 jobs for every block" in " ".join(said.stdout.split())
     assert [line for line in said.stdout.splitlines() if len(line) > 80] == []
 
 

@@ -109,15 +109,12 @@ def test_throttling_is_retried_under_a_new_name(trial, app):
     assert {"s0-r1"} == set(running.jobs())
 
 
-def test_a_missing_quota_fails_the_trial_with_what_to_do(trial, app):
-    inject(app.cloud.state(), Failure.LIMIT_EXCEEDED, count=3)
-    running = trial()
+def test_a_quota_in_use_is_waited_for(trial, app):
+    inject(app.cloud.state(), Failure.LIMIT_EXCEEDED, count=1)
+    running = trial(speedup=0.9)
 
-    found = running.wait()
-    assert "FAILED" == found["status"]
-    assert "Service Quotas" in found["cause"]
-    assert "Service Quotas" in running.entries()["failed"]["reason"]
-    assert_cleaned_up(running)
+    assert "SUCCEEDED" == running.wait()["status"]
+    assert {"s0-r1": "Completed"} == running.jobs()
 
 
 def test_a_round_without_capacity_is_asked_for_again(trial, app):

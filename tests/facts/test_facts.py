@@ -11,7 +11,7 @@ from compilegate.domain.facts.model import Facts, Instance
 from compilegate.domain.workload.model import MANAGED_COMPILER, Framework, KnownBetter
 from compilegate.facts import FILES, REFERENCE_FILES, load_facts, read
 
-REQUEST_FIELDS = "step_functions_fields"
+LOOKED_UP = ("step_functions_fields", "quota_codes")
 DATE = re.compile(r"20\d\d-\d\d-\d\d")
 LISTS = (
     "images", "versions", "instances", "prices", "compile_overhead", "compute_speedup", "rows",
@@ -27,7 +27,7 @@ def uri(facts: Facts, framework: Framework, compiler: str, region: str = "us-eas
     return facts.image(framework, compiler=compiler, region=region).uri
 
 
-@pytest.mark.parametrize("name", [*FILES, *REFERENCE_FILES, REQUEST_FIELDS])
+@pytest.mark.parametrize("name", [*FILES, *REFERENCE_FILES, *LOOKED_UP])
 def test_every_fact_file_says_how_old_it_is_and_what_kind_of_source_it_has(name: str) -> None:
     document = read(name)
 
@@ -35,7 +35,7 @@ def test_every_fact_file_says_how_old_it_is_and_what_kind_of_source_it_has(name:
     assert document["source_kind"]
 
 
-@pytest.mark.parametrize("name", [*FILES, *REFERENCE_FILES, REQUEST_FIELDS])
+@pytest.mark.parametrize("name", [*FILES, *REFERENCE_FILES, *LOOKED_UP])
 def test_every_row_names_its_source_or_the_basis_of_the_assumption(name: str) -> None:
     document = read(name)
     rows = [row for key in LISTS for row in document.get(key, [])]

@@ -4,11 +4,14 @@ import json
 
 import pytest
 
+from compilegate.domain import naming
+from compilegate.domain.failures import RESOURCE_LIMIT_ERROR
 from compilegate.domain.naming import REFUSED
 from compilegate.domain.planning.rounds import (
     LEASE_SECONDS,
     MACHINE_SECONDS,
     QUEUE_AND_TRANSFER_SECONDS,
+    QUOTA_WAIT_SECONDS,
     TRIAL_SECONDS,
 )
 from compilegate.usecases.outcome import UNKNOWN
@@ -245,19 +248,61 @@ def test_only_one_step_applies_the_flag():
 def test_throttled_training_is_retried_with_jitter_under_a_new_name(stage):
     train = STATES[f"{stage}Train"]
 
-    (policy,) = train["Retry"]
+    quota, policy = train["Retry"]
     assert "SageMaker.AmazonSageMakerException" in policy["ErrorEquals"]
     assert "FULL" == policy["JitterStrategy"]
     assert policy["MaxAttempts"] > 1
     assert "$states.context.State.RetryCount" in train["Arguments"]
-    assert "States.ALL" not in policy["ErrorEquals"]
-    assert "States.TaskFailed" not in policy["ErrorEquals"]  # a failed job is not paid for twice
+    for one in (quota, policy):
+        assert "States.ALL" not in one["ErrorEquals"]
+        assert "States.TaskFailed" not in one["ErrorEquals"]  # a failed job is not paid for twice
 
 
-def test_every_retry_has_jitter():
+@pytest.mark.parametrize("stage", ROUNDS.values())
+def test_a_quota_in_use_is_waited_for_as_long_as_the_plan_of_a_round_says(stage):
+    policy = STATES[f"{stage}Train"]["Retry"][0]
+    delays = [
+        min(policy["IntervalSeconds"] * policy["BackoffRate"] ** n, policy["MaxDelaySeconds"])
+        for n in range(policy["MaxAttempts"])
+    ]
+
+    assert [RESOURCE_LIMIT_ERROR] == policy["ErrorEquals"]
+    assert "JitterStrategy" not in policy
+    assert QUOTA_WAIT_SECONDS == sum(delays)
+    assert 12 * 3600 < QUOTA_WAIT_SECONDS < 24 * 3600
+
+
+def test_every_retry_of_a_request_has_a_name_of_its_own():
+    for stage in ROUNDS.values():
+        train = STATES[f"{stage}Train"]
+        retries = sum(policy["MaxAttempts"] for policy in train["Retry"])
+
+        assert f"$substring('{naming.RETRY_DIGITS}'," in train["Arguments"]
+        assert retries < len(naming.RETRY_DIGITS) == len(set(naming.RETRY_DIGITS))
+    assert list(naming.RETRY_DIGITS) == sorted(naming.RETRY_DIGITS)
+
+
+def test_every_other_retry_has_jitter():
     policies = [policy for state in STATES.values() for policy in state.get("Retry", ())]
+    others = [policy for policy in policies if policy["ErrorEquals"] != [RESOURCE_LIMIT_ERROR]]
 
-    assert {"FULL"} == {policy["JitterStrategy"] for policy in policies}
+    assert {"FULL"} == {policy["JitterStrategy"] for policy in others}
+
+
+def test_as_many_jobs_run_at_once_as_the_judge_says():
+    for round_ in ROUNDS:
+        assert "{% $max_concurrency %}" == STATES[round_]["MaxConcurrency"]
+    assert "max_concurrency" in STATES["JudgeArms"]["Assign"]
+
+
+def test_a_run_that_was_withdrawn_before_its_turn_starts_no_job():
+    for stage in ROUNDS.values():
+        check, withdrawn = STATES[f"{stage}IsStillWanted"], STATES[f"{stage}RunWithdrawn"]
+
+        assert f"{stage}IsStillWanted" == STATES[f"{stage}LoadRequest"]["Next"]
+        assert f"{{% $exists($request.{naming.WITHDRAWN}) %}}" == check["Choices"][0]["Condition"]
+        assert [f"{stage}RunWithdrawn", f"{stage}Train"] == edges(check)
+        assert ("Stopped", True) == (withdrawn["Output"]["status"], withdrawn["End"])
 
 
 def test_every_task_gives_up_in_the_end():
@@ -322,6 +367,7 @@ def test_the_definition_is_valid_amazon_states_language():
         # cfn-lint takes a number only; in JSONata the language takes an expression as well.
         train = document["States"][round_]["ItemProcessor"]["States"][f"{stage}Train"]
         train["TimeoutSeconds"] = 1
+        document["States"][round_]["MaxConcurrency"] = 1
     document["States"]["CanaryRuns"]["TimeoutSeconds"] = 1
 
     assert [] == lint(document)

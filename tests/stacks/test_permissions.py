@@ -16,6 +16,8 @@ UNNARROWABLE = {
     "cloudwatch:PutMetricData",
     "ecr:GetAuthorizationToken",
     "sagemaker:ListTrainingJobs",
+    "servicequotas:GetAWSDefaultServiceQuota",
+    "servicequotas:GetServiceQuota",
     "servicequotas:ListServiceQuotas",
     "xray:PutTelemetryRecords",
     "xray:PutTraceSegments",
@@ -166,6 +168,8 @@ def test_a_teams_job_starts_production_runs_and_nothing_else(template):
             },
         ),
         ("s3:DeleteObject", {"training"}),
+        ("servicequotas:GetServiceQuota", {"plan_trial"}),
+        ("servicequotas:GetAWSDefaultServiceQuota", {"plan_trial"}),
         ("servicequotas:ListServiceQuotas", {"plan_trial"}),
         (
             "s3:PutObject",
@@ -187,10 +191,10 @@ def test_exactly_these_may(template, action, owners):
     assert owners == set(template.allowed(action))
 
 
-def test_settling_a_run_writes_down_what_it_stopped_and_nothing_else(template):
+def test_settling_a_run_writes_what_it_stopped_and_withdrew_and_nothing_else(template):
     writes = [arn.partition(">")[2] for arn in template.allowed("s3:PutObject")["settle_run"]]
 
-    assert ["/experiments/*/stopped/*"] == writes
+    assert ["/experiments/*/requests/*", "/experiments/*/stopped/*"] == sorted(writes)
 
 
 def test_history_can_be_added_to_but_not_removed(template):

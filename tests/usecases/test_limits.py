@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from typing import Any
 
@@ -14,6 +15,7 @@ from compilegate.domain.planning import rounds
 from compilegate.usecases.account import STOP_SECONDS
 from compilegate.usecases.plan_trial import plan_trial
 from tests.domain.workload_builder import SOUND, change
+from tests.fakes import FixedQuotas
 from tests.usecases.trial_builder import (
     EVENT,
     TRIAL,
@@ -31,6 +33,9 @@ from tests.usecases.trial_builder import (
 )
 
 HOUR = 3600
+
+
+QUOTA_HOURS = rounds.QUOTA_WAIT_SECONDS / 3600
 
 
 def spent(services: Any) -> float:
@@ -177,7 +182,7 @@ def test_a_round_that_might_outlast_the_machine_is_not_begun(services: Any) -> N
     assert "trial_over_time" == reason(services)
 
 
-@pytest.mark.parametrize(("hours", "fits"), [(12.0, True), (60.0, True), (72.0, False)])
+@pytest.mark.parametrize(("hours", "fits"), [(12.0, True), (49.0, True), (60.0, False)])
 def test_the_plan_says_whether_the_longest_path_ends_in_time(
     hours: float, fits: bool, services: Any
 ) -> None:
@@ -186,15 +191,34 @@ def test_the_plan_says_whether_the_longest_path_ends_in_time(
     found = load(services, "plan")["limits"]
 
     assert (20, fits) == (found["max_rounds"], found["fits"])
-    assert found["longest_hours"] == pytest.approx(20 * (hours + 6) + 1)
+    assert found["longest_hours"] == pytest.approx(20 * (hours + 6 + QUOTA_HOURS) + 1, abs=0.01)
+
+
+@pytest.mark.parametrize(("quota", "begins"), [(1000, True), (None, False), (1, False)])
+def test_jobs_that_run_in_turn_need_the_time_of_all_of_them(
+    quota: int | None, begins: bool, services: Any
+) -> None:
+    """Two days are enough for three jobs of 12 h side by side, not for one after the other."""
+    count = SOUND.training.instance_count
+    services = dataclasses.replace(
+        services, quotas=FixedQuotas(otherwise=quota and max(quota, count))
+    )
+    first_round(services)
+    services.clock.seconds += rounds.TRIAL_SECONDS - 48 * HOUR
+    asked = asks_full_runs("compile 17", "baseline 17", "compile 18")
+    answer = call_judge(services, 1, [], asked)
+
+    assert ("continue" if begins else "inconclusive") == answer["verdict"]
+    assert begins or "trial_over_time" == reason(services)
 
 
 def test_every_round_at_its_limit_ends_before_the_machine_and_the_lease() -> None:
     """However long jobs may take: a round begins only where it ends in time."""
     for hours in (0.1, 12.0, 66.0, 28 * 24.0):
         elapsed, begun = 0, 0
-        while rounds.has_time(elapsed, hours) and begun < rounds.max_rounds(3):
-            elapsed, begun = elapsed + rounds.round_seconds(hours), begun + 1
+        longest = rounds.round_seconds(hours)
+        while rounds.has_time(elapsed, longest) and begun < rounds.max_rounds(3):
+            elapsed, begun = elapsed + longest, begun + 1
         assert begun > 0
         assert elapsed + rounds.ENDING_SECONDS <= rounds.TRIAL_SECONDS < rounds.LEASE_SECONDS
 
@@ -215,7 +239,7 @@ def test_the_longest_path_of_a_spot_trial_waits_in_every_round(services: Any) ->
     plan_trial(EVENT, services=services)
 
     longest = load(services, "plan")["limits"]["longest_hours"]
-    assert longest == pytest.approx(20 * (2 * 12 + 6) + 1)
+    assert longest == pytest.approx(20 * (2 * 12 + 6 + QUOTA_HOURS) + 1, abs=0.01)
 
 
 def stray(services: Any, run: str, status: str = "InProgress", **times: float) -> str:

@@ -82,6 +82,11 @@ def test_a_quota_that_holds_a_job_is_recorded_with_what_rounds_need(
 
 
 def test_a_quota_that_is_not_known_stops_nothing(services: Services) -> None:
-    answer = plan_trial(EVENT, services=services)
+    """Jobs then run one after the other: the quota may hold no more than one."""
+    unknown = dataclasses.replace(services, quotas=FixedQuotas())
+    answer = plan_trial(EVENT, services=unknown)
+    layout = recorded(services, answer["plan_key"])["layout"]
+
+    assert {1} == {found["at_once"] for found in layout}
 
     assert [None] == [need["quota"] for need in recorded(services, answer["plan_key"])["quotas"]]

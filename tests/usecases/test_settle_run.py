@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
+from compilegate.domain import naming
 from compilegate.domain.decision import Decision, Reason
+from compilegate.domain.failures import RESOURCE_LIMIT_ERROR
 from compilegate.usecases.settle_run import settle_run
 from tests.domain.workload_builder import COMPILE, SOUND
 from tests.usecases.trial_builder import (
@@ -49,6 +51,15 @@ def job_of(run: str) -> str:
     return str(outcome(run)["job"])
 
 
+def asked(run: str) -> dict[str, str]:
+    """A run as JudgeArms asks for it."""
+    return {
+        "run": run,
+        "request_key": naming.request_key("bert-docs", EVENT["trial"], run),
+        "job_base": naming.job_base("bert-docs", EVENT["trial"], run),
+    }
+
+
 def complete(services: Any, run: str) -> None:
     services.jobs.descriptions[job_of(run)]["TrainingJobStatus"] = "Completed"
     put_output(services, job_of(run), quality_output(int(run[3:])))
@@ -60,13 +71,12 @@ def settle(
     judge: Any = None,
     *,
     cause: str | None = None,
+    error: str = "States.TaskFailed",
     round_: Sequence[str] = ROUND,
 ) -> dict[str, Any]:
-    ended = {"status": "Completed"} if cause is None else {"error": "x", "cause": cause}
-    event = {
-        **EVENT, "run": run, "job": job_of(run), "runs": [{"run": item} for item in round_],
-        **ended,
-    }  # fmt: skip
+    ended = {"status": "Completed"} if cause is None else {"error": error, "cause": cause}
+    runs = [asked(item) for item in round_]
+    event = {**EVENT, "run": run, "job": job_of(run), "runs": runs, **ended}
     return settle_run(event, services=services, judge=judge or ScriptedJudge(says("continue")))
 
 
@@ -298,3 +308,60 @@ def test_a_run_alone_in_its_round_is_left_to_the_round(services: Any) -> None:
 
     assert [] == settle(services, "q1b17", judge, round_=["q1b17"])["settled_arms"]
     assert [] == judge.shown
+
+
+WAITING = ("q1b17", "q1a17", "q1b18", "q1a18")
+
+
+def withdrawn(services: Any) -> list[str]:
+    """Runs whose request no longer starts a job, written down as stopped by the trial."""
+    store, found = services.store, []
+    for run in WAITING:
+        if "Withdrawn" in json.loads(store.get(asked(run)["request_key"])):
+            assert store.has(naming.stop_key("bert-docs", EVENT["trial"], job_of(run)))
+            found.append(run)
+    return found
+
+
+@pytest.fixture
+def in_turn(services: Any) -> Any:
+    """The same round with one more run, whose turn has not come."""
+    key = asked(WAITING[-1])["request_key"]
+    services.store.put(key, json.dumps({"TrainingJobName": "n"}).encode())
+    return services
+
+
+def test_a_run_whose_turn_has_not_come_is_withdrawn_once_everything_is_settled(
+    in_turn: Any,
+) -> None:
+    in_turn.jobs.descriptions[job_of("q1b17")]["TrainingJobStatus"] = "Failed"
+    settle(in_turn, "q1b17", ScriptedJudge(says("stay_off")), cause=CRASHED, round_=WAITING)
+
+    assert ["q1a18"] == withdrawn(in_turn)
+    assert [] == still_running(in_turn)
+
+
+def test_a_run_whose_turn_has_not_come_is_kept_while_its_arm_is_still_tested(in_turn: Any) -> None:
+    complete(in_turn, "q1b17")
+    settle(in_turn, "q1b17", ScriptedJudge(says("continue")), round_=WAITING)
+
+    assert [] == withdrawn(in_turn)
+
+
+def test_a_round_that_the_cloud_cannot_run_is_not_gone_on_with(in_turn: Any) -> None:
+    no_machine = {"TrainingJobStatus": "Failed", "FailureReason": "CapacityError: none"}
+    in_turn.jobs.descriptions[job_of("q1b17")]["TrainingJobStatus"] = "Failed"
+    settle(in_turn, "q1b17", cause=json.dumps(no_machine), round_=WAITING)
+
+    assert ["q1a18"] == withdrawn(in_turn)
+    assert [] == still_running(in_turn)
+
+
+def test_a_quota_that_left_no_room_for_hours_stops_no_sibling(in_turn: Any) -> None:
+    refused = "The account-level service limit 'x' is 1 Instances (ResourceLimitExceeded)"
+    del in_turn.jobs.descriptions[job_of("q1b17")]
+    answer = settle(in_turn, "q1b17", cause=refused, error=RESOURCE_LIMIT_ERROR, round_=WAITING)
+
+    assert answer["infrastructure"]
+    assert [] == withdrawn(in_turn)
+    assert ["q1a17", "q1b18"] == still_running(in_turn)

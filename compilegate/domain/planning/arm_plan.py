@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from compilegate.domain.planning.factors import label
+from compilegate.domain.planning.layout import Cluster
 from compilegate.domain.workload.model import MANAGED_COMPILER
 
 CANDIDATE = "candidate"
@@ -57,6 +58,11 @@ class ArmPlan:
     def global_batch(self) -> int:
         """Samples of one optimiser step over all devices."""
         return self.batch_size * self.devices
+
+    @property
+    def cluster(self) -> Cluster:
+        """The machines that its jobs take."""
+        return Cluster(self.instance_type, self.instance_count)
 
     @property
     def label(self) -> str:

@@ -21,6 +21,14 @@ from dataclasses import dataclass
 
 from compilegate.domain.judging.speed import LOOKS
 from compilegate.domain.planning.arm_plan import CANDIDATE, ArmPlan
+from compilegate.domain.planning.layout import (
+    Cluster,
+    QuotaLookup,
+    makespan,
+    max_concurrency,
+    unlimited,
+    waves,
+)
 from compilegate.domain.planning.proof import Proof
 from compilegate.domain.planning.speed_jobs import SpeedJob, speed_jobs
 from compilegate.domain.workload.model import BASELINE, MANAGED_COMPILER
@@ -65,7 +73,10 @@ class ArmEstimate:
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a trial probably costs: ``usd`` of all jobs, ``hours`` of its rounds in turn."""
+    """What a trial probably costs: ``usd`` of all jobs, ``hours`` of its rounds in turn.
+
+    ``hours`` are those of rounds that are laid out within the account's quotas.
+    """
 
     usd: float
     hours: float
@@ -76,6 +87,8 @@ class Estimate:
     low_hours: float
     high_hours: float
     arms: tuple[ArmEstimate, ...]
+    # Where every round ran all of its jobs at once.
+    hours_side_by_side: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -98,9 +111,10 @@ def estimate(
     proof: Proof,
     cap_usd: float,
     runs_per_week: float,
+    quota: QuotaLookup = unlimited,
 ) -> Estimate:
-    """Estimate of a trial of these arms, the baseline first."""
-    course = speed_course(arms, run_hours)
+    """Estimate of a trial of these arms, the baseline first, its rounds within ``quota``."""
+    course = speed_course(arms, run_hours, quota)
     ends = [course[blocks] for blocks in (ROUND_ENDS[0], LOOKS[0], LOOKS[-1])]
     full = [_full_runs(arms, runs, proof) for runs in (0, proof.runs, proof.n_max)]
     found = []
@@ -114,12 +128,9 @@ def estimate(
         found.append(ArmEstimate(arm.name, usd.capped(cap_usd), hours))
     total = sum((one.usd for one in found), Span(0.0, 0.0, 0.0))
     speed_usd = ends[1].usd(arms)
-    candidates = sum(arm.role == CANDIDATE for arm in arms)
-    quality_hours = [
-        candidates
-        * (proof.rounds(n) * run_hours + proof.carried_runs(n) * WEEK_HOURS / runs_per_week)
-        for n in (proof.runs, proof.n_max)
-    ]
+    pace = Pace(run_hours, runs_per_week)
+    quality_hours = [_quality_hours(arms, n, proof, pace, quota) for n in (proof.runs, proof.n_max)]
+    side_by_side = speed_course(arms, run_hours)[LOOKS[0]].elapsed
     return Estimate(
         usd=total.expected,
         hours=ends[1].elapsed + quality_hours[0],
@@ -130,11 +141,44 @@ def estimate(
         low_hours=ends[0].elapsed,
         high_hours=ends[2].elapsed + quality_hours[1],
         arms=tuple(found),
+        hours_side_by_side=side_by_side + _quality_hours(arms, proof.runs, proof, pace, unlimited),
     )
 
 
-def speed_course(arms: Sequence[ArmPlan], run_hours: float) -> dict[int, SpeedCourse]:
-    """The speed gate after each of ``ROUND_ENDS``; the jobs of a round run side by side."""
+@dataclass(frozen=True)
+class Pace:
+    """Hours of one full run, and how many production makes a week."""
+
+    run_hours: float
+    runs_per_week: float
+
+
+def _quality_hours(
+    arms: Sequence[ArmPlan], runs: int, proof: Proof, pace: Pace, quota: QuotaLookup
+) -> float:
+    """Hours of the full runs of every candidate, one candidate after the other.
+
+    The first one's rounds bring the baseline's runs, which serve the others as well.
+    """
+    total = 0.0
+    candidates = [arm for arm in arms if arm.role == CANDIDATE]
+    for index, arm in enumerate(candidates):
+        for more, base in proof.rounds(runs):
+            clusters = full_round(arm, arms[0], more, 0 if index else base)
+            total += pace.run_hours * waves(len(clusters), max_concurrency(clusters, quota))
+    carried = len(candidates) * proof.carried_runs(runs)
+    return total + carried * WEEK_HOURS / pace.runs_per_week
+
+
+def full_round(candidate: ArmPlan, baseline: ArmPlan, more: int, base: int) -> list[Cluster]:
+    """Machines of a round of full runs: ``more`` of a candidate, ``base`` of the baseline."""
+    return [candidate.cluster] * more + [baseline.cluster] * base
+
+
+def speed_course(
+    arms: Sequence[ArmPlan], run_hours: float, quota: QuotaLookup = unlimited
+) -> dict[int, SpeedCourse]:
+    """The speed gate after each of ``ROUND_ENDS``; as many jobs at once as ``quota`` holds."""
     hours = dict.fromkeys((arm.name for arm in arms), 0.0)
     compiled: set[str] = set()
     controls: dict[str, int] = {}
@@ -142,7 +186,9 @@ def speed_course(arms: Sequence[ArmPlan], run_hours: float) -> dict[int, SpeedCo
     for start, end in itertools.pairwise((0, *ROUND_ENDS)):
         step = {"block": start, "blocks": end - start, "arms": [arm.name for arm in arms]}
         jobs = speed_jobs(arms, step, controls)
-        elapsed += max(_charge(job, hours, compiled, run_hours) for job in jobs)
+        lengths = [_charge(job, hours, compiled, run_hours) for job in jobs]
+        clusters = [job.arms[0].cluster for job in jobs]
+        elapsed += makespan(lengths, max_concurrency(clusters, quota))
         controls = dict.fromkeys(hours, end)
         course[end] = SpeedCourse(tuple(hours[arm.name] for arm in arms), elapsed)
     return course

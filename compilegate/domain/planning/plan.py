@@ -18,8 +18,9 @@ from compilegate.domain.planning import quotas
 from compilegate.domain.planning.arm_plan import ArmPlan
 from compilegate.domain.planning.arms import Refusal
 from compilegate.domain.planning.estimate import BLOCKS_PER_ROUND, Estimate, block_usd
+from compilegate.domain.planning.layout import QuotaLookup
 from compilegate.domain.planning.proof import SHADOW
-from compilegate.domain.planning.quotas import Need, QuotaLookup
+from compilegate.domain.planning.quotas import Need, RoundLayout
 from compilegate.domain.planning.trial_design import TrialDesign, design_trial
 from compilegate.domain.workload.model import Workload
 
@@ -36,7 +37,8 @@ class Plan:
 
     ``quality_runs`` of each candidate are expected, up to ``max_quality_runs`` allowed;
     ``runs_basis`` says what that rests on. ``usd_per_block`` includes start-up, ``prices`` are
-    of one instance. ``left_out`` are levers that are not tried, with the reason.
+    of one instance. ``layout`` says how many jobs of a round run at the same time, for the rounds
+    that take most turns. ``left_out`` are levers that are not tried, with the reason.
     """
 
     workload: str
@@ -54,6 +56,7 @@ class Plan:
     max_trial_usd: float
     prices: tuple[Price, ...] = ()
     quotas: tuple[Need, ...] = ()
+    layout: tuple[RoundLayout, ...] = ()
     left_out: tuple[tuple[str, str], ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
@@ -81,7 +84,9 @@ def plan_trial(
         why_not = "; ".join(f"{name}: {text}" for name, text in _left_out(eligibility)[:1])
         return Refusal(Reason("ineligible", f"no candidate is eligible; {why_not}"))
     why: Mapping[str, str] = eligibility.why
-    design = design_trial(workload, candidates, facts, region=region, why=why, mode=mode)
+    design = design_trial(
+        workload, candidates, facts, region=region, why=why, mode=mode, quota=quota
+    )
     if isinstance(design, Refusal):
         return design
     needs = quotas.needs(design.arms, design.proof, spot=workload.training.spot, quota=quota)
@@ -91,7 +96,9 @@ def plan_trial(
     plan = _plan(workload, design, region=region)
     kinds = dict.fromkeys(arm.instance_type for arm in plan.arms)
     prices = tuple(price for kind in kinds if (price := facts.price(kind)))
-    return replace(plan, prices=prices, quotas=needs, left_out=_left_out(eligibility))
+    layout = quotas.layouts(design.arms, design.proof, quota)
+    left_out = _left_out(eligibility)
+    return replace(plan, prices=prices, quotas=needs, layout=layout, left_out=left_out)
 
 
 def _over_budget(workload: Workload, design: TrialDesign) -> Reason | None:

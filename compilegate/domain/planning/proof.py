@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass, replace
 
@@ -41,12 +42,20 @@ class Proof:
             return runs
         return min(runs, 1 if self.history >= TELLING_HISTORY else 2) * (self.mode == HYBRID)
 
-    def rounds(self, runs: int) -> int:
-        """Rounds of extra runs until one candidate has ``runs`` full runs."""
+    def rounds(self, runs: int) -> tuple[tuple[int, int], ...]:
+        """Extra runs of a candidate and of the baseline, round by round, until it has ``runs``."""
+        extra = self.extra_runs(runs)
         if self.mode != SHADOW:
-            return int(self.extra_runs(runs) > 0)
-        telling = self.history >= TELLING_HISTORY
-        return telling + sum(n <= runs for n in looks(self.n_max))
+            ends = [extra] if extra else []
+        else:
+            first = [1] if self.history >= TELLING_HISTORY else []
+            ends = [*first, *(n for n in looks(self.n_max) if n <= extra)]
+        steps = itertools.pairwise((0, *ends))
+        return tuple((end - start, self._baseline_step(start, end)) for start, end in steps)
+
+    def _baseline_step(self, start: int, end: int) -> int:
+        """Baseline runs beside a candidate's runs from ``start`` to ``end``."""
+        return self.baseline_runs(end) - (self.baseline_runs(start) if start else 0)
 
     def carried_runs(self, runs: int) -> int:
         """Production runs that carry the rest, the baseline's of the same weeks included."""

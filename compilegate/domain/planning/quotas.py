@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from compilegate.domain.decision import Reason
-from compilegate.domain.judging.looks import looks
 from compilegate.domain.planning.arm_plan import CANDIDATE, ArmPlan
-from compilegate.domain.planning.estimate import BLOCKS_PER_ROUND
+from compilegate.domain.planning.estimate import BLOCKS_PER_ROUND, full_round
+from compilegate.domain.planning.layout import Cluster, QuotaLookup, max_concurrency, waves
 from compilegate.domain.planning.proof import Proof
 from compilegate.domain.planning.speed_jobs import node_groups
 
-# Instances of a type that training jobs may run at once, None where that is not known.
-QuotaLookup = Callable[[str], int | None]
+SPEED, QUALITY = "speed", "quality"
 
 
 @dataclass(frozen=True)
@@ -39,6 +37,20 @@ class Need:
         return self.quota is not None and self.one_job <= self.quota < self.at_once
 
 
+@dataclass(frozen=True)
+class RoundLayout:
+    """The round of a stage that takes most turns: its jobs, and how many run at the same time."""
+
+    stage: str
+    jobs: int
+    at_once: int
+
+    @property
+    def waves(self) -> int:
+        """How many jobs at most run one after the other."""
+        return waves(self.jobs, self.at_once)
+
+
 def unknown(_instance_type: str) -> int | None:
     """No quota is known."""
     return None
@@ -52,10 +64,9 @@ def needs(
     for arm in arms:
         most = max(one_job.get(arm.instance_type, 0), arm.instance_count)
         one_job[arm.instance_type] = most
-    at_once = _speed_round(arms)
-    for arm in arms:
-        if arm.role == CANDIDATE:
-            at_once |= _full_round(arms[0], arm, proof)
+    at_once: Counter[str] = Counter()
+    for clusters in (_speed_round(arms), *_full_rounds(arms, proof, proof.runs)):
+        at_once |= _instances(clusters)
     return tuple(
         Need(kind, instances, max(instances, at_once[kind]), quota(kind), spot)
         for kind, instances in one_job.items()
@@ -75,25 +86,36 @@ def too_low(found: Sequence[Need]) -> Reason | None:
     return None
 
 
-def _speed_round(arms: Sequence[ArmPlan]) -> Counter[str]:
-    """All jobs of a round side by side: each group's, and both blocks', where there are several."""
+def layouts(arms: Sequence[ArmPlan], proof: Proof, quota: QuotaLookup) -> tuple[RoundLayout, ...]:
+    """How the rounds of speed blocks and of full runs are laid out within the quotas."""
+    speed = _layout(SPEED, _speed_round(arms), quota)
+    full = [
+        _layout(QUALITY, clusters, quota) for clusters in _full_rounds(arms, proof, proof.n_max)
+    ]
+    return (speed, *([max(full, key=lambda found: (found.waves, found.jobs))] if full else []))
+
+
+def _layout(stage: str, clusters: Sequence[Cluster], quota: QuotaLookup) -> RoundLayout:
+    return RoundLayout(stage, len(clusters), max_concurrency(clusters, quota))
+
+
+def _instances(clusters: Sequence[Cluster]) -> Counter[str]:
     found: Counter[str] = Counter()
+    for cluster in clusters:
+        found[cluster.instance_type] += cluster.instances
+    return found
+
+
+def _speed_round(arms: Sequence[ArmPlan]) -> list[Cluster]:
+    """Each group's jobs, and both blocks', where there are several groups."""
     groups = node_groups(arms)
-    for group in groups:
-        jobs = BLOCKS_PER_ROUND if len(groups) > 1 else 1
-        found[group[0].instance_type] += group[0].instance_count * jobs
-    return found
+    jobs = BLOCKS_PER_ROUND if len(groups) > 1 else 1
+    return [group[0].cluster for group in groups] * jobs
 
 
-def _full_round(baseline: ArmPlan, candidate: ArmPlan, proof: Proof) -> Counter[str]:
-    """The largest round up to the expected look: the next runs of both arms side by side."""
-    extra = proof.extra_runs(proof.runs)
-    ends = sorted({0, *(n for n in looks(proof.n_max) if n <= extra)})
-    found: Counter[str] = Counter()
-    for start, end in itertools.pairwise(ends):
-        theirs = proof.baseline_runs(end) - (proof.baseline_runs(start) if start else 0)
-        side_by_side: Counter[str] = Counter()
-        side_by_side[candidate.instance_type] += candidate.instance_count * (end - start)
-        side_by_side[baseline.instance_type] += baseline.instance_count * theirs
-        found |= side_by_side
-    return found
+def _full_rounds(arms: Sequence[ArmPlan], proof: Proof, runs: int) -> Iterator[list[Cluster]]:
+    """Every round of full runs until a candidate has ``runs``, each candidate with the baseline."""
+    for arm in arms:
+        if arm.role == CANDIDATE:
+            for more, base in proof.rounds(runs):
+                yield full_round(arm, arms[0], more, base)

@@ -17,10 +17,22 @@ SEGMENT_SECONDS = 3600
 WAIT_PER_RUNTIME = 2
 # Queueing, downloading and uploading come on top of a job's own limits.
 QUEUE_AND_TRANSFER_SECONDS = 6 * 3600
+# What CreateTrainingJob refuses because the account's quota is in use is asked for again: after
+# ten seconds, then twice as long each time, at most an hour, for 16 hours in all. AWS's own sample
+# retries it every minute for 83 hours (Step Functions developer guide, connect-sagemaker); fewer
+# attempts keep an execution's history within its 25,000 events.
+QUOTA_FIRST_SECONDS = 10
+QUOTA_BACKOFF = 2
+QUOTA_LONGEST_SECONDS = 3600
+QUOTA_ATTEMPTS = 24
+QUOTA_WAIT_SECONDS: int = sum(
+    min(QUOTA_FIRST_SECONDS * QUOTA_BACKOFF**attempt, QUOTA_LONGEST_SECONDS)
+    for attempt in range(QUOTA_ATTEMPTS)
+)
 DAY = 24 * 3600
-# All 20 rounds of one candidate at three days each: 66 h of training and 6 h around it. Where
-# a job may take longer, a round that might not end in time is not begun (``has_time``), so that
-# no trial is cut off undecided.
+# All 20 rounds of one candidate at three days each: 49 h of training and 23 h around it, its jobs
+# side by side. Where a round may take longer, one that might not end in time is not begun
+# (``has_time``), so that no trial is cut off undecided.
 TRIAL_SECONDS = 60 * DAY
 # A trial that production carries takes as many nights as it has runs: with one run a week a year
 # is 26 of a candidate and as many of the baseline. Step Functions ends an execution after a year.
@@ -67,27 +79,31 @@ def speed_job_seconds(max_runtime_hours: float, *, arms: int, blocks: int) -> in
     return min(job_seconds(max_runtime_hours), (blocks + 1) * arms * SEGMENT_SECONDS)
 
 
-def round_seconds(job_hours: float) -> int:
-    """The longest that a round can take, its jobs side by side; see ``longest_job_hours``."""
+def attempt_seconds(job_hours: float) -> int:
+    """The longest that one job can take once its request is accepted; see ``longest_job_hours``."""
     return job_seconds(job_hours) + QUEUE_AND_TRANSFER_SECONDS
 
 
-def longest_seconds(candidates: int, job_hours: float) -> int:
+def round_seconds(job_hours: float, waves: int = 1) -> int:
+    """The longest that a round can take, of whose jobs ``waves`` run one after the other."""
+    return waves * (attempt_seconds(job_hours) + QUOTA_WAIT_SECONDS)
+
+
+def longest_seconds(candidates: int, job_hours: float, waves: int = 1) -> int:
     """The longest path of a trial, every round at its limit."""
-    return max_rounds(candidates) * round_seconds(job_hours) + ENDING_SECONDS
+    return max_rounds(candidates) * round_seconds(job_hours, waves) + ENDING_SECONDS
 
 
 def has_time(
-    elapsed_seconds: float, job_hours: float, *, limit_seconds: float = TRIAL_SECONDS
+    elapsed_seconds: float, seconds: float, *, limit_seconds: float = TRIAL_SECONDS
 ) -> bool:
-    """Whether one more round ends before the trial's limit."""
-    needed = round_seconds(job_hours) + ENDING_SECONDS
-    return elapsed_seconds + needed <= limit_seconds
+    """Whether a round that may take ``seconds`` ends before the trial's limit."""
+    return elapsed_seconds + seconds + ENDING_SECONDS <= limit_seconds
 
 
 def carried_seconds(runs: int, runs_per_week: float, job_hours: float) -> int:
     """How long production takes for ``runs`` of a round by its schedule, the last one's end too."""
-    return round(runs / runs_per_week * 7 * DAY) + round_seconds(job_hours)
+    return round(runs / runs_per_week * 7 * DAY) + attempt_seconds(job_hours)
 
 
 def carried_timeout_seconds(

@@ -14,6 +14,7 @@ from typing import Any
 
 from compilegate.domain import naming
 from compilegate.domain.planning.arm_plan import CONTROL, ArmPlan, controlled_by
+from compilegate.domain.planning.layout import Cluster
 
 # A control tells two effects apart and decides nothing: as many blocks as the first look takes.
 CONTROL_BLOCKS = 3
@@ -73,8 +74,17 @@ def speed_jobs(
 
 def usd_per_hour(run: naming.RunId, arms: Sequence[ArmPlan]) -> float:
     """Price of the cluster that a run's job takes; ``arms`` are the plan's."""
-    arm = node_groups(arms)[run.group][0] if run.arm_index is None else arms[run.arm_index]
-    return arm.usd_per_hour
+    return _first_arm(run, arms).usd_per_hour
+
+
+def cluster(run: naming.RunId, arms: Sequence[ArmPlan]) -> Cluster:
+    """The machines that a run's job takes; ``arms`` are the plan's."""
+    return _first_arm(run, arms).cluster
+
+
+def _first_arm(run: naming.RunId, arms: Sequence[ArmPlan]) -> ArmPlan:
+    """The run's arm; of a speed job the first of the group, whose nodes are all the group's."""
+    return node_groups(arms)[run.group][0] if run.arm_index is None else arms[run.arm_index]
 
 
 def measured_by(run: naming.RunId, arms: Sequence[ArmPlan]) -> tuple[str, ...] | None:

@@ -10,6 +10,7 @@ from compilegate.domain.facts.model import Facts
 from compilegate.domain.planning.arm_plan import ArmPlan
 from compilegate.domain.planning.arms import Refusal, plan_arms
 from compilegate.domain.planning.estimate import Estimate, estimate
+from compilegate.domain.planning.layout import QuotaLookup, unlimited
 from compilegate.domain.planning.proof import SHADOW, Proof, plan_proof
 from compilegate.domain.workload.model import Candidate, Workload
 
@@ -31,8 +32,12 @@ def design_trial(
     region: str,
     why: Mapping[str, str] | None = None,
     mode: str = SHADOW,
+    quota: QuotaLookup = unlimited,
 ) -> TrialDesign | Refusal:
-    """The trial of these candidates, or why there is none; ``mode`` says who makes full runs."""
+    """The trial of these candidates, or why there is none; ``mode`` says who makes full runs.
+
+    ``quota`` lays its rounds out, which makes them longer, never dearer.
+    """
     arms = plan_arms(workload, candidates, facts, region=region, why=why)
     if isinstance(arms, Refusal):
         return arms
@@ -47,6 +52,7 @@ def design_trial(
         proof=proof,
         cap_usd=workload.policy.max_trial_usd,
         runs_per_week=workload.schedule.runs_per_week,
+        quota=quota,
     )
     return TrialDesign(arms, proof, found)
 

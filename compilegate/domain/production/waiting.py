@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from compilegate.domain.planning.rounds import longest_job_hours, round_seconds
+from compilegate.domain.planning.rounds import attempt_seconds, longest_job_hours
 from compilegate.domain.workload.model import Workload
 
 KIND = "run_waiting"
@@ -40,7 +40,7 @@ def most_wait_seconds(workload: Workload) -> float:
 
 def longest_run_seconds(workload: Workload) -> float:
     """The longest that a run of this workload takes: a candidate, its rerun, and all waiting."""
-    job = round_seconds(longest_job_hours(workload.training))
+    job = attempt_seconds(longest_job_hours(workload.training))
     return 2 * job + most_wait_seconds(workload)
 
 

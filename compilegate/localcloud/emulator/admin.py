@@ -61,6 +61,9 @@ class Door:
         if "kill_job" in request:
             found = self._service.kill(str(request["kill_job"]))
             return (200 if found else 404), {"killed": found}
+        if "quotas" in request:
+            self._service.quotas.set({str(k): int(n) for k, n in request["quotas"].items()})
+            return 200, {}
         try:
             self._service.failures.add(str(request["kind"]), int(request["count"]))
         except (KeyError, ValueError) as error:

@@ -16,6 +16,7 @@ from ministack.core import iam_actions, iam_evaluator, router
 from ministack.core.responses import get_account_id, get_region
 
 from compilegate.localcloud.emulator.sagemaker.service import TrainingService
+from compilegate.localcloud.emulator.service_quotas import ServiceQuotasService
 
 Response = tuple[int, dict[str, str], bytes]
 
@@ -42,6 +43,23 @@ def install(service: TrainingService) -> None:
     }
     iam_actions.SERVICE_TO_IAM_NAMESPACE["sagemaker"] = "sagemaker"
     _name_resources()
+    _answer_quotas(ServiceQuotasService(service.quotas))
+
+
+def _answer_quotas(quotas: ServiceQuotasService) -> None:
+    """Route ``ServiceQuotasV20190624.*`` requests to the account's quotas."""
+
+    async def handle(
+        _method: str, _path: str, headers: dict[str, str], body: bytes, _query: Any
+    ) -> Response:
+        return quotas.respond(headers.get("x-amz-target", "").rsplit(".", 1)[-1], body)
+
+    app.SERVICE_HANDLERS["servicequotas"] = handle
+    router.SERVICE_PATTERNS["servicequotas"] = {
+        "target_prefixes": ["ServiceQuotasV20190624"],
+        "host_patterns": [r"servicequotas\."],
+    }
+    iam_actions.SERVICE_TO_IAM_NAMESPACE["servicequotas"] = "servicequotas"
 
 
 def _name_resources() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ class Settings:
     slots: int
     stop_grace_seconds: float
     checkpoint_seconds: float
+    quotas: dict[str, int]
 
     @property
     def state_file(self) -> Path:
@@ -77,4 +79,6 @@ def parse_arguments(arguments: Sequence[str]) -> Settings:
     # On AWS 120 s, in which a script that hears of nothing trains on; waiting would gain nothing.
     parser.add_argument("--stop-grace-seconds", type=float, default=1.0)
     parser.add_argument("--checkpoint-seconds", type=float, default=30.0)
+    # Instance type → instances that training jobs may use at once; others have no limit.
+    parser.add_argument("--quotas", type=json.loads, default={})
     return Settings(**vars(parser.parse_args(arguments)))

@@ -13,7 +13,7 @@ from typing import Any
 
 from compilegate.domain import ledger_keys, naming
 from compilegate.domain.flag import promoted
-from compilegate.domain.planning.rounds import LEASE_SECONDS, longest_job_hours, round_seconds
+from compilegate.domain.planning.rounds import LEASE_SECONDS, attempt_seconds, longest_job_hours
 from compilegate.domain.production.canary import (
     ABORTED,
     CHANGED,
@@ -159,7 +159,7 @@ def _round(event: Mapping[str, Any], opened: OpenTrial, until: int) -> CanaryRou
 
 def _slot_seconds(workload: Workload) -> int:
     """How long a production run may take: its waiting for capacity, and its job made twice."""
-    job = round_seconds(longest_job_hours(workload.training))
+    job = attempt_seconds(longest_job_hours(workload.training))
     return round(most_wait_seconds(workload)) + JOBS_PER_RUN * job
 
 

@@ -30,7 +30,6 @@ from compilegate.usecases.production.recording import record_attempt
 from compilegate.usecases.production.team_run import NotOursError, record_team_run
 from compilegate.usecases.production.wait_for_capacity import wait_for_capacity
 
-FIRST_TRY = "-r0"
 IN_PROGRESS, TIMEOUT = "InProgress", "States.Timeout"
 logger = logging.getLogger("compilegate")
 
@@ -100,7 +99,7 @@ def _stop_strays(ended: Ended, services: Services) -> None:
     Only a job that was asked for again can have such a twin, so that SageMaker's list, of which
     an account may ask twice a second, is asked for hardly ever.
     """
-    if ended.job.endswith(FIRST_TRY):
+    if ended.job.endswith(naming.FIRST_TRY):
         return
     for job in services.jobs.active(naming.trial_job_prefix(ended.workload, ended.begun.run)):
         if job != ended.job:

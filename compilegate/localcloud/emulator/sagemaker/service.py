@@ -13,6 +13,7 @@ from compilegate.localcloud.emulator.sagemaker.errors import ApiError
 from compilegate.localcloud.emulator.sagemaker.events import StateChangeEvents
 from compilegate.localcloud.emulator.sagemaker.failures import InjectedFailures
 from compilegate.localcloud.emulator.sagemaker.job import StopCause, TrainingJob
+from compilegate.localcloud.emulator.sagemaker.quotas import AccountQuotas
 from compilegate.localcloud.emulator.sagemaker.runner import TrainingRun
 from compilegate.localcloud.emulator.sagemaker.scheduler import Scheduler
 from compilegate.localcloud.emulator.sagemaker.semantics import check_semantics
@@ -29,6 +30,7 @@ class TrainingService:
 
     def __init__(self, settings: Settings) -> None:
         self.failures = InjectedFailures()
+        self.quotas = AccountQuotas(settings.quotas)
         self._settings = settings
         self._scheduler = Scheduler(settings.slots)
         self._events = StateChangeEvents()
@@ -95,6 +97,9 @@ class TrainingService:
                     "training job with this name already exists "
                     f"(arn:aws:sagemaker:{region}:{account}:training-job/{name})",
                 )
+            self.quotas.check(
+                request, [run.job for key, run in self._runs.items() if key[:2] == scope]
+            )
             job = TrainingJob(
                 request,
                 account=account,

@@ -1,0 +1,115 @@
+"""Trials within the account's quota: in turn where it holds one job, waiting where it is in use."""
+
+from __future__ import annotations
+
+import itertools
+import time
+
+import pytest
+
+from compilegate.domain import naming
+from compilegate.localcloud.emulator.sagemaker.quotas import NO_LIMIT
+from compilegate.localcloud.failures import set_quotas
+
+pytestmark = pytest.mark.e2e
+KIND, OTHER = "ml.g5.xlarge", "ml.g5.2xlarge"
+CHEAP = {"name": "cheap", "instance_type": OTHER}
+HALF_PRICE = {"prices": {OTHER: 0.704, KIND: 1.408}}
+
+
+@pytest.fixture
+def quota(app):
+    """Sets quotas of the account; afterwards there are none again."""
+    yield lambda instances: set_quotas(app.cloud.state(), instances)
+    set_quotas(app.cloud.state(), dict.fromkeys((KIND, OTHER), NO_LIMIT))
+
+
+def decided(running, seconds=120):
+    found = running.wait(seconds)
+    assert "SUCCEEDED" == found["status"], found.get("cause")
+    return running.record("decision")
+
+
+def described(running):
+    describe = running.app.client("sagemaker").describe_training_job
+    return [describe(TrainingJobName=running.job(job)) for job in running.jobs()]
+
+
+def side_by_side(running, kind):
+    """Pairs of jobs on a type of which the second was asked for before the first had ended."""
+    jobs = sorted(
+        (job for job in described(running) if job["ResourceConfig"]["InstanceType"] == kind),
+        key=lambda job: job["CreationTime"],
+    )
+    return [
+        (a["TrainingJobName"], b["TrainingJobName"])
+        for a, b in itertools.combinations(jobs, 2)
+        if b["CreationTime"] < a["TrainingEndTime"]
+    ]
+
+
+def full_runs(running):
+    runs = [naming.job_run(running.workload, running.trial, running.job(j)) for j in running.jobs()]
+    return [run for run in runs if not run.is_speed]
+
+
+def wait_for_plan(running, seconds=30):
+    deadline = time.monotonic() + seconds
+    key = naming.record_key(running.workload, running.trial, "plan")
+    while not running.app.store.has(key):
+        assert time.monotonic() < deadline, "no plan was recorded"
+        time.sleep(0.02)
+
+
+def test_a_quota_of_one_job_is_enough_to_promote(trial, quota):
+    quota({KIND: 1})
+    running = trial()
+
+    assert "promote" == decided(running)["verdict"]
+    assert len(full_runs(running)) > 1
+    assert [] == side_by_side(running, KIND)
+    assert {"-r0"} == {job[-3:] for job in running.jobs()}, "nothing had to be asked for twice"
+    plan = running.record("plan")
+    assert [(KIND, 1, 1)] == [
+        (need["instance_type"], need["one_job"], need["quota"]) for need in plan["quotas"]
+    ]
+
+
+def test_groups_on_nodes_of_their_own_take_turns_too(trial, quota):
+    quota({KIND: 1, OTHER: 1})
+    running = trial(candidates=[CHEAP], facts=HALF_PRICE, speeds="cheap=1.0")
+    decision = decided(running)
+
+    assert ("promote", "cheap") == (decision["verdict"], decision["candidate"])
+    assert [] == side_by_side(running, KIND) + side_by_side(running, OTHER)
+
+
+def test_a_lost_candidates_other_runs_do_not_start_when_their_turn_comes(trial, quota):
+    quota({KIND: 1})
+    running = trial(crash="compile")
+
+    assert "stay_off" == decided(running)["verdict"]
+    (run,) = full_runs(running)
+    assert 1 == run.arm_index
+
+
+def test_a_quota_that_shrinks_after_planning_is_waited_for(trial, quota):
+    quota({KIND: 64})
+    running = trial(slow="baseline")
+    wait_for_plan(running)
+    quota({KIND: 2})
+
+    assert "promote" == decided(running)["verdict"]
+    assert {"-r0"} < {job[-3:] for job in running.jobs()}, "something had to be asked for twice"
+    assert [] == running.record("evidence")["plan"].get("lost_rounds", [])
+    assert "Stopped" not in running.jobs().values()
+
+
+def test_a_quota_that_holds_no_job_refuses_the_trial_before_any_spend(trial, quota):
+    quota({KIND: 0})
+    running = trial()
+    decision = decided(running)
+
+    assert "quota_too_low" == decision["reasons"][0]["code"]
+    assert f"{KIND} for training job usage" in decision["reasons"][0]["message"]
+    assert {} == running.jobs()
