@@ -30,7 +30,7 @@ from compilegate.domain.deployment.rules import reason
 from compilegate.domain.eligibility.reason import Reason, Severity
 from compilegate.domain.errors import NotDeployedError
 from compilegate.domain.naming import stack_name
-from compilegate.facts import load_facts
+from compilegate.facts import load_facts, quota_codes
 from compilegate.localcloud.commands import STAGE as LOCAL_STAGE
 
 DENIED = ("AccessDenied", "AccessDeniedException", "UnauthorizedOperation")
@@ -137,7 +137,7 @@ def _vpc(account: Account, demands: Sequence[Demand]) -> Iterable[Reason]:
 def _quotas(account: Account, demands: Sequence[Demand]) -> Iterable[Reason]:
     if not demands:
         return []
-    quotas = ServiceQuotas(account.client("service-quotas"))
+    quotas = ServiceQuotas(lambda: account.client("service-quotas"), quota_codes)
     known = {
         demand.instance_type: quotas.training_instances(demand.instance_type, spot=False)
         for demand in demands
