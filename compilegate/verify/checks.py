@@ -162,9 +162,15 @@ def _copied(job: Job) -> Seen | None:
     return Seen("copied while training" if job.copied_while_training else "not while training")
 
 
+def _copied_at_end(job: Job) -> Seen:
+    count = len(job.checkpoints)
+    return Seen("copied at the end" if count else "not copied", f"{count} files")
+
+
 def _restored(job: Job) -> Seen:
+    """The job before it left ``wait.txt``, whether or not a file is copied at the end."""
     names = job.report["restored"]
-    return Seen("restored" if "fail.txt" in names else "not restored", ", ".join(names))
+    return Seen("restored" if "wait.txt" in names else "not restored", ", ".join(names))
 
 
 def _fields(observed: Observations) -> Seen | None:
@@ -283,7 +289,8 @@ CHECKS: Mapping[str, Check] = {
     "stopped-status": _of(JobKind.STOPPED, _status),
     "time-limit": _of(JobKind.LIMITED, _both_statuses),
     "checkpoints-copied": _of(JobKind.STOPPED, _copied),
-    "checkpoints-restored": _of(JobKind.STOPPED, _restored, probe=True),
+    "checkpoints-copied-at-end": _of(JobKind.SPEED, _copied_at_end),
+    "checkpoints-restored": _of(JobKind.LIMITED, _restored, probe=True),
     "integration-fields": _fields,
     "unknown-field": _refusal(RefusedKind.UNKNOWN_FIELD),
     "invalid-request": _refusal(RefusedKind.INVALID),

@@ -33,8 +33,9 @@ class RefusedKind(StrEnum):
 class Job:
     """One training job that has ended.
 
-    ``described`` is DescribeTrainingJob's answer (times are datetimes), ``files`` the keys below
-    its output prefix, ``report`` what the probe printed, empty for the other jobs.
+    ``described`` is DescribeTrainingJob's answer (times are datetimes). ``files`` are keys below
+    its output prefix, ``checkpoints`` those below its checkpoint prefix. ``report`` is what the
+    probe printed, empty for the other jobs.
     ``copied_while_training`` is None where that was not looked at.
     """
 
@@ -43,6 +44,7 @@ class Job:
     execution: ExecutionState
     log: Sequence[str] = ()
     files: Sequence[str] = ()
+    checkpoints: Sequence[str] = ()
     report: Mapping[str, Any] = field(default_factory=dict)
     copied_while_training: bool | None = None
 

@@ -97,27 +97,27 @@ class Verification:
         name, copied = job.base + RETRY_SUFFIX, None
         arn = self._execute(job.kind, job.request, job.run, outputs["Machine"])
         if job.kind is JobKind.STOPPED:
-            copied = self._copied_while_training(name)
+            copied = self._copied_while_training(name, job.request["CheckpointConfig"]["S3Uri"])
             if self.account.job(name):
                 self.account.jobs.stop(name)
         execution = self._ended(arn, self.pace.job)
         described = self.account.job(name) or {}
         log = self.account.log(name)
-        prefix = f"{naming.jobs_prefix(WORKLOAD, self.trial)}/{name}/"
-        files = [key.removeprefix(prefix) for key in self._keys(prefix)]
+        output, saved = job.request["OutputDataConfig"], job.request["CheckpointConfig"]
+        files = self._below(f"{output['S3OutputPath']}/{name}/")
+        checkpoints = self._below(saved["S3Uri"])
         self.say(f"  {described.get('TrainingJobStatus', execution.error or 'did not start')}")
-        return Job(job.request, described, execution, log, files, _report(log), copied)
+        return Job(job.request, described, execution, log, files, checkpoints, _report(log), copied)
 
-    def _copied_while_training(self, name: str) -> bool | None:
+    def _copied_while_training(self, name: str, place: str) -> bool | None:
         """Whether the probe's checkpoint is in S3 before its job ends; None: it never trained."""
 
         def trains() -> bool:
             return bool(_report(self.account.log(name))) or not self._runs(name)
 
         def copied() -> bool:
-            return any(key.endswith("/wait.txt") for key in self._keys(place))
+            return "wait.txt" in self._below(place)
 
-        place = naming.checkpoint_prefix(WORKLOAD, self.trial, "probe")
         if not self.account.wait_for(trains, self.pace.job) or not self._runs(name):
             return None
         return self.account.wait_for(copied, self.pace.copy) and self._runs(name)
@@ -127,8 +127,11 @@ class Verification:
         job = self.account.job(name)
         return job is None or job["TrainingJobStatus"] == "InProgress"
 
-    def _keys(self, prefix: str) -> Sequence[str]:
-        return self.account.keys(self.store.bucket, prefix)
+    def _below(self, uri: str) -> list[str]:
+        """Keys below a prefix of the data bucket, relative to it."""
+        prefix = uri.removeprefix(f"s3://{self.store.bucket}/")
+        found = self.account.keys(self.store.bucket, prefix)
+        return [key.removeprefix(prefix) for key in found]
 
     def _refusals(self, outputs: Mapping[str, str]) -> Iterator[tuple[RefusedKind, ExecutionState]]:
         """Executions whose requests AWS must refuse, made from the last job's: the shortest."""

@@ -39,7 +39,7 @@ REPORT = {
     },
     "packages": {"sagemaker-training": TESTED_TOOLKITS[0], "torch": "2.13.0+cu133"},
     "first_process": ["bash"],
-    "restored": ["fail.txt"],
+    "restored": ["wait.txt"],
 }  # fmt: skip
 
 
@@ -58,6 +58,7 @@ COMPLETED = Job(
     described("Completed", FinalMetricDataList=[{"MetricName": "eval_loss"}]),
     execution_that("SUCCEEDED", output={"CreationTime": int(CREATED.timestamp() * 1000)}),
     files=OUTPUT,
+    checkpoints=["inductor/a"],
 )
 PROBE = Job(REQUEST, described("Failed"), FAILED, files=OUTPUT, report=REPORT)
 AS_ASSUMED = Observations(
@@ -130,7 +131,8 @@ OTHER_WORLDS = {
     "stopped-status": otherwise(JobKind.STOPPED, described=described("Failed")),
     "time-limit": otherwise(JobKind.LIMITED, described=described("Completed")),
     "checkpoints-copied": otherwise(JobKind.STOPPED, copied_while_training=False),
-    "checkpoints-restored": otherwise(JobKind.STOPPED, report={**REPORT, "restored": []}),
+    "checkpoints-copied-at-end": otherwise(JobKind.SPEED, checkpoints=[]),
+    "checkpoints-restored": otherwise(JobKind.LIMITED, report={**REPORT, "restored": []}),
     "integration-fields": otherwise(
         JobKind.QUALITY, described={}, execution=execution_that("FAILED", "States.Runtime")
     ),
