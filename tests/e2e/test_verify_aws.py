@@ -201,6 +201,7 @@ def test_a_type_without_a_quota_is_refused(app: App, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)  # torch.compile on a busy machine
 def test_the_whole_dry_run_with_its_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with LocalCloud(places=find_places(tmp_path / "home")) as cloud:
         cloud.start(attached=True, extra_arguments=("--checkpoint-seconds", "1"))
