@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from compilegate.domain.failures import RESOURCE_LIMIT_ERROR, SCRIPT
 from compilegate.verify.assumptions import load_assumptions
 from compilegate.verify.checks import CHECKS
+from stacks.training_job import THROTTLED
 from tests.docs.assumptions import PAGE, refreshed
 
 ASSUMPTIONS = load_assumptions()
@@ -32,3 +34,11 @@ def test_each_has_a_check_of_its_own_or_a_reason_why_not() -> None:
 @pytest.mark.parametrize("one", ASSUMPTIONS, ids=lambda one: one.id)
 def test_what_relies_on_it_is_there(one) -> None:
     assert (PAGE.parents[1] / one.relied_on).exists(), one.relied_on
+
+
+def test_names_that_the_code_waits_for_are_those_that_are_assumed() -> None:
+    expected = {one.id: one.expected for one in ASSUMPTIONS}
+
+    assert expected["over-quota"] == RESOURCE_LIMIT_ERROR
+    assert expected["failure-class"] == SCRIPT
+    assert expected["invalid-request"] == expected["throttled"] == THROTTLED[0]
