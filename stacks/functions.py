@@ -107,7 +107,14 @@ STEPS = (
             *can.answer_tokens(),
         ],
     ),
-    Step("record_decision", lambda can: [*can.read(SPECS, RECORDS), *can.append_to_ledger()]),
+    Step(
+        "record_decision",
+        lambda can: [
+            *can.read(SPECS, RECORDS),
+            *can.tell_absent_from_denied(),
+            *can.append_to_ledger(),
+        ],
+    ),
     Step(
         "ask_approval",
         lambda can: [*can.read(SPECS, RECORDS), *can.append_to_ledger(), *can.take_lease()],
@@ -235,6 +242,7 @@ STEPS = (
             *can.give_lease_back(),
         ],
         seconds=540,
+        megabytes=1769,  # as the digest: it reads the ledger of every workload
         machine=SCHEDULE,
     ),
 )

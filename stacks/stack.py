@@ -10,6 +10,7 @@ from constructs import Construct
 from compilegate.domain import naming
 from compilegate.domain.naming import EVALUATE, TRAIN
 from stacks.budget import Budget
+from stacks.dashboard import Dashboard, Watched
 from stacks.dead_letters import DeadLetters
 from stacks.evaluate.construct import Evaluate
 from stacks.functions import Functions
@@ -118,8 +119,11 @@ class CompilegateStack(Stack):
         self._notifications.watch(train.machine, "production run", prefix="ProductionRuns")
         self._notifications.watch_functions(functions.by_name)
         self._notifications.watch_flags()
-        self._notifications.watch_schedules(schedules.dropped())
-        self._notifications.watch_dead_letters(self._dead_letters.waiting())
+        dropped, waiting = schedules.dropped(), self._dead_letters.waiting()
+        self._notifications.watch_schedules(dropped)
+        self._notifications.watch_dead_letters(waiting)
+        watched = Watched(evaluate.machine, train.machine, functions.by_name, dropped, waiting)
+        Dashboard(self, "Dashboard", stage=self._settings.stage, watched=watched)
 
     def _output(self, evaluate: Evaluate, train: Train, schedules: Schedules) -> None:
         """What commands and teams look up."""

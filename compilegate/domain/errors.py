@@ -5,6 +5,7 @@ CompilegateError
 ├── WorkloadLockedError    another trial of the same workload is running
 ├── DrainedError           the deployment starts nothing until its drain is undone
 ├── InvalidEvidenceError   evidence that breaks its contract; exit code 13
+├── UnreadableRecordError  a document of a release with another schema
 ├── NotFoundError          something recorded was asked for and is not there
 └── EnvironmentNotReadyError   a tool or stack that a command needs is missing
     └── NotDeployedError       the stage has no stack, or one without working resources
@@ -84,6 +85,10 @@ class DrainedError(CompilegateError):
 
 class InvalidEvidenceError(CompilegateError):
     """Evidence that does not follow the contract; it can never promote."""
+
+
+class UnreadableRecordError(CompilegateError):
+    """A recorded document has a schema that this release does not read."""
 
 
 class NotFoundError(CompilegateError):

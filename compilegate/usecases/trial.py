@@ -8,9 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from compilegate.domain import naming
+from compilegate.domain.errors import UnreadableRecordError
 from compilegate.domain.workload.model import Workload
 from compilegate.ports import ObjectStore, Services
 from compilegate.usecases.workload_document import read_document
+
+# Of plan, evidence, decision and flag record alike; a document without one is of this schema.
+RECORD_SCHEMA = 1
 
 
 @dataclass(frozen=True)
@@ -74,8 +78,19 @@ def spec_at(store: ObjectStore, key: str) -> Spec:
 
 
 def load_record(store: ObjectStore, trial: Trial, document: str) -> Any:
-    """A kept document of the trial; raises NotFoundError."""
-    return json.loads(store.get(trial.record_key(document)))
+    """A kept document of the trial.
+
+    Raises NotFoundError, and UnreadableRecordError for one of a release with another schema.
+    """
+    key = trial.record_key(document)
+    found = json.loads(store.get(key))
+    schema = found.get("schema", RECORD_SCHEMA) if isinstance(found, dict) else RECORD_SCHEMA
+    if schema != RECORD_SCHEMA:
+        raise UnreadableRecordError(
+            f"s3://{store.bucket}/{key}: schema {schema} is not {RECORD_SCHEMA}, the one that this "
+            "release reads. Fix: deploy the release that wrote it, or run the trial again"
+        )
+    return found
 
 
 def save_record(store: ObjectStore, trial: Trial, document: str, value: object) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from compilegate.adapters import wiring
+from compilegate.usecases.measure_day import measure_day
 from compilegate.usecases.sweep import sweep
 from lambdas.logs import logged
 
@@ -14,6 +15,10 @@ def handle(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
     """Run the use case; its answer stands in the log of the function alone."""
     with logged("sweep", event):
         wiring.limit_training_logs()
-        return sweep(
-            event, services=wiring.services(), ends=wiring.execution_ends(), topic=wiring.topic()
-        )
+        services = wiring.services()
+        try:
+            return sweep(
+                event, services=services, ends=wiring.execution_ends(), topic=wiring.topic()
+            )
+        finally:
+            measure_day(services=services)

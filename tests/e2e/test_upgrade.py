@@ -109,3 +109,27 @@ def test_events_call_the_new_code(app):
     versions = app.client("lambda").list_versions_by_function(FunctionName=name)["Versions"]
     assert "2" == live["FunctionVersion"]
     assert ["$LATEST", "1", "2"] == [version["Version"] for version in versions]
+
+
+def test_a_destroyed_stack_leaves_no_schedule_and_can_be_deployed_again(app):
+    """After the tests above: nothing of this cloud is used any more."""
+    scheduler = app.client("scheduler")
+    target = {"Arn": app.outputs["TrainStateMachine"], "RoleArn": app.outputs["SchedulerRole"]}
+    scheduler.create_schedule(
+        Name="nightly",
+        GroupName=app.outputs["ScheduleGroup"],
+        ScheduleExpression="rate(1 day)",
+        FlexibleTimeWindow={"Mode": "OFF"},
+        Target=target,
+    )
+    stack = stack_name(commands.STAGE)
+    cloudformation = app.client("cloudformation")
+    cloudformation.delete_stack(StackName=stack)
+    cloudformation.get_waiter("stack_delete_complete").wait(
+        StackName=stack, WaiterConfig={"Delay": 1, "MaxAttempts": 60}
+    )
+
+    groups = scheduler.list_schedule_groups(NamePrefix=stack)["ScheduleGroups"]
+    assert ([], []) == (groups, scheduler.list_schedules()["Schedules"])
+    again = commands.up(cloud=app.cloud).outputs
+    assert app.outputs["ScheduleGroup"] == again["ScheduleGroup"]

@@ -215,8 +215,9 @@ def test_functions_that_look_for_what_may_be_absent_can_tell_absent_from_denied(
     allowed = template.allowed("s3:ListBucket")
 
     expected = {
-        "check_eligibility", "judge_arms", "plan_trial", "read_flag", "record_run", "settle_run",
-        "sweep", "training", "watch_production", "weekly_digest", "write_report",
+        "check_eligibility", "judge_arms", "plan_trial", "read_flag", "record_decision",
+        "record_run", "settle_run", "sweep", "training", "watch_production", "weekly_digest",
+        "write_report",
     }  # fmt: skip
     assert expected == set(allowed)
 

@@ -22,7 +22,13 @@ from hypercorn.config import Config
 from ministack import app as ministack_app
 from ministack.core import lambda_runtime
 
-from compilegate.localcloud.emulator import lambda_workers, log_files, routes, schedules
+from compilegate.localcloud.emulator import (
+    lambda_workers,
+    log_files,
+    resource_types,
+    routes,
+    schedules,
+)
 from compilegate.localcloud.emulator.admin import Door
 from compilegate.localcloud.emulator.engine.loader import Loader
 from compilegate.localcloud.emulator.sagemaker.service import TrainingService
@@ -39,6 +45,7 @@ def serve(settings: Settings, listener: socket.socket) -> NoReturn:
     routes.install(service)
     lambda_workers.install()
     schedules.install()
+    resource_types.install()
     log_files.install(settings.logs)
     asyncio.run(_serve(settings, listener, service, loader))
     raise AssertionError("the process ends with the loop")

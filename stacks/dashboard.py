@@ -1,0 +1,134 @@
+"""One CloudWatch dashboard: what runs, what it costs, what it saves, what went wrong.
+
+Executions come from Step Functions. Figures that only the ledger knows are written once a day by
+the sweep, each about the 24 hours before, and shown as the maximum of a day.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from aws_cdk import Duration
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_stepfunctions as sfn
+from constructs import Construct
+
+from compilegate.domain import metrics, naming
+from compilegate.domain.decision import Verdict
+from compilegate.domain.production.day import FAILED
+
+HOUR, DAY = Duration.hours(1), Duration.days(1)
+WIDTH, HEIGHT = 12, 6
+
+
+@dataclass(frozen=True)
+class Watched:
+    """What the dashboard shows beside the daily figures."""
+
+    evaluate: sfn.StateMachine
+    train: sfn.StateMachine
+    functions: Mapping[str, lambda_.Function]
+    dropped_schedules: cloudwatch.IMetric
+    dead_letters: cloudwatch.IMetric
+
+
+class Dashboard(Construct):
+    """Named as the stack, so that people find it."""
+
+    def __init__(
+        self, scope: Construct, construct_id: str, *, stage: str, watched: Watched
+    ) -> None:
+        super().__init__(scope, construct_id)
+        self._stage = stage
+        cloudwatch.Dashboard(
+            self,
+            "Overview",
+            dashboard_name=naming.stack_name(stage),
+            default_interval=Duration.days(30),
+            widgets=[
+                [
+                    _graph("Trials started and ended", _executions(watched.evaluate)),
+                    _graph("Decisions by verdict, per day", self._verdicts()),
+                ],
+                [
+                    _graph("Production runs started and ended", _executions(watched.train)),
+                    _graph("Production runs, per day", self._runs()),
+                ],
+                [
+                    _graph("Spend, USD per day", self._spend()),
+                    _graph("Savings, USD per day", [self._daily(metrics.SAVED_USD, "saved")]),
+                ],
+                [
+                    _graph("Flags on", [self._daily(metrics.FLAGS_ON, "workloads")]),
+                    _graph("Failures", self._failures(watched)),
+                ],
+            ],
+        )
+
+    def _verdicts(self) -> list[cloudwatch.IMetric]:
+        ends = [*(str(verdict) for verdict in Verdict if verdict is not Verdict.CONTINUE), FAILED]
+        return [self._daily(metrics.DECISIONS, end, {metrics.VERDICT: end}) for end in ends]
+
+    def _runs(self) -> list[cloudwatch.IMetric]:
+        return [
+            self._daily(metrics.PRODUCTION_RUNS, "ended"),
+            self._daily(metrics.WAITED_RUNS, "waited for capacity"),
+            self._daily(metrics.FAILED_RUNS, "failed"),
+        ]
+
+    def _spend(self) -> list[cloudwatch.IMetric]:
+        return [
+            self._daily(metrics.TRIAL_USD, "trials"),
+            self._daily(metrics.PRODUCTION_USD, "production runs"),
+        ]
+
+    def _failures(self, watched: Watched) -> list[cloudwatch.IMetric]:
+        errors = cloudwatch.MathExpression(
+            expression=" + ".join(f"e{number}" for number in range(len(watched.functions))),
+            using_metrics={
+                f"e{number}": function.metric_errors(period=HOUR)
+                for number, function in enumerate(watched.functions.values())
+            },
+            label="function errors",
+            period=HOUR,
+        )
+        problems = cloudwatch.Metric(
+            namespace=metrics.NAMESPACE,
+            metric_name=metrics.FLAG_PROBLEMS,
+            dimensions_map={metrics.STAGE: self._stage},
+            statistic="Sum",
+            period=HOUR,
+            label="flags not followed",
+        )
+        return [errors, problems, watched.dropped_schedules, watched.dead_letters]
+
+    def _daily(
+        self, name: str, label: str, dimensions: Mapping[str, str] | None = None
+    ) -> cloudwatch.Metric:
+        return cloudwatch.Metric(
+            namespace=metrics.NAMESPACE,
+            metric_name=name,
+            dimensions_map={metrics.STAGE: self._stage, **(dimensions or {})},
+            statistic="Maximum",
+            period=DAY,
+            label=label,
+        )
+
+
+def _executions(machine: sfn.StateMachine) -> list[cloudwatch.IMetric]:
+    return [
+        machine.metric_started(period=HOUR, label="started"),
+        machine.metric_succeeded(period=HOUR, label="succeeded"),
+        machine.metric_failed(period=HOUR, label="failed"),
+        machine.metric_timed_out(period=HOUR, label="timed out"),
+        machine.metric_aborted(period=HOUR, label="stopped"),
+    ]
+
+
+def _graph(title: str, left: Sequence[cloudwatch.IMetric]) -> cloudwatch.GraphWidget:
+    axis = cloudwatch.YAxisProps(show_units=False)
+    return cloudwatch.GraphWidget(
+        title=title, left=left, width=WIDTH, height=HEIGHT, left_y_axis=axis
+    )

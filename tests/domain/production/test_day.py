@@ -1,0 +1,71 @@
+"""The figures of a day, against a ledger whose figures are known."""
+
+import pytest
+
+from compilegate.domain.production.day import DayFigures, day_of
+from tests.fakes import services
+from tests.usecases.production_ledger import DAY, NOW, OFF, ON, flag_entry, note, promote, ran
+
+TODAY = NOW - DAY
+
+
+@pytest.fixture
+def cloud():
+    return services()
+
+
+def figures(cloud):
+    return day_of(cloud.ledger.entries("w"), since=TODAY, until=NOW)
+
+
+def test_nothing_is_nothing(cloud):
+    assert DayFigures() == figures(cloud)
+
+
+def test_decisions_are_counted_by_verdict_with_what_their_trials_cost(cloud):
+    spent = {"spent_usd": 12.5}
+    note(cloud, "w", "trial#a#decision", "decision", TODAY, verdict="promote", **spent)
+    note(cloud, "w", "trial#b#decision", "decision", NOW - 1, verdict="ineligible", spent_usd=None)
+    note(cloud, "w", "trial#a#probation/d", "probation", NOW - 1, verdict="revert")
+    note(cloud, "w", "trial#c#failed", "failed", NOW - 1)
+    note(cloud, "w", "trial#d#decision", "decision", TODAY - 1, verdict="promote", **spent)
+    note(cloud, "w", "trial#e#decision", "decision", NOW, verdict="promote", **spent)
+
+    found = figures(cloud)
+    assert {"promote": 1, "ineligible": 1, "revert": 1, "failed": 1} == found.decisions
+    assert 12.5 == found.trial_usd
+
+
+def test_runs_of_the_day_are_priced_and_compared_with_earlier_baselines(cloud):
+    promote(cloud, "w", NOW - 3 * DAY)
+    ran(cloud, "w", NOW - 2 * DAY, "baseline", usd=10.0)
+    ran(cloud, "w", NOW - 1.5 * DAY, "compile", usd=1.0)  # yesterday's
+    ran(cloud, "w", NOW - 7200, "compile", usd=7.0)
+    ran(cloud, "w", NOW - 3600, "compile", usd=4.0, finished=False)
+
+    found = figures(cloud)
+    assert (2, 1) == (found.production_runs, found.failed_runs)
+    assert pytest.approx(11.0) == found.production_usd
+    assert pytest.approx(3.0 - 4.0) == found.saved_usd
+
+
+def test_a_run_that_waited_twice_waited_once(cloud):
+    for number in (0, 1):
+        note(cloud, "w", f"run#r#wait#{number}", "run_waiting", NOW - 60, run="r")
+
+    assert 1 == figures(cloud).waited_runs
+
+
+def test_a_flag_counts_as_it_is_at_the_end_of_the_day(cloud):
+    flag_entry(cloud, "w", 1, TODAY - 5, ON, OFF)
+    assert 1 == figures(cloud).flags_on
+    flag_entry(cloud, "w", 2, NOW - 5, OFF, ON)
+    assert 0 == figures(cloud).flags_on
+
+
+def test_workloads_add_up():
+    one = DayFigures({"promote": 1}, 1.0, 2, 1, 0, 3.0, -1.0, 1)
+    two = DayFigures({"promote": 1, "failed": 1}, 0.5, 1, 0, 1, 1.0, 4.0, 0)
+
+    expected = DayFigures({"promote": 2, "failed": 1}, 1.5, 3, 1, 1, 4.0, 3.0, 1)
+    assert expected == one + two
