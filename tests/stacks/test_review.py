@@ -13,6 +13,7 @@ ACCEPTED = {
     "test_permissions.py pins every one",
     "AwsSolutions-L1": "Python 3.12 is what the packages of the bundle are locked for",
     "AwsSolutions-S1": "docs/decisions/0005-storage-that-stays.md",
+    "AwsSolutions-SQS3": "the only queue is itself the dead-letter queue of rules and functions",
 }
 
 
