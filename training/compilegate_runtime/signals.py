@@ -1,4 +1,9 @@
-"""Signals that stop a job, put off for the moment or to a step's end."""
+"""Signals that stop a job, put off for the moment or to a step's end.
+
+Few scripts ever see one: AWS's images start them behind a shell that passes no SIGTERM on. It comes
+from images that do, from torchrun when another process failed, and from people at a terminal. What
+a run keeps when it is killed is what it had saved by then (save_schedule.py).
+"""
 
 import contextlib
 import signal

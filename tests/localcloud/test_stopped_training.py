@@ -1,0 +1,127 @@
+"""Real training in the embedded cloud, stopped as AWS stops it, and what the next job goes on with.
+
+The requests are those that a trial builds; nothing in the jobs hears of the stop.
+"""
+
+import dataclasses
+import io
+import json
+import time
+import uuid
+
+import pytest
+
+from compilegate.adapters.bundle import make_bundle
+from compilegate.domain.request.build import quality_request
+from compilegate.localcloud.environments import REPOSITORY, find_places
+from compilegate.localcloud.lifecycle import LocalCloud
+from compilegate.usecases.collect import quality_run
+from compilegate.usecases.job_output import read_output
+from tests.domain.test_request import CONTEXT, arm, workload
+from tests.localcloud.conftest import FAST
+from tests.localcloud.helpers import BUCKET, ROLE, Trainer
+
+pytestmark = [
+    pytest.mark.e2e, pytest.mark.training, pytest.mark.slow, pytest.mark.timeout(600),
+]  # fmt: skip
+STEPS = 1500
+MODEL = {
+    "width": 16, "layers": 1, "heads": 2, "block": 16, "steps": STEPS, "eval_blocks": 5,
+    "checkpoint_minutes": 0.01,
+}  # fmt: skip
+TEXT = "Return the arithmetic mean of the data, a sequence of real numbers. " * 200
+
+
+@pytest.fixture(scope="module")
+def trainer(tmp_path_factory):
+    places = find_places(tmp_path_factory.mktemp("stopped"))
+    with LocalCloud(places=places) as cloud:
+        cloud.start(attached=True, extra_arguments=FAST)
+        found = Trainer(cloud.client)
+        found.put("source.tgz", make_bundle(REPOSITORY / "training").body)
+        for channel in ("train", "validation"):
+            found.put(f"corpus/{channel}/text.jsonl", json.dumps({"text": TEXT}).encode())
+        yield found
+
+
+def requested(*, spot):
+    """The request of a full run of the tiny language model, as a trial builds it."""
+    name = f"stop-{uuid.uuid4().hex[:6]}"
+    of = workload(name, spot=spot, entry_point="causal_lm.py")
+    inputs = {channel: f"s3://{BUCKET}/corpus/{channel}/" for channel in ("train", "validation")}
+    training = dataclasses.replace(of.training, hyperparameters=MODEL, inputs=inputs)
+    context = dataclasses.replace(
+        CONTEXT, bucket=BUCKET, role_arn=ROLE, kms_key_arn=None, subnet_ids=(),
+        security_group_ids=(),
+    )  # fmt: skip
+    baseline = arm(name="baseline", compiler="none", overrides={}, batch_size=4, learning_rate=1e-3)
+    return quality_request(
+        dataclasses.replace(of, training=training), baseline, run="q1a17", replicate=0, seed=17,
+        context=context,
+    )  # fmt: skip
+
+
+def started(trainer, request, attempt):
+    name = f"{request['TrainingJobName']}-r{attempt}"
+    trainer.client("sagemaker").create_training_job(**{**request, "TrainingJobName": name})
+    return name
+
+
+def stopped_when(trainer, request, condition):
+    """The stopped job's description and evidence."""
+    name, deadline = started(trainer, request, 0), time.monotonic() + 120
+    while not condition(name) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    trainer.client("sagemaker").stop_training_job(TrainingJobName=name)
+    return trainer.wait(name), evidence(trainer, request, name)
+
+
+def evidence(trainer, request, name):
+    place = request["OutputDataConfig"]["S3OutputPath"]
+    body = trainer.read(f"{place}/{name}/output/output.tar.gz")
+    return read_output(io.BytesIO(body), len(body))
+
+
+def keys(trainer, request):
+    prefix = request["CheckpointConfig"]["S3Uri"].removeprefix(f"s3://{BUCKET}/")
+    found = trainer.client("s3").list_objects_v2(Bucket=BUCKET, Prefix=prefix)
+    return [item["Key"].removeprefix(prefix) for item in found.get("Contents", [])]
+
+
+def test_a_stopped_spot_run_goes_on_from_its_last_save_and_counts_each_step_once(trainer):
+    request = requested(spot=True)
+    job, left = stopped_when(
+        trainer, request,
+        lambda _: sum(key.endswith("whole.json") for key in keys(trainer, request)) >= 2,
+    )  # fmt: skip
+    killed = left.summary("evidence/summary.json")
+    done = started(trainer, request, 1)
+    assert "Completed" == trainer.wait(done, 180)["TrainingJobStatus"], trainer.log_lines(done)
+    found = evidence(trainer, request, done)
+    (went_on,) = found.summary("evidence/summary.json")["resumed"]
+    steps = found.steps_beside("evidence/summary.json")
+
+    assert "Stopped" == job["TrainingJobStatus"]
+    assert (False, None) == (killed["finished"], killed["reason"])
+    assert 0 < went_on <= len(left.steps_beside("evidence/summary.json").numbers)
+    assert list(range(1, STEPS + 1)) == list(steps.numbers)
+    assert True is quality_run(found, job=done, order=0, metric="eval_loss")["finished"]
+
+
+def test_a_stopped_run_on_demand_leaves_its_evidence_and_nothing_to_go_on_from(trainer):
+    request = requested(spot=False)
+    _, left = stopped_when(
+        trainer, request, lambda name: any("step=" in line for line in lines(trainer, name))
+    )
+
+    assert 0 < len(left.steps_beside("evidence/summary.json").numbers) < STEPS
+    assert None is left.summary("evidence/summary.json")["reason"]
+    assert False is quality_run(left, job="job", order=0, metric="eval_loss")["finished"]
+    assert [] == keys(trainer, request)
+
+
+def lines(trainer, name):
+    try:
+        return trainer.log_lines(name)
+    except (IndexError, trainer.client("logs").exceptions.ResourceNotFoundException):
+        return []
