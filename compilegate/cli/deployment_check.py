@@ -38,11 +38,12 @@ DENIED = ("AccessDenied", "AccessDeniedException", "UnauthorizedOperation")
 
 @dataclass(frozen=True)
 class Account:
-    """One region of an account, as the checks reach it."""
+    """One region of an account, as the checks reach it; the embedded cloud has no quotas."""
 
     stage: str
     region: str
     client: Callable[[str], Any]
+    local: bool = False
 
 
 def check_deployment(
@@ -62,6 +63,7 @@ def check_deployment(
         stage=LOCAL_STAGE if local else project.stage_name(stage),
         region=region,
         client=lambda service: doors.client(service, region),
+        local=local,
     )
     reasons = find_reasons(account, _demands(paths), only)
     if as_json:
@@ -136,6 +138,8 @@ def _vpc(account: Account, demands: Sequence[Demand]) -> Iterable[Reason]:
 
 def _quotas(account: Account, demands: Sequence[Demand]) -> Iterable[Reason]:
     if not demands:
+        return []
+    if account.local:
         return []
     quotas = ServiceQuotas(lambda: account.client("service-quotas"), quota_codes)
     known = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import signal
 from types import FrameType
 from typing import Annotated, NoReturn
@@ -83,6 +84,8 @@ def root(
     Exit codes: 0 promote or eligible, 10 stay off or ineligible, 11 inconclusive or benchmark,
     12 revert, 13 invalid evidence, 2 bad input, 1 failure.
     """
+    # Commands say themselves what matters; without a handler Python prints warnings to the screen.
+    logging.getLogger("compilegate").addHandler(logging.NullHandler())
     if isinstance(ctx.obj, Session):  # a test's own
         ctx.obj.debug = ctx.obj.debug or debug
     else:

@@ -114,7 +114,7 @@ def test_before_a_deployment_what_cdk_json_names_is_examined(
     assert 10 == result.exit_code
     assert {
         "not_deployed": "warn", "vpc_no_route_to_s3": "block",
-        "vpc_group_closed_to_itself": "block", "vpc_no_internet": "info",
+        "vpc_group_closed_to_itself": "block", "vpc_no_internet": "info", "quota_unknown": "info",
     } == found(result)  # fmt: skip
 
 

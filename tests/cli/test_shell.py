@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -160,3 +162,19 @@ def test_a_wrong_option_is_bad_input(tmp_path: Path, invoke: Invoke) -> None:
 
     assert 2 == result.exit_code
     assert "--jsom" in result.stderr
+
+
+def test_warnings_that_adapters_log_do_not_reach_the_screen() -> None:
+    script = (
+        "import logging\n"
+        "from typer.testing import CliRunner\n"
+        "from compilegate.cli.main import app\n"
+        "assert 0 == CliRunner().invoke(app, ['facts', 'limits']).exit_code\n"
+        "logging.getLogger('compilegate.adapters.service_quotas').warning('not for people')\n"
+    )
+
+    result = subprocess.run(
+        [sys.executable, "-c", script], check=True, capture_output=True, text=True, timeout=60
+    )
+
+    assert "" == result.stderr

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.e2e
 
 
 def test_the_deployed_stage_has_everything_a_trial_needs(app: App) -> None:
-    account = Account("local", "us-east-1", app.client)
+    account = Account("local", "us-east-1", app.client, local=True)
     demand = Demand("bert", "ml.g5.xlarge", 1)
 
     assert [] == [one.code for one in find_reasons(account, [demand])]

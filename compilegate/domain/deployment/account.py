@@ -44,7 +44,13 @@ def examine_quotas(quotas: Mapping[str, int | None], demands: Sequence[Demand]) 
     """``quotas`` are instances that training jobs may use at once, None where not known."""
     for demand in demands:
         quota = quotas.get(demand.instance_type)
-        if quota is not None and quota < demand.instances:
+        if quota is None:
+            yield reason(
+                "quota_unknown",
+                f"the quota for {demand.instance_type} could not be read, so whether "
+                f"{demand.workload} may use {demand.instances} is not known",
+            )
+        elif quota < demand.instances:
             yield reason(
                 "quota_too_small",
                 f"{demand.workload} uses {demand.instances} x {demand.instance_type} for one job, "

@@ -55,6 +55,12 @@ RULES: Mapping[str, Rule] = {
         "request an increase of the quota in Service Quotas, or name another instance type",
         QUOTAS,
     ),
+    "quota_unknown": Rule(
+        Severity.INFO, "training.instance_type",
+        "look it up in Service Quotas; to read it here the credentials need "
+        "servicequotas:GetServiceQuota and servicequotas:ListServiceQuotas",
+        QUOTAS,
+    ),
     "vpc_subnet_missing": Rule(
         Severity.BLOCK, SUBNETS, "name subnets of this account and region", VPC_CONFIG,
     ),
