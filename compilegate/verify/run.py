@@ -24,9 +24,13 @@ RETRY_SUFFIX = "-r0"  # the temporary machine never retries
 
 @dataclass(frozen=True)
 class Pace:
-    """How long to wait, in seconds; ``limited`` is the limit of the job that is to reach it."""
+    """How long to wait, in seconds.
 
-    limited: int = 120
+    ``limited`` is the limit of the job that is to reach it: its script has to start before that,
+    and whether the limit counts from there or from the download of the image is not documented.
+    """
+
+    limited: int = 300
     job: float = 2400.0
     copy: float = 300.0
     message: float = 150.0

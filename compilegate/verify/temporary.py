@@ -28,7 +28,7 @@ def template(*, trial: str, bucket: str, role_arn: str) -> str:
         "QueuePolicy": {"Type": "AWS::SQS::QueuePolicy", "Properties": _queue_policy()},
         "Machine": _machine(name, _training(bucket), role_arn),
         "SenderRole": {"Type": "AWS::IAM::Role", "Properties": _sender()},
-        "TokenMachine": _machine(f"{name}-token", _token(), {"Fn::GetAtt": ["SenderRole", "Arn"]}),
+        "TokenMachine": _machine(f"{name}-token", _token(), _arn("SenderRole")),
         "JobEvents": _rule("aws.sagemaker", "SageMaker Training Job State Change", {
             "TrainingJobName": [{"prefix": f"cg-{WORKLOAD}-{trial}-"}],
             "TrainingJobStatus": ["Completed", "Failed", "Stopped"],
@@ -36,7 +36,9 @@ def template(*, trial: str, bucket: str, role_arn: str) -> str:
         "ExecutionEvents": _rule("aws.states", "Step Functions Execution Status Change", {
             "stateMachineArn": [{"Ref": "Machine"}], "status": ["FAILED"],
         }),
-        "Schedule": {"Type": "AWS::Scheduler::Schedule", "Properties": _schedule(name)},
+        # Last, because a role takes a moment until it can be assumed.
+        "Schedule": {"Type": "AWS::Scheduler::Schedule", "Properties": _schedule(name),
+                     "DependsOn": ["TokenMachine", "JobEvents", "ExecutionEvents"]},
     }  # fmt: skip
     outputs = {"Machine": {"Ref": "Machine"}, "TokenMachine": {"Ref": "TokenMachine"},
                "Queue": {"Ref": "Queue"}}  # fmt: skip
@@ -47,6 +49,10 @@ def template(*, trial: str, bucket: str, role_arn: str) -> str:
             "Outputs": {key: {"Value": value} for key, value in outputs.items()},
         }
     )
+
+
+def _arn(resource: str) -> Document:
+    return {"Fn::GetAtt": [resource, "Arn"]}
 
 
 def _training(bucket: str) -> Document:
@@ -98,8 +104,8 @@ def _queue_policy() -> Document:
         "Effect": "Allow",
         "Principal": {"Service": "events.amazonaws.com"},
         "Action": "sqs:SendMessage",
-        "Resource": {"Fn::GetAtt": ["Queue", "Arn"]},
-        "Condition": {"StringEquals": {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}},
+        "Resource": _arn("Queue"),
+        "Condition": {"ArnEquals": {"aws:SourceArn": [_arn("JobEvents"), _arn("ExecutionEvents")]}},
     }
     document = {"Version": "2012-10-17", "Statement": [statement]}
     return {"Queues": [{"Ref": "Queue"}], "PolicyDocument": document}
@@ -109,7 +115,7 @@ def _sender() -> Document:
     """May send to the queue, for the schedule and for the state that hands out its token."""
     services = ["scheduler.amazonaws.com", "states.amazonaws.com"]
     trust = {"Effect": "Allow", "Principal": {"Service": services}, "Action": "sts:AssumeRole"}
-    queue = {"Fn::GetAtt": ["Queue", "Arn"]}
+    queue = _arn("Queue")
     send = {"Effect": "Allow", "Action": "sqs:SendMessage", "Resource": queue}
     return {
         "AssumeRolePolicyDocument": {"Version": "2012-10-17", "Statement": [trust]},
@@ -124,7 +130,7 @@ def _sender() -> Document:
 
 def _rule(source: str, kind: str, detail: Document) -> Document:
     pattern = {"source": [source], "detail-type": [kind], "detail": detail}
-    target = {"Id": "queue", "Arn": {"Fn::GetAtt": ["Queue", "Arn"]}}
+    target = {"Id": "queue", "Arn": _arn("Queue")}
     return {
         "Type": "AWS::Events::Rule",
         "Properties": {"EventPattern": pattern, "Targets": [target]},
@@ -137,8 +143,8 @@ def _schedule(name: str) -> Document:
         "ScheduleExpression": "rate(1 minutes)",
         "FlexibleTimeWindow": {"Mode": "OFF"},
         "Target": {
-            "Arn": {"Fn::GetAtt": ["Queue", "Arn"]},
-            "RoleArn": {"Fn::GetAtt": ["SenderRole", "Arn"]},
+            "Arn": _arn("Queue"),
+            "RoleArn": _arn("SenderRole"),
             "Input": json.dumps({"scheduled": "<aws.scheduler.scheduled-time>"}),
         },
     }

@@ -1,0 +1,34 @@
+"""The temporary stack under CloudFormation's schemas and AWS's validator of the state language."""
+
+from __future__ import annotations
+
+import json
+
+from cfnlint import api
+
+from compilegate.verify.temporary import template
+from tests.asl.node import run_script
+
+ROLE = "arn:aws:iam::123456789012:role/compilegate-prod-evaluate"
+TEMPLATE = template(trial="abcd1234", bucket="a-bucket", role_arn=ROLE)
+RESOURCES = json.loads(TEMPLATE)["Resources"]
+
+
+def test_cloudformation_accepts_it() -> None:
+    found = api.lint(TEMPLATE, regions=["us-east-1"])
+
+    assert [] == [str(match) for match in found if match.rule.id.startswith("E")]
+
+
+def test_the_validators_accept_its_state_machines() -> None:
+    definitions = {
+        name: json.loads(resource["Properties"]["DefinitionString"]["Fn::Sub"])
+        for name, resource in RESOURCES.items()
+        if resource["Type"] == "AWS::StepFunctions::StateMachine"
+    }
+
+    assert {"Machine": [], "TokenMachine": []} == run_script("check_definitions.js", definitions)
+
+
+def test_it_keeps_nothing_when_it_is_deleted() -> None:
+    assert not [name for name, resource in RESOURCES.items() if "DeletionPolicy" in resource]
