@@ -52,7 +52,7 @@ synth: setup ## the CloudFormation template, no account needed
 CDK = PATH="$(NODE_DIR):$$PATH" ./node_modules/.bin/cdk
 # CDK asks for approval on a terminal. Without one, YES=1 has to stand in for the answer.
 ASK = @test -t 0 || test "$(YES)" = 1 || { \
-  echo "make $@: stdin is not a terminal, so nobody can approve this. Review it with make diff, then: make $@ YES=1" >&2; exit 2; }
+  echo "make $@: stdin is not a terminal, so this cannot be approved. Review it with make diff, then: make $@ YES=1" >&2; exit 2; }
 
 # The stage and region that cdk.json names, which CDK deploys, whatever the shell names for other commands.
 CONFIGURED = env -u AWS_REGION -u AWS_DEFAULT_REGION -u COMPILEGATE_STAGE $(BIN)/compilegate
