@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from compilegate.domain import naming
 from compilegate.domain.failures import RESOURCE_LIMIT_ERROR
+from compilegate.domain.planning.history import THROTTLE_ATTEMPTS
 from compilegate.domain.planning.rounds import QUEUE_AND_TRANSFER_SECONDS
 from stacks.states import State, catch, jsonata, retry, retry_for_quota
 
@@ -20,7 +21,6 @@ THROTTLED = ("SageMaker.AmazonSageMakerException", "SageMaker.ThrottlingExceptio
 # retries, so that names keep their length and sort in the order of the retries.
 RETRY_DIGIT = f"$substring('{naming.RETRY_DIGITS}', $states.context.State.RetryCount, 1)"
 JOB_NAME = f"$run.job_base & '-r' & {RETRY_DIGIT}"
-THROTTLE_ATTEMPTS = 5
 # A spot job's waiting includes its training; on demand there is none.
 LIMITS = "$request.StoppingCondition"
 LONGEST = f"$max([{LIMITS}.MaxRuntimeInSeconds, {LIMITS}.MaxWaitTimeInSeconds])"

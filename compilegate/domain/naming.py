@@ -188,6 +188,12 @@ def job_run(workload: str, trial: str, job: str) -> RunId | None:
         return None
 
 
+def retries(job: str) -> int:
+    """How often a job's request was made again, from its name; 0 for a foreign name."""
+    digit = job.rpartition("-r")[2]
+    return RETRY_DIGITS.index(digit) if len(digit) == 1 and digit in RETRY_DIGITS else 0
+
+
 def attempt(number: int) -> str:
     """Run part of a production job's name; every attempt at the run gets the next number."""
     return f"p{number}"

@@ -9,6 +9,7 @@ from typing import Any
 from compilegate.domain.decision import Decision, Reason, Verdict
 from compilegate.domain.planning import rounds
 from compilegate.domain.planning.arm_plan import CONTROL
+from compilegate.domain.planning.history import has_room
 from compilegate.domain.planning.layout import waves
 from compilegate.domain.production.quality_mode import SHADOW
 from compilegate.domain.workload.model import Training
@@ -65,7 +66,7 @@ def within_limits(
     reason = (
         _met_its_limit(outcomes, opened)
         or _over_budget(step, document, opened)
-        or _too_many_rounds(opened.plan, round_number)
+        or _too_many_rounds(step, document, opened.plan, round_number)
         or _over_time(step, document, opened)
     )
     if reason is None:
@@ -101,11 +102,28 @@ def _over_budget(
     )
 
 
-def _too_many_rounds(plan: Mapping[str, Any], round_number: int) -> Reason | None:
+def _too_many_rounds(
+    step: Mapping[str, Any], document: dict[str, Any], plan: Mapping[str, Any], round_number: int
+) -> Reason | None:
+    """More rounds than a sound trial needs, or than one execution's history holds."""
     most = rounds.max_rounds(candidate_count(plan), _carried_runs(plan, _mode(plan)))
-    if round_number < most:
+    if round_number >= most:
+        return Reason("too_many_rounds", f"not settled after {most} rounds")
+    jobs = document["plan"]["usd_by_job"]
+    if has_room(round_number, jobs, _most_jobs(step, plan)):
         return None
-    return Reason("too_many_rounds", f"not settled after {most} rounds")
+    return Reason(
+        "too_many_rounds",
+        f"not settled after {len(jobs)} jobs in {round_number} rounds, and one more round might "
+        "not fit into the history of one execution of Step Functions",
+    )
+
+
+def _most_jobs(step: Mapping[str, Any], plan: Mapping[str, Any]) -> int:
+    """The most jobs that the step may take."""
+    return (
+        int(step["blocks"]) * len(plan["arms"]) if step["stage"] == "speed" else len(step["runs"])
+    )
 
 
 def _over_time(

@@ -8,6 +8,7 @@ import time
 import pytest
 
 from compilegate.domain import naming
+from compilegate.domain.planning import history
 from compilegate.localcloud.emulator.sagemaker.quotas import NO_LIMIT
 from compilegate.localcloud.failures import set_quotas
 
@@ -53,6 +54,17 @@ def full_runs(running):
     return [run for run in runs if not run.is_speed]
 
 
+def assert_within_history(running):
+    """The interpreter's own history is no longer than the planner counts, nor much shorter."""
+    pages = running.app.client("stepfunctions").get_paginator("get_execution_history")
+    taken = sum(len(page["events"]) for page in pages.paginate(executionArn=running.execution))
+    jobs = list(running.record("evidence")["plan"]["usd_by_job"])
+    rounds = {naming.job_run(running.workload, running.trial, job).round_number for job in jobs}
+    counted = history.events(len(rounds), jobs)
+
+    assert counted / 2 < taken < counted + history.RESERVE
+
+
 def wait_for_plan(running, seconds=30):
     deadline = time.monotonic() + seconds
     key = naming.record_key(running.workload, running.trial, "plan")
@@ -69,6 +81,7 @@ def test_a_quota_of_one_job_is_enough_to_promote(trial, quota):
     assert len(full_runs(running)) > 1
     assert [] == side_by_side(running, KIND)
     assert {"-r0"} == {job[-3:] for job in running.jobs()}, "nothing had to be asked for twice"
+    assert_within_history(running)
     plan = running.record("plan")
     assert [(KIND, 1, 1)] == [
         (need["instance_type"], need["one_job"], need["quota"]) for need in plan["quotas"]

@@ -14,6 +14,11 @@ KIND = "run_waiting"
 # or not for hours, and every attempt costs an API call or two.
 FIRST_SECONDS = 300
 LONGEST_SECONDS = 3600
+# Attempts of one run. Each takes up to 40 of the 25,000 events that an execution's history may
+# have, throttling included, which leaves 5,000 for retries of functions and the run's end.
+MOST_ATTEMPTS = 500
+# Pauses that grow from a second to the longest one of a run that may wait for four weeks.
+GROWING_PAUSES = 16
 # Nobody wants tonight's model tomorrow night.
 MOST_HOURS = 24.0
 WEEK_HOURS = 168.0
@@ -55,11 +60,21 @@ def next_wait(
 
     ``waits`` are the ledger's entries of the run's earlier ones. The own type first, then each of
     ``fallbacks`` at once, then a pause, and so on from the beginning. What the attempts themselves
-    took counts: a spot job may wait for hours before it says that there was no capacity.
+    took counts: a spot job may wait for hours before it says that there was no capacity. Pauses
+    are longer where the wait is so long that there would be more than ``MOST_ATTEMPTS``.
     """
+    if len(waits) + 1 >= MOST_ATTEMPTS:
+        return None
     round_number, position = divmod(len(waits), 1 + len(fallbacks))
     if position < len(fallbacks):
         return Wait(0, fallbacks[position])
-    seconds = min(first_seconds * 2**round_number, max(LONGEST_SECONDS, first_seconds))
+    longest = max(first_seconds, _longest_pause(most_seconds, len(fallbacks)))
+    seconds = min(first_seconds * 2 ** min(round_number, GROWING_PAUSES), longest)
     waited = sum(float(wait["wait_seconds"]) + float(wait["spent_seconds"]) for wait in waits)
     return Wait(round(seconds)) if waited + seconds <= most_seconds else None
+
+
+def _longest_pause(most_seconds: float, fallbacks: int) -> float:
+    """An hour, or as long as it takes for all attempts of the longest wait to be few enough."""
+    pauses = MOST_ATTEMPTS // (1 + fallbacks) - GROWING_PAUSES
+    return max(LONGEST_SECONDS, most_seconds / pauses)

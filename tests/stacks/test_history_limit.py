@@ -1,0 +1,142 @@
+"""No execution's history exceeds the 25,000 events at which Step Functions ends it."""
+
+from __future__ import annotations
+
+import itertools
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compilegate.domain import naming
+from compilegate.domain.judging.looks import SCHEDULE
+from compilegate.domain.planning import history as planned
+from compilegate.domain.production.waiting import MOST_ATTEMPTS, next_wait
+from compilegate.domain.workload.training import MOST_FALLBACKS, MOST_HOURS
+from compilegate.facts import read
+from stacks.functions import STEPS, TRAIN
+from stacks.train.definition import definition
+from tests.stacks import history
+from tests.stacks.test_evaluate_definition import MACHINE as EVALUATE
+from tests.stacks.test_evaluate_definition import ROUNDS
+
+FUNCTIONS = {step.name: f"arn:{step.name}" for step in STEPS if step.machine == TRAIN}
+MACHINE = definition(FUNCTIONS, bucket="data", topic_arn="arn:topic")
+STATES = MACHINE["States"]
+CYCLE = ("BuildRequest", "LoadRequest", "Train", "RecordRun", "WhatNext", "WaitForCapacity")
+THROTTLED = STATES["Train"]["Retry"][0]["MaxAttempts"]
+
+
+def attempts(most_seconds, fallbacks, first_seconds=300.0, spent=0.0):
+    """How often a run asks for a machine until it gives up."""
+    waits = []
+    while True:
+        wait = next_wait(waits, fallbacks, most_seconds, first_seconds=first_seconds)
+        if wait is None:
+            return len(waits) + 1
+        waits.append({"wait_seconds": wait.seconds, "spent_seconds": spent})
+
+
+def test_the_limit_is_the_one_on_file():
+    (row,) = [r for r in read("limits")["rows"] if r["name"] == "events in an execution's history"]
+
+    assert planned.MOST_EVENTS == row["value"]
+
+
+def test_the_longest_wait_of_a_production_run_fits_into_its_history():
+    """Every attempt throttled as often as it may be, and a rerun of the baseline in the end."""
+    cycle = sum(history.events(STATES[name]) for name in CYCLE) + THROTTLED * history.ATTEMPT
+    around = sum(history.events(state) for state in STATES.values()) + 2 * cycle
+
+    assert 40 >= cycle
+    assert MOST_ATTEMPTS * cycle + around <= planned.MOST_EVENTS - 4_000
+
+
+@pytest.mark.parametrize("count", [0, 1, 3, MOST_FALLBACKS])
+@pytest.mark.parametrize("hours", [24.0, 300.0, MOST_HOURS])
+def test_a_run_never_asks_more_often_than_its_history_holds(hours, count):
+    types = [f"ml.{n}" for n in range(count)]
+
+    assert attempts(hours * 3600, types) <= MOST_ATTEMPTS
+
+
+@pytest.mark.parametrize("count", [0, MOST_FALLBACKS])
+def test_four_weeks_are_waited_to_their_end_with_longer_pauses(count):
+    waits, types = [], [f"ml.{n}" for n in range(count)]
+    while wait := next_wait(waits, types, MOST_HOURS * 3600):
+        waits.append({"wait_seconds": wait.seconds, "spent_seconds": 0.0})
+
+    assert sum(wait["wait_seconds"] for wait in waits) > 0.95 * MOST_HOURS * 3600
+
+
+@given(
+    first=st.floats(0.0, 10.0), hours=st.floats(0.0, MOST_HOURS), count=st.integers(0, 8),
+    spent=st.floats(0.0, 60.0),
+)  # fmt: skip
+def test_whatever_pause_a_rehearsal_begins_with(first, hours, count, spent):
+    """A pause of no time at all would otherwise go on for ever."""
+    types = [f"ml.{n}" for n in range(count)]
+
+    assert attempts(hours * 3600, types, first, spent) <= MOST_ATTEMPTS
+
+
+def test_a_round_and_a_job_take_as_many_events_as_the_planner_counts():
+    states = EVALUATE["States"]
+    judged = history.events(states["JudgeArms"]) + history.events(states["NextStep"])
+    around = max(history.events(states[name]) for name in (*ROUNDS, "CanaryRuns"))
+    longest = max(
+        2 + history.longest_way(machine, machine["StartAt"], set())
+        for machine in (states[name]["ItemProcessor"] for name in ROUNDS)
+    )
+
+    assert (planned.EVENTS_PER_ROUND, planned.EVENTS_PER_JOB) == (judged + around, longest)
+    assert planned.EVENTS_PER_RETRY == history.ATTEMPT
+    for name, stage in ROUNDS.items():
+        train = states[name]["ItemProcessor"]["States"][f"{stage}Train"]
+        assert planned.MOST_RETRIES == sum(policy["MaxAttempts"] for policy in train["Retry"])
+
+
+@given(st.lists(st.tuples(st.integers(1, 60), st.integers(0, 29)), max_size=400))
+def test_a_trial_that_begins_no_round_without_room_stays_within_its_history(rounds):
+    """Whatever its rounds look like, and however often each of their jobs is asked for."""
+    jobs: list[str] = []
+    begun = 0
+    for count, retries in rounds:
+        if not planned.has_room(begun, jobs, count):
+            break
+        begun += 1
+        jobs += [f"cg-w-t-s{begun}a{n}-r{naming.RETRY_DIGITS[retries]}" for n in range(count)]
+
+    assert planned.events(begun, jobs) + planned.RESERVE <= planned.MOST_EVENTS
+
+
+def test_a_trial_of_three_candidates_that_is_never_refused_a_machine_does_not_meet_the_bound():
+    """Speed jobs on seven kinds of node, every look at every candidate, three rounds repeated."""
+    speed = [1, *([2] * 7)]
+    first = SCHEDULE[0]
+    looks = [
+        1,
+        first,
+        *(b - a for a, b in itertools.pairwise(SCHEDULE)),
+        *([SCHEDULE[-1] // 3] * 3),
+    ]
+    counts = [7 * blocks for blocks in speed] + [2 * runs for runs in looks] * 3
+    jobs: list[str] = []
+    for begun, count in enumerate(counts):
+        assert planned.has_room(begun, jobs, count)
+        jobs += ["cg-w-t-s0-r0"] * count
+    assert len(jobs) > 500
+
+
+def test_what_is_before_and_after_the_rounds_fits_into_the_reserve():
+    outside = {
+        name: state for name, state in EVALUATE["States"].items()
+        if name not in {*ROUNDS, "JudgeArms", "NextStep", "CanaryRuns"}
+    }  # fmt: skip
+    text = json.dumps(outside)
+
+    assert "Map" not in text
+    retries = sum(p["MaxAttempts"] for s in outside.values() for p in s.get("Retry", ()))
+    total = sum(history.events(state) for state in outside.values()) + history.ATTEMPT * retries
+    assert total < planned.RESERVE
