@@ -34,8 +34,9 @@ class Job:
     """One training job that has ended.
 
     ``described`` is DescribeTrainingJob's answer (times are datetimes). ``files`` are keys below
-    its output prefix, ``checkpoints`` those below its checkpoint prefix. ``report`` is what the
-    probe printed, empty for the other jobs.
+    its output prefix, ``checkpoints`` those below its checkpoint prefix, ``summaries`` the names
+    of the evidence in its output data. ``report`` is what the probe printed, empty for the
+    other jobs.
     ``copied_while_training`` is None where that was not looked at.
     """
 
@@ -45,6 +46,7 @@ class Job:
     log: Sequence[str] = ()
     files: Sequence[str] = ()
     checkpoints: Sequence[str] = ()
+    summaries: Sequence[str] = ()
     report: Mapping[str, Any] = field(default_factory=dict)
     copied_while_training: bool | None = None
 

@@ -20,7 +20,6 @@ from compilegate.verify.temporary import stack_name
 
 # Facts are asked for by workload; these do not depend on its type.
 ANY_TYPE = "ml.m5.xlarge"
-MACHINES = ("evaluate", "train")
 EMBEDDED = Pace(limited=3, job=300, copy=60, message=20, stop=20)
 
 
@@ -42,18 +41,18 @@ def prepare_verification(
     *,
     trial: str,
     poll_seconds: float,
-    pace: Pace | None = None,
 ) -> Prepared:
     """A verification of the deployed stage whose data bucket ``services`` names.
 
     Raises InvalidInputError for an instance type without a price or an image on file.
     """
     account = Account(client, poll_seconds=poll_seconds)
-    simulated = services.settings.simulated is not None
-    pace = pace or (EMBEDDED if simulated else Pace())
+    pace = Pace() if services.settings.simulated is None else EMBEDDED
     settings = _deployed_settings(client, services.settings)
-    prefix = naming.stack_name(settings.stage)
-    machines = {name: account.machine_called(f"{prefix}-{name}") for name in MACHINES}
+    machines = {
+        machine: account.machine_called(naming.machine_name(settings.stage, machine))
+        for machine in naming.MACHINES
+    }
     of = jobs.workload(instance_type)
     arms = jobs.arms(of, settings)
     shipment = jobs.pack(of, services.store.bucket)
@@ -64,10 +63,13 @@ def prepare_verification(
     placed = parse_workload(shipment.spec["workload"])
     planned = jobs.plan_jobs(placed, arms, context, limited_seconds=pace.limited)
     over = _type_without_quota(own)
+    usd = jobs.bound_usd(
+        planned, arms[0].usd_per_hour, over_quota_usd_per_hour=over.usd_per_hour if over else 0.0
+    )
     verification = Verification(
         account=account,
         store=services.store,
-        role_arn=machines["evaluate"]["roleArn"],
+        role_arn=machines[naming.EVALUATE]["roleArn"],
         trial=trial,
         shipment=shipment,
         jobs=planned,
@@ -75,9 +77,6 @@ def prepare_verification(
         definitions={name: one["definition"] for name, one in machines.items()},
         quota=services.quotas.training_instances(instance_type, spot=False),
         over_quota_type=over.instance_type if over else None,
-    )
-    usd = jobs.bound_usd(
-        planned, arms[0].usd_per_hour, over_quota_usd_per_hour=over.usd_per_hour if over else 0.0
     )
     return Prepared(verification, instance_type, arms[0].image, settings.region, usd)
 

@@ -9,7 +9,9 @@ from typing import Any
 
 from compilegate.adapters.executions import ExecutionState, StepFunctionsExecutions
 from compilegate.domain import naming
+from compilegate.domain.errors import NotFoundError
 from compilegate.ports import ObjectStore
+from compilegate.usecases.job_output import read_output
 from compilegate.usecases.submit import Shipment, upload
 from compilegate.verify.account import Account
 from compilegate.verify.clean_up import clean_up
@@ -108,10 +110,27 @@ class Verification:
         described = self.account.job(name) or {}
         log = self.account.log(name)
         output, saved = job.request["OutputDataConfig"], job.request["CheckpointConfig"]
-        files = self._below(f"{output['S3OutputPath']}/{name}/")
-        checkpoints = self._below(saved["S3Uri"])
+        place = f"{output['S3OutputPath']}/{name}/"
         self.say(f"  {described.get('TrainingJobStatus', execution.error or 'did not start')}")
-        return Job(job.request, described, execution, log, files, checkpoints, _report(log), copied)
+        return Job(
+            job.request,
+            described,
+            execution,
+            log,
+            files=self._below(place),
+            checkpoints=self._below(saved["S3Uri"]),
+            summaries=self._summaries(f"{place}output/output.tar.gz"),
+            report=_report(log),
+            copied_while_training=copied,
+        )
+
+    def _summaries(self, uri: str) -> tuple[str, ...]:
+        """Names of the evidence in a job's output data."""
+        try:
+            fetched = self.store.fetch(uri)
+        except NotFoundError:
+            return ()
+        return tuple(read_output(fetched.stream, fetched.size).summaries)
 
     def _copied_while_training(self, name: str, place: str) -> bool | None:
         """Whether the probe's checkpoint is in S3 before its job ends; None: it never trained."""

@@ -10,7 +10,8 @@ import pytest
 
 from compilegate.adapters.executions import ExecutionState
 from compilegate.verify.assumptions import load_assumptions
-from compilegate.verify.checks import CHECKS, STDERR_LINE, STDOUT_LINE, TESTED_TOOLKITS
+from compilegate.verify.checks import CHECKS
+from compilegate.verify.job_checks import STDERR_LINE, STDOUT_LINE, TESTED_TOOLKITS
 from compilegate.verify.observed import Job, JobKind, Observations, RefusedKind
 from compilegate.verify.record import Agreement, compare, document, page
 from compilegate.verify.run import TASK_OUTPUT
@@ -63,7 +64,14 @@ COMPLETED = Job(
 PROBE = Job(REQUEST, described("Failed"), FAILED, files=OUTPUT, report=REPORT)
 AS_ASSUMED = Observations(
     jobs={
-        JobKind.SPEED: COMPLETED,
+        JobKind.SPEED: replace(
+            COMPLETED,
+            request={"HyperParameters": {"arm_0": "a", "arm_1": "b"}},
+            summaries=[
+                "evidence/block-0/baseline/summary.json",
+                "evidence/block-0/compile/summary.json",
+            ],
+        ),
         JobKind.QUALITY: COMPLETED,
         JobKind.FAILED: replace(
             PROBE, described=described("Failed", FailureReason=f"AlgorithmError: {STDERR_LINE}")
@@ -110,7 +118,9 @@ STARTED = execution_that("SUCCEEDED")
 OTHER_WORLDS = {
     "toolkit-version": reported(packages={"sagemaker-training": "4.0.0", "torch": "2.13.0"}),
     "hyperparameters-arrive": reported(arguments={"--text": "a", "--number": "0.5"}),
-    "speed-gate-runs": otherwise(JobKind.SPEED, described=described("Failed")),
+    "speed-gate-runs": otherwise(
+        JobKind.SPEED, summaries=["evidence/block-0/baseline/summary.json"]
+    ),
     "environment-arrives": reported(environment={**REPORT["environment"], "CACHE": ""}),
     "script-mode-variables": reported(environment={}),
     "sigterm-not-delivered": otherwise(JobKind.STOPPED, log=["compilegate-probe-sigterm"]),
