@@ -20,7 +20,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 TRAINING_PYTHON = ROOT / ".venv-training" / "bin" / "python"
 SETTINGS = {
-    "width": 256, "layers": 4, "heads": 4, "block": 32, "batch_size": 4, "steps": 1000,
+    "width": 256, "layers": 4, "heads": 4, "block": 32, "batch_size": 4, "steps": 1500,
     "eval_blocks": 1, "checkpoint_minutes": 1e-4, "seed": 1,
 }  # fmt: skip
 TEXT = "Return the arithmetic mean of the data, a sequence of real numbers. " * 400
@@ -29,7 +29,8 @@ TEXT = "Return the arithmetic mean of the data, a sequence of real numbers. " * 
 def main() -> None:
     """Measure, print, write."""
     with tempfile.TemporaryDirectory() as folder:
-        result = {"cpus": os.cpu_count(), **measured(Path(folder))}
+        machine = {"cpus": os.cpu_count(), "load_average": round(os.getloadavg()[0], 1)}
+        result = {**machine, **measured(Path(folder))}
     (ROOT / "benchmarks" / "saves.json").write_text(json.dumps(result, indent=2) + "\n")
     print(json.dumps(result, indent=2))
 
