@@ -1,12 +1,16 @@
 """What the runtime does where a launcher started several processes; no launcher is started here."""
 
+import json
 import os
+import socket
 import subprocess
 import sys
+import threading
 
 import pytest
-from compilegate_runtime import environment
-from compilegate_runtime.speed_gate import rendezvous
+from compilegate_runtime import environment, mpi_segments
+from compilegate_runtime.errors import TrainingError
+from compilegate_runtime.segment_process import follow, rendezvous, why_it_failed
 
 from tests.training.jobs import TRAINING
 
@@ -66,3 +70,86 @@ def test_a_job_with_checkpoints_has_the_folder_that_is_named(monkeypatch, tmp_pa
     monkeypatch.setenv("COMPILEGATE_CHECKPOINT_DIR", str(tmp_path))
 
     assert tmp_path.resolve() == environment.checkpoint_folder()
+
+
+@pytest.fixture
+def meeting(monkeypatch):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        monkeypatch.setenv("MASTER_PORT", str(free.getsockname()[1]))
+    monkeypatch.setenv("MASTER_ADDR", "127.0.0.1")
+
+
+def test_the_other_processes_wait_for_the_firsts_segments(meeting):
+    others = [threading.Thread(target=mpi_segments.wait_for_first_process) for _ in range(2)]
+    for other in others:
+        other.start()
+
+    with mpi_segments.first_process(3):
+        assert all(other.is_alive() for other in others)
+
+    for other in others:
+        other.join(timeout=10)
+    assert not any(other.is_alive() for other in others)
+
+
+def test_a_process_that_never_comes_is_not_waited_for_without_end(meeting, monkeypatch):
+    monkeypatch.setattr(mpi_segments, "MEET_SECONDS", 0.05)
+
+    with (
+        pytest.raises(TrainingError, match="1 of 2 processes of the speed job started"),
+        mpi_segments.first_process(2),
+    ):
+        pytest.fail("its segments must not start")
+    with pytest.raises(TrainingError, match="the job's first process"):
+        mpi_segments.wait_for_first_process()
+
+
+CHILD = """
+import json, os
+from compilegate_runtime.mpi_segments import Mpirun
+os.environ["STARTED_WITH"] = "something later"
+starter = Mpirun("compilegate_runtime/speed_gate.py")
+command = starter.command("train.py", ["--steps", "3"], {"MASTER_PORT": "7779"})
+print(json.dumps([command, starter.variables["STARTED_WITH"]]))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads its parents in /proc")
+def test_a_segment_starts_as_mpirun_started_the_job(tmp_path):
+    mpirun = tmp_path / "mpirun.real"  # any process of that name will do
+    mpirun.symlink_to(sys.executable)
+    script = f"import subprocess; subprocess.run([{sys.executable!r}, '-c', {CHILD!r}], check=True)"
+    given = [str(mpirun), "-c", script, "compilegate_runtime/speed_gate.py", "--blocks", "2"]
+
+    done = subprocess.run(
+        given, cwd=TRAINING, env={"STARTED_WITH": "this"}, stdout=subprocess.PIPE, check=True
+    )
+
+    command, variable = json.loads(done.stdout)
+    assert [given[0], "-x", "MASTER_PORT", *given[1:3], "train.py", "--steps", "3"] == command
+    assert "this" == variable
+
+
+def test_segments_cannot_start_where_no_mpirun_started_the_job():
+    with pytest.raises(TrainingError, match="not by an mpirun that runs beside the first"):
+        mpi_segments.Mpirun("compilegate_runtime/speed_gate.py")
+
+
+def test_lines_of_a_segments_own_mpirun_are_progress_too(tmp_path):
+    printed = "[1,0]<stdout>:compilegate step=1\n[1,1]<stderr>:compilegate failed: no disk\nother"
+    script = f"import sys; print({printed!r}); sys.exit(3)"
+    progress = []
+
+    status, lines = follow([sys.executable, "-c", script], os.environ, tmp_path, progress.append)
+
+    assert (3, ["step=1"]) == (status, progress)
+    assert "no disk" == why_it_failed(status, lines)
+
+
+def test_a_segment_that_was_killed_says_by_what(tmp_path):
+    script = "import os; print('so far', flush=True); os.kill(os.getpid(), 9)"
+
+    status, lines = follow([sys.executable, "-c", script], os.environ, tmp_path, print)
+
+    assert "it was ended by SIGKILL | so far" == why_it_failed(status, lines)

@@ -18,6 +18,7 @@ import tempfile
 from pathlib import Path
 
 from compilegate_runtime import environment
+from compilegate_runtime.progress import write_line
 
 KEPT = "COMPILEGATE_COMPILE_CACHE"  # in the checkpoint folder
 LOCAL = "TORCHINDUCTOR_CACHE_DIR"
@@ -73,7 +74,7 @@ def _local_folder():
 
 def _report(done, count):
     if count:
-        print(f"compilegate compile_cache={done} files={count}", flush=True)
+        write_line(f"compilegate compile_cache={done} files={count}")
 
 
 def _copy_changed(source, target):
@@ -91,7 +92,7 @@ def _copy_changed(source, target):
                 _copy(path, target / name)
                 count += 1
     except OSError as error:
-        print(f"compilegate compile_cache=incomplete reason={error}", flush=True)
+        write_line(f"compilegate compile_cache=incomplete reason={error}")
     return count
 
 

@@ -7,6 +7,7 @@ import sys
 
 from compilegate_runtime.compilers import fp8
 from compilegate_runtime.errors import HyperparameterError, NotAppliedError
+from compilegate_runtime.progress import write_line
 from compilegate_runtime.timing import CudaTimer, HostTimer
 
 PRECISIONS = ("fp32", "tf32", "bf16", "fp16", "fp8")
@@ -96,7 +97,7 @@ class TorchDevice(ScriptsDevice):
     def convert(self, module):
         """Give the module the layers that its precision needs; before it is compiled."""
         if self.precision == "fp8":
-            print(f"compilegate fp8_layers={fp8.convert(module)}", flush=True)
+            write_line(f"compilegate fp8_layers={fp8.convert(module)}")
         return module
 
     def autocast(self):

@@ -29,6 +29,7 @@ from compilegate_runtime.launching.models import Models
 from compilegate_runtime.launching.resuming import OwnCheckpoints
 from compilegate_runtime.launching.steps import Enough, Steps
 from compilegate_runtime.launching.trainer_checkpoints import TrainerCheckpoints
+from compilegate_runtime.progress import write_line
 from compilegate_runtime.ranks import Ranks
 from compilegate_runtime.recorder import Recorder
 from compilegate_runtime.sampler import sampler_for
@@ -172,7 +173,7 @@ class Launch:
         script = str(self.settings.script)
         sys.argv = [script, *words]
         sys.path.insert(0, str(Path(script).parent))
-        print("compilegate script=" + Path(script).name, *words, flush=True)
+        write_line(" ".join(["compilegate script=" + Path(script).name, *words]))
         try:
             runpy.run_path(script, run_name="__main__")
         except Enough:

@@ -19,28 +19,27 @@ import json
 import os
 import re
 import signal
-import subprocess
 import sys
 import tempfile
-import threading
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(SOURCE))  # started by path, its own package is not importable yet
 
-from compilegate_runtime import compile_cache, environment, xla_segments  # noqa: E402 — as above
+from compilegate_runtime import (  # noqa: E402 — as above
+    compile_cache,
+    environment,
+    mpi_segments,
+    xla_segments,
+)
 from compilegate_runtime.encoded_text import decoded  # noqa: E402
 from compilegate_runtime.errors import HyperparameterError, StoppedError, TrainingError  # noqa: E402
 from compilegate_runtime.progress import write_line  # noqa: E402
+from compilegate_runtime.segment_process import follow, rendezvous, why_it_failed  # noqa: E402
 
+PROGRAM = "compilegate_runtime/speed_gate.py"  # as a job's request names it
 BASELINE = "baseline"
 PRIMING_STEPS = 20
-SEGMENT_TIMEOUT_SECONDS = 3600  # a hanging segment must not eat the job's whole time limit
-LINES_KEPT = 15
-DEFAULT_PORT = 29500  # torch's own, where the launcher names none
-# What a segment that is told to stop gets to save its evidence: SageMaker gives the job 120, but
-# torchrun kills its processes after 30.
-STOP_SECONDS = 25
 
 
 class Arm:
@@ -63,11 +62,18 @@ def main(arguments):
     with compile_cache.carried():
         if compile_cache.LOCAL not in os.environ:
             os.environ[compile_cache.LOCAL] = tempfile.mkdtemp(prefix="inductor-")
-        run_blocks(plan, arms)
+        if not mpi_segments.started_by_mpi(os.environ):
+            run_blocks(plan, arms)
+        elif environment.rank():
+            mpi_segments.wait_for_first_process()
+        else:
+            with mpi_segments.first_process(environment.world_size()):
+                run_blocks(plan, arms, mpi_segments.Mpirun(PROGRAM))
 
 
-def run_blocks(plan, arms):
-    """Prime, then run every block."""
+def run_blocks(plan, arms, mpirun=None):
+    """Prime, then run every block; ``mpirun`` starts the segments if it started the job."""
+    plan.mpirun = mpirun
     folder = environment.evidence_folder()
     for arm in arms:
         if arm.compiles:
@@ -147,24 +153,33 @@ def run_segment(arm, plan, folder, *, steps, block, place):
         "replicate": block,
         "max_steps": steps,
     }
-    program = str(SOURCE / plan.program)
-    command = [sys.executable, *xla_segments.words(plan.launcher, program)]
-    for key, value in sorted(hyperparameters.items()):
-        command += argument(key, value)
+    words = [word for pair in sorted(hyperparameters.items()) for word in argument(*pair)]
     with tempfile.TemporaryDirectory() as scratch:
         failure = Path(scratch) / "failure"
-        variables = {
-            **compile_cache.without_place(os.environ),
-            **xla_segments.variables(plan.launcher),
+        own = {
             **rendezvous(os.environ, place),
             "COMPILEGATE_EVIDENCE_DIR": str(folder),
             "SM_OUTPUT_FAILURE": str(failure),
         }
-        status, lines = follow(command, variables, {"block": block, "arm": arm.name})
+        command, variables = _start(plan, words, own)
+        labels = {"block": block, "arm": arm.name}
+        status, lines = follow(command, variables, SOURCE, lambda text: say(text, **labels))
         if status != 0:
-            said = failure.read_text() if failure.exists() else " | ".join(lines)
-            arm.failure = said or f"exit code {status}"
-            record_failure(arm, folder, block)
+            told = failure.read_text() if failure.exists() else ""
+            arm.failure = told or why_it_failed(status, lines)
+            record_failure(arm, folder, block, told)
+
+
+def _start(plan, words, own):
+    """A segment's command and variables, its ``own`` among them."""
+    program = str(SOURCE / plan.program)
+    if plan.mpirun:
+        own = {**own, compile_cache.LOCAL: os.environ[compile_cache.LOCAL]}
+        variables = compile_cache.without_place(plan.mpirun.variables)
+        return plan.mpirun.command(program, words, own), {**variables, **own}
+    variables = compile_cache.without_place(os.environ)
+    command = [sys.executable, *xla_segments.words(plan.launcher, program), *words]
+    return command, {**variables, **xla_segments.variables(plan.launcher), **own}
 
 
 def argument(name, value):
@@ -172,61 +187,17 @@ def argument(name, value):
     return [("--" if len(name) > 1 else "-") + name, str(value)]
 
 
-def rendezvous(variables, place):
-    """Where the processes of one segment meet, if a launcher has started several of this gate.
+def record_failure(arm, folder, block, told=""):
+    """Make sure that a failed segment says so, even when it died before its first line.
 
-    A store outlives its segment, and the next one would take its keys for its own and wait for
-    processes that are gone. Torchrun's store lives as long as the job; under MPI the first
-    process keeps the store, and ends later than the others. So each segment's first process
-    opens a store at a port of the segment's own.
+    What its first process ``told`` itself is in its evidence. Where it told nothing, it was ended
+    from outside, and its evidence may say no more than that.
     """
-    torchrun = "TORCHELASTIC_USE_AGENT_STORE" in variables
-    if not torchrun and int(variables.get("OMPI_COMM_WORLD_SIZE") or 1) < 2:
-        return {}
-    port = int(variables.get("MASTER_PORT") or DEFAULT_PORT) + 1 + place
-    first = 1024
-    own = {"MASTER_PORT": str(port if port < 65536 else first + port % 65536)}
-    return {**own, "TORCHELASTIC_USE_AGENT_STORE": "False"} if torchrun else own
-
-
-def follow(command, variables, labels):
-    """Run a process, pass its output on with ``labels``; return exit code and last lines."""
-    process = subprocess.Popen(  # noqa: S603 — the command is this interpreter and a checked file
-        command,
-        cwd=str(SOURCE),
-        env=variables,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        universal_newlines=True,
-    )
-    watch = threading.Timer(SEGMENT_TIMEOUT_SECONDS, process.kill)
-    watch.start()
-    lines = []
-    try:
-        for line in process.stdout:
-            lines = [*lines, line.rstrip()][-LINES_KEPT:]
-            if line.startswith("compilegate "):
-                say(line[len("compilegate ") :].rstrip(), **labels)
-            else:
-                sys.stdout.write(line)
-        return process.wait(), lines
-    finally:
-        watch.cancel()
-        if process.poll() is None:  # this job is being stopped: let the segment save its evidence
-            process.terminate()
-            try:
-                process.wait(STOP_SECONDS)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-
-
-def record_failure(arm, folder, block):
-    """Make sure that a failed segment says so, even when it died before its first line."""
     path = folder / "summary.json"
     folder.mkdir(parents=True, exist_ok=True)
     summary = json.loads(path.read_text()) if path.exists() else _empty_summary(arm, block)
-    summary.update(finished=False, reason=summary.get("reason") or arm.failure)
+    reason = (told and summary.get("reason")) or arm.failure
+    summary.update(finished=False, reason=reason)
     path.write_text(json.dumps(summary, indent=1) + "\n")
     (folder / "steps.jsonl").touch()
     say(block=block, arm=arm.name, failed=json.dumps(summary["reason"]))

@@ -1,7 +1,8 @@
-"""A training script that several processes run together, started by torchrun."""
+"""A training script that several processes run together, started by torchrun or mpirun."""
 
 import argparse
 import os
+import signal
 import sys
 
 import torch
@@ -12,10 +13,21 @@ parser = argparse.ArgumentParser()
 parser.add_argument("--batch_size", type=int, default=4)
 parser.add_argument("--learning_rate", type=float, default=0.1)
 parser.add_argument("--seed", type=int, default=1)
-parser.add_argument("--lose", default="nobody")
+parser.add_argument("--lose", default="nobody", help="the process that ends badly at the end")
+parser.add_argument("--kill", default="nobody", help="the process that is killed in step 2")
+parser.add_argument("--use_mpi", type=int, default=0, help="1: exchange something by MPI first")
 args = parser.parse_args()
 
+if args.use_mpi:
+    from mpi4py import MPI
+
+    assert MPI.COMM_WORLD.allreduce(1) == MPI.COMM_WORLD.size > 1
+if "OMPI_COMM_WORLD_RANK" in os.environ:  # mpirun names them its own way
+    os.environ["RANK"] = os.environ["OMPI_COMM_WORLD_RANK"]
+    os.environ["WORLD_SIZE"] = os.environ["OMPI_COMM_WORLD_SIZE"]
 distributed.init_process_group("gloo")
+asked = {name: os.environ.get(name) for name in ("GIVEN", "EMPTY")}
+sys.stdout.write(f"process {os.environ['RANK']} has {asked}\n")
 torch.manual_seed(args.seed)
 inputs = torch.randn(40, 8)
 rows = TensorDataset(inputs, (inputs.sum(1) > 0).long())
@@ -23,7 +35,9 @@ sampler = DistributedSampler(rows, seed=args.seed, drop_last=True)
 model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Dropout(0.1), nn.Linear(16, 2))
 model = nn.parallel.DistributedDataParallel(model)
 optimizer = torch.optim.SGD(model.parameters(), lr=args.learning_rate)
-for inputs, labels in DataLoader(rows, batch_size=args.batch_size, sampler=sampler):
+for step, (inputs, labels) in enumerate(DataLoader(rows, args.batch_size, sampler=sampler), 1):
+    if (step, args.kill) == (2, os.environ["RANK"]):
+        os.kill(os.getpid(), signal.SIGKILL)
     nn.functional.cross_entropy(model(inputs), labels).backward()
     optimizer.step()
     optimizer.zero_grad()

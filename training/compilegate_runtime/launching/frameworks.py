@@ -7,6 +7,7 @@ from pathlib import Path
 from compilegate_runtime.errors import NotAppliedError
 from compilegate_runtime.launching.metrics import numbers, telling
 from compilegate_runtime.launching.models import IMMEDIATE
+from compilegate_runtime.progress import write_line
 
 
 def listen_to_trainer(metrics, planned, checkpoints=None):
@@ -122,7 +123,7 @@ def leave_compiling_to_the_arm(torch, compiler, models, source):
         if not of_a_model and not _is_the_scripts(torch, model, source):
             return original(model, **kwargs)
         if not of_a_model or compiler.requested != "torch_compile":
-            print("compilegate script_compiles=left_out", flush=True)
+            write_line("compilegate script_compiles=left_out")
             return model
         with models.unwatched():
             return compiler.compiled(model)

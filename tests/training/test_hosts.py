@@ -1,0 +1,156 @@
+"""Jobs on two hosts, started by AWS's own container toolkit under MPI and under torchrun.
+
+Requests are those that a trial sends; the hosts are namespaces of this machine (hosts.py).
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compilegate.domain.planning.arm_plan import ArmPlan
+from compilegate.domain.request.build import quality_request, speed_request
+from compilegate.domain.request.metrics import metric_definitions
+from compilegate.domain.workload.model import Framework, Workload
+from tests.domain.test_request import CONTEXT, arm
+from tests.domain.test_request_launch import HF, LARGE, job
+from tests.training import hosts
+from tests.training.hosts import HostsRun
+
+pytestmark = [pytest.mark.training, pytest.mark.slow, pytest.mark.timeout(900)]
+
+SCRIPT = Path(__file__).with_name("scripts") / "together.py"
+# The toolkit's runner by MPI waits a minute at the end of a job, for its hosts to agree.
+LIMIT_SECONDS = 600
+# By launcher, processes on each of the two hosts.
+LAUNCHERS = {"pytorchddp": 1, "torch_distributed": 2, "smp": 1}
+# The toolkit's other runner by MPI is that of the model-parallel library's first version.
+FRAMEWORKS = {"smp": Framework("huggingface-pytorch", "1.13.1", "4.26.0", "py39")}
+# How the others hear that a process was killed: gloo, mpirun, torchrun, the gate.
+DEATH = r"Connection (closed|reset)|signal 9|SIGKILL|exitcode +: -9"
+END_SECONDS = 240  # after that a job with a dead process would be waiting for it
+STEPS = 5  # of a whole run, in which the processes see the script's 40 rows once
+
+
+@pytest.fixture(params=["pytorchddp", "torch_distributed"])
+def launcher(request: Any) -> str:
+    """A launcher for which this machine has all that it takes."""
+    return skip_unless_ready(request.param)
+
+
+def skip_unless_ready(launcher: str) -> str:
+    reason = hosts.obstacle(mpi=launcher != "torch_distributed")
+    if reason:
+        pytest.skip(reason)
+    return launcher
+
+
+def workload(launcher: str) -> Workload:
+    own = {"script": SCRIPT.name, "full_run_steps": STEPS}
+    framework = FRAMEWORKS.get(launcher, HF)
+    return job(framework, entry_point="launch.py", hyperparameters=own)
+
+
+def arm_of(launcher: str, name: str, **hyperparameters: Any) -> ArmPlan:
+    rows = 40 // STEPS // (2 * LAUNCHERS[launcher])
+    return arm(
+        name=name, compiler="none", distribution=launcher, batch_size=rows,
+        hyperparameters=hyperparameters, **LARGE,
+    )  # fmt: skip
+
+
+def run(request: dict[str, Any], launcher: str, folder: Path) -> HostsRun:
+    return hosts.run_hosts(
+        folder, request, {}, processes=LAUNCHERS[launcher], scripts=(SCRIPT,), limit=LIMIT_SECONDS
+    )
+
+
+def whole(launcher: str, folder: Path, **hyperparameters: Any) -> HostsRun:
+    """A full run of the baseline."""
+    request = quality_request(
+        workload(launcher), arm_of(launcher, "baseline", **hyperparameters),
+        run="q1a17", replicate=0, seed=17, context=CONTEXT,
+    )  # fmt: skip
+    request["Environment"].update(GIVEN="a value", EMPTY="")
+    return run(request, launcher, folder)
+
+
+def gate(launcher: str, folder: Path, **by_arm: dict[str, Any]) -> HostsRun:
+    """A speed job of two blocks, with each arm's own hyperparameters."""
+    request = speed_request(
+        workload(launcher), [arm_of(launcher, name, **own) for name, own in by_arm.items()],
+        run="s1", first_block=0, blocks=2, steps=3, context=CONTEXT,
+    )  # fmt: skip
+    return run(request, launcher, folder)
+
+
+def metric(log: str, name: str) -> list[str]:
+    """What SageMaker reads from a log by the requests' definition."""
+    pattern = next(one["Regex"] for one in metric_definitions("none") if one["Name"] == name)
+    return [found[1] for line in log.splitlines() if (found := re.search(pattern, line))]
+
+
+def test_a_whole_run_leaves_one_evidence_of_all_processes(launcher: str, tmp_path: Path) -> None:
+    etc = Path("/etc/environment").stat() if Path("/etc/environment").exists() else None
+    done = whole(launcher, tmp_path)
+    count = 2 * LAUNCHERS[launcher]
+
+    assert {"algo-1": 0, "algo-2": 0} == dict(done.status), done.log
+    found = done.evidence()
+    assert (True, STEPS, count) == (found["finished"], found["steps"], found["devices"])
+    assert (count, [STEPS] * count) == (found["ranks"]["reported"], found["ranks"]["steps"])
+    assert 40 == found["ranks"]["samples"]
+    assert [str(STEPS)] == metric(done.log, "step")
+    # What mpirun's other hosts get comes through PAM, which drops empty variables.
+    lost = None if launcher == "pytorchddp" else ""
+    assert "process 0 has {'GIVEN': 'a value', 'EMPTY': ''}" in done.log
+    last = done.logs["algo-1" if launcher == "pytorchddp" else "algo-2"]
+    assert f"process {count - 1} has {{'GIVEN': 'a value', 'EMPTY': {lost!r}}}" in last
+    assert etc == (Path("/etc/environment").stat() if etc else None)
+
+
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+def test_segments_run_one_after_the_other(launcher: str, tmp_path: Path) -> None:
+    skip_unless_ready(launcher)
+    own = {} if launcher == "torch_distributed" else {"use_mpi": 1}  # a process joins MPI once only
+    done = gate(launcher, tmp_path, baseline=own, candidate=own)
+    count = 2 * LAUNCHERS[launcher]
+
+    assert {"algo-1": 0, "algo-2": 0} == dict(done.status), done.log
+    for part in ("block-0/baseline", "block-0/candidate", "block-1/candidate", "block-1/baseline"):
+        found = done.evidence(part)
+        assert (True, [3] * count) == (found["finished"], found["ranks"]["steps"]), part
+    assert ["3"] * 4 == metric(done.log, "step")
+
+
+def test_a_process_that_is_killed_fails_the_run(launcher: str, tmp_path: Path) -> None:
+    done = whole(launcher, tmp_path, kill=1)
+
+    assert any(done.status.values()), done.log
+    assert done.evidence()["finished"] is False
+    assert done.evidence()["reason"]
+    assert re.search(DEATH, done.failure), done.failure
+    assert (True, []) == (done.seconds < END_SECONDS, done.left)
+
+
+def test_a_candidate_whose_process_is_killed_is_left_out(launcher: str, tmp_path: Path) -> None:
+    done = gate(launcher, tmp_path, baseline={}, candidate={"kill": 1})
+
+    assert {"algo-1": 0, "algo-2": 0} == dict(done.status), done.log
+    lost = done.evidence("block-0/candidate")
+    assert lost["finished"] is False
+    assert re.search(DEATH, lost["reason"]), lost["reason"]
+    assert not (done.folders["algo-1"] / "output/data/evidence/block-1/candidate").exists()
+    assert all(done.evidence(f"block-{number}/baseline")["finished"] for number in (0, 1))
+
+
+def test_a_baseline_whose_process_is_killed_fails_the_job(launcher: str, tmp_path: Path) -> None:
+    done = gate(launcher, tmp_path, baseline={"kill": 1}, candidate={})
+
+    assert any(done.status.values()), done.log
+    assert done.evidence("block-0/baseline")["finished"] is False
+    assert "the baseline failed in block 0: " in done.failure
+    assert (True, []) == (done.seconds < END_SECONDS, done.left)
