@@ -52,7 +52,7 @@ REFUSED = "refused"
 
 CHECKPOINT_PATH = "/opt/ml/checkpoints"
 # COMPILEGATE_CHECKPOINT_DIR of a job without checkpoints. Not empty: under MPI the other nodes read
-# their variables through PAM (/etc/environment), which drops those without a value.
+# their variables from /etc/environment, and whether an empty one counts is up to their PAM.
 NO_CHECKPOINTS = "none"
 # A folder of its own, so that no script takes another run's files for its own checkpoints.
 COMPILE_CACHE_PATH = f"{CHECKPOINT_PATH}/compile-cache"

@@ -74,7 +74,7 @@ def whole(launcher: str, folder: Path, **hyperparameters: Any) -> HostsRun:
         workload(launcher), arm_of(launcher, "baseline", **hyperparameters),
         run="q1a17", replicate=0, seed=17, context=CONTEXT,
     )  # fmt: skip
-    request["Environment"].update(GIVEN="a value", EMPTY="")
+    request["Environment"]["GIVEN"] = "a value"
     return run(request, launcher, folder)
 
 
@@ -104,11 +104,8 @@ def test_a_whole_run_leaves_one_evidence_of_all_processes(launcher: str, tmp_pat
     assert (count, [STEPS] * count) == (found["ranks"]["reported"], found["ranks"]["steps"])
     assert 40 == found["ranks"]["samples"]
     assert [str(STEPS)] == metric(done.log, "step")
-    # What mpirun's other hosts get comes through PAM, which drops empty variables.
-    lost = None if launcher == "pytorchddp" else ""
-    assert "process 0 has {'GIVEN': 'a value', 'EMPTY': ''}" in done.log
     last = done.logs["algo-1" if launcher == "pytorchddp" else "algo-2"]
-    assert f"process {count - 1} has {{'GIVEN': 'a value', 'EMPTY': {lost!r}}}" in last
+    assert f"process {count - 1} has a value" in last
     assert etc == (Path("/etc/environment").stat() if etc else None)
 
 
