@@ -7,16 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from compilegate.domain.errors import WorkloadLockedError
 from compilegate.domain.naming import REFUSED
 from compilegate.domain.planning.rounds import MACHINE_SECONDS
 from stacks.evaluate.canary import canary_round
 from stacks.evaluate.runs import quality_round, speed_round
 from stacks.evaluate.settled import settled
 from stacks.evaluate.tasks import ABORT, CATCH_ALL, TRIAL
-from stacks.states import EXECUTION, State, answer, call, catch, choice, jsonata
-
-LOCKED = WorkloadLockedError.__name__
+from stacks.states import EXECUTION, State, answer, call, choice, jsonata
 
 
 def definition(functions: Mapping[str, str], *, bucket: str, topic_arn: str) -> State:
@@ -36,14 +33,16 @@ def definition(functions: Mapping[str, str], *, bucket: str, topic_arn: str) -> 
 
 
 def _before_spending(functions: Mapping[str, str]) -> State:
-    locked = catch([LOCKED], "AlreadyRunning")
     return {
         "AcquireLock": call(
             functions["acquire_lock"],
             {**TRIAL, **EXECUTION},
             assign={"round_number": 0, "outcomes": []},
-            catches=[locked, *CATCH_ALL],
-            then="CheckEligibility",
+            catches=CATCH_ALL,
+            then="HoldsLock",
+        ),
+        "HoldsLock": choice(
+            {f"$exists($states.input.{REFUSED})": "AlreadyRunning"}, "CheckEligibility"
         ),
         "CheckEligibility": call(
             functions["check_eligibility"],
@@ -132,11 +131,6 @@ def _failed(functions: Mapping[str, str]) -> State:
         # Not a failure, which would raise an alarm: nothing went wrong and nothing was started.
         "AlreadyRunning": {
             "Type": "Succeed",
-            "Output": {
-                REFUSED: {
-                    "error": LOCKED,
-                    "cause": jsonata("$parse($states.input.cause).errorMessage"),
-                }
-            },
+            "Output": {REFUSED: jsonata(f"$states.input.{REFUSED}")},
         },
     }

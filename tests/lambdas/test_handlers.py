@@ -8,7 +8,8 @@ import pytest
 from moto import mock_aws
 
 from compilegate.adapters import clients, wiring
-from compilegate.domain.errors import NotFoundError, WorkloadLockedError
+from compilegate.domain.errors import NotFoundError
+from compilegate.domain.naming import REFUSED
 
 TRIAL = {"workload": "bert-docs", "trial": "t0000001", "spec_key": "workloads/x/specs/1.json"}
 EXECUTION = "arn:aws:states:us-east-1:123456789012:execution:evaluate:bert-docs-t0000001"
@@ -68,13 +69,15 @@ def test_a_lease_is_taken_and_given_back(deployed, handle):
     assert {} == handle("acquire_lock", execution=f"{EXECUTION}-2")
 
 
-def test_the_error_the_machine_catches_keeps_its_name_and_names_the_holder(deployed, handle):
+def test_a_refusal_is_an_answer_that_names_the_holder_and_no_error_of_the_function(
+    deployed, handle
+):
+    """AWS/Lambda Errors raises an alarm."""
     handle("acquire_lock", execution=EXECUTION)
 
-    with pytest.raises(WorkloadLockedError, match=EXECUTION) as caught:
-        handle("acquire_lock", execution=f"{EXECUTION}-2")
-
-    assert "WorkloadLockedError" == type(caught.value).__name__
+    refused = handle("acquire_lock", execution=f"{EXECUTION}-2")[REFUSED]
+    assert "WorkloadLockedError" == refused["error"]
+    assert EXECUTION in refused["cause"]
 
 
 def test_cleaning_up_answers_with_a_reason_twice_the_same(deployed, handle):

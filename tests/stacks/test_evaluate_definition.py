@@ -113,9 +113,8 @@ def test_a_failing_clean_up_still_ends_with_a_reason():
 
 
 def test_a_locked_workload_is_refused_without_touching_the_trial_that_holds_it():
-    found = catchers(TOP["AcquireLock"])
-    assert ["WorkloadLockedError", "States.ALL"] == list(found)
-    assert "AlreadyRunning" == found["WorkloadLockedError"]
+    assert "HoldsLock" == TOP["AcquireLock"]["Next"]
+    assert {"AlreadyRunning", "CheckEligibility"} == set(edges(TOP["HoldsLock"]))
     assert {"AlreadyRunning"} == reachable(MACHINE, "AlreadyRunning")
 
 
@@ -124,7 +123,7 @@ def test_a_refused_trial_says_so_and_does_not_count_as_a_failed_execution():
     state = TOP["AlreadyRunning"]
 
     assert "Succeed" == state["Type"]
-    assert "WorkloadLockedError" == state["Output"][REFUSED]["error"]
+    assert [REFUSED] == list(state["Output"])
 
 
 def test_aborting_leads_nowhere_but_to_the_end():
