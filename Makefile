@@ -15,7 +15,7 @@ help: ## list the targets
 
 setup: build/.tool build/.lambdas build/.localcloud build/.training ## the command, the Lambda packages, the embedded cloud, training
 
-dev: setup build/.dev build/.asl ## setup, and what tests and lint need
+dev: setup build/.dev build/.toolkits build/.asl ## setup, and what tests and lint need
 
 demo: setup ## three real workloads through the deployed state machine, on this machine
 	$(BIN)/compilegate demo
@@ -101,7 +101,17 @@ build/.tool: requirements/bootstrap.lock requirements/tool.lock pyproject.toml
 	@mkdir -p build && touch $@
 
 build/.dev: build/.tool requirements/dev.lock
-	$(UV) pip install --quiet --python $(BIN)/python --require-hashes -r requirements/dev.lock
+	$(UV) pip install --quiet --python $(BIN)/python --no-build-isolation --require-hashes -r requirements/dev.lock
+	@touch $@
+
+# The container toolkit of other years' images, the packages alone; what they import is in .venv.
+TOOLKITS := 3.9.2 5.1.4
+build/.toolkits: build/.dev $(TOOLKITS:%=requirements/toolkit-%.lock)
+	rm -rf build/toolkits
+	for release in $(TOOLKITS); do \
+	  $(UV) pip install --quiet --python $(BIN)/python --target build/toolkits/$$release --no-deps --no-build-isolation \
+	    --require-hashes -r requirements/toolkit-$$release.lock || exit 1; \
+	done
 	@touch $@
 
 NPM = $(NODE_DIR)/node $(NODE_DIR)/../lib/node_modules/npm/bin/npm-cli.js
@@ -125,7 +135,8 @@ build/.localcloud: build/.tool requirements/localcloud.lock
 # torch comes by pip, which knows where this machine keeps a CPU-only build; a fifth of the size.
 build/.training: build/.tool requirements/training.lock requirements/torch.lock requirements/torch-cpu.lock
 	test -x .venv-training/bin/python || $(PYTHON) -m venv .venv-training
-	$(UV) pip install --quiet --python .venv-training/bin/python --no-deps --require-hashes -r requirements/training.lock
+	$(UV) pip install --quiet --python .venv-training/bin/python --no-deps --require-hashes -r requirements/bootstrap.lock
+	$(UV) pip install --quiet --python .venv-training/bin/python --no-deps --no-build-isolation --require-hashes -r requirements/training.lock
 	.venv-training/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements/torch-cpu.lock 2>/dev/null \
 	  || .venv-training/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements/torch.lock
 	@touch $@
@@ -146,6 +157,9 @@ lock: build/.tool ## resolve the locks again
 	$(LOCK) requirements.txt -o requirements/tool.lock
 	$(LOCK) requirements/dev.in -o requirements/dev.lock
 	$(LOCK) requirements/localcloud.in -o requirements/localcloud.lock
+	for release in $(TOOLKITS); do \
+	  $(LOCK) --no-deps requirements/toolkit-$$release.in -o requirements/toolkit-$$release.lock || exit 1; \
+	done
 	$(LOCK) requirements/lambdas.in -o requirements/lambdas.lock
 	$(LOCK) requirements/sdk.in -o requirements/sdk.lock
 	$(LOCK) requirements/training.in -o build/training-full.lock

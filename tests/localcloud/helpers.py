@@ -55,6 +55,7 @@ class Trainer:
             "HyperParameters": {
                 "sagemaker_program": '"train.py"',
                 "sagemaker_submit_directory": json.dumps(source),
+                "sagemaker_container_log_level": "40",  # the script's own lines, and errors
                 **(hyperparameters or {}),
             },
             "OutputDataConfig": {"S3OutputPath": f"s3://{BUCKET}/out"},
@@ -99,6 +100,16 @@ class Trainer:
             time.sleep(0.05)
         raise AssertionError(f"{name} does not train after {seconds} s")
 
+    def wait_for_line(self, name, text, seconds=30):
+        """The script itself runs some time after its job's status says Training."""
+        self.wait_until(name, lambda _: text in self.lines_so_far(name), seconds)
+
+    def lines_so_far(self, name):
+        try:
+            return self.log_lines(name)
+        except IndexError:  # no log stream yet
+            return []
+
     def run(self, script, **changes):
         return self.wait(self.start(script, **changes))
 
@@ -119,11 +130,12 @@ class Trainer:
         return self.archive(f"s3://{BUCKET}/out/{name}/output/output.tar.gz")
 
     def log_lines(self, name):
+        """What the job printed; the toolkit passes a lone line break on as a line."""
         group, logs = "/aws/sagemaker/TrainingJobs", self.client("logs")
         streams = logs.describe_log_streams(logGroupName=group, logStreamNamePrefix=f"{name}/")
         stream = streams["logStreams"][0]["logStreamName"]
         events = logs.get_log_events(logGroupName=group, logStreamName=stream, startFromHead=True)
-        return [event["message"] for event in events["events"]]
+        return [event["message"] for event in events["events"] if event["message"].strip()]
 
 
 class Machines:

@@ -79,7 +79,7 @@ def test_training_job_may_do_only_what_its_role_allows(strict, role):
     assert good["TrainingJobStatus"] == "Completed"
     assert "assumed-role/train/" in trainer.log_lines(good["TrainingJobName"])[0]
     assert bad["TrainingJobStatus"] == "Failed"
-    assert bad["FailureReason"].startswith("ClientError: Source download failed")
+    assert bad["FailureReason"].startswith("AlgorithmError: Framework Error:")
 
 
 def test_state_machine_may_create_only_the_jobs_its_role_allows(strict, role):

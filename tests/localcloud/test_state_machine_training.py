@@ -71,7 +71,7 @@ def test_failed_job_is_a_failed_task_whose_cause_describes_the_job(trainer, mach
 
     assert (result["status"], result["error"]) == ("FAILED", "States.TaskFailed")
     assert described["TrainingJobStatus"] == "Failed"
-    assert described["FailureReason"].endswith("exit code: 7")
+    assert described["FailureReason"].endswith("exit code: 1")
 
 
 def test_failed_job_can_be_caught(trainer, machines):

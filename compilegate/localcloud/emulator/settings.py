@@ -22,6 +22,7 @@ class Settings:
     run_id: str
     region: str
     job_python: Path
+    toolkit: Path | None
     attached: bool
     enforce_iam: bool
     inject_failures: bool
@@ -71,6 +72,8 @@ def parse_arguments(arguments: Sequence[str]) -> Settings:
     parser.add_argument("--run-id", required=True)
     parser.add_argument("--region", default="us-east-1")
     parser.add_argument("--job-python", type=Path, required=True)
+    # A folder with another release of SageMaker's container toolkit than job_python's own.
+    parser.add_argument("--toolkit", type=Path)
     parser.add_argument("--attached", action="store_true")
     parser.add_argument("--enforce-iam", action="store_true")
     parser.add_argument("--inject-failures", action="store_true")

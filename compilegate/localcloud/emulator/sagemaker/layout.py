@@ -7,6 +7,7 @@ several jobs share this machine. Source: the SageMaker training container contra
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,15 +28,14 @@ class Layout:
         self.output_data = root / "output" / "data"
         self.intermediate = root / "output" / "intermediate"
         self.failure = root / "output" / "failure"
-        self.code = root / "code"
         self.temporary = root / "tmp"
+        self.packages = root / "packages"
         for folder in (
             self.config,
             self.data,
             self.model,
             self.output_data,
             self.intermediate,
-            self.code,
             self.temporary,
         ):
             folder.mkdir(parents=True, exist_ok=True)
@@ -46,7 +46,7 @@ class Layout:
             return str(self.root) + value.removeprefix(CONTAINER_ROOT)
         return value
 
-    def write_config(self, request: dict[str, Any]) -> None:
+    def write_config(self, request: dict[str, Any], hyperparameters: Mapping[str, str]) -> None:
         """The three JSON files that SageMaker writes into ``input/config``."""
         channels = {
             channel["ChannelName"]: {
@@ -57,7 +57,7 @@ class Layout:
             for channel in request.get("InputDataConfig") or []
         }
         documents = {
-            "hyperparameters.json": request.get("HyperParameters") or {},
+            "hyperparameters.json": dict(hyperparameters),
             "inputdataconfig.json": channels,
             "resourceconfig.json": resource_config(request),
         }

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 _ABANDON_SECONDS = 2.0
@@ -18,7 +18,14 @@ _SUPERVISOR = Path(__file__).with_name("supervisor.py")
 class TrainingProcess:
     """The process, its output line by line, and the ways to end it."""
 
-    def __init__(self, command: list[str], *, folder: Path, environment: dict[str, str]) -> None:
+    def __init__(
+        self,
+        command: list[str],
+        *,
+        folder: Path,
+        environment: Mapping[str, str],
+        descriptors: Sequence[int] = (),
+    ) -> None:
         # -I -S: the supervisor needs nothing but the standard library and starts in 15 ms.
         self._supervisor = subprocess.Popen(
             [sys.executable, "-I", "-S", str(_SUPERVISOR), *command],
@@ -28,6 +35,7 @@ class TrainingProcess:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,
+            pass_fds=descriptors,
         )
         self._write_lock = threading.Lock()
         first = self._supervisor.stderr.readline() if self._supervisor.stderr else b""

@@ -6,30 +6,24 @@ import contextlib
 import logging
 import shutil
 import threading
-from pathlib import Path
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from compilegate.localcloud.emulator.clients import client_for
+from compilegate.localcloud.emulator.sagemaker import toolkit
 from compilegate.localcloud.emulator.sagemaker.checkpoints import Checkpoints
 from compilegate.localcloud.emulator.sagemaker.errors import JobFailedError
 from compilegate.localcloud.emulator.sagemaker.failures import InjectedFailures
+from compilegate.localcloud.emulator.sagemaker.forking import ForkServer
 from compilegate.localcloud.emulator.sagemaker.job import StopCause, TrainingJob
-from compilegate.localcloud.emulator.sagemaker.job_environment import (
-    DEFAULT_PROGRAM,
-    build_environment,
-    command_arguments,
-    decoded_hyperparameters,
-    user_hyperparameters,
-)
 from compilegate.localcloud.emulator.sagemaker.job_log import JobLog
+from compilegate.localcloud.emulator.sagemaker.launchers import left_out
 from compilegate.localcloud.emulator.sagemaker.layout import Layout
 from compilegate.localcloud.emulator.sagemaker.process import TrainingProcess
 from compilegate.localcloud.emulator.sagemaker.scheduler import Scheduler
 from compilegate.localcloud.emulator.sagemaker.storage import (
     download_prefix,
-    extract_archive,
     reason_of,
     upload_archive,
 )
@@ -50,10 +44,12 @@ class TrainingRun:
         *,
         settings: Settings,
         scheduler: Scheduler,
+        fork_server: ForkServer,
         failures: InjectedFailures,
     ) -> None:
         self.job, self._settings = job, settings
         self._scheduler, self._failures = scheduler, failures
+        self._fork_server = fork_server
         self._process: TrainingProcess | None = None
         self._s3: Any = None
 
@@ -96,21 +92,18 @@ class TrainingRun:
         role = self.job.request["RoleArn"]
         self._s3 = client_for("s3", self.job.region, role)
         layout = Layout(self.job.folder)
-        layout.write_config(self.job.request)
-        channels = self._download_channels(layout)
-        self._download_code(layout)
+        self._download_channels(layout)
         checkpoints = Checkpoints(self._s3, self.job.request, layout)
         checkpoints.restore()
         job_log = JobLog(client_for("logs", self.job.region, role), self.job)
         try:
-            status = self._train(layout, channels, checkpoints, job_log)
+            status = self._train(layout, checkpoints, job_log)
         finally:
             checkpoints.close()
             job_log.close()
         self._finish(layout, checkpoints, job_log, status)
 
-    def _download_channels(self, layout: Layout) -> dict[str, Path]:
-        folders: dict[str, Path] = {}
+    def _download_channels(self, layout: Layout) -> None:
         for channel in self.job.request.get("InputDataConfig") or []:
             uri = channel["DataSource"]["S3DataSource"]["S3Uri"]
             folder = layout.data / channel["ChannelName"]
@@ -129,54 +122,32 @@ class TrainingRun:
                     f'prefix, and that the role "{self.job.request["RoleArn"]}" has '
                     '"s3:ListBucket" permissions on the bucket.'
                 )
-            folders[channel["ChannelName"]] = folder
-        return folders
 
-    def _download_code(self, layout: Layout) -> None:
-        bundle = decoded_hyperparameters(self.job.request).get("sagemaker_submit_directory")
-        if not bundle:
-            raise JobFailedError(
-                "ClientError: Hyperparameter sagemaker_submit_directory is missing; the local "
-                "cloud runs script mode only."
-            )
-        try:
-            extract_archive(self._s3, str(bundle), layout.code)
-        except ClientError as error:
-            raise JobFailedError(
-                f"ClientError: Source download failed: {bundle}: {reason_of(error)}"
-            ) from error
-
-    def _train(
-        self,
-        layout: Layout,
-        channels: dict[str, Path],
-        checkpoints: Checkpoints,
-        job_log: JobLog,
-    ) -> int:
+    def _train(self, layout: Layout, checkpoints: Checkpoints, job_log: JobLog) -> int:
         if self.job.stopping.is_set():
             return 0
-        environment = build_environment(self.job, layout, channels)
-        self._note_differences(job_log, layout)
+        layout.write_config(self.job.request, self._hyperparameters(job_log))
+        command = toolkit.command(self._settings, layout)
+        environment = toolkit.environment(self.job, layout, self._settings)
         self.job.enter("Training", "Training image download completed. Training in progress.")
-        self._process = TrainingProcess(
-            self._command(), folder=layout.code, environment=environment
+        self._process = self._fork_server.start(
+            command, folder=layout.root, environment=environment
         )
         with self._watch():
             checkpoints.save_every(self._settings.checkpoint_seconds)
             return self._process.run(job_log.add)
 
-    def _command(self) -> list[str]:
-        decoded = decoded_hyperparameters(self.job.request)
-        program = str(decoded.get("sagemaker_program", DEFAULT_PROGRAM))
-        arguments = command_arguments(user_hyperparameters(decoded))
-        return [str(self._settings.job_python), program, *arguments]
-
-    def _note_differences(self, job_log: JobLog, layout: Layout) -> None:
+    def _hyperparameters(self, job_log: JobLog) -> dict[str, str]:
+        """What the toolkit is told; the log says what of the request this machine leaves out."""
+        told: dict[str, str] = self.job.request.get("HyperParameters") or {}
         count = (self.job.request.get("ResourceConfig") or {}).get("InstanceCount", 1)
         if count > 1:
             job_log.add(f"local cloud: InstanceCount is {count}, one process runs for all of them")
-        if (layout.code / "requirements.txt").exists():
-            job_log.add("local cloud: requirements.txt of the source bundle is not installed here")
+        torchrun = toolkit.has_torchrun(self._settings)
+        absent = left_out(told, instances=count, torchrun=torchrun)
+        for name in absent.values():
+            job_log.add(f"local cloud: the script starts without its launcher, {name}")
+        return {key: value for key, value in told.items() if key not in absent}
 
     @contextlib.contextmanager
     def _watch(self) -> Any:
@@ -227,8 +198,4 @@ class TrainingRun:
         message = job_log.tail()[-_REASON_TAIL_CHARACTERS:]
         if status == _SIGKILL_STATUS:
             message += "\nThe process was killed (SIGKILL), usually for want of memory."
-        command = " ".join(self._command()[:2])
-        return (
-            f"AlgorithmError: ExecuteUserScriptError:\nExitCode {status}\n"
-            f'ErrorMessage "{message}"\nCommand "{command}", exit code: {status}'
-        )
+        return f"AlgorithmError: {message}, exit code: {status}"

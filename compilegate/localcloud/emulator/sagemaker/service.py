@@ -12,6 +12,7 @@ from typing import Any
 from compilegate.localcloud.emulator.sagemaker.errors import ApiError
 from compilegate.localcloud.emulator.sagemaker.events import StateChangeEvents
 from compilegate.localcloud.emulator.sagemaker.failures import InjectedFailures
+from compilegate.localcloud.emulator.sagemaker.forking import ForkServer
 from compilegate.localcloud.emulator.sagemaker.job import StopCause, TrainingJob
 from compilegate.localcloud.emulator.sagemaker.quotas import AccountQuotas
 from compilegate.localcloud.emulator.sagemaker.runner import TrainingRun
@@ -33,6 +34,7 @@ class TrainingService:
         self.quotas = AccountQuotas(settings.quotas)
         self._settings = settings
         self._scheduler = Scheduler(settings.slots)
+        self._fork_server = ForkServer(settings)
         self._events = StateChangeEvents()
         self._lock = threading.Lock()
         self._number = itertools.count()
@@ -108,9 +110,14 @@ class TrainingService:
                 on_change=self._events.publish,
             )
             run = TrainingRun(
-                job, settings=self._settings, scheduler=self._scheduler, failures=self.failures
+                job,
+                settings=self._settings,
+                scheduler=self._scheduler,
+                fork_server=self._fork_server,
+                failures=self.failures,
             )
             self._runs[account, region, name] = run
+        self._fork_server.prepare()
         threading.Thread(target=run.run, daemon=True, name=f"training-{name}").start()
         return {"TrainingJobArn": job.arn}
 

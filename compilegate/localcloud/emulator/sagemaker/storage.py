@@ -72,16 +72,6 @@ def upload_archive(client: Any, folder: Path, output_uri: str, job: str, name: s
     return f"s3://{bucket}/{key}"
 
 
-def extract_archive(client: Any, uri: str, folder: Path) -> None:
-    """Unpack a source bundle; entries that would leave the folder are refused."""
-    bucket, key = split_uri(uri)
-    with tempfile.TemporaryFile() as archive:
-        client.download_fileobj(bucket, key, archive)
-        archive.seek(0)
-        with tarfile.open(fileobj=archive) as tar:
-            tar.extractall(folder, filter="data")
-
-
 def reason_of(error: ClientError) -> str:
     """The service's words for a refused S3 call."""
     detail = error.response.get("Error", {})

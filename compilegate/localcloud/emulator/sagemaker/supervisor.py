@@ -10,41 +10,85 @@ deep-learning-containers issue 632), so the script trains on until it is killed.
 One line on standard error tells the training process's id, which is also its group's; the
 training process itself writes to standard output only, so the two never mix. The exit status
 is the training process's, 128 + n when signal n ended it.
+
+With ``--forked DESCRIPTOR PACKAGES`` before the command, the process comes from the fork server
+(fork_server.py) at the other end of that descriptor.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
 from pathlib import Path
 
+FORKED = "--forked"
 
-def main(command: list[str]) -> int:
-    """Run the command in a process group of its own until it, or the emulator, ends."""
-    process = subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stderr=subprocess.STDOUT, start_new_session=True
-    )
+
+class Started:
+    """A process that this one has started."""
+
+    def __init__(self, command: list[str]) -> None:
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stderr=subprocess.STDOUT, start_new_session=True
+        )
+        self.pid = self._process.pid
+
+    def wait(self) -> int:
+        """Its exit status, 128 + n when signal n ended it."""
+        status = self._process.wait()
+        return status if status >= 0 else 128 - status
+
+
+class Forked:
+    """A process that the fork server has started with this one's output."""
+
+    def __init__(self, descriptor: int, packages: str, command: list[str]) -> None:
+        connection = socket.socket(fileno=descriptor)
+        request = {
+            "command": command,
+            "packages": packages,
+            "folder": str(Path.cwd()),
+            "environment": dict(os.environ),
+        }
+        text = json.dumps(request).encode() + b"\n"
+        sent = socket.send_fds(connection, [text], [sys.stdout.fileno()])
+        connection.sendall(text[sent:])
+        self._answers = connection.makefile()
+        self.pid = int(self._answers.readline())
+
+    def wait(self) -> int:
+        """As of one that was started; a server that is gone has left a failure."""
+        answer = self._answers.readline()
+        return int(answer) if answer else 1
+
+
+def main(words: list[str]) -> int:
+    """Run the process in a group of its own until it, or the emulator, ends."""
+    forked = words[0] == FORKED
+    process = Forked(int(words[1]), words[2], words[3:]) if forked else Started(words)
     sys.stderr.write(f"{process.pid}\n")
     sys.stderr.flush()
-    threading.Thread(target=_obey, args=(process,), daemon=True).start()
+    threading.Thread(target=_obey, args=(process.pid,), daemon=True).start()
     status = process.wait()
     _kill_group(process.pid)
     _kill_marked(os.environ.get("COMPILEGATE_LOCAL_JOB", ""))
-    return status if status >= 0 else 128 - status
+    return status
 
 
-def _obey(process: subprocess.Popen[bytes]) -> None:
+def _obey(group: int) -> None:
     for line in sys.stdin:
         words = line.split()
         if words[:1] == ["stop"]:
-            timer = threading.Timer(float(words[1]), _kill_group, (process.pid,))
+            timer = threading.Timer(float(words[1]), _kill_group, (group,))
             timer.daemon = True
             timer.start()
-    _kill_group(process.pid)
+    _kill_group(group)
 
 
 def _kill_group(group: int) -> None:

@@ -1,0 +1,113 @@
+"""Starts container toolkits quickly: a process that has imported what they import, and forks.
+
+The toolkit imports an S3 client, an SSH client and PyTorch before it starts the script, seconds
+for every job. In a container that happens once; here every job of a trial would pay for it on
+one machine. A forked process runs the same ``train`` from its first line on.
+
+Run by the jobs' own Python, standard library only apart from what it imports ahead. Its standard
+input is a socket from the emulator; each message brings a job's connection, and the end of it
+ends this process. A job's connection carries the request as a line of JSON together with the
+job's output, and answers with two lines: the process's id, and its exit status.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import importlib
+import json
+import os
+import runpy
+import signal
+import socket
+import sys
+from typing import Any, NoReturn
+
+# What sagemaker-training and sagemaker-pytorch-training import. Not the toolkit itself: it reads
+# its environment when it is imported.
+_IMPORTED_AHEAD = (
+    "asyncio", "boto3", "boto3.s3.transfer", "inotify_simple", "paramiko", "psutil", "retrying",
+    "s3transfer.manager", "six.moves.urllib.parse", "torch",
+)  # fmt: skip
+_LONGEST_REQUEST = 1 << 20
+
+
+def main() -> None:
+    """Serve until the emulator is gone."""
+    sys.path.pop(0)  # this file's folder, which a job should not see
+    for name in _IMPORTED_AHEAD:
+        with contextlib.suppress(ImportError):  # an older toolkit, or jobs without PyTorch
+            importlib.import_module(name)
+    gc.freeze()  # children share these objects' memory
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those who serve
+    with socket.socket(fileno=0) as jobs:
+        while True:
+            message, descriptors, _, _ = socket.recv_fds(jobs, 1, 1)
+            if not message:
+                return
+            if os.fork() == 0:
+                jobs.close()
+                os.open(os.devnull, os.O_RDONLY)  # standard input, whose number is free now
+                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                _serve(socket.socket(fileno=descriptors[0]))
+            os.close(descriptors[0])
+
+
+def _serve(connection: socket.socket) -> NoReturn:
+    """Start one job's toolkit and answer how it ended."""
+    request, output = _received(connection)
+    pid = os.fork()
+    if pid == 0:
+        connection.close()
+        _become(request, output)
+    os.close(output)
+    with contextlib.suppress(OSError):  # whoever asked may be gone
+        connection.sendall(f"{pid}\n".encode())
+    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    with contextlib.suppress(OSError):
+        connection.sendall(f"{code if code >= 0 else 128 - code}\n".encode())
+    os._exit(0)
+
+
+def _received(connection: socket.socket) -> tuple[dict[str, Any], int]:
+    text, descriptors, _, _ = socket.recv_fds(connection, _LONGEST_REQUEST, 1)
+    while not text.endswith(b"\n"):
+        more = connection.recv(_LONGEST_REQUEST)
+        if not more:
+            os._exit(1)
+        text += more
+    request: dict[str, Any] = json.loads(text)
+    return request, descriptors[0]
+
+
+def _become(request: dict[str, Any], output: int) -> NoReturn:
+    """Run the request's command in this process: an interpreter of the job's own, a program."""
+    os.setsid()
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    os.close(output)
+    os.chdir(request["folder"])
+    os.environ.clear()
+    os.environ.update(request["environment"])
+    interpreter, program = request["command"]
+    own = request["packages"]
+    inherited = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    found_first = [os.path.dirname(program), *filter(None, inherited)]  # noqa: PTH120 — as Python
+    place = next((at for at, path in enumerate(sys.path) if path.endswith("-packages")), 0)
+    sys.path[:] = [*found_first, *sys.path[:place], own, *sys.path[place:]]
+    sys.executable, sys.argv = interpreter, [program]
+    code: object = 0
+    try:
+        runpy.run_path(program, run_name="__main__")
+    except SystemExit as end:
+        code = end.code
+    except BaseException:  # noqa: BLE001 — as the interpreter ends on what nothing catches
+        sys.excepthook(*sys.exc_info())
+        code = 1
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code if isinstance(code, int) else int(code is not None))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,121 @@
+"""Starts a training job as SageMaker's images do: with AWS's own container toolkit.
+
+``train`` (sagemaker-training, with sagemaker-pytorch-training on top) reads ``input/config``,
+downloads the source bundle with the job's role, makes the ``SM_*`` variables and the script's
+arguments, starts the script and writes the failure file. What is set here is what the toolkit
+finds in a container: its base folder, the framework's module, the job's name and credentials.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from compilegate.localcloud.emulator.clients import role_credentials
+from compilegate.localcloud.emulator.sagemaker.errors import JobFailedError
+from compilegate.localcloud.emulator.sagemaker.interpreter import Interpreter, own_interpreter
+from compilegate.localcloud.emulator.sagemaker.job import TrainingJob
+from compilegate.localcloud.emulator.sagemaker.layout import Layout
+from compilegate.localcloud.emulator.settings import HOST, RUN_VARIABLE, Settings
+
+JOB_VARIABLE = "COMPILEGATE_LOCAL_JOB"
+# Every job has one core, alone on the machine or not: a short block and a full run of the
+# same arm must take the same time per step.
+THREADS = 1
+_INHERITED = (
+    "HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES",
+    # What pip needs to install a bundle's requirements.
+    "HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy", "SSL_CERT_FILE",
+)  # fmt: skip
+# As the images set it (SAGEMAKER_TRAINING_MODULE, aws/deep-learning-containers@e0ecede
+# docker/pytorch/Dockerfile.cpu). The TensorFlow toolkit imports tensorflow, which is not here,
+# and the XGBoost one is in no package registry: their scripts start without a framework's module.
+_PYTORCH = "sagemaker_pytorch_container.training:main"
+_OTHER_FRAMEWORKS = ("tensorflow", "xgboost")
+
+
+@dataclass(frozen=True)
+class Command:
+    """What starts a job: an interpreter of the job's own, and the program that it runs."""
+
+    interpreter: Interpreter
+    program: Path
+
+
+def command(settings: Settings, layout: Layout) -> Command:
+    """The toolkit's start command.
+
+    Raises JobFailedError where the toolkit is not installed.
+    """
+    folder = settings.toolkit / "bin" if settings.toolkit else settings.job_python.parent
+    program = folder / "train"
+    if not program.is_file():
+        raise JobFailedError(
+            f"InternalServerError: {program} is missing, SageMaker's container toolkit. Run "
+            "`make setup`, or install requirements/training.lock."
+        )
+    return Command(own_interpreter(settings.job_python, layout.packages), program)
+
+
+def has_torchrun(settings: Settings) -> bool:
+    """Whether the jobs' environment has PyTorch's launcher."""
+    return (settings.job_python.parent / "torchrun").is_file()
+
+
+def environment(job: TrainingJob, layout: Layout, settings: Settings) -> dict[str, str]:
+    """What the container's first process sees, the request's own Environment last."""
+    variables = inherited(settings) | _container(job, layout) | _platform(job)
+    given = job.request.get("Environment") or {}
+    return variables | {name: layout.mapped(value) for name, value in given.items()}
+
+
+def inherited(settings: Settings) -> dict[str, str]:
+    """What every job's processes have of the emulator's own variables, and where they import."""
+    kept = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+    kept |= {name: value for name, value in os.environ.items() if name.startswith("PIP_")}
+    kept |= {"PYTHONUNBUFFERED": "1", "OMP_NUM_THREADS": str(THREADS)}
+    kept[RUN_VARIABLE] = os.environ.get(RUN_VARIABLE, "")
+    return kept | ({"PYTHONPATH": str(settings.toolkit)} if settings.toolkit else {})
+
+
+def _container(job: TrainingJob, layout: Layout) -> dict[str, str]:
+    image = str(job.request["AlgorithmSpecification"].get("TrainingImage", ""))
+    repository = image.rpartition("/")[2]
+    pytorch = not any(name in repository for name in _OTHER_FRAMEWORKS)
+    return {
+        **({"SAGEMAKER_TRAINING_MODULE": _PYTORCH} if pytorch else {}),
+        "SAGEMAKER_BASE_DIR": str(layout.root),
+        "PATH": f"{layout.packages / 'bin'}:{os.environ.get('PATH', os.defpath)}",
+        # Where torchrun's processes meet: every job has this machine's ports, not its own.
+        "PET_MASTER_PORT": str(free_port()),
+        # Only SageMaker's network knows the name algo-1; the toolkit would wait for it.
+        "SM_STUDIO_LOCAL_MODE": "True",
+        "TMPDIR": str(layout.temporary),
+        "MKL_NUM_THREADS": str(THREADS),
+        # What Python 3.13 and later tell the toolkit, and a script that asks.
+        "PYTHON_CPU_COUNT": str(THREADS),
+    }
+
+
+def free_port() -> int:
+    """A port that nothing listens on now."""
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _platform(job: TrainingJob) -> dict[str, Any]:
+    return {
+        "TRAINING_JOB_NAME": job.name,
+        "TRAINING_JOB_ARN": job.arn,
+        "AWS_REGION": job.region,
+        "AWS_DEFAULT_REGION": job.region,
+        "AWS_ENDPOINT_URL": os.environ["AWS_ENDPOINT_URL"],
+        **role_credentials(job.request["RoleArn"], job.region),
+        "NO_PROXY": "127.0.0.1",
+        JOB_VARIABLE: job.name,
+    }
