@@ -37,7 +37,8 @@ JOB = (
     "print('up', flush=True)\ntime.sleep(99)\n"
 )
 SLOW_FUNCTION = "import time\ndef handler(event, context):\n    time.sleep(99)\n"
-PROCESSES = 5  # emulator, worker, supervisor, job, runaway child
+# Emulator, worker, fork server and its child, supervisor, toolkit, script, runaway child.
+PROCESSES = 8
 # A command that starts an attached cloud and then hangs.
 COMMAND = """
 import sys, time

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import signal
 import socket
 import subprocess
 import sys
@@ -49,6 +52,14 @@ class ForkServer:
                 environment=environment,
                 descriptors=(connection.fileno(),),
             )
+
+    def close(self) -> None:
+        """End the server, now; the jobs that it started have supervisors of their own."""
+        with self._lock:
+            if self._process is not None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(self._process.pid, signal.SIGKILL)
+                self._process.wait()
 
     def _connection(self) -> socket.socket:
         own, servers = socket.socketpair()

@@ -85,6 +85,7 @@ class TrainingService:
         """End every training process because the emulator ends."""
         for run in list(self._runs.values()):
             run.abandon()
+        self._fork_server.close()
 
     def _create(self, scope: Scope, request: Document) -> Document:
         self.failures.before_create()
