@@ -241,6 +241,26 @@ def test_more_instances_run_as_one_process_and_the_log_says_so(trainer):
     ]
 
 
+@pytest.mark.parametrize(
+    ("switch", "launcher"),
+    [
+        ("sagemaker_pytorch_ddp_enabled", "pytorchddp"),
+        ("sagemaker_mpi_enabled", "MPI"),
+        ("sagemaker_pytorch_xla_multi_worker_enabled", "PyTorch XLA"),
+    ],
+)
+def test_a_launcher_that_takes_a_machine_for_itself_is_left_out_and_the_log_says_so(
+    trainer, switch, launcher
+):
+    script = "import os; print('ranks: ' + os.environ.get('OMPI_COMM_WORLD_SIZE', 'none'))"
+    job = trainer.run(script, hyperparameters={switch: "true"})
+
+    assert trainer.log_lines(job["TrainingJobName"]) == [
+        f"local cloud: the script starts without its launcher, {launcher}",
+        "ranks: none",
+    ]
+
+
 def test_tags_can_be_read_and_added(trainer, client):
     arn = trainer.run("")["TrainingJobArn"]
     client("sagemaker").add_tags(ResourceArn=arn, Tags=[{"Key": "owner", "Value": "ml"}])

@@ -9,8 +9,9 @@ EVERY_SECONDS = 0.5
 def write_line(text, stream=None):
     """Print a line at once and in one piece.
 
-    mpirun tags each piece that it reads from a process, and ``print`` writes every word by itself
-    where PYTHONUNBUFFERED is set, as in AWS's images: no metric definition matches what comes out.
+    ``print`` writes every word by itself where PYTHONUNBUFFERED is set, as in AWS's images. mpirun
+    tags each piece that it reads, and the container toolkit makes a line of it (``watch`` in its
+    process.py): no metric definition matches what comes out.
     """
     stream = stream or sys.stdout
     stream.write(text + "\n")
