@@ -14,8 +14,8 @@ from compilegate.verify.observed import Job
 
 SIGTERM_SEEN = "compilegate-probe-sigterm"
 STDOUT_LINE, STDERR_LINE = "compilegate-probe-standard-output", "compilegate-probe-standard-error"
-# Generations of sagemaker-training that tests run every kind of request through.
-TESTED_TOOLKITS = ("5.1.1",)
+# Generations of sagemaker-training that tests run every kind of request through (requirements/).
+TESTED_TOOLKITS = ("3.9.2", "5.1.1", "5.1.4")
 SCRIPT_MODE = (
     "SM_HOSTS", "SM_CURRENT_HOST", "SM_NUM_GPUS", "SM_OUTPUT_DATA_DIR", "SM_OUTPUT_DIR",
     "SM_MODEL_DIR", "TRAINING_JOB_NAME",

@@ -33,8 +33,6 @@ from tests.e2e.conftest import App
 pytestmark = pytest.mark.e2e
 
 POLL_SECONDS = 0.1
-# Another verdict than AWS's would have: see "Where it differs" in docs/local-cloud.md.
-KNOWN_DIFFERENCES = {"failure-source"}
 NEED_TORCH = {
     "speed-gate-runs", "output-archive", "metric-regexes", "sync-times",
     "checkpoints-copied-at-end",
@@ -113,7 +111,7 @@ def test_every_question_that_the_embedded_cloud_can_answer_is_answered(
     rows = {row.id: row for row in compare(load_assumptions(), observed, simulated=True)}
     differing = {name for name, row in rows.items() if row.agreement == "differs"}
     unseen = {name for name, row in rows.items() if row.agreement == "not seen"}
-    assert differing <= KNOWN_DIFFERENCES, [rows[name] for name in differing]
+    assert not differing, [rows[name] for name in differing]
     assert unseen == NEED_TORCH
     assert rows["schedule-time"].agreement == rows["task-token"].agreement == "agrees"
     assert rows["job-event-tags"].agreement == rows["unknown-field"].agreement == "agrees"
@@ -214,8 +212,8 @@ def test_the_whole_dry_run_with_its_record(tmp_path: Path, monkeypatch: pytest.M
     record = json.loads((tmp_path / "verified-on-aws.json").read_text())
     rows = {row["id"]: row for row in record["assumptions"]}
     differing = {name for name, row in rows.items() if row["agreement"] == "differs"}
-    assert result.exit_code == bool(differing), result.output
-    assert differing <= KNOWN_DIFFERENCES
+    assert not differing
+    assert result.exit_code == 0, result.output
     assert not [name for name, row in rows.items() if row["agreement"] == "not seen"]
     assert "embedded cloud" in record["cloud"]
     assert "`sync-times`" in (tmp_path / "verified-on-aws.md").read_text()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
@@ -21,6 +23,7 @@ def execution_that(status, error="", cause="", output=None):
     return ExecutionState("arn", status, 0.0, 1.0, error, cause, output or {})
 
 
+REQUIREMENTS = Path(__file__).resolve().parents[2] / "requirements"
 CREATED = datetime(2026, 11, 22, 8, tzinfo=UTC)
 REQUEST = {
     "TrainingJobName": "cg-verify-aws-t-q2a17",
@@ -170,6 +173,13 @@ OTHER_WORLDS = {
     ),
     "quota-lookup": replace(AS_ASSUMED, quota=None),
 }
+
+
+def test_the_tested_toolkits_are_those_that_are_locked() -> None:
+    locked = [re.search(r"sagemaker-training==(\S+)", file.read_text())[1]
+              for file in REQUIREMENTS.glob("toolkit*.in")]  # fmt: skip
+
+    assert sorted(locked) == sorted(TESTED_TOOLKITS)
 
 
 def agreements(observed, *, simulated=False):
