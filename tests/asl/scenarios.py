@@ -9,7 +9,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
+from compilegate.domain import naming
 from compilegate.localcloud.failures import Failure, inject
 from compilegate.usecases.answer_approval import answer_approval
 from tests.asl.scenario_runner import PATIENCE_SECONDS, ScenarioRunner, setting
@@ -84,6 +86,20 @@ def _overdue_control(runner: ScenarioRunner) -> None:
     overdue = "{% $exists($run.control) ? 1 : 3600 %}"
     machine = runner.changed("evaluate", {"SpeedTrain": setting("TimeoutSeconds", overdue)})
     runner.trial("control-overdue", machine, **CONTROL)
+
+
+def _withdrawn_full_runs(runner: ScenarioRunner) -> None:
+    """One at a time, as where the quota holds one job: the others are not started any more."""
+    machine = runner.changed("evaluate", {"QualityRuns": setting("MaxConcurrency", 1)})
+    runner.trial("withdrawn", machine, crash=COMPILED)
+
+
+def _withdrawn_speed_jobs(runner: ScenarioRunner) -> None:
+    def withdraw(state: dict[str, Any]) -> None:
+        state["Assign"]["request"] = f"{{% {{'{naming.WITHDRAWN}': 'now'}} %}}"
+
+    machine = runner.changed("evaluate", {"SpeedLoadRequest": withdraw})
+    runner.trial("speed-withdrawn", machine)
 
 
 def _nothing_explains_a_failed_job(runner: ScenarioRunner) -> None:
@@ -222,6 +238,8 @@ SIDE_BY_SIDE: dict[str, Scenario] = {
     "cleaning up fails": failing("AbortTrial", "RecordDecision", **INELIGIBLE),
     "QualityRunFailed fails": failing("QualityRunFailed", crash=COMPILED),
     "SpeedRunFailed fails": _nothing_explains_a_failed_job,
+    "full runs withdrawn": _withdrawn_full_runs,
+    "speed jobs withdrawn": _withdrawn_speed_jobs,
     "speed job overdue": _overdue,
     "speed job is stopped": partial(_stopped_without_error, "SpeedTrain"),
     "full run is stopped": partial(_stopped_without_error, "QualityTrain"),
@@ -255,6 +273,7 @@ SIDE_BY_SIDE: dict[str, Scenario] = {
 ONE_BY_ONE: dict[str, Scenario] = {
     "throttled trial": injected(Failure.THROTTLED, trial("throttled", speedup=0.9)),
     "trial without capacity": injected(Failure.NO_CAPACITY, trial("no-capacity", speedup=0.9)),
+    "quota in use": injected(Failure.LIMIT_EXCEEDED, trial("quota-in-use", speedup=0.9)),
     "throttled run": injected(Failure.THROTTLED, run("throttled-run")),
     "run without capacity": injected(Failure.NO_CAPACITY, _without_capacity, count=2),
     "run without capacity or message": injected(Failure.NO_CAPACITY, _without_capacity_or_message),
