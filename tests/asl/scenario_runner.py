@@ -18,6 +18,7 @@ Change = Callable[[dict[str, Any]], None]
 PATIENCE_SECONDS = 400.0
 OUTPUTS = {"evaluate": "EvaluateStateMachine", "train": "TrainStateMachine"}
 FAILING = "def handler(event, context):\n    raise RuntimeError('made to fail')\n"
+SILENT = "def handler(event, context):\n    pass\n"
 
 
 class ScenarioRunner:
@@ -25,14 +26,8 @@ class ScenarioRunner:
 
     def __init__(self, app: App) -> None:
         self.app = app
-        self._failing = app.client("lambda").create_function(
-            FunctionName="made-to-fail",
-            Runtime="python3.12",
-            Handler="index.handler",
-            Role="arn:aws:iam::000000000000:role/any",
-            Code={"ZipFile": function_bundle(FAILING)},
-            Timeout=30,
-        )["FunctionArn"]
+        self._failing = self._function("made-to-fail", FAILING)
+        self._silent = self._function("made-to-be-silent", SILENT)
 
     def changed(self, machine: str, changes: Mapping[str, Change]) -> str:
         """ARN of a copy of ``machine`` with ``changes`` made to states by name."""
@@ -71,6 +66,27 @@ class ScenarioRunner:
             input=json.dumps({"workload": workload.name, **more}),
         )["executionArn"]
         return workload.wait(execution, PATIENCE_SECONDS)
+
+    def overdue(self, seconds: str) -> Change:
+        """A change after which a task waits for an answer that never comes, for ``seconds``."""
+
+        def change(state: dict[str, Any]) -> None:
+            state["Resource"] = "arn:aws:states:::lambda:invoke.waitForTaskToken"
+            state["Arguments"] = {"FunctionName": self._silent, "Payload": {}}
+            state["TimeoutSeconds"] = seconds
+
+        return change
+
+    def _function(self, name: str, source: str) -> str:
+        made = self.app.client("lambda").create_function(
+            FunctionName=name,
+            Runtime="python3.12",
+            Handler="index.handler",
+            Role="arn:aws:iam::000000000000:role/any",
+            Code={"ZipFile": function_bundle(source)},
+            Timeout=30,
+        )
+        return str(made["FunctionArn"])
 
     def _make_fail(self, state: dict[str, Any]) -> None:
         arguments = state["Arguments"]

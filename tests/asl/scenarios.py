@@ -72,20 +72,15 @@ def injected(failure: Failure, scenario: Scenario, count: int = 1) -> Scenario:
 
 
 def _overdue(runner: ScenarioRunner) -> None:
-    machine = runner.changed("evaluate", {"SpeedTrain": setting("TimeoutSeconds", 1)})
-    runner.trial("speed-overdue", machine)
+    """The control's job first, which the trial can do without, then the others."""
+    overdue = runner.overdue("{% $exists($run.control) ? 1 : 5 %}")
+    runner.trial("overdue", runner.changed("evaluate", {"SpeedTrain": overdue}), **CONTROL)
 
 
 def _stopped_without_error(state: str, runner: ScenarioRunner) -> None:
     """The embedded cloud makes an error of a stopped job; Step Functions may not."""
     machine = runner.changed("evaluate", {state: setting("Output", STOPPED)})
     runner.trial(f"stopped-{state.lower()}", machine)
-
-
-def _overdue_control(runner: ScenarioRunner) -> None:
-    overdue = "{% $exists($run.control) ? 1 : 3600 %}"
-    machine = runner.changed("evaluate", {"SpeedTrain": setting("TimeoutSeconds", overdue)})
-    runner.trial("control-overdue", machine, **CONTROL)
 
 
 def _withdrawn_full_runs(runner: ScenarioRunner) -> None:
@@ -224,7 +219,6 @@ SIDE_BY_SIDE: dict[str, Scenario] = {
     "candidate crashes": trial("crash", crash=COMPILED),
     "one speed job fails": trial("speed-fails", candidates=ABSENT),
     "control": trial("control", **CONTROL),
-    "control overdue": _overdue_control,
     **{
         f"{state} fails": failing(state)
         for state in ("AcquireLock", "CheckEligibility", "PlanTrial", "JudgeArms",
@@ -240,7 +234,7 @@ SIDE_BY_SIDE: dict[str, Scenario] = {
     "SpeedRunFailed fails": _nothing_explains_a_failed_job,
     "full runs withdrawn": _withdrawn_full_runs,
     "speed jobs withdrawn": _withdrawn_speed_jobs,
-    "speed job overdue": _overdue,
+    "speed jobs overdue": _overdue,
     "speed job is stopped": partial(_stopped_without_error, "SpeedTrain"),
     "full run is stopped": partial(_stopped_without_error, "QualityTrain"),
     "approved": _approved,
