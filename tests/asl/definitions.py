@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -57,6 +57,15 @@ def expressions(machine: str, definition: dict[str, Any]) -> Iterator[Expression
         for field, value in state.items():
             if field != "ItemProcessor":
                 yield from _in_field(machine, name, state["Type"], field, value)
+
+
+def recording_keys(definitions: Mapping[str, dict[str, Any]]) -> set[tuple[str, str, str]]:
+    """What is to be recorded: every state (machine, name, "") and every expression's key."""
+    entered = {
+        (machine, name, "") for machine, one in definitions.items() for name, _ in states(one)
+    }
+    every = (one for item in definitions.items() for one in expressions(*item))
+    return entered | {one.key for one in every}
 
 
 def _in_field(machine: str, state: str, kind: str, field: str, value: Any) -> Iterator[Expression]:

@@ -1,7 +1,8 @@
 """Records what the expressions of the state machines are given and give, in real executions.
 
-``python -m tests.asl.record`` writes ``recorded/evaluate.json`` and ``recorded/train.json`` anew.
-It runs some 60 executions in an embedded cloud of its own, which takes minutes.
+``python -m tests.asl.record`` runs every scenario in an embedded cloud of its own, which takes
+minutes, and writes ``recorded/evaluate.json`` and ``recorded/train.json`` anew. With names of
+scenarios as arguments it runs those alone, and adds what is not yet recorded.
 """
 
 from __future__ import annotations
@@ -10,13 +11,13 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 from compilegate.localcloud.environments import REPOSITORY
-from tests.asl.definitions import expressions, synthesised
-from tests.asl.recordings import select, write
+from tests.asl.definitions import recording_keys, synthesised
+from tests.asl.recordings import joined, read, select, write
 from tests.asl.scenario_runner import ScenarioRunner
 from tests.asl.scenarios import ONE_BY_ONE, SIDE_BY_SIDE, Scenario
 from tests.e2e.conftest import deployed
@@ -58,16 +59,18 @@ def _report(name: str, future: Future[None]) -> bool:
     return error is not None
 
 
-def main() -> None:
+def main(names: Sequence[str]) -> None:
     """Record, choose, write."""
-    keys = {
-        one.key for name, document in synthesised().items() for one in expressions(name, document)
-    }
+    keys = recording_keys(synthesised())
     with tempfile.TemporaryDirectory(prefix="compilegate-record-") as folder:
-        path = record(Path(folder))
+        path = record(Path(folder), _named(SIDE_BY_SIDE, names), _named(ONE_BY_ONE, names))
         with path.open(encoding="utf-8") as lines:
             chosen = select(lines, keys, neutral(str(REPOSITORY), folder))
-    write(chosen)
+    write(joined(read(), chosen, keys) if names else chosen)
+
+
+def _named(scenarios: Mapping[str, Scenario], names: Sequence[str]) -> dict[str, Scenario]:
+    return {name: one for name, one in scenarios.items() if name in names or not names}
 
 
 def neutral(*places: str) -> dict[str, str]:
@@ -76,4 +79,7 @@ def neutral(*places: str) -> dict[str, str]:
 
 
 if __name__ == "__main__":
-    main()
+    unknown = set(sys.argv[1:]) - SIDE_BY_SIDE.keys() - ONE_BY_ONE.keys()
+    if unknown:
+        sys.exit(f"not in tests/asl/scenarios.py: {', '.join(sorted(unknown))}")
+    main(sys.argv[1:])

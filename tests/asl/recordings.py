@@ -19,7 +19,7 @@ FOLDER = Path(__file__).parent / "recorded"
 MOST_RECORDINGS = 3
 MOST_CHARACTERS = 12_000
 Steps = tuple[str, ...]
-Key = tuple[str, str, str]  # state machine, state, expression
+Key = tuple[str, str, str]  # state machine, state, expression; "" is the state itself
 Recorded = dict[str, dict[str, list[dict[str, Any]]]]
 # A variable with the names behind it; not a function that is called.
 _NAMES = re.compile(r"\$([A-Za-z_]\w*)((?:\.[A-Za-z_]\w*)*)(?!\w|\()")
@@ -56,18 +56,19 @@ def select(
 ) -> dict[str, Recorded]:
     """Recordings by state machine from the lines that an emulator wrote.
 
-    ``keys`` are the expressions wanted. ``replacements`` are put in place of texts that only this
-    machine has; a replacement must be as long as its text, since expressions may cut texts off.
+    ``keys`` are the states and expressions wanted. ``replacements`` are put in place of texts that
+    only this machine has; each must be as long as its text, since expressions may cut texts off.
     """
     chosen: dict[str, Recorded] = {}
     shapes: dict[Key, list[str]] = {}
     for line in lines:
         document = json.loads(_replaced(line, replacements))
         machine = document["machine"].rpartition("-")[2]
-        state = chosen.setdefault(machine, {}).setdefault(document["state"], {})
         key = (machine, document["state"], document.get("expression", ""))
         if key in keys:
-            _keep(state, document, shapes.setdefault(key, []))
+            state = chosen.setdefault(machine, {}).setdefault(document["state"], {})
+            if "expression" in document:
+                _keep(state, document, shapes.setdefault(key, []))
     return chosen
 
 
@@ -127,6 +128,22 @@ def shape(value: Any) -> Any:
     if isinstance(value, list):
         return [shape(item) for item in value[:1]]
     return type(value).__name__ if not isinstance(value, bool) else value
+
+
+def joined(
+    kept: Mapping[str, Recorded], new: Mapping[str, Recorded], keys: Container[Key]
+) -> dict[str, Recorded]:
+    """The kept recordings of what is in ``keys``, and the new ones of what they do not have."""
+    result: dict[str, Recorded] = {}
+    for recorded in (kept, new):
+        for machine, states in recorded.items():
+            wanted = {name: each for name, each in states.items() if (machine, name, "") in keys}
+            for state, expressions in wanted.items():
+                place = result.setdefault(machine, {}).setdefault(state, {})
+                for text, recordings in expressions.items():
+                    if (machine, state, text) in keys:
+                        place.setdefault(text, recordings)
+    return result
 
 
 def write(chosen: Mapping[str, Recorded], folder: Path = FOLDER) -> None:

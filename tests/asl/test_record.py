@@ -17,10 +17,11 @@ PASSED = {
 @pytest.mark.slow
 def test_a_scenario_is_recorded(tmp_path, recorded):
     kept = {one.key for one in evaluations(recorded)}
+    states = {("evaluate", name, "") for name in recorded["evaluate"]}
 
     path = record(tmp_path, {"ineligible": SIDE_BY_SIDE["ineligible"]}, {})
     with path.open() as lines:
-        chosen = select(lines, kept, neutral(str(REPOSITORY), str(tmp_path)))
+        chosen = select(lines, kept | states, neutral(str(REPOSITORY), str(tmp_path)))
 
     assert PASSED == set(chosen["evaluate"])
     for one in evaluations(chosen):

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.asl.definitions import expressions, states
-from tests.asl.recordings import MOST_CHARACTERS, evaluations, reduced, references, select
+from tests.asl.recordings import MOST_CHARACTERS, evaluations, joined, reduced, references, select
 
 AGAIN = "record again: .venv/bin/python -m tests.asl.record"
 # State machine → states that no execution can enter here, each with the reason.
@@ -61,6 +61,25 @@ def test_a_recording_keeps_the_parts_that_its_expression_names():
         "states": {"input": {"error": "E"}},
         "limit": [{"Most": 1}],
     } == reduced(text, variables)
+
+
+KEYS = {
+    ("train", "Begin", ""),
+    ("train", "Begin", "$a"),
+    ("train", "Done", ""),
+    ("train", "Done", "$b"),
+}
+
+
+def test_what_is_recorded_later_adds_what_is_missing_and_drops_what_is_gone():
+    kept = {
+        "train": {"Begin": {"$a": [{"value": 1}], "$gone": [{"value": 2}]}, "Removed": {}},
+    }
+    new = {"train": {"Begin": {"$a": [{"value": 3}]}, "Done": {"$b": [{"value": 4}]}}}
+
+    assert {
+        "train": {"Begin": {"$a": [{"value": 1}]}, "Done": {"$b": [{"value": 4}]}},
+    } == joined(kept, new, KEYS)
 
 
 def test_a_replacement_of_another_length_is_refused():
