@@ -60,7 +60,6 @@ def select(
     only this machine has; each must be as long as its text, since expressions may cut texts off.
     """
     chosen: dict[str, Recorded] = {}
-    shapes: dict[Key, list[str]] = {}
     for line in lines:
         document = json.loads(_replaced(line, replacements))
         machine = document["machine"].rpartition("-")[2]
@@ -68,7 +67,7 @@ def select(
         if key in keys:
             state = chosen.setdefault(machine, {}).setdefault(document["state"], {})
             if "expression" in document:
-                _keep(state, document, shapes.setdefault(key, []))
+                _add(state.setdefault(key[2], []), _recording(document))
     return chosen
 
 
@@ -80,21 +79,22 @@ def _replaced(line: str, replacements: Mapping[str, str]) -> str:
     return line
 
 
-def _keep(
-    state: dict[str, list[dict[str, Any]]], document: Mapping[str, Any], shapes: list[str]
-) -> None:
+def _recording(document: Mapping[str, Any]) -> dict[str, Any]:
     text = document["expression"]
-    recording = {
+    return {
         "states": reduced(text, {"states": document["states"]}).get("states", {}),
         "variables": reduced(text, document["variables"]),
         **{key: document[key] for key in ("value", "error") if key in document},
     }
-    kept = state.setdefault(text, [])
-    form = json.dumps(shape(recording))
+
+
+def _add(kept: list[dict[str, Any]], recording: dict[str, Any]) -> None:
+    """Keep a recording unless there are enough, or one of its shape."""
     too_long = kept and len(json.dumps(recording)) > MOST_CHARACTERS
-    if form not in shapes and len(kept) < MOST_RECORDINGS and not too_long:
-        kept.append(recording)
-        shapes.append(form)
+    if len(kept) < MOST_RECORDINGS and not too_long:
+        form = shape(recording)
+        if all(form != shape(one) for one in kept):
+            kept.append(recording)
 
 
 def reduced(expression: str, variables: Mapping[str, Any]) -> dict[str, Any]:
@@ -133,7 +133,7 @@ def shape(value: Any) -> Any:
 def joined(
     kept: Mapping[str, Recorded], new: Mapping[str, Recorded], keys: Container[Key]
 ) -> dict[str, Recorded]:
-    """The kept recordings of what is in ``keys``, and the new ones of what they do not have."""
+    """The kept recordings of what is in ``keys``, and the new ones of another shape."""
     result: dict[str, Recorded] = {}
     for recorded in (kept, new):
         for machine, states in recorded.items():
@@ -141,8 +141,8 @@ def joined(
             for state, expressions in wanted.items():
                 place = result.setdefault(machine, {}).setdefault(state, {})
                 for text, recordings in expressions.items():
-                    if (machine, state, text) in keys:
-                        place.setdefault(text, recordings)
+                    for one in recordings if (machine, state, text) in keys else ():
+                        _add(place.setdefault(text, []), one)
     return result
 
 

@@ -75,10 +75,12 @@ def test_what_is_recorded_later_adds_what_is_missing_and_drops_what_is_gone():
     kept = {
         "train": {"Begin": {"$a": [{"value": 1}], "$gone": [{"value": 2}]}, "Removed": {}},
     }
-    new = {"train": {"Begin": {"$a": [{"value": 3}]}, "Done": {"$b": [{"value": 4}]}}}
+    new = {
+        "train": {"Begin": {"$a": [{"value": 3}, {"value": True}]}, "Done": {"$b": [{"value": 4}]}}
+    }
 
     assert {
-        "train": {"Begin": {"$a": [{"value": 1}]}, "Done": {"$b": [{"value": 4}]}},
+        "train": {"Begin": {"$a": [{"value": 1}, {"value": True}]}, "Done": {"$b": [{"value": 4}]}},
     } == joined(kept, new, KEYS)
 
 
