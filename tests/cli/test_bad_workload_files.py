@@ -311,3 +311,19 @@ def test_two_files_of_one_workload_are_refused_together(tmp_path: Path, invoke: 
 
     assert result.exit_code == 2
     assert "name: is used by more than one of the files (got 'bert-docs')" in result.stderr
+
+
+def test_a_source_folder_that_the_toolkit_would_install_is_refused(
+    tmp_path: Path, invoke: Invoke
+) -> None:
+    file = write_project(tmp_path)
+    (tmp_path / "training" / "pyproject.toml").write_text("[project]\nname = 'team'\n")
+    assert "setup.py" not in invoke("check", file).stderr  # the toolkit asks for setup.py alone
+
+    (tmp_path / "training" / "setup.py").write_text("from setuptools import setup\nsetup()\n")
+    result = invoke("check", file)
+
+    assert 2 == result.exit_code
+    assert "training.source_dir: has setup.py at its root" in result.stderr
+    assert "(got 'training'), line" in result.stderr
+    assert "Fix: name a folder without setup.py" in result.stderr

@@ -45,9 +45,11 @@ class Trainer:
         self.client("s3").put_object(Bucket=BUCKET, Key=key, Body=body)
         return f"s3://{BUCKET}/{key}"
 
-    def request(self, script, *, name=None, stage="quality", hyperparameters=None, **changes):
+    def request(
+        self, script, *, name=None, stage="quality", hyperparameters=None, files=None, **changes
+    ):
         name = name or f"job-{uuid.uuid4().hex[:12]}"
-        source = self.put(f"source/{name}.tar.gz", bundle({"train.py": script}))
+        source = self.put(f"source/{name}.tar.gz", bundle({"train.py": script, **(files or {})}))
         request = {
             "TrainingJobName": name,
             "RoleArn": ROLE,

@@ -1,0 +1,1 @@
+"""Our requests through AWS's own container toolkit, of three years' images."""

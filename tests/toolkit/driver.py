@@ -1,0 +1,31 @@
+"""Starts a script through the toolkit's own code, once for each line of standard input.
+
+A line is the hyperparameters of a request as JSON. The toolkit decodes them, makes the arguments
+and starts ``show.py``, which prints the arguments it got; they come back as a line of JSON.
+"""
+
+import contextlib
+import io
+import json
+import sys
+from pathlib import Path
+
+from sagemaker_training import environment, mapping, process
+
+
+def arguments_of(hyperparameters):
+    Path(environment.hyperparameters_file_dir).write_text(json.dumps(hyperparameters))
+    words = mapping.to_cmd_args(environment.read_hyperparameters())
+    more = () if "3.9.2" in sys.argv else (1,)  # processes per host
+    with contextlib.redirect_stdout(io.StringIO()):
+        process.ProcessRunner("show.py", words, {}, *more).run(capture_error=True)
+    return json.loads(Path(environment.base_dir, "answer.json").read_text())
+
+
+for line in sys.stdin:
+    try:
+        found = arguments_of(json.loads(line))
+    except Exception as error:  # noqa: BLE001 — the test that asked says what it expected
+        found = {"error": str(error)}
+    sys.stdout.write(json.dumps(found) + "\n")
+    sys.stdout.flush()

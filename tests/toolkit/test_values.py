@@ -1,0 +1,142 @@
+"""A hyperparameter reaches the script unchanged under every release, or is refused before."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from compilegate.domain.argument_text import PREFIX, argument, for_launcher, survives
+from compilegate.domain.errors import InvalidInputError
+from compilegate.domain.request.hyperparameters import encoded
+from compilegate.domain.workload.script_arguments import check_script_arguments
+from compilegate.localcloud.environments import REPOSITORY
+from tests.domain.workload_builder import SOUND, change
+from tests.toolkit.releases import RELEASES, folder_of
+
+DRIVER = Path(__file__).with_name("driver.py")
+RUNTIME = REPOSITORY / "training"
+# Prints what it got, decoded as the launcher and the speed gate decode it.
+SHOW = f"""
+import json, os, sys
+sys.path.insert(0, {str(RUNTIME)!r})
+from compilegate_runtime.encoded_text import decoded
+words = [decoded("word", word) for word in sys.argv[1:]]
+with open(os.path.join(os.environ["SAGEMAKER_BASE_DIR"], "answer.json"), "w") as answer:
+    json.dump(words, answer)
+"""
+HOST = {"current_host": "algo-1", "hosts": ["algo-1"], "network_interface_name": "lo"}
+# What a shell, a tokenizer or a decoder might take for its own.
+NASTY = st.sampled_from(
+    ["", " ", "'", '"', "\\", "\n", "$(id)", "`id`", "*", "~", "#", "!", "&", "|", ";", "<", ">",
+     "(", ")", "[1, 2]", '{"a": 1}', "true", "null", "1e5", "-", "--", "-x", "\t", "\r", "größe",
+     "日本", "\u2028", "\x7f", "=", "a=b", "%s", "{a,b}", "base64:", PREFIX + "x", "x" * 2500]
+)  # fmt: skip
+TEXT = st.one_of(
+    st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=60),
+    st.lists(NASTY, max_size=4).map("".join),
+)
+SCALARS = st.one_of(TEXT, st.booleans(), st.integers(), st.floats(allow_nan=False))
+NAMES = st.lists(
+    st.from_regex(r"[a-z_][a-z0-9_.-]{0,12}", fullmatch=True), min_size=1, max_size=6, unique=True
+)
+
+
+class Toolkit:
+    """One release, ready to start scripts."""
+
+    def __init__(self, release: str, scratch: Path) -> None:
+        base, old = scratch / "opt-ml", scratch / "path"
+        for name in ("input/config", "code"):
+            (base / name).mkdir(parents=True)
+        old.mkdir()
+        (base / "code" / "show.py").write_text(SHOW)
+        (base / "input/config/resourceconfig.json").write_text(json.dumps(HOST))
+        (base / "input/config/inputdataconfig.json").write_text("{}")
+        found = folder_of(release, old)
+        self._process = subprocess.Popen(
+            [sys.executable, str(DRIVER), release],
+            env={**os.environ, "SAGEMAKER_BASE_DIR": str(base), "PYTHONPATH": str(found or "")},
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+        )  # fmt: skip
+
+    def arguments(self, hyperparameters: dict[str, str]) -> Any:
+        assert self._process.stdin and self._process.stdout
+        self._process.stdin.write(json.dumps(hyperparameters) + "\n")
+        self._process.stdin.flush()
+        return json.loads(self._process.stdout.readline())
+
+    def close(self) -> None:
+        self._process.communicate()
+
+
+@pytest.fixture(scope="module", params=RELEASES)
+def toolkit(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Toolkit]:
+    found = Toolkit(request.param, tmp_path_factory.mktemp("toolkit"))
+    with contextlib.closing(found):
+        yield found
+
+
+def words(values: dict[str, Any]) -> list[str]:
+    """What the script should get."""
+    pairs = ((("--" if len(k) > 1 else "-") + k, argument(values[k])) for k in sorted(values))
+    return [word for pair in pairs for word in pair]
+
+
+def accepted(values: dict[str, Any], entry_point: str = "train.py") -> bool:
+    own = {"script": "train.py", **values} if entry_point == "launch.py" else values
+    asked = change(SOUND, training__hyperparameters=own, training__entry_point=entry_point)
+    try:
+        check_script_arguments(asked)
+    except InvalidInputError as error:
+        assert error.field.startswith("training.hyperparameters.")
+        assert error.fix
+        return False
+    return True
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_what_check_accepts_for_a_teams_own_script_arrives_unchanged(
+    toolkit: Toolkit, data: st.DataObject
+) -> None:
+    values = {name: data.draw(SCALARS) for name in data.draw(NAMES)}
+    kept = {name: value for name, value in values.items() if accepted({name: value})}
+
+    assert words(kept) == toolkit.arguments(encoded(kept))
+    assert all(not survives(value) for name, value in values.items() if name not in kept)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_any_text_arrives_unchanged_at_the_launcher(toolkit: Toolkit, data: st.DataObject) -> None:
+    values = {name: data.draw(SCALARS) for name in data.draw(NAMES)}
+    sent = {name: for_launcher(value) for name, value in values.items()}
+
+    assert accepted(values, "launch.py")
+    assert words(values) == toolkit.arguments(encoded(sent))
+
+
+@pytest.mark.parametrize("value", ["it's", "two words", "$(echo ran)", "", "größe x", '{"a": 1}'])
+def test_what_check_refuses_would_not_arrive_at_every_release(
+    value: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """The rule is no stricter than the releases are: each of these is changed by one of them."""
+    values = {"prompt": value}
+    found = Toolkit("5.1.1", tmp_path_factory.mktemp("toolkit"))
+    with contextlib.closing(found):
+        assert not accepted(values)
+        answer = found.arguments(encoded(values))
+        assert words(values) != answer
+        assert isinstance(answer, list) or "ExitCode 2" in answer["error"]  # the shell's own
