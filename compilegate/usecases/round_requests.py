@@ -85,9 +85,12 @@ def _speed_requests(
 
 
 def measured_arms(opened: OpenTrial, run: str) -> list[str]:
-    """Names of the arms that a speed job was asked to measure."""
+    """Names of the arms that a speed job was asked to measure, none where it was withdrawn."""
     key = naming.request_key(opened.trial.workload, opened.trial.trial, run)
-    parameters = json.loads(opened.services.store.get(key))["HyperParameters"]
+    request = json.loads(opened.services.store.get(key))
+    if naming.WITHDRAWN in request:
+        return []
+    parameters = request["HyperParameters"]
     described = [text for name, text in sorted(parameters.items()) if ARM.fullmatch(name)]
     # Text inside text, as speed_request writes it.
     return [str(decoded_document(json.loads(text))["name"]) for text in described]

@@ -110,6 +110,23 @@ def test_the_round_goes_on_without_a_controls_job(services: Any, ending: str) ->
     assert "InProgress" == services.jobs.describe(candidate)["TrainingJobStatus"]
 
 
+def test_a_controls_job_that_was_withdrawn_was_never_asked_for(services: Any) -> None:
+    """Jobs take turns within the quota; the first one gets no machine, and the round is stopped."""
+    with_control(services)
+    runs = call_judge(services, 0, [], asks_speed("managed"))["runs"]
+    lost = outcome("s0a0", "Failed", reason="CapacityError: none", infrastructure=True)
+    services.jobs.add(lost["job"], "Failed", 1000.0, 1001.0)
+    cause = json.dumps({"TrainingJobStatus": "Failed", "FailureReason": "CapacityError: none"})
+    event = {**EVENT, **lost, "runs": runs, "error": "States.TaskFailed", "cause": cause}
+    settle_run(event, services=services)
+    withdrawn = [outcome(run, "Stopped", reason=None) for run in ("s0b0", "s0c0")]
+    answer = judge_arms({**EVENT, "round": 1, "runs": [lost, *withdrawn]}, services=services)
+
+    assert "continue" == answer["verdict"]
+    assert "s1c0" in asked(services, answer)
+    assert [] == unmeasured(services)
+
+
 def test_controls_are_skipped_where_the_budget_is_tight(services: Any) -> None:
     with_control(services)
     first = call_judge(services, 0, [], asks_speed("managed", usd=None))
