@@ -86,7 +86,8 @@ class Dashboard(Construct):
 
     def _failures(self, watched: Watched) -> list[cloudwatch.IMetric]:
         errors = cloudwatch.MathExpression(
-            expression=" + ".join(f"e{number}" for number in range(len(watched.functions))),
+            # A function that nothing called in an hour has no figure for it.
+            expression=" + ".join(f"FILL(e{n}, 0)" for n in range(len(watched.functions))),
             using_metrics={
                 f"e{number}": function.metric_errors(period=HOUR)
                 for number, function in enumerate(watched.functions.values())

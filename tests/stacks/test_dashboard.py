@@ -71,3 +71,12 @@ def test_every_function_counts_among_the_failures(template, widgets):
 
     named = {metric[3] for metric in errors}
     assert {f"<{key}>" for key in template.of_type("AWS::Lambda::Function")} == named
+
+
+def test_a_function_that_nothing_called_for_an_hour_hides_no_errors_of_the_others(widgets):
+    graph = widgets["Failures"]
+    (total,) = [metric[0]["expression"] for metric in graph if isinstance(metric[0], dict)]
+    ids = [metric[-1]["id"] for metric in graph if metric[:2] == ["AWS/Lambda", "Errors"]]
+
+    # Lambda writes no figure for such an hour, and without one a sum has none either.
+    assert [f"FILL({metric}, 0)" for metric in ids] == total.split(" + ")
