@@ -14,7 +14,6 @@ from lambdas.logs import logged
 def handle(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
     """Run the use case; its answer stands in the log of the function alone."""
     with logged("sweep", event):
-        wiring.limit_training_logs()
         services = wiring.services()
         try:
             return sweep(
@@ -22,3 +21,4 @@ def handle(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
             )
         finally:
             measure_day(services=services)
+            wiring.limit_training_logs()

@@ -132,3 +132,20 @@ def test_an_error_nobody_foresaw_is_logged_with_its_traceback(deployed, handle, 
         handle("acquire_lock")  # no execution
 
     assert caplog.records[-1].exc_info is not None
+
+
+def test_the_sweep_stops_jobs_even_where_a_retention_cannot_be_set(deployed, handle, monkeypatch):
+    def refused():
+        raise PermissionError("logs:PutRetentionPolicy")
+
+    __import__("lambdas.sweep.handler")
+    swept = []
+    monkeypatch.setenv("TOPIC_ARN", "arn:aws:sns:us-east-1:123456789012:topic")
+    monkeypatch.setattr(wiring, "limit_training_logs", refused)
+    monkeypatch.setattr(
+        sys.modules["lambdas.sweep.handler"], "sweep", lambda *_, **__: swept.append("jobs")
+    )
+    with pytest.raises(PermissionError):  # the alarm tells of it
+        handle("sweep")
+
+    assert ["jobs"] == swept
