@@ -130,6 +130,9 @@ def _customer_key(fields: Fields) -> CustomerKey | None:
     if not KEY_ARN.fullmatch(value):
         fix = "give true, false, or the ARN of a key (arn:aws:kms:REGION:ACCOUNT:key/ID)"
         raise fields.wrong("customer_key", "is not usable", fix)
+    region = fields.text("region")
+    if value.split(":")[3] != region:
+        raise fields.wrong("customer_key", "is a key of another region", f"give one of {region}")
     return CustomerKey(value)
 
 

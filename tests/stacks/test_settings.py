@@ -46,6 +46,7 @@ def error_of(**changes):
         ("monthly_budget_usd", 0),
         ("monthly_budget_usd", "much"),
         ("customer_key", "alias/mine"),
+        ("customer_key", "arn:aws:kms:ap-south-1:111122223333:key/1234abcd"),
         ("customer_key", 1),
     ],
 )
