@@ -8,7 +8,7 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from compilegate.cli import project
-from compilegate.domain.errors import EnvironmentNotReadyError, NotDeployedError
+from compilegate.domain.errors import EnvironmentNotReadyError, NoStackError, NotDeployedError
 from compilegate.domain.naming import stack_name
 
 # Statuses in which a stack has no working resources, and what to do about each:
@@ -33,12 +33,13 @@ _UNUSABLE = {
 def stack_outputs(cloudformation: Any, stage: str) -> Mapping[str, str]:
     """The stage's outputs.
 
-    Raises NotDeployedError where there is no stack, or one without working resources.
+    Raises NoStackError where there is no stack, NotDeployedError for one without working
+    resources.
     """
     name, region = stack_name(stage), str(cloudformation.meta.region_name)
     stack = _describe(cloudformation, name)
     if stack is None:
-        raise NotDeployedError(f"There is no stack {name} in {region}. Fix: {_how(stage, region)}.")
+        raise NoStackError(f"There is no stack {name} in {region}. Fix: {_how(stage, region)}.")
     status = str(stack["StackStatus"])
     if status in _UNUSABLE:
         raise NotDeployedError(

@@ -19,7 +19,16 @@ UNKNOWN_BUCKET = "data-bucket"
 
 def deployment() -> Deployment:
     """The deployment that ``cdk.json`` of the working folder, else of the checkout, describes."""
-    for folder in (Path.cwd(), REPOSITORY):
+    return _described_in(Path.cwd(), REPOSITORY)
+
+
+def deployed_by_make() -> Deployment:
+    """The deployment that the checkout's own ``cdk.json`` describes, wherever the shell is."""
+    return _described_in(REPOSITORY)
+
+
+def _described_in(*folders: Path) -> Deployment:
+    for folder in folders:
         file = folder / "cdk.json"
         if file.is_file():
             try:

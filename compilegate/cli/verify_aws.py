@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -22,7 +23,7 @@ from compilegate.cli.doors import Doors
 from compilegate.cli.options import JsonOption, LocalOption, StageOption
 from compilegate.cli.output import console, emit_json, say, say_line
 from compilegate.cli.shell import session
-from compilegate.domain.errors import EnvironmentNotReadyError, InvalidInputError
+from compilegate.domain.errors import EnvironmentNotReadyError, InvalidInputError, NoStackError
 from compilegate.domain.naming import stack_name, trial_id
 
 if TYPE_CHECKING:
@@ -122,14 +123,10 @@ def _deployed(
 
     try:
         doors.aws(stage)
-    except EnvironmentNotReadyError:
+    except NoStackError:  # one that is there in any state is not ours to deploy and destroy
         if not deploy:
             raise
-        if stage != project.deployment().stage:
-            raise InvalidInputError(
-                "cannot be deployed from here: cdk.json names another stage", field="--stage",
-                value=stage, fix="deploy it beforehand, or leave --deploy out",
-            ) from None  # fmt: skip
+        _check_deployable(stage)
         name = stack_name(stage)
         text = (f"{name} is not deployed. It is deployed now and destroyed at the end; its data "
                 "bucket, ledger and key stay.")  # fmt: skip
@@ -138,8 +135,26 @@ def _deployed(
     return for_now(here=False)
 
 
+def _check_deployable(stage: str) -> None:
+    """Refuses a stage that ``make`` would not deploy: it would update and destroy another."""
+    by_make = project.deployed_by_make()
+    if stage != by_make.stage:
+        raise InvalidInputError(
+            "cannot be deployed from here: cdk.json names another stage", field="--stage",
+            value=stage, fix="deploy it beforehand, or leave --deploy out",
+        )  # fmt: skip
+    if project.region() != by_make.region:
+        raise InvalidInputError(
+            f"cannot be deployed to: cdk.json names {by_make.region}", field="AWS_REGION",
+            value=project.region(), fix=f"unset it to use {by_make.region}, or change cdk.json",
+        )  # fmt: skip
+
+
 def _make(target: str) -> None:
-    done = subprocess.run(["make", target, "YES=1"], cwd=project.REPOSITORY, check=False)  # noqa: S603, S607 - fixed words
+    # Standard output is the command's own: with --json one document.
+    done = subprocess.run(  # noqa: S603 - fixed words
+        ["make", target, "YES=1"], cwd=project.REPOSITORY, check=False, stdout=sys.stderr  # noqa: S607
+    )  # fmt: skip
     if done.returncode:
         raise EnvironmentNotReadyError(f"make {target} failed. Fix: see its output above.")
 
@@ -158,7 +173,7 @@ def _prepare(doors: Doors, cloud: Cloud, instance_type: str, *, max_usd: float) 
             f"This account may run no training job on {instance_type} in {region} (quota 0). Fix: "
             "use --cpu, or ask for one instance under Service Quotas, Amazon SageMaker."
         )
-    if prepared.usd > max_usd:
+    if not prepared.usd <= max_usd:  # also where it is not a number
         raise InvalidInputError(
             f"is less than the ${prepared.usd:.2f} that the jobs can cost on {instance_type}",
             field="--max-usd", value=max_usd, fix="allow more, or use --cpu",

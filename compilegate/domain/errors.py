@@ -9,6 +9,7 @@ CompilegateError
 ├── NotFoundError          something recorded was asked for and is not there
 └── EnvironmentNotReadyError   a tool or stack that a command needs is missing
     └── NotDeployedError       the stage has no stack, or one without working resources
+        └── NoStackError       the stage has no stack
 """
 
 from __future__ import annotations
@@ -101,6 +102,10 @@ class EnvironmentNotReadyError(CompilegateError):
 
 class NotDeployedError(EnvironmentNotReadyError):
     """The stage has no stack, or one without working resources."""
+
+
+class NoStackError(NotDeployedError):
+    """The stage has no stack."""
 
 
 def shown(value: object) -> str:

@@ -27,23 +27,23 @@ def clean_up(
     account: Account,
     store: ObjectStore,
     trial: str,
-    executions: Mapping[str, StepFunctionsExecutions],
+    machines: Mapping[str, StepFunctionsExecutions],
     *,
     stop_seconds: float,
 ) -> list[str]:
     """Stop executions and jobs, then remove stack and objects; one failure stops nothing else.
 
-    ``executions`` are those of the temporary machines, by ARN; ``stop_seconds`` is how long jobs
-    may take to stop. Returns what could not be removed.
+    ``machines`` are the temporary ones, by ARN; ``stop_seconds`` is how long jobs may take to
+    stop. Ctrl-C ends the step that it meets, and none of the others. Returns what could not be
+    removed.
     """
-    name, jobs = stack_name(trial), naming.trial_job_prefix(WORKLOAD, trial)
+    name, prefix = stack_name(trial), naming.trial_job_prefix(WORKLOAD, trial)
+    jobs = (f"training jobs {prefix}*", partial(_stop_jobs, account, prefix, stop_seconds))
     steps: list[tuple[str, Callable[[], bool]]] = [
-        *(
-            (f"execution {arn}", partial(_stop_execution, of, arn))
-            for arn, of in executions.items()
-        ),
-        (f"training jobs {jobs}*", partial(_stop_jobs, account, jobs, stop_seconds)),
+        *((f"executions of {arn}", partial(_stop_executions, of)) for arn, of in machines.items()),
+        jobs,
         (f"stack {name}", partial(account.delete_stack, name)),
+        jobs,  # once more: one may have been created while its execution was being stopped
         *(
             (f"s3://{store.bucket}/{prefix}", partial(account.delete, store.bucket, prefix))
             for prefix in PREFIXES
@@ -56,11 +56,13 @@ def clean_up(
                 left.append(what)
         except ERRORS as error:
             left.append(f"{what} ({error})")
+        except KeyboardInterrupt:
+            left.append(f"{what} (interrupted)")
     return left
 
 
-def _stop_execution(executions: StepFunctionsExecutions, arn: str) -> bool:
-    if executions.describe(arn).running:
+def _stop_executions(executions: StepFunctionsExecutions) -> bool:
+    for arn in executions.running_arns():
         executions.stop(arn, "the verification has ended")
     return True
 

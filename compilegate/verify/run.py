@@ -60,7 +60,7 @@ class Verification:
     over_quota_type: str | None = None
     say: Callable[[str], None] = print
     _messages: list[Mapping[str, Any]] = field(default_factory=list)
-    _started: dict[str, StepFunctionsExecutions] = field(default_factory=dict)
+    _machines: dict[str, StepFunctionsExecutions] = field(default_factory=dict)
 
     def run(self) -> Observations:
         """Start everything, wait for it, and say what was seen."""
@@ -71,6 +71,8 @@ class Verification:
             stack_name(self.trial),
             template(trial=self.trial, bucket=bucket, role_arn=self.role_arn),
         )
+        for arn in (outputs["Machine"], outputs["TokenMachine"]):
+            self._machines[arn] = self.account.executions(arn)
         jobs = {job.kind: self._run_job(job, outputs) for job in self.jobs}
         refused = dict(self._refusals(outputs))
         task_output = self._task_token(outputs)
@@ -88,13 +90,10 @@ class Verification:
         return self._start(machine, name, payload)
 
     def _start(self, machine: str, name: str, payload: Mapping[str, Any]) -> str:
-        executions = self.account.executions(machine)
-        arn = executions.start(f"{self.trial}-{name}", payload)
-        self._started[arn] = executions
-        return arn
+        return self._machines[machine].start(f"{self.trial}-{name}", payload)
 
     def _ended(self, arn: str, seconds: float) -> ExecutionState:
-        executions = self._started[arn]
+        executions = next(one for one in self._machines.values() if one.owns(arn))
         self.account.wait_for(lambda: not executions.describe(arn).running, seconds)
         return executions.describe(arn)
 
@@ -208,14 +207,17 @@ class Verification:
     def clean_up(self) -> Sequence[str]:
         """Stop and remove everything; returns what could not be removed."""
         return clean_up(
-            self.account, self.store, self.trial, self._started, stop_seconds=self.pace.stop
+            self.account, self.store, self.trial, self._machines, stop_seconds=self.pace.stop
         )
 
 
 def _report(log: Sequence[str]) -> Mapping[str, Any]:
-    """What the probe printed, empty where there is nothing."""
+    """What the probe printed, empty where there is nothing that can be read."""
     for line in log:
         if REPORT in line:
-            report: Mapping[str, Any] = json.loads(line.partition(REPORT)[2])
+            try:
+                report: Mapping[str, Any] = json.loads(line.partition(REPORT)[2])
+            except ValueError:  # a log may split a long line
+                return {}
             return report
     return {}

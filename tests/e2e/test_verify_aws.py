@@ -14,6 +14,7 @@ import pytest
 from botocore.exceptions import ClientError
 from typer.testing import CliRunner
 
+from compilegate.adapters.executions import StepFunctionsExecutions
 from compilegate.cli import connect
 from compilegate.cli.cloud import Cloud, StartedCloud
 from compilegate.cli.main import app as command
@@ -141,6 +142,51 @@ def test_an_interruption_leaves_nothing(app: App, monkeypatch: pytest.MonkeyPatc
     assert not left_behind(app, one.trial)
 
 
+def test_an_execution_whose_start_is_interrupted_is_stopped_as_well(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = prepared(AppDoors(app, monkeypatch, simulated=True)).verification
+    one.jobs = [job for job in one.jobs if job.kind is JobKind.STOPPED]
+    start, started = StepFunctionsExecutions.start, []
+
+    def interrupted(executions: StepFunctionsExecutions, name: str, payload: Any) -> str:
+        started.append(start(executions, name, payload))
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(StepFunctionsExecutions, "start", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            one.run()
+
+    assert not one.clean_up()
+    (arn,) = started
+    described = app.client("stepfunctions").describe_execution(executionArn=arn)
+    assert described["status"] == "ABORTED"
+    assert not left_behind(app, one.trial)
+
+
+def test_an_impatient_clean_up_leaves_a_wait_out_and_no_step(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = prepared(AppDoors(app, monkeypatch, simulated=True)).verification
+    one.jobs = []
+    monkeypatch.setattr(one, "_refusals", lambda outputs: ())
+    monkeypatch.setattr(one, "_collect", lambda queue, jobs: None)
+    one.run()
+    delete = one.account.delete_stack
+
+    def interrupted(name: str) -> bool:
+        delete(name)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(one.account, "delete_stack", interrupted)
+    (left,) = one.clean_up()
+
+    assert stack_name(one.trial) in left
+    assert "interrupted" in left
+    assert not left_behind(app, one.trial)
+
+
 def test_what_cannot_be_removed_is_named_and_the_rest_is_removed(
     app: App, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -165,9 +211,10 @@ def test_what_cannot_be_removed_is_named_and_the_rest_is_removed(
     ("arguments", "words"),
     [
         (["--max-usd", "0.5"], ["--max-usd", "0.5", "$1.", "--cpu"]),
+        (["--max-usd", "nan", "--yes"], ["--max-usd", "nan", "$1.", "--cpu"]),
         ([], ["--yes"]),
     ],
-    ids=["dearer than allowed", "nobody to ask"],
+    ids=["dearer than allowed", "no number", "nobody to ask"],
 )
 def test_nothing_starts_without_a_bound_and_a_yes(
     app: App, monkeypatch: pytest.MonkeyPatch, arguments: list[str], words: list[str]

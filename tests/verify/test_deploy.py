@@ -10,14 +10,24 @@ from typer.testing import CliRunner
 from compilegate.cli import project
 from compilegate.cli.main import app
 from compilegate.cli.shell import Session
-from compilegate.domain.errors import EnvironmentNotReadyError
+from compilegate.domain.errors import EnvironmentNotReadyError, NoStackError, NotDeployedError
 
 
 class NoStage:
     """An account without a stack."""
 
     def aws(self, stage):
-        raise EnvironmentNotReadyError(f"There is no stack compilegate-{stage}.")
+        raise NoStackError(f"There is no stack compilegate-{stage}.")
+
+
+class OthersStage:
+    """An account with a stack that this release cannot use."""
+
+    def __init__(self, error):
+        self.error = error
+
+    def aws(self, stage):
+        raise self.error
 
 
 @pytest.fixture
@@ -33,8 +43,9 @@ def targets(monkeypatch):
     return called
 
 
-def invoke(*arguments):
-    return CliRunner().invoke(app, ["verify-aws", *arguments], obj=Session(doors=NoStage()))
+def invoke(*arguments, doors=None):
+    session = Session(doors=doors or NoStage())
+    return CliRunner().invoke(app, ["verify-aws", *arguments], obj=session)
 
 
 def test_a_stage_that_was_deployed_here_is_destroyed_whatever_happens(targets) -> None:
@@ -42,6 +53,48 @@ def test_a_stage_that_was_deployed_here_is_destroyed_whatever_happens(targets) -
 
     assert result.exit_code == 1
     assert targets == ["deploy", "destroy"]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        EnvironmentNotReadyError("The stack compilegate-prod was deployed by another release"),
+        NotDeployedError("The stack compilegate-prod in us-east-1 is not in use"),
+    ],
+    ids=["another release", "being created"],
+)
+def test_a_stack_that_is_there_is_neither_updated_nor_destroyed(targets, error) -> None:
+    result = invoke("--deploy", "--yes", doors=OthersStage(error))
+
+    assert result.exit_code == 1
+    assert str(error) in " ".join(result.output.split())
+    assert not targets
+
+
+def test_a_stage_in_another_region_than_the_shells_is_neither_updated_nor_destroyed(
+    targets, monkeypatch
+) -> None:
+    monkeypatch.setenv("AWS_REGION", "eu-central-1")
+
+    result = invoke("--deploy", "--yes")
+
+    assert result.exit_code == 2
+    assert "eu-central-1" in result.output
+    assert not targets
+
+
+def test_what_make_prints_is_no_part_of_the_json_document(monkeypatch) -> None:
+    streams = []
+
+    def run(command, **options):
+        streams.append(options.get("stdout"))
+        return subprocess.CompletedProcess(command, 0)
+
+    monkeypatch.setattr(subprocess, "run", run)
+    invoke("--deploy", "--yes", "--json")
+
+    assert len(streams) == 2
+    assert None not in streams
 
 
 @pytest.mark.parametrize(
