@@ -1,7 +1,7 @@
 """Records what the expressions of the state machines are given and give, in real executions.
 
 ``python -m tests.asl.record`` runs every scenario in an embedded cloud of its own, which takes
-minutes, and writes ``recorded/evaluate.json`` and ``recorded/train.json`` anew. With names of
+minutes, and writes ``recorded/evaluate.jsonl`` and ``recorded/train.jsonl`` anew. With names of
 scenarios as arguments it runs those alone, and adds what is not yet recorded.
 """
 

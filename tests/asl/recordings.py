@@ -1,8 +1,9 @@
 """Recordings of evaluated expressions: chosen from what an emulator wrote, kept as data.
 
-A file per state machine: ``{state: {expression: [{states, variables, value}]}}``, or ``error``
-instead of ``value``. Every state that was entered is there, also without expressions. A recording
-holds the parts of ``$states`` and of the variables that its expression names, and no others.
+A file per state machine, a line per recording: ``{of, expression, states, variables, value}``, or
+``error`` instead of ``value``; ``of`` are the states that recorded the same. The first line names
+every state that was entered. A recording holds the parts of ``$states`` and of the variables that
+its expression names, and no others.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ MOST_RECORDINGS = 3
 MOST_CHARACTERS = 12_000
 Steps = tuple[str, ...]
 Key = tuple[str, str, str]  # state machine, state, expression; "" is the state itself
-Recorded = dict[str, dict[str, list[dict[str, Any]]]]
+Recorded = dict[str, dict[str, list[dict[str, Any]]]]  # recordings by state and expression
 # A variable with the names behind it; not a function that is called.
 _NAMES = re.compile(r"\$([A-Za-z_]\w*)((?:\.[A-Za-z_]\w*)*)(?!\w|\()")
 
@@ -147,20 +148,39 @@ def joined(
 
 
 def write(chosen: Mapping[str, Recorded], folder: Path = FOLDER) -> None:
-    """One file per state machine."""
+    """One file per state machine, in it a line per recording, which names the states it is of."""
     folder.mkdir(exist_ok=True)
     for machine, recorded in chosen.items():
-        # Names within a recording keep their order, which $string shows.
-        by_state = {state: dict(sorted(recorded[state].items())) for state in sorted(recorded)}
-        text = json.dumps(by_state, indent=1, ensure_ascii=False)
-        (folder / f"{machine}.json").write_text(text + "\n", encoding="utf-8")
+        lines: dict[str, list[str]] = {}
+        for state in sorted(recorded):
+            lines.setdefault("{}", []).append(state)
+            for text, recordings in sorted(recorded[state].items()):
+                for one in recordings:
+                    # Names within a recording keep their order, which $string shows.
+                    line = json.dumps({"expression": text, **one}, ensure_ascii=False)
+                    lines.setdefault(line, []).append(state)
+        with (folder / f"{machine}.jsonl").open("w", encoding="utf-8") as file:
+            for line, states in lines.items():
+                document = {"of": states, **json.loads(line)}
+                print(json.dumps(document, ensure_ascii=False), file=file)
 
 
 def read(folder: Path = FOLDER) -> dict[str, Recorded]:
     """Recordings by state machine."""
-    return {
-        path.stem: json.loads(path.read_text("utf-8")) for path in sorted(folder.glob("*.json"))
-    }
+    return {path.stem: _read(path) for path in sorted(folder.glob("*.jsonl"))}
+
+
+def _read(path: Path) -> Recorded:
+    recorded: Recorded = {}
+    with path.open(encoding="utf-8") as lines:
+        for line in lines:
+            one = json.loads(line)
+            states, text = one.pop("of"), one.pop("expression", None)
+            for state in states:
+                expressions = recorded.setdefault(state, {})
+                if text is not None:
+                    expressions.setdefault(text, []).append(one)
+    return recorded
 
 
 def evaluations(recorded: Mapping[str, Recorded]) -> Iterator[Evaluation]:

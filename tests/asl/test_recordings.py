@@ -1,9 +1,20 @@
 """Every state has been entered and every expression evaluated in a recorded execution."""
 
+import json
+
 import pytest
 
 from tests.asl.definitions import expressions, states
-from tests.asl.recordings import MOST_CHARACTERS, evaluations, joined, reduced, references, select
+from tests.asl.recordings import (
+    MOST_CHARACTERS,
+    evaluations,
+    joined,
+    read,
+    reduced,
+    references,
+    select,
+    write,
+)
 
 AGAIN = "record again: .venv/bin/python -m tests.asl.record"
 # State machine → states that no execution can enter here, each with the reason.
@@ -82,6 +93,17 @@ def test_what_is_recorded_later_adds_what_is_missing_and_drops_what_is_gone():
     assert {
         "train": {"Begin": {"$a": [{"value": 1}, {"value": True}]}, "Done": {"$b": [{"value": 4}]}},
     } == joined(kept, new, KEYS)
+
+
+def test_what_is_written_is_read_again(tmp_path):
+    one = {"states": {"input": {"b": 1, "a": "naïve\u2028"}}, "variables": {}, "value": [1]}
+    other = {"states": {}, "variables": {"x": None}, "error": "D1001"}
+    recorded = {"train": {"Begin": {"$a": [one, other]}, "Done": {"$a": [one]}, "Wait": {}}}
+
+    write(recorded, tmp_path)
+
+    assert json.dumps(recorded) == json.dumps(read(tmp_path))
+    assert (tmp_path / "train.jsonl").read_text("utf-8").count("\n") == 3
 
 
 def test_a_replacement_of_another_length_is_refused():
