@@ -7,9 +7,9 @@ import zlib
 from collections.abc import Iterator
 from typing import Any
 
-from compilegate.facts import quota_codes, read
 from compilegate.localcloud.emulator.sagemaker.errors import ApiError
 from compilegate.localcloud.emulator.sagemaker.quotas import AccountQuotas, quota_name
+from compilegate.localcloud.emulator.shipped_facts import read_facts
 
 _PAGE_SIZE = 100
 Document = dict[str, Any]
@@ -55,15 +55,19 @@ class ServiceQuotasService:
     def _all(self, request: Document) -> Iterator[Document]:
         if request.get("ServiceCode") != "sagemaker":
             raise ApiError("NoSuchResourceException", "The local cloud has SageMaker's quotas only")
+        codes = {
+            (row["instance_type"], row["spot"]): row["code"]
+            for row in read_facts("quota_codes")["rows"]
+        }
         for kind in self._quotas.types(
-            row["instance_type"] for row in read("instances")["instances"]
+            row["instance_type"] for row in read_facts("instances")["instances"]
         ):
             for spot in (False, True):
                 name = quota_name(kind, spot=spot)
                 yield {
                     "ServiceCode": "sagemaker",
                     "ServiceName": "Amazon SageMaker",
-                    "QuotaCode": quota_codes().get((kind, spot)) or _made_up_code(name),
+                    "QuotaCode": codes.get((kind, spot)) or _made_up_code(name),
                     "QuotaName": name,
                     "Value": float(self._quotas.instances(kind)),
                     "Unit": "None",

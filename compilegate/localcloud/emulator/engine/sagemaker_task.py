@@ -32,10 +32,8 @@ from moto.stepfunctions.parser.asl.component.state.exec.state_task.service.state
 )
 from moto.stepfunctions.parser.asl.eval.event.event_detail import EventDetails
 
-from compilegate.domain.request.integration import unsupported_fields
-from compilegate.domain.request.limits import Violation
-from compilegate.facts import step_functions_fields
 from compilegate.localcloud.emulator.clients import client_for
+from compilegate.localcloud.emulator.engine.integration_fields import unsupported_fields
 from compilegate.localcloud.emulator.engine.patches import replace_everywhere
 from compilegate.localcloud.emulator.sagemaker.events import milliseconds
 from compilegate.localcloud.emulator.sagemaker.service import TrainingService
@@ -81,7 +79,7 @@ class SageMakerTask(StateTaskServiceCallback):
     ) -> None:
         """Refuse fields that the integration does not know, as AWS does: no Catch sees it."""
         if self._get_boto_service_action() == "create_training_job":
-            unsupported = unsupported_fields(step_functions_fields(), raw_parameters)
+            unsupported = list(unsupported_fields(raw_parameters))
             if unsupported:
                 raise FailureEventException(self._not_started(env, raw_parameters, unsupported))
         super()._before_eval_execution(
@@ -169,10 +167,12 @@ class SageMakerTask(StateTaskServiceCallback):
         )
         return self._failure(env, error_name(code), cause)
 
-    def _not_started(self, env: Any, parameters: Any, unsupported: list[Violation]) -> Any:
+    def _not_started(self, env: Any, parameters: Any, unsupported: list[str]) -> Any:
         """As published in aws/aws-step-functions-data-science-sdk-python issue 15."""
-        fields = dict.fromkeys(violation.path.rpartition(".")[2] for violation in unsupported)
-        problems = [f'The field "{name}" is not supported by Step Functions' for name in fields]
+        problems = [
+            f'The field "{name}" is not supported by Step Functions'
+            for name in dict.fromkeys(unsupported)
+        ]
         state = env.states.context_object.context_object_data["State"]["Name"]
         cause = (
             f"An error occurred while executing the state '{state}'. "

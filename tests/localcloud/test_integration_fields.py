@@ -1,0 +1,31 @@
+"""The emulator's walk over a request beside the one that planning does."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compilegate.domain.request import integration
+from compilegate.facts import step_functions_fields
+from compilegate.localcloud.emulator.engine.integration_fields import unsupported_fields
+
+NAMES = sorted({name for field in step_functions_fields() for name in field.split(".")})
+NAME = st.sampled_from([*NAMES, "ProfilerConfig", "Unheard"])
+REQUESTS = st.recursive(
+    st.just("value"),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(NAME, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(st.dictionaries(NAME, REQUESTS, max_size=4))
+def test_both_walks_refuse_the_same_fields(request_):
+    planned = integration.unsupported_fields(step_functions_fields(), request_)
+
+    assert [violation.path.rpartition(".")[2] for violation in planned] == list(
+        unsupported_fields(request_)
+    )
+
+
+def test_an_unlisted_field_inside_a_list_is_refused():
+    channels = [{"ChannelName": "train", "Unheard": 1}]
+
+    assert list(unsupported_fields({"InputDataConfig": channels})) == ["Unheard"]
