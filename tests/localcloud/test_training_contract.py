@@ -124,6 +124,17 @@ def _name(seen):
     return seen["job"]["TrainingJobName"]
 
 
+def test_script_reads_an_empty_standard_input(trainer):
+    """Where the number is free, the first file that a script opens becomes its standard input."""
+    name = trainer.run(
+        "import os, pathlib, sys\n"
+        "folder = pathlib.Path(os.environ['SM_OUTPUT_DATA_DIR'])\n"
+        "folder.joinpath('read').write_text(repr(sys.stdin.read()))\n"
+    )["TrainingJobName"]
+
+    assert trainer.output(name) == {"read": b"''"}
+
+
 def test_job_calls_the_local_cloud_and_no_real_account(seen, cloud):
     assert seen["env"]["AWS_ENDPOINT_URL"] == cloud.state().endpoint
     assert "AWS_PROFILE" not in seen["env"]

@@ -47,7 +47,8 @@ def main() -> None:
                 return
             if os.fork() == 0:
                 jobs.close()
-                os.open(os.devnull, os.O_RDONLY)  # standard input, whose number is free now
+                # Standard input, whose number is free now; without this the script gets none.
+                os.set_inheritable(os.open(os.devnull, os.O_RDONLY), True)
                 signal.signal(signal.SIGCHLD, signal.SIG_DFL)
                 _serve(socket.socket(fileno=descriptors[0]))
             os.close(descriptors[0])
