@@ -76,7 +76,8 @@ STEPS = (
     Step(
         "judge_arms",
         lambda can: [
-            *can.read(SPECS, RECORDS, JOB_OUTPUTS, STOPS),
+            # Requests too: which arms a speed job on nodes of its own was asked to measure.
+            *can.read(SPECS, RECORDS, JOB_OUTPUTS, STOPS, REQUESTS),
             *can.tell_absent_from_denied(),
             *can.write(RECORDS, REQUESTS),
             *can.read_ledger(),
