@@ -33,7 +33,7 @@ def stop_round(trial: Trial, runs: Sequence[Run], *, services: Services) -> None
 def withdraw(runs: Iterable[Run], trial: Trial, *, services: Services) -> None:
     """Take back the requests of runs whose turn is still to come, for the trial's own reasons.
 
-    A run that has read its request already starts all the same.
+    A run that has read its request already still starts.
     """
     at = {"at": services.clock.now()}
     for run in runs:

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator, Mapping, Sized
 from typing import Any
 
-from compilegate.domain.argument_text import for_launcher
+from compilegate.domain.argument_text import PREFIX, for_launcher
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.naming import LAUNCHER
 from compilegate.domain.request.limits import Shapes, violations
@@ -25,6 +25,9 @@ _CHARACTERS = {
     "TagKey": "letters, digits, spaces and _.:/=+-@",
     "TagValue": "letters, digits, spaces and _.:/=+-@",
 }
+
+_BEGINS_ENCODED = f'"{PREFIX}'
+_ENCODED = "; a shell would change it, so it travels encoded, a third longer than it is written"
 
 
 def check_limits(workload: Workload, shapes: Shapes) -> None:
@@ -51,8 +54,9 @@ def _refused(field: str, value: object, shape: str, rule: str) -> InvalidInputEr
         problem = "has characters that SageMaker refuses"
         return InvalidInputError(problem, field=field, value=value, fix=f"use {allowed}")
     return InvalidInputError(
-        f"would be refused by SageMaker: it {rule}", field=field, value=value, fix="shorten it"
-    )
+        f"would be refused by SageMaker: it {rule}", field=field, value=value,
+        fix=f"shorten it{_ENCODED if str(value).startswith(_BEGINS_ENCODED) else ''}",
+    )  # fmt: skip
 
 
 def _counted(workload: Workload) -> Iterator[tuple[str, Sized, str]]:

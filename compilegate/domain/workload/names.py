@@ -43,8 +43,9 @@ def check_hyperparameters(fields: Fields, values: Mapping[str, object]) -> None:
             problem = "is set by the trial, so this value would never reach the script"
             raise fields.wrong_item("hyperparameters", name, problem, OWN_HYPERPARAMETERS[name])
         if not _HYPERPARAMETER.fullmatch(name) or not name.isprintable():
-            problem, fix = "cannot be an argument of a script", "write the name without dashes"
-            raise fields.wrong_item("hyperparameters", name, problem, f"{fix}, spaces and =")
+            problem = "is a name that cannot be an argument of a script"
+            fix = "use letters, digits and _@%+:,./- only, without a leading dash"
+            raise fields.wrong_item("hyperparameters", name, problem, fix)
     if PARTITIONING in values and not _is_json_object(values[PARTITIONING]):
         problem, fix = "must be a JSON object in quotes", """for example '{"partitions": 2}'"""
         raise fields.wrong_item("hyperparameters", PARTITIONING, problem, fix)
