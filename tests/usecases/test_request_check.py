@@ -21,10 +21,10 @@ TOO_MUCH_TOGETHER = {f"h{n}": "x" * 900 for n in range(3)}
 @pytest.mark.parametrize(
     ("changes", "field"),
     [
-        ({"training__hyperparameters": {"prompt": "x" * 2600}}, "training.hyperparameters"),
+        ({"training__hyperparameters": {"prompt": "x" * 2600}}, "training.hyperparameters.prompt"),
         ({"training__hyperparameters": {f"h{n}": n for n in range(101)}},
          "training.hyperparameters"),
-        ({"training__hyperparameters": TOO_MUCH_TOGETHER}, "training.hyperparameters"),
+        ({"training__hyperparameters": TOO_MUCH_TOGETHER}, "training.hyperparameters.h0"),
         ({"training__environment": {"A-B": "1"}}, "training.environment"),
         ({"training__environment": {"A": "x" * 513}}, "training.environment"),
         ({"training__inputs": {"my data": "s3://corpus/k/"}}, "training.inputs"),
