@@ -56,7 +56,7 @@ def test_the_refusal_is_recorded_before_anything_is_spent(services: Services) ->
     assert ("inconclusive", None) == (answer["verdict"], answer["plan_key"])
     (reason,) = json.loads(services.store.get(answer["decision_key"]))["reasons"]
     assert "request_refused" == reason["code"]
-    assert "HyperParameters.arm_0" in reason["message"]
+    assert "as a speed job carries them" in reason["message"]
 
 
 def test_a_candidate_whose_flag_could_not_be_written_is_refused_at_planning(
