@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -90,6 +90,10 @@ def doctor(
 
     Exit code 0 nothing but notes, 11 something slows it, 10 something breaks it, 2 bad input.
     """
+    _check_options(
+        {"--sarif": as_sarif, "--compiler": compiler} if deployment else {"--only": only},
+        deployment=deployment,
+    )
     if deployment:
         from compilegate.cli.deployment_check import check_deployment  # noqa: PLC0415 - boto3
 
@@ -113,6 +117,15 @@ def doctor(
     else:
         doctor_screen.show(examinations, unreadable)
     raise typer.Exit(_exit_code(examinations, unreadable))
+
+
+def _check_options(others: Mapping[str, object], *, deployment: bool) -> None:
+    """Refuses options that belong to the other examination."""
+    for name, value in others.items():
+        if value:
+            what = "the account" if deployment else "scripts"
+            fix = "leave out either it or --deployment" if deployment else "add --deployment"
+            raise InvalidInputError(f"has no effect on {what}", field=name, fix=fix)
 
 
 def _examine(found: Sequence[Target]) -> tuple[list[Examination], dict[str, str]]:

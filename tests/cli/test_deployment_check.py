@@ -241,6 +241,23 @@ def test_a_vpc_without_names_or_with_dedicated_machines(aws: Any) -> None:
     assert "default" == vpc.read().tenancy
 
 
+@pytest.mark.parametrize(
+    ("arguments", "field"),
+    [
+        (["--deployment", "--sarif"], "--sarif"),
+        (["--deployment", "--compiler", "all"], "--compiler"),
+        (["--only", "vpc", "train.py"], "--only"),
+    ],
+)
+def test_an_option_of_the_other_examination_is_refused_rather_than_ignored(
+    invoke: Invoke, arguments: list[str], field: str
+) -> None:
+    result = invoke("doctor", *arguments)
+
+    assert result.exit_code == 2
+    assert f"Error: {field}: " in result.stderr
+
+
 def test_neither_paths_nor_an_account_is_bad_input(invoke: Invoke) -> None:
     result = invoke("doctor")
 
