@@ -6,6 +6,7 @@ the app reads has changed.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import shutil
@@ -42,8 +43,11 @@ def assembly_of(repository: Path, cache: Path, *, context: dict[str, str]) -> Pa
         # Made beside and renamed, so that a half-made assembly is never taken for a whole one.
         with tempfile.TemporaryDirectory(dir=cache, prefix=".new-") as folder:
             made = synthesise(repository, Path(folder) / "assembly", context=context)
-            shutil.rmtree(target, ignore_errors=True)
-            made.rename(target)
+            if not (target / "manifest.json").exists():
+                shutil.rmtree(target, ignore_errors=True)
+            # Another process may have made the same one meanwhile, and be reading it.
+            with contextlib.suppress(OSError):
+                made.rename(target)
         _forget_old(cache)
     return target
 

@@ -7,6 +7,7 @@ import time
 import pytest
 
 from compilegate.domain.errors import EnvironmentNotReadyError
+from compilegate.localcloud import assembly_cache
 from compilegate.localcloud.assembly import read_stacks, zip_folder
 from compilegate.localcloud.assembly_cache import assembly_of
 from compilegate.localcloud.deploy import DeployError, deploy, stack_outputs
@@ -190,6 +191,28 @@ def test_assembly_is_made_again_only_when_a_source_changed(tmp_path):
 
     assert first == same != changed
     assert (tmp_path / "runs").read_text() == "xx"
+
+
+def test_an_assembly_that_another_process_made_meanwhile_is_left_to_its_reader(
+    tmp_path, monkeypatch
+):
+    (tmp_path / "cdk.json").write_text("{}")
+    (tmp_path / "app.py").write_text(
+        "import os, pathlib\n"
+        "pathlib.Path(os.environ['CDK_OUTDIR'], 'manifest.json').write_text('{}')\n"
+    )
+    cache, others = tmp_path / ".compilegate", []
+
+    def made_meanwhile(*arguments, **options):
+        monkeypatch.setattr(assembly_cache, "synthesise", synthesise)
+        others.append(assembly_of(tmp_path, cache, context={}))
+        (others[0] / "being-read").touch()
+        return synthesise(*arguments, **options)
+
+    monkeypatch.setattr(assembly_cache, "synthesise", made_meanwhile)
+
+    assert assembly_of(tmp_path, cache, context={}) == others[0]
+    assert (others[0] / "being-read").exists()
 
 
 def test_failed_synthesis_is_not_kept(tmp_path):
