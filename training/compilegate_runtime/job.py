@@ -12,6 +12,7 @@ from compilegate_runtime.errors import CompilerUnavailableError, StoppedError, T
 from compilegate_runtime.fingerprint import fingerprint
 from compilegate_runtime.hyperparameters import parse
 from compilegate_runtime.progress import write_line
+from compilegate_runtime.ranks import leave_process_group
 from compilegate_runtime.recorder import Recorder
 from compilegate_runtime.sampler import sampler_for
 from compilegate_runtime.seeds import seed_everything
@@ -68,6 +69,7 @@ def _run(train, settings, uses_torch):
         raise
     finally:
         recorder.close()
+    leave_process_group()
 
 
 def _recorder(settings, compiler, device):

@@ -30,7 +30,7 @@ from compilegate_runtime.launching.resuming import OwnCheckpoints
 from compilegate_runtime.launching.steps import Enough, Steps
 from compilegate_runtime.launching.trainer_checkpoints import TrainerCheckpoints
 from compilegate_runtime.progress import write_line
-from compilegate_runtime.ranks import Ranks
+from compilegate_runtime.ranks import Ranks, leave_process_group
 from compilegate_runtime.recorder import Recorder
 from compilegate_runtime.sampler import sampler_for
 from compilegate_runtime.save_schedule import AgreedSaves, SaveSchedule
@@ -77,6 +77,7 @@ class Launch:
             raise
         finally:
             self.recorder.close()
+        leave_process_group()
 
     def _prepare(self):
         settings = self.settings

@@ -7,6 +7,7 @@ process, between steps.
 
 import datetime
 import json
+import sys
 import time
 
 from compilegate_runtime import environment
@@ -14,6 +15,16 @@ from compilegate_runtime import environment
 FINISHED_WITHIN_SECONDS = 60.0
 ASK_EVERY_SECONDS = 0.1
 HERE_WITHIN = datetime.timedelta(minutes=10)  # the last process has written its part of a save
+
+
+def leave_process_group():
+    """End the group that a job has left open, once its evidence is complete.
+
+    A gloo thread that still frees tensors while the interpreter shuts down aborts the process.
+    """
+    distributed = sys.modules.get("torch.distributed")
+    if distributed is not None and distributed.is_available() and distributed.is_initialized():
+        distributed.destroy_process_group()
 
 
 class Ranks:
