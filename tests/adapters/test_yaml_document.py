@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import pytest
@@ -102,13 +103,15 @@ def test_hostile_nesting_is_refused_at_once(opening: str) -> None:
         YamlDocument(opening * 60_000)
 
 
+# PyYAML writes such text without quotes unless YAML 1.1 takes it for a number; 0E0 and 08 are
+# numbers to later versions, and the reader refuses or reads them as such.
+NUMBER_LIKE = re.compile(r"[-+]?[\d.][\d_.eE+-]*")
+WORDS = st.text(max_size=8).filter(lambda text: not NUMBER_LIKE.fullmatch(text))
 PLAIN = st.recursive(
-    st.none() | st.booleans() | st.integers(-(10**12), 10**12) | st.text(max_size=8)
-    | st.floats(allow_nan=False),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=6), inner,
-                                                                max_size=4),
+    st.none() | st.booleans() | st.integers(-(10**12), 10**12) | WORDS | st.floats(allow_nan=False),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(WORDS, inner, max_size=4),
     max_leaves=12,
-)  # fmt: skip
+)
 
 
 @given(value=PLAIN, flow=st.booleans())

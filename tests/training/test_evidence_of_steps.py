@@ -238,9 +238,9 @@ def test_a_killed_job_leaves_valid_evidence_of_all_but_its_last_second(tmp_path)
     process = subprocess.Popen(
         [sys.executable, "-c", KILLED, tmp_path], cwd=TRAINING, stdout=subprocess.PIPE, text=True
     )
-    began = time.monotonic()
-    while time.monotonic() - began < 1.0:
-        process.stdout.readline()
+    began, steps = time.monotonic(), 0
+    while time.monotonic() - began < 1.0 or steps < 200:
+        steps += process.stdout.readline().startswith("step ")
     process.kill()
     done = [line for line in process.communicate()[0].splitlines() if line.startswith("step ")]
     with (tmp_path / "steps.jsonl").open("rb") as handle:
