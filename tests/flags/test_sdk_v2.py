@@ -22,8 +22,12 @@ MARKS = {
     "Environment.COMPILEGATE_ARM", "Environment.COMPILEGATE_STAGE", "Tags[compilegate:stage].Value",
     "Tags[compilegate:decision].Value", "Tags[compilegate:deployment].Value",
 }  # fmt: skip
-# The SDK names the image after the arguments are made; it writes the job's name, we do not.
-UNKNOWN = {"Environment.COMPILEGATE_IMAGE", "HyperParameters.sagemaker_job_name"}
+# The SDK names the image after the arguments are made; it writes the job's name and turns off the
+# profiler, we do neither.
+UNKNOWN = {
+    "Environment.COMPILEGATE_IMAGE", "HyperParameters.sagemaker_job_name",
+    "ProfilerConfig.DisableProfiler",
+}  # fmt: skip
 # Ours alone: folders that outlive the job.
 OWN = {
     "Environment.COMPILEGATE_CHECKPOINT_DIR", "Environment.COMPILEGATE_COMPILE_CACHE",
