@@ -91,7 +91,7 @@ class Locks(Protocol):
         ...
 
     def holder(self, workload: str) -> str | None:
-        """Who holds the lease, expired or not; None where nobody does."""
+        """The holder of the lease, expired or not; None where there is no lease."""
         ...
 
 

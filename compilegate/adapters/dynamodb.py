@@ -104,7 +104,7 @@ class DynamoDbLocks:
                 raise
 
     def holder(self, workload: str) -> str | None:
-        """Who holds the lease, expired or not; None where nobody does."""
+        """The holder of the lease, expired or not; None where there is no lease."""
         found = self._dynamodb.get_item(
             TableName=self._table, Key=_lock_key(workload), ConsistentRead=True
         )

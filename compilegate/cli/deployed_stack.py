@@ -71,7 +71,7 @@ def _describe(cloudformation: Any, name: str) -> Mapping[str, Any] | None:
 
 
 def _how(stage: str, region: str) -> str:
-    """What brings the stage about; a shell that looks elsewhere than cdk.json is told so."""
+    """The command that deploys the stage, with a hint where the shell differs from cdk.json."""
     configured = project.deployment()
     if (configured.stage, configured.region) != (stage, region):
         return (
