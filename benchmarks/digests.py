@@ -24,9 +24,9 @@ from compilegate.domain import naming
 from compilegate.domain.flag import Flag
 from compilegate.domain.notification import BYTES_MAX
 from compilegate.domain.production.registration import Registration
-from compilegate.domain.production.runs import ProductionRun
+from compilegate.domain.records.runs import ProductionRun
 from compilegate.ports import Services
-from compilegate.usecases.digest import AT_ONCE, digests
+from compilegate.usecases.operations.weekly_summary import AT_ONCE, digests
 from tests.domain.workload_builder import SOUND
 from tests.fakes import FixedClock, services
 
@@ -109,7 +109,7 @@ def _run(number: int) -> dict[str, Any]:
             "fingerprint": {"gpu": "NVIDIA A10G", "torch": "2.8.0", "code_sha256": "0" * 64},
         },
     )  # fmt: skip
-    return run.to_entry(int(at))
+    return replace(run, at=int(at)).to_entry()
 
 
 def measure(workloads: int, call_seconds: float = CALL_SECONDS) -> dict[str, Any]:

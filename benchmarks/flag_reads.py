@@ -29,12 +29,11 @@ from typing import Any
 from compilegate.domain import naming
 from compilegate.domain.flag import Flag
 from compilegate.flags import resolve
-from compilegate.flags.patience import Patience
+from compilegate.flags.backoff import Backoff
 from compilegate.flags.reading import forget
-from compilegate.localcloud import connection
+from compilegate.localcloud.connection import RunState
 from compilegate.localcloud.environments import REPOSITORY, Places
 from compilegate.localcloud.lifecycle import LocalCloud
-from compilegate.localcloud.run_state import RunState
 
 PER_SECOND = 40
 JOBS = 10_000
@@ -100,7 +99,7 @@ def burst(
     jobs: int,
     spread: float,
     bucket: TokenBucket,
-    patience: Patience,
+    backoff: Backoff,
     *,
     seed: int,
     attempts: float = math.inf,
@@ -108,11 +107,11 @@ def burst(
     """``jobs`` that begin to ask evenly at random within ``spread`` seconds.
 
     Each asks as the client does: it waits what the client would wait, and gives up where its next
-    question would come later than its patience allows.
+    question would come later than its backoff allows.
     """
     chance = random.Random(seed)
     starts = [chance.uniform(0, spread) for _ in range(jobs)]
-    waits = [patience.waits(chance.uniform) for _ in range(jobs)]
+    waits = [backoff.waits(chance.uniform) for _ in range(jobs)]
     due = [(start, number) for number, start in enumerate(starts)]
     heapq.heapify(due)
     waited: list[float] = []
@@ -124,21 +123,21 @@ def burst(
             waited.append(now - starts[number])
             continue
         again = now + next(waits[number])
-        if again > starts[number] + patience.seconds or asked[number] >= attempts:
+        if again > starts[number] + backoff.seconds or asked[number] >= attempts:
             lost += 1
         else:
             heapq.heappush(due, (again, number))
     return Burst(len(waited), lost, sum(asked), waited, now)
 
 
-def bursts(patience: Patience, attempts: float = math.inf) -> list[dict[str, Any]]:
+def bursts(backoff: Backoff, attempts: float = math.inf) -> list[dict[str, Any]]:
     """Every spread with and without other users of the limit; the worst of the seeds."""
     found = []
     for spread in SPREADS:
         for others in OTHERS:
             runs = [
                 burst(
-                    JOBS, spread, TokenBucket(PER_SECOND * (1 - others)), patience,
+                    JOBS, spread, TokenBucket(PER_SECOND * (1 - others)), backoff,
                     seed=seed, attempts=attempts,
                 )
                 for seed in SEEDS
@@ -170,7 +169,7 @@ def _places(home: Path) -> Places:
 
 def _cold(state: RunState) -> float:
     run = subprocess.run(
-        [sys.executable, "-c", COLD], env={**os.environ, **connection.environment(state)},
+        [sys.executable, "-c", COLD], env={**os.environ, **state.environment()},
         check=True, capture_output=True, text=True,
     )  # fmt: skip
     return float(run.stdout)
@@ -191,16 +190,16 @@ def _middle(seconds: Iterable[float]) -> float:
 
 def main() -> None:
     """Measure, print, write."""
-    patience = Patience()
+    backoff = Backoff()
     results = {
         "machine": {"cpus": os.cpu_count(), "load_average": round(os.getloadavg()[0], 1)},
         "reads": reads(),
         "limit_per_second": PER_SECOND,
         "jobs": JOBS,
         "seeds": list(SEEDS),
-        "patience": asdict(patience),
-        "bursts": bursts(patience),
-        "boto3_alone": bursts(Patience(most=20.0), attempts=BOTO3_ATTEMPTS),
+        "backoff": asdict(backoff),
+        "bursts": bursts(backoff),
+        "boto3_alone": bursts(Backoff(most=20.0), attempts=BOTO3_ATTEMPTS),
     }
     RESULTS.write_text(json.dumps(results, indent=1) + "\n")
     print(json.dumps(results, indent=1))

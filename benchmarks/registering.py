@@ -25,19 +25,19 @@ import yaml
 
 from benchmarks.checks import SHIPPED, documents
 from compilegate.adapters.workload_files import WorkloadFile, load_yaml
-from compilegate.cli.check_files import find_files, read_files
-from compilegate.cli.cloud import Cloud, Production
-from compilegate.cli.register_many import WORKERS, register_files
+from compilegate.cli.check.files import find_files, read_files
+from compilegate.cli.common.cloud import Cloud, Production
+from compilegate.cli.register.many import WORKERS, register_files
 from compilegate.domain.errors import NotFoundError
 from compilegate.domain.naming import RUNTIME_PACKAGE
 from compilegate.ports import Services, Settings
-from compilegate.usecases.registration import How
+from compilegate.usecases.registration.register import RegisterOptions
 
 WORKLOADS = 10_000
 # A call of S3, DynamoDB or Scheduler from the same region.
 CALL_SECONDS = 0.02
 SOURCE_FOLDERS = 20
-HOW = How(by="human:benchmark")
+HOW = RegisterOptions(by="human:benchmark")
 Result = TypeVar("Result")
 DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
@@ -153,7 +153,7 @@ def measure(count: int = WORKLOADS, call_seconds: float = CALL_SECONDS) -> dict[
 
 
 def _register(files: Sequence[WorkloadFile], remote: Remote) -> Counter[str]:
-    """How many came to what; raises the first error."""
+    """RegisterOptions many came to what; raises the first error."""
     counted: Counter[str] = Counter()
     for result in register_files(files, remote.cloud(), HOW):
         if result.error is not None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import IO, Any, BinaryIO, Protocol
+from typing import IO, TYPE_CHECKING, Any, BinaryIO, Protocol
 
-from compilegate.domain.notification import Notification
-from compilegate.domain.production.orphans import ExecutionEnd
-from compilegate.domain.workload.model import KnownBetter
+from compilegate.domain.workload.model import FactOverrides
+
+if TYPE_CHECKING:  # a function that sends nothing and sweeps nothing loads neither
+    from compilegate.domain.notification import Notification
+    from compilegate.domain.production.orphans import ExecutionEnd
 
 
 @dataclass(frozen=True)
@@ -163,6 +165,14 @@ class ExecutionEnds(Protocol):
         ...
 
 
+class TrainingLogs(Protocol):
+    """The account's logs of training jobs."""
+
+    def limit_retention(self) -> bool:
+        """Limit how long they are kept, where the deployment says so and nobody has yet."""
+        ...
+
+
 class Schedules(Protocol):
     """Schedules that start production, one per workload."""
 
@@ -207,7 +217,7 @@ class Settings:
     kms_key_arn: str | None = None
     subnet_ids: tuple[str, ...] = ()
     security_group_ids: tuple[str, ...] = ()
-    facts: KnownBetter = field(default_factory=KnownBetter)
+    facts: FactOverrides = field(default_factory=FactOverrides)
     simulated: str | None = None  # says so when training does not run on the named instances
 
 

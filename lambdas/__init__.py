@@ -1,1 +1,1 @@
-"""One folder per function; each handler parses, calls one use case and serialises."""
+"""What the deployed functions run: ``handlers.py`` is the table of steps, ``logs.py`` their log."""

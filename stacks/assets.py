@@ -65,10 +65,10 @@ def _below(path: Path) -> Iterator[Path]:
     if path.is_file():
         yield path
         return
-    for found in sorted(path.rglob("*")):
-        hidden = any(part.startswith(".") for part in found.relative_to(path).parts)
-        if found.is_file() and "__pycache__" not in found.parts and not hidden:
-            yield found
+    for entry in sorted(path.rglob("*")):
+        hidden = any(part.startswith(".") for part in entry.relative_to(path).parts)
+        if entry.is_file() and "__pycache__" not in entry.parts and not hidden:
+            yield entry
 
 
 def _chart_library() -> Path:

@@ -40,7 +40,7 @@ KEEP_VERSION = RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE
 
 @dataclass(frozen=True)
 class Step:
-    """One function: its folder under lambdas/, what it may do, its size, and who calls it."""
+    """One function: its step in lambdas/handlers.py, what it may do, its size, and who calls it."""
 
     name: str
     may: Callable[[Permissions], Statements]
@@ -250,7 +250,7 @@ STEPS = (
 
 
 class Functions(Construct):
-    """``by_name`` holds every function by its folder's name, ``of`` those of one machine.
+    """``by_name`` holds every function by its step's name, ``of`` those of one machine.
 
     A deployment publishes what it changed as a new version. ``live`` holds an alias per function
     that names the newest one.
@@ -322,7 +322,7 @@ class Functions(Construct):
             runtime=lambda_.Runtime.PYTHON_3_12,
             architecture=lambda_.Architecture.X86_64,
             code=self._code,
-            handler=f"lambdas.{step.name}.handler.handle",
+            handler=f"lambdas.handlers.{step.name}",
             environment=self._environment,
             role=role,
             timeout=Duration.seconds(step.seconds),

@@ -30,7 +30,7 @@ ENDED_BADLY = ("FAILED", "TIMED_OUT", "ABORTED")
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class MachineContext:
     """What every machine of a deployment works with; ``functions`` by their folder's name.
 
     ``live`` are their aliases, for callers that want the newest code.
@@ -66,7 +66,7 @@ class TrainingMachine(Construct):
         scope: Construct,
         construct_id: str,
         *,
-        around: Surroundings,
+        around: MachineContext,
         document: State,
         requests: str,
         clean_up: lambda_.Alias,
@@ -84,7 +84,7 @@ class TrainingMachine(Construct):
             self.machine.add_to_role_policy(statement)
         self._clean_up_with(clean_up, what, around.dead_letters)
 
-    def _machine(self, document: State, around: Surroundings) -> sfn.StateMachine:
+    def _machine(self, document: State, around: MachineContext) -> sfn.StateMachine:
         name = naming.machine_name(around.settings.stage, self.node.id.lower())
         group = log_group(
             self,

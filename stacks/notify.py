@@ -22,7 +22,7 @@ _PLAIN = (
     f"'textType': 'client-markdown', 'title': {_INPUT}.subject, 'description': {_INPUT}.message"
     "}})})"
 )
-_TOLD = f"$exists({_INPUT}.notification)"
+_HAS_NOTIFICATION = f"$exists({_INPUT}.notification)"
 # An owner's subscription is told nothing that does not name the owner.
 _OWNER = f"{_INPUT}.owner"
 _PLAIN_ATTRIBUTES = (
@@ -39,9 +39,9 @@ def notify(topic_arn: str, *, then: str, catches: Sequence[State]) -> State:
             "TopicArn": topic_arn,
             "Subject": jsonata(f"$substring({_INPUT}.subject, 0, {SUBJECT_MAX})"),
             "MessageStructure": "json",
-            "Message": jsonata(f"{_TOLD} ? {_INPUT}.notification.message : {_PLAIN}"),
+            "Message": jsonata(f"{_HAS_NOTIFICATION} ? {_INPUT}.notification.message : {_PLAIN}"),
             "MessageAttributes": jsonata(
-                f"{_TOLD} ? {_INPUT}.notification.attributes : ({_PLAIN_ATTRIBUTES})"
+                f"{_HAS_NOTIFICATION} ? {_INPUT}.notification.attributes : ({_PLAIN_ATTRIBUTES})"
             ),
         },
         "Output": {},

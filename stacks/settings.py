@@ -11,7 +11,7 @@ from typing import Any
 from compilegate.domain import naming
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.fields import Fields
-from compilegate.domain.workload.model import KnownBetter
+from compilegate.domain.workload.model import FactOverrides
 from compilegate.domain.workload.own_facts import own_images, prices
 from stacks.recipients import Recipients, recipients
 
@@ -62,7 +62,7 @@ class Settings:
     bucket_name: str | None = None
     vpc: Vpc | None = None
     input_buckets: tuple[str, ...] = ()
-    facts: KnownBetter = field(default_factory=KnownBetter)
+    facts: FactOverrides = field(default_factory=FactOverrides)
     recipients: Recipients = field(default_factory=Recipients)
     log_retention_days: int = 90
     experiment_retention_days: int = 90
@@ -89,7 +89,7 @@ class Settings:
                 bucket_name=_matching(fields, "bucket_name", BUCKET, "an S3 bucket name", None),
                 vpc=_vpc(fields.optional_section("vpc")),
                 input_buckets=_list(fields, "input_buckets", BUCKET, "S3 bucket names"),
-                facts=KnownBetter(
+                facts=FactOverrides(
                     prices(fields, "price_overrides"), own_images(fields, "image_overrides")
                 ),
                 recipients=recipients(fields),

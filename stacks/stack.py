@@ -12,16 +12,16 @@ from compilegate.domain.naming import EVALUATE, TRAIN
 from stacks.budget import Budget
 from stacks.dashboard import Dashboard, Watched
 from stacks.dead_letters import DeadLetters
-from stacks.evaluate.construct import Evaluate
+from stacks.evaluate.definition import Evaluate
 from stacks.functions import Functions
-from stacks.machine import Surroundings
+from stacks.machine import MachineContext
 from stacks.notifications import Notifications
 from stacks.permissions import Permissions
 from stacks.scheduled import DAILY_SWEEP, WEEKLY_DIGEST, ScheduledFunction
 from stacks.schedules import Schedules
 from stacks.settings import Settings
 from stacks.storage import Storage
-from stacks.train.construct import Train
+from stacks.train.definition import Train
 from stacks.training_role import TrainingRole
 
 
@@ -100,8 +100,8 @@ class CompilegateStack(Stack):
                 storage=self._storage,
             )
 
-    def _around(self, functions: Functions, machine: str) -> Surroundings:
-        return Surroundings(
+    def _around(self, functions: Functions, machine: str) -> MachineContext:
+        return MachineContext(
             functions=functions.of(machine),
             live=functions.live,
             storage=self._storage,

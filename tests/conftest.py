@@ -1,8 +1,50 @@
 """What holds for every test, wherever the tests are started."""
 
+import functools
+import os
 import signal
+import sys
+from pathlib import Path
+
+import botocore.loaders
+import botocore.session
+import pytest
+import typer.main
+import typer.testing
+from hypothesis import settings
 
 # A background shell and nohup start programs that ignore Ctrl-C, and what those start does so too:
 # tests that interrupt a process of theirs need the signal to arrive.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# The tests start hundreds of interpreters; without bytecode each compiles all it imports again.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+# Every run tries the same few examples. The longer tier tries many, other ones each time:
+# pytest -m "slow or hypothesis" --hypothesis-profile deep.
+settings.register_profile("quick", max_examples=20, deadline=None, derandomize=True)
+settings.register_profile("deep", max_examples=400, deadline=None, print_blob=True)
+settings.load_profile("quick")
+
+# Made once for each process: the command line with all its commands, and botocore's descriptions
+# of the services.
+typer.testing._get_command = functools.cache(typer.main.get_command)
+botocore.session.create_loader = functools.cache(botocore.loaders.create_loader)
+
+
+TESTS = Path(__file__).parent
+# Folders whose tests read the synthesised template: the CDK starts once for all of them.
+OF_THE_TEMPLATE = ("asl", "stacks", "verify")
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Puts each test into its tier, and with those that share what it starts."""
+    # Whatever starts the embedded cloud or trains is of the longer tier, the loop apart.
+    starts_much = item.get_closest_marker("e2e") or item.get_closest_marker("training")
+    if starts_much and item.path.name != "test_loop.py":
+        item.add_marker(pytest.mark.slow)
+    place = item.path.relative_to(TESTS)
+    group = "template" if place.parts[0] in OF_THE_TEMPLATE else str(place)
+    item.add_marker(pytest.mark.xdist_group(group))

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 
 from compilegate.adapters.executions import ExecutionState
 from compilegate.adapters.ledger_overview import Lock
-from compilegate.cli.cloud import Cloud, Production, StartedCloud
+from compilegate.cli.common.cloud import Cloud, Production, StartedCloud
 from compilegate.domain import ledger_keys
 from compilegate.domain.errors import EnvironmentNotReadyError, NotFoundError, WorkloadLockedError
 from compilegate.domain.notification import Notification
@@ -365,8 +365,8 @@ def cloud(stage: str = "dev", simulated: str | None = None, **executions: Any) -
 
 
 @dataclass
-class FakeDoors:
-    """Doors to clouds in memory; None is a cloud that is not there."""
+class FakeProviders:
+    """Providers to clouds in memory; None is a cloud that is not there."""
 
     aws_cloud: Cloud | None = None
     local_cloud: Cloud | None = None

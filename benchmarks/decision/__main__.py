@@ -6,7 +6,7 @@
     python -m benchmarks.decision --document
 
 Tables are printed; results.json keeps the latest result of every cell. The second form simulates
-nothing: it writes the kept results into docs/how-it-decides.md and docs/probation.md.
+nothing: it writes the kept results into docs/how-it-decides.md and benchmarks/decision/README.md.
 """
 
 from __future__ import annotations

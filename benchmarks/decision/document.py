@@ -1,4 +1,4 @@
-"""Writes the results into docs/how-it-decides.md, between its markers, so that neither drifts.
+"""Writes the results into the documentation, between markers, so that neither drifts.
 
     python -m benchmarks.decision --document
 
@@ -21,7 +21,8 @@ from benchmarks.decision.levels import CANDIDATES, DESIGNS, LEVELS_FILE
 from compilegate.domain.judging.looks import CALIBRATED, SCHEDULE, looks
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "how-it-decides.md"
+HOW_IT_DECIDES = ROOT / "docs" / "how-it-decides.md"
+SIMULATION = Path(__file__).with_name("README.md")
 RESULTS = Path(__file__).with_name("results.json")
 BLOCK = re.compile(
     r"(?P<begin><!-- begin (?P<name>[a-z-]+)[^>]*-->\n).*?(?P<end><!-- end (?P=name) -->)",
@@ -85,15 +86,25 @@ Cells = Sequence[Mapping[str, Any]]
 Figure = Mapping[str, Any]
 
 
-def write(page: Path = PAGE) -> None:
-    """Refresh every block of the page."""
-    page.write_text(refreshed(page.read_text()))
+def write() -> None:
+    """Refresh every block of the pages."""
+    for page in (HOW_IT_DECIDES, SIMULATION):
+        page.write_text(refreshed(page.read_text()))
 
 
 def refreshed(text: str) -> str:
     """The page with today's results."""
-    cells = json.loads(RESULTS.read_text())["cells"]
-    return BLOCK.sub(lambda m: f"{m['begin']}{BLOCKS[m['name']](cells)}\n{m['end']}", text)
+    return with_blocks(text, BLOCKS, json.loads(RESULTS.read_text())["cells"])
+
+
+def with_blocks(text: str, blocks: Mapping[str, Callable[[Any], str]], results: Any) -> str:
+    """The page with those of its blocks made anew that ``blocks`` names."""
+
+    def block(match: re.Match[str]) -> str:
+        make = blocks.get(match["name"])
+        return match[0] if make is None else f"{match['begin']}{make(results)}\n{match['end']}"
+
+    return BLOCK.sub(block, text)
 
 
 def provenance(cells: Cells) -> str:
@@ -169,7 +180,7 @@ def _alone(cells: Cells) -> str:
     keys = ("gpu_hours", "net_saving", "provable_missed", "false_promotes")
     hours, saving, missed, bad = (_of(mixed, "shadow", key) for key in keys)
     return (
-        "\n\nWhere production carries nothing, as with workloads that are not registered, a trial "
+        "\n\nWhere production makes no runs, as for workloads that are not registered, a trial "
         "is shadow with baseline runs of its own: the mixed fleet "
         f"takes {hours} % of the article's GPU-hours and saves {saving} % of an oracle's; bad arms "
         f"promoted: {bad} %, with both exactly at the margin "

@@ -12,6 +12,7 @@ from typing import Any
 from benchmarks.decision.truth import BASELINE, Workload
 from benchmarks.decision.world import FullRun, World
 from compilegate.domain.decision import Decision, Verdict
+from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.judge import judge
 
 Judge = Callable[[Mapping[str, Any]], Decision]
@@ -43,7 +44,7 @@ class Driver:
     world: World
     policy: Mapping[str, Any]
     production_beside: bool = True
-    decide: Judge = judge
+    decide: Judge = lambda document: judge(read_evidence(document))
     _order: int = 0
     document: dict[str, Any] = field(init=False)
 
@@ -68,7 +69,7 @@ class Driver:
                 return Ending(str(decision.verdict), decision.candidate, codes, call)
             if self.world.is_over:
                 return Ending("horizon", decision.candidate, codes, call)
-            self.answer(decision.next or {})
+            self.answer(decision.next.to_dict() if decision.next else {})
         raise RuntimeError(f"the judge did not settle in {MAX_CALLS} calls")
 
     def answer(self, step: Mapping[str, Any]) -> None:

@@ -1,6 +1,6 @@
 """Charts of the results as SVG, for the documentation.
 
-    python -m benchmarks.decision.plots [--results FILE] [--output docs/images]
+    python -m benchmarks.decision.plots [--results FILE] [--output FOLDER]
 
 Colours tell apart for colour-blind readers (Okabe and Ito 2008); nothing is told by colour only.
 """
@@ -24,7 +24,6 @@ from matplotlib.colors import to_rgb
 from benchmarks.decision.cells import Cell
 from benchmarks.decision.rules import RULES
 
-ROOT = Path(__file__).parents[2]
 RESULTS = Path(__file__).with_name("results.json")
 WIDTH = 7.0  # inches at 100 dots each: the width of a page's text
 
@@ -77,7 +76,7 @@ def main() -> None:
     """Draw every chart that the results allow."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.decision.plots")
     parser.add_argument("--results", type=Path, default=RESULTS)
-    parser.add_argument("--output", type=Path, default=ROOT / "docs" / "images")
+    parser.add_argument("--output", type=Path, default=Path(__file__).with_name("images"))
     options = parser.parse_args()
     draw_all(json.loads(options.results.read_text())["cells"], options.output)
 

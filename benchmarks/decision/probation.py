@@ -9,8 +9,8 @@ arms, the spread of the metric, and how often a run is one of the baseline.
     python -m benchmarks.decision.probation [--workloads 400] [--faultless 2000] [--jobs 2]
         [--output FILE]
 
-The tables in docs/probation.md are made from the file by ``python -m benchmarks.decision
---document``.
+The tables in benchmarks/decision/README.md are made from the file by
+``python -m benchmarks.decision --document``.
 """
 
 from __future__ import annotations
@@ -35,12 +35,14 @@ from benchmarks.decision.steps import unit_mean_factor
 from benchmarks.decision.truth import BASELINE, Stress, Workload
 from compilegate.domain.decision import Verdict
 from compilegate.domain.flag import Flag
-from compilegate.domain.judging.evidence_file import parse_evidence
+from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.probation import judge_probation
-from compilegate.domain.production.next_arm import FlagReading, Situation, next_arm
+from compilegate.domain.production.flag_reading import FlagReading
+from compilegate.domain.production.next_arm import Situation, next_arm
 from compilegate.domain.production.promotion import Promotion
-from compilegate.domain.production.runs import ProductionRun
 from compilegate.domain.production.watch import probation_document
+from compilegate.domain.records.reviews import Review
+from compilegate.domain.records.runs import ProductionRun
 
 RESULTS = Path(__file__).with_name("probation.json")
 CANDIDATE = "compile-1"
@@ -132,22 +134,25 @@ class Probation:
 
     def follow(self) -> str:
         """Night after night until it ends; ``open`` where it does not."""
-        said: dict[str, Any] | None = None
+        review: Review | None = None
         for night in range(NIGHTS):
-            self._train(night, said)
+            self._train(night, review)
             document = probation_document(self.trial, self.promotion, self.runs)
-            found = judge_probation(parse_evidence(document), None)
+            found = judge_probation(read_evidence(document), None)
             if found.verdict is not Verdict.CONTINUE:
                 return str(found.verdict)
             alarmed = any(reason.code == "alarm" for reason in found.reasons)
-            self.alarms += alarmed and not (said and said["alarm"])
-            said = {"at": (night + 1) * DAY, "next": found.next, "alarm": alarmed}
+            self.alarms += alarmed and not (review and review.reason("alarm") is not None)
+            step = found.next.to_dict() if found.next else None
+            review = Review(
+                (night + 1) * DAY, "", "trial", CANDIDATE, next=step, reasons=found.reasons
+            )
         return "open"
 
-    def _train(self, night: int, said: dict[str, Any] | None) -> None:
+    def _train(self, night: int, review: Review | None) -> None:
         every = self.cell.refresh or NEVER
         reading = FlagReading(self.promotion.flag)
-        chosen = next_arm(Situation(reading, self.runs, watch=said, refresh_every=every))
+        chosen = next_arm(Situation(reading, self.runs, review=review, refresh_every=every))
         metric, wall = self._outcome(chosen.arm, night)
         self.runs.append(
             ProductionRun(

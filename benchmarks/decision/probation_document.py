@@ -1,17 +1,15 @@
-"""Writes the probation's results into docs/probation.md, between its markers."""
+"""Writes the probation's results into benchmarks/decision/README.md, between its markers."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-from benchmarks.decision.document import BLOCK, ROOT
+from benchmarks.decision.document import SIMULATION, with_blocks
 from benchmarks.decision.probation import REFRESHES, RESULTS, SPREADS
 from compilegate.domain.production.next_arm import REFRESH_EVERY
 
-PAGE = ROOT / "docs" / "probation.md"
 # Rows of the first table: how often the baseline is trained, baseline runs known, and what the
 # study that the rule comes from found (without any refresh; per cent, sd of 0.6 and of 1 margin).
 STEADY = (
@@ -21,28 +19,27 @@ STEADY = (
     ("clean", 0, 8, "the same without a baseline run in between", "2.7, 4.4"),
     ("loss", REFRESH_EVERY, 24, "loses one margin, reverted", "96, 65"),
     ("loss2", REFRESH_EVERY, 24, "loses two margins, reverted", "100, 100"),
-    ("late", REFRESH_EVERY, 24, "loses two margins from the seventh night on, reverted", "100, 94"),
+    ("late", REFRESH_EVERY, 24, "loses two margins from the seventh run on, reverted", "100, 94"),
     ("slow", REFRESH_EVERY, 24, "the whole speed-up is gone, reverted", "not asked"),
 )
 DRIFTS = (
     ("clean", "nothing changes, faultless"),
-    ("step", "both arms lose one margin from one night on, faultless"),
-    ("trend", "both arms lose a sixth of a margin every night, faultless"),
-    ("grows", "jobs take 3 % longer every night, faultless"),
-    ("masked", "both arms gain one margin from the night on which the candidate loses one"),
+    ("step", "both arms lose one margin from one run on, faultless"),
+    ("trend", "both arms lose a sixth of a margin every run, faultless"),
+    ("grows", "jobs take 3 % longer every run, faultless"),
+    ("masked", "both arms gain one margin from the run on which the candidate loses one"),
 )
 Cells = Sequence[Mapping[str, Any]]
 
 
-def write(page: Path = PAGE) -> None:
+def write() -> None:
     """Refresh every block of the page."""
-    page.write_text(refreshed(page.read_text()))
+    SIMULATION.write_text(refreshed(SIMULATION.read_text()))
 
 
 def refreshed(text: str) -> str:
     """The page with the kept results."""
-    kept = json.loads(RESULTS.read_text())
-    return BLOCK.sub(lambda m: f"{m['begin']}{BLOCKS[m['name']](kept)}\n{m['end']}", text)
+    return with_blocks(text, BLOCKS, json.loads(RESULTS.read_text()))
 
 
 def provenance(kept: Mapping[str, Any]) -> str:
@@ -78,7 +75,7 @@ def refresh(kept: Mapping[str, Any]) -> str:
     clean = [_cell(kept["cells"], "clean", SPREADS[0], every) for every in REFRESHES]
     rows.append(["baseline runs of a faultless probation",
                  *(f"{cell['baseline_runs']:.1f}" for cell in clean)])  # fmt: skip
-    rows.append(["nights that it lasts", *(f"{cell['nights']:.1f}" for cell in clean)])
+    rows.append(["runs that it lasts", *(f"{cell['nights']:.1f}" for cell in clean)])
     heads = ["never" if every == 0 else f"every {every}th" for every in REFRESHES]
     heads = [head.replace("3th", "3rd") for head in heads]
     return _table(["reverted, %, by how often a run is the baseline's", *heads], rows)

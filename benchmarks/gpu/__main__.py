@@ -10,7 +10,7 @@ Run it with the training environment's Python, 3.11 or later. Every block is kep
 whole, and the next call goes on after it: with a GPU for ten minutes at a time, repeat the first
 command with --budget-minutes 9 until it says that all is measured. The state folder holds all of
 it, with a copy of the training code, so that every block is of one code: remove it to begin anew.
-results.json keeps the records; --table writes them into docs/gpu-numbers.md.
+results.json keeps the records; --table writes them into benchmarks/gpu/README.md.
 
 --dry-run-cpu runs all of it on a processor with a tiny model, to try it out: what it says of
 speed is about no GPU, and is kept elsewhere.
@@ -187,7 +187,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--budget-minutes", type=float)
     parser.add_argument("--state", type=Path, help="folder of what is measured so far")
     parser.add_argument("--profile", metavar="WORKLOAD/ARM")
-    parser.add_argument("--table", action="store_true", help="write docs/gpu-numbers.md")
+    parser.add_argument("--table", action="store_true", help="write benchmarks/gpu/README.md")
     parser.add_argument("--dry-run-cpu", action="store_true")
     options = parser.parse_args(arguments)
     if options.steps is None:

@@ -16,13 +16,12 @@ from compilegate.domain.arithmetic import deviation, mean, median
 from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.judging import student_t
 from compilegate.domain.judging.evidence import Arm, Evidence, metrics
-from compilegate.domain.judging.evidence_file import parse_evidence
+from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.figures import arm_figures
 from compilegate.domain.judging.judge import judge
 from compilegate.domain.judging.noninferiority import Samples, compare
 from compilegate.domain.judging.speed import Segments, analyse_segments, judge_speed
-from compilegate.usecases.collect import quality_run, speed_runs
-from compilegate.usecases.job_output import JobOutput, read_steps
+from compilegate.usecases.trial.job_output import JobOutput, quality_run, read_steps, speed_runs
 
 ERROR = 0.025  # of each side of an interval
 KEPT = (
@@ -49,8 +48,8 @@ def document(workload: Workload, folder: Path) -> dict[str, Any]:
                 run["cold_compile_seconds"] = _cold(folder, name)
                 arms[name]["runs"].append(run)
     for order, (_, name, path) in enumerate(trained(folder)):
-        run = quality_run(_output(path), job=path.name, order=order, metric=workload.metric)
-        arms[name]["runs"].append(run)
+        run = quality_run(_output(path), job=path.name, metric=workload.metric)
+        arms[name]["runs"].append({**run, "order": order})
     measured = [arm for arm in arms.values() if arm["runs"] or arm["name"] == BASELINE]
     quality = {"metric": workload.metric, "goal": workload.goal, "margin": workload.margin}
     return {"schema": 1, "workload": workload.name, "quality": quality, "arms": measured}
@@ -85,7 +84,8 @@ def figures(
     if len(found["arms"]) < 2 or not found["arms"][0]["runs"]:
         return {"arms": [], "verdict": None, "reasons": ["nothing measured yet"]}
     try:
-        decision, evidence = judge(found), parse_evidence(found)
+        evidence = read_evidence(found)
+        decision = judge(evidence)
     except InvalidEvidenceError as error:  # measuring goes on; whoever reads the record sees it
         return {"arms": [], "verdict": None, "reasons": [str(error)]}
     segments = analyse_segments(evidence)

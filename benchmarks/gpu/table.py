@@ -1,4 +1,4 @@
-"""The kept results as tables, for the terminal and for docs/gpu-numbers.md."""
+"""The kept results as tables, for the terminal and for benchmarks/gpu/README.md."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from benchmarks.gpu import results
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "gpu-numbers.md"
+PAGE = Path(__file__).with_name("README.md")
 ANCHORS = Path(__file__).with_name("anchors.json")
 BLOCK = re.compile(r"(<!-- (?P<name>\w+): generated -->\n).*?(<!-- end -->)", re.DOTALL)
 NOTHING = "**Not measured yet.** No result of a GPU has been kept; no figure here is an estimate."

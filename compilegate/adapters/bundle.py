@@ -80,13 +80,13 @@ def _check_links(source_dir: Path, files: Mapping[str, Path]) -> None:
 
 def files_under(folder: Path) -> dict[str, Path]:
     """Relative name to path of every file but hidden ones and compiled Python."""
-    found = {}
+    files = {}
     for path in sorted(folder.rglob("*")):
         parts = path.relative_to(folder).parts
         skipped = any(part.startswith(".") or part in SKIPPED_FOLDERS for part in parts)
         if not skipped and path.suffix not in SKIPPED_SUFFIXES and path.is_file():
-            found["/".join(parts)] = path
-    return found
+            files["/".join(parts)] = path
+    return files
 
 
 def _tar(files: Mapping[str, Path]) -> bytes:

@@ -35,12 +35,12 @@ TARGETS = (
 def bootstrap_version(ssm: Any) -> int | None:
     """Version of CDK's bootstrap stack, None where the region of the account has none."""
     try:
-        found = ssm.get_parameter(Name=BOOTSTRAP_PARAMETER)
+        response = ssm.get_parameter(Name=BOOTSTRAP_PARAMETER)
     except ClientError as error:
         if error_code(error) != "ParameterNotFound":
             raise
         return None
-    return int(found["Parameter"]["Value"])
+    return int(response["Parameter"]["Value"])
 
 
 def trust_policy(iam: Any, role_arn: str) -> Mapping[str, Any] | None:
@@ -51,8 +51,8 @@ def trust_policy(iam: Any, role_arn: str) -> Mapping[str, Any] | None:
         if error_code(error) != "NoSuchEntity":
             raise
         return None
-    found: Mapping[str, Any] = role["AssumeRolePolicyDocument"]
-    return found
+    policy: Mapping[str, Any] = role["AssumeRolePolicyDocument"]
+    return policy
 
 
 def deployed_vpc(lambda_: Any, stage: str) -> VpcSetting | None:
@@ -94,16 +94,16 @@ def _all(
 
     Not every endpoint that speaks EC2's protocol knows every filter, so the answer is checked.
     """
-    wanted = list(values)
-    if not wanted:
+    filter_values = list(values)
+    if not filter_values:
         return []
-    pages = ec2.get_paginator(operation).paginate(Filters=[{"Name": name, "Values": wanted}])
-    return [one for page in pages for one in page[key] if one.get(FILTERS[name]) in wanted]
+    pages = ec2.get_paginator(operation).paginate(Filters=[{"Name": name, "Values": filter_values}])
+    return [one for page in pages for one in page[key] if one.get(FILTERS[name]) in filter_values]
 
 
-def _absent(wanted: Iterable[str], found: Iterable[str]) -> tuple[str, ...]:
-    present = set(found)
-    return tuple(one for one in wanted if one not in present)
+def _absent(expected: Iterable[str], existing: Iterable[str]) -> tuple[str, ...]:
+    present = set(existing)
+    return tuple(one for one in expected if one not in present)
 
 
 def _subnet(one: Mapping[str, Any], tables: Iterable[Mapping[str, Any]]) -> Subnet:
@@ -172,11 +172,11 @@ def _endpoint(one: Mapping[str, Any]) -> Endpoint:
 
 
 def _tenancy(ec2: Any, vpcs: Iterable[str]) -> str:
-    found = _all(ec2, "describe_vpcs", "Vpcs", "vpc-id", vpcs)
-    tenancies = {str(vpc.get("InstanceTenancy", "default")) for vpc in found}
+    vpc_rows = _all(ec2, "describe_vpcs", "Vpcs", "vpc-id", vpcs)
+    tenancies = {str(vpc.get("InstanceTenancy", "default")) for vpc in vpc_rows}
     return next(iter(sorted(tenancies - {"default"})), "default")
 
 
 def _resolves_names(ec2: Any, vpc: str) -> bool:
-    found = ec2.describe_vpc_attribute(VpcId=vpc, Attribute="enableDnsSupport")
-    return bool(found["EnableDnsSupport"]["Value"])
+    response = ec2.describe_vpc_attribute(VpcId=vpc, Attribute="enableDnsSupport")
+    return bool(response["EnableDnsSupport"]["Value"])

@@ -34,8 +34,8 @@ class DynamoDbLedger:
         except ClientError as error:
             if error_code(error) != CONDITION_FAILED:
                 raise
-            found = self._dynamodb.get_item(TableName=self._table, Key=key, ConsistentRead=True)
-            existing: Mapping[str, Any] = json.loads(found["Item"]["entry"]["S"])
+            response = self._dynamodb.get_item(TableName=self._table, Key=key, ConsistentRead=True)
+            existing: Mapping[str, Any] = json.loads(response["Item"]["entry"]["S"])
             return existing
         return entry
 
@@ -105,10 +105,10 @@ class DynamoDbLocks:
 
     def holder(self, workload: str) -> str | None:
         """The holder of the lease, expired or not; None where there is no lease."""
-        found = self._dynamodb.get_item(
+        response = self._dynamodb.get_item(
             TableName=self._table, Key=_lock_key(workload), ConsistentRead=True
         )
-        owner: str | None = found.get("Item", {}).get("owner", {}).get("S")
+        owner: str | None = response.get("Item", {}).get("owner", {}).get("S")
         return owner
 
 

@@ -1,4 +1,4 @@
-"""EVALUATE executions in Step Functions."""
+"""Executions on Step Functions: their start, state and end, and answers to waiting tokens."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from botocore.exceptions import ClientError
 from compilegate.adapters.clients import error_code
 from compilegate.domain.errors import NotFoundError
 from compilegate.domain.naming import REFUSED
+from compilegate.domain.production.orphans import ExecutionEnd
 
 RUNNING = "RUNNING"
 SUCCEEDED = "SUCCEEDED"
@@ -63,12 +64,12 @@ class StepFunctionsExecutions:
     def describe(self, arn: str) -> ExecutionState:
         """DescribeExecution; raises NotFoundError."""
         try:
-            found = self._client.describe_execution(executionArn=arn)
+            described = self._client.describe_execution(executionArn=arn)
         except ClientError as error:
             if error_code(error) == "ExecutionDoesNotExist":
                 raise NotFoundError(f"there is no execution {arn}") from error
             raise
-        return _state(found)
+        return _state(described)
 
     def running_arns(self) -> Sequence[str]:
         """ARNs of every execution that has not ended; none of a machine that is gone."""
@@ -82,8 +83,8 @@ class StepFunctionsExecutions:
     def input_of(self, arn: str) -> Mapping[str, Any]:
         """What an execution was started with."""
         described = self._client.describe_execution(executionArn=arn)
-        found: Mapping[str, Any] = json.loads(described.get("input") or "{}")
-        return found
+        execution_input: Mapping[str, Any] = json.loads(described.get("input") or "{}")
+        return execution_input
 
     def owns(self, arn: str) -> bool:
         """Whether an execution is this machine's."""
@@ -101,17 +102,62 @@ class StepFunctionsExecutions:
         return [_state(item) for page in pages for item in page["executions"]]
 
 
-def _state(found: Mapping[str, Any]) -> ExecutionState:
-    ended = found.get("stopDate")
-    output = json.loads(found.get("output") or "{}")
+def _state(described: Mapping[str, Any]) -> ExecutionState:
+    ended = described.get("stopDate")
+    output = json.loads(described.get("output") or "{}")
     refused = output.get(REFUSED)
-    failure = refused or found
+    failure = refused or described
     return ExecutionState(
-        arn=str(found["executionArn"]),
-        status=FAILED if refused else str(found["status"]),
-        started_at=found["startDate"].timestamp(),
+        arn=str(described["executionArn"]),
+        status=FAILED if refused else str(described["status"]),
+        started_at=described["startDate"].timestamp(),
         ended_at=None if ended is None else ended.timestamp(),
         error=str(failure.get("error") or ""),
         cause=str(failure.get("cause") or ""),
         output=output,
     )
+
+
+DETAIL = ("executionArn", "status", "input", "error", "cause")
+
+
+class StepFunctionsEnds:
+    """ExecutionEnds in Step Functions."""
+
+    def __init__(self, stepfunctions: Any) -> None:
+        self._client = stepfunctions
+
+    def end_of(self, execution: str) -> ExecutionEnd | None:
+        """How an execution ended, None while it runs; forgotten ones have no status."""
+        try:
+            described = self._client.describe_execution(executionArn=execution)
+        except ClientError as error:
+            if error_code(error) == "ExecutionDoesNotExist":
+                return ExecutionEnd()
+            raise
+        ended = described.get("stopDate")
+        if ended is None:
+            return None
+        detail = {name: described[name] for name in DETAIL if name in described}
+        return ExecutionEnd(str(described["status"]), int(ended.timestamp()), detail)
+
+
+# What Step Functions says of a token whose state has ended: answered, timed out or stopped.
+NOBODY_WAITS = ("TaskTimedOut", "TaskDoesNotExist")
+
+
+class StepFunctionsTokens:
+    """Tokens on Step Functions."""
+
+    def __init__(self, stepfunctions: Any) -> None:
+        self._client = stepfunctions
+
+    def send_success(self, token: str, output: Mapping[str, Any]) -> bool:
+        """Let the waiting state go on; returns whether anybody still waited for it."""
+        try:
+            self._client.send_task_success(taskToken=token, output=json.dumps(output))
+        except ClientError as error:
+            if error_code(error) not in NOBODY_WAITS:
+                raise
+            return False
+        return True

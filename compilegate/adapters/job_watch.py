@@ -25,8 +25,10 @@ class CloudJobWatch:
         pages = self._sagemaker.get_paginator("list_training_jobs").paginate(
             NameContains=prefix, SortBy="CreationTime", SortOrder="Ascending"
         )
-        found = [job["TrainingJobName"] for page in pages for job in page["TrainingJobSummaries"]]
-        return [name for name in found if name.startswith(prefix)]
+        job_names = [
+            job["TrainingJobName"] for page in pages for job in page["TrainingJobSummaries"]
+        ]
+        return [name for name in job_names if name.startswith(prefix)]
 
     def lines(self, job: str, token: str | None) -> tuple[Sequence[str], str | None]:
         """Lines printed since ``token`` by the job's first machine, and the next token."""
@@ -41,14 +43,14 @@ class CloudJobWatch:
 
     def _find_stream(self, job: str) -> str | None:
         try:
-            found = self._logs.describe_log_streams(
+            response = self._logs.describe_log_streams(
                 logGroupName=LOG_GROUP, logStreamNamePrefix=f"{job}/algo-1-"
             )["logStreams"]
         except ClientError as error:
             if error_code(error) == "ResourceNotFoundException":
                 return None  # the group appears with the first job that ever prints
             raise
-        if not found:
+        if not response:
             return None
-        self._streams[job] = str(found[0]["logStreamName"])
+        self._streams[job] = str(response[0]["logStreamName"])
         return self._streams[job]

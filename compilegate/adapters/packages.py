@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 from compilegate.adapters.bundle import Bundle, files_under, make_bundle
 from compilegate.adapters.workload_files import WorkloadFile
-from compilegate.usecases.submit import InputFile, Package
+from compilegate.usecases.registration.upload import InputFile, Package
 
 # Workloads of one team share a source folder; so many folders' bundles are kept.
 KEPT = 4
@@ -53,9 +53,9 @@ def package(file: WorkloadFile) -> Package:
 
 
 def _input_files(place: Path) -> tuple[InputFile, ...]:
-    found = files_under(place) if place.is_dir() else {place.name: place}
+    sources = files_under(place) if place.is_dir() else {place.name: place}
     return tuple(
-        InputFile(name, _sha256(path), _opener(path)) for name, path in sorted(found.items())
+        InputFile(name, _sha256(path), _opener(path)) for name, path in sorted(sources.items())
     )
 
 

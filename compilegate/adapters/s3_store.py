@@ -43,12 +43,12 @@ class S3Store:
         """
         parts = urlparse(uri)
         try:
-            found = self._s3.get_object(Bucket=parts.netloc, Key=parts.path.lstrip("/"))
+            response = self._s3.get_object(Bucket=parts.netloc, Key=parts.path.lstrip("/"))
         except ClientError as error:
             if error_code(error) in ABSENT:
                 raise NotFoundError(f"{uri} does not exist or may not be read") from error
             raise
-        return Fetched(int(found["ContentLength"]), found["Body"])
+        return Fetched(int(response["ContentLength"]), response["Body"])
 
     def put_stream(self, key: str, stream: BinaryIO, content_type: str) -> None:
         """Write an object from a file: a large one in parts, so that it need not fit into memory.
@@ -69,14 +69,14 @@ class S3Store:
         """Whether an s3:// URI names an object or a prefix with at least one."""
         parts = urlparse(uri)
         try:
-            found = self._s3.list_objects_v2(
+            response = self._s3.list_objects_v2(
                 Bucket=parts.netloc, Prefix=parts.path.lstrip("/"), MaxKeys=1
             )
         except ClientError as error:
             if error_code(error) in ABSENT:
                 return False
             raise
-        return bool(found.get("KeyCount") or found.get("Contents"))
+        return bool(response.get("KeyCount") or response.get("Contents"))
 
     def has(self, key: str) -> bool:
         """Whether the bucket holds an object of exactly this key.
@@ -97,5 +97,5 @@ class S3Store:
             Bucket=self.bucket, Prefix=prefix, Delimiter="/"
         )
         for page in pages:
-            for found in page.get("CommonPrefixes", ()):
-                yield found["Prefix"].removeprefix(prefix).rstrip("/")
+            for entry in page.get("CommonPrefixes", ()):
+                yield entry["Prefix"].removeprefix(prefix).rstrip("/")

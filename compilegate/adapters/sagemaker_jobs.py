@@ -21,12 +21,14 @@ class SageMakerJobs:
     def describe(self, job: str) -> Mapping[str, Any]:
         """DescribeTrainingJob; raises NotFoundError."""
         try:
-            found: Mapping[str, Any] = self._sagemaker.describe_training_job(TrainingJobName=job)
+            described: Mapping[str, Any] = self._sagemaker.describe_training_job(
+                TrainingJobName=job
+            )
         except ClientError as error:
             if "not found" in str(error).lower():
                 raise NotFoundError(f"there is no training job {job}") from error
             raise
-        return found
+        return described
 
     def tags(self, job: str) -> Mapping[str, str]:
         """A job's tags by key; raises NotFoundError."""
@@ -70,9 +72,9 @@ class SageMakerJobs:
         pages = self._sagemaker.get_paginator("list_training_jobs").paginate(
             NameContains=prefix, PaginationConfig={"PageSize": PAGE_SIZE}, **filters
         )
-        found = [job for page in pages for job in page["TrainingJobSummaries"]]
+        summaries = [job for page in pages for job in page["TrainingJobSummaries"]]
         return {
             job["TrainingJobName"]: job["TrainingJobStatus"]
-            for job in found
+            for job in summaries
             if job["TrainingJobName"].startswith(prefix)
         }

@@ -85,9 +85,9 @@ class EventBridgeSchedules:
     def _set_state(self, workload: str, state: str) -> bool:
         """As it is, but for its state, and for a rate's first time: Scheduler refuses old ones."""
         try:
-            found = self._scheduler.get_schedule(Name=workload, GroupName=self._group)
+            schedule = self._scheduler.get_schedule(Name=workload, GroupName=self._group)
             request = self._request(
-                workload, found["ScheduleExpression"], found["ScheduleExpressionTimezone"]
+                workload, schedule["ScheduleExpression"], schedule["ScheduleExpressionTimezone"]
             )
             self._scheduler.update_schedule(**{**request, "State": state})
         except ClientError as error:
@@ -127,10 +127,10 @@ def first_time(workload: str, expression: str, now: float) -> dict[str, datetime
     gets a turn of its own in the interval, always the same, so that registering neither starts a
     run nor puts one off, and thousands of workloads do not share a moment.
     """
-    found = _RATE.fullmatch(expression)
-    if found is None:
+    rate = _RATE.fullmatch(expression)
+    if rate is None:
         return {}
-    interval = int(found[1]) * _SECONDS[found[2]]
+    interval = int(rate[1]) * _SECONDS[rate[2]]
     turn = int(hashlib.sha256(workload.encode()).hexdigest(), 16) % interval
     soonest = int(now) + SOON_SECONDS
     start = soonest + (turn - soonest) % interval
@@ -139,7 +139,7 @@ def first_time(workload: str, expression: str, now: float) -> dict[str, datetime
 
 def _window(expression: str) -> dict[str, Any]:
     """None for what comes every few minutes: its runs would swap places."""
-    found = _RATE.fullmatch(expression)
-    if found and found[2] == "minute":
+    rate = _RATE.fullmatch(expression)
+    if rate and rate[2] == "minute":
         return {"Mode": "OFF"}
     return {"Mode": "FLEXIBLE", "MaximumWindowInMinutes": WINDOW_MINUTES}

@@ -71,10 +71,10 @@ class ServiceQuotas:
         for operation in ("get_service_quota", "get_aws_default_service_quota"):
             quota = self._quota(operation, code) if self._answers else None
             if quota is not None:
-                found = training_quotas([quota])
-                if key not in found:
-                    log.warning("quota %s is %s, not that of %s", code, list(found), key[0])
-                return found.get(key)
+                limits = training_quotas([quota])
+                if key not in limits:
+                    log.warning("quota %s is %s, not that of %s", code, list(limits), key[0])
+                return limits.get(key)
         return None
 
     def _quota(self, operation: str, code: str) -> Mapping[str, Any] | None:
@@ -95,14 +95,14 @@ class ServiceQuotas:
         return self._listing
 
     def _list(self) -> dict[Key, int]:
-        found: dict[Key, int] = {}
+        limits: dict[Key, int] = {}
         deadline = self._seconds() + PATIENCE_SECONDS
         try:
             pages = self._client().get_paginator("list_service_quotas")
             for page in pages.paginate(
                 ServiceCode=SERVICE, PaginationConfig={"PageSize": PAGE_SIZE}
             ):
-                found |= training_quotas(page["Quotas"])
+                limits |= training_quotas(page["Quotas"])
                 if self._seconds() > deadline:
                     log.warning(
                         "listing quotas took longer than %s s and was cut off", PATIENCE_SECONDS
@@ -110,4 +110,4 @@ class ServiceQuotas:
                     break
         except Exception:  # what cannot be read is unknown
             log.warning("quotas could not be listed", exc_info=True)
-        return found
+        return limits

@@ -14,12 +14,12 @@ class SnsTopic:
         self._sns = sns
         self._arn = arn
 
-    def publish(self, told: Notification) -> None:
+    def publish(self, notification: Notification) -> None:
         """Send one message, to each kind of subscriber in its own words."""
         self._sns.publish(
             TopicArn=self._arn,
-            Subject=told.line,
-            Message=told.envelope(),
+            Subject=notification.line,
+            Message=notification.envelope(),
             MessageStructure="json",
-            MessageAttributes=told.attributes(),
+            MessageAttributes=notification.attributes(),
         )

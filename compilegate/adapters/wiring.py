@@ -9,10 +9,9 @@ from collections.abc import Mapping
 from functools import lru_cache
 from urllib.parse import urlparse
 
-from compilegate.adapters.clients import client
 from compilegate.domain.fields import Fields
-from compilegate.domain.workload.own_facts import known_better
-from compilegate.ports import ExecutionEnds, Services, Settings, Topic
+from compilegate.domain.workload.own_facts import fact_overrides
+from compilegate.ports import ExecutionEnds, Services, Settings, Topic, TrainingLogs
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
@@ -38,36 +37,41 @@ def services() -> Services:
 @lru_cache(maxsize=1)
 def topic() -> Topic:
     """The deployment's topic, for the functions that tell something themselves."""
+    from compilegate.adapters.clients import client  # noqa: PLC0415 - botocore is slow to import
     from compilegate.adapters.sns_topic import SnsTopic  # noqa: PLC0415 - few functions need it
 
     return SnsTopic(client("sns"), os.environ["TOPIC_ARN"])
 
 
 @lru_cache(maxsize=1)
-def execution_ends() -> ExecutionEnds:
+def ends() -> ExecutionEnds:
     """How executions of the deployment ended, for the function that sweeps."""
-    from compilegate.adapters.execution_ends import StepFunctionsEnds  # noqa: PLC0415 - as above
+    from compilegate.adapters.clients import client  # noqa: PLC0415 - as above
+    from compilegate.adapters.executions import StepFunctionsEnds  # noqa: PLC0415 - as above
 
     return StepFunctionsEnds(client("stepfunctions"))
 
 
-def limit_training_logs() -> None:
-    """Limit how long logs of training jobs are kept, where the deployment says so."""
-    from compilegate.adapters.training_logs import limit_retention  # noqa: PLC0415 - as above
+def training_logs() -> TrainingLogs:
+    """The logs of training jobs, with the retention that the deployment names."""
+    from compilegate.adapters.clients import client  # noqa: PLC0415 - as above
+    from compilegate.adapters.training_logs import (  # noqa: PLC0415 - as above
+        CloudWatchTrainingLogs,
+    )
 
     days = os.environ.get("TRAINING_LOG_DAYS")
-    if days:
-        limit_retention(client("logs"), int(days))
+    return CloudWatchTrainingLogs(client("logs"), int(days) if days else None)
 
 
 def build(*, bucket: str, table: str, settings: Settings) -> Services:
     """Services on one stage's resources."""
+    from compilegate.adapters.clients import client  # noqa: PLC0415 - as above
     from compilegate.adapters.dynamodb import DynamoDbLedger, DynamoDbLocks  # noqa: PLC0415
+    from compilegate.adapters.executions import StepFunctionsTokens  # noqa: PLC0415
     from compilegate.adapters.s3_store import S3Store  # noqa: PLC0415 - botocore is slow to import
     from compilegate.adapters.sagemaker_jobs import SageMakerJobs  # noqa: PLC0415
     from compilegate.adapters.service_quotas import ServiceQuotas  # noqa: PLC0415
     from compilegate.adapters.ssm_flags import SsmFlags  # noqa: PLC0415
-    from compilegate.adapters.task_tokens import StepFunctionsTokens  # noqa: PLC0415
 
     return Services(
         store=S3Store(client("s3"), bucket),
@@ -90,16 +94,16 @@ def _quota_codes() -> Mapping[tuple[str, bool], str]:
 
 def settings_from(variables: Mapping[str, str]) -> Settings:
     """The deployment's settings from a function's environment variables."""
-    given = json.loads(variables.get("SETTINGS", "{}"))
-    vpc = given.get("vpc") or {}
+    document = json.loads(variables.get("SETTINGS", "{}"))
+    vpc = document.get("vpc") or {}
     return Settings(
         stage=variables["STAGE"],
-        region=given.get("region") or variables["AWS_REGION"],
+        region=document.get("region") or variables["AWS_REGION"],
         training_role_arn=variables["TRAINING_ROLE_ARN"],
         kms_key_arn=variables.get("DATA_KEY_ARN"),
         subnet_ids=tuple(vpc.get("subnet_ids", ())),
         security_group_ids=tuple(vpc.get("security_group_ids", ())),
-        facts=known_better(Fields(given.get("facts") or {}, "SETTINGS.facts")),
+        facts=fact_overrides(Fields(document.get("facts") or {}, "SETTINGS.facts")),
         simulated=simulated_note(),
     )
 

@@ -23,7 +23,7 @@ from compilegate.domain.workload.model import Workload
 from compilegate.domain.workload.schedule_expression import UTC
 from compilegate.domain.workload.script_arguments import check_script_arguments
 from compilegate.ports import ObjectStore
-from compilegate.usecases.workload_document import read_document
+from compilegate.usecases.registration.workload_document import read_document
 
 S3 = "s3://"
 PACKAGE_FILE = "setup.py"
@@ -88,9 +88,9 @@ def _checked(path: Path, workload: Workload, store: ObjectStore | None) -> Workl
     _check_timezone(workload.schedule.timezone)
     inputs = workload.training.inputs
     local = {
-        channel: _local_input(channel, given, project)
-        for channel, given in inputs.items()
-        if not given.startswith(S3)
+        channel: _local_input(channel, location, project)
+        for channel, location in inputs.items()
+        if not location.startswith(S3)
     }
     if store is not None:
         _check_s3_inputs(inputs, store)
@@ -137,11 +137,11 @@ def _not_yaml(error: yaml.YAMLError, text: str) -> InvalidInputError:
     if mark is None:
         return InvalidInputError(f"is not YAML: {problem}", fix="write it as `key: value` lines")
     lines = text.splitlines()
-    found = lines[mark.line].strip() if mark.line < len(lines) else ""
+    content = lines[mark.line].strip() if mark.line < len(lines) else ""
     return InvalidInputError(
         f"is not YAML: {problem}",
         field=f"line {mark.line + 1}, column {mark.column + 1}",
-        value=found,
+        value=content,
         fix="correct the line, or the one above it; tabs cannot indent, "
         "and text with `: ` or `#` needs quotes",
     )
@@ -156,10 +156,10 @@ def _check_timezone(zone: str) -> None:
     """Whether this machine knows the zone; one without a list of zones leaves it to AWS."""
     if zone == UTC:
         return
-    known = _timezones()
-    if not known or zone in known:
+    timezones = _timezones()
+    if not timezones or zone in timezones:
         return
-    close = difflib.get_close_matches(zone, known, n=1)
+    close = difflib.get_close_matches(zone, timezones, n=1)
     raise InvalidInputError(
         "is no time zone",
         field="schedule.timezone",
@@ -169,27 +169,27 @@ def _check_timezone(zone: str) -> None:
 
 
 def _project(workload: Workload, path: Path) -> Path:
-    given = workload.training.source_dir
+    source_dir = workload.training.source_dir
     folders = path.resolve().parents[:2]
     for folder in folders:
-        if (folder / given).is_dir():
-            _check_inside(folder / given, folder, "training.source_dir", given)
+        if (folder / source_dir).is_dir():
+            _check_inside(folder / source_dir, folder, "training.source_dir", source_dir)
             return folder
-    looked = " and ".join(str(folder / given) for folder in folders)
+    looked = " and ".join(str(folder / source_dir) for folder in folders)
     raise InvalidInputError(
         f"does not exist as a folder; looked at {looked}",
         field="training.source_dir",
-        value=given,
+        value=source_dir,
         fix="create it, or name the folder that holds the entry point",
     )
 
 
-def _check_inside(place: Path, project: Path, field: str, given: str) -> None:
+def _check_inside(place: Path, project: Path, field: str, relative: str) -> None:
     if not place.resolve().is_relative_to(project):
         raise InvalidInputError(
             f"is a link out of the project {project}",
             field=field,
-            value=given,
+            value=relative,
             fix="copy what it points to into the project",
         )
 
@@ -216,17 +216,19 @@ def _check_entry_points(workload: Workload, source_dir: Path) -> None:
             _check_started(candidate.entry_point, values, f"candidates[{index}]", source_dir)
 
 
-def _check_started(given: str, values: Mapping[str, object], place: str, source_dir: Path) -> None:
+def _check_started(
+    entry_point: str, values: Mapping[str, object], place: str, source_dir: Path
+) -> None:
     """The entry point; under the launcher, which every bundle has, the script that it runs."""
-    if given != LAUNCHER or (source_dir / LAUNCHER).is_file():
-        _check_entry_point(given, f"{place}.entry_point", source_dir)
-    if given == LAUNCHER:
+    if entry_point != LAUNCHER or (source_dir / LAUNCHER).is_file():
+        _check_entry_point(entry_point, f"{place}.entry_point", source_dir)
+    if entry_point == LAUNCHER:
         script = str(values.get("script", ""))
         _check_entry_point(script, f"{place}.hyperparameters.script", source_dir)
 
 
-def _check_entry_point(given: str, field: str, source_dir: Path) -> None:
-    entry = (source_dir / given).resolve()
+def _check_entry_point(entry_point: str, field: str, source_dir: Path) -> None:
+    entry = (source_dir / entry_point).resolve()
     if not entry.is_relative_to(source_dir.resolve()):
         problem = "lies outside the source folder"
     elif not entry.is_file():
@@ -236,42 +238,42 @@ def _check_entry_point(given: str, field: str, source_dir: Path) -> None:
     else:
         return
     scripts = sorted(path.name for path in source_dir.glob("*.py"))
-    known = f": {', '.join(scripts)}" if scripts else ", which has none at its root"
+    listing = f": {', '.join(scripts)}" if scripts else ", which has none at its root"
     raise InvalidInputError(
         problem,
         field=field,
-        value=given,
-        fix=f"name a Python file of the source folder{known}",
+        value=entry_point,
+        fix=f"name a Python file of the source folder{listing}",
     )
 
 
-def _local_input(channel: str, given: str, project: Path) -> Path:
+def _local_input(channel: str, location: str, project: Path) -> Path:
     """A file or folder of the project; data may lie elsewhere behind a link that the team set."""
     field = f"training.inputs.{channel}"
-    place = project / given
+    place = project / location
     if not place.exists():
         command = preparing_command(place, project)
         raise InvalidInputError(
             f"does not exist; looked at {place}",
             field=field,
-            value=given,
+            value=location,
             fix=f"write the data with `{command}`"
             if command
             else "create it, or write an s3:// URI",
         )
     if place.is_dir() and not any(path.is_file() for path in place.rglob("*")):
         raise InvalidInputError(
-            "is an empty folder", field=field, value=given, fix="put the data in it"
+            "is an empty folder", field=field, value=location, fix="put the data in it"
         )
     return place
 
 
 def _check_s3_inputs(inputs: Mapping[str, str], store: ObjectStore) -> None:
-    for channel, given in inputs.items():
-        if given.startswith(S3) and not store.exists(given):
+    for channel, location in inputs.items():
+        if location.startswith(S3) and not store.exists(location):
             raise InvalidInputError(
                 "does not exist, or these credentials may not list it",
                 field=f"training.inputs.{channel}",
-                value=given,
+                value=location,
                 fix="correct the URI, or upload the data first",
             )

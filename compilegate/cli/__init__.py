@@ -1,1 +1,1 @@
-"""The laptop's door to the domain: commands and what they print."""
+"""The ``compilegate`` command: a folder or file for each command, its screen beside it."""

@@ -6,12 +6,12 @@ from typing import Annotated
 
 import typer
 
-from compilegate.cli import project
-from compilegate.cli.doors import open_cloud
-from compilegate.cli.options import JsonOption, LocalOption, StageOption
-from compilegate.cli.output import emit_json, say
-from compilegate.cli.shell import session
-from compilegate.usecases.digest import digests
+from compilegate.cli.common import project
+from compilegate.cli.common.error_handling import session
+from compilegate.cli.common.options import JsonOption, LocalOption, StageOption
+from compilegate.cli.common.output import emit_json, say
+from compilegate.cli.common.providers import open_cloud
+from compilegate.usecases.operations.weekly_summary import digests
 
 
 def digest(
@@ -30,14 +30,14 @@ def digest(
     compilegate digest
     compilegate digest --owner ml-platform --json
     """
-    cloud = open_cloud(session(ctx).doors, local=local, stage=project.stage_name(stage))
-    found = digests(cloud.services, owner=owner)
+    cloud = open_cloud(session(ctx).providers, local=local, stage=project.stage_name(stage))
+    owner_digests = digests(cloud.services, owner=owner)
     if as_json:
-        emit_json([one.notification.body() for one in found])
+        emit_json([one.notification.body() for one in owner_digests])
         return
-    if not found:
+    if not owner_digests:
         say("Nothing is registered. To begin: compilegate register workloads/my-job.yaml")
-    for number, one in enumerate(found):
+    for number, one in enumerate(owner_digests):
         if number:
             say("")
         for line in one.notification.message.splitlines():

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from compilegate.cli.options import JsonOption
-from compilegate.cli.output import emit_json, say, say_line
+from compilegate.cli.common.options import JsonOption
+from compilegate.cli.common.output import emit_json, say, say_line
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 FOLLOW_SECONDS = 0.5
@@ -26,9 +26,9 @@ def up(*, as_json: JsonOption = False) -> None:
     \b
     compilegate local up
     """
-    from compilegate.localcloud import commands  # noqa: PLC0415 - brings boto3
+    from compilegate.localcloud import api as local_cloud  # noqa: PLC0415 - brings boto3
 
-    result = commands.up()
+    result = local_cloud.up()
     if as_json:
         emit_json(
             {
@@ -61,9 +61,9 @@ def down(*, as_json: JsonOption = False) -> None:
     \b
     compilegate local down
     """
-    from compilegate.localcloud import commands  # noqa: PLC0415 - brings boto3
+    from compilegate.localcloud import api as local_cloud  # noqa: PLC0415 - brings boto3
 
-    stopped = commands.down()
+    stopped = local_cloud.down()
     if as_json:
         emit_json({"stopped": stopped})
     else:
@@ -77,37 +77,37 @@ def status(*, as_json: JsonOption = False) -> None:
     \b
     compilegate local status
     """
-    from compilegate.localcloud import commands  # noqa: PLC0415 - brings boto3
+    from compilegate.localcloud import api as local_cloud  # noqa: PLC0415 - brings boto3
 
-    found = commands.status()
+    cloud = local_cloud.status()
     if as_json:
-        state = found.state
+        state = cloud.state
         emit_json(
             {
                 "running": state is not None,
                 "endpoint": state.endpoint if state else None,
                 "pid": state.pid if state else None,
-                "outputs": found.outputs,
-                "home": str(found.home),
-                "logs": list(found.log_parts),
+                "outputs": cloud.outputs,
+                "home": str(cloud.home),
+                "logs": list(cloud.log_parts),
             }
         )
         return
-    if found.state is None:
+    if cloud.state is None:
         say("The local cloud does not run. Start it with: compilegate local up")
     else:
-        age = max(time.time() - found.state.started_at, 0) / 60
+        age = max(time.time() - cloud.state.started_at, 0) / 60
         say(
-            f"The local cloud runs at {found.state.endpoint} (process {found.state.pid}, "
+            f"The local cloud runs at {cloud.state.endpoint} (process {cloud.state.pid}, "
             f"for {age:.0f} min)."
         )
-        for name, value in sorted((found.outputs or {}).items()):
+        for name, value in sorted((cloud.outputs or {}).items()):
             say_line(f"  {name:<22} {value}")
-        if found.outputs is None:
+        if cloud.outputs is None:
             say("The app is not deployed. Deploy it with: compilegate local up")
-    say_line(f"Files: {found.home}")
-    if found.log_parts:
-        say(f"{len(found.log_parts)} logs; list them with: compilegate local logs")
+    say_line(f"Files: {cloud.home}")
+    if cloud.log_parts:
+        say(f"{len(cloud.log_parts)} logs; list them with: compilegate local logs")
 
 
 @app.command("logs")
@@ -138,9 +138,9 @@ def logs(
 
 
 def _list_logs(*, as_json: bool) -> None:
-    from compilegate.localcloud import commands  # noqa: PLC0415 - brings boto3
+    from compilegate.localcloud import api as local_cloud  # noqa: PLC0415 - brings boto3
 
-    parts = commands.status().log_parts
+    parts = local_cloud.status().log_parts
     if as_json:
         emit_json(list(parts))
         return
@@ -151,9 +151,9 @@ def _list_logs(*, as_json: bool) -> None:
 
 
 def _show_log(part: str, last: int | None, *, follow: bool, as_json: bool) -> None:
-    from compilegate.localcloud import commands  # noqa: PLC0415 - brings boto3
+    from compilegate.localcloud import api as local_cloud  # noqa: PLC0415 - brings boto3
 
-    log = commands.logs(part)
+    log = local_cloud.logs(part)
     lines = log.lines[-last:] if last else log.lines
     if as_json:
         emit_json({"part": log.part, "path": str(log.path), "lines": list(lines)})
@@ -163,7 +163,7 @@ def _show_log(part: str, last: int | None, *, follow: bool, as_json: bool) -> No
     shown = len(log.lines)
     while follow:
         time.sleep(FOLLOW_SECONDS)
-        grown = commands.logs(log.part).lines
+        grown = local_cloud.logs(log.part).lines
         for line in grown[shown:]:
             say_line(line)
         shown = len(grown)

@@ -10,56 +10,52 @@ from typing import Annotated, NoReturn
 import typer
 
 from compilegate import __version__
-from compilegate.cli import (
-    check,
-    demo,
-    demo_production,
-    digest,
-    doctor,
-    drain,
-    facts,
-    flag,
-    judge,
-    local,
-    plan,
-    register,
-    report,
-    run,
-    status,
-    train,
-    verify_aws,
-)
-from compilegate.cli.doors import RealDoors
-from compilegate.cli.shell import Session, Shell
+from compilegate.cli import digest, local, run
+from compilegate.cli.check import command as check
+from compilegate.cli.common.error_handling import ErrorHandlingGroup, Session
+from compilegate.cli.common.providers import CloudProviders
+from compilegate.cli.demo.command import demo
+from compilegate.cli.demo.production import demo_production
+from compilegate.cli.doctor.command import doctor
+from compilegate.cli.drain import command as drain
+from compilegate.cli.facts import command as facts
+from compilegate.cli.flag import command as flag
+from compilegate.cli.judge import command as judge
+from compilegate.cli.plan import command as plan
+from compilegate.cli.register import command as register
+from compilegate.cli.report import command as report
+from compilegate.cli.status import status
+from compilegate.cli.train import command as train
+from compilegate.cli.verify_aws import verify_aws
 
 app = typer.Typer(
-    cls=Shell,
+    cls=ErrorHandlingGroup,
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,  # help reads the same on a terminal and in a file
     pretty_exceptions_enable=False,
 )
 app.command("check")(check.check)
-app.command("doctor")(doctor.doctor)
+app.command("doctor")(doctor)
 app.command("plan")(plan.plan)
 app.add_typer(facts.app, name="facts")
 app.command("register")(register.register)
 app.command("train")(train.train)
 app.command("run")(run.run)
-app.command("status")(status.status)
+app.command("status")(status)
 app.command("drain")(drain.drain)
 app.command("digest")(digest.digest)
 app.command("judge")(judge.judge)
 app.command("report")(report.report)
 app.add_typer(flag.app, name="flag")
 app.add_typer(local.app, name="local")
-app.command("verify-aws")(verify_aws.verify_aws)
-app.command("demo")(demo.demo)
-app.command("demo-production")(demo_production.demo_production)
+app.command("verify-aws")(verify_aws)
+app.command("demo")(demo)
+app.command("demo-production")(demo_production)
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(show: bool) -> None:
+    if show:
         typer.echo(f"compilegate {__version__}")
         raise typer.Exit
 
@@ -89,7 +85,7 @@ def root(
     if isinstance(ctx.obj, Session):  # a test's own
         ctx.obj.debug = ctx.obj.debug or debug
     else:
-        ctx.obj = Session(doors=RealDoors(), debug=debug)
+        ctx.obj = Session(providers=CloudProviders(), debug=debug)
 
 
 def main() -> None:

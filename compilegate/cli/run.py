@@ -8,16 +8,17 @@ from pathlib import Path
 import typer
 
 from compilegate.adapters.workload_files import WorkloadFile
-from compilegate.cli import project
-from compilegate.cli.cloud import Cloud
-from compilegate.cli.figures import (
+from compilegate.cli.common import project
+from compilegate.cli.common.cloud import Cloud
+from compilegate.cli.common.error_handling import STOPPED, session
+from compilegate.cli.common.figures import (
     flag_words,
     full_run_words,
     quality_words,
     saving_words,
     speedup_words,
 )
-from compilegate.cli.options import (
+from compilegate.cli.common.options import (
     REPORTS,
     JsonOption,
     LocalOption,
@@ -25,8 +26,8 @@ from compilegate.cli.options import (
     StageOption,
     WorkloadFiles,
 )
-from compilegate.cli.outcome import Outcome, read_outcome, worst_exit_code
-from compilegate.cli.output import (
+from compilegate.cli.common.outcome import Outcome, read_outcome, worst_exit_code
+from compilegate.cli.common.output import (
     console,
     emit_json,
     one_or_many,
@@ -35,8 +36,7 @@ from compilegate.cli.output import (
     say_line,
     say_verdict,
 )
-from compilegate.cli.shell import STOPPED, session
-from compilegate.cli.trials import StartedTrial, follow, read_workloads, start, stop
+from compilegate.cli.trials.start import StartedTrial, follow, read_workloads, start, stop
 
 
 def run(
@@ -59,16 +59,16 @@ def run(
 
     With --local, Ctrl-C stops the trials; against AWS it only stops watching them.
     """
-    found = read_workloads(files)
-    doors = session(ctx).doors
+    workloads = read_workloads(files)
+    providers = session(ctx).providers
     if local:
         progress = console(stderr=as_json)
         progress.print("Starting the embedded cloud if it does not run, deploying the app …")
-        with doors.started_local(keep=False) as started:
-            outcomes = _evaluate(found, started.cloud, out, quiet=as_json)
+        with providers.started_local(keep=False) as started:
+            outcomes = _evaluate(workloads, started.cloud, out, quiet=as_json)
     else:
-        cloud = doors.aws(project.stage_name(stage))
-        outcomes = _evaluate(found, cloud, out, quiet=as_json)
+        cloud = providers.aws(project.stage_name(stage))
+        outcomes = _evaluate(workloads, cloud, out, quiet=as_json)
     if as_json:
         emit_json(one_or_many([outcome.to_dict() for outcome in outcomes]))
     else:

@@ -8,20 +8,23 @@ from typing import Annotated, Any
 
 import typer
 
-from compilegate.cli import project
-from compilegate.cli.cloud import Cloud
-from compilegate.cli.doors import open_cloud
-from compilegate.cli.options import JsonOption, LocalOption, StageOption
-from compilegate.cli.outcome import report_command
-from compilegate.cli.output import emit_json, say, say_line, say_verdict
-from compilegate.cli.production_status import production, show_production
-from compilegate.cli.screen import clock
-from compilegate.cli.shell import session
-from compilegate.cli.trial_view import waiting_rounds
-from compilegate.cli.waiting import show_waiting, waiting
-from compilegate.domain import naming
+from compilegate.cli.common import project
+from compilegate.cli.common.cloud import Cloud
+from compilegate.cli.common.error_handling import session
+from compilegate.cli.common.options import JsonOption, LocalOption, StageOption
+from compilegate.cli.common.outcome import report_command
+from compilegate.cli.common.output import emit_json, say, say_line, say_verdict
+from compilegate.cli.common.providers import open_cloud
+from compilegate.cli.trials.view import waiting_rounds
+from compilegate.domain import ledger_keys, naming
+from compilegate.domain.formats import clock
+from compilegate.domain.production.history import history
+from compilegate.domain.production.waiting import RUN_SECONDS
+from compilegate.domain.records.trials import TrialDecided, TrialFailed
 from compilegate.domain.utc import minute
-from compilegate.usecases.drain_mark import drain_mark
+from compilegate.domain.words import run_reason
+from compilegate.usecases.flag.answer_approval import waiting_approvals
+from compilegate.usecases.operations.drain_mark import drain_mark
 
 LAST = 3
 
@@ -42,7 +45,7 @@ def status(
     compilegate status
     compilegate status bert-docs --json
     """
-    cloud = open_cloud(session(ctx).doors, local=local, stage=project.stage_name(stage))
+    cloud = open_cloud(session(ctx).providers, local=local, stage=project.stage_name(stage))
     running = _running(cloud, workload)
     names = [workload] if workload else cloud.overview.workloads()
     document = {
@@ -80,10 +83,10 @@ def _running(cloud: Cloud, workload: str | None) -> list[dict[str, Any]]:
 def _carried(execution: str, cloud: Cloud) -> dict[str, Any] | None:
     """The runs that a trial waits for production to make, None where it does not."""
     workload, _, trial = execution.rpartition("-")
-    for found in waiting_rounds(workload, cloud):
-        if found.trial == trial:
-            arms = [run.arm for run in found.runs]
-            return {"round": found.round, "arms": arms, "until": found.until}
+    for round_ in waiting_rounds(workload, cloud):
+        if round_.trial == trial:
+            arms = [run.arm for run in round_.runs]
+            return {"round": round_.round, "arms": arms, "until": round_.until}
     return None
 
 
@@ -97,20 +100,21 @@ def _locks(cloud: Cloud, workload: str | None) -> list[dict[str, Any]]:
 
 def _trials(cloud: Cloud, names: Collection[str], running: Collection[str]) -> list[dict[str, Any]]:
     """The last trials of each workload that ended, newest first over all of them."""
-    found: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
     for name in names:
+        past = history(cloud.services.ledger.entries(name))
+        records: list[TrialDecided | TrialFailed] = [*past.decided, *past.failed]
         ended = [
-            {"workload": name, **entry}
-            for entry in cloud.services.ledger.entries(name)
-            if entry.get("kind") in ("decision", "failed")
+            {"workload": name, **record.to_entry()}
+            for record in sorted(records, key=lambda record: record.key)
         ]
         last = sorted(ended, key=lambda entry: entry["at"], reverse=True)[:LAST]
         # The newest only: each look is a call.
         if last and _has_no_report(last[0], cloud, running):
             command = report_command(name, str(last[0]["trial"]), local=cloud.is_local)
             last[0]["report_missing"] = command
-        found += last
-    return sorted(found, key=lambda entry: entry["at"], reverse=True)
+        rows += last
+    return sorted(rows, key=lambda entry: entry["at"], reverse=True)
 
 
 def _has_no_report(entry: Mapping[str, Any], cloud: Cloud, running: Collection[str]) -> bool:
@@ -157,3 +161,78 @@ def _show(document: Mapping[str, Any]) -> None:
         if entry.get("report_missing"):
             say("The decision stands, its report is missing. To write it again:", indent=4)
             say_line(f"      {entry['report_missing']}")
+
+
+def waiting(cloud: Cloud, workloads: Collection[str]) -> list[dict[str, Any]]:
+    """Every open question of these workloads, oldest first."""
+    services = cloud.services
+    where = "--local" if cloud.is_local else f"--stage {services.settings.stage}"
+    approvals = [
+        {
+            "workload": name,
+            "trial": one.trial,
+            "candidate": one.asked.candidate,
+            "asked_at": one.asked.at,
+            "until": one.asked.until,
+            "approve": f'compilegate flag approve {name} --reason "..." {where}',
+            "reject": f'compilegate flag reject {name} --reason "..." {where}',
+        }
+        for name in workloads
+        for one in waiting_approvals(name, services)
+    ]
+    return sorted(approvals, key=lambda item: int(item["asked_at"]))
+
+
+def show_waiting(items: Sequence[Mapping[str, Any]]) -> None:
+    """Nothing where nothing waits."""
+    if items:
+        say("Waiting for approval:")
+    for item in items:
+        since, until = minute(item["asked_at"]), minute(item["until"])
+        name = f"{item['workload']}-{item['trial']}"
+        say(f"{name}: {item['candidate']}, since {since}, until {until}", indent=2)
+        say_line(f"    {item['approve']}")
+        say_line(f"    {item['reject']}")
+
+
+UNDER_WAY, WAITS = "under way", "waits for machines"
+
+
+def production(cloud: Cloud, names: Collection[str], *, last: int) -> list[dict[str, Any]]:
+    """The last runs of each workload, newest first over all of them, those under way included."""
+    runs = [one for name in names for one in _of(name, cloud)[-last:]]
+    return sorted(runs, key=lambda one: float(one["at"]), reverse=True)
+
+
+def _of(workload: str, cloud: Cloud) -> list[dict[str, Any]]:
+    past = history(cloud.services.ledger.entries(workload, ledger_keys.RUN_ENTRIES))
+    ended = [
+        {
+            "workload": workload, "run": run.run, "job": run.job, "at": run.started_at,
+            "arm": run.arm, "why": run.why, "status": run.status, "counts": run.counts,
+            "reason": run.reason, "usd": run.usd,
+        }
+        for run in past.runs
+    ]  # fmt: skip
+    recent = time.time() - RUN_SECONDS
+    begun = [one for one in past.begun if one.run not in past.ended_runs and one.at > recent]
+    waits = {wait.run: wait.reason for wait in sorted(past.waits, key=lambda wait: wait.key)}
+    under_way = [
+        {
+            "workload": workload, "run": one.run, "job": None, "at": one.at, "arm": one.arm,
+            "why": one.why, "status": WAITS if one.run in waits else UNDER_WAY, "counts": None,
+            "reason": waits.get(one.run) or one.flag_told, "usd": None,
+        }
+        for one in begun
+    ]  # fmt: skip
+    return sorted([*ended, *under_way], key=lambda one: float(str(one["at"])))
+
+
+def show_production(items: Sequence[Mapping[str, Any]]) -> None:
+    """Nothing where production has not run yet."""
+    if items:
+        say("Last production runs:")
+    for item in items:
+        what = f"{item['arm']}, {str(item['status']).lower()}"
+        say(f"{minute(item['at'])}  {item['workload']}-{item['run']}: {what}", indent=2)
+        say(item["reason"] or run_reason(str(item["why"])), indent=4)

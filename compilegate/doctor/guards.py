@@ -29,7 +29,7 @@ class Guards:
     def __init__(self, options: Options) -> None:
         self._options = options
 
-    def known(self, test: ast.expr) -> bool | None:
+    def decided(self, test: ast.expr) -> bool | None:
         """True or False where the settings decide it, else None."""
         value = self._options.value(test)
         return None if value is UNKNOWN else bool(value)
@@ -83,9 +83,9 @@ class Guards:
 
     @staticmethod
     def _modulo(node: ast.AST) -> ast.BinOp | None:
-        for found in ast.walk(node):
-            if isinstance(found, ast.BinOp) and isinstance(found.op, ast.Mod):
-                return None if isinstance(found.left, ast.Constant) else found
+        for inner in ast.walk(node):
+            if isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Mod):
+                return None if isinstance(inner.left, ast.Constant) else inner
         return None
 
     @staticmethod

@@ -31,19 +31,19 @@ def element(kind: Kind | None) -> Kind | None:
     return Kind.TENSOR if kind is Kind.SEVERAL else kind
 
 
-def of_torch_call(call: ast.Call, meaning: str, given: Sequence[Kind | None]) -> Kind | None:
-    """What a function of PyTorch returns, from what it is given."""
+def of_torch_call(call: ast.Call, meaning: str, arguments: Sequence[Kind | None]) -> Kind | None:
+    """What a function of PyTorch returns, from the kinds of its arguments."""
     if meaning in words.MODEL_MAKERS or words.MODULE_CLASS.match(meaning):
         return Kind.MODEL
     if meaning in words.TENSOR_MAKERS:
         device = keyword(call, "device")
         place = device.value if isinstance(device, ast.Constant) else device
         on_host = place is None or place == "cpu"
-        return Kind.HOST if on_host and Kind.TENSOR not in given else Kind.TENSOR
+        return Kind.HOST if on_host and Kind.TENSOR not in arguments else Kind.TENSOR
     if meaning.startswith(words.NO_TENSORS):
         return None
     certain = meaning.startswith("torch.nn.functional.")
-    return Kind.TENSOR if certain or joined(given) else None
+    return Kind.TENSOR if certain or joined(arguments) else None
 
 
 def of_method_call(call: ast.Call, on: Kind | None) -> Kind | None:

@@ -15,14 +15,14 @@ LOADERS = ("torch.utils.data.DataLoader", "torch.utils.data.dataloader.DataLoade
 
 @dataclass(frozen=True)
 class Loader:
-    """A DataLoader of training data with the keywords that it is certainly given."""
+    """A DataLoader of training data with the keywords that it certainly has."""
 
     call: ast.Call
     keywords: dict[str, ast.expr]
     complete: bool
 
     def lacks(self, *names: str) -> bool:
-        """Whether none of these keywords is given; unsure is no."""
+        """Whether none of these keywords is there; unsure is no."""
         return self.complete and not any(name in self.keywords for name in names)
 
 
@@ -30,8 +30,8 @@ def training_loaders(script: Script) -> Iterator[Loader]:
     """Every DataLoader whose batches are trained on."""
     for call in script.calls:
         if script.called(call) in LOADERS and _trains(script, call):
-            given, complete = _keywords(script, call)
-            yield Loader(call, given, complete)
+            keywords, complete = _keywords(script, call)
+            yield Loader(call, keywords, complete)
 
 
 def _trains(script: Script, call: ast.Call) -> bool:
@@ -63,43 +63,43 @@ def _target_words(statement: ast.AST) -> list[str]:
 
 def _keywords(script: Script, call: ast.Call) -> tuple[dict[str, ast.expr], bool]:
     """Keywords written out, and those of a dictionary that the script fills by hand."""
-    given = {item.arg: item.value for item in call.keywords if item.arg is not None}
+    keywords = {item.arg: item.value for item in call.keywords if item.arg is not None}
     complete = not any(isinstance(item, ast.Starred) for item in call.args)
     names = ("dataset", "batch_size", "shuffle", "sampler", "batch_sampler", "num_workers",
              "collate_fn", "pin_memory", "drop_last")  # fmt: skip
-    given |= dict(zip(names, call.args, strict=False)) if complete else {}
+    keywords |= dict(zip(names, call.args, strict=False)) if complete else {}
     for item in call.keywords:
         if item.arg is None:
             more = _spread(script, item.value)
             complete = complete and more is not None
-            given |= more or {}
-    return given, complete
+            keywords |= more or {}
+    return keywords, complete
 
 
 def _spread(script: Script, node: ast.expr) -> dict[str, ast.expr] | None:
-    """What ``**node`` gives, None where that cannot be told."""
+    """The keywords of ``**node``, None where they cannot be read."""
     name = dotted(node)
     if not name:
         return None
-    found: dict[str, ast.expr] = {}
-    known = False
+    keywords: dict[str, ast.expr] = {}
+    assigned = False
     for other in script.nodes:
         if isinstance(other, ast.Assign) and any(dotted(item) == name for item in other.targets):
             filled = _literal(other.value)
             if filled is None:
                 return None
-            found, known = found | filled, True
+            keywords, assigned = keywords | filled, True
         elif isinstance(other, ast.Assign) and isinstance(other.targets[0], ast.Subscript):
             target = other.targets[0]
             if dotted(target.value) == name and isinstance(target.slice, ast.Constant):
-                found[str(target.slice.value)] = other.value
+                keywords[str(target.slice.value)] = other.value
         elif isinstance(other, ast.Call) and dotted(other.func) == f"{name}.update":
             more = _literal(other.args[0]) if other.args else None
             more = _spread(script, other.args[0]) if more is None and other.args else more
             if more is None:
                 return None
-            found |= more
-    return found if known else None
+            keywords |= more
+    return keywords if assigned else None
 
 
 def _literal(node: ast.expr) -> dict[str, ast.expr] | None:

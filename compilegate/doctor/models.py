@@ -1,4 +1,4 @@
-"""The code that a compiler is given: forward methods, and functions that are compiled by name."""
+"""The code that a compiler compiles: forward methods, and functions that are compiled by name."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Models:
 
     @cached_property
     def whole_graph(self) -> bool:
-        """Whether a graph break is an error here, because ``fullgraph=True`` is asked for."""
+        """Whether a graph break is an error here, because of ``fullgraph=True``."""
         return any(
             item.arg == "fullgraph" and isinstance(item.value, ast.Constant) and item.value.value
             for call in self._source.calls
@@ -90,18 +90,18 @@ class Models:
     @cached_property
     def bodies(self) -> list[Function]:
         """Functions whose code ends in a graph, callers before what they call."""
-        found = [
+        functions = [
             method for node in self.classes for method in node.body
             if isinstance(method, FUNCTIONS) and method.name == "forward"
         ]  # fmt: skip
         named = {dotted(call.args[0]) for call in self.compile_calls if call.args}
         for function in self._source.functions:
             decorated = any(self._compiles(item) for item in function.decorator_list)
-            if decorated or (function.name in named and function not in found):
-                found.append(function)
-        for function in found:
-            found.extend(item for item in self._reached(function) if item not in found)
-        kept = [function for function in found if not self._disabled(function)]
+            if decorated or (function.name in named and function not in functions):
+                functions.append(function)
+        for function in functions:
+            functions.extend(item for item in self._reached(function) if item not in functions)
+        kept = [function for function in functions if not self._disabled(function)]
         return sorted(kept, key=lambda function: function.lineno)
 
     @cached_property
@@ -126,8 +126,8 @@ class Models:
             local = self._classes.get(name)
             if name in MODULES or name.endswith("PreTrainedModel"):
                 return not self._source.meaning(base).startswith(("flax", "keras", "tensorflow"))
-            known = local is not None and local is not node and depth < DEEP
-            if known and self._is_module(self._classes[name], depth + 1):
+            own = local is not None and local is not node and depth < DEEP
+            if own and self._is_module(self._classes[name], depth + 1):
                 return True
         return False
 

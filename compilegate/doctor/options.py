@@ -1,7 +1,7 @@
-"""What a script's own settings are unless someone says otherwise.
+"""A script's settings: defaults of command-line options and dataclass fields, constants.
 
-Looks at command-line options, dataclass fields and constants, so that a branch which is off by
-default is not complained about. Hyperparameters of a workload go before the defaults.
+With them a branch that is off by default is not reported. Hyperparameters of a workload override
+the defaults.
 """
 
 from __future__ import annotations
@@ -27,15 +27,17 @@ COMPARES: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
 
 
 class Options:
-    """Values that are known without running the script."""
+    """Values that can be read without running the script."""
 
-    def __init__(self, nodes: Iterable[ast.AST], given: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self, nodes: Iterable[ast.AST], hyperparameters: Mapping[str, Any] | None = None
+    ) -> None:
         self._defaults: dict[str, Any] = {}
         self._assigned: dict[str, list[ast.expr | None]] = {}
-        self.names: set[str] = set()  # settings that can be given from outside
+        self.names: set[str] = set()  # settings that can come from outside
         for node in nodes:
             self._read(node)
-        for name, value in (given or {}).items():
+        for name, value in (hyperparameters or {}).items():
             self._defaults[_plain(name)] = value
             self.names.add(_plain(name))
 
@@ -70,9 +72,9 @@ class Options:
     def _default(self, name: str, value: Any) -> None:
         plain = _plain(name)
         self.names.add(plain)
-        known = self._defaults.get(plain, value)
-        # Two groups of options may use one name; then its value is anyone's guess.
-        same = type(known) is type(value) and known == value
+        earlier = self._defaults.get(plain, value)
+        # Two groups of options may use one name; then its value is unknown.
+        same = type(earlier) is type(value) and earlier == value
         self._defaults[plain] = value if same else UNKNOWN
 
     def _assignment(self, node: ast.AST) -> None:
@@ -125,8 +127,8 @@ class Options:
             only = self.assigned(node.id)
             return UNKNOWN if only is None else self.value(only, depth + 1)
         if isinstance(node, ast.Attribute):
-            known = _holds(node.value)
-            return self._defaults.get(_plain(node.attr), UNKNOWN) if known else UNKNOWN
+            holds = _holds(node.value)
+            return self._defaults.get(_plain(node.attr), UNKNOWN) if holds else UNKNOWN
         return self._computed(node, depth + 1)
 
     def _computed(self, node: ast.AST, depth: int) -> Any:

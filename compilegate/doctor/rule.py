@@ -15,7 +15,7 @@ MANAGED_ONLY = (MANAGED_COMPILER,)
 
 @dataclass(frozen=True)
 class Rule:
-    """One thing the doctor looks for.
+    """One thing that the doctor reports.
 
     ``compilers`` are those it matters to, ``why`` explains it to someone who never met it,
     ``link`` is the page that says so.

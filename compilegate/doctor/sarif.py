@@ -12,7 +12,7 @@ from pathlib import PurePath
 from typing import Any
 from urllib.parse import quote
 
-from compilegate.doctor.examine import Examination
+from compilegate.doctor.examination import Examination
 from compilegate.doctor.finding import Finding, Severity
 from compilegate.doctor.rule import Rule
 from compilegate.doctor.rules import RULES
@@ -25,7 +25,7 @@ ROOT = "SRCROOT"
 INDEX = {rule.id: number for number, rule in enumerate(RULES)}
 
 
-def sarif(examinations: Sequence[Examination], *, version: str) -> dict[str, Any]:
+def to_sarif(examinations: Sequence[Examination], *, version: str) -> dict[str, Any]:
     """One log with one run; ``file`` of each examination is relative to the repository."""
     return {
         "$schema": SCHEMA,
@@ -64,12 +64,12 @@ def _rule(rule: Rule) -> dict[str, Any]:
 
 def _results(examinations: Sequence[Examination]) -> list[dict[str, Any]]:
     """Every finding once, though two candidates of a workload may start the same file."""
-    found = dict.fromkeys(
+    findings = dict.fromkeys(
         (item.file, finding) for item in examinations for finding in item.findings
     )
     seen: Counter[tuple[str, str]] = Counter()
     results = []
-    for file, finding in found:
+    for file, finding in findings:
         digest = _digest(finding)
         seen[file, digest] += 1
         results.append(_result(file, finding, f"{digest}:{seen[file, digest]}"))

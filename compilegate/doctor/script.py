@@ -15,13 +15,22 @@ from compilegate.doctor.kinds import Kinds
 from compilegate.doctor.models import Models
 from compilegate.doctor.source import Source
 from compilegate.doctor.steps import Steps
-from compilegate.domain.errors import InvalidInputError
 
 FRAMEWORKS = frozenset((
     "torch", "tensorflow", "keras", "transformers", "accelerate", "lightning",
     "pytorch_lightning", "torch_xla", "deepspeed", "timm", "diffusers", "datasets",
 ))  # fmt: skip
 TRAINERS = ("Trainer", "TrainingArguments")
+NESTED, FLATTEN = "is nested too deeply to be read", "write it flatter"
+
+
+class ScriptError(Exception):
+    """A file that cannot be examined; ``place`` is a line, empty where it is the whole file."""
+
+    def __init__(self, problem: str, *, fix: str, place: str = "", file: str = "") -> None:
+        self.problem, self.fix, self.place, self.file = problem, fix, place, file
+        parts = (file, place, f"{problem}. Fix: {fix}")
+        super().__init__(": ".join(part for part in parts if part))
 
 
 class Script(Source):
@@ -47,12 +56,12 @@ class Script(Source):
         return self.kinds.of(node) is Kind.TENSOR
 
     def unreached(self, node: ast.AST) -> bool:
-        """Whether the settings, as they are unless someone changes them, lead around a node."""
+        """Whether the script's settings switch off the branch that a node is in."""
         inner = node
         for outer in self.parents_of(node):
             if isinstance(outer, ast.If | ast.IfExp):
-                known = self.steps.guards.known(outer.test)
-                avoided: object = () if known is None else outer.orelse if known else outer.body
+                decided = self.steps.guards.decided(outer.test)
+                avoided: object = () if decided is None else outer.orelse if decided else outer.body
                 if inner is avoided or (isinstance(avoided, list) and inner in avoided):
                     return True
             inner = outer
@@ -73,24 +82,21 @@ class Script(Source):
         )
 
 
-def parse(content: bytes, given: Mapping[str, Any] | None = None) -> Script:
-    """Parse a Python file. Raises InvalidInputError naming the line for what is no Python."""
+def parse(content: bytes, hyperparameters: Mapping[str, Any] | None = None) -> Script:
+    """Parse a Python file. Raises ScriptError for what is not Python."""
     try:
         encoding = tokenize.detect_encoding(io.BytesIO(content).readline)[0]
         text = io.TextIOWrapper(io.BytesIO(content), encoding).read()  # line ends made alike
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a script's odd escapes are not our concern
+            warnings.simplefilter("ignore")  # invalid escapes do not matter here
             tree = ast.parse(text)
     except SyntaxError as error:
         place = f"line {error.lineno}" if error.lineno else "the file"
-        raise InvalidInputError(
-            f"is not Python: {error.msg}", field=place, fix="correct it, or convert it to Python 3"
+        raise ScriptError(
+            f"is not Python: {error.msg}", place=place, fix="correct it, or convert it to Python 3"
         ) from error
     except (ValueError, LookupError) as error:  # null bytes, text that is not in its encoding
-        raise InvalidInputError(
-            f"is not Python text: {error}", fix="save it as UTF-8 text"
-        ) from error
+        raise ScriptError(f"is not Python text: {error}", fix="save it as UTF-8 text") from error
     except (RecursionError, MemoryError) as error:
-        problem = "is nested too deeply to be read"
-        raise InvalidInputError(problem, fix="write it flatter") from error
-    return Script(text, tree, given)
+        raise ScriptError(NESTED, fix=FLATTEN) from error
+    return Script(text, tree, hyperparameters)

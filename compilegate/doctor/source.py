@@ -13,12 +13,14 @@ from compilegate.doctor.syntax import FUNCTIONS, Function
 
 
 class Source:
-    """One parsed file; ``given`` are hyperparameters that are known to be passed to it."""
+    """One parsed file; ``hyperparameters`` are those it is started with, None if not known."""
 
-    def __init__(self, text: str, tree: ast.Module, given: Mapping[str, Any] | None) -> None:
+    def __init__(
+        self, text: str, tree: ast.Module, hyperparameters: Mapping[str, Any] | None
+    ) -> None:
         self.text, self.tree = text, tree
         self.lines = text.split("\n")  # as the parser counts them, form feeds and all
-        self.given = given
+        self.hyperparameters = hyperparameters
         self.nodes: list[ast.AST] = [tree]  # all of them, outer ones first
         self.parents: dict[ast.AST, ast.AST] = {}
         for node in self.nodes:
@@ -30,8 +32,8 @@ class Source:
     @cached_property
     def calls(self) -> list[ast.Call]:
         """Every call of the file, in order."""
-        found = [node for node in self.nodes if isinstance(node, ast.Call)]
-        return sorted(found, key=lambda call: (call.lineno, call.col_offset))
+        calls = [node for node in self.nodes if isinstance(node, ast.Call)]
+        return sorted(calls, key=lambda call: (call.lineno, call.col_offset))
 
     @cached_property
     def functions(self) -> list[Function]:
@@ -40,8 +42,8 @@ class Source:
 
     @cached_property
     def options(self) -> Options:
-        """What is known of the script's settings."""
-        return Options(self.nodes, self.given)
+        """The script's settings, as far as they can be read."""
+        return Options(self.nodes, self.hyperparameters)
 
     def meaning(self, node: ast.AST | None) -> str:
         """A name with its imports resolved."""
@@ -53,10 +55,10 @@ class Source:
 
     def parents_of(self, node: ast.AST) -> Iterator[ast.AST]:
         """From the closest one outwards."""
-        found = self.parents.get(node)
-        while found is not None:
-            yield found
-            found = self.parents.get(found)
+        parent = self.parents.get(node)
+        while parent is not None:
+            yield parent
+            parent = self.parents.get(parent)
 
     def statement(self, node: ast.AST) -> ast.AST:
         """The statement that an expression is part of."""

@@ -53,9 +53,9 @@ class Steps:
     @cached_property
     def nodes(self) -> list[ast.AST]:
         """Every piece of code that runs in every step, conditions included, in order."""
-        found = dict.fromkeys(self._every_step())
+        nodes = dict.fromkeys(self._every_step())
         return sorted(
-            found,
+            nodes,
             key=lambda node: (getattr(node, "lineno", 0), getattr(node, "col_offset", 0)),
         )
 
@@ -106,7 +106,7 @@ class Steps:
 
     @cached_property
     def _trains(self) -> bool:
-        """Gradients alone are no training: tests of gradients have loops too."""
+        """Gradients alone are not training: tests of gradients have loops too."""
         names = {called(call) for call in self._source.calls if self.updates(call)}
         managed = self._source.uses("accelerate", "deepspeed", "lightning", "pytorch_lightning")
         return bool(names - {"backward", "gradient"}) or (bool(names) and managed)
@@ -116,16 +116,16 @@ class Steps:
 
     def _step_functions(self) -> set[ast.AST]:
         """Functions that make one step, not a loop of them; those that call such ones too."""
-        found: set[ast.AST] = set()
+        stepping: set[ast.AST] = set()
         for _ in range(4):
             more = {
                 function for function in self._source.functions
-                if function not in found and self._makes_a_step(function.body, found)
+                if function not in stepping and self._makes_a_step(function.body, stepping)
             }  # fmt: skip
             if not more:
                 break
-            found |= more
-        return found
+            stepping |= more
+        return stepping
 
     def _makes_a_step(self, body: Sequence[ast.stmt], stepping: set[ast.AST] | None = None) -> bool:
         stepping = self._stepping if stepping is None else stepping
@@ -154,7 +154,7 @@ class Steps:
                         todo.append(function.body)
 
     def _closures(self, call: ast.Call) -> Iterator[Function]:
-        """Functions that an optimizer is given to call: ``optimizer.step(closure)``."""
+        """Functions that an optimizer calls itself: ``optimizer.step(closure)``."""
         if self.updates(call):
             for item in call.args:
                 yield from self._by_name.get(last_name(item), ())
@@ -205,11 +205,11 @@ class Steps:
     def _branch(self, node: ast.If) -> Iterator[ast.AST]:
         yield node
         yield from self._expression(node.test)
-        known = self.guards.known(node.test)
+        decided = self.guards.decided(node.test)
         rare = self.guards.now_and_then(node.test) or isinstance(node.body[-1], EXITS)
-        if known is not False and (not rare or self._makes_a_step(node.body)):
+        if decided is not False and (not rare or self._makes_a_step(node.body)):
             yield from self._block(node.body)
-        if known is not True:
+        if decided is not True:
             yield from self._block(node.orelse)
 
     def _inner_loop(self, node: Loop) -> Iterator[ast.AST]:
@@ -220,9 +220,9 @@ class Steps:
             yield from self._block(node.body)
 
     def _looks_only(self, node: ast.With | ast.AsyncWith) -> bool:
-        """An evaluation in the middle of training; updating an average is none."""
+        """Whether a block evaluates in the middle of training; updating an average does not."""
         quiet = any(self._without_gradient(item.context_expr) for item in node.items)
-        return quiet and any(isinstance(found, LOOPS) for found in in_scope(node))
+        return quiet and any(isinstance(inner, LOOPS) for inner in in_scope(node))
 
     @staticmethod
     def _without_gradient(node: ast.expr) -> bool:
@@ -231,14 +231,14 @@ class Steps:
     def _expression(self, node: ast.AST) -> Iterator[ast.AST]:
         stack = [node]
         while stack:
-            found = stack.pop()
-            if isinstance(found, SCOPES):
+            inner = stack.pop()
+            if isinstance(inner, SCOPES):
                 continue
-            yield found
-            if isinstance(found, ast.IfExp) and self.guards.now_and_then(found.test):
-                stack.append(found.orelse)
+            yield inner
+            if isinstance(inner, ast.IfExp) and self.guards.now_and_then(inner.test):
+                stack.append(inner.orelse)
             else:
-                stack.extend(ast.iter_child_nodes(found))
+                stack.extend(ast.iter_child_nodes(inner))
 
 
 def _over_optimizers(loop: Loop) -> bool:

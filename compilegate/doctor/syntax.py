@@ -42,42 +42,42 @@ def receiver(call: ast.Call) -> ast.expr | None:
 
 
 def keyword(call: ast.Call, name: str) -> ast.expr | None:
-    """The value given for a keyword."""
+    """The value of a keyword argument."""
     return next((item.value for item in call.keywords if item.arg == name), None)
 
 
 def argument(call: ast.Call, position: int, name: str) -> ast.expr | None:
-    """A value given by position or by keyword."""
-    found = keyword(call, name)
-    if found is None and position < len(call.args):
-        given = call.args[position]
-        return None if isinstance(given, ast.Starred) else given
-    return found
+    """The value of an argument, by position or by keyword."""
+    value = keyword(call, name)
+    if value is None and position < len(call.args):
+        value = call.args[position]
+        return None if isinstance(value, ast.Starred) else value
+    return value
 
 
 def in_scope(node: ast.AST, *, without: tuple[type[ast.AST], ...] = ()) -> Iterator[ast.AST]:
     """A node and what it holds, but nothing inside functions and classes defined in it."""
     stack: list[ast.AST] = [node]
     while stack:
-        found = stack.pop()
-        yield found
-        for child in reversed(list(ast.iter_child_nodes(found))):
+        inner = stack.pop()
+        yield inner
+        for child in reversed(list(ast.iter_child_nodes(inner))):
             if not isinstance(child, (*SCOPES, *without)):
                 stack.append(child)
 
 
 def calls_in(node: ast.AST) -> Iterator[ast.Call]:
     """The calls in a node's own scope."""
-    return (found for found in in_scope(node) if isinstance(found, ast.Call))
+    return (inner for inner in in_scope(node) if isinstance(inner, ast.Call))
 
 
 def texts(node: ast.AST) -> Iterator[str]:
     """Every name and attribute that a node mentions."""
-    for found in ast.walk(node):
-        if isinstance(found, ast.Name):
-            yield found.id
-        elif isinstance(found, ast.Attribute):
-            yield found.attr
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.Name):
+            yield inner.id
+        elif isinstance(inner, ast.Attribute):
+            yield inner.attr
 
 
 def constant(node: ast.AST | None) -> object:

@@ -64,7 +64,7 @@ def asks_about(attribute: str) -> bool:
 
 
 def about_no_tensor(test: ast.AST) -> bool:
-    """Whether a condition asks what no tensor is asked: identity, membership, a text.
+    """Whether a condition cannot be about a tensor: identity, membership, comparison with text.
 
     ``past is not None and …`` holds in inference only: there is no cache in training.
     """

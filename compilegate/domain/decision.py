@@ -1,13 +1,14 @@
-"""The decision: verdict, reasons and what to do with the flag (design contract, section 6)."""
+"""The decision: verdict, reasons and what to do with the flag (docs/contracts.md)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, ClassVar
 
 from compilegate.domain.arithmetic import rounded
+from compilegate.domain.reasons import Reason
 
 # Of the judge (domain/judging/judge.py), which every decision names. Here, so that who only
 # refuses a trial need not load the judge.
@@ -59,12 +60,82 @@ EXIT_CODES: Mapping[Verdict, int] = {
 }
 
 
-@dataclass(frozen=True)
-class Reason:
-    """Why, for a program (code) and for a person (message)."""
+# Who makes the full runs of a step: the trial itself, or production as it trains anyway.
+SHADOW, CANARY = "shadow", "canary"
 
-    code: str
-    message: str
+
+@dataclass(frozen=True)
+class SpeedStep:
+    """More speed blocks of these arms; ``usd`` is None where no price is known."""
+
+    block: int
+    blocks: int
+    steps: int
+    arms: tuple[str, ...]
+    usd: float | None
+    why: str
+    stage: ClassVar[str] = "speed"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The step as a decision document has it."""
+        return {
+            "stage": self.stage, "block": self.block, "blocks": self.blocks, "steps": self.steps,
+            "arms": list(self.arms), "usd": self.usd, "why": self.why,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class FullRunWanted:
+    """One full run of an arm, with its seed."""
+
+    arm: str
+    seed: int
+
+
+@dataclass(frozen=True)
+class QualityStep:
+    """More full runs, made by the trial itself or as canary runs by production."""
+
+    mode: str
+    runs: tuple[FullRunWanted, ...]
+    usd: float | None
+    why: str
+    stage: ClassVar[str] = "quality"
+
+    @property
+    def arms(self) -> tuple[str, ...]:
+        """The arm of each run."""
+        return tuple(run.arm for run in self.runs)
+
+    @property
+    def is_canary(self) -> bool:
+        """Whether production makes the runs."""
+        return self.mode == CANARY
+
+    def to_dict(self) -> dict[str, Any]:
+        """The step as a decision document has it."""
+        runs = [{"arm": run.arm, "seed": run.seed} for run in self.runs]
+        return {
+            "stage": self.stage, "mode": self.mode, "runs": runs, "usd": self.usd, "why": self.why,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class ProbationStep:
+    """The next production runs; ``confirm`` where they check an alarm."""
+
+    arms: tuple[str, ...]
+    confirm: bool
+    why: str
+    stage: ClassVar[str] = "probation"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The step as a decision document has it."""
+        runs = [{"arm": arm, "confirm": self.confirm} for arm in self.arms]
+        return {"stage": self.stage, "runs": runs, "why": self.why}
+
+
+NextStep = SpeedStep | QualityStep | ProbationStep
 
 
 @dataclass(frozen=True)
@@ -85,7 +156,7 @@ class Decision:
     quality: Mapping[str, Any] | None = None
     arms: tuple[Mapping[str, Any], ...] = ()
     saving: Mapping[str, Any] | None = None
-    next: Mapping[str, Any] | None = None
+    next: NextStep | None = None
     controls: tuple[Mapping[str, Any], ...] = ()
 
     @property
@@ -103,12 +174,12 @@ class Decision:
             "stage": self.stage,
             "verdict": str(self.verdict),
             "candidate": self.candidate,
-            "reasons": [{"code": r.code, "message": r.message} for r in self.reasons],
+            "reasons": [reason.to_dict() for reason in self.reasons],
             "speedup": self.speedup,
             "quality": self.quality,
             "arms": list(self.arms),
             "saving": self.saving,
-            "next": self.next,
+            "next": self.next.to_dict() if self.next else None,
             "flag": {"name": flag_name, "action": str(self.flag_action)},
         }
         if self.controls:

@@ -31,6 +31,9 @@ REQUEST = "ClientError"
 _OWN_REQUEST = re.compile(r"instance type with more memory|exit code: \d+\s*$", re.IGNORECASE)
 # What SageMaker calls a spot job that reached its MaxWaitTimeInSeconds.
 NO_SPOT_CAPACITY = "MaxWaitTimeExceeded"
+# … and a job that reached the time limit of this name.
+TIME_LIMIT, TIME_LIMIT_NAME = "MaxRuntimeExceeded", "MaxRuntimeInSeconds"
+STOPPED = "Stopped"
 
 _EXPLANATIONS = (
     ("ResourceLimitExceeded", "the account's quota for this instance type is used up or zero: "
@@ -54,7 +57,7 @@ class JobFailure:
     """Why a training job did not complete.
 
     ``infrastructure`` says that it is not the arm's doing, ``no_capacity`` that of this more time
-    may put it right.
+    may put it right, ``timed_out`` that the job reached its time limit.
     """
 
     status: str
@@ -62,6 +65,7 @@ class JobFailure:
     infrastructure: bool
     billable_seconds: int | None
     no_capacity: bool = False
+    timed_out: bool = False
 
 
 def explain_job(cause: str) -> JobFailure:
@@ -82,6 +86,7 @@ def explain_job(cause: str) -> JobFailure:
         infrastructure=no_capacity or _is_of_the_request(reason),
         billable_seconds=seconds if isinstance(seconds, int) else None,
         no_capacity=no_capacity,
+        timed_out=status == STOPPED and _reached_its_limit(described, reason),
     )
 
 
@@ -107,6 +112,11 @@ def _lacks_capacity(reason: str) -> bool:
     return SCRIPT not in kind and any(marker in kind for marker in CAPACITY_MARKERS)
 
 
+def _reached_its_limit(described: Mapping[str, Any], reason: str) -> bool:
+    """By its secondary status, else by the limit that SageMaker's own reason names."""
+    return described.get("SecondaryStatus") == TIME_LIMIT or TIME_LIMIT_NAME in reason
+
+
 def _is_of_the_request(reason: str) -> bool:
     return reason.startswith(REQUEST) and _OWN_REQUEST.search(reason) is None
 
@@ -114,8 +124,8 @@ def _is_of_the_request(reason: str) -> bool:
 def _status_words(described: Mapping[str, Any]) -> str:
     if described.get("SecondaryStatus") == NO_SPOT_CAPACITY:
         return "no spot capacity came in time (training.max_wait_hours)"
-    if described.get("SecondaryStatus") == "MaxRuntimeExceeded":
-        return "the job reached its MaxRuntimeInSeconds (training.max_runtime_hours)"
+    if described.get("SecondaryStatus") == TIME_LIMIT:
+        return f"the job reached its {TIME_LIMIT_NAME} (training.max_runtime_hours)"
     return f"the job was {str(described.get('TrainingJobStatus', 'stopped')).lower()}"
 
 

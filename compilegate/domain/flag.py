@@ -1,4 +1,4 @@
-"""The flag that production training reads (design contract, section 7)."""
+"""The flag that production training reads (docs/contracts.md)."""
 
 from __future__ import annotations
 

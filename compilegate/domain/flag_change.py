@@ -1,29 +1,30 @@
 """What a change of the flag is, and who may overrule whom.
 
-The ledger's entries of kind ``flag`` are the history: version 1, 2, 3, … without a gap, and the
-latest says what the parameter has to hold.
+The flag's versions are in the ledger: 1, 2, 3, … without a gap (records/flags.py), and the latest
+says what the parameter has to hold.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.flag import OFF, Flag, parse_flag
+from compilegate.domain.records.flags import HUMAN, Author, FlagVersion
+from compilegate.domain.records.trials import TrialStarted
 
-KIND = "flag"
-HUMAN = "human:"
-# Who changes flags without being asked, and what they call it.
+# Who changes flags besides people, and the action of a proven regression.
 EVALUATE, TRAIN = "evaluate", "train"
 REVERT = "revert"
 
-Entry = Mapping[str, Any]
+Versions = Sequence[FlagVersion]
 
 
 @dataclass(frozen=True)
 class FlagChange:
-    """What is wanted, by whom and why.
+    """A requested change: by whom and why.
 
     ``change_id`` makes repeating a step the same change. ``by`` is ``evaluate``, ``train`` or
     ``human:NAME``. ``decided_at`` is the epoch second up to which the evidence behind it reaches,
@@ -50,133 +51,128 @@ class FlagChange:
         return self.by.startswith(HUMAN)
 
 
-def flag_entries(entries: Iterable[Entry]) -> list[Entry]:
-    """The changes among a workload's ledger entries, oldest first."""
-    changes = [entry for entry in entries if entry.get("kind") == KIND]
-    return sorted(changes, key=lambda entry: int(entry["version"]))
-
-
-def flag_of(history: Sequence[Entry]) -> Flag:
+def flag_of(versions: Versions) -> Flag:
     """What the history says the flag is; off before the first change."""
-    return parse_flag(str(history[-1]["to"])) if history else OFF
+    return versions[-1].flag if versions else OFF
 
 
-def same_change(history: Sequence[Entry], change_id: str) -> Entry | None:
-    """The entry of a change that was written before, by an attempt that did not end."""
-    return next((entry for entry in history if entry["change_id"] == change_id), None)
+def agrees(text: str | None, versions: Versions) -> bool:
+    """Whether the parameter's value is what the ledger says; absent is off before any change."""
+    if versions:
+        return text == versions[-1].value
+    try:
+        return not parse_flag(text).enabled
+    except InvalidInputError:
+        return False
 
 
-def changes_nothing(change: FlagChange, history: Sequence[Entry]) -> bool:
-    """Whether the flag is already so; what a person says is kept in any case.
+def same_change(versions: Versions, change_id: str) -> FlagVersion | None:
+    """The version that an earlier attempt at the same change has written."""
+    return next((one for one in versions if one.change_id == change_id), None)
+
+
+def changes_nothing(change: FlagChange, versions: Versions) -> bool:
+    """Whether the flag is already so; a manual change is kept in any case.
 
     What is off stays as it is when it should merely be off: why it is off is worth keeping.
     """
     if change.by_human:
         return False
-    now, wanted = flag_of(history), change.flag
-    if not wanted.enabled and not now.enabled and wanted.state == OFF.state:
+    now, new = flag_of(versions), change.flag
+    if not new.enabled and not now.enabled and new.state == OFF.state:
         return True
-    return _told(now) == _told(wanted) and now.state == wanted.state
+    return _effect(now) == _effect(new) and now.state == new.state
 
 
-def held_by(change: FlagChange, history: Sequence[Entry]) -> Entry | None:
+def held_by(change: FlagChange, versions: Versions) -> FlagVersion | None:
     """The change that this one may not overrule, None where there is none.
 
-    A machine that decides on evidence from before a person's word does not know what made them
-    say it; nor does a trial that began before production proved that its candidate regresses.
-    A proven regression is the exception: turning off what trains worse is the safe side.
+    A machine that decides on evidence from before a manual change does not know its reason; nor
+    does a trial that began before production proved that its candidate regresses. A proven
+    regression is the exception: turning off what trains worse is the safe side.
     """
-    if change.by_human or (change.action == REVERT and flag_of(history).enabled):
+    if change.by_human or (change.action == REVERT and flag_of(versions).enabled):
         return None
-    unseen = (entry for entry in reversed(history) if _unseen(entry, change))
-    return next((e for e in unseen if is_human(e) or _proves_against(e, change)), None)
+    unseen = (one for one in reversed(versions) if _unseen(one, change))
+    return next((one for one in unseen if one.by_human or _proves_against(one, change)), None)
 
 
-def superseded_by(change: FlagChange, history: Sequence[Entry]) -> Entry | None:
+def superseded_by(change: FlagChange, versions: Versions) -> FlagVersion | None:
     """The change that put something else in the place of what this one has judged.
 
     What follows from one candidate must not be done to another that was turned on meanwhile. A
     regression is turned off wherever that candidate is on now, or was when it went off.
     """
-    if change.based_on is None or not 0 < change.based_on <= len(history):
+    if change.based_on is None or not 0 < change.based_on <= len(versions):
         return None
-    judged = parse_flag(str(history[change.based_on - 1]["to"]))
+    judged = versions[change.based_on - 1].flag
     reverts = change.action == REVERT
-    later = history[-1:] if reverts else history[change.based_on :]
-    for entry in reversed(later):
-        now = parse_flag(str(entry["to"]))
+    later = versions[-1:] if reverts else versions[change.based_on :]
+    for one in reversed(later):
+        now = one.flag
         same = now.candidate == judged.candidate and (
             now.overrides == judged.overrides if now.enabled else reverts
         )
         if not same:
-            return entry
+            return one
     return None
 
 
-def began_after(trial: Entry, said: Entry) -> bool:
-    """Whether a trial (its ledger entry of kind ``started``) knows of a change of the flag.
+def began_after(trial: TrialStarted, version: FlagVersion) -> bool:
+    """Whether a trial knows of a change of the flag.
 
-    False for any other entry. By the version that it has seen, where it says one, else by time.
+    By the version that it has seen, where it says one, else by time.
     """
-    if trial.get("kind") != "started":
-        return False
-    seen = trial.get("flag_version")
-    if seen is None:
-        return int(trial["at"]) >= int(said["at"])
-    return int(seen) >= int(said["version"])
+    if trial.flag_version is None:
+        return trial.at >= version.at
+    return int(trial.flag_version) >= version.version
 
 
-def overrules(change: FlagChange, history: Sequence[Entry]) -> dict[str, Any] | None:
-    """Whose word this change sets aside, ``{by, at, reason}``; None where it is nobody's."""
-    if change.by_human or not history or not is_human(history[-1]):
+def overrules(change: FlagChange, versions: Versions) -> Author | None:
+    """Whose manual change this one replaces; None where it is nobody's."""
+    if change.by_human or not versions or not versions[-1].by_human:
         return None
-    if _told(flag_of(history)) == _told(change.flag):
+    if _effect(flag_of(versions)) == _effect(change.flag):
         return None
-    return {key: history[-1][key] for key in ("by", "at", "reason")}
+    return versions[-1].author
 
 
-def is_human(entry: Entry) -> bool:
-    """Whether a person made this change."""
-    return str(entry["by"]).startswith(HUMAN)
+def next_version(change: FlagChange, versions: Versions, *, name: str, at: int) -> FlagVersion:
+    """The version that makes the change of the parameter ``name`` at epoch second ``at``."""
+    return FlagVersion(
+        version=len(versions) + 1,
+        at=at,
+        change_id=change.change_id,
+        by=change.by,
+        action=change.action,
+        reason=change.reason,
+        value=change.flag.to_json(),
+        previous_value=flag_of(versions).to_json(),
+        parameter=name,
+        decided_at=change.decided_at,
+        seen_version=change.seen_version,
+        based_on=change.based_on,
+        decision_id=change.decision_id,
+        overrode=overrules(change, versions),
+        details=change.details,
+    )
 
 
-def to_entry(change: FlagChange, history: Sequence[Entry], *, name: str, at: int) -> dict[str, Any]:
-    """The next ledger entry, for the parameter ``name``, written at epoch second ``at``."""
-    return {
-        **change.details,
-        "kind": KIND,
-        "at": at,
-        "version": len(history) + 1,
-        "change_id": change.change_id,
-        "by": change.by,
-        "action": change.action,
-        "reason": change.reason,
-        "decided_at": change.decided_at,
-        "seen_version": change.seen_version,
-        "based_on": change.based_on,
-        "decision_id": change.decision_id,
-        "flag": name,
-        "from": flag_of(history).to_json(),
-        "to": change.flag.to_json(),
-        "overrode": overrules(change, history),
-    }
-
-
-def _unseen(entry: Entry, change: FlagChange) -> bool:
-    """Whether what a change goes by is older than this entry."""
+def _unseen(version: FlagVersion, change: FlagChange) -> bool:
+    """Whether what a change goes by is older than this version."""
     if change.seen_version is None:
-        return bool(entry["at"] >= change.decided_at)
-    return int(entry["version"]) > change.seen_version
+        return version.at >= change.decided_at
+    return version.version > change.seen_version
 
 
-def _proves_against(entry: Entry, change: FlagChange) -> bool:
+def _proves_against(version: FlagVersion, change: FlagChange) -> bool:
     """Whether production has proven a regression of what a trial would turn on."""
-    if (entry["by"], entry["action"]) != (TRAIN, REVERT) or not change.flag.enabled:
+    if (version.by, version.action) != (TRAIN, REVERT) or not change.flag.enabled:
         return False
-    was, wanted = parse_flag(str(entry["from"])), change.flag
-    return was.candidate == wanted.candidate or was.overrides == wanted.overrides
+    was, new = version.previous, change.flag
+    return was.candidate == new.candidate or was.overrides == new.overrides
 
 
-def _told(flag: Flag) -> tuple[bool, Mapping[str, Any]]:
-    """What production hears of it."""
+def _effect(flag: Flag) -> tuple[bool, Mapping[str, Any]]:
+    """What production reads of it."""
     return flag.enabled, flag.overrides if flag.enabled else {}

@@ -34,6 +34,16 @@ def started_entry(trial: str) -> str:
     return f"trial#{trial}#started"
 
 
+def decision_entry(trial: str) -> str:
+    """Sort key of a trial's decision."""
+    return f"trial#{trial}#decision"
+
+
+def failed_entry(trial: str) -> str:
+    """Sort key of the end of a trial without a decision."""
+    return f"trial#{trial}#failed"
+
+
 def flag_entry(version: int) -> str:
     """Sort key of one change of the flag; versions begin at 1."""
     return f"{FLAG_ENTRIES}{version:08d}"
@@ -49,6 +59,11 @@ def run_entry(run: str, job: str) -> str:
     return f"{RUN_ENTRIES}{run}#{job}"
 
 
+def run_entries(run: str) -> str:
+    """What the sort keys of all that the ledger says of a run begin with."""
+    return f"{RUN_ENTRIES}{run}#"
+
+
 def wait_entries(run: str) -> str:
     """What the sort keys of a run's attempts that found no capacity begin with."""
     return f"{RUN_ENTRIES}{run}#wait#"
@@ -60,7 +75,7 @@ def wait_entry(run: str, number: int) -> str:
 
 
 def watch_entry(run: str) -> str:
-    """Sort key of what the judge said after a production run."""
+    """Sort key of the review after a production run."""
     return f"watch#{run}"
 
 

@@ -112,7 +112,7 @@ def machine_name(stage: str, machine: str) -> str:
 
 
 def flag_parameter(stage: str, workload: str) -> str:
-    """Parameter Store name of the workload's flag (design contract, section 7)."""
+    """Parameter Store name of the workload's flag (docs/contracts.md)."""
     return f"/compilegate/{stage}/workloads/{workload}/compiler"
 
 

@@ -1,25 +1,149 @@
-"""Puts the explanation together, from the same evidence by the same functions as the judge."""
+"""Assembles the explanation, from the same evidence and functions as the judge."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from compilegate.domain.decision import Decision
-from compilegate.domain.judging.evidence import PROBATION, Evidence
-from compilegate.domain.judging.evidence_file import parse_evidence
+from compilegate.domain.decision import EXIT_CODES, Decision, FlagAction, ProbationStep, SpeedStep
+from compilegate.domain.formats import percent
+from compilegate.domain.judging.evidence import PROBATION, Arm, Evidence
+from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.full_runs import design_of
 from compilegate.domain.judging.speed import Segments, analyse_segments, judge_speed
 from compilegate.domain.judging.trial import CandidateFinding, judge_trial
-from compilegate.domain.judging.validity import invalid_reasons
-from compilegate.explain.fairness import broken_contract, fairness_items
-from compilegate.explain.full_runs import full_run_items
-from compilegate.explain.item import Item
+from compilegate.domain.judging.validity import EXPLAINED, SAME_WORK, invalid_reasons
+from compilegate.domain.reasons import Reason
+from compilegate.explain.item import Item, Reporter, Section, sentence
 from compilegate.explain.money import money_items
-from compilegate.explain.next_step import next_items
 from compilegate.explain.probation import probation_items
-from compilegate.explain.quality import quality_items
+from compilegate.explain.quality import full_run_items, quality_items
 from compilegate.explain.speed import speed_items
-from compilegate.explain.worth import step_worth_items, worth_items
+from compilegate.explain.value_of_information import step_value_items, value_items
+
+FAIR = "the arms differ in the change and in nothing else that the runs recorded"
+UNFAIR = "no verdict can rest on this"
+SAME_CHANGE = "every run of the candidate had its change"
+
+
+def fairness_items(evidence: Evidence) -> Iterator[Item]:
+    """What was compared, and every objection."""
+    objections = invalid_reasons(evidence)
+    tell = Reporter(Section.FAIRNESS)
+    fair = SAME_CHANGE if evidence.phase == PROBATION else FAIR
+    text = f"no: {UNFAIR}" if objections else f"yes: {fair}"
+    yield tell.answer("unfair" if objections else "fair", text, of=invalid_reasons)
+    for objection in objections:
+        yield tell("objection", objection.code, objection.message, of=invalid_reasons)
+    for candidate in evidence.candidates:
+        yield _applied(candidate)
+        if evidence.phase != PROBATION:
+            yield from _same_runs(candidate, evidence.baseline)
+
+
+def broken_contract(reasons: tuple[Reason, ...]) -> Iterator[Item]:
+    """A document that could not be read at all."""
+    tell = Reporter(Section.FAIRNESS)
+    yield tell.answer("unreadable", f"unknown: the document breaks its contract, so {UNFAIR}")
+    for reason in reasons:
+        yield tell(
+            "objection", reason.code, reason.message, of="judging.evidence_file.read_evidence"
+        )
+
+
+def _applied(candidate: Arm) -> Item:
+    done = [run for run in candidate.runs if run.finished]
+    proven = sum(run.applied is True for run in done)
+    return Reporter(Section.FAIRNESS, candidate.name)(
+        "runs that prove the change",
+        proven,
+        "A run counts only if the compiler says it did compile. A full run must prove it, a "
+        "short block must not deny it.",
+        unit="runs",
+        inputs={
+            "finished": len(done),
+            "denied": sum(run.applied is False for run in done),
+            "silent": sum(run.applied is None for run in done),
+        },
+        of="judging.validity.invalid_reasons",
+    )
+
+
+def _same_runs(candidate: Arm, baseline: Arm) -> Iterator[Item]:
+    tell = Reporter(Section.FAIRNESS, candidate.name)
+    runs = [*baseline.runs, *candidate.runs]
+    fingerprints = [run.detail["fingerprint"] for run in runs if run.detail.get("fingerprint")]
+    keys = sorted({str(key) for item in fingerprints if isinstance(item, dict) for key in item})
+    free = sorted({name for key in candidate.overrides for name in EXPLAINED.get(key, ())})
+    but = f", except for what the change explains ({', '.join(free)})" if free else ""
+    yield tell(
+        "runs with a fingerprint", len(fingerprints),
+        f"Equal in both arms{but}: {', '.join(keys)}." if keys else "No run recorded one, so "
+        "nothing tells whether GPU, code and data were the same.",
+        unit="runs", inputs={"all runs": len(runs)}, of="judging.validity.invalid_reasons",
+    )  # fmt: skip
+    work = _work(candidate), _work(baseline)
+    if work[0] and work[1]:
+        yield tell(
+            "work of a whole run",
+            work[0] / work[1],
+            f"Samples that it trains on; more than {percent(SAME_WORK)} apart would be another "
+            "job.",
+            unit="times the baseline's",
+            formula="samples a step x steps, candidate / baseline",
+            inputs={"candidate": work[0], "baseline": work[1]},
+            of="judging.validity.SAME_WORK",
+        )
+
+
+def _work(arm: Arm) -> float | None:
+    size = next((run.samples_per_step for run in arm.speed if run.samples_per_step), None)
+    return size * arm.full_run_steps if size and arm.full_run_steps else None
+
+
+FLAG_WORDS = {
+    FlagAction.ENABLE: "the flag is on: production's runs use the candidate",
+    FlagAction.DISABLE: "the flag is off: production's runs use the baseline",
+    FlagAction.KEEP: "the flag is left as it was: nothing was proven that would change it",
+}
+TELL = Reporter(Section.NEXT)
+
+
+def next_items(decision: Decision) -> Iterator[Item]:
+    """The flag, the exit code and the step that would settle what is open."""
+    action = decision.flag_action
+    yield TELL.answer(str(decision.verdict), FLAG_WORDS[action], of="decision.FLAG_ACTIONS")
+    step = decision.next
+    if step is not None:
+        if isinstance(step, SpeedStep):
+            size, unit = step.blocks, "blocks"
+        else:
+            size, unit = len(step.arms), "runs"
+        yield TELL(
+            "next step", size, sentence(step.why), unit=unit,
+            inputs={"stage": step.stage, "arms": ", ".join(step.arms)}, of=_place(step.stage),
+        )  # fmt: skip
+        if not isinstance(step, ProbationStep):
+            usd = step.usd
+            yield TELL(
+                "its cost", usd,
+                "Unknown: a price or a run's time is missing." if usd is None
+                else "Nothing: production makes these runs anyway." if not usd
+                else "What it may cost at most, by plan or by the runs seen so far.",
+                unit="USD", of=_place(step.stage),
+            )  # fmt: skip
+    yield TELL(
+        "exit code", EXIT_CODES[decision.verdict], f"What a script sees of {decision.verdict}.",
+        of="decision.EXIT_CODES",
+    )  # fmt: skip
+
+
+def _place(stage: str) -> str:
+    return (
+        "judging.probation.judge_probation"
+        if stage == "probation"
+        else f"judging.next_step.next_{stage}"
+    )
+
 
 # The reason that a document gets which the judge could not read.
 UNREADABLE = "evidence_invalid"
@@ -34,7 +158,7 @@ def _sections(document: object, decision: Decision) -> Iterator[Item]:
     if any(reason.code == UNREADABLE for reason in decision.reasons):
         yield from broken_contract(decision.reasons)
         return
-    evidence = parse_evidence(document)
+    evidence = read_evidence(document)
     segments = analyse_segments(evidence)
     yield from fairness_items(evidence)
     if invalid_reasons(evidence):
@@ -46,14 +170,14 @@ def _sections(document: object, decision: Decision) -> Iterator[Item]:
 
 
 def _trial(decision: Decision, evidence: Evidence, segments: Segments) -> Iterator[Item]:
-    found = judge_trial(evidence, segments)
-    yield from worth_items(evidence)
-    for finding in found.findings:
+    judged = judge_trial(evidence, segments)
+    yield from value_items(evidence)
+    for finding in judged.findings:
         yield from speed_items(finding, evidence, segments)
-    for finding in found.findings:
+    for finding in judged.findings:
         yield from _second_gate(finding, evidence)
-    if found.lead is not None:
-        lead = found.lead
+    if judged.lead is not None:
+        lead = judged.lead
         yield from money_items(decision, lead.arm, lead.speed, evidence, segments)
 
 
@@ -63,7 +187,7 @@ def _second_gate(finding: CandidateFinding, evidence: Evidence) -> Iterator[Item
         return
     yield from full_run_items(finding.arm, evidence)
     yield from quality_items(finding.arm.name, finding.quality, evidence, design)
-    yield from step_worth_items(finding, evidence, design)
+    yield from step_value_items(finding, evidence, design)
 
 
 def _probation(decision: Decision, evidence: Evidence, segments: Segments) -> Iterator[Item]:

@@ -60,7 +60,7 @@ class Item:
 
 
 @dataclass(frozen=True)
-class Teller:
+class Reporter:
     """Writes the items of one section, about one arm where there are several."""
 
     section: Section
@@ -93,18 +93,6 @@ def sentence(text: str) -> str:
     """The text as a sentence of its own; a metric's name keeps its case."""
     name = "_" in text.partition(" ")[0]
     return f"{text[:1] if name else text[:1].upper()}{text[1:].rstrip('.')}." if text else ""
-
-
-def short(value: float) -> str:
-    """A number inside a sentence: three significant digits, no exponent where it can be read."""
-    if not 1e-7 < abs(value) < 1e-4:
-        return f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"
-    return f"{value:.{2 - math.floor(math.log10(abs(value)))}f}"
-
-
-def share(value: float) -> str:
-    """A share as percent inside a sentence."""
-    return f"{100 * value:.3g} %"
 
 
 def _place(of: Callable[..., Any] | str | None) -> str | None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from compilegate.domain.decision import Decision
 from compilegate.domain.economics import WEEKS_PER_YEAR, saved_share, saving_from_speedup
+from compilegate.domain.formats import money, percent
 from compilegate.domain.judging.convergence import same_quality_figures
 from compilegate.domain.judging.evidence import Arm, Evidence
 from compilegate.domain.judging.figures import (
@@ -16,9 +17,9 @@ from compilegate.domain.judging.figures import (
 )
 from compilegate.domain.judging.pricing import full_run_hours, trial_usd, usd_per_run
 from compilegate.domain.judging.speed import Segments, SpeedFinding
-from compilegate.explain.item import Item, Section, Teller, share
+from compilegate.explain.item import Item, Reporter, Section
 
-TELL = Teller(Section.MONEY)
+TELL = Reporter(Section.MONEY)
 YEAR = "per run x runs per week x 52"
 
 
@@ -26,34 +27,34 @@ def money_items(
     decision: Decision, candidate: Arm, speed: SpeedFinding, evidence: Evidence, segments: Segments
 ) -> Iterator[Item]:
     """The saving, from hours and prices to dollars a year."""
-    found = decision.saving
-    if found is None:
+    saving = decision.saving
+    if saving is None:
         text = "unknown: price per hour, runs per week or the time of a run is missing"
         yield TELL.answer(None, text, of=saving_figures)
         return
-    yield _answer(decision, found)
-    yield from _runs(candidate, speed, evidence, segments, found)
-    yield from _year(candidate, speed, evidence, found)
-    yield from _trial(found)
-    yield from _break_even(found)
-    yield from _same_quality(found)
+    yield _answer(decision, saving)
+    yield from _runs(candidate, speed, evidence, segments, saving)
+    yield from _year(candidate, speed, evidence, saving)
+    yield from _trial(saving)
+    yield from _break_even(saving)
+    yield from _same_quality(saving)
 
 
-def _answer(decision: Decision, found: Mapping[str, Any]) -> Item:
-    per_year, on = found["usd_per_year"], decision.verdict in ("promote", "permanent")
+def _answer(decision: Decision, saving: Mapping[str, Any]) -> Item:
+    per_year, on = saving["usd_per_year"], decision.verdict in ("promote", "permanent")
     saves = "saves" if on else "would save, if it were on,"
     costs = "costs" if on else "would cost, if it were on,"
-    text = f"it {saves if per_year >= 0 else costs} {_usd(abs(per_year))} a year at this schedule"
+    text = f"it {saves if per_year >= 0 else costs} {money(abs(per_year))} a year at this schedule"
     return TELL.answer(per_year, text, of=saving_figures)
 
 
 def _runs(
     candidate: Arm, speed: SpeedFinding, evidence: Evidence, segments: Segments,
-    found: Mapping[str, Any],
+    saving: Mapping[str, Any],
 ) -> Iterator[Item]:  # fmt: skip
     base = evidence.baseline
     yield TELL(
-        "price of a run today", found["usd_per_run_baseline"],
+        "price of a run today", saving["usd_per_run_baseline"],
         "A run of the baseline on the whole cluster, at list prices.",
         unit="USD", formula="hours x USD per hour",
         inputs={"hours": full_run_hours(base, evidence, segments),
@@ -65,63 +66,63 @@ def _runs(
     part = saved_share(paid_for, ratio)
     yield TELL(
         "speed-up that is paid for", paid_for,
-        "Of whole jobs where these gain less than the short blocks, else of the blocks.",
+        "Of full jobs where these gain less than the short blocks, else of the blocks.",
         unit="x", symbol="S", formula="min(blocks, whole jobs)", inputs={"blocks": speed.estimate},
         of=speedup_paid_for,
     )  # fmt: skip
     yield TELL(
         "share of it that is saved", part,
-        f"The candidate's run costs {share(1 - part)} of today's.",
+        f"The candidate's run costs {percent(1 - part)} of today's.",
         formula="1 - price ratio / S", inputs={"price ratio": ratio, "S": paid_for},
         of=saved_share,
     )  # fmt: skip
     yield TELL(
-        "saving per run", found["usd_per_run"], _between(found["interval_usd_per_run"]),
+        "saving per run", saving["usd_per_run"], _between(saving["interval_usd_per_run"]),
         unit="USD", formula="price of a run x share saved",
-        inputs={"price": found["usd_per_run_baseline"], "share": part}, of=saving_from_speedup,
+        inputs={"price": saving["usd_per_run_baseline"], "share": part}, of=saving_from_speedup,
     )  # fmt: skip
 
 
 def _year(
-    candidate: Arm, speed: SpeedFinding, evidence: Evidence, found: Mapping[str, Any]
+    candidate: Arm, speed: SpeedFinding, evidence: Evidence, saving: Mapping[str, Any]
 ) -> Iterator[Item]:
     rate = evidence.runs_per_week
     _, interval = speedup_paid_for(candidate, evidence, speed)
     yield TELL(
-        "saving per year", found["usd_per_year"], "At the schedule given.", unit="USD",
-        formula=YEAR, inputs={"per run": found["usd_per_run"], "runs per week": rate,
+        "saving per year", saving["usd_per_year"], "At the schedule given.", unit="USD",
+        formula=YEAR, inputs={"per run": saving["usd_per_run"], "runs per week": rate,
                               "weeks": WEEKS_PER_YEAR},
         of=saving_from_speedup,
     )  # fmt: skip
-    if found["interval_usd_per_year"]:
+    if saving["interval_usd_per_year"]:
         yield TELL(
-            "its interval", list(found["interval_usd_per_year"]),
+            "its interval", list(saving["interval_usd_per_year"]),
             "The interval of the speed-up, put through the same formula.",
             unit="USD", formula=YEAR,
             inputs={"S": list(interval) if interval else None}, of=saving_from_speedup,
         )  # fmt: skip
 
 
-def _trial(found: Mapping[str, Any]) -> Iterator[Item]:
+def _trial(saving: Mapping[str, Any]) -> Iterator[Item]:
     yield TELL(
-        "cost of the trial so far", found["trial_usd"],
+        "cost of the trial so far", saving["trial_usd"],
         "Short blocks and extra full runs; runs that production made anyway cost it nothing."
-        if found["trial_usd"] is not None
+        if saving["trial_usd"] is not None
         else "Unknown: a price or the time of an extra run is missing.",
         unit="USD", formula="hours x USD per hour", of=trial_usd,
     )  # fmt: skip
-    if found["payback_runs"] is not None:
+    if saving["payback_runs"] is not None:
         yield TELL(
-            "payback", found["payback_runs"],
+            "payback", saving["payback_runs"],
             "Production runs until the trial has paid for itself.",
             unit="runs", formula="cost of the trial / saving per run",
-            inputs={"trial": found["trial_usd"], "per run": found["usd_per_run"]},
+            inputs={"trial": saving["trial_usd"], "per run": saving["usd_per_run"]},
             of=saving_from_speedup,
         )  # fmt: skip
 
 
-def _break_even(found: Mapping[str, Any]) -> Iterator[Item]:
-    minutes = found["break_even_run_minutes"]
+def _break_even(saving: Mapping[str, Any]) -> Iterator[Item]:
+    minutes = saving["break_even_run_minutes"]
     yield TELL(
         "shortest run that pays", minutes,
         "A shorter run loses more to compilation than it gains."
@@ -132,8 +133,8 @@ def _break_even(found: Mapping[str, Any]) -> Iterator[Item]:
     )  # fmt: skip
 
 
-def _same_quality(found: Mapping[str, Any]) -> Iterator[Item]:
-    same = found["same_quality"]
+def _same_quality(saving: Mapping[str, Any]) -> Iterator[Item]:
+    same = saving["same_quality"]
     if not same:
         return
     for arm in ("baseline", "candidate"):
@@ -148,11 +149,4 @@ def _same_quality(found: Mapping[str, Any]) -> Iterator[Item]:
 
 
 def _between(ends: Any) -> str:
-    return f"Between {_usd(ends[0])} and {_usd(ends[1])} by the interval of S." if ends else ""
-
-
-def _usd(value: float) -> str:
-    sign, size = "-" if value < 0 else "", abs(value)
-    if size < 1:
-        return f"{sign}${size:.2g}"
-    return f"{sign}${size:,.0f}" if size >= 1000 else f"{sign}${size:,.2f}"
+    return f"Between {money(ends[0])} and {money(ends[1])} by the interval of S." if ends else ""

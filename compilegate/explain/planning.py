@@ -84,9 +84,9 @@ def _case(question: Question, policy: Policy) -> dict[str, Any]:
         policy, history=question.history, candidates=question.candidates,
         runs_remaining=question.runs_remaining,
     )  # fmt: skip
-    found: dict[str, Any] = {"mode": question.label or policy.quality_runs}
+    document: dict[str, Any] = {"mode": question.label or policy.quality_runs}
     if design is None:
-        return {**found, "max_runs": None, "refused": True, "runs_80": None, "runs_90": None}
+        return {**document, "max_runs": None, "refused": True, "runs_80": None, "runs_90": None}
     relative = question.spread / question.margin
     single = [
         runs_for_one_look(relative, history=question.history, level=design.level, chance=chance)
@@ -94,7 +94,7 @@ def _case(question: Question, policy: Policy) -> dict[str, Any]:
     ]
     margins = {n: design.provable_margin(n) for n in looks(design.n_max)}
     return {
-        **found,
+        **document,
         "max_runs": design.n_max,
         "level": design.level,
         **_runs(design, relative),
@@ -120,10 +120,10 @@ def shadow_too(policy: Policy) -> list[Policy]:
 
 
 def _design(policy: Policy, history: int, candidates: int) -> Design:
-    found = design_for(policy, history=history, candidates=candidates, runs_remaining=None)
-    if found is None:
+    proof = design_for(policy, history=history, candidates=candidates, runs_remaining=None)
+    if proof is None:
         raise ValueError(f"a policy of {policy.max_quality_runs} runs proves nothing")
-    return found
+    return proof
 
 
 def _runs(design: Design, relative: float) -> dict[str, int | None]:

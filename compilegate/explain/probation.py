@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from compilegate.domain.decision import Decision, Verdict
+from compilegate.domain.formats import percent, significant
 from compilegate.domain.judging import cusum
 from compilegate.domain.judging.evidence import Arm, Evidence, FullRun
 from compilegate.domain.judging.figures import (
@@ -21,9 +22,9 @@ from compilegate.domain.judging.probation import (
     judge_probation,
 )
 from compilegate.domain.workload.model import BASELINE
-from compilegate.explain.item import Item, Section, Teller, share, short
+from compilegate.explain.item import Item, Reporter, Section
 
-TELL = Teller(Section.PROBATION)
+TELL = Reporter(Section.PROBATION)
 WATCHES = {"quality": "quality watch", "speed": "speed watch"}
 
 
@@ -45,7 +46,7 @@ def probation_items(
     decision: Decision, promoted: Arm, speedup: float | None, evidence: Evidence
 ) -> Iterator[Item]:
     """What is watched, the sums after each run, alarms and how they were checked."""
-    words = decision.reasons[0].message.removeprefix(f"{promoted.name}: ")
+    words = decision.reasons[0].message
     yield TELL.answer(str(decision.verdict), words, of=judge_probation)
     start = judge_probation(_until(evidence, promoted, ()), speedup).monitors
     moments = list(replay(evidence, promoted, speedup))
@@ -56,7 +57,7 @@ def probation_items(
     yield from _production(decision, promoted, evidence)
     yield TELL(
         "production runs asked for", evidence.policy.probation_runs,
-        "Watched without a fall borne out, the candidate stays on for good.",
+        "Without a confirmed fall the candidate stays on permanently.",
         unit="runs", of="workload.model.Policy.probation_runs",
     )  # fmt: skip
 
@@ -64,7 +65,7 @@ def probation_items(
 def _production(decision: Decision, promoted: Arm, evidence: Evidence) -> Iterator[Item]:
     speed, quality = production_speedup_figures(evidence, promoted), decision.quality
     if speed:
-        words = f"Interval {_ends(speed)} ({share(speed['confidence'])}, Welch)."
+        words = f"Interval {_ends(speed)} ({percent(speed['confidence'])}, Welch)."
         yield TELL(
             "speed-up of production's whole jobs",
             speed["estimate"],
@@ -89,7 +90,7 @@ def _production(decision: Decision, promoted: Arm, evidence: Evidence) -> Iterat
 
 def _ends(figures: Mapping[str, Any]) -> str:
     low, high = figures["interval"]
-    return f"{short(low)} to {short(high)}"
+    return f"{significant(low)} to {significant(high)}"
 
 
 def replay(evidence: Evidence, promoted: Arm, speedup: float | None) -> Iterator[Moment]:
@@ -98,8 +99,8 @@ def replay(evidence: Evidence, promoted: Arm, speedup: float | None) -> Iterator
     runs += [(promoted.name, run) for run in promoted.probation]
     ordered = sorted(runs, key=lambda item: item[1].order)
     for count, (name, run) in enumerate(ordered, start=1):
-        known = _until(evidence, promoted, ordered[:count])
-        moment = Moment(name, run, judge_probation(known, speedup))
+        so_far = _until(evidence, promoted, ordered[:count])
+        moment = Moment(name, run, judge_probation(so_far, speedup))
         yield moment
         if moment.finding.verdict is Verdict.REVERT:
             return
@@ -117,16 +118,16 @@ def _until(evidence: Evidence, promoted: Arm, runs: Sequence[tuple[str, FullRun]
 
 
 def _watch(key: str, monitor: Monitor, moments: Sequence[Moment]) -> Iterator[Item]:
-    known = moments[-1].finding.monitors[key] if moments else monitor
-    name, unit = WATCHES[key], "log ratio" if key == "speed" else known.noun
-    if known.reference_runs:
-        gain = " + gain" * bool(known.level)
+    latest = moments[-1].finding.monitors[key] if moments else monitor
+    name, unit = WATCHES[key], "log ratio" if key == "speed" else latest.noun
+    if latest.reference_runs:
+        gain = " + gain" * bool(latest.level)
         yield TELL(
-            f"{name}: where it should stand", known.reference,
-            f"{known.noun}, turned so that higher is better, as the baseline's runs have it"
+            f"{name}: where it should stand", latest.reference,
+            f"{latest.noun}, turned so that higher is better, as the baseline's runs have it"
             + (", plus the gain that was promoted." if gain else "."),
             symbol="mu", unit=unit, formula=f"mean(baseline runs){gain}",
-            inputs={"baseline runs": known.reference_runs, "gain": known.level},
+            inputs={"baseline runs": latest.reference_runs, "gain": latest.level},
             of="judging.monitor.Monitor.reference",
         )  # fmt: skip
     fall = "the gain above reject_speedup" if key == "speed" else "one margin"
@@ -154,7 +155,7 @@ def _threshold(name: str, monitor: Monitor, unit: str) -> Iterator[Item]:
     yield TELL(
         f"{name}: threshold", h,
         f"So high that {monitor.runs} sound runs give a false alarm with a chance of "
-        f"{share(FALSE_ALARM)}.",
+        f"{percent(FALSE_ALARM)}.",
         symbol="h", unit="spreads",
         formula=f"(e^(2kb) - 2kb - 1) / (2 k^2) = runs / -ln(1 - {FALSE_ALARM:g}), "
         f"b = h + {cusum.OVERSHOOT:g}",
@@ -162,8 +163,8 @@ def _threshold(name: str, monitor: Monitor, unit: str) -> Iterator[Item]:
     )  # fmt: skip
     yield TELL(
         f"{name}: limit", monitor.limit,
-        f"A sum above it is an alarm; where the watch ends, one above {share(SUSPICIOUS)} of it is "
-        "checked as well.",
+        f"A sum above it is an alarm; where the watch ends, one above {percent(SUSPICIOUS)} of it "
+        "is checked as well.",
         symbol="h s", unit=unit, formula="h x s", inputs={"h": h, "s": monitor.spread},
         of="judging.monitor.Monitor.limit",
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Is quality held? The comparison and the test, number by number."""
+"""Do the full runs confirm the speed, and is quality within the margin?"""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import math
 from collections.abc import Iterator
 
 from compilegate.domain.arithmetic import mean, squares
-from compilegate.domain.judging.evidence import Evidence
+from compilegate.domain.formats import percent, significant
+from compilegate.domain.judging.evidence import Arm, Evidence, walls
 from compilegate.domain.judging.full_runs import judge_full_runs, samples_of
 from compilegate.domain.judging.looks import CALIBRATED, look_at, spent
 from compilegate.domain.judging.noninferiority import (
@@ -26,7 +27,54 @@ from compilegate.domain.judging.quality import (
     chance_of_passing,
 )
 from compilegate.domain.judging.student_t import quantile
-from compilegate.explain.item import Item, Section, Teller, share, short
+from compilegate.domain.judging.wall_clock import WALL_SD, WallClock, wall_clock
+from compilegate.explain.item import Item, Reporter, Section
+
+
+def full_run_items(candidate: Arm, evidence: Evidence) -> Iterator[Item]:
+    """The wall clock of whole jobs, start-up and evaluation included."""
+    tell, clock = Reporter(Section.FULL_RUNS, candidate.name), wall_clock(candidate, evidence)
+    yield tell.answer(*_answer(clock), of=wall_clock)
+    if clock.ratio is None:
+        return
+    ours = walls(candidate.quality)
+    theirs = [*walls(evidence.baseline.quality), *evidence.history_wall_seconds]
+    bar, price = evidence.policy.reject_speedup, evidence.price_ratio(candidate)
+    yield tell(
+        "speed-up of whole jobs", clock.ratio,
+        "Start-up, data loading and evaluation included, on whatever machines they ran.",
+        symbol="S_jobs", unit="x", formula="mean(T_B) / mean(T_C)",
+        inputs={"mean(T_B)": mean(theirs), "jobs B": len(theirs), "mean(T_C)": mean(ours),
+                "jobs C": len(ours)},
+        of=wall_clock,
+    )  # fmt: skip
+    yield tell(
+        "bar for whole jobs", bar * price,
+        "Below it the short blocks are in doubt and nothing is promoted.",
+        unit="x", formula="reject_speedup x price ratio",
+        inputs={"reject_speedup": bar, "price ratio": price},
+        of="judging.speed.log_price_ratio",
+    )  # fmt: skip
+    cheaper = " or over 1" if price < 1 else ""
+    yield tell(
+        "too slow beyond doubt", clock.disproved,
+        f"Machines of one kind differ by about {percent(WALL_SD)}; only where three times that, "
+        f"averaged over the jobs, would not lift it over the bar{cheaper}, is it conclusive.",
+        formula=f"S_jobs x e^(3 x {WALL_SD:g} x sqrt(1/n_C + 1/n_B)) < "
+        + ("max(bar, 1)" if price < 1 else "bar"),
+        inputs={"n_C": len(ours), "n_B": len(theirs)}, of=wall_clock,
+    )  # fmt: skip
+
+
+def _answer(clock: WallClock) -> tuple[str, str]:
+    if clock.ratio is None:
+        return "unmeasured", "not known: the wall clock of full runs is missing"
+    if clock.disproved:
+        return "disproved", "no: full jobs are too slow by more than machines differ"
+    if clock.doubtful:
+        return "doubtful", "not so far: full-job timings do not confirm the short benchmark"
+    return "agrees", f"yes: full jobs were {clock.ratio:.2f}x"
+
 
 UNSETTLED = (QualityOutcome.MORE_RUNS, QualityOutcome.INCONCLUSIVE)
 
@@ -35,7 +83,7 @@ def quality_items(
     name: str, finding: QualityFinding, evidence: Evidence, design: Design
 ) -> Iterator[Item]:
     """From the final metrics to the test, for one candidate."""
-    tell = Teller(Section.QUALITY, name)
+    tell = Reporter(Section.QUALITY, name)
     words = f"{finding.reason} ({evidence.quality.metric})"
     yield tell.answer(str(finding.outcome), words, of=judge_full_runs)
     candidate = evidence.arm(name)
@@ -56,7 +104,7 @@ def quality_items(
         yield from _outlook(tell, finding, samples, evidence, design)
 
 
-def _counts(tell: Teller, samples: Samples) -> Iterator[Item]:
+def _counts(tell: Reporter, samples: Samples) -> Iterator[Item]:
     for symbol, values, words in (
         ("n", samples.candidate, "of the candidate"),
         ("n_b", samples.baseline, "of the baseline in the same weeks"),
@@ -67,10 +115,12 @@ def _counts(tell: Teller, samples: Samples) -> Iterator[Item]:
         )
 
 
-def _reference(tell: Teller, samples: Samples, found: Comparison, unit: str) -> Iterator[Item]:
-    drifted = found.kappa > KAPPA
+def _reference(
+    tell: Reporter, samples: Samples, comparison: Comparison, unit: str
+) -> Iterator[Item]:
+    drifted = comparison.kappa > KAPPA
     yield tell(
-        "drift allowed for history", found.kappa,
+        "drift allowed for history", comparison.kappa,
         "How far, in spreads, past runs may be off from today's"
         + (": more than usual, because today's baseline differs from them." if drifted else "."),
         symbol="kappa", unit="spreads",
@@ -78,10 +128,10 @@ def _reference(tell: Teller, samples: Samples, found: Comparison, unit: str) -> 
         inputs={"runs B": len(samples.baseline), "runs H": len(samples.history)}, of=compare,
     )  # fmt: skip
     yield tell(
-        "weight of history", found.history_weight,
+        "weight of history", comparison.history_weight,
         "Past runs count as so many runs of today, so that an old history cannot outvote them.",
         symbol="w_H", unit="runs", formula="1 / (1/n_0 + kappa^2)",
-        inputs={"n_0": len(samples.history), "kappa": found.kappa}, of=history_weight,
+        inputs={"n_0": len(samples.history), "kappa": comparison.kappa}, of=history_weight,
     )  # fmt: skip
     means = {
         key: mean(values)
@@ -90,50 +140,54 @@ def _reference(tell: Teller, samples: Samples, found: Comparison, unit: str) -> 
     }
     centre = mean(samples.candidate)
     yield tell(
-        "where the baseline stands", centre - found.difference,
+        "where the baseline stands", centre - comparison.difference,
         "Metrics are turned so that higher is better.",
         symbol="mu", unit=unit, formula="(w_H mean(H) + n_b mean(B)) / (w_H + n_b)",
-        inputs={**means, "w_H": found.history_weight, "n_b": len(samples.baseline)}, of=compare,
+        inputs={**means, "w_H": comparison.history_weight, "n_b": len(samples.baseline)},
+        of=compare,
     )  # fmt: skip
-    side = "better" if found.difference > 0 else "worse" if found.difference < 0 else "level"
+    side = (
+        "better" if comparison.difference > 0 else "worse" if comparison.difference < 0 else "level"
+    )
     yield tell(
-        "difference", found.difference,
-        f"The candidate is {side}" + (f" by {short(abs(found.difference))} on average."
-                                       if found.difference else "."),
+        "difference", comparison.difference,
+        f"The candidate is {side}" + (f" by {significant(abs(comparison.difference))} on average."
+                                       if comparison.difference else "."),
         symbol="D", unit=unit, formula="mean(x) - mu",
-        inputs={"mean(x)": centre, "mu": centre - found.difference}, of=compare,
+        inputs={"mean(x)": centre, "mu": centre - comparison.difference}, of=compare,
     )  # fmt: skip
 
 
-def _spread(tell: Teller, samples: Samples, found: Comparison, unit: str) -> Iterator[Item]:
+def _spread(tell: Reporter, samples: Samples, comparison: Comparison, unit: str) -> Iterator[Item]:
     pooled, own = samples.pooled_variance, None
     if len(samples.candidate) > 1:
         own = squares(samples.candidate) / (len(samples.candidate) - 1)
     larger = "the candidate's own" if own is not None and own > (pooled or 0.0) else "all runs'"
     yield tell(
-        "spread from run to run", found.spread,
+        "spread from run to run", comparison.spread,
         f"What two runs that differ only in their seed differ by: {larger} spread. A candidate "
         "that trains less steadily cannot hide behind a calm baseline.",
         symbol="s", unit=unit, formula="sqrt(max(pooled, own))",
         inputs={"pooled": pooled, "own": own}, of=compare,
     )  # fmt: skip
     yield tell(
-        "degrees of freedom", found.df, "How many runs this spread rests on.", symbol="df",
+        "degrees of freedom", comparison.df, "How many runs this spread rests on.", symbol="df",
         formula="(n_0 - 1) + (n_b - 1) + (n - 1), each at least 0",
-        inputs={"n_0": len(samples.history), "n_b": len(samples.baseline), "n": found.runs},
+        inputs={"n_0": len(samples.history), "n_b": len(samples.baseline), "n": comparison.runs},
         of="judging.noninferiority.Samples.degrees_of_freedom",
     )  # fmt: skip
     yield tell(
-        "standard error", found.standard_error,
+        "standard error", comparison.standard_error,
         "How far the difference may be off by chance.",
         symbol="se", unit=unit, formula="s sqrt(v), v = 1/n + 1/(w_H + n_b)",
-        inputs={"s": found.spread, "n": found.runs, "w_H + n_b": found.reference_runs},
+        inputs={"s": comparison.spread, "n": comparison.runs,
+                "w_H + n_b": comparison.reference_runs},
         of="judging.noninferiority.Comparison.standard_error",
     )  # fmt: skip
 
 
 def _test(
-    tell: Teller, looked: Comparison, look: int, evidence: Evidence, design: Design
+    tell: Reporter, looked: Comparison, look: int, evidence: Evidence, design: Design
 ) -> Iterator[Item]:
     margin, unit = evidence.quality.margin, evidence.quality.metric
     level = spent(look, design.n_max, design.level)
@@ -150,8 +204,8 @@ def _test(
     )  # fmt: skip
     yield tell(
         "chance of this at a loss of the margin", p,
-        f"If the candidate lost {margin:g}, runs as good as these would come up in {share(p)} of "
-        f"trials. At most {share(level)} proves that it does not: "
+        f"If the candidate lost {margin:g}, runs as good as these would come up in {percent(p)} of "
+        f"trials. At most {percent(level)} proves that it does not: "
         f"{'proven' if p <= level else 'not proven'}.",
         symbol="p", formula="P(T_df > (D + margin) / se)",
         inputs={**seen, "margin": margin, "df": looked.df,
@@ -169,15 +223,15 @@ def _test(
 
 
 def _loss(
-    tell: Teller, looked: Comparison, shown: Comparison, evidence: Evidence, design: Design
+    tell: Reporter, looked: Comparison, shown: Comparison, evidence: Evidence, design: Design
 ) -> Iterator[Item]:
     margin = evidence.quality.margin
     level = spent(look, design.n_max, design.level) if (look := _look(looked, design)) else None
-    at_look = f"{share(level)} at a look proves a loss, " if level else ""
+    at_look = f"{percent(level)} at a look proves a loss, " if level else ""
     yield tell(
         "chance of this were nothing lost", shown.p_worse,
-        f"Runs as bad as these would come up in {share(shown.p_worse)} of trials of an equal "
-        f"candidate. At most {at_look}{share(BEYOND_DOUBT)} at any time (df from {DOUBT_DF} on), "
+        f"Runs as bad as these would come up in {percent(shown.p_worse)} of trials of an equal "
+        f"candidate. At most {at_look}{percent(BEYOND_DOUBT)} at any time (df from {DOUBT_DF} on), "
         f"if the loss is half a margin ({margin / 2:g}) or more.",
         symbol="p_worse", formula="P(T_df > -D / se)",
         inputs={"D": shown.difference, "se": shown.standard_error, "df": shown.df},
@@ -190,31 +244,31 @@ def _look(looked: Comparison, design: Design) -> int | None:
 
 
 def _outlook(
-    tell: Teller, finding: QualityFinding, samples: Samples, evidence: Evidence, design: Design
+    tell: Reporter, finding: QualityFinding, samples: Samples, evidence: Evidence, design: Design
 ) -> Iterator[Item]:
-    found, margin, unit = compare(samples), evidence.quality.margin, evidence.quality.metric
-    if found is not None and finding.outcome in UNSETTLED and finding.look != design.n_max:
-        chance = chance_of_passing(found, margin, design)
+    comparison, margin, unit = compare(samples), evidence.quality.margin, evidence.quality.metric
+    if comparison is not None and finding.outcome in UNSETTLED and finding.look != design.n_max:
+        chance = chance_of_passing(comparison, margin, design)
         yield tell(
             "chance that the last look passes", chance,
-            f"As things stand, with {design.n_max} runs. Below {share(FUTILE)} it is given up: "
+            f"As things stand, with {design.n_max} runs. Below {percent(FUTILE)} it is given up: "
             f"{'it is' if chance < FUTILE else 'it is not'}.",
             formula="Phi((D n/n_max + margin) / (s sqrt(v_max)) - t(1 - a(n_max)))",
-            inputs={"D": found.difference, "n": found.runs, "n_max": design.n_max,
-                    "margin": margin, "s": found.spread},
+            inputs={"D": comparison.difference, "n": comparison.runs, "n_max": design.n_max,
+                    "margin": margin, "s": comparison.spread},
             of=chance_of_passing,
         )  # fmt: skip
     if finding.provable_margin is not None and math.isfinite(finding.provable_margin):
         yield tell(
             "margin that so many runs could prove", finding.provable_margin,
-            f"With a chance of 80 %, for a candidate that loses nothing. Asked is {margin:g}.",
+            f"With a chance of 80%, for a candidate that loses nothing. Asked is {margin:g}.",
             unit=unit, formula="s sqrt(v_n) (t(1 - a(n)) + t(0.8))",
-            inputs={"s": (finding.comparison or found).spread if found else None},
+            inputs={"s": (finding.comparison or comparison).spread if comparison else None},
             of=Design.provable_margin,
         )  # fmt: skip
     yield tell(
         "runs for a single test", finding.runs_needed,
-        "Without looks in between, with a chance of 80 %" + ("." if finding.runs_needed
+        "Without looks in between, with a chance of 80%" + ("." if finding.runs_needed
         else "; more than 500."),
         unit="runs", formula="first n with margin / (s sqrt(v_n)) >= t(1 - alpha/K) + t(0.8)",
         inputs={"margin": margin, "n_0": design.history}, of="judging.power.runs_for_one_look",

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from compilegate.domain.arithmetic import deviation, mean
+from compilegate.domain.formats import percent
 from compilegate.domain.judging import student_t
 from compilegate.domain.judging.evidence import Evidence
 from compilegate.domain.judging.speed import (
@@ -17,12 +18,12 @@ from compilegate.domain.judging.speed import (
     best_case,
     block_log_speedups,
     judge_speed,
+    log_price_ratio,
     look_at,
     lower_bound,
-    toll,
 )
 from compilegate.domain.judging.trial import CandidateFinding
-from compilegate.explain.item import Item, Section, Teller, share
+from compilegate.explain.item import Item, Reporter, Section
 
 LOG = "log ratio"
 
@@ -31,13 +32,13 @@ def speed_items(
     finding: CandidateFinding, evidence: Evidence, segments: Segments
 ) -> Iterator[Item]:
     """From the blocks to the gate, for one candidate."""
-    tell, speed = Teller(Section.SPEED, finding.arm.name), finding.speed
+    tell, speed = Reporter(Section.SPEED, finding.arm.name), finding.speed
     yield tell.answer(str(speed.outcome), speed.reason, of=judge_speed)
     yield from _blocks(tell, finding, evidence, segments)
     if not speed.logs:
         return
     yield from _estimate(tell, speed)
-    cost = toll(finding.arm, evidence)
+    cost = log_price_ratio(finding.arm, evidence)
     if cost:
         more = "more per hour, so its speed-up has to pay for that first"
         less = "less per hour, which counts for it as far as it takes no longer than today"
@@ -46,16 +47,16 @@ def speed_items(
             f"It costs {more if cost > 0 else less}: c is taken off every block, and dollars "
             "per run are compared.",
             symbol="c", unit=LOG, formula="ln(candidate's USD per hour / baseline's)",
-            inputs={"price ratio": evidence.price_ratio(finding.arm)}, of=toll,
+            inputs={"price ratio": evidence.price_ratio(finding.arm)}, of=log_price_ratio,
         )  # fmt: skip
     net = [log - cost for log in speed.logs]
     yield from _gate(tell, net, speed, evidence)
     yield from _promote(tell, net, evidence)
     logs = block_log_speedups(finding.arm, evidence, segments, calm=True)
-    assumed, asked = assumed_spread(finding.arm, evidence), evidence.policy.promote_speedup
+    assumed, threshold = assumed_spread(finding.arm, evidence), evidence.policy.promote_speedup
     yield _hopeless(
         tell, net, [log - cost for log in logs], evidence,
-        Bar(asked, f"{asked:.2f}x (promote_speedup)", assumed),
+        Bar(threshold, f"{threshold:.2f}x (promote_speedup)", assumed),
     )  # fmt: skip
     if cost < 0:
         longer = Bar(1.0, "1.00x, longer than today,", assumed)
@@ -63,7 +64,7 @@ def speed_items(
 
 
 def _blocks(
-    tell: Teller, finding: CandidateFinding, evidence: Evidence, segments: Segments
+    tell: Reporter, finding: CandidateFinding, evidence: Evidence, segments: Segments
 ) -> Iterator[Item]:
     ours, theirs = segments[finding.arm.name], segments[evidence.baseline.name]
     usable = [b for b in sorted(ours.keys() & theirs.keys()) if ours[b] and theirs[b]]
@@ -89,11 +90,11 @@ def _blocks(
         )  # fmt: skip
 
 
-def _estimate(tell: Teller, speed: SpeedFinding) -> Iterator[Item]:
+def _estimate(tell: Reporter, speed: SpeedFinding) -> Iterator[Item]:
     estimate = speed.estimate or 1.0
     yield tell(
         "speed-up of a whole run", speed.estimate,
-        f"A whole run takes {share(1 / estimate)} of the baseline's time, compilation included.",
+        f"A whole run takes {percent(1 / estimate)} of the baseline's time, compilation included.",
         symbol="S", unit="x", formula="e^mean(L)",
         inputs={"mean(L)": mean(speed.logs), "blocks": speed.blocks}, of=judge_speed,
     )  # fmt: skip
@@ -102,7 +103,7 @@ def _estimate(tell: Teller, speed: SpeedFinding) -> Iterator[Item]:
     n = speed.blocks
     yield tell(
         "its interval", list(speed.interval),
-        f"The true speed-up lies in here with {share(speed.confidence)} confidence.",
+        f"The true speed-up lies in here with {percent(speed.confidence)} confidence.",
         unit="x", formula="e^(mean(L) -+ t s / sqrt(R))",
         inputs={
             "mean(L)": mean(speed.logs), "s": deviation(speed.logs), "R": n,
@@ -113,7 +114,7 @@ def _estimate(tell: Teller, speed: SpeedFinding) -> Iterator[Item]:
 
 
 def _gate(
-    tell: Teller, net: Sequence[float], speed: SpeedFinding, evidence: Evidence
+    tell: Reporter, net: Sequence[float], speed: SpeedFinding, evidence: Evidence
 ) -> Iterator[Item]:
     yield tell(
         "error of one look", speed.level,
@@ -145,7 +146,7 @@ def _gate(
 
 
 def _bound(
-    tell: Teller, bound: float, evidence: Evidence, cost: str, inputs: Mapping[str, float]
+    tell: Reporter, bound: float, evidence: Evidence, cost: str, inputs: Mapping[str, float]
 ) -> Item:
     bar = evidence.policy.reject_speedup
     passed = "passed" if bound > math.log(bar) else "not passed"
@@ -158,15 +159,15 @@ def _bound(
     )  # fmt: skip
 
 
-def _promote(tell: Teller, net: Sequence[float], evidence: Evidence) -> Iterator[Item]:
-    asked = evidence.policy.promote_speedup
-    reached = mean(net) >= math.log(asked)
+def _promote(tell: Reporter, net: Sequence[float], evidence: Evidence) -> Iterator[Item]:
+    threshold = evidence.policy.promote_speedup
+    reached = mean(net) >= math.log(threshold)
     yield tell(
         "speed-up against the one asked", math.exp(mean(net)),
-        f"The estimate has to reach {asked:.2f}x (promote_speedup): "
+        f"The estimate has to reach {threshold:.2f}x (promote_speedup): "
         f"{'reached' if reached else 'not reached'}.",
         unit="x", formula="e^mean(L) >= promote_speedup",
-        inputs={"mean(L)": mean(net), "promote_speedup": asked}, of=judge_speed,
+        inputs={"mean(L)": mean(net), "promote_speedup": threshold}, of=judge_speed,
     )  # fmt: skip
 
 
@@ -180,7 +181,7 @@ class Bar:
 
 
 def _hopeless(
-    tell: Teller, logs: Sequence[float], calm: Sequence[float], evidence: Evidence, bar: Bar
+    tell: Reporter, logs: Sequence[float], calm: Sequence[float], evidence: Evidence, bar: Bar
 ) -> Item:
     n = len(logs)
     best = best_case(logs, evidence.policy.alpha, calm, bar.assumed)

@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass
 from datetime import date
 from typing import Any
 
+from compilegate.domain.compilers.managed import MANAGED_COMPILER
 from compilegate.domain.facts.model import Facts
-from compilegate.domain.workload.model import MANAGED_COMPILER
 from compilegate.facts import read
 
 Row = dict[str, Any]

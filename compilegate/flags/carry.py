@@ -20,7 +20,7 @@ Job = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Asked:
+class FlagLookup:
     """Whose flag, and how its words are called in the team's script."""
 
     name: str
@@ -33,45 +33,45 @@ class Asked:
 class Form(Protocol):
     """One way to write a job down; both raise whatever they like."""
 
-    def overridden(self, job: Job, choice: Choice, asked: Asked) -> Job:
+    def overridden(self, job: Job, choice: Choice, lookup: FlagLookup) -> Job:
         """The job with the flag's changes."""
         ...
 
-    def marked(self, job: Job, choice: Choice, asked: Asked) -> Job:
+    def marked(self, job: Job, choice: Choice, lookup: FlagLookup) -> Job:
         """The job with tags and variables that say its arm."""
         ...
 
 
-def carry(job: Mapping[str, Any], form: Form, asked: Asked) -> Job:
+def carry(job: Mapping[str, Any], form: Form, lookup: FlagLookup) -> Job:
     """The job as production should run it today; the one that was given where anything fails."""
-    given = dict(job)
+    original = dict(job)
     try:
-        choice = choose(asked.name, stage=asked.stage, client=asked.client)
+        choice = choose(lookup.name, stage=lookup.stage, client=lookup.client)
     except Exception as error:  # noqa: BLE001 - a run never fails because of a flag
-        choice = _instead(asked, "its flag cannot be asked for", error)
-    if choice.watched and asked.chance() * REFRESH_EVERY < 1:
+        choice = _instead(lookup, "its flag cannot be asked for", error)
+    if choice.watched and lookup.chance() * REFRESH_EVERY < 1:
         logger.info(
-            "%s: a baseline run, as one in %d is during a probation", asked.name, REFRESH_EVERY
+            "%s: a baseline run, as one in %d is during a probation", lookup.name, REFRESH_EVERY
         )
         choice = Choice(decision_id=choice.decision_id)
     if choice.overrides:
         try:
             check(choice.overrides)
-            return form.marked(form.overridden(given, choice, asked), choice, asked)
+            return form.marked(form.overridden(original, choice, lookup), choice, lookup)
         except Exception as error:  # noqa: BLE001 - as above
-            choice = _instead(asked, "its job cannot carry the flag", error)
+            choice = _instead(lookup, "its job cannot carry the flag", error)
     try:
-        return form.marked(given, choice, asked)
+        return form.marked(original, choice, lookup)
     except Exception as error:  # noqa: BLE001 - as above
-        _instead(asked, "its run will not be recorded", error)
-    return given
+        _instead(lookup, "its run will not be recorded", error)
+    return original
 
 
-def deployment(asked: Asked) -> str:
-    """The stage whose flag was asked."""
-    return stage_name(asked.stage)
+def deployment(lookup: FlagLookup) -> str:
+    """The stage whose flag was lookup."""
+    return stage_name(lookup.stage)
 
 
-def _instead(asked: Asked, what: str, error: Exception) -> Choice:
-    logger.warning("%s: %s, training with the baseline: %s", asked.name, what, error)
+def _instead(lookup: FlagLookup, what: str, error: Exception) -> Choice:
+    logger.warning("%s: %s, training with the baseline: %s", lookup.name, what, error)
     return Choice(problem=f"{type(error).__name__}: {error}")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from compilegate.flags import overlay
-from compilegate.flags.carry import Asked, Form, Job, carry, deployment
+from compilegate.flags.carry import FlagLookup, Form, Job, carry, deployment
 from compilegate.flags.overlay import CannotCarryError
 from compilegate.flags.reading import Choice
 
@@ -38,44 +38,44 @@ def estimator_arguments(
     for our hyperparameters, such as ``{"batch_size": "per_device_train_batch_size"}``. Whatever
     cannot be read or carried leaves the job as it is, logged and tagged as a baseline run.
     """
-    return carry(arguments, ESTIMATOR, Asked(name, stage, client, names or {}))
+    return carry(arguments, ESTIMATOR, FlagLookup(name, stage, client, names or {}))
 
 
 class _Estimator:
-    def overridden(self, job: Job, choice: Choice, asked: Asked) -> Job:
-        wanted, changed = choice.overrides, dict(job)
+    def overridden(self, job: Job, choice: Choice, lookup: FlagLookup) -> Job:
+        overrides, changed = choice.overrides, dict(job)
         if job.get("compiler_config") is not None:
             raise CannotCarryError("compiler_config is set: the flag brings a compiler of its own")
-        said = [name for name in VERSIONS if job.get(name)]
-        if "framework" in wanted and said:
-            raise CannotCarryError(f"{said[0]} says one framework, the flag another")
+        versions = [name for name in VERSIONS if job.get(name)]
+        if "framework" in overrides and versions:
+            raise CannotCarryError(f"{versions[0]} says one framework, the flag another")
         changed["hyperparameters"] = overlay.hyperparameters(
-            job.get("hyperparameters"), choice, asked.names,
-            script=wanted.get("entry_point", job.get("entry_point")),
+            job.get("hyperparameters"), choice, lookup.names,
+            script=overrides.get("entry_point", job.get("entry_point")),
         )  # fmt: skip
-        if "image" in wanted:
-            changed["image_uri"] = wanted["image"]
+        if "image" in overrides:
+            changed["image_uri"] = overrides["image"]
         machines = {
-            key: wanted[key] for key in ("instance_type", "instance_count") if key in wanted
+            key: overrides[key] for key in ("instance_type", "instance_count") if key in overrides
         }
         if machines and job.get("instance_groups"):
             raise CannotCarryError("the job has instance_groups, the flag one kind of instance")
         changed |= machines
-        if "distribution" in wanted:
-            changed = _launched(changed, wanted["distribution"])
-        if "entry_point" in wanted:
+        if "distribution" in overrides:
+            changed = _launched(changed, overrides["distribution"])
+        if "entry_point" in overrides:
             source = job.get("source_dir")
-            changed["entry_point"] = overlay.script(asked.name, wanted["entry_point"], source)
+            changed["entry_point"] = overlay.script(lookup.name, overrides["entry_point"], source)
         return changed
 
-    def marked(self, job: Job, choice: Choice, asked: Asked) -> Job:
+    def marked(self, job: Job, choice: Choice, lookup: FlagLookup) -> Job:
         return {
             **job,
             "tags": overlay.tag_list(
-                job.get("tags"), overlay.tags(asked.name, choice, stage=deployment(asked))
+                job.get("tags"), overlay.tags(lookup.name, choice, stage=deployment(lookup))
             ),
             "environment": overlay.variables(
-                job.get("environment"), choice, stage=deployment(asked), image=job.get("image_uri")
+                job.get("environment"), choice, stage=deployment(lookup), image=job.get("image_uri")
             ),
         }
 

@@ -13,15 +13,15 @@ from typing import Any
 
 from compilegate.domain import naming
 from compilegate.domain.argument_text import for_launcher, survives
+from compilegate.domain.compilers import has_own_image
 from compilegate.domain.production.arm import check_overrides
 from compilegate.domain.request.hyperparameters import PARTITIONING, partitioning
-from compilegate.domain.workload.model import MANAGED_COMPILER
 from compilegate.flags.reading import Choice
 
 logger = logging.getLogger("compilegate.flags")
 
 # Overrides that reach the script as hyperparameters.
-TOLD = ("compiler", "compile_mode", "precision", "batch_size", "learning_rate")
+SCRIPT_ARGUMENTS = ("compiler", "compile_mode", "precision", "batch_size", "learning_rate")
 # What scripts call two of them; one of these beside ours would leave it open which one counts.
 ALIASES: Mapping[str, tuple[str, ...]] = {
     "batch_size": (
@@ -42,22 +42,26 @@ def check(overrides: Mapping[str, Any]) -> None:
     check_overrides(overrides)
     if "framework" in overrides and "image" not in overrides:
         raise CannotCarryError("the flag names another framework without its image")
-    if overrides.get("compiler") == MANAGED_COMPILER:
+    if has_own_image(overrides.get("compiler")):
         raise CannotCarryError(
-            f"{MANAGED_COMPILER} changes image and launcher together: let a registered schedule "
-            "train this workload"
+            f"{overrides['compiler']} changes image and launcher together: let a registered "
+            "schedule train this workload"
         )
 
 
 def hyperparameters(
-    given: Mapping[str, Any] | None, choice: Choice, names: Mapping[str, str], *, script: object
+    job_values: Mapping[str, Any] | None,
+    choice: Choice,
+    names: Mapping[str, str],
+    *,
+    script: object,
 ) -> dict[str, Any]:
     """The script's values with the flag's laid over; ``names`` are the script's own for ours.
 
     ``script`` is the job's entry point: the launcher reads what a shell would change encoded.
     """
-    own = dict(given or {})
-    changes = {key: choice.overrides[key] for key in TOLD if key in choice.overrides}
+    own = dict(job_values or {})
+    changes = {key: choice.overrides[key] for key in SCRIPT_ARGUMENTS if key in choice.overrides}
     for key in changes:
         other = [name for name in ALIASES.get(key, ()) if name in own]
         if other and key not in own and key not in names:
@@ -65,9 +69,9 @@ def hyperparameters(
                 f"the hyperparameter {other[0]} looks like {key}: "
                 f"pass names={{{key!r}: {other[0]!r}}} if it is"
             )
-    told = {names.get(key, key): value for key, value in changes.items()}
+    renamed = {names.get(key, key): value for key, value in changes.items()}
     candidates = _readable(choice.overrides.get("hyperparameters", {}), script)
-    merged = {**own, **candidates, "arm": choice.arm, **told}
+    merged = {**own, **candidates, "arm": choice.arm, **renamed}
     return limited(merged, MOST_HYPERPARAMETERS, "hyperparameters")
 
 
@@ -99,15 +103,15 @@ def tags(name: str, choice: Choice, *, stage: str) -> dict[str, str]:
 
 
 def tag_list(
-    given: Mapping[str, str] | Sequence[Any] | None,
+    tags: Mapping[str, str] | Sequence[Any] | None,
     own: Mapping[str, str],
     key: str = "Key",
     value: str = "Value",
 ) -> list[Any]:
     """The team's tags as a list, ours last; entries that are not ours stay as they are."""
-    if isinstance(given, Mapping):
-        given = [{key: name, value: text} for name, text in given.items()]
-    kept = [tag for tag in given or () if _key_of(tag, key) not in own]
+    if isinstance(tags, Mapping):
+        tags = [{key: name, value: text} for name, text in tags.items()]
+    kept = [tag for tag in tags or () if _key_of(tag, key) not in own]
     merged = [*kept, *({key: name, value: text} for name, text in own.items())]
     if len(merged) > MOST_TAGS:
         raise CannotCarryError(f"a job may have {MOST_TAGS} tags, with ours it has {len(merged)}")
@@ -115,12 +119,12 @@ def tag_list(
 
 
 def variables(
-    given: Mapping[str, Any] | None, choice: Choice, *, stage: str, image: Any
+    environment: Mapping[str, Any] | None, choice: Choice, *, stage: str, image: Any
 ) -> dict[str, Any]:
     """The job's variables: its arm, so that its script need not ask the flag once more."""
-    known = {"COMPILEGATE_IMAGE": image} if isinstance(image, str) else {}
-    own = {"COMPILEGATE_ARM": choice.arm, "COMPILEGATE_STAGE": stage, **known}
-    return limited({**(given or {}), **own}, MOST_VARIABLES, "environment variables")
+    image_variable = {"COMPILEGATE_IMAGE": image} if isinstance(image, str) else {}
+    own = {"COMPILEGATE_ARM": choice.arm, "COMPILEGATE_STAGE": stage, **image_variable}
+    return limited({**(environment or {}), **own}, MOST_VARIABLES, "environment variables")
 
 
 def limited(values: dict[str, Any], most: int, what: str) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from compilegate.domain import naming
 from compilegate.domain.flag import Flag, parse_flag
 from compilegate.domain.production.next_arm import WATCHED
 from compilegate.domain.workload.model import BASELINE
-from compilegate.flags.patience import Patience, ask, error_code
+from compilegate.flags.backoff import Backoff, call_with_retry, error_code
 
 STAGE_VARIABLE = "COMPILEGATE_STAGE"
 # Jobs that carry their arm: the first that Compilegate starts, the second that a team does.
@@ -53,7 +53,7 @@ _reads: dict[tuple[str, int], _Read] = {}
 
 
 def resolve(
-    name: str, *, stage: str | None = None, client: Any = None, patience: Patience | None = None
+    name: str, *, stage: str | None = None, client: Any = None, backoff: Backoff | None = None
 ) -> dict[str, Any]:
     """The overrides that production training of a workload should use; empty is the baseline.
 
@@ -66,25 +66,25 @@ def resolve(
     if carried:
         logger.info("%s is set: this job's hyperparameters already say its arm", carried[0])
         return {}
-    return dict(choose(name, stage=stage, client=client, patience=patience).overrides)
+    return dict(choose(name, stage=stage, client=client, backoff=backoff).overrides)
 
 
 def choose(
-    name: str, *, stage: str | None = None, client: Any = None, patience: Patience | None = None
+    name: str, *, stage: str | None = None, client: Any = None, backoff: Backoff | None = None
 ) -> Choice:
     """The arm that a workload's next production run should train; never raises."""
     parameter = naming.flag_parameter(stage_name(stage), name)
     read = _reads.setdefault((parameter, id(client)), _Read(client))
     with read.lock:  # threads of one pipeline ask once
         if time.monotonic() >= read.expires:
-            read.choice = _choice(parameter, client, patience or Patience())
+            read.choice = _choice(parameter, client, backoff or Backoff())
             read.expires = time.monotonic() + CACHED_SECONDS
         return read.choice
 
 
-def stage_name(given: str | None) -> str:
+def stage_name(explicit: str | None) -> str:
     """The deployment whose flag is read."""
-    return given or os.environ.get(STAGE_VARIABLE) or naming.DEFAULT_STAGE
+    return explicit or os.environ.get(STAGE_VARIABLE) or naming.DEFAULT_STAGE
 
 
 def forget() -> None:
@@ -92,10 +92,10 @@ def forget() -> None:
     _reads.clear()
 
 
-def _choice(parameter: str, client: Any, patience: Patience) -> Choice:
+def _choice(parameter: str, client: Any, backoff: Backoff) -> Choice:
     try:
         ssm = client or _ssm()
-        text = ask(lambda: _read(parameter, ssm), patience)
+        text = call_with_retry(lambda: _read(parameter, ssm), backoff)
         flag = parse_flag(text)
     except Exception as error:  # noqa: BLE001 - any failure means the baseline, see the package
         logger.warning("%s cannot be used, training with the baseline: %s", parameter, error)
@@ -136,6 +136,6 @@ def _ssm() -> Any:
     import boto3  # noqa: PLC0415 - a script that passes its own client need not have it
     from botocore.config import Config  # noqa: PLC0415 - as above
 
-    # A training job must not hang on a flag it may not reach; attempts are counted in patience.py.
+    # A training job must not hang on a flag it may not reach; attempts are counted in backoff.py.
     once = {"total_max_attempts": 1}
     return boto3.client("ssm", config=Config(connect_timeout=3, read_timeout=5, retries=once))

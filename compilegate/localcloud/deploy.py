@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from botocore.exceptions import ClientError
 
-from compilegate.domain.errors import CompilegateError
-from compilegate.localcloud import connection
 from compilegate.localcloud.assembly import StackArtifact, read_stacks
-from compilegate.localcloud.run_state import RunState
+from compilegate.localcloud.connection import RunState
+from compilegate.localcloud.errors import DeployError
+from compilegate.localcloud.names import ACCOUNT
 
 # The qualifier of CDK's default synthesizer, and the version it checks against.
 _BOOTSTRAP_PARAMETER = "/cdk-bootstrap/hnb659fds/version"
@@ -22,11 +22,6 @@ _BOOTSTRAP_VERSION = "30"
 _CAPABILITIES = ["CAPABILITY_IAM", "CAPABILITY_NAMED_IAM", "CAPABILITY_AUTO_EXPAND"]
 _POLL_SECONDS = 0.05
 _DEPLOY_SECONDS = 300.0
-ClientFactory = Callable[[str], Any]
-
-
-class DeployError(CompilegateError):
-    """A stack did not come up; the message names each resource that failed, and why."""
 
 
 @dataclass(frozen=True)
@@ -44,26 +39,22 @@ def deploy(state: RunState, assembly: Path) -> tuple[DeployedStack, ...]:
 
     Raises DeployError.
     """
-
-    def client(service: str) -> Any:
-        return connection.client(state, service)
-
-    client("ssm").put_parameter(
+    state.client("ssm").put_parameter(
         Name=_BOOTSTRAP_PARAMETER, Value=_BOOTSTRAP_VERSION, Type="String", Overwrite=True
     )
-    return tuple(_deploy_stack(state, client, stack) for stack in read_stacks(assembly))
+    return tuple(_deploy_stack(state, stack) for stack in read_stacks(assembly))
 
 
 def stack_outputs(state: RunState, name: str) -> dict[str, str] | None:
     """Outputs of a stack that is up; None if there is no such stack."""
-    stack = _describe(connection.client(state, "cloudformation"), name)
+    stack = _describe(state.client("cloudformation"), name)
     return None if stack is None else _outputs(stack)
 
 
-def _deploy_stack(state: RunState, client: ClientFactory, stack: StackArtifact) -> DeployedStack:
+def _deploy_stack(state: RunState, stack: StackArtifact) -> DeployedStack:
     started = time.monotonic()
-    template_url = _upload(state, client("s3"), stack)
-    cloudformation = client("cloudformation")
+    template_url = _upload(state, stack)
+    cloudformation = state.client("cloudformation")
     request = {
         "StackName": stack.name,
         "TemplateURL": template_url,
@@ -89,21 +80,22 @@ def _deploy_stack(state: RunState, client: ClientFactory, stack: StackArtifact) 
     return DeployedStack(stack.name, final["StackStatus"], _outputs(final), seconds)
 
 
-def _upload(state: RunState, s3: Any, stack: StackArtifact) -> str:
+def _upload(state: RunState, stack: StackArtifact) -> str:
     """Put the assets and the template where the template expects them; returns its URL."""
-    known: set[str] = set()
+    s3 = state.client("s3")
+    existing: set[str] = set()
 
     def ensure(bucket: str) -> None:
-        if bucket not in known:
+        if bucket not in existing:
             with contextlib.suppress(s3.exceptions.BucketAlreadyOwnedByYou):
                 s3.create_bucket(Bucket=bucket)
-            known.add(bucket)
+            existing.add(bucket)
 
     for asset in stack.assets:
         bucket = _resolved(asset.bucket, state)
         ensure(bucket)
         s3.put_object(Bucket=bucket, Key=_resolved(asset.key, state), Body=asset.body)
-    bucket = f"cdk-templates-{connection.ACCOUNT}-{state.region}"
+    bucket = f"cdk-templates-{ACCOUNT}-{state.region}"
     ensure(bucket)
     s3.put_object(Bucket=bucket, Key=f"{stack.name}.json", Body=stack.template)
     return f"{state.endpoint}/{bucket}/{stack.name}.json"
@@ -111,7 +103,7 @@ def _upload(state: RunState, s3: Any, stack: StackArtifact) -> str:
 
 def _resolved(text: str, state: RunState) -> str:
     return (
-        text.replace("${AWS::AccountId}", connection.ACCOUNT)
+        text.replace("${AWS::AccountId}", ACCOUNT)
         .replace("${AWS::Region}", state.region)
         .replace("${AWS::Partition}", "aws")
     )

@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from compilegate.domain.errors import EnvironmentNotReadyError
+from compilegate.localcloud.errors import NotReadyError
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 DEFAULT_HOME = Path(".compilegate") / "local"
@@ -47,7 +47,7 @@ class Places:
 def find_places(home: Path | None = None, repository: Path = REPOSITORY) -> Places:
     """Paths of the checkout, the two interpreters from their variables if those are set.
 
-    Raises EnvironmentNotReadyError for an interpreter that is not there.
+    Raises NotReadyError for an interpreter that is not there.
     """
     return Places(
         repository=repository,
@@ -58,10 +58,10 @@ def find_places(home: Path | None = None, repository: Path = REPOSITORY) -> Plac
 
 
 def _interpreter(repository: Path, environment: str, variable: str) -> Path:
-    # Not resolved: a virtual environment's python is a link, and is found by where it lies.
+    # Not resolved: a virtual environment's python is a link; its own path names the environment.
     path = Path(os.environ.get(variable) or repository / environment / "bin" / "python")
     if not path.exists():
-        raise EnvironmentNotReadyError(
+        raise NotReadyError(
             f"{path} is missing. Fix: run `make setup`, or point {variable} at a Python that has "
             f"the packages of {environment}."
         )

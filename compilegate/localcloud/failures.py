@@ -5,17 +5,13 @@ Only a cloud that was started with ``inject_failures=True`` obeys.
 
 from __future__ import annotations
 
-import json
 import urllib.error
-import urllib.request
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
 
-from compilegate.domain.errors import EnvironmentNotReadyError
-from compilegate.localcloud.run_state import RunState
-
-_OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+from compilegate.localcloud.connection import RunState, call_emulator
+from compilegate.localcloud.errors import NotReadyError
 
 
 class Failure(StrEnum):
@@ -47,14 +43,8 @@ def kill_job(state: RunState, job: str) -> None:
 
 
 def _post(state: RunState, document: dict[str, Any]) -> None:
-    request = urllib.request.Request(  # noqa: S310  # the address is this machine's
-        f"{state.endpoint}/_compilegate/failures",
-        data=json.dumps(document).encode(),
-        method="POST",
-    )
     try:
-        with _OPENER.open(request, timeout=10):
-            return
+        call_emulator(state, "failures", document)
     except urllib.error.HTTPError as error:
-        told = error.read().decode("utf-8", "replace")
-        raise EnvironmentNotReadyError(f"The local cloud refused the failure: {told}") from error
+        answer = error.read().decode("utf-8", "replace")
+        raise NotReadyError(f"The local cloud refused the failure: {answer}") from error

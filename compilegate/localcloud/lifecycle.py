@@ -22,10 +22,9 @@ from typing import Any
 
 import boto3
 
-from compilegate.domain.errors import EnvironmentNotReadyError
-from compilegate.localcloud import connection
+from compilegate.localcloud.connection import RunState, answers, process_exists, read_state
 from compilegate.localcloud.environments import Places, find_places
-from compilegate.localcloud.run_state import RunState, answers, process_exists, read_state
+from compilegate.localcloud.errors import NotReadyError
 
 DEFAULT_REGION = "us-east-1"
 _START_SECONDS = 60.0
@@ -55,12 +54,12 @@ class LocalCloud:
         """Start the emulator and wait until it serves.
 
         ``quotas`` are instances that training jobs may use at once by type; others have no limit.
-        Raises EnvironmentNotReadyError if it runs already or does not come up.
+        Raises NotReadyError if it runs already or does not come up.
         """
         with self._starting():
             running = self.state()
             if running is not None:
-                raise EnvironmentNotReadyError(
+                raise NotReadyError(
                     f"The local cloud runs already (process {running.pid}). "
                     "Fix: use it, or end it with `compilegate local down`."
                 )
@@ -85,7 +84,7 @@ class LocalCloud:
     def state(self) -> RunState | None:
         """The run that serves now, if any; leftovers of a run that died are removed.
 
-        Raises EnvironmentNotReadyError for one that runs but does not answer.
+        Raises NotReadyError for one that runs but does not answer.
         """
         state = read_state(self.places.state_file)
         if state is None or not process_exists(state):
@@ -94,7 +93,7 @@ class LocalCloud:
             return None
         if answers(state) or not process_exists(state):
             return state if process_exists(state) else None
-        raise EnvironmentNotReadyError(
+        raise NotReadyError(
             f"The local cloud (process {state.pid}) does not answer. "
             "Fix: end it with `compilegate local down`."
         )
@@ -102,29 +101,29 @@ class LocalCloud:
     def running_state(self) -> RunState:
         """The run that serves now.
 
-        Raises EnvironmentNotReadyError if none does.
+        Raises NotReadyError if none does.
         """
         state = self.state()
         if state is None:
-            raise EnvironmentNotReadyError(
+            raise NotReadyError(
                 "The local cloud does not run. Fix: start it with `compilegate local up`."
             )
         return state
 
     def environment(self) -> dict[str, str]:
-        """Variables that make another process's AWS clients call this local cloud."""
-        return connection.environment(self.running_state())
+        """Variables that make the AWS clients of another process call this local cloud."""
+        return self.running_state().environment()
 
     def session(self) -> boto3.Session:
         """A boto3 session for this local cloud; give its clients ``endpoint_url`` themselves."""
-        return connection.session(self.running_state())
+        return self.running_state().session()
 
     def client(self, service: str) -> Any:
         """A boto3 client for this local cloud."""
-        return connection.client(self.running_state(), service)
+        return self.running_state().client(service)
 
     def __enter__(self) -> LocalCloud:
-        """The cloud itself; ``start`` is called by the one who knows how."""
+        """The cloud itself, not started yet: ``start`` takes options."""
         return self
 
     def __exit__(
@@ -171,7 +170,7 @@ class LocalCloud:
         process.kill()
         process.wait()
         log = (self.places.logs / "emulator.log").read_text(encoding="utf-8", errors="replace")
-        raise EnvironmentNotReadyError(
+        raise NotReadyError(
             f"The local cloud did not start. Its log ends:\n{log[-_TAIL_CHARACTERS:]}"
         )
 
@@ -188,7 +187,7 @@ class LocalCloud:
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             if self._process is not None:
-                self._process.poll()  # an own child that ended is gone only once it is asked for
+                self._process.poll()  # an ended child stays until it is polled
             if not process_exists(state):
                 return True
             time.sleep(_POLL_SECONDS)

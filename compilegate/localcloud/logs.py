@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from compilegate.domain.errors import NotFoundError
+from compilegate.localcloud.errors import NoLogError
 
 EMULATOR = "emulator"
 _KINDS = {
@@ -37,10 +37,10 @@ def running_history(states: Any, name: str) -> tuple[str, ...] | None:
     ``states`` is a Step Functions client. The file of such an execution is not complete yet.
     """
     for machine in states.list_state_machines()["stateMachines"]:
-        found = states.list_executions(
+        running = states.list_executions(
             stateMachineArn=machine["stateMachineArn"], statusFilter="RUNNING"
         )
-        for execution in found["executions"]:
+        for execution in running["executions"]:
             if execution["name"] == name:
                 pages = states.get_paginator("get_execution_history").paginate(
                     executionArn=execution["executionArn"]
@@ -51,16 +51,16 @@ def running_history(states: Any, name: str) -> tuple[str, ...] | None:
 
 def parts(logs: Path) -> tuple[str, ...]:
     """Every part that has written something."""
-    found = [EMULATOR] if (logs / "emulator.log").exists() else []
+    names = [EMULATOR] if (logs / "emulator.log").exists() else []
     for kind, folder in _KINDS.items():
-        found += sorted(f"{kind}/{path.stem}" for path in (logs / folder).glob("*.*"))
-    return tuple(found)
+        names += sorted(f"{kind}/{path.stem}" for path in (logs / folder).glob("*.*"))
+    return tuple(names)
 
 
 def read_log(logs: Path, part: str, *, last: int | None = None) -> PartLog:
     """A part's log, or its last lines; the kind may be left out where the name is unique.
 
-    Raises NotFoundError that lists the parts there are.
+    Raises NoLogError that lists the parts there are.
     """
     name = _full_name(logs, part)
     path = _path_of(logs, name)
@@ -69,14 +69,14 @@ def read_log(logs: Path, part: str, *, last: int | None = None) -> PartLog:
 
 
 def _full_name(logs: Path, part: str) -> str:
-    known = parts(logs)
-    if part in known:
+    names = parts(logs)
+    if part in names:
         return part
-    matches = [name for name in known if name.partition("/")[2] == part]
+    matches = [name for name in names if name.partition("/")[2] == part]
     if len(matches) == 1:
         return matches[0]
-    listing = "\n  ".join(known) or "(none: the local cloud has not run)"
-    raise NotFoundError(f"There is no log of {part!r}. Logs there are:\n  {listing}")
+    listing = "\n  ".join(names) or "(none: the local cloud has not run)"
+    raise NoLogError(f"There is no log of {part!r}. Logs there are:\n  {listing}")
 
 
 def _path_of(logs: Path, name: str) -> Path:

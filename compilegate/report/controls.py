@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from compilegate.report.formats import number, ratio
+from compilegate.domain.formats import number, ratio
 from compilegate.report.model import Document
 
 

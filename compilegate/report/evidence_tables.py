@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from compilegate.domain.formats import UNKNOWN, duration, fixed, ratio, shown
 from compilegate.domain.judging.evidence import PROBATION
-from compilegate.report.formats import UNKNOWN, duration, fixed, ratio, shown
 from compilegate.report.measured import Measured, MeasuredArm
 from compilegate.report.tables import Table
 

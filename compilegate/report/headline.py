@@ -5,130 +5,93 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from compilegate.domain.decision import Verdict
-from compilegate.report.case import Case
-from compilegate.report.formats import number, percent, ratio, significant
+from compilegate.domain.formats import number, percent, ratio, significant
+from compilegate.domain.reasons.registry import headline as reason_headline
+from compilegate.report.trial_report import TrialReport
 
 # Characters that fit on one line of the page on a desktop screen.
 LONGEST = 70
 CANNOT_PAY = {"run_too_short", "saving_below_trial_cost"}
-# {but} is "1.36x faster, but " where the speed is known, else nothing.
-STAY_OFF = {
-    "quality_worse": "{but}{metric} gets worse beyond chance",
-    "candidate_crashed": "the candidate's training crashed or diverged",
-    "speedup_below_promote": "{speed}, real but below the {promote} asked for",
-    "speedup_too_small": "{speed}, less than the {reject} worth having",
-    "slower": "the candidate is {speed}",
-}
-INCONCLUSIVE = {
-    "baseline_failed": "the baseline itself failed: nothing to compare with",
-    "cooling_down": "production was reverted not long ago",
-    "full_run_disagrees": "short blocks were faster, whole jobs were not",
-    "full_run_unmeasured": "{but}a whole job's time is missing",
-    "price_unknown": "the trial's cost cannot be estimated",
-    "quality_inconclusive": "{but}{metric} is not shown to hold",
-    "quality_unsettled": "{but}full runs that would show {metric} are missing",
-    "saving_below_trial_cost": "{but}a proof would cost more than it saves",
-    "speed_inconclusive": "the speed-up varies too much from block to block",
-    "faster_not_clearly": "{speed}, yet not clearly by the {promote} asked for",
-    "no_steady_state": "no block was long enough to measure a speed-up",
-    "too_many_rounds": "{but}not settled in the rounds allowed",
-    "trial_over_budget": "{but}the cost cap was reached",
-    "planned_over_budget": "the trial would cost more than its cap",
-    "trial_over_time": "{but}the trial ran out of time",
-    "underpowered": "{metric} varies too much to prove a margin of {margin}",
-}
-REVERT = {
-    "candidate_crashed": "production runs crashed under the candidate",
-    "quality_regressed": "{metric} got worse in production",
-    "speedup_gone": "the speed-up is gone in production",
-}
-INVALID = {
-    "treatment_not_applied": "the change was asked for but never applied",
-    "arms_differ": "the arms differed in more than the change itself",
-    "unequal_initial_loss": "the arms did not start from the same model and data",
-    "unequal_initial_weights": "the arms did not start from the same weights",
-    "evidence_invalid": "what the jobs recorded cannot be read",
-    "runs_repeated": "some runs are copies of one another",
-}
-ON_PROBATION = {
-    "alarm": "an alarm is being checked",
-    "probation_goes_on": "no alarm so far in production",
-}
 
 
-def headline(case: Case, *, brief: bool = False) -> str:
+def headline(trial: TrialReport, *, brief: bool = False) -> str:
     """One line; how sure and how much it is worth stand below it.
 
     ``brief`` leaves out the speed where something else decided.
     """
-    if case.verdict is None:
+    if trial.verdict is None:
         return "The trial failed: nothing was decided, the flag was left as it was"
-    return HEADLINES[case.verdict](case, brief)
+    return HEADLINES[trial.verdict](trial, brief)
 
 
-def changes_compiler(case: Case) -> bool:
+def changes_compiler(trial: TrialReport) -> bool:
     """Whether the candidate is about a compiler at all, as far as the records say."""
-    for source in (case.evidence, case.plan):
+    for source in (trial.evidence, trial.plan):
         for arm in source.get("arms") or ():
-            if arm.get("name") == case.candidate and arm.get("overrides"):
+            if arm.get("name") == trial.candidate and arm.get("overrides"):
                 return bool(arm["overrides"].get("compiler", "none") != "none")
     return True
 
 
-def _change(case: Case) -> str:
-    return "Turn the compiler on" if changes_compiler(case) else f"Switch to {case.candidate}"
+def _change(trial: TrialReport) -> str:
+    return "Turn the compiler on" if changes_compiler(trial) else f"Switch to {trial.candidate}"
 
 
-def _speed(case: Case) -> str:
-    if case.speedup is None:
+def _speed(trial: TrialReport) -> str:
+    if trial.speedup is None:
         return "speed-up unknown"
     return (
-        f"{ratio(case.speedup)} faster" if case.speedup >= 1 else f"slower, {ratio(case.speedup)}"
+        f"{ratio(trial.speedup)} faster"
+        if trial.speedup >= 1
+        else f"slower, {ratio(trial.speedup)}"
     )
 
 
-def _gain(case: Case) -> str:
+def _gain(trial: TrialReport) -> str:
     """What a promotion brings: time, or money where the clusters' prices differ."""
-    if case.speedup is None or case.price_ratio == 1:
-        return _speed(case)
-    share = 1 - case.price_ratio / case.speedup
-    return f"{percent(round(share, 2))} cheaper a run at {ratio(case.speedup)} the speed"
+    if trial.speedup is None or trial.price_ratio == 1:
+        return _speed(trial)
+    share = 1 - trial.price_ratio / trial.speedup
+    return f"{percent(round(share, 2))} cheaper a run at {ratio(trial.speedup)} the speed"
 
 
-def _because(case: Case, opening: str, table: Mapping[str, str], *, brief: bool) -> str:
+def _because(trial: TrialReport, opening: str, *, brief: bool) -> str:
     """The opening and the reason that decided: the first, in its own words if it is unknown."""
-    if not case.reasons:
+    if not trial.reasons:
         return f"{opening}: no reason was recorded"
-    words = table.get(_kind(case, case.reasons[0]["code"]))
-    if words is None:
-        return _cut(f"{opening}: {case.reasons[0]['message'].rstrip('.')}")
-    speed, margin = _speed(case), number(case.quality.get("margin"))
+    first = trial.reasons[0]
+    template = reason_headline(first.code, _variant(trial, first.code))
+    if not template:
+        return _cut(f"{opening}: {first.message.rstrip('.')}")
+    speed, margin = _speed(trial), number(trial.quality.get("margin"))
     if margin is None:
-        margin = number((case.evidence.get("quality") or {}).get("margin"))
-    text = words.format(
+        margin = number((trial.evidence.get("quality") or {}).get("margin"))
+    text = template.format(
         speed=speed,
-        but="" if case.speedup is None or brief else f"{speed}, but ",
-        metric=case.metric,
+        but="" if trial.speedup is None or brief else f"{speed}, but ",
+        metric=trial.metric,
         margin="the size set" if margin is None else significant(margin),
-        promote=_threshold(case, "promote_speedup"),
-        reject=_threshold(case, "reject_speedup"),
+        promote=_threshold(trial, "promote_speedup"),
+        reject=_threshold(trial, "reject_speedup"),
     )
     return f"{opening}: {text}"
 
 
-def _kind(case: Case, code: str) -> str:
-    """The code, told apart where the same one stands for different endings."""
-    if code == "speedup_too_small" and (case.speedup or 1) < 1:
+def _variant(trial: TrialReport, code: str) -> str | None:
+    """The situation, where one code stands for different endings."""
+    if code == "speedup_too_small" and (trial.speedup or 1) < 1:
         return "slower"
-    if code == "trial_over_budget" and case.decision.get("stage") == "plan":
-        return "planned_over_budget"
+    if code == "trial_over_budget" and trial.decision.get("stage") == "plan":
+        return "plan"
+    if code == "candidate_crashed" and trial.on_probation:
+        return "probation"
     if code != "speed_inconclusive":
-        return code
-    if case.speedup is None:
+        return None
+    if trial.speedup is None:
         return "no_steady_state"
-    lower, reject = number(case.speed.get("lower_bound")), case.bar("reject_speedup")
+    lower, reject = number(trial.speed.get("lower_bound")), trial.bar("reject_speedup")
     proven = lower is not None and reject is not None and lower > reject
-    return "faster_not_clearly" if proven else code
+    return "faster_not_clearly" if proven else None
 
 
 def _cut(text: str) -> str:
@@ -139,41 +102,39 @@ def _cut(text: str) -> str:
     return flat[: LONGEST - 2].rpartition(" ")[0].rstrip(" ,.:;(") + "..."
 
 
-def _threshold(case: Case, key: str) -> str:
-    value = case.bar(key)
+def _threshold(trial: TrialReport, key: str) -> str:
+    value = trial.bar(key)
     return "speed-up" if value is None else ratio(value)
 
 
-def _ineligible(case: Case) -> str:
-    if case.codes and case.codes <= CANNOT_PAY:
+def _ineligible(trial: TrialReport) -> str:
+    if trial.codes and trial.codes <= CANNOT_PAY:
         return "Leave it off: a compiler cannot earn back here what trying it costs"
     return "Leave it off: no compiler can help this job as it stands"
 
 
-def _inconclusive(case: Case, brief: bool) -> str:
-    arms = case.evidence.get("arms") or ()
+def _inconclusive(trial: TrialReport, brief: bool) -> str:
+    arms = trial.evidence.get("arms") or ()
     unstarted = bool(arms) and not any((arm or {}).get("runs") for arm in arms)
-    refused = case.decision.get("stage") == "plan" or unstarted
+    refused = trial.decision.get("stage") == "plan" or unstarted
     opening = "Not tried" if refused else "Not proven"
-    return _because(case, opening, INCONCLUSIVE, brief=brief)
+    return _because(trial, opening, brief=brief)
 
 
-def _continue(case: Case, brief: bool) -> str:
-    if case.on_probation:
-        return _because(case, "On probation", ON_PROBATION, brief=brief)
-    so_far = "nothing measured yet" if case.speedup is None else f"{_speed(case)} so far"
+def _continue(trial: TrialReport, brief: bool) -> str:
+    if trial.on_probation:
+        return _because(trial, "On probation", brief=brief)
+    so_far = "nothing measured yet" if trial.speedup is None else f"{_speed(trial)} so far"
     return f"Not settled yet: {so_far}"
 
 
-HEADLINES: Mapping[Verdict, Callable[[Case, bool], str]] = {
-    Verdict.PROMOTE: lambda case, _: f"{_change(case)}: {_gain(case)}, quality held",
-    Verdict.PERMANENT: lambda case, _: f"{_change(case)} for good: probation passed",
-    Verdict.REVERT: lambda case, brief: _because(case, "Turned back off", REVERT, brief=brief),
-    Verdict.INELIGIBLE: lambda case, _: _ineligible(case),
+HEADLINES: Mapping[Verdict, Callable[[TrialReport, bool], str]] = {
+    Verdict.PROMOTE: lambda trial, _: f"{_change(trial)}: {_gain(trial)}, quality held",
+    Verdict.PERMANENT: lambda trial, _: f"{_change(trial)} for good: probation passed",
+    Verdict.REVERT: lambda trial, brief: _because(trial, "Turned back off", brief=brief),
+    Verdict.INELIGIBLE: lambda trial, _: _ineligible(trial),
     Verdict.CONTINUE: _continue,
-    Verdict.STAY_OFF: lambda case, brief: _because(case, "Leave it off", STAY_OFF, brief=brief),
+    Verdict.STAY_OFF: lambda trial, brief: _because(trial, "Leave it off", brief=brief),
     Verdict.INCONCLUSIVE: _inconclusive,
-    Verdict.INVALID: lambda case, brief: _because(
-        case, "No valid comparison", INVALID, brief=brief
-    ),
+    Verdict.INVALID: lambda trial, brief: _because(trial, "No valid comparison", brief=brief),
 }

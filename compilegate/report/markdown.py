@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from compilegate.domain.reasons import with_fix
 from compilegate.report import words
-from compilegate.report.case import Case
 from compilegate.report.controls import control_sentences
 from compilegate.report.headline import headline
-from compilegate.report.settle import what_would_change
+from compilegate.report.metric_cards import metric_cards
+from compilegate.report.recommendations import recommendations
 from compilegate.report.tables import SAME_QUALITY, arms_table
-from compilegate.report.tiles import tiles
+from compilegate.report.trial_report import TrialReport
 
 SHOWN = {
     "Samples per second", "Median step", "Compile time, warm cache", "Recompilations",
@@ -22,21 +23,21 @@ MARKS = {"good": "✅", "off": "⏹️", "open": "❔", "bad": "⚠️"}
 MAX_CHANGES = 3
 
 
-def markdown(case: Case) -> str:
+def markdown(trial: TrialReport) -> str:
     """Verdict, reasons, key figures, arms; short enough to be read in a conversation."""
-    context = case.source["context"]
+    context = trial.source["context"]
     lines = [
-        f"### {MARKS[words.tone(case)]} {inert(headline(case))}",
+        f"### {MARKS[words.label(trial).tone]} {inert(headline(trial))}",
         "",
-        f"**{inert(case.workload)}**, trial {inert(context['trial'])}, "
-        f"stage {inert(context['stage'])}. {inert(' '.join(words.lede(case)))}",
+        f"**{inert(trial.workload)}**, trial {inert(context['trial'])}, "
+        f"stage {inert(context['stage'])}. {inert(' '.join(words.lede(trial)))}",
         "",
     ]
     if context.get("simulated"):
         lines += [f"> {inert(str(context['simulated']))}", ""]
-    lines += [f"- {inert(reason['message'])}" for reason in case.reasons]
-    lines += [f"- {inert(text)}" for text in control_sentences(case.decision)]
-    lines += ["", *_figures(case), *_arms(case), *_changes(case)]
+    lines += [f"- {inert(with_fix(reason.message, reason.fix))}" for reason in trial.reasons]
+    lines += [f"- {inert(text)}" for text in control_sentences(trial.decision)]
+    lines += ["", *_figures(trial), *_arms(trial), *_changes(trial)]
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip() + "\n"
 
 
@@ -48,22 +49,22 @@ def inert(text: str) -> str:
     return flat.replace("@", "@\u200b").replace("://", ":\u200b//")
 
 
-def _figures(case: Case) -> list[str]:
-    rows = [(tile.name, tile.value, tile.note) for tile in tiles(case)]
+def _figures(trial: TrialReport) -> list[str]:
+    rows = [(card.name, card.value, card.note) for card in metric_cards(trial)]
     return table_lines(("Key figure", "", ""), rows) if rows else []
 
 
-def _arms(case: Case) -> list[str]:
-    table = arms_table(case)
+def _arms(trial: TrialReport) -> list[str]:
+    table = arms_table(trial)
     if table is None:
         return []
-    metric = f"Mean of {case.metric}"
+    metric = f"Mean of {trial.metric}"
     rows = [row for row in table.rows if row[0] in SHOWN or row[0] == metric]
     return table_lines(("Arm", *table.columns[1:]), rows)
 
 
-def _changes(case: Case) -> list[str]:
-    found = what_would_change(case)[:MAX_CHANGES]
+def _changes(trial: TrialReport) -> list[str]:
+    found = recommendations(trial)[:MAX_CHANGES]
     return ["**What would change the verdict**", "", *(f"- {inert(text)}" for text in found), ""]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.judging.evidence import Arm, Evidence, FullRun, SpeedRun
-from compilegate.domain.judging.evidence_file import parse_evidence
+from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.nodes import runs_apart
 from compilegate.domain.judging.speed import Segments, analyse_segments
 from compilegate.domain.judging.steady_state import Segment
@@ -108,7 +108,7 @@ def measure(document: Mapping[str, Any] | None, candidate: str | None) -> Measur
     if document is None:
         return "No job was started, so nothing was measured."
     try:
-        evidence = parse_evidence(document)
+        evidence = read_evidence(document)
     except InvalidEvidenceError as error:
         return f"The evidence could not be read: {error}"
     others = sorted(evidence.candidates, key=lambda arm: arm.name != candidate)

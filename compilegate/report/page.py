@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from compilegate.domain.reasons import with_fix
 from compilegate.report import embed, words
-from compilegate.report.carried import carried_table
-from compilegate.report.case import Case
+from compilegate.report.canary_runs import canary_table
 from compilegate.report.charts import charts
 from compilegate.report.controls import control_sentences
 from compilegate.report.evidence_tables import (
@@ -15,60 +15,64 @@ from compilegate.report.evidence_tables import (
 )
 from compilegate.report.headline import headline
 from compilegate.report.html import Download, render_page
+from compilegate.report.metric_cards import metric_cards
 from compilegate.report.model import Document
 from compilegate.report.protocol import plan_table, protocol
-from compilegate.report.settle import what_would_change
+from compilegate.report.recommendations import recommendations
 from compilegate.report.tables import Table, arms_table, eligibility_table  # fmt: skip
-from compilegate.report.tiles import tiles
+from compilegate.report.trial_report import TrialReport
 
 # An evidence document beyond this is linked by its place in the bucket, not carried along.
 EMBEDDED_EVIDENCE_MAX = 4_000_000
 
 
-def page(case: Case, summary: Document) -> str:
+def page(trial: TrialReport, summary: Document) -> str:
     """The page of one trial; ``summary`` is the report's own JSON."""
-    context = case.source["context"]
-    drawn = charts(case.decision, case.source["evidence"], case.measured)
+    context = trial.source["context"]
+    drawn = charts(trial.decision, trial.source["evidence"], trial.measured)
     values = {
-        "workload": case.workload,
+        "workload": trial.workload,
         "trial": context["trial"],
         "stage": context["stage"],
         "simulated": context.get("simulated"),
-        "label": words.label(case),
-        "tone": words.tone(case),
-        "headline": headline(case),
-        "lede": words.lede(case),
-        "reasons": case.reasons,
-        "controls": control_sentences(case.decision),
-        "tiles": tiles(case),
-        "not_measured": case.measured if isinstance(case.measured, str) else None,
-        "changes": what_would_change(case),
-        "arms": arms_table(case),
-        "eligibility": eligibility_table(case),
-        "eligibility_verdict": case.eligibility.get("verdict"),
-        "protocol": protocol(case),
-        "details": _details(case),
-        "downloads": _downloads(case, summary),
+        "label": words.label(trial).text,
+        "tone": words.label(trial).tone,
+        "headline": headline(trial),
+        "lede": words.lede(trial),
+        "reasons": [
+            {"code": reason.code, "message": with_fix(reason.message, reason.fix)}
+            for reason in trial.reasons
+        ],
+        "controls": control_sentences(trial.decision),
+        "metric_cards": metric_cards(trial),
+        "not_measured": trial.measured if isinstance(trial.measured, str) else None,
+        "changes": recommendations(trial),
+        "arms": arms_table(trial),
+        "eligibility": eligibility_table(trial),
+        "eligibility_verdict": trial.eligibility.get("verdict"),
+        "protocol": protocol(trial),
+        "details": _details(trial),
+        "downloads": _downloads(trial, summary),
     }
     return render_page("report.html.j2", drawn, values)
 
 
-def _details(case: Case) -> list[Table]:
-    found = [plan_table(case)]
-    if not isinstance(case.measured, str):
-        measured = case.measured
+def _details(trial: TrialReport) -> list[Table]:
+    found = [plan_table(trial)]
+    if not isinstance(trial.measured, str):
+        measured = trial.measured
         found += [
             fingerprint_table(measured), blocks_table(measured), runs_table(measured),
-            carried_table(case), failures_table(measured),
+            canary_table(trial), failures_table(measured),
         ]  # fmt: skip
     return [table for table in found if table is not None]
 
 
-def _downloads(case: Case, summary: Document) -> list[Download]:
-    stem = f"{case.workload}-{case.source['context']['trial']}"
+def _downloads(trial: TrialReport, summary: Document) -> list[Download]:
+    stem = f"{trial.workload}-{trial.source['context']['trial']}"
     decision = embed.stable_json(summary)
     found = [Download.of_text("Decision and context", f"{stem}-report.json", decision)]
-    evidence = case.source["evidence"]
+    evidence = trial.source["evidence"]
     text = "" if evidence is None else embed.stable_json(evidence, indent=None)
     if text and len(text) <= EMBEDDED_EVIDENCE_MAX:
         name = "Evidence, to judge it again"

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compilegate.report.carried import carried_rows
-from compilegate.report.case import Case, named
-from compilegate.report.formats import UNKNOWN, count, number, plural, ratio, shown, significant
+from compilegate.domain.formats import UNKNOWN, count, number, plural, ratio, shown, significant
+from compilegate.report.canary_runs import canary_rows
 from compilegate.report.measured import Measured, MeasuredArm
 from compilegate.report.reference import compared_runs, past_runs, reference_of
 from compilegate.report.tables import Table
+from compilegate.report.trial_report import TrialReport, named
 
 
-def plan_table(case: Case) -> Table | None:
+def plan_table(trial: TrialReport) -> Table | None:
     """The arms as they were asked for."""
-    arms = named(case.plan.get("arms"))
+    arms = named(trial.plan.get("arms"))
     if not arms:
         return None
     names = ("compiler", "instance_type", "instance_count", "precision", "batch_size",
@@ -32,20 +32,20 @@ def plan_table(case: Case) -> Table | None:
     )  # fmt: skip
 
 
-def protocol(case: Case) -> list[tuple[str, str]]:
+def protocol(trial: TrialReport) -> list[tuple[str, str]]:
     """How it was measured, as name and value; what never happened is left out."""
-    policy, decision, context = case.policy, case.decision, case.source["context"]
+    policy, decision, context = trial.policy, trial.decision, trial.source["context"]
     thresholds = (
         f"proven above {shown(policy.get('reject_speedup'), ratio)} and estimated at "
         f"{shown(policy.get('promote_speedup'), ratio)} or more"
-        + (", in dollars per run" if case.price_ratio != 1 else "")
+        + (", in dollars per run" if trial.price_ratio != 1 else "")
     )
     rows = [
-        ("Speed", _speed(case)),
-        ("Quality", _quality(case)),
-        *carried_rows(case),
+        ("Speed", _speed(trial)),
+        ("Quality", _quality(trial)),
+        *canary_rows(trial),
         ("Thresholds", thresholds if policy else ""),
-        ("Error rate", _error_rate(case)),
+        ("Error rate", _error_rate(trial)),
         ("Judge", str(decision.get("judge_version") or "")),
         ("Decision", str(decision.get("decision_id") or "")),
         ("Trial", context["trial"]),
@@ -54,24 +54,24 @@ def protocol(case: Case) -> list[tuple[str, str]]:
     return [(name, value) for name, value in rows if value]
 
 
-def _speed(case: Case) -> str:
-    if isinstance(case.measured, str) or not case.measured.has_speed:
+def _speed(trial: TrialReport) -> str:
+    if isinstance(trial.measured, str) or not trial.measured.has_speed:
         return ""
-    longest = max(len(b.run.step_seconds) for a in case.measured.arms for b in a.blocks.values())
-    most = number(case.plan.get("max_blocks"))
-    counts = ", ".join(f"{arm.name} {len(arm.blocks)}" for arm in case.measured.arms)
+    longest = max(len(b.run.step_seconds) for a in trial.measured.arms for b in a.blocks.values())
+    most = number(trial.plan.get("max_blocks"))
+    counts = ", ".join(f"{arm.name} {len(arm.blocks)}" for arm in trial.measured.arms)
     text = f"blocks of {count(longest)} steps: {counts}"
     return text if most is None else f"{text}; at most {count(most)} per arm"
 
 
-def _quality(case: Case) -> str:
+def _quality(trial: TrialReport) -> str:
     """Full runs per arm, and what the past ones count for."""
-    if isinstance(case.measured, str):
+    if isinstance(trial.measured, str):
         return ""
-    measured = case.measured
+    measured = trial.measured
     found = [text for arm in measured.arms if (text := _runs(measured, arm))]
     parts = [f"full runs: {', '.join(found)}" if found else "no full run"]
-    past, reference = len(measured.evidence.quality.history), reference_of(measured, case.quality)
+    past, reference = len(measured.evidence.quality.history), reference_of(measured, trial.quality)
     if past and reference and found:
         parts.append(past_runs(past, reference.weight))
     elif past:
@@ -97,11 +97,11 @@ def _span(seeds: Sequence[int]) -> str:
     return f"seeds {', '.join(map(str, seeds))}"
 
 
-def _error_rate(case: Case) -> str:
-    alpha = number(case.policy.get("alpha"))
+def _error_rate(trial: TrialReport) -> str:
+    alpha = number(trial.policy.get("alpha"))
     if alpha is None:
         return ""
-    several = 1 if isinstance(case.measured, str) else len(case.measured.candidates)
+    several = 1 if isinstance(trial.measured, str) else len(trial.measured.candidates)
     if several < 2:
         return f"at most {significant(alpha)} per gate, one-sided, shared by all its looks"
     return (

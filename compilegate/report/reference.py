@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from compilegate.domain.arithmetic import mean
+from compilegate.domain.formats import number, percent, plural, significant
 from compilegate.domain.judging.evidence import PROBATION, FullRun, metrics
 from compilegate.domain.judging.noninferiority import Comparison, Samples, compare
-from compilegate.report.formats import number, plural, significant
 from compilegate.report.measured import Measured, MeasuredArm
 from compilegate.report.model import Document
 
@@ -88,4 +88,4 @@ def confidence_words(quality: Document) -> str:
     if level is None or not quality.get("interval"):
         return ""
     held = "" if number(quality.get("look")) is None else ", holds at every look"
-    return f"{significant(100 * level)} % interval{held}"
+    return f"{percent(level)} interval{held}"

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from compilegate.report import embed
-from compilegate.report.carried import full_runs
-from compilegate.report.case import Case, read_case
+from compilegate.report.canary_runs import full_runs
 from compilegate.report.headline import headline
 from compilegate.report.markdown import markdown
-from compilegate.report.message import message, subject
 from compilegate.report.model import Document, Report, ReportInput
+from compilegate.report.notifications.trial import message, subject
 from compilegate.report.page import page
+from compilegate.report.trial_report import TrialReport, read_trial_report
 
 
 def render(document: ReportInput) -> Report:
@@ -18,23 +18,23 @@ def render(document: ReportInput) -> Report:
     Raises ValueError when the records carry neither a decision nor a failure, or a verdict
     outside the closed set; EnvironmentNotReadyError when plotly.js is not to be found.
     """
-    case = read_case(document)
-    summary = _summary(case)
+    trial = read_trial_report(document)
+    summary = _summary(trial)
     return Report(
-        html=page(case, summary),
-        markdown=markdown(case),
+        html=page(trial, summary),
+        markdown=markdown(trial),
         json=embed.stable_json(summary) + "\n",
-        subject=subject(case),
-        message=message(case),
+        subject=subject(trial),
+        message=message(trial),
     )
 
 
-def _summary(case: Case) -> Document:
+def _summary(trial: TrialReport) -> Document:
     return {
         "schema": 1,
-        "workload": case.workload,
-        "headline": headline(case),
-        "full_runs": full_runs(case),
-        "context": dict(case.source["context"]),
-        "decision": case.source["decision"],
+        "workload": trial.workload,
+        "headline": headline(trial),
+        "full_runs": full_runs(trial),
+        "context": dict(trial.source["context"]),
+        "decision": trial.source["decision"],
     }

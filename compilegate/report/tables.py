@@ -6,9 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from compilegate.domain.workload.model import BASELINE
-from compilegate.report.case import Case, named
-from compilegate.report.formats import (
+from compilegate.domain.formats import (
     UNKNOWN,
     count,
     duration,
@@ -19,6 +17,8 @@ from compilegate.report.formats import (
     shown,
     significant,
 )  # fmt: skip
+from compilegate.domain.workload.model import BASELINE
+from compilegate.report.trial_report import TrialReport, named
 
 Row = Sequence[str]
 
@@ -53,7 +53,7 @@ COMPILE_TIMES = {"compile_seconds_cold", "compile_seconds_warm"}
 FIGURES = (
     _Figure("samples_per_second", "Samples per second", _number(significant),
             "no steady state, or the runs did not record samples"),
-    _Figure("samples_per_second_interval", "… 95 % interval",
+    _Figure("samples_per_second_interval", "… 95% interval",
             lambda value: interval(value, significant), "needs two blocks"),
     _Figure("step_seconds_median", "Median step", _number(duration), "no step was timed"),
     _Figure("compile_seconds_cold", "Compile time, empty cache", _number(duration),
@@ -79,22 +79,22 @@ FIGURES = (
 )  # fmt: skip
 
 
-def arms_table(case: Case) -> Table | None:
+def arms_table(trial: TrialReport) -> Table | None:
     """One column per arm; what is unknown is explained under the table."""
-    arms = case.arms
+    arms = trial.arms
     if not arms:
         return None
-    planned = named(case.plan.get("arms"))
+    planned = named(trial.plan.get("arms"))
     native = {BASELINE, *(arm["name"] for arm in planned if arm.get("compiler") == "none")}
-    rows: list[Row] = [*_clusters(case)]
+    rows: list[Row] = [*_clusters(trial)]
     whys: dict[str, list[str]] = {}
     for figure in FIGURES:
-        name = figure.name.format(metric=case.metric)
+        name = figure.name.format(metric=trial.metric)
         cells = [_arm_cell(figure, arm, native) for arm in arms]
         if UNKNOWN in cells:
             whys.setdefault(figure.why_unknown, []).append(name.lstrip("… "))
         rows.append((name, *cells))
-    rows += _same_quality(case)
+    rows += _same_quality(trial)
     note = "; ".join(f"{', '.join(names)}: {why}" for why, names in whys.items())
     return Table(
         "arms", "The arms in numbers", ("", *(str(arm["name"]) for arm in arms)), rows,
@@ -102,12 +102,12 @@ def arms_table(case: Case) -> Table | None:
     )  # fmt: skip
 
 
-def _same_quality(case: Case) -> list[Row]:
+def _same_quality(trial: TrialReport) -> list[Row]:
     """What a run costs up to the loss with which the baseline's runs end, where curves tell."""
-    found = case.saving.get("same_quality")
+    found = trial.saving.get("same_quality")
     if not found:
         return []
-    sides = {BASELINE: "baseline", case.candidate: "candidate"}
+    sides = {BASELINE: "baseline", trial.candidate: "candidate"}
 
     def cell(name: str) -> str:
         side = sides.get(name)
@@ -116,13 +116,13 @@ def _same_quality(case: Case) -> list[Row]:
         never = found.get(f"steps_{side}") is None
         return "never gets there" if never else shown(found.get(f"usd_{side}"), money)
 
-    return [(SAME_QUALITY, *(cell(str(arm["name"])) for arm in case.arms))]
+    return [(SAME_QUALITY, *(cell(str(arm["name"])) for arm in trial.arms))]
 
 
-def _clusters(case: Case) -> list[Row]:
+def _clusters(trial: TrialReport) -> list[Row]:
     """What each arm runs on, where that is not the same for all."""
-    planned = {arm["name"]: arm for arm in named(case.plan.get("arms"))}
-    found = [planned.get(arm["name"]) or {} for arm in case.arms]
+    planned = {arm["name"]: arm for arm in named(trial.plan.get("arms"))}
+    found = [planned.get(arm["name"]) or {} for arm in trial.arms]
     cells = [
         f"{arm['instance_count']} x {arm['instance_type']}" if arm.get("instance_type") else UNKNOWN
         for arm in found
@@ -137,10 +137,10 @@ def _arm_cell(figure: _Figure, arm: Mapping[str, Any], native: Collection[str]) 
     return figure.show(value)
 
 
-def eligibility_table(case: Case) -> Table | None:
+def eligibility_table(trial: TrialReport) -> Table | None:
     """Every reason that eligibility gave, each once with all it is about."""
     found: dict[tuple[str, ...], list[str]] = {}
-    for source in (case.eligibility, *(case.eligibility.get("candidates") or ())):
+    for source in (trial.eligibility, *(trial.eligibility.get("candidates") or ())):
         for reason in source.get("reasons") or ():
             key = tuple(
                 str(reason.get(part) or "") for part in ("severity", "code", "message", "fix")

@@ -10,10 +10,9 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from compilegate.adapters.clients import error_code
-from compilegate.adapters.executions import StepFunctionsExecutions
+from compilegate.adapters.executions import StepFunctionsExecutions, StepFunctionsTokens
 from compilegate.adapters.job_watch import CloudJobWatch
 from compilegate.adapters.sagemaker_jobs import SageMakerJobs
-from compilegate.adapters.task_tokens import StepFunctionsTokens
 from compilegate.domain.errors import EnvironmentNotReadyError, NotFoundError
 
 ClientFactory = Callable[[str], Any]
@@ -127,10 +126,10 @@ class Account:
     def messages(self, queue: str) -> Iterator[Mapping[str, Any]]:
         """Bodies that lie in the queue, each handed out once."""
         sqs = self._client("sqs")
-        while found := sqs.receive_message(
+        while received := sqs.receive_message(
             QueueUrl=queue, MaxNumberOfMessages=10, WaitTimeSeconds=1
         ).get("Messages"):
-            for message in found:
+            for message in received:
                 sqs.delete_message(QueueUrl=queue, ReceiptHandle=message["ReceiptHandle"])
                 yield json.loads(message["Body"])
 

@@ -6,43 +6,188 @@ for the record; None where what it looks at is missing.
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from pathlib import PurePosixPath
 from typing import Any
 
-from compilegate.verify import job_checks
-from compilegate.verify.job_checks import MISSING, THERE, Seen
-from compilegate.verify.observed import Job, JobKind, Observations, RefusedKind
-from compilegate.verify.run import TASK_OUTPUT
+from compilegate.usecases.trial.job_output import BLOCK
+from compilegate.verify.observed import Job, JobKind, Observations, RefusedKind, Seen
+
+TASK_OUTPUT = {"answer": "as sent"}
+SIGTERM_SEEN = "compilegate-probe-sigterm"
+STDOUT_LINE, STDERR_LINE = "compilegate-probe-standard-output", "compilegate-probe-standard-error"
+# Generations of sagemaker-training that tests run every kind of request through (requirements/).
+TESTED_TOOLKITS = ("3.9.2", "5.1.1", "5.1.4")
+SCRIPT_MODE = (
+    "SM_HOSTS", "SM_CURRENT_HOST", "SM_NUM_GPUS", "SM_OUTPUT_DATA_DIR", "SM_OUTPUT_DIR",
+    "SM_MODEL_DIR", "TRAINING_JOB_NAME",
+)  # fmt: skip
+OPT_ML = "/opt/ml"
+SCHEDULED = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
+
 
 Check = Callable[[Observations], Seen | None]
-JobCheck = Callable[[Job], Seen | None]
 
 
-def _of(kind: JobKind, look: JobCheck, *, probe: bool = False) -> Check:
+def _seen(holds: bool, yes: str, no: str, detail: object = "") -> Seen:
+    return Seen(yes if holds else no, str(detail))
+
+
+def _of(kind: JobKind, check_job: Callable[[Job], Seen | None], *, probe: bool = False) -> Check:
     """A check of one job; None where it did not start, or its probe reported nothing."""
 
     def check(observed: Observations) -> Seen | None:
         job = observed.jobs.get(kind)
         if job is None or not job.described or (probe and not job.report):
             return None
-        return look(job)
+        return check_job(job)
 
     return check
 
 
+# What a probe job reports of its container.
+
+
+def _unchanged(sent: Mapping[str, str], got: Mapping[str, str]) -> Seen:
+    changed = {name: got.get(name) for name, value in sent.items() if got.get(name) != value}
+    listed = "; ".join(f"{name}: {value!r}" for name, value in changed.items())
+    return _seen(not changed, "unchanged", "changed", listed or f"{len(sent)} values")
+
+
+def _hyperparameters(job: Job) -> Seen:
+    sent = {
+        f"--{name}": str(json.loads(text))
+        for name, text in job.request["HyperParameters"].items()
+        if not name.startswith("sagemaker_")
+    }
+    return _unchanged(sent, job.report["arguments"])
+
+
+def _environment(job: Job) -> Seen:
+    """The embedded cloud has another folder for /opt/ml, and names it to the script as well."""
+    got = job.report["environment"]
+    root = str(PurePosixPath(got.get("SM_MODEL_DIR", f"{OPT_ML}/model")).parent)
+    sent = {
+        name: root + value.removeprefix(OPT_ML) if value.startswith(OPT_ML) else value
+        for name, value in job.request["Environment"].items()
+    }
+    return _unchanged(sent, got)
+
+
+def _script_mode(job: Job) -> Seen:
+    absent = [name for name in SCRIPT_MODE if name not in job.report["environment"]]
+    return _seen(not absent, "all there", "not all there", ", ".join(absent))
+
+
+def _toolkit(job: Job) -> Seen:
+    packages: Mapping[str, str] = job.report["packages"]
+    tested = packages["sagemaker-training"] in TESTED_TOOLKITS
+    versions = ", ".join(f"{name} {version}" for name, version in packages.items())
+    return _seen(tested, "tested generation", "another generation", versions)
+
+
+def _image(job: Job) -> Seen:
+    installed = str(job.report["packages"]["torch"]).partition("+")[0]
+    tag = job.request["AlgorithmSpecification"]["TrainingImage"].rpartition(":")[2]
+    same = tag.startswith(f"{installed}-")
+    return _seen(same, "same version", "another", f"torch {installed} in {tag}")
+
+
+def _sigterm(job: Job) -> Seen:
+    delivered = any(SIGTERM_SEEN in line for line in job.log)
+    first = f"process 1: {job.report['first_process']}"
+    return _seen(delivered, "delivered", "not delivered", first)
+
+
+def _restored(job: Job) -> Seen:
+    """The job before it left ``wait.txt``, whether or not a file is copied at the end."""
+    names = job.report["restored"]
+    return _seen("wait.txt" in names, "restored", "not restored", ", ".join(names))
+
+
+# What a job leaves behind, and how DescribeTrainingJob shows it.
+
+
+def _speed_evidence(job: Job) -> Seen:
+    arms = sum(name.startswith("arm_") for name in job.request["HyperParameters"])
+    blocks = sum(BLOCK.fullmatch(name) is not None for name in job.summaries)
+    detail = f"{blocks} of {arms} arms {job.failure_reason}"
+    return _seen(blocks == arms, "evidence of every arm", "evidence is missing", detail)
+
+
+def _output(job: Job) -> Seen:
+    archived = "output/output.tar.gz" in job.files
+    return _seen(archived, "there", "not there", ", ".join(job.files))
+
+
+def _metrics(job: Job) -> Seen:
+    defined = job.request["AlgorithmSpecification"]["MetricDefinitions"]
+    final = [item["MetricName"] for item in job.described.get("FinalMetricDataList", ())]
+    there = defined[-1]["Name"] in final
+    listed = ", ".join(final) or "no metric"
+    return _seen(there, "quality metric there", "quality metric not there", listed)
+
+
+def _failure_source(job: Job) -> Seen:
+    streams = {"standard error": STDERR_LINE, "standard output": STDOUT_LINE}
+    quoted = [name for name, line in streams.items() if line in job.failure_reason]
+    return Seen(" and ".join(quoted) or "neither", job.failure_reason)
+
+
+def _copied(job: Job) -> Seen | None:
+    if job.copied_while_training is None:
+        return None
+    return _seen(job.copied_while_training, "copied while training", "not while training")
+
+
+def _copied_at_end(job: Job) -> Seen:
+    count = len(job.checkpoints)
+    return _seen(count > 0, "copied at the end", "not copied", f"{count} files")
+
+
 def _billable(observed: Observations) -> Seen | None:
-    seconds = {kind: job.described.get("BillableTimeInSeconds")
-               for kind, job in observed.jobs.items() if job.described}  # fmt: skip
+    seconds = {
+        kind: job.described.get("BillableTimeInSeconds")
+        for kind, job in observed.jobs.items()
+        if job.described
+    }
     if not seconds:
         return None
-    return Seen(MISSING if None in seconds.values() else THERE,
-                ", ".join(f"{kind} {value} s" for kind, value in seconds.items()))  # fmt: skip
+    listed = ", ".join(f"{kind} {value} s" for kind, value in seconds.items())
+    return _seen(None not in seconds.values(), "there", "not there", listed)
+
+
+# What the state machine sees.
+
+
+def _sync_times(job: Job) -> Seen | None:
+    if not job.execution.output:
+        return None
+    time = job.execution.output.get("CreationTime")
+    if isinstance(time, int | float):
+        created: datetime = job.described["CreationTime"]
+        near = abs(time / 1000 - created.timestamp()) < 60
+        return _seen(near, "epoch milliseconds", "another number", time)
+    return _seen(isinstance(time, str), "text", "another type", repr(time))
+
+
+def _sync_error(job: Job) -> Seen:
+    try:
+        cause = json.loads(job.execution.cause)
+    except ValueError:
+        words = "cause is another text"
+    else:
+        same = isinstance(cause, Mapping) and cause.get("TrainingJobName") == job.name
+        words = "cause is the description" if same else "cause is another document"
+    return Seen(f"{job.execution.error or job.execution.status}, {words}")
 
 
 def _fields(observed: Observations) -> Seen | None:
-    jobs = [observed.jobs[kind] for kind in (JobKind.SPEED, JobKind.QUALITY, JobKind.FAILED)
-            if kind in observed.jobs]  # fmt: skip
+    kinds = (JobKind.SPEED, JobKind.QUALITY, JobKind.FAILED)
+    jobs = [observed.jobs[kind] for kind in kinds if kind in observed.jobs]
     if not jobs:
         return None
     refused = [job.execution for job in jobs if not job.described]
@@ -60,17 +205,25 @@ def _refusal(kind: RefusedKind) -> Check:
 
 
 def _token(observed: Observations) -> Seen | None:
-    if observed.task_output is None:
+    output = observed.task_output
+    if output is None:
         return None
-    same = observed.task_output == TASK_OUTPUT
-    return Seen("output as sent" if same else "another output", str(observed.task_output))
+    return _seen(output == TASK_OUTPUT, "output as sent", "another output", output)
 
 
 def _definitions(observed: Observations) -> Seen | None:
-    if not observed.definitions:
+    answers = observed.definitions
+    if not answers:
         return None
-    wrong = {name: answer for name, answer in observed.definitions.items() if answer != "OK"}
-    return Seen("not OK", str(wrong)) if wrong else Seen("OK", ", ".join(observed.definitions))
+    wrong = {name: answer for name, answer in answers.items() if answer != "OK"}
+    return _seen(not wrong, "OK", "not OK", wrong or ", ".join(answers))
+
+
+# Events, a schedule, a quota.
+
+
+def _details(messages: Sequence[Mapping[str, Any]], source: str) -> list[Mapping[str, Any]]:
+    return [message["detail"] for message in messages if message.get("source") == source]
 
 
 def _job_event(observed: Observations) -> Seen | None:
@@ -79,9 +232,9 @@ def _job_event(observed: Observations) -> Seen | None:
         return None
     tags = details[0].get("Tags")
     if isinstance(tags, Mapping):
-        ours = "compilegate:workload" in tags
-        return Seen("tags as a mapping" if ours else "other tags", ", ".join(tags))
-    return Seen("no tags" if tags is None else "tags as another type", repr(tags))
+        own = "compilegate:workload" in tags
+        return _seen(own, "tags as a mapping", "other tags", ", ".join(tags))
+    return _seen(tags is None, "no tags", "tags as another type", repr(tags))
 
 
 def _execution_event(observed: Observations) -> Seen | None:
@@ -92,54 +245,48 @@ def _execution_event(observed: Observations) -> Seen | None:
     return Seen(" and ".join(names) or "neither", ", ".join(sorted(details[0])))
 
 
-def _details(messages: Sequence[Mapping[str, Any]], source: str) -> list[Mapping[str, Any]]:
-    return [message["detail"] for message in messages if message.get("source") == source]
-
-
 def _schedule(observed: Observations) -> Seen | None:
     times = [str(message["scheduled"]) for message in observed.messages if "scheduled" in message]
     if not times:
         return None
-    try:
-        datetime.strptime(times[0], "%Y-%m-%dT%H:%M:%SZ")
-    except ValueError:
-        return Seen("another form", times[0])
-    return Seen("filled in", times[0])
+    return _seen(bool(SCHEDULED.fullmatch(times[0])), "filled in", "another form", times[0])
 
 
 def _quota(observed: Observations) -> Seen | None:
-    if observed.quota is None:
-        return Seen("unknown")
-    return Seen("a number", str(observed.quota))
+    return Seen("unknown") if observed.quota is None else Seen("a number", str(observed.quota))
 
 
 CHECKS: Mapping[str, Check] = {
-    "toolkit-version": _of(JobKind.FAILED, job_checks.toolkit, probe=True),
-    "hyperparameters-arrive": _of(JobKind.FAILED, job_checks.hyperparameters, probe=True),
-    "speed-gate-runs": _of(JobKind.SPEED, job_checks.speed_evidence),
-    "environment-arrives": _of(JobKind.FAILED, job_checks.environment, probe=True),
-    "script-mode-variables": _of(JobKind.FAILED, job_checks.script_mode, probe=True),
-    "sigterm-not-delivered": _of(JobKind.STOPPED, job_checks.sigterm, probe=True),
-    "image-version": _of(JobKind.FAILED, job_checks.image, probe=True),
-    "output-archive": _of(JobKind.QUALITY, job_checks.output),
-    "output-of-failed-job": _of(JobKind.FAILED, job_checks.output),
-    "metric-regexes": _of(JobKind.QUALITY, job_checks.metrics),
+    "toolkit-version": _of(JobKind.FAILED, _toolkit, probe=True),
+    "hyperparameters-arrive": _of(JobKind.FAILED, _hyperparameters, probe=True),
+    "speed-gate-runs": _of(JobKind.SPEED, _speed_evidence),
+    "environment-arrives": _of(JobKind.FAILED, _environment, probe=True),
+    "script-mode-variables": _of(JobKind.FAILED, _script_mode, probe=True),
+    "sigterm-not-delivered": _of(JobKind.STOPPED, _sigterm, probe=True),
+    "image-version": _of(JobKind.FAILED, _image, probe=True),
+    "output-archive": _of(JobKind.QUALITY, _output),
+    "output-of-failed-job": _of(JobKind.FAILED, _output),
+    "metric-regexes": _of(JobKind.QUALITY, _metrics),
     "billable-seconds": _billable,
-    "failure-class": _of(JobKind.FAILED, job_checks.failure_class),
-    "failure-source": _of(JobKind.FAILED, job_checks.failure_source),
-    "stopped-status": _of(JobKind.STOPPED, job_checks.status),
-    "time-limit": _of(JobKind.LIMITED, job_checks.both_statuses),
-    "checkpoints-copied": _of(JobKind.STOPPED, job_checks.copied),
-    "checkpoints-copied-at-end": _of(JobKind.SPEED, job_checks.copied_at_end),
-    "checkpoints-restored": _of(JobKind.LIMITED, job_checks.restored, probe=True),
+    "failure-class": _of(
+        JobKind.FAILED, lambda job: Seen(job.failure_reason.partition(":")[0], job.failure_reason)
+    ),
+    "failure-source": _of(JobKind.FAILED, _failure_source),
+    "stopped-status": _of(JobKind.STOPPED, lambda job: Seen(job.status)),
+    "time-limit": _of(
+        JobKind.LIMITED, lambda job: Seen(f"{job.status}, {job.described['SecondaryStatus']}")
+    ),
+    "checkpoints-copied": _of(JobKind.STOPPED, _copied),
+    "checkpoints-copied-at-end": _of(JobKind.SPEED, _copied_at_end),
+    "checkpoints-restored": _of(JobKind.LIMITED, _restored, probe=True),
     "integration-fields": _fields,
     "unknown-field": _refusal(RefusedKind.UNKNOWN_FIELD),
     "invalid-request": _refusal(RefusedKind.INVALID),
     "name-in-use": _refusal(RefusedKind.NAME_IN_USE),
     "over-quota": _refusal(RefusedKind.OVER_QUOTA),
-    "sync-times": _of(JobKind.QUALITY, job_checks.sync_times),
-    "sync-failed": _of(JobKind.FAILED, job_checks.sync_error),
-    "sync-stopped": _of(JobKind.STOPPED, job_checks.sync_error),
+    "sync-times": _of(JobKind.QUALITY, _sync_times),
+    "sync-failed": _of(JobKind.FAILED, _sync_error),
+    "sync-stopped": _of(JobKind.STOPPED, _sync_error),
     "task-token": _token,
     "definitions-valid": _definitions,
     "job-event-tags": _job_event,

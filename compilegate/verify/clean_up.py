@@ -33,14 +33,14 @@ def clean_up(
 ) -> list[str]:
     """Stop executions and jobs, then remove stack and objects; one failure stops nothing else.
 
-    ``machines`` are the temporary ones, by ARN; ``stop_seconds`` is how long jobs may take to
+    ``machines`` are the temporary ones, by name; ``stop_seconds`` is how long jobs may take to
     stop. Ctrl-C ends the step that it meets, and none of the others. Returns what could not be
     removed.
     """
     name, prefix = stack_name(trial), naming.trial_job_prefix(WORKLOAD, trial)
     jobs = (f"training jobs {prefix}*", partial(_stop_jobs, account, prefix, stop_seconds))
     steps: list[tuple[str, Callable[[], bool]]] = [
-        *((f"executions of {arn}", partial(_stop_executions, of)) for arn, of in machines.items()),
+        *((f"executions of {one}", partial(_stop_executions, of)) for one, of in machines.items()),
         jobs,
         (f"stack {name}", partial(account.delete_stack, name)),
         jobs,  # once more: one may have been created while its execution was being stopped

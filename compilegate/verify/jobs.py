@@ -18,8 +18,8 @@ from compilegate.domain.request.context import JobContext
 from compilegate.domain.workload.file import parse_workload
 from compilegate.domain.workload.model import Workload
 from compilegate.ports import Settings
-from compilegate.usecases.known_facts import known_facts
-from compilegate.usecases.submit import InputFile, Package, Shipment, prepare
+from compilegate.usecases.registration.load import facts_for_workload
+from compilegate.usecases.registration.upload import InputFile, Package, Shipment, prepare
 from compilegate.verify.observed import JobKind
 
 WORKLOAD = "verify-aws"
@@ -65,7 +65,7 @@ def bound_usd(
     return (seconds * usd_per_hour + refused * over_quota_usd_per_hour) / 3600
 
 
-def workload(instance_type: str) -> Workload:
+def small_workload(instance_type: str) -> Workload:
     """A language model of a few thousand weights, trained for seconds."""
     return parse_workload(
         {
@@ -89,23 +89,28 @@ def workload(instance_type: str) -> Workload:
     )  # fmt: skip
 
 
-def arms(of: Workload, settings: Settings) -> tuple[ArmPlan, ...]:
+def arms(workload: Workload, settings: Settings) -> tuple[ArmPlan, ...]:
     """Baseline and candidate with image and price; InvalidInputError where one is not on file."""
-    planned = plan_arms(of, of.candidates, known_facts(of, settings), region=settings.region)
+    planned = plan_arms(
+        workload,
+        workload.candidates,
+        facts_for_workload(workload, settings),
+        region=settings.region,
+    )
     if isinstance(planned, Refusal):
         raise InvalidInputError(
             f"cannot be used: {planned.reason.message}", field="instance type",
-            value=of.training.instance_type,
+            value=workload.training.instance_type,
             fix="use another region, or set price_overrides in cdk.json",
         )  # fmt: skip
     return planned
 
 
-def pack(of: Workload, bucket: str) -> Shipment:
+def pack(workload: Workload, bucket: str) -> Shipment:
     """Scripts and data as they will lie in the bucket; uploads nothing."""
     bundle = make_bundle(RUNTIME.parent)
     inputs = {channel: (_file(TEXT),) for channel in ("train", "validation")}
-    return prepare(Package(of, bundle.body, bundle.digest, inputs), bucket)
+    return prepare(Package(workload, bundle.body, bundle.digest, inputs), bucket)
 
 
 def _file(body: bytes) -> InputFile:
@@ -116,7 +121,7 @@ def _file(body: bytes) -> InputFile:
 
 
 def plan_jobs(
-    of: Workload,
+    workload: Workload,
     planned: Sequence[ArmPlan],
     context: JobContext,
     *,
@@ -129,31 +134,32 @@ def plan_jobs(
     speed, quality = naming.speed_run(0), naming.quality_run(1, 0, 17)
     jobs = [
         PlannedJob(JobKind.SPEED, speed, speed_request(
-            of, planned, run=speed, first_block=0, blocks=1, steps=SPEED_STEPS, context=context,
+            workload, planned, run=speed, first_block=0, blocks=1, steps=SPEED_STEPS,
+            context=context,
         )),
         PlannedJob(JobKind.QUALITY, quality, quality_request(
-            of, planned[0], run=quality, replicate=0, seed=17, context=context,
+            workload, planned[0], run=quality, replicate=0, seed=17, context=context,
         )),
     ]  # fmt: skip
-    jobs += [_probe(kind, of, planned[0], context) for kind in PROBES]
+    jobs += [_probe(kind, workload, planned[0], context) for kind in PROBES]
     limits = {JobKind.SPEED: JOB_SECONDS, JobKind.QUALITY: JOB_SECONDS,
               JobKind.LIMITED: limited_seconds}  # fmt: skip
     return tuple(_limited(job, limits.get(job.kind, PROBE_SECONDS)) for job in jobs)
 
 
-def _probe(kind: JobKind, of: Workload, arm: ArmPlan, context: JobContext) -> PlannedJob:
+def _probe(kind: JobKind, workload: Workload, arm: ArmPlan, context: JobContext) -> PlannedJob:
     """A full run of the probe script; its checkpoints are the verification's own."""
     ending = "fail" if kind is JobKind.FAILED else "wait"
     own = {"ending": ending, "text": "two-words_and.dots", "number": 0.5}
     training = replace(
-        of.training, entry_point=PROBE, inputs={}, hyperparameters=own,
+        workload.training, entry_point=PROBE, inputs={}, hyperparameters=own,
         environment={"COMPILEGATE_PROBE_CHECKPOINTS": naming.CHECKPOINT_PATH},
     )  # fmt: skip
     run = naming.quality_run(2 + PROBES.index(kind), 0, 17)
     request = quality_request(
-        replace(of, training=training), arm, run=run, replicate=0, seed=17, context=context
+        replace(workload, training=training), arm, run=run, replicate=0, seed=17, context=context
     )
-    place = naming.checkpoint_prefix(of.name, context.trial, "probe")
+    place = naming.checkpoint_prefix(workload.name, context.trial, "probe")
     checkpoints = {"S3Uri": context.uri(place), "LocalPath": naming.CHECKPOINT_PATH}
     return PlannedJob(kind, run, {**request, "CheckpointConfig": checkpoints})
 

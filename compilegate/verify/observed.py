@@ -50,6 +50,21 @@ class Job:
     report: Mapping[str, Any] = field(default_factory=dict)
     copied_while_training: bool | None = None
 
+    @property
+    def name(self) -> str:
+        """The job's name, as AWS describes it."""
+        return str(self.described["TrainingJobName"])
+
+    @property
+    def status(self) -> str:
+        """``TrainingJobStatus``."""
+        return str(self.described["TrainingJobStatus"])
+
+    @property
+    def failure_reason(self) -> str:
+        """``FailureReason``, empty where there is none."""
+        return str(self.described.get("FailureReason", ""))
+
 
 @dataclass(frozen=True)
 class Observations:
@@ -66,3 +81,11 @@ class Observations:
     task_output: Any = None
     definitions: Mapping[str, str] = field(default_factory=dict)
     quota: int | None = None
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What was seen: ``value`` is compared with the assumption, ``detail`` is for people."""
+
+    value: str
+    detail: str = ""

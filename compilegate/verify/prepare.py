@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from compilegate.adapters.wiring import settings_from
 from compilegate.domain import naming
 from compilegate.domain.facts.model import Price
+from compilegate.domain.planning.arm_plan import ArmPlan
 from compilegate.domain.workload.file import parse_workload
 from compilegate.ports import Services, Settings
-from compilegate.usecases.job_context import job_context
-from compilegate.usecases.known_facts import known_facts
+from compilegate.usecases.registration.load import facts_for_workload
+from compilegate.usecases.registration.upload import Shipment
+from compilegate.usecases.trial.job_requests import job_context
 from compilegate.verify import jobs
 from compilegate.verify.account import Account
 from compilegate.verify.run import Pace, Verification
 from compilegate.verify.temporary import stack_name
 
-# Facts are asked for by workload; these do not depend on its type.
+# Facts are looked up by workload; prices do not depend on its type.
 ANY_TYPE = "ml.m5.xlarge"
 EMBEDDED = Pace(limited=3, job=300, copy=60, message=20, stop=20)
 
@@ -48,24 +50,13 @@ def prepare_verification(
     """
     account = Account(client, poll_seconds=poll_seconds)
     pace = Pace() if services.settings.simulated is None else EMBEDDED
-    settings = _deployed_settings(client, services.settings)
+    services = replace(services, settings=_deployed_settings(client, services.settings))
     machines = {
-        machine: account.machine_called(naming.machine_name(settings.stage, machine))
-        for machine in naming.MACHINES
+        name: account.machine_called(naming.machine_name(services.settings.stage, name))
+        for name in naming.MACHINES
     }
-    of = jobs.workload(instance_type)
-    arms = jobs.arms(of, settings)
-    shipment = jobs.pack(of, services.store.bucket)
-    own = replace(services, settings=settings)
-    context = job_context(
-        own, trial=trial, execution=stack_name(trial), source_key=str(shipment.spec["source_key"])
-    )
-    placed = parse_workload(shipment.spec["workload"])
-    planned = jobs.plan_jobs(placed, arms, context, limited_seconds=pace.limited)
-    over = _type_without_quota(own)
-    usd = jobs.bound_usd(
-        planned, arms[0].usd_per_hour, over_quota_usd_per_hour=over.usd_per_hour if over else 0.0
-    )
+    arms, shipment, planned = _plan(services, instance_type, trial, pace)
+    over = _type_without_quota(services)
     verification = Verification(
         account=account,
         store=services.store,
@@ -78,22 +69,38 @@ def prepare_verification(
         quota=services.quotas.training_instances(instance_type, spot=False),
         over_quota_type=over.instance_type if over else None,
     )
-    return Prepared(verification, instance_type, arms[0].image, settings.region, usd)
+    usd = jobs.bound_usd(
+        planned, arms[0].usd_per_hour, over_quota_usd_per_hour=over.usd_per_hour if over else 0.0
+    )
+    return Prepared(verification, instance_type, arms[0].image, services.settings.region, usd)
 
 
-def _deployed_settings(client: Callable[[str], Any], known: Settings) -> Settings:
+def _plan(
+    services: Services, instance_type: str, trial: str, pace: Pace
+) -> tuple[Sequence[ArmPlan], Shipment, Sequence[jobs.PlannedJob]]:
+    """The arms, what is uploaded for them, and the jobs."""
+    workload = jobs.small_workload(instance_type)
+    arms = jobs.arms(workload, services.settings)
+    shipment = jobs.pack(workload, services.store.bucket)
+    source_key = str(shipment.spec["source_key"])
+    context = job_context(services, trial=trial, execution=stack_name(trial), source_key=source_key)
+    uploaded = parse_workload(shipment.spec["workload"])
+    return arms, shipment, jobs.plan_jobs(uploaded, arms, context, limited_seconds=pace.limited)
+
+
+def _deployed_settings(client: Callable[[str], Any], settings: Settings) -> Settings:
     """Key and network of the stage's own jobs, as the function that asks for them has them."""
-    name = f"{naming.stack_name(known.stage)}-judge-arms"
+    name = f"{naming.stack_name(settings.stage)}-judge-arms"
     configuration = client("lambda").get_function_configuration(FunctionName=name)
     variables: Mapping[str, str] = configuration["Environment"]["Variables"]
     return replace(
-        settings_from({"AWS_REGION": known.region, **variables}), simulated=known.simulated
+        settings_from({"AWS_REGION": settings.region, **variables}), simulated=settings.simulated
     )
 
 
 def _type_without_quota(services: Services) -> Price | None:
     """The cheapest type on file whose quota is 0: a request for it must be refused."""
-    facts = known_facts(jobs.workload(ANY_TYPE), services.settings)
+    facts = facts_for_workload(jobs.small_workload(ANY_TYPE), services.settings)
     for price in sorted(facts.prices.values(), key=lambda price: price.usd_per_hour):
         if services.quotas.training_instances(price.instance_type, spot=False) == 0:
             return price

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
+from pathlib import Path
 from typing import Any
 
 from compilegate.verify.assumptions import Assumption
 from compilegate.verify.checks import CHECKS, Check
 from compilegate.verify.observed import Observations
 
+STEM = "verified-on-aws"
 DETAIL_CHARACTERS = 300
 # The record is to be committed: account ids stay out of it.
 ACCOUNT = re.compile(r"\b\d{12}\b")
@@ -38,6 +41,11 @@ class Row:
     agreement: Agreement
     detail: str = ""
 
+    @property
+    def differs(self) -> bool:
+        """Whether AWS does something else."""
+        return self.agreement is Agreement.DIFFERS
+
 
 def compare(
     assumptions: Sequence[Assumption],
@@ -46,7 +54,7 @@ def compare(
     simulated: bool,
     checks: Mapping[str, Check] = CHECKS,
 ) -> tuple[Row, ...]:
-    """A row per assumption; ``simulated`` where an embedded cloud was asked instead of AWS."""
+    """A row per assumption; ``simulated`` for an embedded cloud instead of AWS."""
     return tuple(_row(one, observed, checks, simulated=simulated) for one in assumptions)
 
 
@@ -68,26 +76,41 @@ def _row(
     return row(seen.value, Agreement.AGREES if agrees else Agreement.DIFFERS, seen.detail)
 
 
-def document(rows: Sequence[Row], circumstances: Mapping[str, str]) -> dict[str, Any]:
-    """The record for programs; ``circumstances`` are date, region, versions and the like."""
-    return {"schema": 1, **circumstances, "assumptions": [asdict(row) for row in rows]}
+@dataclass(frozen=True)
+class Record:
+    """The rows with their ``circumstances``: date, region, versions and the like."""
+
+    circumstances: Mapping[str, str]
+    rows: Sequence[Row]
+
+    def document(self) -> dict[str, Any]:
+        """The record for programs."""
+        rows = [asdict(row) for row in self.rows]
+        return {"schema": 1, **self.circumstances, "assumptions": rows}
+
+    def page(self) -> str:
+        """The record for people, in Markdown."""
+        facts = [f"- {name.replace('_', ' ')}: {value}"
+                 for name, value in self.circumstances.items()]  # fmt: skip
+        counts = [f"{sum(row.agreement is kind for row in self.rows)} {kind}" for kind in Agreement]
+        lines = [
+            "# Verified on AWS", "", "Written by `make verify-aws`; "
+            "[what the rows mean](../compilegate/verify/README.md).", "",
+            *facts, f"- result: {', '.join(counts)}", "",
+            "| assumption | assumed | seen | agrees | detail |", "|---|---|---|---|---|",
+            *map(_line, self.rows),
+        ]  # fmt: skip
+        return "\n".join(lines) + "\n"
+
+    def save(self, folder: Path) -> tuple[Path, Path]:
+        """Write both forms into the folder; returns their paths."""
+        folder.mkdir(parents=True, exist_ok=True)
+        page, document = folder / f"{STEM}.md", folder / f"{STEM}.json"
+        page.write_text(self.page(), encoding="utf-8")
+        document.write_text(json.dumps(self.document(), indent=2) + "\n", encoding="utf-8")
+        return page, document
 
 
-def page(rows: Sequence[Row], record: Mapping[str, Any]) -> str:
-    """The record for people, as a Markdown page; ``record`` is its ``document``."""
-    facts = [f"- {name.replace('_', ' ')}: {value}" for name, value in record.items()
-             if isinstance(value, str)]  # fmt: skip
-    counts = [f"{sum(row.agreement is kind for row in rows)} {kind}" for kind in Agreement]
-    table = ["| assumption | assumed | seen | agrees | detail |", "|---|---|---|---|---|"]
-    table += [
-        _line(f"`{row.id}`: {row.behaviour}", row.assumed, row.seen, row.agreement, row.detail)
-        for row in rows
-    ]
-    lines = ["# Verified on AWS", "", "Written by `make verify-aws`; "
-             "[what the rows mean](local-cloud.md#what-is-assumed-of-aws).", "",
-             *facts, f"- result: {', '.join(counts)}", "", *table]  # fmt: skip
-    return "\n".join(lines) + "\n"
-
-
-def _line(*cells: str) -> str:
+def _line(row: Row) -> str:
+    cells = (f"`{row.id}`: {row.behaviour}", row.assumed, row.seen, row.agreement, row.detail)
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"

@@ -11,16 +11,17 @@ from compilegate.adapters.executions import ExecutionState, StepFunctionsExecuti
 from compilegate.domain import naming
 from compilegate.domain.errors import NotFoundError
 from compilegate.ports import ObjectStore
-from compilegate.usecases.job_output import read_output
-from compilegate.usecases.submit import Shipment, upload
+from compilegate.usecases.registration.upload import Shipment, upload
+from compilegate.usecases.trial.job_output import read_output
 from compilegate.verify.account import Account
+from compilegate.verify.checks import TASK_OUTPUT
 from compilegate.verify.clean_up import clean_up
 from compilegate.verify.jobs import WORKLOAD, PlannedJob
 from compilegate.verify.observed import Job, JobKind, Observations, RefusedKind
 from compilegate.verify.temporary import stack_name, template
 
 REPORT = "compilegate-probe "
-TASK_OUTPUT = {"answer": "as sent"}
+MACHINE, TOKEN_MACHINE = "Machine", "TokenMachine"  # outputs of the temporary stack
 RETRY_SUFFIX = "-r0"  # the temporary machine never retries
 
 
@@ -61,63 +62,66 @@ class Verification:
     say: Callable[[str], None] = print
     _messages: list[Mapping[str, Any]] = field(default_factory=list)
     _machines: dict[str, StepFunctionsExecutions] = field(default_factory=dict)
+    _queue: str = ""
 
     def run(self) -> Observations:
-        """Start everything, wait for it, and say what was seen."""
-        bucket = self.store.bucket
+        """Start everything, wait for it, and return what was seen."""
         self.say("Uploading scripts, creating the temporary stack …")
         upload(self.shipment, self.store)
         outputs = self.account.create_stack(
             stack_name(self.trial),
-            template(trial=self.trial, bucket=bucket, role_arn=self.role_arn),
+            template(trial=self.trial, bucket=self.store.bucket, role_arn=self.role_arn),
         )
-        for arn in (outputs["Machine"], outputs["TokenMachine"]):
-            self._machines[arn] = self.account.executions(arn)
-        jobs = {job.kind: self._run_job(job, outputs) for job in self.jobs}
-        refused = dict(self._refusals(outputs))
-        task_output = self._task_token(outputs)
-        self._collect(outputs["Queue"], len(self.jobs))
+        self._queue = outputs["Queue"]
+        for name in (MACHINE, TOKEN_MACHINE):
+            self._machines[name] = self.account.executions(outputs[name])
+        jobs = {job.kind: self._run_job(job) for job in self.jobs}
+        refused = dict(self._refusals())
+        task_output = self._task_token()
+        self._collect_messages()
         definitions = {name: self.account.validate(text) for name, text in self.definitions.items()}
         return Observations(
             jobs, refused, tuple(self._messages), task_output, definitions, self.quota
         )
 
-    def _execute(self, name: str, request: Mapping[str, Any], run: str, machine: str) -> str:
+    def clean_up(self) -> Sequence[str]:
+        """Stop and remove everything; returns what could not be removed."""
+        return clean_up(
+            self.account, self.store, self.trial, self._machines, stop_seconds=self.pace.stop
+        )
+
+    def _submit(self, name: str, request: Mapping[str, Any], run: str) -> str:
         """Start an execution that sends the request; returns its ARN."""
         key = naming.request_key(WORKLOAD, self.trial, run)
         self.store.put(key, json.dumps(request).encode())
         payload = {"run": run, "request_key": key, "job_base": request["TrainingJobName"]}
-        return self._start(machine, name, payload)
+        return self._machines[MACHINE].start(f"{self.trial}-{name}", payload)
 
-    def _start(self, machine: str, name: str, payload: Mapping[str, Any]) -> str:
-        return self._machines[machine].start(f"{self.trial}-{name}", payload)
-
-    def _ended(self, arn: str, seconds: float) -> ExecutionState:
-        executions = next(one for one in self._machines.values() if one.owns(arn))
+    def _ended(self, arn: str, seconds: float, machine: str = MACHINE) -> ExecutionState:
+        executions = self._machines[machine]
         self.account.wait_for(lambda: not executions.describe(arn).running, seconds)
         return executions.describe(arn)
 
-    def _run_job(self, job: PlannedJob, outputs: Mapping[str, str]) -> Job:
+    def _run_job(self, job: PlannedJob) -> Job:
         self.say(f"Job {job.kind}, at most {job.limit_seconds} s …")
         name, copied = job.base + RETRY_SUFFIX, None
-        arn = self._execute(job.kind, job.request, job.run, outputs["Machine"])
+        arn = self._submit(job.kind, job.request, job.run)
         if job.kind is JobKind.STOPPED:
             copied = self._copied_while_training(name, job.request["CheckpointConfig"]["S3Uri"])
             if self.account.job(name):
                 self.account.jobs.stop(name)
         execution = self._ended(arn, self.pace.job)
         described = self.account.job(name) or {}
-        log = self.account.log(name)
-        output, saved = job.request["OutputDataConfig"], job.request["CheckpointConfig"]
-        place = f"{output['S3OutputPath']}/{name}/"
         self.say(f"  {described.get('TrainingJobStatus', execution.error or 'did not start')}")
+        log = self.account.log(name)
+        place = f"{job.request['OutputDataConfig']['S3OutputPath']}/{name}/"
         return Job(
             job.request,
             described,
             execution,
             log,
             files=self._below(place),
-            checkpoints=self._below(saved["S3Uri"]),
+            checkpoints=self._below(job.request["CheckpointConfig"]["S3Uri"]),
             summaries=self._summaries(f"{place}output/output.tar.gz"),
             report=_report(log),
             copied_while_training=copied,
@@ -152,10 +156,10 @@ class Verification:
     def _below(self, uri: str) -> list[str]:
         """Keys below a prefix of the data bucket, relative to it."""
         prefix = uri.removeprefix(f"s3://{self.store.bucket}/")
-        found = self.account.keys(self.store.bucket, prefix)
-        return [key.removeprefix(prefix) for key in found]
+        keys = self.account.keys(self.store.bucket, prefix)
+        return [key.removeprefix(prefix) for key in keys]
 
-    def _refusals(self, outputs: Mapping[str, str]) -> Iterator[tuple[RefusedKind, ExecutionState]]:
+    def _refusals(self) -> Iterator[tuple[RefusedKind, ExecutionState]]:
         """Executions whose requests AWS must refuse, made from the last job's: the shortest."""
         self.say("Requests that AWS must refuse …")
         last = self.jobs[-1]
@@ -171,44 +175,40 @@ class Verification:
                 **fresh, "ResourceConfig": resources, "TrainingJobName": f"{last.base}y",
             }  # fmt: skip
         for kind, request in requests.items():
-            arn = self._execute(kind, request, f"refused-{kind}", outputs["Machine"])
+            arn = self._submit(kind, request, f"refused-{kind}")
             yield kind, self._ended(arn, self.pace.message)
         for name in self.account.jobs.active(last.base):
-            self.account.jobs.stop(name)  # AWS has run what it had to refuse
+            self.account.jobs.stop(name)  # AWS accepted what it had to refuse
 
-    def _task_token(self, outputs: Mapping[str, str]) -> Any:
+    def _task_token(self) -> Any:
         """What a state that waits for a token gets; None where no token came."""
         self.say("A state that waits for a token, events, a schedule …")
-        arn = self._start(outputs["TokenMachine"], "token", {})
-        if not self.account.wait_for(lambda: self._token(outputs["Queue"]) is not None,
-                                     self.pace.message):  # fmt: skip
+        arn = self._machines[TOKEN_MACHINE].start(f"{self.trial}-token", {})
+        if not self.account.wait_for(lambda: self._token() is not None, self.pace.message):
             return None
-        self.account.answer(str(self._token(outputs["Queue"])), TASK_OUTPUT)
-        return self._ended(arn, self.pace.message).output or None
+        self.account.answer(str(self._token()), TASK_OUTPUT)
+        return self._ended(arn, self.pace.message, TOKEN_MACHINE).output or None
 
-    def _token(self, queue: str) -> str | None:
-        self._messages += self.account.messages(queue)
+    def _token(self) -> str | None:
+        self._receive()
         return next((str(body["token"]) for body in self._messages if "token" in body), None)
 
-    def _collect(self, queue: str, jobs: int) -> None:
+    def _receive(self) -> None:
+        self._messages += self.account.messages(self._queue)
+
+    def _collect_messages(self) -> None:
         """Read the queue until every kind of message is there, or the time is up."""
 
         def complete() -> bool:
-            self._messages += self.account.messages(queue)
+            self._receive()
             sources = [body.get("source") for body in self._messages]
             return (
-                sources.count("aws.sagemaker") >= jobs
+                sources.count("aws.sagemaker") >= len(self.jobs)
                 and "aws.states" in sources
                 and any("scheduled" in body for body in self._messages)
             )
 
         self.account.wait_for(complete, self.pace.message)
-
-    def clean_up(self) -> Sequence[str]:
-        """Stop and remove everything; returns what could not be removed."""
-        return clean_up(
-            self.account, self.store, self.trial, self._machines, stop_seconds=self.pace.stop
-        )
 
 
 def _report(log: Sequence[str]) -> Mapping[str, Any]:

@@ -7,12 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from constructs import Construct
+
 from compilegate.domain.naming import REFUSED
 from compilegate.domain.planning.rounds import MACHINE_SECONDS
+from stacks.evaluate.after_decision import after_decision
 from stacks.evaluate.canary import canary_round
 from stacks.evaluate.runs import quality_round, speed_round
-from stacks.evaluate.settled import settled
 from stacks.evaluate.tasks import ABORT, CATCH_ALL, TRIAL
+from stacks.machine import MachineContext, TrainingMachine
+from stacks.permissions import REQUESTS
 from stacks.states import EXECUTION, State, answer, call, choice, jsonata
 
 
@@ -26,7 +30,7 @@ def definition(functions: Mapping[str, str], *, bucket: str, topic_arn: str) -> 
         "States": {
             **_before_spending(functions),
             **_rounds(functions, bucket),
-            **settled(functions, topic_arn),
+            **after_decision(functions, topic_arn),
             **_failed(functions),
         },
     }
@@ -134,3 +138,19 @@ def _failed(functions: Mapping[str, str]) -> State:
             "Output": {REFUSED: jsonata(f"$states.input.{REFUSED}")},
         },
     }
+
+
+class Evaluate(TrainingMachine):
+    """``machine`` runs trials; an execution that ends badly is cleaned up after."""
+
+    def __init__(self, scope: Construct, construct_id: str, *, around: MachineContext) -> None:
+        bucket, topic = around.storage.bucket, around.topic
+        super().__init__(
+            scope,
+            construct_id,
+            around=around,
+            document=definition(around.arns, bucket=bucket.bucket_name, topic_arn=topic.topic_arn),
+            requests=REQUESTS,
+            clean_up=around.live["abort_trial"],
+            what="a trial",
+        )

@@ -10,9 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from aws_cdk import aws_events as events
+from aws_cdk import aws_events_targets as targets
+from constructs import Construct
+
 from compilegate.domain import naming
 from compilegate.domain.production.waiting import RUN_SECONDS
+from stacks.machine import MachineContext, TrainingMachine
 from stacks.notify import notify
+from stacks.permissions import PRODUCTION_REQUESTS
 from stacks.states import (
     EXECUTION,
     FAILURE,
@@ -34,7 +40,7 @@ BROKEN = "TrainBroke"
 CATCH_ALL = [catch(["States.ALL"], BROKEN)]
 RUN = {"workload": jsonata("$workload"), "run": jsonata("$run_id")}
 # What the output tells; null until it is known.
-TOLD = (
+EVENT_FIELDS = (
     "run_id", "arm", "why", "status", "reason", "counts", "verdict", "flag_changed",
     "watch_failed", "notify_failed",
 )  # fmt: skip
@@ -52,21 +58,21 @@ def definition(functions: Mapping[str, str], *, bucket: str, topic_arn: str) -> 
             **_attempt(functions, bucket),
             **_recorded(functions, topic_arn),
             **_watched(functions, topic_arn),
-            **endings(topic_arn, TOLD),
+            **endings(topic_arn, EVENT_FIELDS),
             **broken(BROKEN, topic_arn),
         },
     }
 
 
-def _given(name: str) -> str:
+def _from_input(name: str) -> str:
     """A field of the input, null where it is not there."""
     return jsonata(f"$exists({INPUT}.{name}) ? {INPUT}.{name} : null")
 
 
-def _known(told: str, name: str) -> str:
+def _from_event_or_input(expression: str, name: str) -> str:
     """What an event tells, else a field of the input, else null: a run may be begun by either."""
-    given = f"{INPUT}.{name}"
-    return jsonata(f"$exists({told}) ? {told} : $exists({given}) ? {given} : null")
+    field = f"{INPUT}.{name}"
+    return jsonata(f"$exists({expression}) ? {expression} : $exists({field}) ? {field} : null")
 
 
 def _beginning(functions: Mapping[str, str]) -> State:
@@ -74,11 +80,13 @@ def _beginning(functions: Mapping[str, str]) -> State:
         "Begin": {
             "Type": "Pass",
             "Assign": {
-                **dict.fromkeys((*TOLD, "owner"), NULL),
-                "workload": _known(f"$lookup({EVENT}.Tags, '{naming.TAG_WORKLOAD}')", "workload"),
-                "team_job": _known(f"{EVENT}.TrainingJobName", "job"),
-                "scheduled": _given("scheduled"),
-                "first_wait": _given("wait_seconds"),
+                **dict.fromkeys((*EVENT_FIELDS, "owner"), NULL),
+                "workload": _from_event_or_input(
+                    f"$lookup({EVENT}.Tags, '{naming.TAG_WORKLOAD}')", "workload"
+                ),
+                "team_job": _from_event_or_input(f"{EVENT}.TrainingJobName", "job"),
+                "scheduled": _from_input("scheduled"),
+                "first_wait": _from_input("wait_seconds"),
             },
             "Output": {},
             "Next": "WhoTrains",
@@ -181,7 +189,7 @@ def _record(functions: Mapping[str, str], payload: Mapping[str, str]) -> State:
 
 def _watched(functions: Mapping[str, str], topic_arn: str) -> State:
     """The judge looks at what was recorded; that it cannot must not hide the run."""
-    told = {
+    payload = {
         "subject": jsonata("'[compilegate] ' & $workload & ': a production run was not judged'"),
         "message": jsonata(
             "'Production run ' & $run_id & ' of ' & $workload & ' is recorded, but it could not"
@@ -193,7 +201,7 @@ def _watched(functions: Mapping[str, str], topic_arn: str) -> State:
         functions["watch_production"],
         {**RUN, **EXECUTION},
         assign={"verdict": answer("verdict"), "flag_changed": answer("flag_changed")},
-        catches=[go_on("TellOfWatch", "watch_failed", told)],
+        catches=[go_on("TellOfWatch", "watch_failed", payload)],
         then="HasNews",
     )
     return {
@@ -207,3 +215,42 @@ def _watched(functions: Mapping[str, str], topic_arn: str) -> State:
 def _text(name: str) -> str:
     """The error's name or cause from the input, empty after a job that completed."""
     return f"$exists($states.input.{name}) ? $states.input.{name} : ''"
+
+
+# A job that has not ended says nothing yet.
+ENDED = ("Completed", "Failed", "Stopped")
+
+
+class Train(TrainingMachine):
+    """``machine`` makes production runs, and records those that teams make themselves."""
+
+    def __init__(self, scope: Construct, construct_id: str, *, around: MachineContext) -> None:
+        bucket, topic = around.storage.bucket, around.topic
+        super().__init__(
+            scope,
+            construct_id,
+            around=around,
+            document=definition(around.arns, bucket=bucket.bucket_name, topic_arn=topic.topic_arn),
+            requests=PRODUCTION_REQUESTS,
+            clean_up=around.live["record_run"],
+            what="a production run",
+        )
+        events.Rule(
+            self,
+            "TeamJobEnded",
+            description="Records a training job that a team's own pipeline has started",
+            event_pattern=events.EventPattern(
+                source=["aws.sagemaker"],
+                detail_type=["SageMaker Training Job State Change"],
+                detail={
+                    "TrainingJobStatus": list(ENDED),
+                    # Not the jobs of this machine, which records them itself.
+                    "Tags": {
+                        naming.TAG_STAGE: [naming.TEAM_STAGE],
+                        # Without it nobody knows whose run it is.
+                        naming.TAG_WORKLOAD: [{"exists": True}],
+                    },
+                },
+            ),
+            targets=[targets.SfnStateMachine(self.machine, dead_letter_queue=around.dead_letters)],
+        )

@@ -13,7 +13,7 @@ CAUSE_SHOWN = 2000
 UNTOLD = "notify_failed"
 
 
-def endings(topic_arn: str, told: Sequence[str]) -> State:
+def endings(topic_arn: str, arguments: Sequence[str]) -> State:
     """The ends that a run comes to; ``told`` are variables of the output."""
     return {
         "TellOfFailure": {
@@ -27,7 +27,7 @@ def endings(topic_arn: str, told: Sequence[str]) -> State:
             "Error": "RunFailed",
             "Cause": jsonata("$string($status) & ': ' & $string($reason)"),
         },
-        "Done": {"Type": "Succeed", "Output": {name: jsonata(f"${name}") for name in told}},
+        "Done": {"Type": "Succeed", "Output": {name: jsonata(f"${name}") for name in arguments}},
     }
 
 

@@ -11,8 +11,14 @@ from botocore.exceptions import NoCredentialsError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compilegate.adapters.facts_refresh import PARTS, Answers, ask, image_uris
-from compilegate.adapters.facts_refresh_rows import image_row, price_rows
+from compilegate.adapters.facts_refresh import (
+    PARTS,
+    Answers,
+    ask,
+    image_row,
+    image_uris,
+    price_rows,
+)
 from compilegate.facts import load_facts
 from tests.facts.answers import REGISTRY, StubbedClients, product, quota
 

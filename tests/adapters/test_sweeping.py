@@ -8,8 +8,8 @@ from botocore.stub import Stubber
 from moto import mock_aws
 
 from compilegate.adapters.dynamodb import DynamoDbLocks
-from compilegate.adapters.execution_ends import StepFunctionsEnds
-from compilegate.adapters.training_logs import GROUP, limit_retention
+from compilegate.adapters.executions import StepFunctionsEnds
+from compilegate.adapters.training_logs import GROUP, CloudWatchTrainingLogs
 
 EXECUTION = "arn:aws:states:us-east-1:123456789012:execution:compilegate-prod-evaluate:w-0mabc123"
 
@@ -57,12 +57,12 @@ def test_an_execution_that_is_forgotten_has_ended_without_a_status(aws):
 
 def test_a_retention_is_set_once_and_never_changed(aws):
     logs = boto3.client("logs")
-    assert not limit_retention(logs, 30)  # no training job has run yet
+    assert not CloudWatchTrainingLogs(logs, 30).limit_retention()  # no training job has run yet
     logs.create_log_group(logGroupName=f"{GROUP}/other")
     logs.create_log_group(logGroupName=GROUP)
 
-    assert limit_retention(logs, 30)
-    assert not limit_retention(logs, 90)
+    assert CloudWatchTrainingLogs(logs, 30).limit_retention()
+    assert not CloudWatchTrainingLogs(logs, 90).limit_retention()
     found = logs.describe_log_groups(logGroupNamePrefix=GROUP)["logGroups"]
     kept = {group["logGroupName"]: group.get("retentionInDays") for group in found}
     assert {GROUP: 30, f"{GROUP}/other": None} == kept

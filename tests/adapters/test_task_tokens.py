@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from compilegate.adapters.task_tokens import StepFunctionsTokens
+from compilegate.adapters.executions import StepFunctionsTokens
 
 
 class FakeStepFunctions:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from compilegate.adapters.yaml_document import Place, YamlDocument
@@ -115,7 +115,6 @@ PLAIN = st.recursive(
 
 
 @given(value=PLAIN, flow=st.booleans())
-@settings(max_examples=200, deadline=None)
 def test_what_was_written_is_read_back(value: Any, flow: bool) -> None:
     text = yaml.safe_dump(value, default_flow_style=flow)
 
@@ -123,7 +122,6 @@ def test_what_was_written_is_read_back(value: Any, flow: bool) -> None:
 
 
 @given(data=st.data())
-@settings(max_examples=300, deadline=None)
 def test_any_text_is_read_or_refused(data: st.DataObject) -> None:
     text = TEXT
     for _ in range(data.draw(st.integers(1, 4))):

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-import app
-from tests.stacks.template import Template
+from tests.stacks.template import load, shipped_assembly
 
 ALWAYS = ("context", "input")
 # The states that have a result, and the two fields that may read it.
@@ -36,10 +32,7 @@ class Expression:
 
 def synthesised() -> dict[str, dict[str, Any]]:
     """The definition of each state machine, ``evaluate`` and ``train``, as in the template."""
-    with tempfile.TemporaryDirectory() as folder:
-        app.synthesise(app.default_context(), Path(folder))
-        document = json.loads((Path(folder) / "Compilegate.template.json").read_text())
-    template = Template(document)
+    template = load(shipped_assembly())
     return {name: template.definition(name) for name in template.machines()}
 
 

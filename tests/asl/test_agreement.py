@@ -7,11 +7,14 @@ import hashlib
 import json
 import subprocess
 
+import pytest
+
 from compilegate.localcloud.environments import REPOSITORY
 from tests.asl.generated import variations
 from tests.asl.node import run_script
 from tests.asl.recordings import evaluations
 
+pytestmark = pytest.mark.slow
 DOCUMENTED, NEWEST, EMULATOR = "2.0.6", "newest", "emulator"
 FAILED = "failed"
 NO_STATES = {"context": {}, "input": None}

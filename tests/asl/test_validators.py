@@ -88,6 +88,7 @@ def reports(definitions):
     return {name: {one["source"] for one in problems} for name, problems in answers.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mistake", REPORTED_BY, ids=lambda mistake: mistake.__name__.strip("_"))
 def test_a_mistake_is_reported(reports, mistake):
     """Why both are run: each finds what the other lets pass."""

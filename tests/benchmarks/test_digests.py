@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from benchmarks.digests import LIMIT_SECONDS, RESULTS, WORKLOADS, measure
-from compilegate.usecases.digest import AT_ONCE
+from compilegate.usecases.operations.weekly_summary import AT_ONCE
 from stacks.functions import STEPS
 
 
+@pytest.mark.slow
 def test_a_workload_takes_four_calls() -> None:
     found = measure(1001, call_seconds=0.0)
 

@@ -9,8 +9,9 @@ from benchmarks.decision.portfolio import draw
 from benchmarks.decision.rules import policy
 from benchmarks.decision.truth import BASELINE
 from benchmarks.decision.world import World, loss_at, oracle_hours
-from compilegate.domain.decision import Decision, Reason, Verdict
-from compilegate.domain.judging.judge import judge
+from compilegate.domain.decision import Decision, FullRunWanted, QualityStep, Verdict
+from compilegate.domain.reasons import Reason
+from tests.domain.evidence_builder import judge
 
 SHADOW_PAIR = {
     "stage": "quality",
@@ -22,8 +23,22 @@ CANARY_PAIR = {**SHADOW_PAIR, "mode": "canary"}
 
 def decision(verdict, step=None, candidate="compile-1"):
     return Decision(
-        "simulated", "id", "0", "speed", verdict, candidate, (Reason("code", "why"),), next=step
+        "simulated",
+        "id",
+        "0",
+        "speed",
+        verdict,
+        candidate,
+        (Reason("code", "why"),),
+        next=_typed(step),
     )
+
+
+def _typed(step):
+    if step is None:
+        return None
+    runs = tuple(FullRunWanted(run["arm"], run["seed"]) for run in step["runs"])
+    return QualityStep(step["mode"], runs, usd=None, why="")
 
 
 def world(portfolio="all_good", seed=3):

@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict
 
 from benchmarks.flag_reads import BOTO3_ATTEMPTS, RESULTS, TokenBucket, burst
-from compilegate.flags.patience import Patience
+from compilegate.flags.backoff import Backoff
 
 JOBS, PER_SECOND = 1000, 4.0  # a tenth of the measured burst, at a tenth of the limit
 
@@ -19,27 +19,27 @@ def test_a_bucket_gives_out_no_more_than_its_rate() -> None:
 
 
 def test_all_jobs_of_a_second_get_their_answer_within_the_client_s_patience() -> None:
-    found = burst(JOBS, 1.0, TokenBucket(PER_SECOND), Patience(), seed=17)
+    found = burst(JOBS, 1.0, TokenBucket(PER_SECOND), Backoff(), seed=17)
 
     assert (JOBS, 0) == (found.served, found.baseline)
-    assert JOBS / PER_SECOND <= max(found.waited) + 2 <= Patience().seconds
+    assert JOBS / PER_SECOND <= max(found.waited) + 2 <= Backoff().seconds
 
 
 def test_boto3_alone_would_send_most_of_them_to_the_baseline() -> None:
-    found = burst(JOBS, 1.0, TokenBucket(PER_SECOND), Patience(), seed=17, attempts=BOTO3_ATTEMPTS)
+    found = burst(JOBS, 1.0, TokenBucket(PER_SECOND), Backoff(), seed=17, attempts=BOTO3_ATTEMPTS)
 
     assert found.baseline > JOBS / 2
 
 
 def test_patience_ends_where_the_limit_leaves_too_little() -> None:
-    found = burst(JOBS, 1.0, TokenBucket(PER_SECOND / 4), Patience(), seed=17)
+    found = burst(JOBS, 1.0, TokenBucket(PER_SECOND / 4), Backoff(), seed=17)
 
     assert found.baseline > 0
-    assert max(found.waited) <= Patience().seconds
+    assert max(found.waited) <= Backoff().seconds
 
 
 def test_what_is_on_file_was_measured_with_the_client_as_it_is() -> None:
     stored = json.loads(RESULTS.read_text())
 
-    assert asdict(Patience()) == stored["patience"]
+    assert asdict(Backoff()) == stored["backoff"]
     assert [0] * len(stored["bursts"]) == [row["fell_to_baseline"] for row in stored["bursts"]]

@@ -12,7 +12,7 @@ import pytest
 from benchmarks.gpu import cards, judged, results, speed, table, trace
 from benchmarks.gpu.processes import ROOT
 from benchmarks.gpu.workloads import BASELINE, TINY, WORKLOADS
-from compilegate.domain.judging.judge import judge
+from tests.domain.evidence_builder import judge
 
 WORKLOAD = WORKLOADS[0]
 GPU = {"gpu": "NVIDIA H200", "torch": "2.9.0", "cuda": "12.8", "driver_version": None, "date": "d"}

@@ -1,9 +1,16 @@
 import pytest
 
 from benchmarks.decision.cells import Cell, run
-from benchmarks.decision.plots import draw_all
 
+pytestmark = pytest.mark.slow
 PORTFOLIOS = ("mixed", "boundary_quality", "boundary_speed", "all_good", "regressing")
+
+
+@pytest.fixture(scope="module")
+def draw_all():
+    from benchmarks.decision import plots  # noqa: PLC0415 - only these tests wait for matplotlib
+
+    return plots.draw_all
 
 
 @pytest.fixture(scope="module")
@@ -15,7 +22,7 @@ def cells():
     ]
 
 
-def test_every_chart_is_drawn_and_the_same_figures_give_the_same_file(cells, tmp_path):
+def test_every_chart_is_drawn_and_the_same_figures_give_the_same_file(draw_all, cells, tmp_path):
     first = draw_all(cells, tmp_path / "one")
     again = draw_all(cells, tmp_path / "two")
     assert 5 == len(first)
@@ -23,7 +30,7 @@ def test_every_chart_is_drawn_and_the_same_figures_give_the_same_file(cells, tmp
         assert one.read_bytes() == two.read_bytes()
 
 
-def test_a_chart_without_its_cell_is_left_out_and_named(cells, tmp_path, capsys):
+def test_a_chart_without_its_cell_is_left_out_and_named(draw_all, cells, tmp_path, capsys):
     drawn = draw_all(cells[:1], tmp_path)
     assert ["decision-gpu-hours.svg"] == [path.name for path in drawn]
     assert "no chart of power" in capsys.readouterr().err

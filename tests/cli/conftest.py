@@ -1,4 +1,4 @@
-"""The command as a user calls it, with doors to clouds in memory."""
+"""The command as a user calls it, with providers to clouds in memory."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from compilegate.cli.cloud import Cloud
+from compilegate.cli.common.cloud import Cloud
+from compilegate.cli.common.error_handling import Session
 from compilegate.cli.main import app
-from compilegate.cli.shell import Session
 from tests.cli.project import write_project
 from tests.cli.trial_script import decided, executions
 from tests.domain.evidence_builder import GOOD
-from tests.fakes import FakeDoors, cloud
+from tests.fakes import FakeProviders, cloud
 
 Invoke = Callable[..., Result]
 
@@ -36,12 +36,12 @@ class Prepared:
 
 
 @pytest.fixture
-def doors() -> FakeDoors:
-    return FakeDoors()
+def providers() -> FakeProviders:
+    return FakeProviders()
 
 
 @pytest.fixture
-def invoke(doors: FakeDoors, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Invoke:
+def invoke(providers: FakeProviders, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Invoke:
     for name in ("COMPILEGATE_DEBUG", "COMPILEGATE_STAGE", "AWS_REGION", "AWS_DEFAULT_REGION"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("COLUMNS", "80")
@@ -49,18 +49,18 @@ def invoke(doors: FakeDoors, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
 
     def call(*arguments: object, given: str | None = None) -> Result:
         words = [str(argument) for argument in arguments]
-        return CliRunner().invoke(app, words, input=given, obj=Session(doors=doors))
+        return CliRunner().invoke(app, words, input=given, obj=Session(providers=providers))
 
     return call
 
 
 @pytest.fixture
-def promoted(tmp_path: Path, invoke: Invoke, doors: FakeDoors) -> Cloud:
+def promoted(tmp_path: Path, invoke: Invoke, providers: FakeProviders) -> Cloud:
     """A cloud after one promoted trial of bert-docs, whose candidate is ``compile``."""
-    doors.aws_cloud = cloud()
-    executions(doors.aws_cloud).on_start = partial(decided, doors.aws_cloud, metrics=GOOD)
+    providers.aws_cloud = cloud()
+    executions(providers.aws_cloud).on_start = partial(decided, providers.aws_cloud, metrics=GOOD)
     assert 0 == invoke("run", write_project(tmp_path)).exit_code
-    return doors.aws_cloud
+    return providers.aws_cloud
 
 
 @pytest.fixture

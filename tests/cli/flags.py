@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from compilegate.cli.cloud import Cloud
+from compilegate.cli.common.cloud import Cloud
 from tests.cli.conftest import Invoke
 
 FLAG = "/compilegate/dev/workloads/bert-docs/compiler"

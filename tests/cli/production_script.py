@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from compilegate.cli.cloud import Cloud
+from compilegate.cli.common.cloud import Cloud
 from compilegate.domain import ledger_keys, naming
 from compilegate.domain.production.fault import injected_fault
-from compilegate.domain.production.runs import ProductionRun
+from compilegate.domain.records.runs import ProductionRun
 from compilegate.domain.workload.model import BASELINE
-from compilegate.usecases.acquire_lock import acquire_lock
 from compilegate.usecases.production.begin_run import begin_run
-from compilegate.usecases.production.production_job import load_begun, spec_of
+from compilegate.usecases.production.build_request import load_begun
 from compilegate.usecases.production.watch_production import watch_production
-from compilegate.usecases.release_lock import release_lock
+from compilegate.usecases.trial.documents import spec_at
+from compilegate.usecases.trial.lock import acquire_lock, release_lock
 from tests.cli.trial_script import decided, executions
 from tests.domain.evidence_builder import FINGERPRINT, GOOD
 from tests.fakes import MACHINE, FixedClock, ScriptedExecutions
@@ -57,11 +57,11 @@ class Production:
         services, workload = self.cloud.services, str(payload["workload"])
         event = {**payload, "execution": "arn:x", "started": payload["scheduled"]}
         run = str(begin_run(event, services=services)["run"])
-        begun = load_begun(workload, run, services)
+        begun = load_begun(workload, run, services.ledger)
         began = float(services.clock.now())
         self._pass(100)
         job = f"{naming.job_base(workload, run, naming.attempt(0))}-r0"
-        fault = injected_fault(spec_of(begun, workload, services).workload.to_dict())
+        fault = injected_fault(spec_at(services.store, begun.spec_key).workload.to_dict())
         finished = self.nights not in self.broken
         lost = self.loss if fault and begun.arm != BASELINE else 0.0
         ended = ProductionRun(
@@ -78,7 +78,7 @@ class Production:
                 "fingerprint": dict(FINGERPRINT),
             },
         )  # fmt: skip
-        entry = ended.to_entry(services.clock.now())
+        entry = replace(ended, at=services.clock.now()).to_entry()
         services.ledger.put_once(workload, ledger_keys.run_entry(run, job), entry)
         watch_production({"workload": workload, "run": run}, services=services)
 

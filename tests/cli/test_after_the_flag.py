@@ -9,29 +9,29 @@ from typing import Any
 
 import pytest
 
-from compilegate.cli import outcome as outcome_module
-from compilegate.cli.cloud import Cloud
+from compilegate.cli.common import outcome as outcome_module
+from compilegate.cli.common.cloud import Cloud
 from compilegate.domain import naming
-from compilegate.usecases.trial import Trial
+from compilegate.usecases.trial.documents import Trial
 from tests.cli.conftest import Invoke
 from tests.cli.project import write_project
 from tests.cli.trial_script import decided, executions
 from tests.domain.evidence_builder import GOOD
-from tests.fakes import FakeDoors, cloud
+from tests.fakes import FakeProviders, cloud
 
 CAUSE = json.dumps({"errorMessage": "a chart is broken", "errorType": "ValueError"})
 REPORT_FAILED = {"report_failed": {"error": "ValueError", "cause": CAUSE}, "notify_failed": None}
 
 
 @pytest.fixture
-def aws(doors: FakeDoors) -> Cloud:
+def aws(providers: FakeProviders) -> Cloud:
     """A cloud in which a trial is decided and its report is not written."""
-    doors.aws_cloud = cloud()
-    executions(doors.aws_cloud).on_start = partial(
-        decided, doors.aws_cloud, metrics=GOOD, report=False
+    providers.aws_cloud = cloud()
+    executions(providers.aws_cloud).on_start = partial(
+        decided, providers.aws_cloud, metrics=GOOD, report=False
     )
-    executions(doors.aws_cloud).outputs = {"bert-docs": REPORT_FAILED}
-    return doors.aws_cloud
+    executions(providers.aws_cloud).outputs = {"bert-docs": REPORT_FAILED}
+    return providers.aws_cloud
 
 
 def told(result: Any) -> str:

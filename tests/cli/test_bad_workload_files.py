@@ -9,7 +9,7 @@ import pytest
 
 from tests.cli.conftest import Invoke
 from tests.cli.project import write_project
-from tests.fakes import FakeDoors, cloud
+from tests.fakes import FakeProviders, cloud
 
 # what is changed in a good file, and what the message must then say
 CASES = {
@@ -288,9 +288,9 @@ def test_what_the_disk_refuses_is_told_like_any_other_mistake(
 
 
 def test_an_s3_input_that_does_not_exist_stops_the_run_before_it_starts(
-    tmp_path: Path, invoke: Invoke, doors: FakeDoors
+    tmp_path: Path, invoke: Invoke, providers: FakeProviders
 ) -> None:
-    doors.aws_cloud = cloud()
+    providers.aws_cloud = cloud()
     file = write_project(tmp_path, ("data/train", "s3://other/train/"))
 
     result = invoke("run", file)
@@ -298,8 +298,8 @@ def test_an_s3_input_that_does_not_exist_stops_the_run_before_it_starts(
     assert result.exit_code == 2
     assert f"{file}: training.inputs.train: does not exist" in result.stderr
     assert "(got 's3://other/train/')" in result.stderr
-    assert {} == doors.aws_cloud.executions.started
-    assert {} == doors.aws_cloud.services.store.objects
+    assert {} == providers.aws_cloud.executions.started
+    assert {} == providers.aws_cloud.services.store.objects
 
 
 def test_two_files_of_one_workload_are_refused_together(tmp_path: Path, invoke: Invoke) -> None:

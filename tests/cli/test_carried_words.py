@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from compilegate.cli.figures import full_run_words
+from compilegate.cli.common.figures import full_run_words
 
 FOUND: dict[str, Any] = {
     "made_by": "production, as it trains anyway (canary)",

@@ -47,7 +47,7 @@ def test_people_get_the_verdict_the_money_and_reasons_with_fixes_in_80_columns(
     result = invoke("check", write_project(tmp_path, BF16, RAGGED))
 
     text = " ".join(result.stdout.split())
-    assert result.stdout.startswith("bert-docs: measure it\n")
+    assert result.stdout.startswith("bert-docs: to measure\n")
     assert "- mind: shapes change from step to step" in text
     assert "Fix: pad to a few fixed lengths" in text
     assert text.index("training costs per year $") < text.index("- mind:")
@@ -213,7 +213,7 @@ def test_explain_says_what_was_left_out_and_why(tmp_path: Path, invoke: Invoke) 
 
     assert "compile: the compiler alone at the same batch" in text
     assert "bf16: the job trains in fp32" in text
-    assert "larger batch: profile.peak_memory_gib is not given" in text
+    assert "larger batch: profile.peak_memory_gib is not set" in text
 
 
 def test_the_region_chooses_the_images(tmp_path: Path, invoke: Invoke) -> None:

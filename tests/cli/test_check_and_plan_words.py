@@ -50,7 +50,7 @@ def test_of_two_candidates_that_are_one_job_the_second_is_left_out(
 
     assert ["baseline", "ddp", "alone"] == [arm["name"] for arm in plan["arms"]]
     assert ["smddp"] == [left["name"] for left in plan["left_out"]]
-    assert "the very job that ddp asks for" in plan["left_out"][0]["why"]
+    assert "the same job as ddp" in plan["left_out"][0]["why"]
     assert "one factor: no launcher" in " ".join(table.split())
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from compilegate.cli.check_totals import Totals
+from compilegate.cli.check.totals import Totals
 from tests.cli.conftest import Invoke
 from tests.cli.project import write_project
 

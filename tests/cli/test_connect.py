@@ -17,8 +17,8 @@ from compilegate.adapters.dynamodb import DynamoDbLedger, DynamoDbLocks
 from compilegate.adapters.executions import StepFunctionsExecutions
 from compilegate.adapters.job_watch import LOG_GROUP, CloudJobWatch
 from compilegate.adapters.ledger_overview import DynamoDbOverview
-from compilegate.cli import connect
-from compilegate.cli.deployed_stack import stack_outputs
+from compilegate.cli.common import connect
+from compilegate.cli.common.deployed_stack import stack_outputs
 from compilegate.domain.errors import EnvironmentNotReadyError, NotFoundError
 from tests.cli.test_deployed_stack import cloudformation
 

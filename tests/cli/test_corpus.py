@@ -9,11 +9,12 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.cli.conftest import Invoke
 from tests.cli.project import WORKLOAD
+from tests.fuzzing import at_most
 
 ROOT = Path(__file__).resolve().parents[2]
 CORPUS = ROOT / "tests" / "corpus"
@@ -69,11 +70,7 @@ def test_the_pages_show_what_is_said_of_a_wrong_file(
 
 
 @given(data=st.data())
-@settings(
-    max_examples=25,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
+@at_most(25)
 @pytest.mark.parametrize("command", ["check", "plan"])
 def test_a_file_with_holes_never_ends_in_a_traceback(
     command: str, data: st.DataObject, project: Path, invoke: Invoke

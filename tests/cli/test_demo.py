@@ -3,40 +3,41 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from compilegate.adapters.executions import ExecutionState
-from compilegate.cli import demo
-from compilegate.cli.cloud import Cloud
-from compilegate.cli.demo_data import DataPreparation
-from compilegate.cli.demo_table import measure_times
-from compilegate.cli.job_lines import JobLines
-from compilegate.cli.trial_view import JobView, TrialView
+from compilegate.cli.common.cloud import Cloud
+from compilegate.cli.demo import command
+from compilegate.cli.demo.data import DataPreparation
+from compilegate.cli.demo.screen import measure_times
+from compilegate.cli.trials.job_lines import JobLines
+from compilegate.cli.trials.view import JobView, TrialView
 from compilegate.domain.errors import EnvironmentNotReadyError
-from compilegate.usecases.trial import Trial
+from compilegate.usecases.trial.documents import Trial
 from tests.cli.conftest import Invoke, Prepared
 from tests.cli.project import write_project
 from tests.cli.trial_script import decided, executions
 from tests.domain.evidence_builder import GOOD, NOISY, WORSE
-from tests.fakes import FakeDoors, cloud
+from tests.fakes import FakeProviders, cloud
 
 METRICS = {"one": GOOD, "two": WORSE, "three": NOISY}
 NOTE = "Trained on this machine's CPU."
 
 
 @pytest.fixture
-def local(doors: FakeDoors, monkeypatch: pytest.MonkeyPatch) -> Cloud:
+def local(providers: FakeProviders, monkeypatch: pytest.MonkeyPatch) -> Cloud:
     """A local cloud that decides at once; the data is taken as prepared."""
 
-    monkeypatch.setattr(demo, "preparing_data", lambda repository: Prepared())
-    doors.local_cloud = cloud("local", simulated=NOTE)
-    executions(doors.local_cloud).on_start = lambda payload: decided(
-        doors.local_cloud, payload, metrics=METRICS[payload["workload"]]
+    monkeypatch.setattr(command, "preparing_data", lambda repository: Prepared())
+    providers.local_cloud = cloud("local", simulated=NOTE)
+    executions(providers.local_cloud).on_start = lambda payload: decided(
+        providers.local_cloud, payload, metrics=METRICS[payload["workload"]]
     )
-    return doors.local_cloud
+    return providers.local_cloud
 
 
 def options(folder: Path) -> list[str]:
@@ -48,12 +49,12 @@ def options(folder: Path) -> list[str]:
 
 
 def test_three_verdicts_one_table_and_exit_0_whatever_they_are(
-    tmp_path: Path, invoke: Invoke, local: Cloud, doors: FakeDoors
+    tmp_path: Path, invoke: Invoke, local: Cloud, providers: FakeProviders
 ) -> None:
     result = invoke("demo", *options(tmp_path))
 
     assert 0 == result.exit_code, result.output
-    assert doors.ended
+    assert providers.ended
     for expected in (
         "Three trials at once: one, two, three.",
         "turn it on",
@@ -61,12 +62,16 @@ def test_three_verdicts_one_table_and_exit_0_whatever_they_are(
         "not proven",
         "flag left as it was",
         "Reports:",
-        "Not training: 100 %",
+        "Not training: 100%",
         f"Simulated: {NOTE}",
     ):
         assert expected in " ".join(result.stdout.split())
     assert 3 == result.stdout.count("report.html")
-    assert [line for line in result.stdout.splitlines() if len(line) > 80] == []
+    lines = result.stdout.splitlines()
+    verdicts = [at for at, line in enumerate(lines) if re.match(r" +0:\d\d \w+: Turn the", line)]
+    assert 3 == len(verdicts)
+    assert verdicts[-1] < lines.index("Reports:")
+    assert [line for line in lines if len(line) > 80] == []
 
 
 def test_a_trial_without_a_verdict_is_said_and_is_a_failure(
@@ -92,7 +97,7 @@ def test_as_json(tmp_path: Path, invoke: Invoke, local: Cloud) -> None:
 
 
 def test_ctrl_c_ends_the_cloud(
-    tmp_path: Path, invoke: Invoke, local: Cloud, doors: FakeDoors
+    tmp_path: Path, invoke: Invoke, local: Cloud, providers: FakeProviders
 ) -> None:
     def interrupt(arn: str) -> None:
         raise KeyboardInterrupt
@@ -101,16 +106,16 @@ def test_ctrl_c_ends_the_cloud(
 
     result = invoke("demo", *options(tmp_path))
 
-    assert (130, True) == (result.exit_code, doors.ended)
+    assert (130, True) == (result.exit_code, providers.ended)
     assert "Stopping the trials and the embedded cloud" in result.stderr
 
 
 def test_keep_leaves_the_cloud_and_says_how_to_end_it(
-    tmp_path: Path, invoke: Invoke, local: Cloud, doors: FakeDoors
+    tmp_path: Path, invoke: Invoke, local: Cloud, providers: FakeProviders
 ) -> None:
     result = invoke("demo", *options(tmp_path), "--keep")
 
-    assert not doors.ended
+    assert not providers.ended
     assert "compilegate local down" in result.stdout
 
 

@@ -8,26 +8,26 @@ from pathlib import Path
 import pytest
 
 from compilegate.adapters.workload_files import load_yaml
-from compilegate.cli import demo_production
-from compilegate.cli.cloud import Cloud
+from compilegate.cli.common.cloud import Cloud
+from compilegate.cli.demo import production
 from compilegate.domain.production.fault import VARIABLE
 from compilegate.domain.workload.file import parse_workload
 from tests.cli.conftest import Invoke, Prepared
 from tests.cli.production_script import Production
 from tests.cli.project import write_project
 from tests.domain.evidence_builder import WORSE
-from tests.fakes import FakeDoors, cloud
+from tests.fakes import FakeProviders, cloud
 
 NOTE = "Trained on this machine's CPU."
 
 
 @pytest.fixture
-def local(doors: FakeDoors, monkeypatch: pytest.MonkeyPatch) -> Cloud:
+def local(providers: FakeProviders, monkeypatch: pytest.MonkeyPatch) -> Cloud:
     """A local cloud in memory; the data is taken as prepared."""
 
-    monkeypatch.setattr(demo_production, "preparing_data", lambda repository: Prepared())
-    doors.local_cloud = cloud("local", simulated=NOTE)
-    return doors.local_cloud
+    monkeypatch.setattr(production, "preparing_data", lambda repository: Prepared())
+    providers.local_cloud = cloud("local", simulated=NOTE)
+    return providers.local_cloud
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_promotion_fault_alarm_revert_and_the_night_after(
-    invoke: Invoke, local: Cloud, doors: FakeDoors, file: Path
+    invoke: Invoke, local: Cloud, providers: FakeProviders, file: Path
 ) -> None:
     Production(local)
 
@@ -44,11 +44,11 @@ def test_promotion_fault_alarm_revert_and_the_night_after(
 
     text = " ".join(result.stdout.split())
     assert 0 == result.exit_code, result.output
-    assert doors.ended
+    assert providers.ended
     for expected in (
         f"Simulated: {NOTE}", "Simulated: the clock.", "Simulated: the fault.",
         f"{VARIABLE}=learning_rate:0.2", "ALARM", "checks alarm", "flag off (reverted)",
-        "What the owner was told:", "The whole story: s3://data/reports/bert-docs/story.html",
+        "The owner was notified:", "The whole history: s3://data/reports/bert-docs/story.html",
     ):  # fmt: skip
         assert expected in text
     assert "compilegate-reports/bert-docs-story/story.html" in result.stdout
@@ -92,7 +92,7 @@ def test_a_trial_that_promotes_nothing_is_said_and_is_a_failure(
 
     text = " ".join(result.stdout.split())
     assert 1 == result.exit_code
-    assert "did not go as this demo tells it: the trial did not turn the compiler on" in text
+    assert "did not go as planned: the trial did not turn the compiler on" in text
     assert "story.html" in text  # what there is to see can be seen
 
 
@@ -133,7 +133,9 @@ def test_a_second_month_on_the_same_cloud(invoke: Invoke, local: Cloud, tmp_path
 NO_WAIT = "  margin: 0.005\npolicy: {cooldown_days: 0}\n"
 
 
-def test_ctrl_c_ends_the_cloud(invoke: Invoke, local: Cloud, doors: FakeDoors, file: Path) -> None:
+def test_ctrl_c_ends_the_cloud(
+    invoke: Invoke, local: Cloud, providers: FakeProviders, file: Path
+) -> None:
     production = Production(local)
 
     def interrupt(payload: object) -> None:
@@ -143,12 +145,12 @@ def test_ctrl_c_ends_the_cloud(invoke: Invoke, local: Cloud, doors: FakeDoors, f
 
     result = invoke("demo-production", "--workload", file)
 
-    assert (130, True) == (result.exit_code, doors.ended)
+    assert (130, True) == (result.exit_code, providers.ended)
     assert "Stopping the demo" in result.stderr
 
 
 def test_the_workload_that_is_shipped_has_no_fault_and_can_be_shown_twice() -> None:
-    workload = parse_workload(load_yaml(demo_production.FILE))
+    workload = parse_workload(load_yaml(production.FILE))
 
     assert VARIABLE not in workload.training.environment
     assert 0 == workload.policy.cooldown_days

@@ -9,8 +9,8 @@ import boto3
 import pytest
 from botocore.stub import Stubber
 
-from compilegate.cli import connect
-from compilegate.cli.deployed_stack import check_outputs, stack_outputs
+from compilegate.cli.common import connect
+from compilegate.cli.common.deployed_stack import check_outputs, stack_outputs
 from compilegate.domain.errors import (
     EnvironmentNotReadyError,
     InvalidInputError,

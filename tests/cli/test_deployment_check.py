@@ -14,20 +14,20 @@ from botocore.stub import Stubber
 from moto import mock_aws
 
 from compilegate.adapters.deployment_facts import BOOTSTRAP_PARAMETER, read_network
-from compilegate.cli import deployment_check
+from compilegate.cli.doctor import deployment
 from compilegate.domain.deployment.account import VpcSetting
 from compilegate.domain.deployment.network import Network
 from compilegate.domain.errors import NotDeployedError
 from tests.cli.conftest import Invoke
 from tests.cli.project import write_project
 from tests.cli.test_deployed_stack import cloudformation
-from tests.fakes import FakeDoors
+from tests.fakes import FakeProviders
 
 REGION = "us-east-1"
 
 
 @pytest.fixture
-def aws(monkeypatch: pytest.MonkeyPatch, doors: FakeDoors) -> Iterator[Any]:
+def aws(monkeypatch: pytest.MonkeyPatch, providers: FakeProviders) -> Iterator[Any]:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"):
         monkeypatch.setenv(name, "testing")
     for name in ("AWS_ENDPOINT_URL", "AWS_PROFILE"):
@@ -41,7 +41,7 @@ def aws(monkeypatch: pytest.MonkeyPatch, doors: FakeDoors) -> Iterator[Any]:
         return replaced.get(service) or boto3.client(service, region_name=region)
 
     client.replaced = replaced  # type: ignore[attr-defined]
-    monkeypatch.setattr(doors, "client", client, raising=False)
+    monkeypatch.setattr(providers, "client", client, raising=False)
     with mock_aws():
         yield client
 
@@ -183,7 +183,7 @@ def test_a_part_that_may_not_be_read_is_named_and_the_others_are_examined(
         error = {"Error": {"Code": "AccessDeniedException", "Message": "no"}}
         raise ClientError(error, "GetParameter")
 
-    monkeypatch.setattr(deployment_check.deployment_facts, "bootstrap_version", denied)
+    monkeypatch.setattr(deployment.deployment_facts, "bootstrap_version", denied)
 
     result = invoke("doctor", "--deployment", "--json")
 
@@ -271,7 +271,7 @@ def test_a_stack_that_failed_is_named_as_such(
     def failed(client: Any, stage: str) -> Any:
         raise NotDeployedError("The stack x in y is not in use (ROLLBACK_COMPLETE). Fix: read")
 
-    monkeypatch.setattr(deployment_check, "stack_outputs", failed)
+    monkeypatch.setattr(deployment, "stack_outputs", failed)
 
     (stack,) = json.loads(invoke("doctor", "--deployment", "--only", "stack", "--json").stdout)[
         "reasons"

@@ -6,21 +6,21 @@ import json
 
 import pytest
 
-from compilegate.cli.cloud import Cloud
+from compilegate.cli.common.cloud import Cloud
 from tests.cli.conftest import Invoke
-from tests.fakes import FakeDoors, cloud
+from tests.fakes import FakeProviders, cloud
 from tests.usecases.production_ledger import DAY, NOW, ran, register
 
 
 @pytest.fixture
-def week(doors: FakeDoors) -> Cloud:
-    doors.aws_cloud = cloud()
-    services = doors.aws_cloud.services
+def week(providers: FakeProviders) -> Cloud:
+    providers.aws_cloud = cloud()
+    services = providers.aws_cloud.services
     for name, owner in (("bert", "ml"), ("ads", "ads"), ("idle", "idle")):
         register(services, name, owner)
     for name in ("bert", "ads"):
         ran(services, name, NOW - DAY, "baseline")
-    return doors.aws_cloud
+    return providers.aws_cloud
 
 
 def test_every_owner_is_shown_quiet_ones_too(invoke: Invoke, week: Cloud) -> None:
@@ -40,7 +40,9 @@ def test_one_owner_as_json_is_the_body_of_the_message(invoke: Invoke, week: Clou
     )  # fmt: skip
 
 
-def test_where_nothing_is_registered_it_says_how_to_begin(invoke: Invoke, doors: FakeDoors) -> None:
-    doors.aws_cloud = cloud()
+def test_where_nothing_is_registered_it_says_how_to_begin(
+    invoke: Invoke, providers: FakeProviders
+) -> None:
+    providers.aws_cloud = cloud()
 
     assert "compilegate register" in invoke("digest").stdout

@@ -8,21 +8,21 @@ from typing import Any
 
 import pytest
 
-from compilegate.cli.cloud import Cloud
+from compilegate.cli.common.cloud import Cloud
 from compilegate.domain import naming
 from compilegate.domain.errors import NotDeployedError
 from tests.cli.conftest import Invoke
 from tests.cli.project import write_project
-from tests.fakes import FakeDoors, MemoryJobs, ScriptedExecutions, cloud
+from tests.fakes import FakeProviders, MemoryJobs, ScriptedExecutions, cloud
 from tests.usecases.production_ledger import register
 
 TRIAL = {"workload": "lm", "trial": "0mabc123", "spec_key": "s"}
 
 
 @pytest.fixture
-def stage(doors: FakeDoors) -> Cloud:
+def stage(providers: FakeProviders) -> Cloud:
     """One trial, one production run that trains, one schedule."""
-    doors.aws_cloud = found = cloud(looks=99)
+    providers.aws_cloud = found = cloud(looks=99)
     assert found.production is not None
     register(found.services, "lm", None)
     found.production.schedules.put("lm", "rate(1 day)")
@@ -90,10 +90,12 @@ def test_the_check_changes_nothing_and_its_exit_code_is_the_answer(
     assert 0 == invoke("drain", "--check").exit_code
 
 
-def test_a_schedule_that_could_start_a_run_is_in_use_too(invoke: Invoke, doors: FakeDoors) -> None:
-    doors.aws_cloud = cloud()
-    assert doors.aws_cloud.production is not None
-    doors.aws_cloud.production.schedules.put("lm", "rate(1 day)")
+def test_a_schedule_that_could_start_a_run_is_in_use_too(
+    invoke: Invoke, providers: FakeProviders
+) -> None:
+    providers.aws_cloud = cloud()
+    assert providers.aws_cloud.production is not None
+    providers.aws_cloud.production.schedules.put("lm", "rate(1 day)")
 
     result = invoke("drain", "--check", "--json")
 
@@ -101,12 +103,12 @@ def test_a_schedule_that_could_start_a_run_is_in_use_too(invoke: Invoke, doors: 
 
 
 def test_a_stage_without_a_stack_runs_nothing(
-    invoke: Invoke, doors: FakeDoors, monkeypatch: pytest.MonkeyPatch
+    invoke: Invoke, providers: FakeProviders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def missing(stage: str) -> Cloud:
         raise NotDeployedError(f"There is no stack compilegate-{stage}. Fix: deploy it")
 
-    monkeypatch.setattr(doors, "aws", missing)
+    monkeypatch.setattr(providers, "aws", missing)
 
     assert 0 == invoke("drain", "--check").exit_code
     assert 1 == invoke("drain", "--yes").exit_code

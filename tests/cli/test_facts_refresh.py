@@ -12,12 +12,12 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from compilegate.adapters.facts_refresh import image_uris
+from compilegate.cli.common.error_handling import Session
 from compilegate.cli.main import app
-from compilegate.cli.shell import Session
 from compilegate.facts import load_facts
 from compilegate.facts.refreshed import laid_over, read_refreshed
 from tests.facts.answers import StubbedClients, product, quota
-from tests.fakes import FakeDoors
+from tests.fakes import FakeProviders
 
 REGION = "eu-west-1"
 URIS = image_uris(load_facts(), REGION)
@@ -25,8 +25,8 @@ GONE = next(uri for uri in URIS if "pytorch-trcomp-training:1.13.1" in uri)
 
 
 @dataclass
-class AwsDoors(FakeDoors):
-    """Doors whose AWS clients have their answers written."""
+class AwsDoors(FakeProviders):
+    """Providers whose AWS clients have their answers written."""
 
     clients: StubbedClients = field(default_factory=StubbedClients)
 
@@ -47,7 +47,7 @@ def refresh(clients: StubbedClients, tmp_path: Path, monkeypatch: pytest.MonkeyP
 
     def call(*words: str) -> Result:
         every = ["facts", "refresh", "--region", REGION, "--out", "found.json", *words]
-        return CliRunner().invoke(app, every, obj=Session(doors=AwsDoors(clients=clients)))
+        return CliRunner().invoke(app, every, obj=Session(providers=AwsDoors(clients=clients)))
 
     return call
 

@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from compilegate.cli.cloud import Cloud
-from compilegate.cli.figures import flag_words
-from compilegate.cli.trial_view import TrialWatcher
+from compilegate.cli.common.cloud import Cloud
+from compilegate.cli.common.figures import flag_words
+from compilegate.cli.trials.view import TrialWatcher
 from compilegate.domain import ledger_keys, naming
 from compilegate.domain.approval import WAIT_SECONDS
 from compilegate.domain.planning.arm_plan import ArmPlan
-from compilegate.usecases.approval import answer_once, ask_approval, await_approval
-from compilegate.usecases.trial import Trial, save_record, to_json
+from compilegate.usecases.flag.approval import answer_once, ask_approval, await_approval
+from compilegate.usecases.trial.documents import Trial, save_record, to_json
 from tests.cli.conftest import Invoke
-from tests.fakes import FakeDoors, cloud
+from tests.fakes import FakeProviders, cloud
 
 TRIAL = "0abc1234"
 ARM = ArmPlan("baseline", "none", "i", "ml.g5.xlarge", 1, 1, 1.0, "fp32", 32, 1e-3, "none", {})
@@ -26,17 +26,17 @@ EVENT = {"workload": "bert-docs", "trial": TRIAL, "spec_key": "", "execution": "
 
 
 @pytest.fixture
-def found(doors: FakeDoors) -> Cloud:
+def found(providers: FakeProviders) -> Cloud:
     """A cloud in which a promotion of bert-docs waits."""
-    doors.aws_cloud = cloud()
-    services: Any = doors.aws_cloud.services
+    providers.aws_cloud = cloud()
+    services: Any = providers.aws_cloud.services
     key = naming.record_key("bert-docs", TRIAL, "decision")
     decision = {"decision_id": "d1", "verdict": "promote", "candidate": "compile", "reasons": []}
     services.store.put(key, to_json(decision))
     ask_approval({**EVENT, "decision_key": key}, services=services)
     services.tokens.waiting.add("token")
     await_approval({**EVENT, "token": "token"}, services=services)
-    return doors.aws_cloud
+    return providers.aws_cloud
 
 
 def answer_of(found: Cloud) -> dict[str, Any]:
@@ -55,8 +55,8 @@ def test_a_persons_answer_is_recorded_and_wakes_the_trial(
     assert (f"human:{me}", approved, "because") == tuple(
         answer_of(found)[key] for key in ("by", "approved", "reason")
     )
-    assert "The trial that waited goes on." in first.stdout
-    assert ("goes on with candidate compile" in first.stdout) is approved
+    assert "resumes" in first.stdout
+    assert ("turns the flag on for candidate compile" in first.stdout) is approved
     assert (True, False, approved) == (
         document["repeated"], document["woken"], document["approved"],
     )  # fmt: skip
@@ -70,7 +70,7 @@ def test_the_other_answer_afterwards_says_what_to_do_instead(invoke: Invoke, fou
     assert "was already answered: not approved by" in result.stderr
     assert "compilegate flag set bert-docs --candidate NAME" in result.stderr
     assert "--stage dev" in result.stderr
-    assert "the flag goes on" not in result.stdout
+    assert "turns the flag on" not in result.stdout
 
 
 def test_who_answers_again_is_not_told_that_something_happens(invoke: Invoke, found: Cloud) -> None:
@@ -80,7 +80,7 @@ def test_who_answers_again_is_not_told_that_something_happens(invoke: Invoke, fo
     told = " ".join(invoke(*command).stdout.split())
 
     assert f"trial {TRIAL} (compile) was already answered: approved by {getpass.getuser()}." in told
-    assert "the flag goes on" not in told
+    assert "turns the flag on" not in told
 
 
 def test_it_is_asked_before_it_is_answered(invoke: Invoke, found: Cloud) -> None:
@@ -93,8 +93,8 @@ def test_it_is_asked_before_it_is_answered(invoke: Invoke, found: Cloud) -> None
     )
 
 
-def test_nothing_waits(invoke: Invoke, doors: FakeDoors) -> None:
-    doors.aws_cloud = cloud()
+def test_nothing_waits(invoke: Invoke, providers: FakeProviders) -> None:
+    providers.aws_cloud = cloud()
 
     result = invoke("flag", "approve", "bert-docs", "--reason", "yes", "--yes")
 

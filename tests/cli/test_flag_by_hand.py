@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 import typer
 
-from compilegate.cli import who
-from compilegate.cli.cloud import Cloud
+from compilegate.cli.common import cloud as who
+from compilegate.cli.common.cloud import Cloud
 from tests.cli.conftest import Invoke
 from tests.cli.flags import FLAG, WHY, entries, revert
-from tests.fakes import FakeDoors
+from tests.fakes import FakeProviders
 
 
 def test_a_person_turns_the_flag_off_under_their_name(invoke: Invoke, promoted: Cloud) -> None:
@@ -33,10 +33,10 @@ def test_a_person_turns_the_flag_off_under_their_name(invoke: Invoke, promoted: 
 
 
 def test_everyone_is_told_of_a_persons_word(
-    invoke: Invoke, promoted: Cloud, doors: FakeDoors
+    invoke: Invoke, promoted: Cloud, providers: FakeProviders
 ) -> None:
     topic = KeptTopic()
-    doors.aws_cloud = replace(promoted, topic=topic)
+    providers.aws_cloud = replace(promoted, topic=topic)
 
     document = json.loads(revert(invoke, "--yes", "--json").stdout)
 
@@ -49,9 +49,9 @@ def test_everyone_is_told_of_a_persons_word(
 
 
 def test_a_word_stands_even_where_nobody_can_be_told(
-    invoke: Invoke, promoted: Cloud, doors: FakeDoors
+    invoke: Invoke, promoted: Cloud, providers: FakeProviders
 ) -> None:
-    doors.aws_cloud = replace(promoted, topic=KeptTopic(PermissionError("may not publish")))
+    providers.aws_cloud = replace(promoted, topic=KeptTopic(PermissionError("may not publish")))
 
     result = revert(invoke, "--yes")
 
@@ -84,13 +84,13 @@ def test_the_same_word_again_is_one_change(invoke: Invoke, promoted: Cloud) -> N
 
 
 def test_a_word_that_is_recorded_but_not_written_says_so_and_is_told(
-    invoke: Invoke, promoted: Cloud, doors: FakeDoors, monkeypatch: pytest.MonkeyPatch
+    invoke: Invoke, promoted: Cloud, providers: FakeProviders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def denied(name: str, value: str) -> None:
         raise PermissionError("may not ssm:PutParameter")
 
     topic = KeptTopic()
-    doors.aws_cloud = replace(promoted, topic=topic)
+    providers.aws_cloud = replace(promoted, topic=topic)
     with monkeypatch.context() as patched:
         patched.setattr(promoted.services.flags, "write", denied)
         said, document = revert(invoke, "--yes"), json.loads(revert(invoke, "-y", "--json").stdout)
@@ -153,7 +153,7 @@ def test_a_person_turns_on_what_a_trial_has_planned(invoke: Invoke, promoted: Cl
 def test_what_will_happen_is_said_before_it_is_asked_for(
     invoke: Invoke, promoted: Cloud, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("compilegate.cli.confirm._somebody_there", lambda: True)
+    monkeypatch.setattr("compilegate.cli.common.output._is_interactive", lambda: True)
     command = ["flag", "set", "bert-docs", "--candidate", "compile", "--reason", "why not"]
 
     no = invoke(*command, given="n\n")
@@ -225,7 +225,7 @@ def test_ctrl_c_at_the_question_ends_like_ctrl_c_anywhere(
     def interrupted(*_: Any) -> bool:
         raise typer.Abort
 
-    monkeypatch.setattr("compilegate.cli.confirm._somebody_there", lambda: True)
+    monkeypatch.setattr("compilegate.cli.common.output._is_interactive", lambda: True)
     monkeypatch.setattr("typer.confirm", interrupted)
     result = revert(invoke)
 

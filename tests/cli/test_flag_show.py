@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from compilegate.cli.cloud import Cloud
+from compilegate.cli.common.cloud import Cloud
 from compilegate.domain.flag import Flag
-from compilegate.usecases.change_flag import change_flag
+from compilegate.usecases.flag.change_flag import change_flag
 from tests.cli.conftest import Invoke
 from tests.cli.flags import FLAG, WHY, entries, revert
 from tests.usecases.flag_changes import wanted

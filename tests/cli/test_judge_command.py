@@ -153,7 +153,7 @@ def test_a_saving_is_conditional_where_the_candidate_stays_off(
 @pytest.mark.parametrize(
     ("evidence", "told"),
     [
-        (document(), "next 2 shadow runs (compile seed 17, compile seed 18), about $0.038: extra"),
+        (document(), "next 2 shadow runs (compile seed 17, compile seed 18), about $0.04: extra"),
         (document(blocks=0), "next 1 block from 0 on (baseline, compile): 1 short block"),
         (watched(4), "next 1 run (compile): the next scheduled production run"),
         (
@@ -177,9 +177,9 @@ def test_an_open_decision_tells_the_next_runs_and_their_cost(
 @pytest.mark.parametrize(
     ("evidence", "first"),
     [
-        (probation(), "bert-docs: turned off again (revert)"),
-        (watched(10), "bert-docs: on for good (permanent)"),
-        (watched(4), "bert-docs: not settled (continue)"),
+        (probation(), "bert-docs: turned back off (revert)"),
+        (watched(10), "bert-docs: on permanently (permanent)"),
+        (watched(4), "bert-docs: in progress (continue)"),
     ],
 )
 def test_a_probation_says_first_what_becomes_of_the_flag(
@@ -200,6 +200,7 @@ def test_a_dash_reads_standard_input(invoke: Invoke) -> None:
     assert ("promote", 0) == (json.loads(result.stdout)["verdict"], result.exit_code)
 
 
+@pytest.mark.slow
 def test_a_document_of_a_million_steps_is_judged(tmp_path: Path, invoke: Invoke) -> None:
     found = document(metrics=GOOD)
     for arm in found["arms"]:

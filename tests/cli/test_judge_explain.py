@@ -19,7 +19,7 @@ from tests.domain.evidence_builder import GOOD, NOISY, WORSE, document
 
 QUESTIONS = [
     "Is the comparison fair?", "Is it worth measuring?", "Is it faster? (compile)",
-    "Do whole jobs agree? (compile)", "Is quality held? (compile)", "What is it worth?",
+    "Do full jobs agree? (compile)", "Is quality held? (compile)", "What is it worth?",
     "What happens now?",
 ]  # fmt: skip
 

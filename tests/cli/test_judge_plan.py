@@ -67,7 +67,7 @@ def test_one_case_is_answered_for_both_modes(invoke: Invoke) -> None:
     assert ["shadow", "hybrid"] == [d["mode"] for d in found["designs"]]
     assert design.runs_needed(0.6, 0.8) == found["designs"][0]["runs_80"]
     assert design.best_margin() * 0.003 == pytest.approx(found["designs"][0]["provable_margin"])
-    assert f"shadow: {found['designs'][0]['runs_80']} runs for an 80 % chance" in shown.stdout
+    assert f"shadow: {found['designs'][0]['runs_80']} runs for an 80% chance" in shown.stdout
     assert 0 == shown.exit_code
 
 

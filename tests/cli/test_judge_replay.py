@@ -9,22 +9,22 @@ from typing import Any
 
 import pytest
 
-from compilegate.cli.cloud import Cloud
+from compilegate.cli.common.cloud import Cloud
 from compilegate.domain import naming
 from tests.cli.conftest import Invoke
 from tests.cli.project import write_project
 from tests.cli.trial_script import decided, executions
 from tests.domain.evidence_builder import GOOD
-from tests.fakes import FakeDoors, cloud
+from tests.fakes import FakeProviders, cloud
 
 
 @pytest.fixture
-def found(tmp_path: Path, invoke: Invoke, doors: FakeDoors) -> Cloud:
+def found(tmp_path: Path, invoke: Invoke, providers: FakeProviders) -> Cloud:
     """A cloud after one promoted trial of bert-docs."""
-    doors.aws_cloud = cloud()
-    executions(doors.aws_cloud).on_start = partial(decided, doors.aws_cloud, metrics=GOOD)
+    providers.aws_cloud = cloud()
+    executions(providers.aws_cloud).on_start = partial(decided, providers.aws_cloud, metrics=GOOD)
     assert 0 == invoke("run", write_project(tmp_path)).exit_code
-    return doors.aws_cloud
+    return providers.aws_cloud
 
 
 def entry(found: Cloud) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from compilegate.cli.judge_stream import Progress
+from compilegate.cli.judge.stream import Progress
 from tests.cli.conftest import Invoke
 from tests.domain.evidence_builder import GOOD, document
 
@@ -54,9 +54,10 @@ def test_a_reader_that_leaves_early_ends_it_without_a_word(tmp_path: Path) -> No
     assert b"" == told
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_number_of_documents(tmp_path: Path) -> None:
     script = (
-        "import sys, tracemalloc; from compilegate.cli.judge_stream import stream;"
+        "import sys, tracemalloc; from compilegate.cli.judge.stream import stream;"
         "tracemalloc.start(); stream(sys.argv[1], 'dev');"
         "print(tracemalloc.get_traced_memory()[1], file=sys.stderr)"
     )

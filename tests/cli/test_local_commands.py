@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from compilegate.domain.errors import NotFoundError
-from compilegate.localcloud import commands
+from compilegate.domain.naming import stack_name
+from compilegate.localcloud import api
+from compilegate.localcloud.connection import RunState
 from compilegate.localcloud.deploy import DeployedStack
+from compilegate.localcloud.errors import NoLogError
 from compilegate.localcloud.logs import PartLog
-from compilegate.localcloud.run_state import RunState
+from compilegate.localcloud.names import STACK, STAGE
 from tests.cli.conftest import Invoke
 
 OUTPUTS = {"DataBucket": "data", "LedgerTable": "ledger"}
@@ -26,11 +28,11 @@ def state() -> RunState:
 @pytest.fixture
 def running(state: RunState, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     stack = DeployedStack("compilegate-local", "CREATE_COMPLETE", OUTPUTS, 1.5)
-    up = commands.UpResult(state, (stack,), True, 0.4, 8.7, 1.5)
-    monkeypatch.setattr(commands, "up", lambda: up)
-    monkeypatch.setattr(commands, "down", lambda: True)
-    found = commands.StatusResult(state, OUTPUTS, tmp_path, ("emulator", "job/cg-lm-1-s0-r0"))
-    monkeypatch.setattr(commands, "status", lambda: found)
+    up = api.UpResult(state, (stack,), True, 0.4, 8.7, 1.5)
+    monkeypatch.setattr(api, "up", lambda: up)
+    monkeypatch.setattr(api, "down", lambda: True)
+    found = api.StatusResult(state, OUTPUTS, tmp_path, ("emulator", "job/cg-lm-1-s0-r0"))
+    monkeypatch.setattr(api, "status", lambda: found)
 
 
 def test_up_says_where_it_runs_and_what_comes_next(running: None, invoke: Invoke) -> None:
@@ -59,7 +61,7 @@ def test_down_says_whether_anything_ran(
 ) -> None:
     assert "The local cloud has ended.\n" == invoke("local", "down").stdout
 
-    monkeypatch.setattr(commands, "down", lambda: False)
+    monkeypatch.setattr(api, "down", lambda: False)
     assert "No local cloud was running.\n" == invoke("local", "down").stdout
     assert {"stopped": False} == json.loads(invoke("local", "down", "--json").stdout)
 
@@ -68,7 +70,7 @@ def test_a_log_is_shown_whole_or_its_end(
     invoke: Invoke, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     log = PartLog("emulator", tmp_path / "emulator.log", ("one [red]", "two", "three"))
-    monkeypatch.setattr(commands, "logs", lambda part: log)
+    monkeypatch.setattr(api, "logs", lambda part: log)
 
     assert "one [red]\ntwo\nthree\n" == invoke("local", "logs", "emulator").stdout
     assert "two\nthree\n" == invoke("local", "logs", "emulator", "--last", 2).stdout
@@ -86,7 +88,7 @@ def test_a_log_that_grows_is_followed_until_ctrl_c(
         if len(lines) > 3:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(commands, "logs", lambda part: PartLog(part, tmp_path, tuple(lines)))
+    monkeypatch.setattr(api, "logs", lambda part: PartLog(part, tmp_path, tuple(lines)))
     monkeypatch.setattr("compilegate.cli.local.time.sleep", grow)
 
     result = invoke("local", "logs", "emulator", "--follow")
@@ -98,9 +100,9 @@ def test_an_unknown_log_lists_those_there_are(
     invoke: Invoke, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def missing(part: str) -> None:
-        raise NotFoundError(f"There is no log of {part!r}. Logs there are:\n  emulator")
+        raise NoLogError(f"There is no log of {part!r}. Logs there are:\n  emulator")
 
-    monkeypatch.setattr(commands, "logs", missing)
+    monkeypatch.setattr(api, "logs", missing)
 
     result = invoke("local", "logs", "x")
 
@@ -108,3 +110,7 @@ def test_an_unknown_log_lists_those_there_are(
         result.exit_code,
         result.stderr,
     )
+
+
+def test_the_embedded_clouds_stack_has_the_name_that_the_app_gives_it() -> None:
+    assert stack_name(STAGE) == STACK

@@ -4,31 +4,30 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from compilegate.cli.cloud import Cloud
+from compilegate.cli.common.cloud import Cloud
 from compilegate.domain import ledger_keys
-from compilegate.domain.production import waiting
-from compilegate.domain.production.begun import BegunRun
-from compilegate.domain.production.canary import CanaryRound, Wanted
-from compilegate.domain.production.runs import ProductionRun
+from compilegate.domain.records.canary import CanaryRound, RequestedRun
+from compilegate.domain.records.runs import BegunRun, CapacityWait, ProductionRun
 from tests.cli.conftest import Invoke
 from tests.cli.project import write_project
 from tests.cli.trial_script import decided, executions
 from tests.domain.evidence_builder import GOOD
-from tests.fakes import FakeDoors, cloud
+from tests.fakes import FakeProviders, cloud
 
 
 @pytest.fixture
-def promoted(tmp_path: Path, invoke: Invoke, doors: FakeDoors) -> Cloud:
+def promoted(tmp_path: Path, invoke: Invoke, providers: FakeProviders) -> Cloud:
     """A cloud after one promoted trial of bert-docs."""
-    doors.aws_cloud = cloud()
-    executions(doors.aws_cloud).on_start = partial(decided, doors.aws_cloud, metrics=GOOD)
+    providers.aws_cloud = cloud()
+    executions(providers.aws_cloud).on_start = partial(decided, providers.aws_cloud, metrics=GOOD)
     assert 0 == invoke("run", write_project(tmp_path)).exit_code
-    return doors.aws_cloud
+    return providers.aws_cloud
 
 
 def trial_of(found: Cloud) -> str:
@@ -55,7 +54,8 @@ def test_status_says_what_a_trial_waits_for_production_to_train(
 ) -> None:
     services = promoted.services
     asked = CanaryRound(
-        trial=trial_of(promoted), round=5, runs=(Wanted("compile", 17), Wanted("baseline", 17)),
+        trial=trial_of(promoted), round=5,
+        runs=(RequestedRun("compile", 17), RequestedRun("baseline", 17)),
         arms={}, job="j", until=services.clock.now() + 86_400, slot_seconds=1, hold=True,
     )  # fmt: skip
     services.ledger.put_once("bert-docs", asked.key, asked.to_entry())
@@ -74,7 +74,7 @@ def test_status_says_what_production_did_and_is_at(invoke: Invoke, promoted: Clo
         reason="CUDA out of memory",
     )  # fmt: skip
     services.ledger.put_once(
-        "bert-docs", ledger_keys.run_entry(ended.run, ended.job), ended.to_entry(now)
+        "bert-docs", ledger_keys.run_entry(ended.run, ended.job), replace(ended, at=now).to_entry()
     )
     for number, run in enumerate(("r2", "r3")):
         begun = BegunRun(
@@ -82,8 +82,8 @@ def test_status_says_what_production_did_and_is_at(invoke: Invoke, promoted: Clo
             number=1, spec_key="s", source_key="s",
         )  # fmt: skip
         services.ledger.put_once("bert-docs", ledger_keys.begun_entry(run), begun.to_entry())
-    wait = {"kind": waiting.KIND, "run": "r3", "reason": "no free instance"}
-    services.ledger.put_once("bert-docs", ledger_keys.wait_entry("r3", 0), wait)
+    wait = CapacityWait(now, "r3", 0, "j", "baseline", "no free instance", 0.0, 300, None)
+    services.ledger.put_once("bert-docs", wait.key, wait.to_entry())
 
     found = json.loads(invoke("status", "--json").stdout)["production"]
     assert [("r3", "waits for machines"), ("r2", "under way"), ("r1", "Failed")] == [
@@ -92,7 +92,7 @@ def test_status_says_what_production_did_and_is_at(invoke: Invoke, promoted: Clo
     shown = " ".join(invoke("status").stdout.split())
     assert "bert-docs-r1: compile, failed CUDA out of memory" in shown
     assert "bert-docs-r3: baseline, waits for machines no free instance" in shown
-    assert "bert-docs-r2: baseline, under way a baseline of today" in shown
+    assert "bert-docs-r2: baseline, under way a current baseline" in shown
 
 
 def test_status_of_one_workload_as_json(invoke: Invoke, promoted: Cloud) -> None:
@@ -121,7 +121,9 @@ def test_flag_show_and_history(invoke: Invoke, promoted: Cloud) -> None:
 
 def test_flag_as_json(invoke: Invoke, promoted: Cloud) -> None:
     shown = json.loads(invoke("flag", "show", "bert-docs", "--json").stdout)
-    promoted.services.ledger.put_once("other", "trial#t#started", {"kind": "started", "at": 1})
+    promoted.services.ledger.put_once(
+        "other", "trial#t#started", {"kind": "started", "at": 1, "execution": "other-t"}
+    )
     absent = json.loads(invoke("flag", "show", "other", "--json").stdout)
     history = json.loads(invoke("flag", "history", "bert-docs", "--json").stdout)
 
@@ -137,7 +139,9 @@ def test_flag_as_json(invoke: Invoke, promoted: Cloud) -> None:
 
 
 def test_a_flag_never_set_is_said_so(invoke: Invoke, promoted: Cloud) -> None:
-    promoted.services.ledger.put_once("other", "trial#t#started", {"kind": "started", "at": 1})
+    promoted.services.ledger.put_once(
+        "other", "trial#t#started", {"kind": "started", "at": 1, "execution": "other-t"}
+    )
 
     assert "other: off (never set" in invoke("flag", "show", "other").stdout
     assert "has never been changed" in invoke("flag", "history", "other").stdout
@@ -164,11 +168,11 @@ def test_report_saves_the_newest(tmp_path: Path, invoke: Invoke, promoted: Cloud
 
 
 def test_report_is_rendered_again_from_the_records(
-    tmp_path: Path, invoke: Invoke, doors: FakeDoors
+    tmp_path: Path, invoke: Invoke, providers: FakeProviders
 ) -> None:
-    doors.aws_cloud = cloud()
-    executions(doors.aws_cloud).on_start = partial(
-        decided, doors.aws_cloud, metrics=GOOD, report=False
+    providers.aws_cloud = cloud()
+    executions(providers.aws_cloud).on_start = partial(
+        decided, providers.aws_cloud, metrics=GOOD, report=False
     )
     invoke("run", write_project(tmp_path))
 

@@ -8,23 +8,23 @@ from pathlib import Path
 
 import pytest
 
-from compilegate.cli.cloud import Cloud
-from compilegate.cli.register_many import WORKERS
+from compilegate.cli.common.cloud import Cloud
+from compilegate.cli.register.many import WORKERS
 from compilegate.domain.errors import EnvironmentNotReadyError
-from compilegate.usecases.registration import load_registration
+from compilegate.usecases.registration.load import load_registration
 from tests import fakes
 from tests.cli.conftest import Invoke
 from tests.cli.project import write_project
-from tests.fakes import FakeDoors, MemorySchedules, MemoryStore
+from tests.fakes import FakeProviders, MemorySchedules, MemoryStore
 
 NIGHTLY = ("run_hours: 6.0", 'run_hours: 6.0\n  cron: "cron(0 3 * * ? *)"')
 OWNED = ("name: bert-docs", "name: bert-docs\nowner: nlp")
 
 
 @pytest.fixture
-def cloud(doors: FakeDoors) -> Cloud:
-    doors.aws_cloud = fakes.cloud()
-    return doors.aws_cloud
+def cloud(providers: FakeProviders) -> Cloud:
+    providers.aws_cloud = fakes.cloud()
+    return providers.aws_cloud
 
 
 @pytest.fixture
@@ -117,7 +117,7 @@ def test_a_folder_goes_on_past_a_wrong_file_and_says_so(
 
 
 def test_what_is_wrong_is_said_before_there_is_a_cloud(
-    invoke: Invoke, doors: FakeDoors, file: Path
+    invoke: Invoke, providers: FakeProviders, file: Path
 ) -> None:
     file.write_text(file.read_text().replace("margin: 0.005", "margin: -1"))
 
@@ -247,9 +247,9 @@ def test_many_are_told_as_counts_where_nothing_changed(
 
 
 def test_a_stack_from_before_production_says_what_to_do(
-    invoke: Invoke, doors: FakeDoors, file: Path
+    invoke: Invoke, providers: FakeProviders, file: Path
 ) -> None:
-    doors.aws_cloud = dataclasses.replace(fakes.cloud(), production=None)
+    providers.aws_cloud = dataclasses.replace(fakes.cloud(), production=None)
 
     result = invoke("register", file)
 
@@ -257,8 +257,10 @@ def test_a_stack_from_before_production_says_what_to_do(
     assert "make deploy" in result.stderr
 
 
-def test_local_uses_the_embedded_cloud(invoke: Invoke, doors: FakeDoors, file: Path) -> None:
-    doors.local_cloud = fakes.cloud(simulated="simulated")
+def test_local_uses_the_embedded_cloud(
+    invoke: Invoke, providers: FakeProviders, file: Path
+) -> None:
+    providers.local_cloud = fakes.cloud(simulated="simulated")
 
     assert 0 == invoke("register", file, "--local").exit_code
-    assert {"bert-docs"} == set(schedules(doors.local_cloud).expressions)
+    assert {"bert-docs"} == set(schedules(providers.local_cloud).expressions)

@@ -7,21 +7,21 @@ from pathlib import Path
 
 import pytest
 
-from compilegate.cli.cloud import Cloud
-from compilegate.usecases.change_flag import change_flag
-from compilegate.usecases.registration import load_registration
+from compilegate.cli.common.cloud import Cloud
+from compilegate.usecases.flag.change_flag import change_flag
+from compilegate.usecases.registration.load import load_registration
 from tests import fakes
 from tests.cli.conftest import Invoke
 from tests.cli.project import write_project
 from tests.cli.test_register_command import NIGHTLY, OWNED, schedules, store
-from tests.fakes import FakeDoors
+from tests.fakes import FakeProviders
 from tests.usecases.flag_changes import wanted
 
 
 @pytest.fixture
-def cloud(doors: FakeDoors) -> Cloud:
-    doors.aws_cloud = fakes.cloud()
-    return doors.aws_cloud
+def cloud(providers: FakeProviders) -> Cloud:
+    providers.aws_cloud = fakes.cloud()
+    return providers.aws_cloud
 
 
 @pytest.fixture

@@ -10,19 +10,20 @@ from typing import Any
 
 import pytest
 
-from compilegate.cli.cloud import Cloud
-from compilegate.usecases.trial import Trial, load_spec
+from compilegate.cli.common.cloud import Cloud
+from compilegate.domain.records.trials import TrialFailed
+from compilegate.usecases.trial.documents import Trial, load_spec
 from tests.cli.conftest import Invoke
 from tests.cli.project import write_project
 from tests.cli.trial_script import decided, executions, planned
 from tests.domain.evidence_builder import GOOD, NOISY, WORSE
-from tests.fakes import FakeDoors, MemoryJobs, ScriptedWatch, cloud
+from tests.fakes import FakeProviders, MemoryJobs, ScriptedWatch, cloud
 
 
 @pytest.fixture
-def aws(doors: FakeDoors) -> Cloud:
-    doors.aws_cloud = cloud()
-    return doors.aws_cloud
+def aws(providers: FakeProviders) -> Cloud:
+    providers.aws_cloud = cloud()
+    return providers.aws_cloud
 
 
 @pytest.mark.parametrize(
@@ -79,7 +80,7 @@ def test_piped_progress_is_a_plain_line_per_event(
     result = invoke("run", write_project(tmp_path))
 
     progress = result.stdout.split("\n\n")[0]
-    assert "bert-docs: s0 speed gate: Completed after 0:30, $0.012" in progress
+    assert "bert-docs: s0 speed gate: Completed after 0:30, $0.01" in progress
     assert "bert-docs: full runs" in progress
     assert "q1b17 compile: step 10/600, 512 samples/s, loss 3.21" in progress
     assert "bert-docs: decided" in progress
@@ -116,8 +117,8 @@ def test_a_failed_trial_is_exit_1_with_the_reason_from_the_ledger(
     tmp_path: Path, invoke: Invoke, aws: Cloud
 ) -> None:
     def fail(payload: dict[str, Any]) -> None:
-        entry = {"kind": "failed", "trial": payload["trial"], "reason": "the quota is used up"}
-        aws.services.ledger.put_once("bert-docs", f"trial#{payload['trial']}#failed", entry)
+        failure = TrialFailed(1, payload["trial"], reason="the quota is used up")
+        aws.services.ledger.put_once("bert-docs", failure.key, failure.to_entry())
 
     executions(aws).on_start = fail
     executions(aws).ends = {"bert-docs": "FAILED"}
@@ -170,17 +171,17 @@ def interrupt(arn: str) -> None:
 
 
 def test_ctrl_c_stops_local_trials_and_ends_the_cloud(
-    tmp_path: Path, invoke: Invoke, doors: FakeDoors
+    tmp_path: Path, invoke: Invoke, providers: FakeProviders
 ) -> None:
-    doors.local_cloud = cloud("local", simulated="on a CPU")
-    executions(doors.local_cloud).on_look = interrupt
+    providers.local_cloud = cloud("local", simulated="on a CPU")
+    executions(providers.local_cloud).on_look = interrupt
 
     result = invoke("run", write_project(tmp_path), "--local")
 
     assert 130 == result.exit_code
     assert "Stopped bert-docs; nothing was decided, the flag is as it was." in result.stderr
-    assert ["stopped with Ctrl-C"] == list(executions(doors.local_cloud).stopped.values())
-    assert doors.ended
+    assert ["stopped with Ctrl-C"] == list(executions(providers.local_cloud).stopped.values())
+    assert providers.ended
 
 
 def test_ctrl_c_leaves_trials_in_aws_alone_and_says_how_to_stop_them(
@@ -211,10 +212,14 @@ def test_a_lost_network_ends_the_watching_not_the_trial(
     assert {} == executions(aws).stopped
 
 
-def test_the_local_cloud_ends_after_a_run(tmp_path: Path, invoke: Invoke, doors: FakeDoors) -> None:
-    doors.local_cloud = cloud("local", simulated="on a CPU")
-    executions(doors.local_cloud).on_start = partial(decided, doors.local_cloud, metrics=GOOD)
+def test_the_local_cloud_ends_after_a_run(
+    tmp_path: Path, invoke: Invoke, providers: FakeProviders
+) -> None:
+    providers.local_cloud = cloud("local", simulated="on a CPU")
+    executions(providers.local_cloud).on_start = partial(
+        decided, providers.local_cloud, metrics=GOOD
+    )
 
     result = invoke("run", write_project(tmp_path), "--local")
 
-    assert (0, True) == (result.exit_code, doors.ended)
+    assert (0, True) == (result.exit_code, providers.ended)

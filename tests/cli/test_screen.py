@@ -10,13 +10,20 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from compilegate.cli.job_lines import JobLines
-from compilegate.cli.screen import LineScreen, TableScreen, arm_rows, clock, progress_table, screen
-from compilegate.cli.trial_view import TrialWatcher
-from compilegate.domain import ledger_keys, naming
+from compilegate.cli.trials.job_lines import JobLines
+from compilegate.cli.trials.screen import (
+    LineScreen,
+    TableScreen,
+    arm_rows,
+    clock,
+    progress_table,
+    screen,
+)
+from compilegate.cli.trials.view import TrialWatcher
+from compilegate.domain import naming
 from compilegate.domain.planning.arm_plan import ArmPlan
-from compilegate.domain.production.canary import CanaryRound, Wanted
-from compilegate.usecases.trial import Trial
+from compilegate.domain.records.canary import CanaryClosed, CanaryRound, RequestedRun
+from compilegate.usecases.trial.documents import Trial
 from tests.fakes import MemoryJobs, ScriptedWatch, cloud
 
 TRIAL = Trial("lm", "0abc1234", "workloads/lm/specs/x.json")
@@ -103,13 +110,14 @@ def test_while_production_carries_a_round_the_trial_waits(
     plan = {"arms": [asdict(BASELINE), asdict(COMPILE)], "quality_mode": {"used": used}}
     services.store.put(naming.record_key("lm", "0abc1234", "plan"), json.dumps(plan).encode())
     asked = CanaryRound(
-        trial="0abc1234", round=2, runs=(Wanted("compile", 17), Wanted("baseline", 17)), arms={},
+        trial="0abc1234", round=2, arms={},
+        runs=(RequestedRun("compile", 17), RequestedRun("baseline", 17)),
         job="j", until=services.clock.now() + 10, slot_seconds=1, hold=True,
     )  # fmt: skip
     services.ledger.put_once("lm", asked.key, asked.to_entry())
     if closed:
-        entry = {"kind": "canary_closed", "trial": "0abc1234", "round": 2, "reason": "complete"}
-        services.ledger.put_once("lm", ledger_keys.canary_closed_entry("0abc1234", 2), entry)
+        closed = CanaryClosed(1, "0abc1234", 2, "complete")
+        services.ledger.put_once("lm", closed.key, closed.to_entry())
 
     assert stage == watcher.look().stage
 

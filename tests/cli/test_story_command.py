@@ -7,19 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from compilegate.cli.cloud import Cloud
+from compilegate.cli.common.cloud import Cloud
 from tests import fakes
 from tests.cli.conftest import Invoke
 from tests.cli.project import write_project
-from tests.fakes import FakeDoors
+from tests.fakes import FakeProviders
 
 
 @pytest.fixture
-def cloud(doors: FakeDoors, invoke: Invoke, tmp_path: Path) -> Cloud:
+def cloud(providers: FakeProviders, invoke: Invoke, tmp_path: Path) -> Cloud:
     """A cloud in which one workload is registered."""
-    doors.aws_cloud = fakes.cloud()
+    providers.aws_cloud = fakes.cloud()
     assert 0 == invoke("register", write_project(tmp_path / "team")).exit_code
-    return doors.aws_cloud
+    return providers.aws_cloud
 
 
 @pytest.mark.usefixtures("cloud")
@@ -59,11 +59,11 @@ def test_of_a_workload_that_nobody_knows_it_says_so(invoke: Invoke) -> None:
 
 
 def test_without_a_local_cloud_the_story_saved_before_is_named(
-    invoke: Invoke, doors: FakeDoors, cloud: Cloud
+    invoke: Invoke, providers: FakeProviders, cloud: Cloud
 ) -> None:
-    doors.local_cloud = cloud
+    providers.local_cloud = cloud
     first = invoke("report", "bert-docs", "--story", "--local")
-    doors.local_cloud = None
+    providers.local_cloud = None
 
     again = invoke("report", "bert-docs", "--story", "--local")
     other = invoke("report", "other", "--story", "--local")

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from compilegate.adapters.packages import package
 from compilegate.adapters.workload_files import read_workload
-from compilegate.usecases.submit import submit
-from compilegate.usecases.trial import Trial, load_spec
+from compilegate.usecases.registration.upload import submit
+from compilegate.usecases.trial.documents import Trial, load_spec
 from tests.cli.project import write_project
 from tests.fakes import MemoryStore
 

@@ -9,24 +9,26 @@ from typing import Any
 
 import pytest
 
-from compilegate.cli.cloud import Cloud
+from compilegate.cli.common.cloud import Cloud
 from compilegate.domain import ledger_keys, naming
-from compilegate.domain.production.runs import ProductionRun
+from compilegate.domain.records.reviews import Review
+from compilegate.domain.records.runs import ProductionRun
+from compilegate.domain.words import run_reason
 from compilegate.usecases.production.begin_run import begin_run
-from compilegate.usecases.registration import load_registration
+from compilegate.usecases.registration.load import load_registration
 from tests import fakes
 from tests.cli.conftest import Invoke
 from tests.cli.project import write_project
-from tests.fakes import FakeDoors, FixedClock, MemoryJobs, ScriptedExecutions, ScriptedWatch
+from tests.fakes import FakeProviders, FixedClock, MemoryJobs, ScriptedExecutions, ScriptedWatch
 
 TRAINED = {"metric": 0.913, "wall_seconds": 3903.0, "finished": True, "applied": True}
 
 
 @pytest.fixture
-def cloud(doors: FakeDoors, invoke: Invoke, tmp_path: Path) -> Cloud:
-    doors.aws_cloud = fakes.cloud()
+def cloud(providers: FakeProviders, invoke: Invoke, tmp_path: Path) -> Cloud:
+    providers.aws_cloud = fakes.cloud()
     assert 0 == invoke("register", write_project(tmp_path / "team")).exit_code
-    return doors.aws_cloud
+    return providers.aws_cloud
 
 
 def executions(cloud: Cloud) -> ScriptedExecutions:
@@ -54,7 +56,7 @@ def recorded(cloud: Cloud, run: str, *, number: int = 0, **fields: Any) -> None:
     ended = dataclasses.replace(ended, **fields)
     status = "Completed" if ended.status == "Completed" else "Failed"
     jobs.add(job, status, ended.started_at, ended.ended_at)
-    entry = ended.to_entry(clock.now())
+    entry = dataclasses.replace(ended, at=clock.now()).to_entry()
     cloud.services.ledger.put_once("bert-docs", ledger_keys.run_entry(run, job), entry)
 
 
@@ -119,7 +121,7 @@ def test_a_candidate_that_failed_and_its_second_run_are_both_said(
     end = " ".join(result.stdout.split())
     assert 0 == result.exit_code, result.output
     assert "compile, Failed, the flag is on CUDA out of memory" in end
-    assert "baseline, Completed, the candidate failed, and the model is wanted all the same" in end
+    assert f"baseline, Completed, {run_reason('rerun')}" in end
 
 
 def test_a_run_without_a_model_is_exit_1_with_the_reason(invoke: Invoke, cloud: Cloud) -> None:
@@ -149,8 +151,8 @@ def test_a_revert_is_exit_12(invoke: Invoke, cloud: Cloud) -> None:
     def train(payload: Any) -> None:
         run = begun(cloud, payload)
         recorded(cloud, run)
-        entry = {"kind": "watch", "at": 1, "run": run, "verdict": "revert", "reasons": []}
-        cloud.services.ledger.put_once("bert-docs", ledger_keys.watch_entry(run), entry)
+        review = Review(1, run, "0abc1234", "compile", verdict="revert")
+        cloud.services.ledger.put_once("bert-docs", review.key, review.to_entry())
 
     executions(cloud).on_start = train
 

@@ -6,15 +6,13 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from compilegate.cli.cloud import Cloud
+from compilegate.cli.common.cloud import Cloud
 from compilegate.domain import naming
-from compilegate.domain.judging.judge import judge
-from compilegate.usecases.apply_flag import apply_flag
-from compilegate.usecases.decide import save_decision
-from compilegate.usecases.plan_trial import plan_trial
-from compilegate.usecases.record_decision import record_decision
-from compilegate.usecases.trial import Trial, save_record
-from tests.domain.evidence_builder import document
+from compilegate.usecases.trial.apply_flag import apply_flag
+from compilegate.usecases.trial.documents import Trial, save_decision, save_record
+from compilegate.usecases.trial.plan_trial import plan_trial
+from compilegate.usecases.trial.record_decision import record_decision
+from tests.domain.evidence_builder import document, judge
 from tests.fakes import MACHINE, ScriptedExecutions
 
 
@@ -29,7 +27,7 @@ def planned(cloud: Cloud, payload: Mapping[str, Any]) -> Trial:
 def decided(cloud: Cloud, payload: Mapping[str, Any], *, report: bool = True, **built: Any) -> None:
     """Take the trial to the decision on built evidence, flag and report included."""
     trial = planned(cloud, payload)
-    evidence = {**document(**built), "workload": trial.workload}
+    evidence = {"plan": {}, **document(**built), "workload": trial.workload}
     save_record(cloud.services.store, trial, "evidence", evidence)
     key = save_decision(cloud.services, trial, judge(evidence))
     event = {**payload, "decision_key": key}

@@ -8,10 +8,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from compilegate.domain.eligibility import EligibilityVerdict, Severity, check_eligibility
+from compilegate.domain.eligibility import EligibilityVerdict, check_eligibility
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.planning.arm_plan import ArmPlan
 from compilegate.domain.production.arm import with_overrides
+from compilegate.domain.reasons import Severity
 from compilegate.domain.request.build import quality_request
 from compilegate.domain.request.context import JobContext
 from compilegate.domain.workload.file import parse_workload

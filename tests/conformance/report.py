@@ -1,4 +1,4 @@
-"""The agreement in numbers, and the tables of docs/conformance.md."""
+"""The agreement in numbers, and the tables of README.md."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _used(result: Agreement) -> list[Any]:
 
 
 def tables(result: Agreement) -> str:
-    """What docs/conformance.md shows: the combinations, the differences, the gaps."""
+    """What README.md shows: the combinations, the differences, the gaps."""
     return "\n\n".join([_matrix(cases()), _differences(result), _gaps(result)])
 
 

@@ -1,4 +1,4 @@
-"""Writes docs/local-cloud.md's table of assumptions: ``python -m tests.docs.assumptions``."""
+"""Writes the table of compilegate/verify/README.md: ``python -m tests.docs.assumptions``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from pathlib import Path
 
 from compilegate.verify.assumptions import Assumption, load_assumptions
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "local-cloud.md"
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "compilegate" / "verify" / "README.md"
 TABLE = re.compile(
     r"(?P<start><!-- assumptions: [^\n]*-->\n).*?(?P<end><!-- end of assumptions -->)", re.DOTALL
 )
@@ -18,7 +19,7 @@ def row(one: Assumption) -> str:
     check = one.check or f"not checked: {one.unchecked}"
     cells = (
         f"{one.behaviour} (`{one.id}`)",
-        f"[`{one.relied_on}`](../{one.relied_on})",
+        f"[`{one.relied_on}`](../../{one.relied_on})",
         f"{one.proof}: {one.source}",
         check,
     )

@@ -17,15 +17,14 @@ WORDS = {COMPILERS: "both", COMPILERS[:1]: "torch.compile", COMPILERS[1:]: "mana
 
 def row(rule: Rule) -> str:
     """One rule."""
-    fix = rule.fix[0].upper() + rule.fix[1:]
     cells = (f"[`{rule.id}`]({rule.link})", str(rule.severity), WORDS[rule.compilers],
-             f"{rule.title}. {rule.why}", f"{fix}.")  # fmt: skip
+             f"{rule.title}. {rule.why}")  # fmt: skip
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |\n"
 
 
 def refreshed(page: str) -> str:
     """The page with today's rules."""
-    head = "| rule | severity | compiler | why | fix |\n|---|---|---|---|---|\n"
+    head = "| rule | severity | compiler | why |\n|---|---|---|---|\n"
     table = head + "".join(map(row, RULES))
     return TABLE.sub(lambda found: f"{found['start']}\n{table}\n{found['end']}", page)
 

@@ -1,4 +1,4 @@
-"""The tables of docs/flag-in-your-pipeline.md from benchmarks/flag-reads.json.
+"""The tables of benchmarks/README.md from benchmarks/flag-reads.json.
 
 ``python -m tests.docs.flag_figures`` writes them into the page anew.
 """
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "flag-in-your-pipeline.md"
+PAGE = ROOT / "benchmarks" / "README.md"
 RESULTS = ROOT / "benchmarks" / "flag-reads.json"
 SHOWN = re.compile(r"(?P<begin><!-- (?P<name>\S+) -->\n)(?P<table>(?:\n?\|[^\n]*\n)*)")
 

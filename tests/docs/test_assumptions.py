@@ -1,4 +1,4 @@
-"""docs/local-cloud.md lists the assumptions as they are, and each can be looked up."""
+"""The table of assumptions is up to date, and each row can be looked up."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from compilegate.domain.failures import RESOURCE_LIMIT_ERROR, SCRIPT
 from compilegate.verify.assumptions import load_assumptions
 from compilegate.verify.checks import CHECKS
 from stacks.training_job import THROTTLED
-from tests.docs.assumptions import PAGE, refreshed
+from tests.docs.assumptions import PAGE, ROOT, refreshed
 
 ASSUMPTIONS = load_assumptions()
 
@@ -33,7 +33,7 @@ def test_each_has_a_check_of_its_own_or_a_reason_why_not() -> None:
 
 @pytest.mark.parametrize("one", ASSUMPTIONS, ids=lambda one: one.id)
 def test_what_relies_on_it_is_there(one) -> None:
-    assert (PAGE.parents[1] / one.relied_on).exists(), one.relied_on
+    assert (ROOT / one.relied_on).exists(), one.relied_on
 
 
 def test_names_that_the_code_waits_for_are_those_that_are_assumed() -> None:

@@ -14,11 +14,12 @@ import typer
 from compilegate.cli.main import app
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
-LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
+LINK = re.compile(r"\]\((?P<page>[^)#\s]*)(?:#(?P<anchor>[^)\s]*))?\)")
+FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 TRACKED = subprocess.run(
     ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
 ).stdout.split("\0")
+PAGES = [ROOT / name for name in TRACKED if name.endswith(".md") and (ROOT / name).exists()]
 
 
 def commands(
@@ -36,9 +37,18 @@ COMMANDS = dict(commands(typer.main.get_command(app)))
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_relative_link_leads_somewhere(page: Path) -> None:
-    for target in LINK.findall(page.read_text()):
+    for target, anchor in LINK.findall(FENCE.sub("", page.read_text())):
         if not re.match(r"[a-z]+:", target):
-            assert (page.parent / target).exists(), target
+            linked = page.parent / target if target else page
+            assert linked.exists(), target
+            assert not anchor or anchor in anchors(linked), f"{target}#{anchor}"
+
+
+def anchors(page: Path) -> set[str]:
+    """The headings of a page as GitHub names them in links."""
+    headings = re.findall(r"^#+ (.+)$", FENCE.sub("", page.read_text()), re.MULTILINE)
+    plain = [re.sub(r"\]\([^)]*\)", "", heading) for heading in headings]
+    return {re.sub(r"[^\w\- ]", "", text).strip().lower().replace(" ", "-") for text in plain}
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -1,27 +1,16 @@
-"""docs/eligibility.md names every code that a rule can say, and no other."""
+"""The pages on reasons are as the registry has them, and the rules keep to their severities."""
 
 from __future__ import annotations
-
-import ast
-import re
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 
-import compilegate.domain.eligibility
-from compilegate.domain.eligibility.bottleneck import FIXES
 from compilegate.domain.workload.model import Workload
+from tests.docs.reason_tables import ELIGIBILITY_PAGE as PAGE
+from tests.docs.reason_tables import REASONS_PAGE, ROW, eligibility_page, reasons_page
 from tests.domain.workload_builder import check
 from tests.domain.workload_strategies import quick, workloads
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "eligibility.md"
-ROW = re.compile(
-    r"^\| `(?P<code>[a-z0-9_]+)` \| (?P<severities>[a-z, ]+) \| .+ \| .+ \|$", re.MULTILINE
-)
-# What a rule is called with where the code is not written out: an image's reason, a severity's.
-FROM_IMAGES = {"no_compiler_image", "region_unsupported"}
-MAKERS = {"block", "warn", "info", "found", "Reason"}
 CONTRACT = """
 not_gpu framework_unsupported version_unsupported no_compiler_image image_unpatched
 instance_unsupported instance_retired region_unsupported distribution_unsupported
@@ -34,24 +23,15 @@ saving_below_trial_cost history_missing underpowered trial_over_budget heterogen
 
 def documented() -> dict[str, set[str]]:
     """Code to the severities that its row names."""
-    rows = ROW.finditer(PAGE.read_text(encoding="utf-8"))
+    rows = ROW.finditer(PAGE.read_text())
     return {row["code"]: set(row["severities"].split(", ")) for row in rows}
 
 
-def written() -> set[str]:
-    """First argument of every call that makes a reason, over the rules' sources."""
-    (folder,) = compilegate.domain.eligibility.__path__
-    codes: set[str] = set()
-    for file in Path(folder).glob("*.py"):
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            name = getattr(node.func, "id", "") if isinstance(node, ast.Call) else ""
-            if name in MAKERS and isinstance(first := node.args[0], ast.Constant):
-                codes.add(str(first.value))
-    return codes
+def test_the_pages_have_the_rows_of_the_registry() -> None:
+    hint = "write them anew: python -m tests.docs.reason_tables"
 
-
-def test_the_page_has_a_row_for_every_code_and_no_other() -> None:
-    assert written() | set(FIXES) | FROM_IMAGES == set(documented())
+    assert eligibility_page(PAGE.read_text()) == PAGE.read_text(), hint
+    assert reasons_page() == REASONS_PAGE.read_text(), hint
 
 
 @pytest.mark.parametrize("code", CONTRACT.split())

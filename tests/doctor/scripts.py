@@ -69,13 +69,17 @@ def trained(before: str) -> str:
 
 
 def findings(
-    source: str, *compilers: str, given: Mapping[str, Any] | None = None
+    source: str, *compilers: str, hyperparameters: Mapping[str, Any] | None = None
 ) -> tuple[Finding, ...]:
     """What the doctor finds, for both compilers unless said."""
     chosen = compilers or (TORCH_COMPILE, MANAGED_COMPILER)
-    return examine(source.encode(), "train.py", compilers=chosen, given=given).findings
+    return examine(
+        source.encode(), "train.py", compilers=chosen, hyperparameters=hyperparameters
+    ).findings
 
 
-def rules(source: str, *compilers: str, given: Mapping[str, Any] | None = None) -> set[str]:
+def rules(
+    source: str, *compilers: str, hyperparameters: Mapping[str, Any] | None = None
+) -> set[str]:
     """The rules that found something."""
-    return {found.rule for found in findings(source, *compilers, given=given)}
+    return {found.rule for found in findings(source, *compilers, hyperparameters=hyperparameters)}

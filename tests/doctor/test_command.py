@@ -13,6 +13,8 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from compilegate.cli.main import app
+from compilegate.doctor import COMPILERS
+from compilegate.domain.compilers import COMPILERS as DOMAIN
 from tests.doctor.scripts import loop
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -175,7 +177,7 @@ def test_a_broken_file_in_a_folder_does_not_hide_the_others(doctor: Doctor) -> N
     both = doctor("src")
 
     assert (2, 11) == (alone.exit_code, both.exit_code)
-    assert "not looked at: src/old.py: line 2: is not Python" in both.stdout
+    assert "not examined: src/old.py: line 2: is not Python" in both.stdout
     assert "page.py" not in both.stdout  # nothing in it speaks of training
 
 
@@ -217,3 +219,7 @@ def test_the_repositorys_own_training_scripts_are_clean_for_torch_compile(doctor
     result = doctor(ROOT / "training", "--compiler", "torch_compile")
 
     assert 0 == result.exit_code, result.stdout
+
+
+def test_every_compiler_of_a_workload_file_is_one_that_the_doctor_has_rules_for() -> None:
+    assert {compiler.assumptions for compiler in DOMAIN.values()} == set(COMPILERS)

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from compilegate.doctor import RULES, examine
-from compilegate.doctor.sarif import sarif
+from compilegate.doctor import RULES, examine, to_sarif
 from tests.doctor.scripts import loop, model
 
 # object: (required, also allowed), sections 3.13 to 3.58 of the standard
@@ -45,7 +44,7 @@ def log() -> dict[str, Any]:
         examine(text.encode(), file, compilers=("torch_compile", "sagemaker_training_compiler"))
         for file, text in scripts.items()
     ]
-    return sarif(found, version="0.1.0")
+    return to_sarif(found, version="0.1.0")
 
 
 def test_every_object_has_what_it_needs_and_nothing_unknown(log: dict[str, Any]) -> None:
@@ -87,7 +86,7 @@ def test_places_are_relative_and_inside_the_file(log: dict[str, Any]) -> None:
 def test_a_finding_that_only_moves_keeps_its_fingerprint() -> None:
     script = loop("total += loss.item()")
     before, after = (
-        sarif([examine(text.encode(), "t.py", compilers=("torch_compile",))], version="1")
+        to_sarif([examine(text.encode(), "t.py", compilers=("torch_compile",))], version="1")
         for text in (script, "# a new first line\n\n" + script)
     )
     (first,), (second,) = before["runs"][0]["results"], after["runs"][0]["results"]
@@ -98,7 +97,7 @@ def test_a_finding_that_only_moves_keeps_its_fingerprint() -> None:
 
 def test_two_alike_findings_have_two_fingerprints() -> None:
     script = loop("if args.twice is None:\n    keep(loss.item())\nelse:\n    keep(loss.item())")
-    log = sarif([examine(script.encode(), "t.py")], version="1")
+    log = to_sarif([examine(script.encode(), "t.py")], version="1")
     results = log["runs"][0]["results"]
 
     assert 2 == len(results) == len({str(item["partialFingerprints"]) for item in results})
@@ -107,4 +106,4 @@ def test_two_alike_findings_have_two_fingerprints() -> None:
 def test_a_file_that_two_candidates_start_is_reported_once() -> None:
     found = examine(loop("total += loss.item()").encode(), "t.py")
 
-    assert 1 == len(sarif([found, found], version="1")["runs"][0]["results"])
+    assert 1 == len(to_sarif([found, found], version="1")["runs"][0]["results"])

@@ -9,9 +9,21 @@ from statistics import NormalDist, stdev
 from typing import Any
 
 from compilegate.domain.decision import Decision
+from compilegate.domain.judging.evidence_file import read_evidence
+from compilegate.domain.judging.judge import judge as judge_evidence
 
 STEPS = 160
 FINGERPRINT = {"gpu": "A10G", "torch": "2.13.0", "code_sha256": "c", "data_sha256": "d"}
+
+
+def judge(document: object) -> Decision:
+    """The decision on an evidence document."""
+    return judge_evidence(read_evidence(document))
+
+
+def step_of(decision: Decision) -> dict[str, Any] | None:
+    """What the judge asks for next, as the decision document has it."""
+    return None if decision.next is None else decision.next.to_dict()
 
 
 def speed_run(
@@ -130,7 +142,7 @@ def words(decision: Decision) -> str:
 
 def asked(decision: Decision) -> list[tuple[str, int]]:
     """Arm and seed of the full runs that it asks for."""
-    return [(run["arm"], run["seed"]) for run in (decision.next or {})["runs"]]
+    return [(run["arm"], run["seed"]) for run in (step_of(decision) or {})["runs"]]
 
 
 def sample(count: int, centre: float, sd: float) -> list[float]:

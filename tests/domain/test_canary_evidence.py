@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from compilegate.domain.decision import Decision, Verdict
-from compilegate.domain.judging.judge import judge
-from tests.domain.evidence_builder import GOOD, document
+from tests.domain.evidence_builder import GOOD, document, judge
 
 FINGERPRINT = {"gpu": "A10G", "driver": "550", "image": "i", "data_sha256": "d0"}
 

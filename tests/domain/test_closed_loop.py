@@ -8,16 +8,17 @@ from typing import Any
 import pytest
 
 from compilegate.domain.decision import Verdict
-from compilegate.domain.judging.judge import judge
 from compilegate.domain.judging.looks import SCHEDULE
 from tests.domain.evidence_builder import (
     add_candidate,
     arm,
     document,
+    judge,
     quality_run,
     runs,
     sample,
     speed_run,
+    step_of,
 )
 
 Metric = Callable[[str, int], float]
@@ -62,7 +63,7 @@ def test_doing_what_is_asked_ends_with_the_truth(
     speeds = {"baseline": 1.0, "compile": speedup}
     steps = 0
     while (decision := judge(doc)).verdict is Verdict.CONTINUE:
-        answer(doc, dict(decision.next or {}), speeds, lambda name, index: noise[name][index])
+        answer(doc, dict(step_of(decision) or {}), speeds, lambda name, index: noise[name][index])
         steps += 1
         assert steps < 4 * SCHEDULE[-1]
 
@@ -79,7 +80,7 @@ def test_a_trial_of_two_goes_on_to_the_second_when_the_first_loses() -> None:
     led = []
     while (decision := judge(doc)).verdict is Verdict.CONTINUE:
         led.append(decision.candidate)
-        answer(doc, dict(decision.next or {}), speeds, lambda name, index: noise[name][index])
+        answer(doc, dict(step_of(decision) or {}), speeds, lambda name, index: noise[name][index])
         assert len(led) < 4 * SCHEDULE[-1]
 
     assert (Verdict.PROMOTE, "compile") == (decision.verdict, decision.candidate)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from compilegate.domain.judging import cusum
@@ -49,7 +49,6 @@ def test_false_alarms_are_as_rare_as_asked(spread: float, runs: int) -> None:
 
 
 @given(ratio=RATIOS, runs=st.integers(1, 200), error=st.floats(0.001, 0.2))
-@settings(max_examples=100, deadline=None)
 def test_the_threshold_undoes_the_run_length(ratio: float, runs: int, error: float) -> None:
     h = cusum.threshold(1, ratio, runs=runs, error=error)
     wanted = runs / -np.log1p(-error)
@@ -61,7 +60,6 @@ def test_the_threshold_undoes_the_run_length(ratio: float, runs: int, error: flo
 
 
 @given(ratio=RATIOS, unit=st.floats(1e-6, 1e6))
-@settings(max_examples=50, deadline=None)
 def test_the_threshold_knows_no_units(ratio: float, unit: float) -> None:
     one = cusum.threshold(1, ratio, runs=12, error=0.02)
 

@@ -18,7 +18,6 @@ from compilegate.domain.decision import (
     Verdict,
 )
 from compilegate.domain.errors import InvalidEvidenceError
-from compilegate.domain.judging.judge import judge
 from tests.domain.evidence_builder import (
     CENTRE,
     GOOD,
@@ -27,6 +26,7 @@ from tests.domain.evidence_builder import (
     WORSE,
     arm,
     document,
+    judge,
     probation_document,
     runs,
     watch,
@@ -90,7 +90,7 @@ def test_its_keys_are_exactly_the_contracts(decided: dict[str, Any]) -> None:
     assert KEYS == list(decided)
     assert 1 == decided["schema"]
     assert {"name", "action"} == set(decided["flag"])
-    assert all({"code", "message"} == set(reason) for reason in decided["reasons"])
+    assert all({"code", "arm", "message"} == set(reason) for reason in decided["reasons"])
 
 
 def test_its_words_come_from_closed_sets(decided: dict[str, Any]) -> None:

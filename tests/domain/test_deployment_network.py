@@ -24,7 +24,7 @@ from compilegate.domain.deployment.network import (
     examine_network,
 )
 from compilegate.domain.deployment.rules import RULES
-from compilegate.domain.eligibility.reason import Severity
+from compilegate.domain.reasons import Severity
 
 ITSELF = Permission("-1", groups=("sg-1",))
 OUT = Permission("-1", cidrs=("0.0.0.0/0",))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from compilegate.domain.economics import (
@@ -56,7 +56,6 @@ def test_no_run_is_long_enough_without_a_speedup(speedup: float) -> None:
 
 
 @given(overhead=st.floats(0.1, 1e4), speedup=speedups)
-@settings(max_examples=100, deadline=None)
 def test_at_break_even_both_arms_take_equally_long(overhead: float, speedup: float) -> None:
     length = break_even_seconds(overhead, speedup)
 
@@ -74,7 +73,6 @@ def test_a_compiler_that_costs_more_than_it_saves_stays_off() -> None:
 
 
 @given(annual=amounts, hours=st.floats(0.01, 100), speedup=speedups, overhead=st.floats(0, 1e4))
-@settings(max_examples=100, deadline=None)
 def test_a_saving_begins_at_the_break_even(
     annual: float, hours: float, speedup: float, overhead: float
 ) -> None:
@@ -122,7 +120,6 @@ def test_without_a_trials_price_there_is_no_payback() -> None:
 
 
 @given(usd=amounts, speedup=speedups, width=st.floats(0, 1))
-@settings(max_examples=100, deadline=None)
 def test_savings_scale_with_the_price_and_lie_in_their_interval(
     usd: float, speedup: float, width: float
 ) -> None:

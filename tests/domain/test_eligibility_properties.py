@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compilegate.domain.eligibility import Reason
 from compilegate.domain.eligibility.context import Context
-from compilegate.domain.eligibility.dollars import most_trial_usd
+from compilegate.domain.eligibility.cost import most_trial_usd
 from compilegate.domain.planning.plan import Plan, plan_trial
+from compilegate.domain.reasons import Reason
 from compilegate.domain.workload.model import Profile, Workload
 from compilegate.facts import load_facts
 from tests.domain.workload_builder import COMPILE, SOUND, change, check
@@ -89,7 +89,7 @@ def test_what_a_run_must_exceed_lies_between_warm_and_cold(workload: Workload) -
 @quick
 def test_check_and_plan_never_contradict_each_other(workload: Workload) -> None:
     found = check(workload)
-    plan = plan_trial(workload, found, load_facts(), region="us-east-1")
+    plan = plan_trial(workload, found.choice, load_facts(), region="us-east-1")
     said = {r.code for r in found.reasons}
     said |= {r.code for one in found.candidates for r in one.reasons}
 

@@ -10,8 +10,8 @@ import pytest
 from compilegate.domain.eligibility import check_eligibility
 from compilegate.domain.workload.model import (
     Candidate,
+    FactOverrides,
     Framework,
-    KnownBetter,
     OwnImage,
     Profile,
     Workload,
@@ -129,7 +129,7 @@ def test_the_control_that_measures_a_step_back_is_named() -> None:
 def test_an_own_image_of_the_same_versions_is_a_baseline() -> None:
     framework = Framework("huggingface-pytorch", "1.11.0", "4.21.1", "py38")
     uri = "123456789012.dkr.ecr.us-east-1.amazonaws.com/team/hf:1"
-    own = KnownBetter(images=(OwnImage("huggingface-pytorch", "1.11.0", uri, "4.21.1", "py38"),))
+    own = FactOverrides(images=(OwnImage("huggingface-pytorch", "1.11.0", uri, "4.21.1", "py38"),))
     found = check_eligibility(change(TRCOMP, framework=framework), load_facts().overridden(own))
 
     assert {"image_unpatched": "warn"} == severities(found)
@@ -137,7 +137,7 @@ def test_an_own_image_of_the_same_versions_is_a_baseline() -> None:
 
 def test_an_own_image_with_the_managed_compiler_is_taken_at_its_word() -> None:
     uri = "123456789012.dkr.ecr.us-east-1.amazonaws.com/team/trcomp:1"
-    own = KnownBetter(images=(
+    own = FactOverrides(images=(
         OwnImage("pytorch", "2.13.0", uri, compiler="sagemaker_training_compiler"),
     ))  # fmt: skip
     found = check_eligibility(

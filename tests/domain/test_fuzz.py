@@ -8,12 +8,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from compilegate.domain.decision import Verdict
 from compilegate.domain.errors import InvalidEvidenceError
-from compilegate.domain.judging.judge import judge
 from tests.domain.evidence_builder import (
     CENTRE,
     GOOD,
@@ -22,16 +21,18 @@ from tests.domain.evidence_builder import (
     WORSE,
     arm,
     document,
+    judge,
     probation_document,
     runs,
     watch,
 )
+from tests.fuzzing import at_most
 
 BROKEN = [
     None, -1, 0, -0.0, 1e-300, 1e14, 1e308, 10**400, "", "x", "0.9", "baseline", [], {}, [[]],
     True, False, math.nan, math.inf, -math.inf,
 ]  # fmt: skip
-much = settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
+much = at_most(400)
 
 
 def verdict(doc: Any) -> Verdict | None:

@@ -10,17 +10,17 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from compilegate.domain.decision import Decision, Verdict
-from compilegate.domain.judging.judge import judge
-from tests.domain.evidence_builder import document, runs, sample
+from tests.domain.evidence_builder import document, judge, runs, sample, step_of
 from tests.domain.evidence_strategies import MARGIN, any_evidence, trials
+from tests.fuzzing import at_most
 
 SECONDS = ("compile_seconds", "wall_seconds")
 QUALITY_UNITS = ("estimate", "interval", "margin", "spread", "provable_margin")
-slow = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+slow = at_most(100)
 
 
 def outline(decision: Decision) -> dict[str, Any]:
@@ -33,7 +33,7 @@ def outline(decision: Decision) -> dict[str, Any]:
 
 def judged(decision: Decision) -> dict[str, Any]:
     """What a decision comes to, without figures in units."""
-    step = {key: value for key, value in (decision.next or {}).items() if key != "usd"}
+    step = {key: value for key, value in (step_of(decision) or {}).items() if key != "usd"}
     return {
         "verdict": decision.verdict,
         "stage": decision.stage,

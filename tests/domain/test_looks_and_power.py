@@ -7,7 +7,6 @@ import math
 import numpy as np
 import pytest
 from scipy import stats
-from statsmodels.stats.power import TTestIndPower
 
 from compilegate.domain.judging.looks import (
     CALIBRATED,
@@ -156,6 +155,8 @@ def test_provable_margins_are_the_studys(n: int) -> None:
 
 
 def exact_runs(relative_spread: float, level: float, chance: float) -> int:
+    from statsmodels.stats.power import TTestIndPower  # noqa: PLC0415 - it brings pandas
+
     power, n = TTestIndPower().power, 2
     while power(1 / relative_spread, n, level, ratio=1, alternative="larger") < chance:
         n += 1

@@ -9,8 +9,7 @@ import pytest
 from scipy import stats
 
 from compilegate.domain.decision import Decision
-from compilegate.domain.judging.evidence_file import parse_evidence
-from compilegate.domain.judging.judge import judge
+from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.speed import analyse_segments
 from tests.domain.evidence_builder import (
     BASE_WALL,
@@ -20,6 +19,7 @@ from tests.domain.evidence_builder import (
     add_candidate,
     arm,
     document,
+    judge,
     probation_document,
     runs,
     sample,
@@ -169,7 +169,7 @@ def test_without_usable_curves_the_same_quality_has_no_price(curve: object) -> N
 
 def test_throughput_carries_students_interval() -> None:
     doc = document(blocks=4)
-    steady = analyse_segments(parse_evidence(doc))["compile"].values()
+    steady = analyse_segments(read_evidence(doc))["compile"].values()
     rates = [32 / segment.steady_step_seconds for segment in steady if segment]
     mean = sum(rates) / 4
     found = figures(judge(doc))

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from compilegate.domain import naming
 from compilegate.domain.decision import Verdict
 from compilegate.domain.errors import InvalidEvidenceError
-from compilegate.domain.judging.evidence_file import parse_evidence
-from compilegate.domain.judging.judge import judge
+from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.speed import (
     ASSUMED_APART_SD,
     ASSUMED_BLOCK_SD,
@@ -27,7 +26,7 @@ from compilegate.domain.judging.speed import (
 )
 from compilegate.domain.judging.speed import _outcome as outcome_of
 from compilegate.domain.workload.model import Policy
-from tests.domain.evidence_builder import arm, codes, document, runs, speed_run, words
+from tests.domain.evidence_builder import arm, codes, document, judge, runs, speed_run, words
 
 OTHER = {"instance_type": "ml.p4d.24xlarge"}
 HELD = [2.500, 2.501, 2.499]
@@ -55,7 +54,7 @@ def apart(
 
 
 def outcome(doc: dict[str, Any]) -> tuple[str, str]:
-    evidence = parse_evidence(doc)
+    evidence = read_evidence(doc)
     found = judge_speed(evidence.candidates[0], evidence, analyse_segments(evidence), candidates=1)
     return str(found.outcome), found.reason
 
@@ -90,7 +89,7 @@ def test_a_cheap_cluster_is_promoted_for_its_dollars_and_shows_its_time() -> Non
 
 
 def test_cheap_and_longer_than_today_is_told_as_such() -> None:
-    assert "it takes longer than today" in outcome(apart(0.8, 0.3))[1]
+    assert "it takes significantly longer" in outcome(apart(0.8, 0.3))[1]
 
 
 def test_whole_jobs_that_take_longer_than_today_promote_no_cheap_cluster() -> None:
@@ -170,14 +169,14 @@ def test_one_block_on_other_nodes_gives_nobody_up_whom_the_next_nodes_may_bring_
 
 
 def test_the_assumed_spread_follows_the_nodes_that_were_used() -> None:
-    same, other = parse_evidence(document()), parse_evidence(apart(1.0, 1.0))
+    same, other = read_evidence(document()), read_evidence(apart(1.0, 1.0))
 
     assert ASSUMED_BLOCK_SD == assumed_spread(same.candidates[0], same)
     assert ASSUMED_APART_SD == assumed_spread(other.candidates[0], other)
     unknown = apart(1.0, 1.0, blocks=1)
     for name in ("baseline", "compile"):
         runs(unknown, name, "speed")[0]["node"] = None
-    parsed = parse_evidence(unknown)
+    parsed = read_evidence(unknown)
     assert ASSUMED_APART_SD == assumed_spread(parsed.candidates[0], parsed)
 
 

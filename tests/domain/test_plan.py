@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from compilegate.domain.eligibility import check_eligibility
 from compilegate.domain.planning.arm_plan import ArmPlan
 from compilegate.domain.planning.plan import Plan, Refusal, plan_trial
+from compilegate.domain.reasons import with_fix
 from compilegate.domain.workload.model import Candidate, Workload
 from compilegate.facts import load_facts
 from tests.domain.workload_builder import COMPILE, MANAGED, SOUND, change
@@ -23,7 +24,9 @@ ROOMY = change(SOUND, policy__max_trial_usd=1e6)
 def planned(workload: Workload, quotas: dict[str, int] | None = None) -> Plan | Refusal:
     facts = load_facts()
     eligibility = check_eligibility(workload, facts, region="us-east-1")
-    return plan_trial(workload, eligibility, facts, region="us-east-1", quota=(quotas or {}).get)
+    return plan_trial(
+        workload, eligibility.choice, facts, region="us-east-1", quota=(quotas or {}).get
+    )
 
 
 def plan_of(workload: Workload, quotas: dict[str, int] | None = None) -> Plan:
@@ -35,14 +38,15 @@ def plan_of(workload: Workload, quotas: dict[str, int] | None = None) -> Plan:
 def refusal_of(workload: Workload, quotas: dict[str, int] | None = None) -> tuple[str, str]:
     found = planned(workload, quotas)
     assert isinstance(found, Refusal)
-    return found.reason.code, found.reason.message
+    return found.reason.code, with_fix(found.reason.message, found.reason.fix)
 
 
 def test_a_job_that_no_quota_holds_is_refused_with_how_to_ask_for_more() -> None:
     code, message = refusal_of(change(ROOMY, training__instance_count=4), {KIND: 3})
 
     assert "quota_too_low" == code
-    assert f"a job takes 4 x {KIND} and the account's quota is 3" in message
+    assert f"4 x {KIND}" in message
+    assert "quota is 3" in message
     assert f'"{KIND} for training job usage" under Service Quotas' in message
 
 
@@ -92,7 +96,8 @@ def test_above_the_cap_there_is_no_trial() -> None:
     code, message = refusal_of(change(SOUND, policy__max_trial_usd=1.0))
 
     assert "trial_over_budget" == code
-    assert "raise the cap, shorten the run or name fewer candidates" in message
+    assert "$1.00" in message
+    assert "Fix: raise the cap" in message
 
 
 def test_what_could_not_be_proven_is_refused_with_what_could() -> None:

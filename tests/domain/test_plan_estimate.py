@@ -176,7 +176,7 @@ def test_an_unprovable_margin_is_refused_with_the_one_that_could_be_proven() -> 
     assert found.refused is not None
     assert "underpowered" == found.refused.code
     assert "could prove a margin of 0.01" in found.refused.message
-    assert "widen quality.margin" in found.refused.message
+    assert "quality.margin" in found.refused.fix
 
 
 @given(st.integers(1, 4))

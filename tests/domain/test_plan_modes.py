@@ -1,4 +1,4 @@
-"""What a plan reckons where production carries full runs: cost, length, quotas, patience."""
+"""What a plan reckons where production carries full runs: cost, length, quotas, backoff."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compilegate.domain.eligibility import check_eligibility
-from compilegate.domain.judging.evidence_file import parse_evidence
+from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.full_runs import first_runs
 from compilegate.domain.planning import rounds
 from compilegate.domain.planning.plan import Plan, plan_trial
@@ -24,7 +24,7 @@ HISTORIES = st.integers(0, 8)
 def planned(workload: Workload, mode: str) -> Plan:
     facts = load_facts()
     eligibility = check_eligibility(workload, facts, region="us-east-1")
-    found = plan_trial(workload, eligibility, facts, region="us-east-1", mode=mode)
+    found = plan_trial(workload, eligibility.choice, facts, region="us-east-1", mode=mode)
     assert isinstance(found, Plan)
     return found
 
@@ -62,7 +62,7 @@ def test_the_first_runs_of_a_hybrid_trial_are_those_that_the_judge_asks_for(hist
     evidence["quality"]["history"] = list(past)
 
     assert proof is not None
-    assert first_runs(parse_evidence(evidence)) == proof.extra_runs(12)
+    assert first_runs(read_evidence(evidence)) == proof.extra_runs(12)
 
 
 @given(
@@ -93,7 +93,7 @@ def test_patience_covers_the_schedule_and_never_outlasts_the_machine(
     needed = rounds.carried_seconds(runs, per_week, hours)
     if not rounds.has_time(elapsed, needed, limit_seconds=rounds.MACHINE_SECONDS):
         return
-    patience = rounds.carried_timeout_seconds(runs, per_week, hours, elapsed_seconds=elapsed)
+    backoff = rounds.carried_timeout_seconds(runs, per_week, hours, elapsed_seconds=elapsed)
 
-    assert needed <= patience
-    assert elapsed + patience + rounds.ENDING_SECONDS <= rounds.MACHINE_SECONDS
+    assert needed <= backoff
+    assert elapsed + backoff + rounds.ENDING_SECONDS <= rounds.MACHINE_SECONDS

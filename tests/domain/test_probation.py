@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from compilegate.domain.decision import Decision, FlagAction, Verdict
-from compilegate.domain.judging.judge import judge
 from compilegate.domain.judging.probation import CONFIRMATIONS, CRASHES, LEAST_REFERENCE
 from compilegate.domain.workload.model import Policy
 from tests.domain.evidence_builder import (
@@ -20,9 +19,11 @@ from tests.domain.evidence_builder import (
     PROBATION_SD,
     arm,
     codes,
+    judge,
     probation_document,
     runs,
     sample,
+    step_of,
     watch,
 )
 
@@ -33,7 +34,7 @@ NORMAL = sample(60, CENTRE, PROBATION_SD)
 
 
 def asked_arms(decision: Decision) -> list[str]:
-    return [run["arm"] for run in (decision.next or {"runs": []})["runs"]]
+    return [run["arm"] for run in (step_of(decision) or {"runs": []})["runs"]]
 
 
 def follow(
@@ -51,7 +52,7 @@ def follow(
     """
     made: list[str] = []
     while (decision := judge(doc)).verdict is Verdict.CONTINUE and len(made) < most:
-        for run in (decision.next or {})["runs"]:
+        for run in (step_of(decision) or {})["runs"]:
             candidate = run["arm"] != "baseline"
             wall = (MINE_WALL * mine if candidate else BASE_WALL) * both
             metric = NORMAL[len(made) % 60] - both_lose - (loss if candidate else 0.0)
@@ -74,7 +75,7 @@ def test_a_probation_begins_with_the_next_scheduled_run() -> None:
     assert (Verdict.CONTINUE, "probation") == (decision.verdict, decision.stage)
     assert {"probation_goes_on"} == codes(decision)
     assert {"stage": "probation", "runs": [{"arm": "compile", "confirm": False}],
-            "why": "the next scheduled production run"} == decision.next  # fmt: skip
+            "why": "the next scheduled production run"} == step_of(decision)  # fmt: skip
 
 
 def test_clean_runs_end_in_permanence() -> None:
@@ -99,7 +100,7 @@ def test_a_fall_of_two_margins_alarms_and_is_checked_in_turns() -> None:
     assert (Verdict.CONTINUE, FlagAction.KEEP) == (decision.verdict, decision.flag_action)
     assert "alarm" in codes(decision)
     assert IN_TURN == asked_arms(decision)
-    assert all(run["confirm"] for run in (decision.next or {})["runs"])
+    assert all(run["confirm"] for run in (step_of(decision) or {})["runs"])
 
 
 def test_an_alarm_that_is_borne_out_reverts() -> None:
@@ -256,7 +257,7 @@ def test_without_a_reference_a_baseline_run_is_asked_for() -> None:
     decision = judge(without_reference())
 
     assert ["baseline"] == asked_arms(decision)
-    assert "compare" in (decision.next or {})["why"]
+    assert "compare" in (step_of(decision) or {})["why"]
 
 
 def test_baseline_runs_are_asked_for_until_there_are_enough() -> None:

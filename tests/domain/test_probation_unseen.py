@@ -7,14 +7,15 @@ from typing import Any
 import pytest
 
 from compilegate.domain.decision import Decision, Verdict
-from compilegate.domain.judging.judge import judge
 from compilegate.domain.judging.probation import CONFIRMATIONS
 from tests.domain.evidence_builder import (
     CENTRE,
     PROBATION_MARGIN,
     codes,
+    judge,
     probation_document,
     runs,
+    step_of,
     watch,
 )
 from tests.domain.test_probation import NORMAL, alarmed, asked_arms, without_reference
@@ -28,7 +29,7 @@ def without_wall_clock(doc: dict[str, Any], nights: int, loss: float = 0.0) -> D
         if decision.verdict is not Verdict.CONTINUE:
             return decision
         name = asked_arms(decision)[0]
-        confirm = (decision.next or {})["runs"][0]["confirm"]
+        confirm = (step_of(decision) or {})["runs"][0]["confirm"]
         metric = NORMAL[night] - (loss if name != "baseline" else 0.0)
         watch(doc, name, metric=metric, confirm=confirm)
         runs(doc, name, "probation")[-1]["wall_seconds"] = None

@@ -11,7 +11,7 @@ from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.request.integration import unsupported_fields
 from compilegate.domain.request.sample import sample_requests
 from compilegate.facts import step_functions_fields
-from compilegate.usecases.request_check import check_request
+from compilegate.usecases.trial.job_requests import check_request
 from tests.domain.test_request import CONTEXT, full, short
 
 SUPPORTED = step_functions_fields()

@@ -10,10 +10,11 @@ import pytest
 
 from compilegate.domain import naming
 from compilegate.domain.argument_text import decoded_document
+from compilegate.domain.compilers.managed import MANAGED_COMPILER
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.request.build import quality_request, speed_request
 from compilegate.domain.request.launcher import XLA_LAUNCHER
-from compilegate.domain.workload.model import MANAGED_COMPILER, Framework, Workload
+from compilegate.domain.workload.model import Framework, Workload
 from tests.domain.test_request import CONTEXT, arm, workload
 
 LARGE = {"instance_type": "ml.g5.48xlarge", "devices": 16, "instance_count": 2}

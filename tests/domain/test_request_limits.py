@@ -10,9 +10,9 @@ from botocore.validate import ParamValidator
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compilegate.domain.request.limits import Violation, violations
 from compilegate.domain.request.problems import problems
 from compilegate.domain.request.rules import broken_rules
+from compilegate.domain.service_limits import Violation, violations
 from compilegate.facts import read
 from compilegate.localcloud.emulator.sagemaker import validation
 from compilegate.localcloud.emulator.sagemaker.errors import ApiError

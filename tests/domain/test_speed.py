@@ -8,14 +8,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
 from compilegate.domain.decision import Verdict
 from compilegate.domain.judging.evidence import TrialPlan
-from compilegate.domain.judging.evidence_file import parse_evidence
-from compilegate.domain.judging.judge import judge
+from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.speed import (
     LOOKS,
     analyse_segments,
@@ -23,7 +22,16 @@ from compilegate.domain.judging.speed import (
     judge_speed,
 )
 from compilegate.domain.workload.model import Policy
-from tests.domain.evidence_builder import add_candidate, arm, codes, document, runs, words
+from tests.domain.evidence_builder import (
+    add_candidate,
+    arm,
+    codes,
+    document,
+    judge,
+    runs,
+    step_of,
+    words,
+)
 
 MOST = TrialPlan().max_blocks
 POLICY = Policy()
@@ -33,7 +41,7 @@ def step(doc: dict[str, Any]) -> dict[str, Any]:
     decision = judge(doc)
     assert Verdict.CONTINUE == decision.verdict
     assert decision.next is not None
-    return dict(decision.next)
+    return dict(step_of(decision) or {})
 
 
 def with_block_speedups(speedups: Sequence[float]) -> dict[str, Any]:
@@ -134,7 +142,7 @@ def test_blocks_that_prove_neither_side_are_inconclusive(speedups: list[float]) 
 
 @pytest.mark.parametrize("candidates", [1, 2, 3])
 def test_bounds_are_students_t_over_blocks_and_candidates_share_the_error(candidates: int) -> None:
-    evidence = parse_evidence(with_block_speedups([1.30, 1.36, 1.33]))
+    evidence = read_evidence(with_block_speedups([1.30, 1.36, 1.33]))
     segments, candidate = analyse_segments(evidence), evidence.candidates[0]
     found = judge_speed(candidate, evidence, segments, candidates=candidates)
     logs = [math.log(speedup) for speedup in (1.30, 1.36, 1.33)]
@@ -230,7 +238,6 @@ def test_a_cheaper_cluster_still_has_to_be_faster() -> None:
 
 
 @given(nodes=st.lists(st.floats(0.5, 2), min_size=3, max_size=3))
-@settings(max_examples=30, deadline=None)
 def test_a_nodes_own_speed_cancels_inside_its_block(nodes: list[float]) -> None:
     doc = document()
     expected = judge(doc).speedup

@@ -6,7 +6,7 @@ import math
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from compilegate.domain.judging.steady_state import MIN_STEPS, MIN_WARM_UP, Segment, analyse
@@ -104,7 +104,6 @@ def test_a_segment_without_a_steady_state_has_none(steps: list[float]) -> None:
 
 
 @given(seed=st.integers(0, 1000), power=st.integers(-10, 10))
-@settings(max_examples=50, deadline=None)
 def test_another_unit_of_time_changes_seconds_only(seed: int, power: int) -> None:
     factor, steps = 2.0**power, [3.0, *noisy(99, seed=seed, noise=0.05)]
     found = settled(steps)
@@ -124,7 +123,6 @@ def test_another_unit_of_time_changes_seconds_only(seed: int, power: int) -> Non
 
 
 @given(seed=st.integers(0, 1000), noise=st.floats(0, 0.1))
-@settings(max_examples=50, deadline=None)
 def test_the_steady_step_lies_among_the_steps(seed: int, noise: float) -> None:
     steps = noisy(160, seed=seed, noise=noise)
 

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from compilegate.domain.decision import Verdict
-from compilegate.domain.judging.judge import judge
 from tests.domain.evidence_builder import (
     GOOD,
     WORSE,
@@ -18,9 +17,11 @@ from tests.domain.evidence_builder import (
     asked,
     codes,
     document,
+    judge,
     quality_run,
     runs,
     sample,
+    step_of,
 )
 
 JOB = 65.0
@@ -30,7 +31,7 @@ def next_step(doc: dict[str, Any]) -> dict[str, Any]:
     decision = judge(doc)
     assert Verdict.CONTINUE == decision.verdict
     assert decision.next is not None
-    return dict(decision.next)
+    return dict(step_of(decision) or {})
 
 
 def trial(mode: str, *, history: int = 0, sd: float = 0.004, **keys: Any) -> dict[str, Any]:
@@ -160,7 +161,7 @@ def test_whatever_goes_on_asks_for_at_least_one_run(
 
     assert (Verdict.CONTINUE == decision.verdict) == (decision.next is not None)
     if decision.next is not None:
-        assert decision.next["runs"]
+        assert (step_of(decision) or {})["runs"]
 
 
 def test_the_greatest_saving_is_tested_first_and_alone() -> None:

@@ -9,13 +9,13 @@ import pytest
 
 from compilegate.domain.decision import FlagAction, Verdict
 from compilegate.domain.errors import InvalidEvidenceError
-from compilegate.domain.judging.judge import judge
 from tests.domain.evidence_builder import (
     GOOD,
     add_candidate,
     arm,
     codes,
     document,
+    judge,
     probation_document,
     quality_run,
     runs,

@@ -6,7 +6,7 @@ import copy
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from compilegate.domain.errors import InvalidInputError
@@ -142,7 +142,6 @@ JSON = st.recursive(
 
 
 @given(data=st.data(), value=JSON)
-@settings(max_examples=300, deadline=None)
 def test_any_broken_document_is_refused_or_read_never_a_traceback(
     data: st.DataObject, value: Any
 ) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 from compilegate.domain.eligibility import Eligibility, check_eligibility
 from compilegate.domain.workload.model import (
     Candidate,
+    FactOverrides,
     Framework,
-    KnownBetter,
     Model,
     Quality,
     Schedule,
@@ -87,7 +87,7 @@ def check(
     workload: Workload, prices: Mapping[str, float] | None = None, **options: Any
 ) -> Eligibility:
     """Eligibility by the shipped facts, with other prices where given."""
-    facts = load_facts().overridden(KnownBetter(prices or {}))
+    facts = load_facts().overridden(FactOverrides(prices or {}))
     return check_eligibility(workload, facts, **options)
 
 

@@ -8,10 +8,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from compilegate.domain.compilers import MODES, NAMES
 from compilegate.domain.workload.model import (
     APPROVALS,
-    COMPILE_MODES,
-    COMPILERS,
     DISTRIBUTIONS,
     FAMILIES,
     FRAMEWORKS,
@@ -228,11 +227,11 @@ _candidates = st.builds(
     lambda name, changes: {"name": name, **changes},
     st.sampled_from(["a", "b", "c", "d", "n" * 32]),
     _some({
-        "compiler": _mostly("torch_compile", *COMPILERS), "batch_size": _batch,
+        "compiler": _mostly("torch_compile", *NAMES), "batch_size": _batch,
         "learning_rate_scaling": st.sampled_from(SCALINGS), "instance_type": instances,
         "instance_count": _count, "precision": st.sampled_from(PRECISIONS),
         "distribution": st.sampled_from(DISTRIBUTIONS),
-        "compile_mode": st.sampled_from(COMPILE_MODES), "framework": frameworks,
+        "compile_mode": st.sampled_from(MODES), "framework": frameworks,
         "entry_point": st.just("other.py"), "hyperparameters": _hyperparameters,
     }),
 )  # fmt: skip

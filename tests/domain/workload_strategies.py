@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
+from compilegate.domain.compilers import MODES, NAMES
 from compilegate.domain.workload.model import (
-    COMPILE_MODES,
-    COMPILERS,
     DISTRIBUTIONS,
     FAMILIES,
     FRAMEWORKS,
@@ -39,6 +37,7 @@ from tests.domain.workload_builder import (
     XLA,
     change,
 )
+from tests.fuzzing import at_most
 
 types = st.sampled_from([*load_facts().instances, "ml.x9.large", "local_gpu"])
 versions = st.sampled_from(
@@ -59,14 +58,14 @@ hyperparameters = st.dictionaries(
 candidates = st.builds(
     Candidate,
     name=st.just("c"),
-    compiler=st.sampled_from([None, *COMPILERS]),
+    compiler=st.sampled_from([None, *NAMES]),
     batch_size=st.none() | st.integers(1, 1024),
     learning_rate_scaling=st.sampled_from([None, "linear", "sqrt", "none"]),
     instance_type=st.none() | types,
     instance_count=st.none() | st.integers(1, 16),
     precision=st.sampled_from([None, *PRECISIONS]),
     distribution=st.sampled_from([None, *DISTRIBUTIONS]),
-    compile_mode=st.sampled_from([None, *COMPILE_MODES]),
+    compile_mode=st.sampled_from([None, *MODES]),
     framework=st.none() | frameworks,
     entry_point=st.sampled_from([None, "xla.py", "start.sh"]),
     hyperparameters=st.none() | hyperparameters,
@@ -108,7 +107,7 @@ workloads = st.builds(
         )
     ),
 )  # fmt: skip
-quick = settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+quick = at_most(80)
 
 # Of these most candidates may be tried.
 mostly_sound = st.builds(

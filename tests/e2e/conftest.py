@@ -19,10 +19,10 @@ from compilegate.adapters.dynamodb import DynamoDbLedger
 from compilegate.adapters.s3_store import S3Store
 from compilegate.domain import naming
 from compilegate.domain.workload.file import parse_workload
-from compilegate.localcloud import commands
+from compilegate.localcloud import api
 from compilegate.localcloud.environments import REPOSITORY, Places
 from compilegate.localcloud.lifecycle import LocalCloud
-from compilegate.usecases.submit import Package, submit
+from compilegate.usecases.registration.upload import Package, submit
 
 JOB = Path(__file__).parent / "job"
 FAST = ("--stop-grace-seconds", "0.3", "--checkpoint-seconds", "5", "--slots", "8")
@@ -37,7 +37,7 @@ class Running:
     trial: str
     execution: str
 
-    def wait(self, seconds: float = 45.0) -> dict[str, Any]:
+    def wait(self, seconds: float = 150.0) -> dict[str, Any]:
         """The execution once it has ended."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
@@ -169,7 +169,7 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
 
 
 @contextmanager
-def deployed(home: Path, *arguments: str) -> Iterator[App]:
+def deployed(home: Path, *arguments: str, enforce_iam: bool = False) -> Iterator[App]:
     """The app on an embedded cloud of its own; ``arguments`` are further ones for the emulator."""
     places = Places(
         repository=REPOSITORY,
@@ -178,8 +178,13 @@ def deployed(home: Path, *arguments: str) -> Iterator[App]:
         training_python=Path(sys.executable),
     )
     with LocalCloud(places=places) as cloud:
-        cloud.start(attached=True, inject_failures=True, extra_arguments=(*FAST, *arguments))
-        up = commands.up(cloud=cloud)
+        cloud.start(
+            attached=True,
+            enforce_iam=enforce_iam,
+            inject_failures=True,
+            extra_arguments=(*FAST, *arguments),
+        )
+        up = api.up(cloud=cloud)
         yield App(cloud, up.outputs)
 
 

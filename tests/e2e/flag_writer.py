@@ -12,7 +12,7 @@ from typing import Any
 
 from compilegate.adapters import wiring
 from compilegate.adapters.clients import client
-from compilegate.usecases.change_flag import change_flag
+from compilegate.usecases.flag.change_flag import change_flag
 from tests.usecases.flag_changes import wanted
 
 DIED = 70

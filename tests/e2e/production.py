@@ -12,12 +12,13 @@ from typing import Any
 from compilegate.adapters.bundle import make_bundle
 from compilegate.domain import ledger_keys, naming
 from compilegate.domain.flag import Flag
+from compilegate.domain.production.history import history
 from compilegate.domain.production.registration import Registration
-from compilegate.domain.production.runs import ProductionRun, production_runs
+from compilegate.domain.records.runs import ProductionRun
 from compilegate.domain.workload.file import parse_workload
-from compilegate.usecases.submit import Package, submit
-from compilegate.usecases.trial import to_json
-from tests.e2e.conftest import JOB, App
+from compilegate.usecases.registration.upload import Package, submit
+from compilegate.usecases.trial.documents import to_json
+from tests.e2e.conftest import JOB, App, Running
 
 COMPILE = Flag(
     enabled=True, state="probation", candidate="compile",
@@ -112,7 +113,7 @@ class Production:
 
     def runs(self) -> list[ProductionRun]:
         """The runs as the ledger has them, in the order of time."""
-        return production_runs(self.app.ledger.entries(self.name))
+        return list(history(self.app.ledger.entries(self.name)).runs)
 
     def wait_for_runs(self, count: int, seconds: float = 30.0) -> list[ProductionRun]:
         """The runs once there are so many."""
@@ -133,6 +134,21 @@ class Production:
         """What a job was asked to train."""
         described = self.app.client("sagemaker").describe_training_job(TrainingJobName=job)
         return {key: json.loads(value) for key, value in described["HyperParameters"].items()}
+
+
+@dataclass
+class Promoted(Production):
+    """What a trial has turned on, registered as that trial had it."""
+
+    running: Running | None = None
+
+    def __post_init__(self) -> None:
+        self.spec_key = self.running.record("plan")["spec_key"]
+        found = Registration(self.name, self.spec_key, "x")
+        self.app.store.put(naming.registration_key(self.name), to_json(found.to_dict()))
+
+    def flag(self) -> dict:
+        return self.running.flag()
 
 
 def iso(seconds: float) -> str:

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from compilegate.adapters.task_tokens import StepFunctionsTokens
-from compilegate.usecases.answer_approval import answer_approval, waiting_approvals
-from compilegate.usecases.flag_by_hand import Word
-from compilegate.usecases.replay import find_decision, replay
+from compilegate.adapters.executions import StepFunctionsTokens
+from compilegate.usecases.flag.answer_approval import answer_approval, waiting_approvals
+from compilegate.usecases.flag.override import Override
+from compilegate.usecases.trial.replay import find_decision, replay
 from tests import fakes
 
 pytestmark = pytest.mark.e2e
 REQUIRED = {"approval": "required"}
-ANA = Word("ana", "looks right")
+ANA = Override("ana", "looks right")
 
 
 def services(app: Any) -> Any:
@@ -63,7 +63,7 @@ def test_a_promotion_waits_and_takes_effect_once_somebody_agrees(trial, app):
 def test_a_promotion_that_somebody_refuses_leaves_the_flag_and_ends_well(trial, app):
     running = trial(policy=REQUIRED)
     wait_until_asked(running)
-    refused = Word("ana", "not before the release")
+    refused = Override("ana", "not before the release")
     answer_approval(running.workload, refused, approved=False, services=services(app))
     found = running.wait()
 

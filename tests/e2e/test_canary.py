@@ -8,7 +8,8 @@ import time
 import pytest
 
 from compilegate.domain import naming
-from compilegate.domain.production.canary import canary_rounds, open_rounds
+from compilegate.domain.production.canary import open_rounds
+from compilegate.domain.production.history import history
 from compilegate.flags import may_release
 from tests.e2e.production import Production
 
@@ -38,7 +39,7 @@ def wait_for_round(production, trial, seconds=40.0):
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         now = int(time.time())
-        if open_rounds(production.app.ledger.entries(production.name), now):
+        if open_rounds(history(production.app.ledger.entries(production.name)), now):
             return True
         if trial_ended(trial):
             return False
@@ -111,7 +112,7 @@ def test_production_carries_a_trial_to_its_promotion(carried, app):
     # Nothing but the short blocks was paid for.
     plan = trial.record("evidence")["plan"]
     assert set(plan["usd_by_job"]) == {trial.job(name) for name in trial.jobs()}
-    assert "Carried by production" in trial.report("html")
+    assert "Canary and production runs" in trial.report("html")
 
 
 def test_a_candidate_that_crashes_is_lost_and_the_night_has_its_model(carried, app):
@@ -144,7 +145,7 @@ def test_a_stopped_trial_gives_production_back_at_once(carried, app):
 
     last = production.runs()[-1]
     assert ("baseline", None) == (last.arm, last.canary)
-    (found,) = canary_rounds(app.ledger.entries(production.name))
+    (found,) = list(history(app.ledger.entries(production.name)).rounds)
     assert "aborted" == found.closed
     assert not may_release(held, client=app.client("sagemaker"))
     assert "rejected" == tags_of(held, app.client("sagemaker"))["compilegate:release"]

@@ -15,9 +15,9 @@ from rich.console import Console
 
 from compilegate.adapters.executions import StepFunctionsExecutions
 from compilegate.adapters.workload_files import read_workload
-from compilegate.cli.demo_production_nights import Nights
-from compilegate.cli.demo_production_screen import Lines
-from compilegate.cli.story import save_story
+from compilegate.cli.demo.production_screen import ConsoleReporter
+from compilegate.cli.demo.scenario import DemoScenario
+from compilegate.cli.report.command import save_story
 from compilegate.domain import naming
 from tests.e2e.conftest import JOB, App
 from tests.e2e.test_register import cloud_of
@@ -58,15 +58,17 @@ def test_a_month_from_the_registration_to_the_revert(app: App, tmp_path: Path) -
     cloud = replace(cloud_of(app), executions=evaluate)
     silent = Console(quiet=True)
     file = read_workload(workload_file(tmp_path, name))
-    nights = Nights(file, cloud, teller=Lines(silent), live=silent, reports=tmp_path)
+    scenario = DemoScenario(
+        file, cloud, reporter=ConsoleReporter(silent), live=silent, reports=tmp_path
+    )
 
-    month = nights.live_through()
+    result = scenario.run()
 
-    assert month.wrong is None, month.wrong
-    assert month.outcome is not None
-    assert "promote" == month.outcome.verdict
-    arms = [night.view.begun.arm for night in month.nights if night.view.begun]
-    whys = [night.view.begun.why for night in month.nights if night.view.begun]
+    assert result.failure is None, result.failure
+    assert result.outcome is not None
+    assert "promote" == result.outcome.verdict
+    arms = [run.view.begun.arm for run in result.runs if run.view.begun]
+    whys = [run.view.begun.why for run in result.runs if run.view.begun]
     assert ["baseline", "compile", "compile", "compile", "compile"] == arms[:5]
     assert 6 == whys.count("confirm")
     assert ("baseline", "scheduled") == (arms[-1], whys[-1])

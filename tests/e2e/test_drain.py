@@ -15,14 +15,14 @@ from typer.testing import CliRunner
 from compilegate.adapters.dynamodb import DynamoDbLocks
 from compilegate.adapters.executions import StepFunctionsExecutions
 from compilegate.adapters.ledger_overview import DynamoDbOverview
-from compilegate.cli.cloud import Cloud
+from compilegate.cli.common.cloud import Cloud
+from compilegate.cli.common.error_handling import Session
 from compilegate.cli.main import app as command
-from compilegate.cli.shell import Session
 from compilegate.localcloud.failures import Failure, inject
 from tests.e2e.conftest import App, Running, deployed
 from tests.e2e.production import Production
 from tests.e2e.test_register import cloud_of
-from tests.fakes import FakeDoors
+from tests.fakes import FakeProviders
 
 pytestmark = pytest.mark.e2e
 
@@ -54,7 +54,7 @@ def cloud(app: App) -> Cloud:
 @pytest.fixture
 def drain(cloud: Cloud) -> Iterator[Invoke]:
     def call(*options: str) -> Result:
-        session = Session(doors=FakeDoors(local_cloud=cloud))
+        session = Session(providers=FakeProviders(local_cloud=cloud))
         return CliRunner().invoke(command, ["drain", "--local", *options], obj=session)
 
     yield call

@@ -22,20 +22,6 @@ def assert_cleaned_up(running):
     assert running.flag() is None
 
 
-def test_a_candidate_that_crashes_stays_off_and_its_siblings_are_stopped(trial):
-    running = trial(crash="compile", hang="baseline")
-
-    assert "SUCCEEDED" == running.wait()["status"]
-    decision = running.record("decision")
-    assert "stay_off" == decision["verdict"]
-    assert "Stopped" in running.jobs().values()
-    crashed = [
-        r for arm in running.record("evidence")["arms"] for r in arm["runs"] if not r["finished"]
-    ]
-    assert "CUDA out of memory" in crashed[0]["reason"]
-    assert_cleaned_up(running)
-
-
 def test_a_baseline_that_crashes_proves_nothing(trial):
     running = trial(crash="baseline")
     running.wait()

@@ -21,10 +21,9 @@ import pytest
 
 from compilegate.adapters.ssm_flags import SsmFlags
 from compilegate.domain import ledger_keys, naming
-from compilegate.localcloud import connection
 from compilegate.localcloud.environments import REPOSITORY
-from compilegate.usecases.change_flag import change_flag, repair_flag
-from compilegate.usecases.trial import to_json
+from compilegate.usecases.flag.change_flag import change_flag, repair_flag
+from compilegate.usecases.trial.documents import to_json
 from tests import fakes
 from tests.domain.workload_builder import SOUND
 from tests.e2e.flag_writer import DIED
@@ -78,7 +77,7 @@ def write_and_die(app: Any, workload: str, kind: str, number: int, when: str) ->
         cwd=REPOSITORY,
         env={
             **variables,
-            **connection.environment(app.cloud.state()),
+            **app.cloud.environment(),
             "DATA_BUCKET": app.outputs["DataBucket"],
             "LEDGER_TABLE": app.outputs["LedgerTable"],
             "TRAINING_ROLE_ARN": app.outputs["TrainingRole"],

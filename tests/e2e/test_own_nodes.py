@@ -74,7 +74,7 @@ def test_a_cheap_cluster_that_takes_longer_than_today_stays_off(trial):
     decision = decided(running)
 
     assert "stay_off" == decision["verdict"]
-    assert "it takes longer than today" in decision["reasons"][0]["message"]
+    assert "it takes significantly longer" in decision["reasons"][0]["message"]
     assert {"s0a0", "s0b0"} == speed_jobs(running)
 
 

@@ -124,5 +124,5 @@ def test_a_quota_that_holds_no_job_refuses_the_trial_before_any_spend(trial, quo
     decision = decided(running)
 
     assert "quota_too_low" == decision["reasons"][0]["code"]
-    assert f"{KIND} for training job usage" in decision["reasons"][0]["message"]
+    assert KIND in decision["reasons"][0]["message"]
     assert {} == running.jobs()

@@ -22,21 +22,23 @@ from compilegate.adapters.schedules import EventBridgeSchedules
 from compilegate.adapters.ssm_flags import SsmFlags
 from compilegate.adapters.wiring import SystemClock
 from compilegate.adapters.workload_files import read_workload
-from compilegate.cli import train
-from compilegate.cli.cloud import Cloud
-from compilegate.cli.cloud import Production as Starts
-from compilegate.cli.register_many import Result, register_files, retire_workloads
-from compilegate.cli.run_view import RunWatcher
-from compilegate.cli.watching import watch
+from compilegate.cli.common.cloud import Cloud
+from compilegate.cli.common.cloud import Production as Starts
+from compilegate.cli.register.many import Result, register_files, retire_workloads
+from compilegate.cli.train import command as train
+from compilegate.cli.trials.run_view import RunWatcher
+from compilegate.cli.trials.watching import watch
 from compilegate.domain import naming
-from compilegate.domain.production.runs import ProductionRun, production_runs
+from compilegate.domain.production.history import history
+from compilegate.domain.records.runs import ProductionRun
 from compilegate.ports import Services, Settings
-from compilegate.usecases.registration import How, load_registration
+from compilegate.usecases.registration.load import load_registration
+from compilegate.usecases.registration.register import RegisterOptions
 from tests.e2e.conftest import JOB, App
 
 pytestmark = pytest.mark.e2e
 
-ME = How(by="human:ada")
+ME = RegisterOptions(by="human:ada")
 
 
 def cloud_of(app: App) -> Cloud:
@@ -114,7 +116,7 @@ def scheduled(app: App, name: str) -> Any:
 def wait_for_run(cloud: Cloud, workload: str, seconds: float = 40.0) -> ProductionRun:
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
-        found = production_runs(cloud.services.ledger.entries(workload))
+        found = list(history(cloud.services.ledger.entries(workload)).runs)
         if found:
             return found[0]
         time.sleep(0.1)

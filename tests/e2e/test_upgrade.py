@@ -11,10 +11,11 @@ import pytest
 
 import app as cdk_app
 from compilegate.domain.naming import stack_name
-from compilegate.localcloud import commands
+from compilegate.localcloud import api
 from compilegate.localcloud.deploy import deploy
 from compilegate.localcloud.environments import REPOSITORY, Places
 from compilegate.localcloud.lifecycle import LocalCloud
+from compilegate.localcloud.names import STAGE
 from stacks.assets import stage_bundle
 from tests.e2e.conftest import FAST, App
 
@@ -48,7 +49,7 @@ def app(tmp_path_factory):
     )
     with LocalCloud(places=places) as cloud:
         cloud.start(attached=True, extra_arguments=FAST)
-        yield App(cloud, commands.up(cloud=cloud).outputs)
+        yield App(cloud, api.up(cloud=cloud).outputs)
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +65,7 @@ def next_release(tmp_path_factory):
     folder = tmp_path_factory.mktemp("next")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cdk_app, "stage_bundle", stage_next)
-        cdk_app.synthesise({**cdk_app.default_context(), "stage": commands.STAGE}, folder)
+        cdk_app.synthesise({**cdk_app.default_context(), "stage": STAGE}, folder)
     return folder
 
 
@@ -103,7 +104,7 @@ def test_a_trial_finishes_on_the_code_that_it_began_with(app, trial, next_releas
 
 def test_events_call_the_new_code(app):
     """After the deployment above."""
-    name = f"{stack_name(commands.STAGE)}-abort-trial"
+    name = f"{stack_name(STAGE)}-abort-trial"
     live = app.client("lambda").get_alias(FunctionName=name, Name="live")
 
     versions = app.client("lambda").list_versions_by_function(FunctionName=name)["Versions"]
@@ -122,7 +123,7 @@ def test_a_destroyed_stack_leaves_no_schedule_and_can_be_deployed_again(app):
         FlexibleTimeWindow={"Mode": "OFF"},
         Target=target,
     )
-    stack = stack_name(commands.STAGE)
+    stack = stack_name(STAGE)
     cloudformation = app.client("cloudformation")
     cloudformation.delete_stack(StackName=stack)
     cloudformation.get_waiter("stack_delete_complete").wait(
@@ -131,5 +132,5 @@ def test_a_destroyed_stack_leaves_no_schedule_and_can_be_deployed_again(app):
 
     groups = scheduler.list_schedule_groups(NamePrefix=stack)["ScheduleGroups"]
     assert ([], []) == (groups, scheduler.list_schedules()["Schedules"])
-    again = commands.up(cloud=app.cloud).outputs
+    again = api.up(cloud=app.cloud).outputs
     assert app.outputs["ScheduleGroup"] == again["ScheduleGroup"]

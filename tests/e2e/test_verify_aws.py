@@ -15,12 +15,12 @@ from botocore.exceptions import ClientError
 from typer.testing import CliRunner
 
 from compilegate.adapters.executions import StepFunctionsExecutions
-from compilegate.cli import connect
-from compilegate.cli.cloud import Cloud, StartedCloud
+from compilegate.cli.common import connect
+from compilegate.cli.common.cloud import Cloud, StartedCloud
+from compilegate.cli.common.error_handling import Session
 from compilegate.cli.main import app as command
-from compilegate.cli.shell import Session
 from compilegate.domain import naming
-from compilegate.localcloud import commands, connection
+from compilegate.localcloud import api
 from compilegate.localcloud.environments import find_places
 from compilegate.localcloud.lifecycle import LocalCloud
 from compilegate.verify.assumptions import load_assumptions
@@ -40,11 +40,11 @@ NEED_TORCH = {
 }  # fmt: skip
 
 
-class AppDoors:
+class AppProviders:
     """The deployed app of the tests; ``simulated`` False shows it as if it were AWS."""
 
     def __init__(self, app: App, monkeypatch: pytest.MonkeyPatch, *, simulated: bool) -> None:
-        for name, value in connection.environment(app.cloud.running_state()).items():
+        for name, value in app.cloud.environment().items():
             monkeypatch.setenv(name, value)
         self.app, self.simulated = app, simulated
 
@@ -64,9 +64,9 @@ class AppDoors:
         yield StartedCloud(self.aws("local"), False, 0.0, 0.0, 0.0)
 
 
-def prepared(doors: AppDoors) -> Prepared:
+def prepared(providers: AppProviders) -> Prepared:
     found = prepare_verification(
-        doors.app.client, doors.aws("local").services, "ml.g4dn.xlarge",
+        providers.app.client, providers.aws("local").services, "ml.g4dn.xlarge",
         trial=naming.trial_id(time.time_ns() // 1_000_000), poll_seconds=POLL_SECONDS,
     )  # fmt: skip
     found.verification.say = lambda text: None
@@ -102,7 +102,7 @@ def keys(app: App, prefix: str) -> list[str]:
 def test_every_question_that_the_embedded_cloud_can_answer_is_answered(
     app: App, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one = prepared(AppDoors(app, monkeypatch, simulated=True)).verification
+    one = prepared(AppProviders(app, monkeypatch, simulated=True)).verification
     one.jobs = [job for job in one.jobs if job.kind in PROBES]  # the others need torch
     try:
         observed = one.run()
@@ -122,7 +122,7 @@ def test_every_question_that_the_embedded_cloud_can_answer_is_answered(
 
 
 def test_an_interruption_leaves_nothing(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
-    one = prepared(AppDoors(app, monkeypatch, simulated=True)).verification
+    one = prepared(AppProviders(app, monkeypatch, simulated=True)).verification
     one.jobs = [job for job in one.jobs if job.kind is JobKind.STOPPED]
     running: list[str] = []
 
@@ -145,7 +145,7 @@ def test_an_interruption_leaves_nothing(app: App, monkeypatch: pytest.MonkeyPatc
 def test_an_execution_whose_start_is_interrupted_is_stopped_as_well(
     app: App, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one = prepared(AppDoors(app, monkeypatch, simulated=True)).verification
+    one = prepared(AppProviders(app, monkeypatch, simulated=True)).verification
     one.jobs = [job for job in one.jobs if job.kind is JobKind.STOPPED]
     start, started = StepFunctionsExecutions.start, []
 
@@ -168,10 +168,10 @@ def test_an_execution_whose_start_is_interrupted_is_stopped_as_well(
 def test_an_impatient_clean_up_leaves_a_wait_out_and_no_step(
     app: App, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one = prepared(AppDoors(app, monkeypatch, simulated=True)).verification
+    one = prepared(AppProviders(app, monkeypatch, simulated=True)).verification
     one.jobs = []
-    monkeypatch.setattr(one, "_refusals", lambda outputs: ())
-    monkeypatch.setattr(one, "_collect", lambda queue, jobs: None)
+    monkeypatch.setattr(one, "_refusals", lambda: ())
+    monkeypatch.setattr(one, "_collect_messages", lambda: None)
     one.run()
     delete = one.account.delete_stack
 
@@ -190,7 +190,7 @@ def test_an_impatient_clean_up_leaves_a_wait_out_and_no_step(
 def test_what_cannot_be_removed_is_named_and_the_rest_is_removed(
     app: App, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one = prepared(AppDoors(app, monkeypatch, simulated=True)).verification
+    one = prepared(AppProviders(app, monkeypatch, simulated=True)).verification
     one.jobs = [job for job in one.jobs if job.kind is JobKind.FAILED]
     one.run()
 
@@ -219,9 +219,11 @@ def test_what_cannot_be_removed_is_named_and_the_rest_is_removed(
 def test_nothing_starts_without_a_bound_and_a_yes(
     app: App, monkeypatch: pytest.MonkeyPatch, arguments: list[str], words: list[str]
 ) -> None:
-    doors = AppDoors(app, monkeypatch, simulated=False)
+    providers = AppProviders(app, monkeypatch, simulated=False)
 
-    result = CliRunner().invoke(command, ["verify-aws", *arguments], obj=Session(doors=doors))
+    result = CliRunner().invoke(
+        command, ["verify-aws", *arguments], obj=Session(providers=providers)
+    )
 
     assert result.exit_code == 2, result.output
     assert all(word in result.output for word in words), result.output
@@ -233,12 +235,12 @@ def test_a_type_without_a_quota_is_refused(app: App, monkeypatch: pytest.MonkeyP
         def training_instances(self, instance_type: str, *, spot: bool) -> int:
             return int(instance_type == "ml.m5.xlarge")
 
-    doors = AppDoors(app, monkeypatch, simulated=False)
-    cloud = doors.aws("local")
-    doors.aws = lambda stage: replace(cloud, services=replace(cloud.services, quotas=Quotas()))
+    providers = AppProviders(app, monkeypatch, simulated=False)
+    cloud = providers.aws("local")
+    providers.aws = lambda stage: replace(cloud, services=replace(cloud.services, quotas=Quotas()))
 
-    gpu = CliRunner().invoke(command, ["verify-aws"], obj=Session(doors=doors))
-    cpu = CliRunner().invoke(command, ["verify-aws", "--cpu"], obj=Session(doors=doors))
+    gpu = CliRunner().invoke(command, ["verify-aws"], obj=Session(providers=providers))
+    cpu = CliRunner().invoke(command, ["verify-aws", "--cpu"], obj=Session(providers=providers))
 
     assert (gpu.exit_code, "quota 0" in gpu.output) == (1, True)
     assert "--yes" in cpu.output  # it goes as far as the question
@@ -250,10 +252,12 @@ def test_a_type_without_a_quota_is_refused(app: App, monkeypatch: pytest.MonkeyP
 def test_the_whole_dry_run_with_its_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with LocalCloud(places=find_places(tmp_path / "home")) as cloud:
         cloud.start(attached=True, extra_arguments=("--checkpoint-seconds", "1"))
-        whole = App(cloud, commands.up(cloud=cloud).outputs)
-        doors = AppDoors(whole, monkeypatch, simulated=True)
+        whole = App(cloud, api.up(cloud=cloud).outputs)
+        providers = AppProviders(whole, monkeypatch, simulated=True)
         result = CliRunner().invoke(
-            command, ["verify-aws", "--local", "--out", str(tmp_path)], obj=Session(doors=doors)
+            command,
+            ["verify-aws", "--local", "--out", str(tmp_path)],
+            obj=Session(providers=providers),
         )
 
     record = json.loads((tmp_path / "verified-on-aws.json").read_text())

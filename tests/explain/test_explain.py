@@ -6,18 +6,19 @@ import copy
 import json
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from compilegate.cli.judged import judged
+from compilegate.cli.judge.documents import judged
 from compilegate.domain.judging.speed import LOOKS
 from compilegate.explain.explain import explain
 from compilegate.explain.item import Section
 from tests.domain.evidence_builder import GOOD, document
 from tests.domain.evidence_strategies import probations, trials
 from tests.domain.test_fuzz import BROKEN, PLACES, UNPROMOTABLE, corrupt
+from tests.fuzzing import at_most
 
-many = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+many = at_most(150)
 Items = list[dict[str, Any]]
 
 

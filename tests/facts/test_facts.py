@@ -6,9 +6,10 @@ import re
 
 import pytest
 
+from compilegate.domain.compilers.managed import MANAGED_COMPILER
 from compilegate.domain.facts.images import GIVEN
 from compilegate.domain.facts.model import Facts, Instance
-from compilegate.domain.workload.model import MANAGED_COMPILER, Framework, KnownBetter
+from compilegate.domain.workload.model import FactOverrides, Framework
 from compilegate.facts import FILES, REFERENCE_FILES, load_facts, read
 
 LOOKED_UP = ("step_functions_fields", "quota_codes")
@@ -161,7 +162,7 @@ def test_every_price_names_where_it_can_be_looked_up_or_what_it_follows_from() -
 
 
 def test_an_override_wins_and_an_unknown_price_stays_unknown(facts: Facts) -> None:
-    given = facts.overridden(KnownBetter({"ml.g5.48xlarge": 12.5})).price("ml.g5.48xlarge")
+    given = facts.overridden(FactOverrides({"ml.g5.48xlarge": 12.5})).price("ml.g5.48xlarge")
 
     assert given is not None
     assert (12.5, "given", GIVEN) == (given.usd_per_hour, given.confidence, given.source)

@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import pytest
 
+from compilegate.domain.compilers.managed import MANAGED_COMPILER
 from compilegate.domain.eligibility import check_eligibility
 from compilegate.domain.facts.model import Facts
-from compilegate.domain.workload.model import MANAGED_COMPILER, Framework, KnownBetter, OwnImage
+from compilegate.domain.workload.model import FactOverrides, Framework, OwnImage
 from compilegate.facts import load_facts
 from compilegate.ports import Settings
-from compilegate.usecases.known_facts import known_facts
+from compilegate.usecases.registration.load import facts_for_workload
 from tests.domain.workload_builder import SOUND, change
 
 REGION = "eu-west-1"
@@ -26,12 +27,12 @@ def own(uri: str, compiler: str | None = None, version: str = "2.8") -> OwnImage
 
 def settings(**better: object) -> Settings:
     return Settings(
-        stage="dev", region=REGION, training_role_arn="arn", facts=KnownBetter(**better)
+        stage="dev", region=REGION, training_role_arn="arn", facts=FactOverrides(**better)
     )
 
 
 def facts(*images: OwnImage) -> Facts:
-    return load_facts().overridden(KnownBetter(images=images))
+    return load_facts().overridden(FactOverrides(images=images))
 
 
 def usd(found: Facts) -> float | None:
@@ -41,18 +42,18 @@ def usd(found: Facts) -> float | None:
 
 def test_the_workloads_price_goes_before_cdk_jsons_and_that_before_the_shipped_one() -> None:
     plain = SOUND
-    better = replace(plain, facts=KnownBetter({"ml.g5.xlarge": 3.0}))
+    better = replace(plain, facts=FactOverrides({"ml.g5.xlarge": 3.0}))
     deployed = settings(prices={"ml.g5.xlarge": 2.0})
 
-    assert 1.408 == usd(known_facts(plain, settings()))
-    assert 2.0 == usd(known_facts(plain, deployed))
-    assert 3.0 == usd(known_facts(better, deployed))
+    assert 1.408 == usd(facts_for_workload(plain, settings()))
+    assert 2.0 == usd(facts_for_workload(plain, deployed))
+    assert 3.0 == usd(facts_for_workload(better, deployed))
 
 
 def test_the_workloads_image_goes_before_cdk_jsons() -> None:
     nearer = HERE.replace("train:2", "train:3")
-    found = known_facts(
-        replace(SOUND, facts=KnownBetter(images=(own(nearer),))), settings(images=(own(HERE),))
+    found = facts_for_workload(
+        replace(SOUND, facts=FactOverrides(images=(own(nearer),))), settings(images=(own(HERE),))
     )
 
     assert nearer == found.image(PYTORCH, compiler="none", region=REGION).uri
@@ -96,7 +97,7 @@ def test_eligibility_reckons_with_the_price_of_the_deployment() -> None:
     plain = change(SOUND, training__instance_type="ml.g5.xlarge")
 
     def annual(**better: object) -> float:
-        found = known_facts(plain, settings(**better))
+        found = facts_for_workload(plain, settings(**better))
         document = check_eligibility(plain, found, region=REGION).to_dict()
         return float(document["economics"]["annual_training_usd"])
 

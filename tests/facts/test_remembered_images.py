@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compilegate.domain.workload.model import Framework, KnownBetter, OwnImage
+from compilegate.domain.workload.model import FactOverrides, Framework, OwnImage
 from compilegate.facts import load_facts
 
 PYTORCH = Framework("pytorch", "2.6.0")
@@ -12,7 +12,7 @@ URI = "123456789012.dkr.ecr.us-east-1.amazonaws.com/team/train:1"
 def test_an_image_of_the_teams_own_wins_over_a_remembered_answer() -> None:
     shipped = load_facts()
     before = shipped.image(PYTORCH, compiler="none", region="us-east-1")
-    better = shipped.overridden(KnownBetter(images=(OwnImage("pytorch", "2.6.0", URI),)))
+    better = shipped.overridden(FactOverrides(images=(OwnImage("pytorch", "2.6.0", URI),)))
 
     assert URI == better.image(PYTORCH, compiler="none", region="us-east-1").uri
     assert before == shipped.image(PYTORCH, compiler="none", region="us-east-1")
@@ -32,4 +32,4 @@ def test_region_and_machine_are_part_of_the_question() -> None:
 
 
 def test_nothing_known_better_changes_nothing() -> None:
-    assert load_facts() is load_facts().overridden(KnownBetter())
+    assert load_facts() is load_facts().overridden(FactOverrides())

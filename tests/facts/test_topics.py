@@ -11,11 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from compilegate.domain.compilers.managed import MANAGED_COMPILER
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.facts.images import GIVEN
 from compilegate.domain.planning.arm_plan import ArmPlan
 from compilegate.domain.request.launcher import launch
-from compilegate.domain.workload.model import MANAGED_COMPILER, Framework, KnownBetter, OwnImage
+from compilegate.domain.workload.model import FactOverrides, Framework, OwnImage
 from compilegate.facts import load_facts, read
 from compilegate.facts.filters import check_region, chosen
 from compilegate.facts.topics import TOPICS, Row, age_days, overview, with_age
@@ -113,7 +114,7 @@ def test_launchers_send_no_key_that_is_not_on_file() -> None:
 def test_what_cdk_json_gives_is_shown_first_and_as_given() -> None:
     uri = "123456789012.dkr.ecr.us-east-1.amazonaws.com/a:1"
     own = OwnImage(framework="pytorch", version="2.8.0", uri=uri)
-    facts = load_facts().overridden(KnownBetter({"ml.g5.xlarge": 1.0}, (own,)))
+    facts = load_facts().overridden(FactOverrides({"ml.g5.xlarge": 1.0}, (own,)))
 
     image, *_ = TOPICS["images"].rows(facts, REGION)
     prices = {row["instance_type"]: row for row in TOPICS["prices"].rows(facts, REGION)}

@@ -10,7 +10,7 @@ import pytest
 
 from compilegate.domain.flag import Flag
 from compilegate.domain.production.next_arm import REFRESH_EVERY
-from compilegate.flags.carry import Asked, carry
+from compilegate.flags.carry import FlagLookup, carry
 from compilegate.flags.estimator import ESTIMATOR
 from tests.flags.ssm import FakeSsm
 
@@ -19,8 +19,8 @@ JOB = {"entry_point": "train.py", "hyperparameters": {"epochs": 3}}
 
 def tags(state: str, chance: Any) -> dict[str, str]:
     flag = Flag(True, state, "compile", {"compiler": "torch_compile"}, "d1", "t")
-    asked = Asked("bert-docs", client=FakeSsm(flag.to_json()), chance=chance)
-    job = carry(JOB, ESTIMATOR, asked)
+    lookup = FlagLookup("bert-docs", client=FakeSsm(flag.to_json()), chance=chance)
+    job = carry(JOB, ESTIMATOR, lookup)
     return {tag["Key"].removeprefix("compilegate:"): tag["Value"] for tag in job["tags"]}
 
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from compilegate.flags import may_release
-from compilegate.flags.patience import Patience
+from compilegate.flags.backoff import Backoff
 
 ARN = "arn:aws:sagemaker:us-east-1:111122223333:training-job/cg-bert-docs-0mabc123-p0-r0"
-HURRY = Patience(seconds=0.0)
+HURRY = Backoff(seconds=0.0)
 
 
 class Tags:
@@ -47,19 +47,19 @@ class Tags:
 def test_a_model_may_go_unless_a_tag_says_anything_but_released(
     tags: dict[str, str], may: bool
 ) -> None:
-    assert may is may_release(ARN, client=Tags(tags), patience=HURRY)
+    assert may is may_release(ARN, client=Tags(tags), backoff=HURRY)
 
 
 def test_a_job_may_be_named_as_well() -> None:
     held = Tags({"compilegate:release": "hold"})
 
-    assert not may_release(ARN.rpartition("/")[2], client=held, patience=HURRY)
+    assert not may_release(ARN.rpartition("/")[2], client=held, backoff=HURRY)
 
 
 def test_a_tag_on_a_later_page_is_read() -> None:
     client = Tags({"team": "search"}, {"compilegate:release": "hold"})
 
-    assert not may_release(ARN, client=client, patience=HURRY)
+    assert not may_release(ARN, client=client, backoff=HURRY)
 
 
 @pytest.mark.parametrize(
@@ -68,5 +68,5 @@ def test_a_tag_on_a_later_page_is_read() -> None:
 def test_what_cannot_be_read_is_not_released(job: str, caplog: pytest.LogCaptureFixture) -> None:
     client = Tags({}, error=ConnectionError("no route"))
 
-    assert not may_release(job, client=client, patience=HURRY)
+    assert not may_release(job, client=client, backoff=HURRY)
     assert "is not released" in caplog.text

@@ -15,11 +15,11 @@ from botocore.exceptions import EndpointConnectionError
 from compilegate.domain import naming
 from compilegate.domain.flag import Flag
 from compilegate.flags import reading, resolve
-from compilegate.flags.patience import Patience
+from compilegate.flags.backoff import Backoff
 from tests.flags.ssm import ON, FakeSsm, refusal
 
 ROOT = Path(__file__).parents[2]
-HASTY = Patience(seconds=0.0)
+HASTY = Backoff(seconds=0.0)
 
 
 def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
@@ -113,7 +113,7 @@ def test_a_disabled_flag_is_the_baseline_without_a_word(
 def test_any_failure_is_the_baseline_and_a_logged_warning(
     answer: str | Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
-    assert {} == resolve("bert-docs", client=FakeSsm(answer), patience=HASTY)
+    assert {} == resolve("bert-docs", client=FakeSsm(answer), backoff=HASTY)
 
     (warning,) = warnings(caplog)
     assert "training with the baseline" in warning

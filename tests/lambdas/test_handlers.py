@@ -1,7 +1,6 @@
 """Handlers as the runtime calls them: event in, answer out, errors with words for people."""
 
 import logging
-import sys
 
 import boto3
 import pytest
@@ -10,6 +9,8 @@ from moto import mock_aws
 from compilegate.adapters import clients, wiring
 from compilegate.domain.errors import NotFoundError
 from compilegate.domain.naming import REFUSED
+from compilegate.usecases.operations import daily
+from lambdas import handlers
 
 TRIAL = {"workload": "bert-docs", "trial": "t0000001", "spec_key": "workloads/x/specs/1.json"}
 EXECUTION = "arn:aws:states:us-east-1:123456789012:execution:evaluate:bert-docs-t0000001"
@@ -54,11 +55,10 @@ def deployed(monkeypatch):
 
 @pytest.fixture
 def handle():
-    """Calls a function's handler by its folder's name."""
+    """Calls a function's handler by its step's name."""
 
     def call(name, **event):
-        __import__(f"lambdas.{name}.handler")
-        return sys.modules[f"lambdas.{name}.handler"].handle({**TRIAL, **event}, None)
+        return getattr(handlers, name)({**TRIAL, **event}, None)
 
     return call
 
@@ -134,18 +134,19 @@ def test_an_error_nobody_foresaw_is_logged_with_its_traceback(deployed, handle, 
     assert caplog.records[-1].exc_info is not None
 
 
-def test_the_sweep_stops_jobs_even_where_a_retention_cannot_be_set(deployed, handle, monkeypatch):
-    def refused():
-        raise PermissionError("logs:PutRetentionPolicy")
+def test_a_name_that_is_no_step_has_no_handler():
+    with pytest.raises(AttributeError, match="no step 'judge_army'"):
+        _ = handlers.judge_army
 
-    __import__("lambdas.sweep.handler")
+
+def test_the_sweep_stops_jobs_even_where_a_retention_cannot_be_set(deployed, monkeypatch):
+    class Refusing:
+        def limit_retention(self):
+            raise PermissionError("logs:PutRetentionPolicy")
+
     swept = []
-    monkeypatch.setenv("TOPIC_ARN", "arn:aws:sns:us-east-1:123456789012:topic")
-    monkeypatch.setattr(wiring, "limit_training_logs", refused)
-    monkeypatch.setattr(
-        sys.modules["lambdas.sweep.handler"], "sweep", lambda *_, **__: swept.append("jobs")
-    )
+    monkeypatch.setattr(daily, "sweep", lambda *_, **__: swept.append("jobs"))
     with pytest.raises(PermissionError):  # the alarm tells of it
-        handle("sweep")
+        daily.daily({}, services=wiring.services(), ends=None, topic=None, training_logs=Refusing())
 
     assert ["jobs"] == swept

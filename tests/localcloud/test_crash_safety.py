@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from compilegate.domain.errors import EnvironmentNotReadyError
+from compilegate.localcloud.connection import read_state
 from compilegate.localcloud.environments import REPOSITORY
+from compilegate.localcloud.errors import NotReadyError
 from compilegate.localcloud.failures import Failure, inject
 from compilegate.localcloud.lifecycle import LocalCloud
-from compilegate.localcloud.run_state import read_state
 from tests.localcloud.conftest import FAST, make_places
 from tests.localcloud.helpers import (
     ROLE,
@@ -120,7 +120,7 @@ def test_command_that_dies_takes_its_local_cloud_with_it(command, number):
 
 def test_stop_ends_everything_a_detached_cloud_started(detached):
     state = keep_busy(detached)
-    with pytest.raises(EnvironmentNotReadyError, match="not started with failure injection"):
+    with pytest.raises(NotReadyError, match="not started with failure injection"):
         inject(state, Failure.THROTTLED)
 
     assert detached.stop() is True

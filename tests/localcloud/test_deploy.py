@@ -6,12 +6,10 @@ import time
 
 import pytest
 
-from compilegate.domain.errors import EnvironmentNotReadyError
-from compilegate.localcloud import assembly_cache
-from compilegate.localcloud.assembly import read_stacks, zip_folder
-from compilegate.localcloud.assembly_cache import assembly_of
-from compilegate.localcloud.deploy import DeployError, deploy, stack_outputs
-from compilegate.localcloud.synth import synthesise
+from compilegate.localcloud import assembly as assembly_module
+from compilegate.localcloud.assembly import assembly_of, read_stacks, synthesise, zip_folder
+from compilegate.localcloud.deploy import deploy, stack_outputs
+from compilegate.localcloud.errors import DeployError, NotReadyError
 
 e2e = pytest.mark.e2e
 ASSETS = "cdk-hnb659fds-assets-${AWS::AccountId}-${AWS::Region}"
@@ -145,7 +143,7 @@ def test_unknown_stack_has_no_outputs(cloud):
 def test_docker_images_are_refused_before_anything_is_deployed(tmp_path):
     assembly = write_assembly(tmp_path, template(), docker={"image": {}})
 
-    with pytest.raises(EnvironmentNotReadyError, match="no Docker"):
+    with pytest.raises(NotReadyError, match="no Docker"):
         read_stacks(assembly)
 
 
@@ -204,12 +202,12 @@ def test_an_assembly_that_another_process_made_meanwhile_is_left_to_its_reader(
     cache, others = tmp_path / ".compilegate", []
 
     def made_meanwhile(*arguments, **options):
-        monkeypatch.setattr(assembly_cache, "synthesise", synthesise)
+        monkeypatch.setattr(assembly_module, "synthesise", synthesise)
         others.append(assembly_of(tmp_path, cache, context={}))
         (others[0] / "being-read").touch()
         return synthesise(*arguments, **options)
 
-    monkeypatch.setattr(assembly_cache, "synthesise", made_meanwhile)
+    monkeypatch.setattr(assembly_module, "synthesise", made_meanwhile)
 
     assert assembly_of(tmp_path, cache, context={}) == others[0]
     assert (others[0] / "being-read").exists()
@@ -218,7 +216,7 @@ def test_an_assembly_that_another_process_made_meanwhile_is_left_to_its_reader(
 def test_failed_synthesis_is_not_kept(tmp_path):
     (tmp_path / "cdk.json").write_text("{}")
     (tmp_path / "app.py").write_text("raise SystemExit('no')")
-    with pytest.raises(EnvironmentNotReadyError):
+    with pytest.raises(NotReadyError):
         assembly_of(tmp_path, tmp_path / "cache", context={})
 
     assert list((tmp_path / "cache").iterdir()) == []
@@ -228,5 +226,5 @@ def test_app_that_fails_is_quoted(tmp_path):
     (tmp_path / "cdk.json").write_text("{}")
     (tmp_path / "app.py").write_text("raise SystemExit('context stage: must be lower case')")
 
-    with pytest.raises(EnvironmentNotReadyError, match="context stage: must be lower case"):
+    with pytest.raises(NotReadyError, match="context stage: must be lower case"):
         synthesise(tmp_path, tmp_path / "out", context={})

@@ -17,7 +17,7 @@ from compilegate.adapters.dynamodb import DynamoDbLedger
 from compilegate.adapters.ssm_flags import SsmFlags
 from compilegate.domain import ledger_keys, naming
 from compilegate.localcloud.lifecycle import LocalCloud
-from compilegate.usecases.change_flag import change_flag
+from compilegate.usecases.flag.change_flag import change_flag
 from tests import fakes
 from tests.localcloud.conftest import FAST, make_places
 from tests.localcloud.dropping_proxy import AFTER, BEFORE, DroppingProxy

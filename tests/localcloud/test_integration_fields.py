@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from compilegate.domain.request import integration
 from compilegate.facts import step_functions_fields
-from compilegate.localcloud.emulator.engine.integration_fields import unsupported_fields
+from compilegate.localcloud.emulator.sagemaker.validation import unsupported_fields
 
 NAMES = sorted({name for field in step_functions_fields() for name in field.split(".")})
 NAME = st.sampled_from([*NAMES, "ProfilerConfig", "Unheard"])

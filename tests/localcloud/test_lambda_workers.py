@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from compilegate.localcloud import commands
+from compilegate.localcloud import api
 
 pytestmark = pytest.mark.e2e
 
@@ -48,7 +48,7 @@ def test_function_that_cannot_be_imported_says_so_and_logs_it(client, make_funct
 
     assert answer["errorType"] == "Runtime.ImportModuleError"
     assert "No module named 'absent_dependency'" in answer["errorMessage"]
-    log = commands.logs(arn.rsplit(":", 1)[1], cloud=cloud)
+    log = api.logs(arn.rsplit(":", 1)[1], cloud=cloud)
     assert any("absent_dependency" in line for line in log.lines)
 
 

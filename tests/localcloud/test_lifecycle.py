@@ -9,16 +9,16 @@ import urllib.request
 import boto3
 import pytest
 
-from compilegate.domain.errors import EnvironmentNotReadyError, NotFoundError
-from compilegate.localcloud import commands
+from compilegate.localcloud import api
 from compilegate.localcloud.environments import find_places
+from compilegate.localcloud.errors import NoLogError, NotReadyError
 from compilegate.localcloud.lifecycle import LocalCloud
 
 e2e = pytest.mark.e2e
 
 
 def test_missing_environment_is_an_error_that_says_what_to_run(tmp_path):
-    with pytest.raises(EnvironmentNotReadyError, match="make setup"):
+    with pytest.raises(NotReadyError, match="make setup"):
         find_places(repository=tmp_path)
 
 
@@ -26,14 +26,14 @@ def test_local_cloud_that_never_ran_has_no_state(tmp_path, monkeypatch):
     monkeypatch.setenv("COMPILEGATE_LOCALCLOUD_PYTHON", sys.executable)
     monkeypatch.setenv("COMPILEGATE_TRAINING_PYTHON", sys.executable)
     cloud = LocalCloud(tmp_path)
-    found = commands.status(cloud)
+    found = api.status(cloud)
 
     assert (found.state, found.outputs, found.log_parts) == (None, None, ())
-    assert commands.down(cloud) is False
-    with pytest.raises(EnvironmentNotReadyError, match="compilegate local up"):
+    assert api.down(cloud) is False
+    with pytest.raises(NotReadyError, match="compilegate local up"):
         cloud.environment()
-    with pytest.raises(NotFoundError, match="has not run"):
-        commands.logs("emulator", cloud=cloud)
+    with pytest.raises(NoLogError, match="has not run"):
+        api.logs("emulator", cloud=cloud)
 
 
 def test_emulator_that_does_not_start_shows_its_log(tmp_path, monkeypatch):
@@ -42,14 +42,14 @@ def test_emulator_that_does_not_start_shows_its_log(tmp_path, monkeypatch):
     monkeypatch.setenv("COMPILEGATE_TRAINING_PYTHON", sys.executable)
     cloud = LocalCloud(tmp_path)
 
-    with pytest.raises(EnvironmentNotReadyError, match="No module named 'hypercorn'"):
+    with pytest.raises(NotReadyError, match="No module named 'hypercorn'"):
         cloud.start(attached=True)
     assert cloud.state() is None
 
 
 @e2e
 def test_second_start_is_refused(cloud):
-    with pytest.raises(EnvironmentNotReadyError, match="compilegate local down"):
+    with pytest.raises(NotReadyError, match="compilegate local down"):
         LocalCloud(places=cloud.places).start(attached=True)
 
 
@@ -110,7 +110,7 @@ def test_logs_of_every_part_are_files(cloud, trainer, machines, make_function):
     function = make_function("def handler(e, c):\n    print('from the function')\n    return 1\n")
     task = {"Type": "Task", "Resource": function, "End": True}
     execution = machines.run({"StartAt": "T", "States": {"T": task}})
-    parts = commands.status(cloud).log_parts
+    parts = api.status(cloud).log_parts
     function_name, execution_name = function.rsplit(":", 1)[1], execution["name"]
 
     assert {
@@ -119,13 +119,11 @@ def test_logs_of_every_part_are_files(cloud, trainer, machines, make_function):
         f"lambda/{function_name}",
         f"execution/{execution_name}",
     } <= {*parts}
-    assert any(line.endswith("from the job") for line in commands.logs(name, cloud=cloud).lines)
-    assert any(
-        "from the function" in line for line in commands.logs(function_name, cloud=cloud).lines
-    )
-    history = commands.logs(f"execution/{execution_name}", cloud=cloud)
+    assert any(line.endswith("from the job") for line in api.logs(name, cloud=cloud).lines)
+    assert any("from the function" in line for line in api.logs(function_name, cloud=cloud).lines)
+    history = api.logs(f"execution/{execution_name}", cloud=cloud)
     assert "TaskStateEntered T" in " ".join(history.lines)
-    assert len(commands.logs("emulator", last=1, cloud=cloud).lines) == 1
+    assert len(api.logs("emulator", last=1, cloud=cloud).lines) == 1
 
 
 @e2e
@@ -135,7 +133,7 @@ def test_history_of_a_running_execution_is_shown_so_far(cloud, machines):
     deadline = time.monotonic() + 5
     lines = ()
     while len(lines) < 2 and time.monotonic() < deadline:
-        lines = commands.logs(execution.rsplit(":", 1)[1], cloud=cloud).lines
+        lines = api.logs(execution.rsplit(":", 1)[1], cloud=cloud).lines
     machines.client("stepfunctions").stop_execution(executionArn=execution)
 
     assert [line.split()[2:] for line in lines] == [["ExecutionStarted"], ["WaitStateEntered", "W"]]

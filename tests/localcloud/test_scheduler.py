@@ -6,7 +6,10 @@ import time
 import pytest
 
 from compilegate.localcloud.emulator.sagemaker.job import StopCause, TrainingJob
-from compilegate.localcloud.emulator.sagemaker.scheduler import Scheduler
+from compilegate.localcloud.emulator.sagemaker.scheduler import (
+    Scheduler,
+    measuring_cores,
+)
 
 
 @pytest.fixture
@@ -54,28 +57,28 @@ def test_as_many_jobs_run_as_there_are_slots(make_job):
     assert third.runs()
 
 
-def test_speed_job_waits_until_it_is_alone_and_then_stays_alone(make_job):
-    scheduler = Scheduler(2)
-    quality = Waiting(scheduler, make_job("a"))
-    speed = Waiting(scheduler, make_job("b", "speed"))
-    before = speed.runs()
-    quality.leave()
-    alone = speed.runs()
-    later = Waiting(scheduler, make_job("c"))
+@pytest.mark.parametrize(("slots", "cores"), [(1, 1), (2, 1), (5, 2), (8, 4), (32, 4)])
+def test_a_measuring_job_has_half_of_the_machine_at_most_four_cores(make_job, slots, cores):
+    scheduler = Scheduler(slots)
+    beside = [Waiting(scheduler, make_job(str(number))) for number in range(slots - cores)]
+    measuring = Waiting(scheduler, make_job("a", "speed"))
+    one_too_many = Waiting(scheduler, make_job("b"))
 
-    assert (before, alone, later.runs()) == (False, True, False)
+    assert cores == measuring_cores(slots)
+    assert all(job.runs() for job in [*beside, measuring])
+    assert not one_too_many.runs()
 
 
-def test_no_job_overtakes_a_waiting_speed_job(make_job):
-    scheduler = Scheduler(2)
-    running = Waiting(scheduler, make_job("a"))
-    speed = Waiting(scheduler, make_job("b", "speed"))
-    late = Waiting(scheduler, make_job("c"))
+def test_no_job_overtakes_a_waiting_measuring_job(make_job):
+    scheduler = Scheduler(4)
+    running = [Waiting(scheduler, make_job(name)) for name in "abc"]
+    measuring = Waiting(scheduler, make_job("d", "speed"))
+    late = Waiting(scheduler, make_job("e"))
     overtook = late.runs()
-    running.leave()
+    running[0].leave()
 
     assert not overtook
-    assert speed.runs()
+    assert measuring.runs()
     assert not late.runs()
 
 

@@ -112,7 +112,7 @@ sweep = Sweep(lambda: now[0])
 found = []
 for seconds in looks:
     now[0] = 1_800_000_000.0 + seconds
-    sweep.look()
+    sweep.fire_due()
     found.append(fired[:])
     fired.clear()
 print(json.dumps(found))

@@ -15,8 +15,7 @@ from compilegate.adapters.bundle import make_bundle
 from compilegate.domain.request.build import quality_request
 from compilegate.localcloud.environments import REPOSITORY, find_places
 from compilegate.localcloud.lifecycle import LocalCloud
-from compilegate.usecases.collect import quality_run
-from compilegate.usecases.job_output import read_output
+from compilegate.usecases.trial.job_output import quality_run, read_output
 from tests.domain.test_request import CONTEXT, arm, workload
 from tests.localcloud.conftest import FAST
 from tests.localcloud.helpers import BUCKET, ROLE, Trainer
@@ -105,7 +104,7 @@ def test_a_stopped_spot_run_goes_on_from_its_last_save_and_counts_each_step_once
     assert (False, None) == (killed["finished"], killed["reason"])
     assert 0 < went_on <= len(left.steps_beside("evidence/summary.json").numbers)
     assert list(range(1, STEPS + 1)) == list(steps.numbers)
-    assert True is quality_run(found, job=done, order=0, metric="eval_loss")["finished"]
+    assert True is quality_run(found, job=done, metric="eval_loss")["finished"]
 
 
 def test_a_stopped_run_on_demand_leaves_its_evidence_and_nothing_to_go_on_from(trainer):
@@ -116,7 +115,7 @@ def test_a_stopped_run_on_demand_leaves_its_evidence_and_nothing_to_go_on_from(t
 
     assert 0 < len(left.steps_beside("evidence/summary.json").numbers) < STEPS
     assert None is left.summary("evidence/summary.json")["reason"]
-    assert False is quality_run(left, job="job", order=0, metric="eval_loss")["finished"]
+    assert False is quality_run(left, job="job", metric="eval_loss")["finished"]
     assert [] == keys(trainer, request)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from compilegate.localcloud.emulator.sagemaker.launchers import left_out
+from compilegate.localcloud.emulator.sagemaker.toolkit import missing_launchers
 from tests.localcloud.helpers import marked_processes
 
 e2e = pytest.mark.e2e
@@ -110,4 +110,4 @@ def test_a_launcher_that_is_not_to_be_had_is_left_out_and_the_log_says_so(traine
     ],
 )
 def test_launchers_that_need_more_than_this_machine(asked, instances, torchrun, missing):
-    assert missing == {*left_out(asked, instances=instances, torchrun=torchrun).values()}
+    assert missing == {*missing_launchers(asked, instances=instances, torchrun=torchrun).values()}

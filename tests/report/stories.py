@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from compilegate.domain.judging.judge import judge
-from compilegate.report import ReportInput
+from compilegate.report.model import ReportInput
+from tests.domain.evidence_builder import judge
 from tests.report.trials import STEPS, add_control, run_probation, run_trial
 
 FLAG = "/compilegate/local/workloads/{}/compiler"

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from compilegate.report import render
+from compilegate.report.render import render
 from tests.report import stories
 from tests.report.test_render import HOSTILE
 

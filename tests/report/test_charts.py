@@ -8,17 +8,17 @@ import statistics
 import plotly.graph_objects
 import pytest
 
-from compilegate.report.case import read_case
 from compilegate.report.charts import charts
 from compilegate.report.charts.palette import DARK, DARK_OF_LIGHT, LIGHT, arm_style
 from compilegate.report.charts.thin import smooth, thin
+from compilegate.report.trial_report import read_trial_report
 from tests.report import stories
 
 MEASURED = set(stories.STORIES) - {"ineligible"}
 
 
 def _charts(story):
-    case = read_case(story)
+    case = read_trial_report(story)
     return {c.id: c for c in charts(case.decision, story["evidence"], case.measured)}
 
 
@@ -122,7 +122,7 @@ def test_a_probation_draws_the_production_runs_that_were_compared():
 def test_a_speed_up_is_told_over_the_blocks_that_it_rests_on():
     assert _charts(stories.promote())["speedup"].finding.endswith("over 3 blocks.")
     assert _charts(stories.passed_probation())["speedup"].finding.endswith(
-        "over production's whole jobs."
+        "over production's full jobs."
     )
 
 
@@ -130,7 +130,7 @@ def test_the_quality_interval_names_its_level_and_that_it_holds_at_every_look():
     story = stories.with_history()
     level = 100 * story["decision"]["quality"]["confidence"]
 
-    assert f"{level:.1f} % interval, holds at every look" in _charts(story)["quality"].finding
+    assert f"{level:.1f}% interval, holds at every look" in _charts(story)["quality"].finding
 
 
 def _metrics(arm):

@@ -6,7 +6,7 @@ import html
 import json
 import re
 
-from compilegate.report import render
+from compilegate.report.render import render
 from tests.report import stories
 
 
@@ -19,12 +19,12 @@ def test_a_cheaper_cluster_is_told_by_its_dollars():
     report = render(stories.cheaper_cluster())
     text = visible(report.html)
 
-    assert "Switch to g5-2x: 51 % cheaper a run at 1.01x the speed, quality held" in report.subject
+    assert "Switch to g5-2x: 51% cheaper a run at 1.01x the speed, quality held" in report.subject
     assert "measured in 3 blocks on nodes of its own" in text
-    assert "Its cluster costs 0.50 times as much per hour, so that a run costs 51 % less." in text
+    assert "Its cluster costs 0.50 times as much per hour, so that a run costs 51% less." in text
     assert "in dollars, at 0.50 times the price per hour" in text
     assert "Cluster 1 x ml.g5.xlarge 1 x ml.g5.2xlarge" in text
-    assert "were that 0.55x or less, g5-2x would stay off" in text
+    assert "At 0.55x or less, g5-2x would stay off" in text
     assert "in dollars per run" in text
 
 

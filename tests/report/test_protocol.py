@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from compilegate.domain.judging.evidence_file import parse_evidence
+from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.full_runs import samples_of
 from compilegate.domain.judging.noninferiority import compare
-from compilegate.report.case import read_case
+from compilegate.report.metric_cards import metric_cards
 from compilegate.report.protocol import protocol
 from compilegate.report.reference import reference_of
-from compilegate.report.tiles import tiles
+from compilegate.report.trial_report import read_trial_report
 from tests.report import stories
 
 
 def _rows(story):
-    return dict(protocol(read_case(story)))
+    return dict(protocol(read_trial_report(story)))
 
 
-def _tile(story, name):
-    return next(tile for tile in tiles(read_case(story)) if tile.name.startswith(name))
+def _card(story, name):
+    return next(
+        card for card in metric_cards(read_trial_report(story)) if card.name.startswith(name)
+    )
 
 
 def test_blocks_and_full_runs_are_told_per_arm_because_losers_stop_early():
@@ -49,21 +51,21 @@ def test_the_error_is_shared_between_candidates_and_looks():
 
 def test_the_reference_is_the_one_that_the_judge_compares_with():
     story = stories.with_history()
-    evidence = parse_evidence(story["evidence"])
+    evidence = read_evidence(story["evidence"])
     found = compare(samples_of(evidence.candidates[0], evidence))
-    reference = reference_of(read_case(story).measured, story["decision"]["quality"])
+    reference = reference_of(read_trial_report(story).measured, story["decision"]["quality"])
 
     assert (found.history_weight, 8, 1) == (reference.weight, reference.past, reference.today)
 
 
-def test_the_quality_tile_names_level_margin_and_reference():
-    note = _tile(stories.with_history(), "Quality").note
+def test_the_quality_card_names_level_margin_and_reference():
+    note = _card(stories.with_history(), "Quality").note
 
     assert note.endswith(
-        "98.1 % interval, holds at every look; margin 0.02; "
+        "98.1% interval, holds at every look; margin 0.02; "
         "reference: 8 past runs worth 2.7, 1 of today"
     )
 
 
-def test_the_cost_tile_calls_the_estimate_an_expectation():
-    assert _tile(stories.promote(), "Cost").note == "expected about $0.42, cap $20.00"
+def test_the_cost_card_calls_the_estimate_an_expectation():
+    assert _card(stories.promote(), "Cost").note == "expected about $0.42, cap $20.00"

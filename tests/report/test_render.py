@@ -8,13 +8,14 @@ import hashlib
 import html
 import json
 import re
+from functools import cache
 
 import pytest
 
 from compilegate.domain.decision import Verdict
-from compilegate.report import render
-from compilegate.report.formats import UNKNOWN
-from compilegate.report.words import LABELS
+from compilegate.domain.formats import UNKNOWN
+from compilegate.domain.words import verdict_label
+from compilegate.report.render import render
 from tests.report import stories
 
 ALL = {**stories.STORIES, "failed": stories.failed}
@@ -22,6 +23,12 @@ PLACEHOLDERS = re.compile(r"\b(None|nan|inf|null|True|False|undefined)\b")
 HOSTILE = (
     "</script><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">"
 )
+
+
+@cache
+def _rendered(name):
+    """A story's report, rendered once for all tests that read it."""
+    return render(ALL[name]())
 
 
 def _visible(page):
@@ -32,12 +39,12 @@ def _visible(page):
 
 @pytest.mark.parametrize("name", list(ALL))
 def test_the_same_records_give_the_same_bytes(name):
-    assert render(ALL[name]()) == render(ALL[name]())
+    assert _rendered(name) == render(ALL[name]())
 
 
 @pytest.mark.parametrize("name", list(ALL))
 def test_the_page_loads_nothing(name):
-    page = render(ALL[name]()).html
+    page = _rendered(name).html
     # plotly.js names tile servers for map traces, which nothing here draws; the policy bars them.
     own = re.sub(r"<script>.*?</script>", "", page, flags=re.DOTALL)
 
@@ -49,7 +56,7 @@ def test_the_page_loads_nothing(name):
 
 @pytest.mark.parametrize("name", list(ALL))
 def test_only_the_pages_own_scripts_may_run(name):
-    page = render(ALL[name]()).html
+    page = _rendered(name).html
     scripts = re.findall(r"<script>(.*?)</script>", page, flags=re.DOTALL)
     hashes = [base64.b64encode(hashlib.sha256(s.encode()).digest()).decode() for s in scripts]
 
@@ -60,7 +67,7 @@ def test_only_the_pages_own_scripts_may_run(name):
 
 @pytest.mark.parametrize("name", list(ALL))
 def test_no_placeholder_of_the_program_shows(name):
-    report = render(ALL[name]())
+    report = _rendered(name)
 
     for text in (_visible(report.html), report.markdown, report.message):
         assert not PLACEHOLDERS.findall(text)
@@ -68,7 +75,7 @@ def test_no_placeholder_of_the_program_shows(name):
 
 @pytest.mark.parametrize("name", list(stories.STORIES))
 def test_the_verdict_stands_before_figures_charts_and_tables(name):
-    text = _visible(render(stories.STORIES[name]()).html)
+    text = _visible(_rendered(name).html)
     order = [text.index(words) for words in ("Why", "What would change", "How it was measured")]
 
     assert order == sorted(order)
@@ -122,8 +129,7 @@ def test_a_table_in_markdown_cannot_be_broken_by_its_cells():
 
 @pytest.mark.parametrize("name", list(stories.STORIES))
 def test_markdown_puts_the_verdict_first(name):
-    story = stories.STORIES[name]()
-    report = render(story)
+    report = _rendered(name)
     headline = json.loads(report.json)["headline"]
 
     assert headline.replace("_", "\\_") in report.markdown.splitlines()[0]
@@ -176,7 +182,7 @@ def test_every_verdict_is_reported_without_any_one_record(verdict):
 
     for record in ("evidence", "eligibility", "plan"):
         page = render({**story, record: None}).html
-        assert LABELS[verdict] in _visible(page)
+        assert verdict_label(verdict).text in _visible(page)
 
 
 def test_what_is_unknown_is_a_dash_that_is_explained():

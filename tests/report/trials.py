@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from compilegate.domain.judging.judge import judge
+from tests.domain.evidence_builder import judge, step_of
 
 FINGERPRINT = {
     "gpu": "none", "driver": None, "torch": "2.13.0", "image": "local/cpu", "precision": "fp32",
@@ -83,7 +83,7 @@ def run_trial(
 
 def _follow(document: dict[str, Any], world: World, rounds: int) -> None:
     for _ in range(rounds):
-        step = judge(document).next
+        step = step_of(judge(document))
         if step is None:
             break
         if step["stage"] == "speed":
@@ -130,7 +130,7 @@ def run_probation(evidence: Mapping[str, Any], promoted: str, *, lost: float) ->
     """Production goes on with the promoted candidate, and runs what the judge asks for."""
     document = copy.deepcopy(dict(evidence)) | {"phase": "probation", "promoted": promoted}
     chance, number = random.Random(document["workload"]), 30
-    while (step := judge(document).next) is not None:
+    while (step := step_of(judge(document))) is not None:
         for run in step["runs"]:
             name, number = run["arm"], number + 1
             metric = metric_at("minimize", 0.006, number, 0.0)

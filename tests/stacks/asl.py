@@ -3,7 +3,7 @@
 import json
 import re
 
-from cfnlint import api
+from tests.stacks.template import lint_template
 
 VARIABLE = re.compile(r"\$([a-z_]+)\b(?!\()")
 
@@ -101,4 +101,4 @@ def lint(document):
         },
     }
     template = json.dumps({"Resources": {"Machine": machine}})
-    return [str(match) for match in api.lint(template)]
+    return [str(match) for match in lint_template(template)]

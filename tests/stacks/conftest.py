@@ -1,16 +1,13 @@
 """The template, synthesised once for all tests that read it."""
 
-import json
-
 import pytest
 
 import app
-from tests.stacks.template import Template
+from tests.stacks.template import load, shipped_assembly
 
 # Test modules import constructs, which starts the CDK's kernel as they are collected.
 app.use_packaged_node()
 
-TEMPLATE = "Compilegate.template.json"
 REGISTRY = "210987654321.dkr.ecr.us-east-1.amazonaws.com"
 OWN_IMAGES = [
     {"framework": "pytorch", "version": "2.8.0", "uri": f"{REGISTRY}/team/train:2.8"},
@@ -32,8 +29,8 @@ def synthesise(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def assembly(synthesise):
-    return synthesise()
+def assembly():
+    return shipped_assembly()
 
 
 @pytest.fixture(scope="session")
@@ -56,12 +53,7 @@ def changed(synthesise):
             log_retention_days=14,
             experiment_retention_days=7,
             training_log_retention_days=30,
-            monthly_budget_usd=5000,
+            monthly_budget_usd=5000.5,
             customer_key=True,
         )
     )
-
-
-def load(assembly):
-    """The template of an assembly."""
-    return Template(json.loads((assembly / TEMPLATE).read_text()))

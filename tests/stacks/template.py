@@ -1,8 +1,16 @@
 """Reads a template by types and properties; logical ids are looked up, never written down."""
 
+import atexit
 import fnmatch
 import json
+import shutil
+import tempfile
+from functools import cache
+from pathlib import Path
 
+import app
+
+TEMPLATE = "Compilegate.template.json"
 PARTITION, ACCOUNT, REGION = "aws", "123456789012", "us-east-1"
 PSEUDO = {
     "AWS::Partition": PARTITION,
@@ -18,6 +26,27 @@ SERVICES = {
     "events.amazonaws.com": "events",
     "scheduler.amazonaws.com": "scheduler",
 }
+
+
+@cache
+def shipped_assembly():
+    """The cloud assembly of cdk.json's settings, synthesised once for each process."""
+    folder = Path(tempfile.mkdtemp(prefix="compilegate-assembly-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    app.synthesise(app.default_context(), folder)
+    return folder
+
+
+def load(assembly):
+    """The template of an assembly."""
+    return Template(json.loads((assembly / TEMPLATE).read_text()))
+
+
+def lint_template(text):
+    """What cfn-lint has to say about a template."""
+    from cfnlint import api  # noqa: PLC0415 - a second that all other tests need not wait for
+
+    return api.lint(text, regions=["us-east-1"])
 
 
 class Template:
@@ -66,8 +95,8 @@ class Template:
         return json.loads(self.resolve(machine["Properties"]["DefinitionString"]))
 
     def function(self, name):
-        """(logical id, resource) of a Lambda by its folder's name."""
-        handler = f"lambdas.{name}.handler.handle"
+        """(logical id, resource) of a Lambda by its step's name."""
+        handler = f"lambdas.handlers.{name}"
         return next(
             (key, value)
             for key, value in self.of_type("AWS::Lambda::Function").items()
@@ -83,11 +112,11 @@ class Template:
         )
 
     def role_owners(self):
-        """Role's logical id → who runs as it: function folder, machine, ``training``, events."""
+        """Role's logical id → who runs as it: step, machine, ``training``, events."""
         owners = {}
         for resource in self.of_type("AWS::Lambda::Function").values():
             properties = resource["Properties"]
-            owners[self._role(properties["Role"])] = properties["Handler"].split(".")[1]
+            owners[self._role(properties["Role"])] = properties["Handler"].rpartition(".")[2]
         for name, (_, machine) in self.machines().items():
             owners[self._role(machine["Properties"]["RoleArn"])] = name
         for key, role in self.of_type("AWS::IAM::Role").items():

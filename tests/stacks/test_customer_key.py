@@ -2,8 +2,7 @@
 
 import pytest
 
-from tests.stacks.conftest import load
-from tests.stacks.template import ACCOUNT, REGION, as_list
+from tests.stacks.template import ACCOUNT, REGION, as_list, load
 
 ARN = "arn:aws:kms:us-east-1:123456789012:key/0a1b2c3d-0000-1111-2222-333344445555"
 

@@ -14,9 +14,9 @@ from compilegate.domain.planning.rounds import (
     QUOTA_WAIT_SECONDS,
     TRIAL_SECONDS,
 )
-from compilegate.usecases.outcome import UNKNOWN
+from compilegate.domain.trial.jobs import UNKNOWN
+from stacks.evaluate.after_decision import FAILURES
 from stacks.evaluate.definition import definition
-from stacks.evaluate.settled import FAILURES
 from stacks.functions import EVALUATE, STEPS
 from tests.stacks.asl import (
     assigned_on_every_path,

@@ -13,6 +13,7 @@ from compilegate.domain import naming
 from compilegate.domain.judging.looks import SCHEDULE
 from compilegate.domain.planning import history as planned
 from compilegate.domain.production.waiting import MOST_ATTEMPTS, next_wait
+from compilegate.domain.records.runs import CapacityWait
 from compilegate.domain.workload.training import MOST_FALLBACKS, MOST_HOURS
 from compilegate.facts import read
 from stacks.functions import STEPS, TRAIN
@@ -28,6 +29,13 @@ CYCLE = ("BuildRequest", "LoadRequest", "Train", "RecordRun", "WhatNext", "WaitF
 THROTTLED = STATES["Train"]["Retry"][0]["MaxAttempts"]
 
 
+def waited(seconds, spent):
+    return CapacityWait(
+        at=0, run="r", attempt=0, job="j", arm="baseline", reason=None, spent_seconds=spent,
+        wait_seconds=seconds, next_instance_type=None,
+    )  # fmt: skip
+
+
 def attempts(most_seconds, fallbacks, first_seconds=300.0, spent=0.0):
     """How often a run asks for a machine until it gives up."""
     waits = []
@@ -35,7 +43,7 @@ def attempts(most_seconds, fallbacks, first_seconds=300.0, spent=0.0):
         wait = next_wait(waits, fallbacks, most_seconds, first_seconds=first_seconds)
         if wait is None:
             return len(waits) + 1
-        waits.append({"wait_seconds": wait.seconds, "spent_seconds": spent})
+        waits.append(waited(wait.seconds, spent))
 
 
 def test_the_limit_is_the_one_on_file():
@@ -65,9 +73,9 @@ def test_a_run_never_asks_more_often_than_its_history_holds(hours, count):
 def test_four_weeks_are_waited_to_their_end_with_longer_pauses(count):
     waits, types = [], [f"ml.{n}" for n in range(count)]
     while wait := next_wait(waits, types, MOST_HOURS * 3600):
-        waits.append({"wait_seconds": wait.seconds, "spent_seconds": 0.0})
+        waits.append(waited(wait.seconds, 0.0))
 
-    assert sum(wait["wait_seconds"] for wait in waits) > 0.95 * MOST_HOURS * 3600
+    assert sum(wait.wait_seconds for wait in waits) > 0.95 * MOST_HOURS * 3600
 
 
 @given(

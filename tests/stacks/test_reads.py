@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from compilegate.usecases.judge_arms import judge_arms
-from compilegate.usecases.settle_run import settle_run
+from compilegate.usecases.trial.judge_arms import judge_arms
+from compilegate.usecases.trial.on_job_ended import on_job_ended
 from tests import fakes
 from tests.fakes import MemoryStore
 from tests.usecases.test_controls import with_control
@@ -74,6 +74,6 @@ def test_a_round_is_stopped_with_what_the_role_allows(template: Any, services: A
     cause = '{"TrainingJobStatus": "Failed", "FailureReason": "CapacityError: none"}'
     services.store.read.clear()
     event = {**EVENT, **outcome("s0b0", "Failed"), "runs": runs, "error": "e", "cause": cause}
-    settle_run(event, services=services)
+    on_job_ended(event, services=services)
 
     assert [] == refused(template, "settle_run", services)

@@ -11,7 +11,8 @@ import pytest
 import app
 from compilegate.domain import naming
 from compilegate.domain.metrics import FLAG_PROBLEMS, NAMESPACE, STAGE
-from tests.stacks.conftest import TEMPLATE, VPC
+from tests.stacks.conftest import VPC
+from tests.stacks.template import TEMPLATE
 
 
 def files(assembly):
@@ -25,7 +26,7 @@ def files(assembly):
 def test_the_same_repository_gives_the_same_assembly_whatever_the_clock_says(
     assembly, synthesise, monkeypatch
 ):
-    source = app.REPOSITORY / "lambdas" / "apply_flag" / "handler.py"
+    source = app.REPOSITORY / "lambdas" / "handlers.py"
     before = source.stat()
     monkeypatch.setenv("TZ", "Asia/Tokyo")
     os.utime(source, (1_000_000_000, 1_000_000_000))

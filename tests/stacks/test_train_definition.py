@@ -5,11 +5,11 @@ import json
 import pytest
 
 from compilegate.domain.planning.rounds import QUEUE_AND_TRANSFER_SECONDS
+from compilegate.domain.production.recorded_run import END, FAILED, RERUN, WAIT
 from compilegate.domain.production.waiting import RUN_SECONDS
 from compilegate.domain.workload.training import MOST_HOURS
-from compilegate.usecases.production import answers
 from stacks.functions import STEPS, TRAIN
-from stacks.train.definition import TOLD, definition
+from stacks.train.definition import EVENT_FIELDS, definition
 from tests.stacks.asl import (
     assigned_on_every_path,
     build,
@@ -113,17 +113,16 @@ def test_no_job_starts_but_from_a_request_and_a_run_that_is_this_executions_own(
 
 def test_a_teams_job_starts_nothing():
     assert "RecordTeamRun" in {choice["Next"] for choice in STATES["WhoTrains"]["Choices"]}
-    assert "next" in answers.answer_without(answers.END, None, "")
 
 
 def test_every_answer_of_record_run_leads_somewhere():
     conditions = " ".join(choice["Condition"] for choice in STATES["WhatNext"]["Choices"])
 
-    for step in (answers.WAIT, answers.RERUN, answers.END):
+    for step in (WAIT, RERUN, END):
         assert f"$next_step = '{step}'" in conditions
     assert "Watch" == STATES["WhatNext"]["Default"]  # WATCH and FAILED: both are looked at
     (failed,) = STATES["HasModel"]["Choices"]
-    assert (f"{{% $next_step = '{answers.FAILED}' %}}", "TellOfFailure") == (
+    assert (f"{{% $next_step = '{FAILED}' %}}", "TellOfFailure") == (
         failed["Condition"], failed["Next"],
     )  # fmt: skip
 
@@ -176,8 +175,8 @@ def test_variables_are_assigned_before_anything_can_read_them():
 
 
 def test_the_output_tells_what_became_of_the_run():
-    assert set(TOLD) == set(STATES["Done"]["Output"])
-    assert set(TOLD) <= set(STATES["Begin"]["Assign"])
+    assert set(EVENT_FIELDS) == set(STATES["Done"]["Output"])
+    assert set(EVENT_FIELDS) <= set(STATES["Begin"]["Assign"])
 
 
 def test_the_definition_is_valid_amazon_states_language():

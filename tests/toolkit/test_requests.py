@@ -149,13 +149,7 @@ class Ran:
         return dict(zip(found[::2], found[1::2], strict=True))
 
 
-@pytest.fixture(
-    scope="module",
-    params=[
-        pytest.param(release, marks=[] if release == "5.1.1" else pytest.mark.slow)
-        for release in RELEASES
-    ],
-)
+@pytest.fixture(scope="module", params=RELEASES)
 def ran(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[dict[str, Ran]]:

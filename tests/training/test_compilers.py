@@ -76,7 +76,7 @@ def xla(monkeypatch):
     modules["torch_xla.debug"].metrics = modules["torch_xla.debug.metrics"] = found
     for name, module in modules.items():
         monkeypatch.setitem(sys.modules, name, module)
-    monkeypatch.setattr("compilegate_runtime.compilers._has", lambda name: name == "torch")
+    monkeypatch.setattr("compilegate_runtime.compilers.xla._has", lambda name: name == "torch")
     return found
 
 
@@ -167,7 +167,7 @@ def tensorflow(monkeypatch):
 
     found.function = function
     monkeypatch.setitem(sys.modules, "tensorflow", found)
-    monkeypatch.setattr("compilegate_runtime.compilers._has", lambda name: name == "tensorflow")
+    monkeypatch.setattr("compilegate_runtime.compilers.xla._has", lambda name: name == "tensorflow")
     return found
 
 

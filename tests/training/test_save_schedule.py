@@ -5,8 +5,10 @@ import threading
 import pytest
 from compilegate_runtime.ranks import Ranks
 from compilegate_runtime.save_schedule import LARGEST_SHARE, AgreedSaves, SaveSchedule
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+
+from tests.fuzzing import at_most
 
 
 class Clock:
@@ -40,7 +42,7 @@ def test_a_quick_save_is_made_every_few_minutes():
     assert begun[:3] == [300, 602, 904]
 
 
-@settings(max_examples=50, deadline=None)
+@at_most(50)
 @given(st.floats(0.01, 1000), st.floats(0.1, 60), st.floats(0, 30))
 def test_saving_after_the_first_time_takes_a_small_share_at_most(save_seconds, step, minutes):
     begun, spent = trained(100_000, step, save_seconds, minutes)

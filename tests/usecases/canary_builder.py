@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-from compilegate.domain import ledger_keys, naming
-from compilegate.domain.decision import Decision
-from compilegate.domain.production.canary import canary_rounds, job_digest, open_slot
+from compilegate.domain import naming
+from compilegate.domain.decision import Decision, FullRunWanted, QualityStep
+from compilegate.domain.production.canary import open_slot
+from compilegate.domain.production.history import history
 from compilegate.domain.production.registration import Registration
-from compilegate.domain.production.runs import CanarySlot, ProductionRun
-from compilegate.usecases.acquire_lock import acquire_lock
-from compilegate.usecases.plan_trial import plan_trial
-from compilegate.usecases.production.canary import open_canary, record_canary
-from compilegate.usecases.trial import to_json
-from compilegate.usecases.workload_document import read_document
+from compilegate.domain.production.trained_job import TrainedJob
+from compilegate.domain.records.runs import BegunRun, CanarySlot, ProductionRun
+from compilegate.usecases.production.close_canary import close_after_run
+from compilegate.usecases.production.open_canary import open_canary
+from compilegate.usecases.registration.workload_document import read_document
+from compilegate.usecases.trial.documents import to_json
+from compilegate.usecases.trial.lock import acquire_lock
+from compilegate.usecases.trial.plan_trial import plan_trial
 from tests.domain.workload_builder import SOUND, change
 from tests.usecases.trial_builder import (
     EVENT,
@@ -27,7 +31,7 @@ from tests.usecases.trial_builder import (
 )
 
 CARRIED = change(SOUND, schedule__cron="rate(1 day)")
-JOB = job_digest(read_document(CARRIED.to_dict()), "workloads/bert-docs/s.tgz")
+JOB = TrainedJob(read_document(CARRIED.to_dict()), "workloads/bert-docs/s.tgz").digest
 
 
 def register(services: Any, **changes: Any) -> None:
@@ -42,10 +46,8 @@ def register(services: Any, **changes: Any) -> None:
 
 def asks(*runs: str) -> Decision:
     wanted = [run.split() for run in runs]
-    step = {
-        "stage": "quality", "mode": "canary", "usd": 0.0, "why": "",
-        "runs": [{"arm": arm, "seed": int(seed)} for arm, seed in wanted],
-    }  # fmt: skip
+    planned_runs = tuple(FullRunWanted(arm, int(seed)) for arm, seed in wanted)
+    step = QualityStep(mode="canary", runs=planned_runs, usd=0.0, why="")
     return says("continue", step)
 
 
@@ -90,22 +92,25 @@ def produce(
         "usd": 10.0, "billable_seconds": 1800.0, **changes,
     }  # fmt: skip
     made = ProductionRun(**values)
-    begun = {"kind": "run_begun", "run": run, "at": now - 1800, "spec_key": SPEC, "canary": None}
-    services.ledger.put_once("bert-docs", ledger_keys.begun_entry(run), begun)
-    services.ledger.put_once("bert-docs", ledger_keys.run_entry(run, made.job), made.to_entry(now))
+    begun = BegunRun(
+        at=now - 1800, run=run, execution="e", arm="baseline", why="scheduled", seed=1, number=1,
+        spec_key=SPEC, source_key="s",
+    )  # fmt: skip
+    for record in (begun, replace(made, at=now)):
+        services.ledger.put_once("bert-docs", record.key, record.to_entry())
     services.jobs.add(made.job, "Completed", now - 1800, now)
     services.jobs.descriptions[made.job]["TrainingJobArn"] = f"arn:{made.job}"
-    record_canary("bert-docs", made, job=job, services=services)
+    close_after_run("bert-docs", made, job=job, services=services)
     return made
 
 
 def next_slot(services: Any) -> Any:
     entries = services.ledger.entries("bert-docs")
-    return open_slot(entries, now=services.clock.now(), job=JOB)
+    return open_slot(history(entries), now=services.clock.now(), job=JOB)
 
 
 def ended_with(services: Any) -> str | None:
-    return canary_rounds(services.ledger.entries("bert-docs"))[-1].closed
+    return list(history(services.ledger.entries("bert-docs")).rounds)[-1].closed
 
 
 def reason(services: Any) -> str:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 from compilegate.domain import ledger_keys, naming
 from compilegate.domain.flag import Flag, parse_flag, promoted
 from compilegate.domain.flag_change import EVALUATE, FlagChange
-from compilegate.domain.production.runs import ProductionRun
+from compilegate.domain.records.runs import ProductionRun
 from compilegate.domain.workload.model import Workload
 from compilegate.ports import Services
-from compilegate.usecases.change_flag import change_flag
-from compilegate.usecases.plan_trial import plan_trial
+from compilegate.usecases.flag.change_flag import change_flag
 from compilegate.usecases.production.watch_production import watch_production
-from compilegate.usecases.trial import to_json
+from compilegate.usecases.trial.documents import to_json
+from compilegate.usecases.trial.plan_trial import plan_trial
 from tests.domain.evidence_builder import (
     BASE_WALL,
     CENTRE,
@@ -93,7 +94,9 @@ def record(services: Services, number: int, arm: str = "compile", **changed: Any
     assert hasattr(services.clock, "seconds")
     services.clock.seconds = max(services.clock.seconds, BEGIN + number * DAY + 30_000)
     services.ledger.put_once(
-        WORKLOAD, ledger_keys.run_entry(run.run, run.job), run.to_entry(services.clock.now())
+        WORKLOAD,
+        ledger_keys.run_entry(run.run, run.job),
+        replace(run, at=services.clock.now()).to_entry(),
     )
     return run
 

@@ -10,10 +10,12 @@ from typing import Any
 from compilegate.domain import ledger_keys, naming
 from compilegate.domain.flag import Flag
 from compilegate.domain.production.registration import Registration
-from compilegate.domain.production.runs import ProductionRun
+from compilegate.domain.records.ledger import Record
+from compilegate.domain.records.runs import CapacityWait, ProductionRun
+from compilegate.domain.records.trials import TrialDecided, TrialStarted
 from compilegate.domain.workload.model import Policy
 from compilegate.ports import Services
-from compilegate.usecases.trial import to_json
+from compilegate.usecases.trial.documents import to_json
 from tests.domain.workload_builder import SOUND
 
 NOW = 1_790_000_000
@@ -64,12 +66,28 @@ def ran(
         ended_at=at, counts=True, why="flag", usd=usd, billable_seconds=3600.0,
         result={"finished": finished, "wall_seconds": 360 * usd, "metric": 0.9, "applied": True},
     )  # fmt: skip
-    services.ledger.put_once(name, ledger_keys.run_entry(run.run, run.job), run.to_entry(int(at)))
+    write(services, name, replace(run, at=int(at)))
 
 
-def note(services: Services, name: str, key: str, kind: str, at: float, **more: Any) -> None:
-    """Any other entry."""
-    services.ledger.put_once(name, key, {"kind": kind, "at": at, **more})
+def write(services: Services, name: str, record: Record) -> None:
+    """Any other record."""
+    services.ledger.put_once(name, record.key, record.to_entry())
+
+
+def decided(trial: str, at: float, verdict: str = "promote", **more: Any) -> TrialDecided:
+    """A trial's decision."""
+    return TrialDecided(int(at), trial, verdict, f"decisions/{trial}.json", **more)
+
+
+def started(name: str, trial: str, at: float) -> TrialStarted:
+    """A trial's beginning."""
+    execution = f"arn:aws:states:us-east-1:1:execution:evaluate:{name}-{trial}"
+    return TrialStarted(int(at), execution)
+
+
+def waited(run: str, number: int, at: float) -> CapacityWait:
+    """An attempt that found no capacity."""
+    return CapacityWait(int(at), run, number, f"j{number}", "compile", "none", 0.0, 300, None)
 
 
 def body(told: Any) -> Mapping[str, Any]:

@@ -9,22 +9,22 @@ from typing import Any
 
 from compilegate.domain.production.registration import Registration
 from compilegate.domain.workload.model import Workload
-from compilegate.usecases.registration import (
-    Asked,
-    How,
+from compilegate.usecases.registration.register import (
     Registered,
+    RegisterOptions,
+    RegistrationRequest,
     load_registration,
     register,
     retire,
 )
-from compilegate.usecases.submit import InputFile, Package
+from compilegate.usecases.registration.upload import InputFile, Package
 from tests import fakes
 from tests.domain.workload_builder import SOUND
 from tests.fakes import MemorySchedules, MemoryStore
 
 KEY = "workloads/bert-docs/registration.json"
 NIGHTLY, WEEKLY = "cron(0 3 * * ? *)", "cron(0 3 ? * SUN *)"
-ME = How(by="human:ada")
+ME = RegisterOptions(by="human:ada")
 
 
 def scheduled(cron: str | None = NIGHTLY, **changes: Any) -> Workload:
@@ -37,10 +37,10 @@ def asked(
     source: bytes = b"code",
     origin: str = "workloads/bert-docs.yaml",
     verify: Callable[[Mapping[str, Any]], None] = lambda spec: None,
-) -> Asked:
+) -> RegistrationRequest:
     rows = InputFile("rows.csv", "0" * 64, lambda: io.BytesIO(b"1,2\n"))
     package = Package(workload or scheduled(), source, f"digest-{source.hex()}", {"train": (rows,)})
-    return Asked(package, origin, verify)
+    return RegistrationRequest(package, origin, verify)
 
 
 class Production:
@@ -55,20 +55,20 @@ class Production:
         assert isinstance(self.services.store, MemoryStore)
         return self.services.store
 
-    def register(self, wanted: Asked | None = None, **how: Any) -> Registered:
+    def register(self, wanted: RegistrationRequest | None = None, **changes: Any) -> Registered:
         return register(
             wanted or asked(),
             services=self.services,
             schedules=self.schedules,
-            how=dataclasses.replace(ME, **how),
+            options=dataclasses.replace(ME, **changes),
         )
 
-    def retire(self, **how: Any) -> Registered:
+    def retire(self, **changes: Any) -> Registered:
         return retire(
             "bert-docs",
             services=self.services,
             schedules=self.schedules,
-            how=dataclasses.replace(ME, **how),
+            options=dataclasses.replace(ME, **changes),
         )
 
     def registered(self) -> Registration:

@@ -10,21 +10,21 @@ import pytest
 from compilegate.domain import naming
 from compilegate.domain.approval import WAIT_SECONDS
 from compilegate.domain.errors import InvalidInputError
-from compilegate.usecases.abort_trial import abort_trial
-from compilegate.usecases.acquire_lock import acquire_lock
-from compilegate.usecases.answer_approval import answer_approval, waiting_approvals
-from compilegate.usecases.apply_flag import apply_flag
-from compilegate.usecases.approval import ask_approval, await_approval, close_approval
-from compilegate.usecases.change_flag import change_flag
-from compilegate.usecases.flag_by_hand import Word
-from compilegate.usecases.plan_trial import plan_trial
-from compilegate.usecases.record_decision import record_decision
-from compilegate.usecases.trial import to_json
+from compilegate.usecases.flag.answer_approval import answer_approval, waiting_approvals
+from compilegate.usecases.flag.approval import ask_approval, await_approval, close_approval
+from compilegate.usecases.flag.change_flag import change_flag
+from compilegate.usecases.flag.override import Override
+from compilegate.usecases.trial.abort_trial import abort_trial
+from compilegate.usecases.trial.apply_flag import apply_flag
+from compilegate.usecases.trial.documents import to_json
+from compilegate.usecases.trial.lock import acquire_lock
+from compilegate.usecases.trial.plan_trial import plan_trial
+from compilegate.usecases.trial.record_decision import record_decision
 from tests.domain.workload_builder import SOUND, change
 from tests.usecases.flag_changes import wanted
 from tests.usecases.trial_builder import EVENT, FLAG, TRIAL, load, put_spec
 
-ANA = Word("ana", "looks right")
+ANA = Override("ana", "looks right")
 NAME = "bert-docs"
 
 
@@ -56,7 +56,7 @@ def asked(services: Any, event: dict[str, Any], token: str = "t1") -> dict[str, 
     return message
 
 
-def answer(services: Any, approved: bool, word: Word = ANA) -> Any:
+def answer(services: Any, approved: bool, word: Override = ANA) -> Any:
     return answer_approval(NAME, word, approved=approved, services=services)
 
 
@@ -157,12 +157,12 @@ def test_an_answer_given_twice_is_one_answer(services: Any, event: dict[str, Any
     asked(services, event)
     first, second = (
         answer(services, approved=True),
-        answer(services, approved=True, word=Word("bo", "me too")),
+        answer(services, approved=True, word=Override("bo", "me too")),
     )
 
     assert (True, False) == (second.repeated, second.woken)
     assert first.answer == second.answer
-    assert "human:ana" == second.answer["by"]
+    assert "human:ana" == second.answer.by
 
 
 def test_the_other_answer_afterwards_is_refused(services: Any, event: dict[str, Any]) -> None:

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from compilegate.domain.errors import NotFoundError, WorkloadLockedError
-from compilegate.usecases.acquire_lock import acquire_lock
-from compilegate.usecases.check_eligibility import check_eligibility
-from compilegate.usecases.plan_trial import plan_trial
-from compilegate.usecases.release_lock import release_lock
-from compilegate.usecases.write_report import write_report
+from compilegate.domain.reasons import in_one_line
+from compilegate.usecases.trial.check_eligibility import check_eligibility
+from compilegate.usecases.trial.lock import acquire_lock, release_lock
+from compilegate.usecases.trial.plan_trial import plan_trial
+from compilegate.usecases.trial.write_report import write_report
 from tests.domain.workload_builder import ARTICLE, MANAGED, SOUND, XGBOOST, change
 from tests.usecases.trial_builder import EVENT, put_spec
 
@@ -51,13 +51,13 @@ def test_an_ineligible_decision_has_the_way_out_in_one_line(services: Any) -> No
     put_spec(services, change(ARTICLE, name="bert-docs", candidates=(MANAGED,)))
     answer = check_eligibility(EVENT, services=services)
     decision = json.loads(services.store.get(answer["decision_key"]))
-    message = decision["reasons"][0]["message"]
+    fix = in_one_line(decision["reasons"][0]["fix"])
 
-    assert "\n" not in message
+    assert "\n" not in fix
     assert (
         'baseline, transformers by requirements.txt: framework: {name: pytorch, version: "1.13.1", '
         "python: py39}; distribution: pytorchxla"
-    ) in message
+    ) in fix
 
 
 def test_an_eligible_workload_goes_on_without_a_decision(services: Any) -> None:

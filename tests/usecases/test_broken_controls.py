@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from compilegate.report.controls import control_sentences
-from compilegate.usecases.judge_arms import judge_arms
-from compilegate.usecases.settle_run import settle_run
+from compilegate.usecases.trial.judge_arms import judge_arms
+from compilegate.usecases.trial.on_job_ended import on_job_ended
 from tests.usecases.test_controls import with_control
 from tests.usecases.trial_builder import (
     EVENT,
@@ -105,7 +105,7 @@ def test_the_round_goes_on_without_a_controls_job(services: Any, ending: str) ->
         "TrainingJobStatus": "Failed" if capacity else "Stopped", "FailureReason": capacity,
     }  # fmt: skip
     event = {**EVENT, **outcome("s0c0", "x"), "runs": answer["runs"], "error": "States.TaskFailed"}
-    settle_run({**event, "cause": json.dumps(described)}, services=services)
+    on_job_ended({**event, "cause": json.dumps(described)}, services=services)
 
     assert "InProgress" == services.jobs.describe(candidate)["TrainingJobStatus"]
 
@@ -118,7 +118,7 @@ def test_a_controls_job_that_was_withdrawn_was_never_asked_for(services: Any) ->
     services.jobs.add(lost["job"], "Failed", 1000.0, 1001.0)
     cause = json.dumps({"TrainingJobStatus": "Failed", "FailureReason": "CapacityError: none"})
     event = {**EVENT, **lost, "runs": runs, "error": "States.TaskFailed", "cause": cause}
-    settle_run(event, services=services)
+    on_job_ended(event, services=services)
     withdrawn = [outcome(run, "Stopped", reason=None) for run in ("s0b0", "s0c0")]
     answer = judge_arms({**EVENT, "round": 1, "runs": [lost, *withdrawn]}, services=services)
 

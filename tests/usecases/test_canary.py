@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from compilegate.domain import naming
-from compilegate.usecases.trial import to_json
+from compilegate.usecases.trial.documents import to_json
 from tests.usecases.canary_builder import (
     asks,
     begin,
@@ -149,7 +149,7 @@ def test_production_carries_no_round_whose_lost_candidate_the_budget_could_not_b
 ) -> None:
     begin(services)
     document = evidence(services)
-    document["plan"]["spent_usd"] = load(services, "plan")["max_trial_usd"] - 1
+    document["plan"]["usd_by_job"]["j"] = load(services, "plan")["max_trial_usd"] - 1
     services.store.put(naming.record_key("bert-docs", TRIAL, "evidence"), to_json(document))
     answer = call_judge(services, 5, [], asks("compile 17", "baseline 17"))
     assert ("inconclusive", "trial_over_budget") == (answer["verdict"], reason(services))

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from compilegate.domain import ledger_keys
-from compilegate.usecases.plan_trial import plan_trial
-from compilegate.usecases.trial import to_json
+from compilegate.domain.records.runs import BegunRun
+from compilegate.usecases.trial.documents import to_json
+from compilegate.usecases.trial.plan_trial import plan_trial
 from tests.domain.workload_builder import change
 from tests.usecases.canary_builder import (
     CARRIED,
@@ -132,8 +132,8 @@ def test_runs_of_another_job_beside_the_trial_are_none_of_its_evidence(services:
     other = change(CARRIED, training__learning_rate=1.0)
     body = {"workload": other.to_dict(), "source_key": "workloads/bert-docs/s.tgz"}
     services.store.put("other.json", to_json(body))
-    entry = {"kind": "run_begun", "run": "r1", "at": 0, "spec_key": "other.json", "canary": None}
-    services.ledger.put_once("bert-docs", ledger_keys.begun_entry("r1"), entry)
+    begun = BegunRun(0, "r1", "e", "baseline", "scheduled", 1, 1, "other.json", "s.tgz")
+    services.ledger.put_once("bert-docs", begun.key, begun.to_entry())
     produce(services, "r1", "baseline", None)
     call_judge(services, 5, [], says("promote"))
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from compilegate.usecases.abort_trial import abort_trial
-from compilegate.usecases.production.canary import end_carried, record_canary
+from compilegate.usecases.production.close_canary import close_after_run, end_canary
 from compilegate.usecases.production.release_models import release_models
+from compilegate.usecases.trial.abort_trial import abort_trial
 from tests.domain.workload_builder import change
 from tests.usecases.canary_builder import (
     CARRIED,
@@ -107,7 +107,7 @@ def test_a_model_that_comes_after_its_round_had_ended_is_rejected(
     elif ended == "changed":
         produce(services, "r0", "baseline", None, job="another")
     else:
-        end_carried("bert-docs", services=services)
+        end_canary("bert-docs", services=services)
 
     assert ended == ended_with(services)
     assert "rejected" == tag_of(services, produce(services, "r1", "compile", 0).job)
@@ -119,7 +119,7 @@ def test_the_run_that_completes_a_round_keeps_its_tag_however_often_it_is_record
     begun_round(services)
     produce(services, "r1", "baseline", 1)
     made = produce(services, "r2", "compile", 0)
-    record_canary("bert-docs", made, job=None, services=services)
+    close_after_run("bert-docs", made, job=None, services=services)
 
     assert "complete" == ended_with(services)
     assert tag_of(services, made.job) is None

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import json
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
 
 from compilegate.domain import ledger_keys, naming
 from compilegate.domain.planning.rounds import DAY, MACHINE_SECONDS, TRIAL_SECONDS
-from compilegate.domain.production.canary import job_digest, open_slot
+from compilegate.domain.production.canary import open_slot
+from compilegate.domain.production.history import history
 from compilegate.domain.production.registration import Registration
-from compilegate.domain.production.runs import ProductionRun
-from compilegate.usecases.acquire_lock import acquire_lock
-from compilegate.usecases.judge_arms import judge_arms
-from compilegate.usecases.plan_trial import plan_trial
-from compilegate.usecases.production.canary import open_canary, record_canary
-from compilegate.usecases.trial import to_json
-from compilegate.usecases.workload_document import read_document
+from compilegate.domain.production.trained_job import TrainedJob
+from compilegate.domain.records.runs import BegunRun, ProductionRun
+from compilegate.usecases.production.close_canary import close_after_run
+from compilegate.usecases.production.open_canary import open_canary
+from compilegate.usecases.registration.workload_document import read_document
+from compilegate.usecases.trial.documents import to_json
+from compilegate.usecases.trial.judge_arms import judge_arms
+from compilegate.usecases.trial.lock import acquire_lock
+from compilegate.usecases.trial.plan_trial import plan_trial
 from tests import fakes
 from tests.domain.workload_builder import SOUND, change
 from tests.usecases.trial_builder import (
@@ -60,7 +63,7 @@ class Months:
         self.chance = random.Random(f"{self.mode}-{self.loss}-{self.seed}")
         self.margin = workload.quality.margin
         put_spec(self.services, workload)
-        self.job = job_digest(read_document(workload.to_dict()), "workloads/bert-docs/s.tgz")
+        self.job = TrainedJob(read_document(workload.to_dict()), "workloads/bert-docs/s.tgz").digest
         registered = Registration("bert-docs", SPEC, "d", schedule="rate(1 day)")
         key = naming.registration_key("bert-docs")
         self.services.store.put(key, to_json(registered.to_dict()))
@@ -84,7 +87,7 @@ class Months:
                 outcomes = [self.extra_job(run) for run in answer["runs"]]
 
     def wait(self, asked: dict[str, Any]) -> None:
-        """Nights until the trial is told, or its patience is over."""
+        """Nights until the trial is told, or its backoff is over."""
         token = f"token-{asked['round']}"
         self.services.tokens.waiting.add(token)
         open_canary({**EVENT, **asked, "token": token}, services=self.services)
@@ -100,9 +103,12 @@ class Months:
             return
         now, run = self.services.clock.now(), f"r{self.nights:04d}"
         entries = self.services.ledger.entries("bert-docs")
-        slot = open_slot(entries, now=now, job=self.job)
+        slot = open_slot(history(entries), now=now, job=self.job)
         arm = slot.arm if slot else "baseline"
-        begun = {"kind": "run_begun", "run": run, "at": now, "spec_key": SPEC, "canary": None}
+        begun = BegunRun(
+            at=now, run=run, execution="e", arm="baseline", why="scheduled", seed=1, number=1,
+            spec_key=SPEC, source_key="s",
+        ).to_entry()  # fmt: skip
         self.services.ledger.put_once("bert-docs", ledger_keys.begun_entry(run), begun)
         result = {
             "stage": "quality", "finished": True, "applied": True, "seed": slot.seed if slot else 1,
@@ -114,9 +120,9 @@ class Months:
             ended_at=now + self.seconds(arm), result=result, counts=True, why="canary",
             canary=slot.slot if slot else None, usd=1.0,
         )  # fmt: skip
-        entry = made.to_entry(now)
+        entry = replace(made, at=now).to_entry()
         self.services.ledger.put_once("bert-docs", ledger_keys.run_entry(run, made.job), entry)
-        record_canary("bert-docs", made, job=self.job, services=self.services)
+        close_after_run("bert-docs", made, job=self.job, services=self.services)
 
     def extra_job(self, run: dict[str, str]) -> dict[str, Any]:
         """A job that the trial pays for, to its end."""

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from compilegate.domain import ledger_keys
-from compilegate.usecases.registration import How, load_registration, retire
+from compilegate.usecases.registration.load import load_registration
+from compilegate.usecases.registration.register import RegisterOptions, retire
 from tests.fakes import MemorySchedules
 from tests.usecases.canary_builder import (
     asks,
@@ -26,9 +27,9 @@ from tests.usecases.trial_builder import call_judge, says
 TOLD = {"round": 4, "reason": "retired"}
 
 
-def take_out(services: Any, **how: Any) -> str:
-    asked = How(by="human:ada", **how)
-    return retire("bert-docs", services=services, schedules=MemorySchedules(), how=asked).what
+def take_out(services: Any, **changes: Any) -> str:
+    asked = RegisterOptions(by="human:ada", **changes)
+    return retire("bert-docs", services=services, schedules=MemorySchedules(), options=asked).what
 
 
 def test_the_trial_goes_on_at_once_and_ends_undecided(services: Any) -> None:

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from compilegate.domain.errors import WorkloadLockedError
-from compilegate.domain.production.canary import canary_rounds
-from compilegate.usecases.acquire_lock import acquire_lock
-from compilegate.usecases.production.canary import record_canary
+from compilegate.domain.production.history import history
+from compilegate.usecases.production.close_canary import close_after_run
+from compilegate.usecases.trial.lock import acquire_lock
 from tests.usecases.canary_builder import (
     JOB,
     begin,
@@ -41,7 +41,7 @@ def test_of_two_waits_the_newer_one_is_told(services: Any) -> None:
     produce(services, "r2", "baseline", 1)
 
     assert {"second"} == set(services.tokens.answers)
-    assert 1 == len(canary_rounds(services.ledger.entries("bert-docs")))
+    assert 1 == len(list(history(services.ledger.entries("bert-docs")).rounds))
 
 
 def test_a_wait_that_begins_after_the_end_is_told_at_once(services: Any) -> None:
@@ -123,8 +123,8 @@ def test_a_crash_at_any_boundary_is_repaired_by_running_the_step_again(
 
     assert 1 == crashes
     assert {"first": {"round": 4, "reason": "complete"}} == services.tokens.answers
-    (found,) = canary_rounds(services.ledger.entries("bert-docs"))
-    assert ("complete", True, ("first",)) == (found.closed, found.told, found.tokens)
+    (found,) = list(history(services.ledger.entries("bert-docs")).rounds)
+    assert ("complete", True, ("first",)) == (found.closed, found.reported, found.tokens)
     assert ["r1", "r2"] == [
         entry["run"] for entry in services.ledger.entries("bert-docs") if entry["kind"] == "run"
     ]
@@ -135,6 +135,6 @@ def test_telling_is_repeated_by_nobody_once_it_is_written_down(services: Any) ->
     produce(services, "r1", "compile", 0)
     done = produce(services, "r2", "baseline", 1)
     services.tokens.waiting.add("first")
-    record_canary("bert-docs", done, job=JOB, services=services)
+    close_after_run("bert-docs", done, job=JOB, services=services)
 
     assert {"first"} == services.tokens.waiting

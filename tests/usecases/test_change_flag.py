@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
 
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.flag import OFF, Flag
-from compilegate.usecases.change_flag import change_flag, latest_flag, repair_flag
+from compilegate.domain.records.flags import Author
+from compilegate.usecases.flag.change_flag import change_flag, latest_flag, repair_flag
 from tests import fakes
 from tests.usecases.flag_changes import FLAG, WORKLOAD, assert_sound, history, wanted
 
@@ -96,7 +97,7 @@ def test_the_machine_does_not_overwrite_what_a_person_has_said_since(
 ) -> None:
     make(services, "enable")
     make(services, said)
-    word = {"by": "human:ana", "at": now(services), "reason": f"because of {said}"}
+    word = Author("human:ana", now(services), f"because of {said}")
 
     made = make(services, kind, change_id="later", decided_at=now(services) - 60)
 
@@ -107,12 +108,12 @@ def test_the_machine_does_not_overwrite_what_a_person_has_said_since(
 @pytest.mark.parametrize("kind", ["enable", "stale"])
 def test_newer_evidence_overrules_a_person_and_says_so(kind: str, services: Any) -> None:
     make(services, "human set")
-    word = {"by": "human:ana", "at": now(services), "reason": "because of human set"}
+    word = Author("human:ana", now(services), "because of human set")
 
     made = make(services, kind, decided_at=now(services) + 1)
 
     assert (True, word, None) == (made.changed, made.overrode, made.held_by)
-    assert word == history(services)[-1]["overrode"]
+    assert asdict(word) == history(services)[-1]["overrode"]
 
 
 def test_a_word_that_was_overruled_still_binds_older_evidence(services: Any) -> None:
@@ -133,7 +134,7 @@ def test_a_proven_regression_turns_off_whatever_a_person_has_said(services: Any)
 
     assert made.changed
     assert made.overrode is not None
-    assert "human:ana" == made.overrode["by"]
+    assert "human:ana" == made.overrode.by
     assert not json.loads(services.flags.read(FLAG))["enabled"]
 
 
@@ -182,7 +183,7 @@ def test_what_follows_from_one_candidate_is_not_done_to_its_successor(
 
     assert (False, *stood) == (made.changed, made.flag, made.version)
     assert made.superseded_by is not None
-    assert successor.by == made.superseded_by["by"]
+    assert successor.by == made.superseded_by.by
     assert_sound(services)
 
 

@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 from compilegate.domain import naming
-from compilegate.usecases.abort_trial import abort_trial
-from compilegate.usecases.acquire_lock import acquire_lock
+from compilegate.usecases.trial.abort_trial import abort_trial
+from compilegate.usecases.trial.lock import acquire_lock
 from tests.usecases.trial_builder import EVENT, TRIAL
 
 

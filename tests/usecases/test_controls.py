@@ -7,9 +7,9 @@ import json
 from typing import Any
 
 from compilegate.domain import naming
-from compilegate.domain.workload.model import Candidate, Framework, KnownBetter, OwnImage
-from compilegate.usecases.apply_flag import apply_flag
-from compilegate.usecases.judge_arms import judge_arms
+from compilegate.domain.workload.model import Candidate, FactOverrides, Framework, OwnImage
+from compilegate.usecases.trial.apply_flag import apply_flag
+from compilegate.usecases.trial.judge_arms import judge_arms
 from tests.usecases.trial_builder import (
     EVENT,
     FLAG,
@@ -39,7 +39,7 @@ IMAGES = tuple(
 
 
 def with_control(services: Any) -> None:
-    planned(services, MANAGED, facts=KnownBetter({}, IMAGES), training__precision="fp32")
+    planned(services, MANAGED, facts=FactOverrides({}, IMAGES), training__precision="fp32")
 
 
 def test_a_control_is_measured_beside_its_candidate_and_kept_apart(services: Any) -> None:
@@ -64,7 +64,7 @@ def test_a_control_is_measured_beside_its_candidate_and_kept_apart(services: Any
 
 def test_a_candidate_that_could_share_a_controls_nodes_is_not_failed_by_it(services: Any) -> None:
     older = Candidate(name="older", framework=OLDER)
-    planned(services, MANAGED, older, facts=KnownBetter({}, IMAGES), training__precision="fp32")
+    planned(services, MANAGED, older, facts=FactOverrides({}, IMAGES), training__precision="fp32")
     answer = call_judge(services, 0, [], asks_speed("managed", "older"))
 
     assert {
@@ -112,10 +112,10 @@ def test_a_promotion_carries_everything_that_the_arm_changed(services: Any) -> N
     candidate = dataclasses.replace(
         MANAGED, name="compile", entry_point="xla.py", hyperparameters={"dropout": 0.0}
     )
-    planned(services, candidate, facts=KnownBetter({}, IMAGES), training__precision="fp32")
+    planned(services, candidate, facts=FactOverrides({}, IMAGES), training__precision="fp32")
     key = naming.record_key("bert-docs", TRIAL, "decision")
     decision = {
-        "decision_id": "d1", "verdict": "promote", "candidate": "compile",
+        "decision_id": "d1", "judge_version": "1.2.0", "verdict": "promote", "candidate": "compile",
         "reasons": [], "flag": {"name": FLAG, "action": "enable"},
     }  # fmt: skip
     services.store.put(key, json.dumps(decision).encode())

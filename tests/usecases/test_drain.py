@@ -10,11 +10,11 @@ import pytest
 from compilegate.domain import ledger_keys, naming
 from compilegate.domain.draining import CLEAN_UP_SECONDS, RunPhase, next_steps
 from compilegate.domain.errors import DrainedError, WorkloadLockedError
-from compilegate.domain.production.waiting import KIND as WAIT
-from compilegate.usecases.acquire_lock import acquire_lock
-from compilegate.usecases.drain import Deployment, Drainage, begin_drain, end_drain
-from compilegate.usecases.drain_mark import drain_mark, refuse_if_drained
+from compilegate.domain.records.runs import CapacityWait
+from compilegate.usecases.operations.drain import Deployment, Drainage, begin_drain, end_drain
+from compilegate.usecases.operations.drain_mark import drain_mark, refuse_if_drained
 from compilegate.usecases.production.begin_run import begin_run
+from compilegate.usecases.trial.lock import acquire_lock
 from tests.fakes import MACHINE, TRAIN, MemorySchedules, ScriptedExecutions, cloud
 from tests.usecases.production_ledger import register
 
@@ -155,7 +155,7 @@ def test_a_run_whose_only_jobs_found_no_machine_waits_and_one_that_trained_recor
     drainage = Drainage(deployment, Clock())
 
     assert [RunPhase.RECORDING] == [one.phase for one in drainage.look().runs]
-    wait = {"kind": WAIT, "at": 1, "run": run, "attempt": 0, "job": name}
+    wait = CapacityWait(1, run, 0, name, "baseline", None, 0.0, 300, None).to_entry()
     services.ledger.put_once("lm", ledger_keys.wait_entry(run, 0), wait)
     assert [RunPhase.WAITING] == [one.phase for one in drainage.look().runs]
 

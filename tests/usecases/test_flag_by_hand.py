@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from compilegate.domain import ledger_keys
-from compilegate.usecases.change_flag import change_flag, latest_flag
-from compilegate.usecases.flag_by_hand import AGAIN_SECONDS, Word, revert_by_hand
+from compilegate.usecases.flag.change_flag import change_flag, latest_flag
+from compilegate.usecases.flag.override import AGAIN_SECONDS, Override, revert_by_hand
 from tests import fakes
 from tests.usecases.flag_changes import WORKLOAD, assert_sound, history, wanted
 
-FREEZE = Word("ana", "code freeze")
+FREEZE = Override("ana", "code freeze")
 
 
 @pytest.fixture

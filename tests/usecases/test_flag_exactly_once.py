@@ -10,12 +10,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from compilegate.domain.flag_change import FlagChange
 from compilegate.ports import Services
-from compilegate.usecases.change_flag import Changed, change_flag, repair_flag
+from compilegate.usecases.flag.change_flag import Changed, change_flag, repair_flag
 from tests import fakes
 from tests.usecases.flag_changes import FLAG, WANTED, WORKLOAD, assert_sound, history, wanted
 from tests.usecases.interleaving import AFTER, BEFORE, GO, Crash, Move, every_run, run, stepped
@@ -151,6 +151,7 @@ def test_the_same_step_run_twice_at_once_is_one_change() -> None:
         assert 1 == len(history(services)), done.moves
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     ["promotion and a person's no", "regression and promotion",
@@ -177,7 +178,6 @@ def test_repairing_while_somebody_changes_the_flag_loses_nothing() -> None:
         assert 2 == len(history(services)), done.moves
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     kinds=st.lists(st.sampled_from(sorted(WANTED)), min_size=1, max_size=4),
     decided_at=st.sampled_from([NOW - 1, NOW + 1]),

@@ -14,22 +14,22 @@ import pytest
 
 from compilegate.domain import naming
 from compilegate.ports import Services
-from compilegate.usecases.acquire_lock import acquire_lock
-from compilegate.usecases.answer_approval import answer_approval
-from compilegate.usecases.apply_flag import apply_flag
-from compilegate.usecases.approval import ask_approval, await_approval, close_approval
-from compilegate.usecases.change_flag import change_flag
-from compilegate.usecases.flag_by_hand import Word, find_candidate, revert_by_hand, set_by_hand
-from compilegate.usecases.plan_trial import plan_trial
-from compilegate.usecases.record_decision import record_decision
-from compilegate.usecases.trial import to_json
+from compilegate.usecases.flag.answer_approval import answer_approval
+from compilegate.usecases.flag.approval import ask_approval, await_approval, close_approval
+from compilegate.usecases.flag.change_flag import change_flag
+from compilegate.usecases.flag.override import Override, find_candidate, revert_by_hand, set_by_hand
+from compilegate.usecases.trial.apply_flag import apply_flag
+from compilegate.usecases.trial.documents import to_json
+from compilegate.usecases.trial.lock import acquire_lock
+from compilegate.usecases.trial.plan_trial import plan_trial
+from compilegate.usecases.trial.record_decision import record_decision
 from tests import fakes
 from tests.domain.workload_builder import SOUND, change
 from tests.usecases.flag_changes import FLAG, WORKLOAD, assert_sound, wanted
 from tests.usecases.interleaving import AFTER, BEFORE, GO, Crash, Stepped
 from tests.usecases.trial_builder import EVENT, TRIAL, put_spec
 
-ANA = Word("ana", "because")
+ANA = Override("ana", "because")
 KEY = naming.record_key(WORKLOAD, TRIAL, "decision")
 TOKEN = "waits"
 Step = Callable[[Services], Any]

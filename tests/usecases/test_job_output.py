@@ -11,14 +11,15 @@ import tracemalloc
 import pytest
 
 from compilegate.domain.errors import InvalidEvidenceError
-from compilegate.usecases import job_output
-from compilegate.usecases.collect import quality_run, speed_runs
-from compilegate.usecases.job_output import (
+from compilegate.usecases.trial import job_output
+from compilegate.usecases.trial.job_output import (
     CURVE_POINTS,
     LONGEST_LINE,
     JobOutput,
+    quality_run,
     read_output,
     read_steps,
+    speed_runs,
 )
 
 SUMMARY = {"schema": 1, "seed": 17, "finished": True}
@@ -88,6 +89,7 @@ def test_a_loss_that_was_not_recorded_leaves_a_gap_in_the_curve() -> None:
     assert [[1, 1.0, 0.5], [4, 0.25, 1.5]] == curve
 
 
+@pytest.mark.slow
 def test_many_steps_cost_little_memory_and_are_thinned_for_the_chart() -> None:
     """A million steps are kept in tens of megabytes; parsed lines would take a gigabyte."""
     count = 100_000
@@ -105,7 +107,7 @@ def test_what_a_run_started_from_reaches_the_evidence() -> None:
     start = {"initial_loss": 2.5, "initial_weights_sha256": "w"}
     summary = json.dumps({**SUMMARY, **start, "metrics": {"eval_loss": 1.0}}).encode()
     files = {"evidence/summary.json": summary, "evidence/steps.jsonl": line(1)}
-    run = quality_run(read(tarball(files)), job="j", order=0, metric="eval_loss")
+    run = quality_run(read(tarball(files)), job="j", metric="eval_loss")
 
     assert start == {key: run[key] for key in start}
 
@@ -116,7 +118,7 @@ def test_a_part_of_a_summary_that_is_no_mapping_is_an_error_that_names_it(key: s
     output = read(tarball({"evidence/summary.json": json.dumps(summary).encode()}))
 
     with pytest.raises(InvalidEvidenceError, match=key):
-        quality_run(output, job="j", order=0, metric="eval_loss")
+        quality_run(output, job="j", metric="eval_loss")
 
 
 def test_so_is_one_of_a_speed_job() -> None:

@@ -12,8 +12,8 @@ from compilegate.domain import naming
 from compilegate.domain.judging.looks import SCHEDULE
 from compilegate.domain.judging.speed import LOOKS
 from compilegate.domain.planning import rounds
-from compilegate.usecases.account import STOP_SECONDS
-from compilegate.usecases.plan_trial import plan_trial
+from compilegate.domain.trial.jobs import STOP_SECONDS
+from compilegate.usecases.trial.plan_trial import plan_trial
 from tests.domain.workload_builder import SOUND, change
 from tests.fakes import FixedQuotas
 from tests.usecases.trial_builder import (

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from compilegate.domain import metrics
-from compilegate.usecases.measure_day import measure_day
+from compilegate.usecases.operations.daily import measure_day
 from tests.fakes import services
-from tests.usecases.production_ledger import NOW, note, ran, register
+from tests.usecases.production_ledger import NOW, decided, ran, register, write
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def cloud() -> Any:
     for name in ("one", "two"):
         register(found, name, None)
         ran(found, name, NOW - 60, "baseline", usd=10.0)
-        note(found, name, "trial#a#decision", "decision", NOW - 60, verdict="promote", spent_usd=2)
+        write(found, name, decided("a", NOW - 60, spent_usd=2))
     return found
 
 
@@ -44,7 +44,7 @@ def test_figures_of_all_workloads_are_summed(cloud: Any, caplog: Any) -> None:
 
 
 def test_a_workload_that_cannot_be_read_does_not_hide_the_others(cloud: Any, caplog: Any) -> None:
-    note(cloud, "one", "trial#b#decision", "decision", NOW - 60)  # without a verdict
+    cloud.ledger.put_once("one", "trial#b#decision", {"kind": "decision", "at": NOW - 60})
     with caplog.at_level(logging.INFO):
         total = measure_day(services=cloud)
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from compilegate.domain import naming
-from compilegate.usecases.notify_decision import Told, decision_notification
-from compilegate.usecases.plan_trial import plan_trial
-from compilegate.usecases.trial import to_json
-from compilegate.usecases.write_report import write_report
+from compilegate.report.notifications.decision import DecisionText, decision_notification
+from compilegate.usecases.trial.documents import to_json
+from compilegate.usecases.trial.plan_trial import plan_trial
+from compilegate.usecases.trial.write_report import write_report
 from tests.domain.workload_builder import SOUND
 from tests.usecases.trial_builder import EVENT, FLAG, TRIAL, put_spec
 
@@ -75,9 +75,9 @@ def test_without_an_owner_or_a_spec_the_message_still_goes_out(services: Any) ->
 def test_the_kind_follows_the_verdict_unless_one_is_given(verdict: str, kind: str) -> None:
     decision = {**DECISION, "verdict": verdict}
 
-    def kind_of(told: Told) -> str:
+    def kind_of(told: DecisionText) -> str:
         made = decision_notification(decision, told, workload="a", stage="prod")
         return made.kind
 
-    assert kind == kind_of(Told("s", "t"))
-    assert "approval" == kind_of(Told("s", "t", kind="approval"))
+    assert kind == kind_of(DecisionText("s", "t"))
+    assert "approval" == kind_of(DecisionText("s", "t", kind="approval"))

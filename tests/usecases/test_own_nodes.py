@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from compilegate.domain import naming
-from compilegate.domain.workload.model import Candidate, Framework, KnownBetter, OwnImage
-from compilegate.usecases.account import STOP_SECONDS
-from compilegate.usecases.judge_arms import judge_arms
+from compilegate.domain.trial.jobs import STOP_SECONDS
+from compilegate.domain.workload.model import Candidate, FactOverrides, Framework, OwnImage
+from compilegate.usecases.trial.judge_arms import judge_arms
 from tests.domain.workload_builder import COMPILE
 from tests.usecases.trial_builder import (
     EVENT,
@@ -72,7 +72,7 @@ def test_another_count_launcher_script_or_image_has_nodes_of_its_own(
     candidate: dict[str, Any], services: Any
 ) -> None:
     own = (OwnImage("pytorch", "2.12.1", f"{REGISTRY}/own:1"),)
-    planned(services, Candidate(name="other", **candidate), facts=KnownBetter({}, own))
+    planned(services, Candidate(name="other", **candidate), facts=FactOverrides({}, own))
     answer = call_judge(services, 0, [], asks_speed("other"))
 
     assert ["s0a0", "s0b0"] == list(asked(services, answer))

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from compilegate.domain import naming
+from compilegate.domain.production.history import history
+from compilegate.domain.records.trials import TrialDecided
 from compilegate.domain.workload.model import Schedule
-from compilegate.usecases.check_eligibility import check_eligibility
-from compilegate.usecases.past_overheads import past_overheads
-from compilegate.usecases.plan_trial import plan_trial
-from compilegate.usecases.trial import to_json
+from compilegate.usecases.trial.check_eligibility import check_eligibility
+from compilegate.usecases.trial.documents import Trial, save_decision, to_json
+from compilegate.usecases.trial.past_overheads import past_overheads
+from compilegate.usecases.trial.plan_trial import plan_trial
 from tests.domain.workload_builder import SOUND, change
-from tests.usecases.trial_builder import EVENT, put_spec
+from tests.usecases.trial_builder import EVENT, SPEC, put_spec, says
 
 SHORT = change(SOUND, schedule=Schedule(runs_per_week=3000, run_hours=0.02))
 
@@ -27,13 +30,13 @@ def decided(services: Any, trial: str, *, warm: float | None, **plan: Any) -> No
     document = json.loads(services.store.get(key))
     document["arms"][1] |= plan
     services.store.put(key, to_json(document))
-    decision = naming.record_key("bert-docs", trial, "decision")
-    arms = [
+    arms = (
         {"name": "baseline", "compile_seconds_warm": 0.0},
         {"name": "compile", "compile_seconds_warm": warm, "compile_seconds_cold": None},
-    ]
-    services.store.put(decision, to_json({"arms": arms}))
-    entry = {"kind": "decision", "trial": trial, "decision_key": decision}
+    )
+    decided_so = replace(says("promote"), arms=arms)
+    decision = save_decision(services, Trial("bert-docs", trial, SPEC), decided_so)
+    entry = TrialDecided(1, trial, "promote", decision).to_entry()
     services.ledger.put_once("bert-docs", f"trial#{trial}#decision", entry)
 
 
@@ -77,8 +80,9 @@ def test_another_image_compiler_or_mode_tells_nothing(services: Any, plan: dict[
 
 def test_a_trial_without_times_or_documents_tells_nothing(services: Any) -> None:
     decided(services, "00000001", warm=None)
-    entry = {"kind": "decision", "trial": "00000002", "decision_key": "decisions/gone.json"}
+    entry = TrialDecided(1, "00000002", "promote", "decisions/gone.json").to_entry()
     services.ledger.put_once("bert-docs", "trial#00000002#decision", entry)
-    services.ledger.put_once("bert-docs", "trial#00000003#flag", {"kind": "flag"})
+    services.ledger.put_once("bert-docs", "trial#00000003#other", {"kind": "other"})
 
-    assert () == past_overheads("bert-docs", services)
+    past = history(services.ledger.entries("bert-docs"))
+    assert () == past_overheads("bert-docs", past, services.store)

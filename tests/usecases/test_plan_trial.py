@@ -10,7 +10,7 @@ import pytest
 
 from compilegate.domain.workload.model import Candidate, Framework
 from compilegate.ports import Services
-from compilegate.usecases.plan_trial import plan_trial
+from compilegate.usecases.trial.plan_trial import plan_trial
 from tests.domain.workload_builder import COMPILE, SOUND, change
 from tests.fakes import FixedQuotas
 from tests.usecases.trial_builder import EVENT, put_spec
@@ -67,7 +67,7 @@ def test_a_job_that_the_quota_does_not_hold_ends_the_trial_before_it_starts(
     (reason,) = recorded(services, answer["decision_key"])["reasons"]
 
     assert ("inconclusive", "quota_too_low") == (answer["verdict"], reason["code"])
-    assert f"{KIND} for training job usage" in reason["message"]
+    assert f"{KIND} for training job usage" in reason["fix"]
 
 
 @pytest.mark.parametrize(("instances", "quota"), [(1, 1), (64, 64)])

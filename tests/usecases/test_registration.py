@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from compilegate.domain.errors import InvalidInputError, NotFoundError
-from compilegate.usecases.registration import Asked, load_registration
-from compilegate.usecases.trial import spec_at
+from compilegate.usecases.registration.load import load_registration
+from compilegate.usecases.registration.register import RegistrationRequest
+from compilegate.usecases.trial.documents import spec_at
 from tests.domain.workload_builder import SOUND
 from tests.fakes import MemorySchedules, MemoryStore
 from tests.usecases.registration_builder import KEY, NIGHTLY, WEEKLY, Production, asked, scheduled
@@ -154,7 +155,7 @@ def test_a_newer_recorder_is_told_apart_from_other_code() -> None:
     assert [["recorder"], ["source"]] == [[c.field for c in one.changes] for one in (newer, other)]
 
 
-def with_code(wanted: Asked, digest: str) -> Asked:
+def with_code(wanted: RegistrationRequest, digest: str) -> RegistrationRequest:
     package = dataclasses.replace(wanted.package, code_digest=digest)
     return dataclasses.replace(wanted, package=package)
 

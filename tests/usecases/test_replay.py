@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 
 from compilegate.domain import ledger_keys, naming
 from compilegate.domain.errors import InvalidEvidenceError, InvalidInputError
-from compilegate.domain.judging.judge import judge
-from compilegate.usecases.decide import save_decision
-from compilegate.usecases.judge_arms import judge_arms
-from compilegate.usecases.record_decision import record_decision
-from compilegate.usecases.replay import Replay, find_decision, replay
-from compilegate.usecases.trial import Trial, load_record, save_record, to_json
-from tests.domain.evidence_builder import GOOD, document
+from compilegate.domain.judging.evidence_file import read_evidence
+from compilegate.usecases.trial.documents import (
+    Trial,
+    load_record,
+    save_decision,
+    save_record,
+    to_json,
+)
+from compilegate.usecases.trial.judge_arms import judge_arms
+from compilegate.usecases.trial.record_decision import record_decision
+from compilegate.usecases.trial.replay import Replay, find_decision, replay
+from tests.domain.evidence_builder import GOOD, document, judge
 from tests.usecases.trial_builder import (
     EVENT,
     SPEC,
@@ -191,4 +195,17 @@ def test_the_evidence_that_is_kept_is_what_was_judged(services: Any) -> None:
     judge_arms({**EVENT, "round": 1, "runs": [done, lost]}, services=services, judge=scripted)
 
     assert [1] == evidence(services)["plan"]["lost_rounds"]
-    assert scripted.shown[-1] == json.loads(json.dumps(evidence(services)))
+    assert scripted.shown[-1] == read_evidence(evidence(services))
+
+
+def test_a_decision_of_release_0_1_whose_reasons_name_no_arm_comes_out_the_same(
+    services: Any,
+) -> None:
+    decision_id = recorded(services, promoted())
+    reasons = load_record(services.store, ON, "decision")["reasons"]
+    old = [{key: reason[key] for key in ("code", "message")} for reason in reasons]
+    change_decision(services, reasons=old)
+
+    found = again(services, decision_id).comparison
+
+    assert found is not None and found.equal

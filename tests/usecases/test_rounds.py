@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from compilegate.usecases.judge_arms import judge_arms
-from compilegate.usecases.no_result import InfrastructureFailureError
-from compilegate.usecases.outcome import failed_outcome
-from compilegate.usecases.plan_trial import plan_trial
+from compilegate.usecases.trial.ended_jobs import failed_outcome
+from compilegate.usecases.trial.judge_arms import InfrastructureFailureError, judge_arms
+from compilegate.usecases.trial.plan_trial import plan_trial
 from tests.domain.workload_builder import COMPILE, SOUND
 from tests.usecases.trial_builder import (
     EVENT,
@@ -220,7 +219,7 @@ def test_a_job_stopped_by_hand_is_no_verdict(services: Any) -> None:
 def test_a_spot_job_that_got_no_capacity_is_asked_for_again(services: Any) -> None:
     first_round(services)
     described = {"TrainingJobStatus": "Stopped", "SecondaryStatus": "MaxWaitTimeExceeded"}
-    lost = failed_outcome("s0", outcome("s0")["job"], json.dumps(described))
+    lost = {**outcome("s0"), **failed_outcome(json.dumps(described))}
 
     assert "continue" == call_judge(services, 1, [lost], asks_speed())["verdict"]
     assert [1] == evidence(services)["plan"]["lost_rounds"]

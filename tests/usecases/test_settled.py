@@ -9,10 +9,10 @@ import pytest
 
 from compilegate.domain import naming
 from compilegate.domain.workload.model import Candidate
-from compilegate.usecases.apply_flag import apply_flag
-from compilegate.usecases.plan_trial import plan_trial
-from compilegate.usecases.record_decision import record_decision
-from compilegate.usecases.trial import to_json
+from compilegate.usecases.trial.apply_flag import apply_flag
+from compilegate.usecases.trial.documents import to_json
+from compilegate.usecases.trial.plan_trial import plan_trial
+from compilegate.usecases.trial.record_decision import record_decision
 from tests.domain.workload_builder import SOUND, change
 from tests.usecases.trial_builder import EVENT, FLAG, TRIAL, put_spec
 

@@ -10,7 +10,7 @@ import pytest
 
 from compilegate.domain import naming
 from compilegate.domain.production.orphans import ExecutionEnd
-from compilegate.usecases.sweep import sweep
+from compilegate.usecases.operations.sweep import sweep
 from tests.fakes import MemoryTopic, services
 
 STATES = "arn:aws:states:us-east-1:111122223333:execution:compilegate-dev"
@@ -153,7 +153,7 @@ def test_a_clean_up_that_fails_again_does_not_keep_jobs_alive(
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("still broken")
 
-    monkeypatch.setattr("compilegate.usecases.sweep.abort_trial", broken)
+    monkeypatch.setattr("compilegate.usecases.operations.sweep.abort_trial", broken)
     job = cloud.job(TRIAL)
     cloud.lease(TRIAL)
     cloud.ended(TRIAL, "FAILED")

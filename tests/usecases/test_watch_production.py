@@ -11,9 +11,9 @@ import pytest
 from compilegate.domain import naming
 from compilegate.domain.errors import NotFoundError
 from compilegate.domain.flag import Flag
-from compilegate.domain.judging.judge import judge
-from compilegate.usecases.replay import find_decision, replay
-from tests.domain.evidence_builder import CENTRE
+from compilegate.domain.reasons.registry import advice
+from compilegate.usecases.trial.replay import find_decision, replay
+from tests.domain.evidence_builder import CENTRE, judge
 from tests.usecases.production_builder import (
     TWO_MARGINS,
     WORKLOAD,
@@ -86,7 +86,7 @@ def test_a_revert_tells_the_numbers_and_where_the_chart_is(services: Any) -> Non
     assert ("revert", "revert", False) == (body["kind"], body["verdict"], body["flag"]["enabled"])
     assert re.search(r"worse by 0\.04", answer["message"])
     assert body["report"] in answer["message"]
-    assert "No trial is begun for 14 days" in answer["message"]
+    assert "14 days (policy.cooldown_days)" in answer["message"]
     page = services.store.get(body["report"].removeprefix("s3://data/")).decode()
     assert page.startswith("<!DOCTYPE html>")
 
@@ -112,7 +112,7 @@ def test_a_change_that_most_runs_do_without_is_told_and_at_the_second_falls_back
     second = night(services, 2, applied=False)
 
     assert ("invalid", True, "probation") == (first["verdict"], kept.enabled, kept.state)
-    assert "See why the jobs train without the change" in first["message"]
+    assert advice("treatment_not_applied") in first["message"]
     assert ("invalid", False, "stale") == (
         second["verdict"], flag_of(services).enabled, flag_of(services).state,
     )  # fmt: skip
@@ -132,7 +132,7 @@ def test_a_baseline_that_keeps_failing_is_told_once_and_leaves_the_flag(services
     ]
 
     assert [False, False, True, False] == [answer["tell"] for answer in answers]
-    assert "Repair the baseline first" in answers[2]["message"]
+    assert advice("baseline_failed") in answers[2]["message"]
     assert "probation" == flag_of(services).state
 
 

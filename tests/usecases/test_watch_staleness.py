@@ -9,10 +9,8 @@ from typing import Any
 import pytest
 
 from compilegate.domain import naming
-from compilegate.domain.production.next_arm import FlagReading
-from compilegate.usecases.change_flag import latest_flag
-from compilegate.usecases.production.staleness import before_the_run
-from compilegate.usecases.trial import Trial, load_spec
+from compilegate.domain.production.history import history
+from compilegate.usecases.production.begin_run import begin_run
 from tests.domain.evidence_builder import CENTRE, FINGERPRINT
 from tests.domain.workload_builder import SOUND, change
 from tests.usecases.production_builder import (
@@ -28,7 +26,7 @@ from tests.usecases.production_builder import (
     register,
     say,
 )
-from tests.usecases.trial_builder import FLAG, SPEC, TRIAL
+from tests.usecases.trial_builder import TRIAL
 
 
 def test_twelve_clean_nights_make_it_permanent(services: Any) -> None:
@@ -49,7 +47,7 @@ def test_a_regression_sets_a_persons_word_aside_and_says_so(services: Any) -> No
     last = flag_entries(services)[-1]
 
     assert ("reverted", "human:ann") == (flag_of(services).state, last["overrode"]["by"])
-    assert "This sets aside what human:ann said" in answer["message"]
+    assert "This replaces the change by human:ann" in answer["message"]
 
 
 def test_what_a_person_turned_on_is_permanent_when_its_probation_held(services: Any) -> None:
@@ -62,10 +60,9 @@ def test_what_a_person_turned_on_is_permanent_when_its_probation_held(services: 
 
 def test_a_run_trains_what_a_person_turned_on_whatever_it_was_measured_on(services: Any) -> None:
     say(services, promote(services))
-    key = put_other_spec(services, SOUND, "workloads/bert-docs/other.tgz")
-    read = reading(services)
+    register(services, put_other_spec(services, SOUND, "workloads/bert-docs/other.tgz"))
 
-    assert read == before_the_run(read, WORKLOAD, spec(services, key), services)
+    assert ("compile", "flag") == next_run(services)
 
 
 def test_a_change_of_what_a_person_turned_on_is_told_once_and_left_to_them(
@@ -77,7 +74,7 @@ def test_a_change_of_what_a_person_turned_on_is_told_once_and_left_to_them(
     first, second = (night(services, n, fingerprint=other) for n in (1, 2))
 
     assert (True, "probation") == (flag_of(services).enabled, flag_of(services).state)
-    assert "left as it is: what human:ann said" in first["message"]
+    assert "left as it is: the change by human:ann" in first["message"]
     assert (True, False) == (first["tell"], second["tell"])
 
 
@@ -164,45 +161,41 @@ def test_after_permanence_another_image_is_still_stale(services: Any) -> None:
     assert ("stale", False) == (flag_of(services).state, flag_of(services).enabled)
 
 
-def reading(services: Any) -> FlagReading:
-    return FlagReading(latest_flag(WORKLOAD, services)[0], services.flags.read(FLAG))
-
-
-def spec(services: Any, key: str = SPEC) -> Any:
-    return load_spec(services.store, Trial(WORKLOAD, "", key))
+def next_run(services: Any) -> tuple[str, str]:
+    """Arm and reason of the run that begins now."""
+    event = {"workload": WORKLOAD, "execution": "e", "started": "2026-11-01T00:00:00Z"}
+    answer = begin_run(event, services=services)
+    return answer["arm"], answer["why"]
 
 
 def test_a_run_of_what_was_proven_follows_the_flag(services: Any) -> None:
     promote(services)
-    read = reading(services)
 
-    assert read == before_the_run(read, WORKLOAD, spec(services), services)
+    assert ("compile", "flag") == next_run(services)
 
 
 def test_a_run_of_another_job_trains_the_baseline_and_the_flag_is_left_to_the_watch(
     services: Any,
 ) -> None:
     promote(services)
-    key = put_other_spec(services, SOUND, "workloads/bert-docs/other.tgz")
-    read = before_the_run(reading(services), WORKLOAD, spec(services, key), services)
+    register(services, put_other_spec(services, SOUND, "workloads/bert-docs/other.tgz"))
 
-    assert (False, "stale") == (read.flag.enabled, read.flag.state)
-    assert "source code: was workloads/bert-docs/s.tgz" in (read.told or "")
+    assert ("baseline", "stale") == next_run(services)
+    (begun,) = history(entries(services)).begun
+    assert "source code: was workloads/bert-docs/s.tgz" in (begun.flag_told or "")
     assert "probation" == flag_of(services).state
 
 
 def test_a_team_that_keeps_what_is_stale_trains_it(services: Any) -> None:
     promote(services, change(SOUND, policy__on_stale="keep"))
     kept = change(SOUND, policy__on_stale="keep")
-    key = put_other_spec(services, kept, "workloads/bert-docs/other.tgz")
-    read = reading(services)
+    register(services, put_other_spec(services, kept, "workloads/bert-docs/other.tgz"))
 
-    assert read == before_the_run(read, WORKLOAD, spec(services, key), services)
+    assert ("compile", "flag") == next_run(services)
 
 
 def test_a_comparison_that_fails_is_no_reason_not_to_train(services: Any) -> None:
     promote(services)
     del services.store.objects[naming.record_key(WORKLOAD, TRIAL, "plan")]
-    read = reading(services)
 
-    assert read == before_the_run(read, WORKLOAD, spec(services), services)
+    assert ("compile", "flag") == next_run(services)

@@ -8,7 +8,7 @@ import pytest
 
 from compilegate.domain.flag import Flag
 from compilegate.domain.flag_change import EVALUATE, FlagChange
-from compilegate.usecases.change_flag import change_flag
+from compilegate.usecases.flag.change_flag import change_flag
 from compilegate.usecases.production.watch_production import watch_production
 from tests.usecases.production_builder import (
     WORKLOAD,

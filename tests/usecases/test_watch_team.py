@@ -50,7 +50,7 @@ def alarm(services: Any, *launched_by: str) -> str:
 def test_runs_of_train_take_turns(services: Any) -> None:
     message = alarm(services, "train", "train")
 
-    assert "Baseline and candidate take turns now, three runs each" in message
+    assert "three runs each" in message
     assert "your pipeline" not in message
 
 
@@ -58,12 +58,12 @@ def test_of_a_teams_jobs_nobody_says_that_they_take_turns(services: Any) -> None
     message = alarm(services, "team", "team")
 
     assert "take turns" not in message
-    assert "Every job that your pipeline launches from now on checks it" in message
+    assert "your pipeline launches" in message
     assert "may take 18 jobs. `compilegate train bert-docs` starts the next" in message
 
 
 def test_where_both_launch_jobs_both_are_told_of(services: Any) -> None:
     message = alarm(services, "train", "team")
 
-    assert "TRAIN's runs take turns now" in message
+    assert "TRAIN's runs" in message
     assert "every job that a team launches counts too" in message

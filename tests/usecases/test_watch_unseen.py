@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from compilegate.domain import naming
-from compilegate.usecases.production.story import story_of
+from compilegate.domain.reasons.registry import advice
+from compilegate.report.notifications.review import SUBJECTS
+from compilegate.usecases.production.history_page import history_page
 from tests.domain.evidence_builder import CENTRE
 from tests.domain.workload_builder import SOUND, change
 from tests.usecases.production_builder import (
@@ -34,7 +36,7 @@ def test_a_job_without_a_duration_does_not_break_the_story(
     night(services, 1, arm, wall_seconds=seconds)
     night(services, 2)
 
-    assert "compile" in story_of(WORKLOAD, services).html
+    assert "compile" in history_page(WORKLOAD, services).html
 
 
 UNREADABLE = {
@@ -83,7 +85,7 @@ def test_runs_that_end_with_nothing_to_judge_make_the_promotion_stale(services: 
 
     assert [False, False, True, False, False, True] == [answer["tell"] for answer in answers]
     assert (False, "stale") == (flag_of(services).enabled, flag_of(services).state)
-    assert "nobody sees what it does" in last["subject"]
+    assert last["subject"].endswith("its runs record nothing to judge")
     assert "6 of them trained to their end" in last["message"]
     assert "The flag is off" in last["message"]
 
@@ -105,7 +107,7 @@ def test_a_promotion_left_on_unseen_is_on_probation_again_once_it_is_seen(servic
 
     assert (True, "stale") == (unseen.enabled, unseen.state)
     assert (True, "probation") == (flag_of(services).enabled, flag_of(services).state)
-    assert "trains again what was proven" in answer["subject"]
+    assert answer["subject"].endswith(SUBJECTS["resume"])
     assert "A new trial would" not in answer["message"]
 
 
@@ -114,7 +116,7 @@ def test_what_a_person_turned_on_and_nobody_sees_is_told_and_left_to_them(servic
     answers = [night(services, n, counts=False) for n in range(1, 9)]
 
     assert flag_of(services).enabled
-    assert "left as it is: what human:ann said" in answers[5]["message"]
+    assert "left as it is: the change by human:ann" in answers[5]["message"]
     assert [3, 6] == [n for n, answer in enumerate(answers, 1) if answer["tell"]]
 
 
@@ -126,7 +128,7 @@ def test_jobs_without_a_wall_clock_never_become_permanent_and_it_is_told_once(
 
     assert "probation" == flag_of(services).state
     assert [1] == [n for n, answer in enumerate(answers, 1) if answer["tell"]]
-    assert "Let the jobs be timed" in answers[0]["message"]
+    assert advice("speed_not_watched") in answers[0]["message"]
     assert "some of its runs are not watched" in answers[0]["subject"]
 
 
@@ -144,9 +146,9 @@ def test_what_a_person_turned_on_unmeasured_is_not_watched_and_that_is_told_once
     first, second = (night(services, n) for n in (1, 2))
 
     assert [(None, True), (None, False)] == [(a["verdict"], a["tell"]) for a in (first, second)]
-    assert "is on and not watched" in first["subject"]
+    assert first["subject"].endswith(SUBJECTS[None])
     assert "measured nothing of it" in first["message"]
-    assert "turned on by a person after trial" in first["message"]
+    assert "by hand after trial" in first["message"]
     assert "probation" == flag_of(services).state
 
 

@@ -9,9 +9,9 @@ import pytest
 
 from compilegate.domain import ledger_keys
 from compilegate.domain.flag import Flag
-from compilegate.usecases.acquire_lock import acquire_lock
-from compilegate.usecases.apply_flag import apply_flag
-from compilegate.usecases.change_flag import change_flag
+from compilegate.usecases.flag.change_flag import change_flag
+from compilegate.usecases.trial.apply_flag import apply_flag
+from compilegate.usecases.trial.lock import acquire_lock
 from tests.usecases.flag_changes import wanted
 from tests.usecases.test_settled import applied, decide
 from tests.usecases.trial_builder import EVENT, TRIAL, load

@@ -10,15 +10,15 @@ from typing import Any
 
 import botocore.session
 from botocore.validate import ParamValidator
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from compilegate.cli.check_screen import WIDTH, line, show_totals
-from compilegate.cli.check_totals import Totals
-from compilegate.cli.eligibility_screen import show_eligibility
-from compilegate.cli.plan_explained import explain_plan
-from compilegate.cli.plan_requests import examples
-from compilegate.cli.plan_table import show_plan
+from compilegate.cli.check.eligibility import show_eligibility
+from compilegate.cli.check.screen import WIDTH, line, show_totals
+from compilegate.cli.check.totals import Totals
+from compilegate.cli.plan.command import examples
+from compilegate.cli.plan.explained import explain_plan
+from compilegate.cli.plan.table import show_plan
 from compilegate.domain.eligibility import check_eligibility
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.planning.plan import Plan
@@ -26,15 +26,16 @@ from compilegate.domain.request.problems import problems
 from compilegate.domain.workload.model import Workload
 from compilegate.facts import read
 from compilegate.ports import Settings
-from compilegate.usecases.known_facts import known_facts
-from compilegate.usecases.plan_trial import plan_for
-from compilegate.usecases.workload_document import read_document
+from compilegate.usecases.registration.load import facts_for_workload
+from compilegate.usecases.registration.workload_document import read_document
+from compilegate.usecases.trial.plan_trial import plan_for
 from tests.domain.workload_documents import FULL, faulty, sound
+from tests.fuzzing import at_most
 
 LONGEST_MESSAGE = 700
 REGIONS = ("us-east-1", "eu-south-2", "cn-north-1", "us-gov-west-1", "xx-nowhere-9")
 ROLE = "arn:aws:iam::123456789012:role/training-role"
-much = settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+much = at_most(120)
 
 
 @cache
@@ -59,7 +60,7 @@ def read_or_refused(document: Any) -> Workload | None:
 def check_and_plan(workload: Workload, region: str) -> Plan | None:
     """Every request of the plan is one that SageMaker would take."""
     deployment = Settings(stage="prod", region=region, training_role_arn=ROLE)
-    facts = known_facts(workload, deployment)
+    facts = facts_for_workload(workload, deployment)
     json.dumps(check_eligibility(workload, facts, region=region).to_dict(), allow_nan=False)
     plan = plan_for(workload, deployment)
     if not isinstance(plan, Plan):
@@ -92,13 +93,13 @@ def test_whatever_is_read_can_be_checked_and_planned(document: Any, region: str)
 
 
 @given(document=sound())
-@settings(much, max_examples=60)
+@at_most(60)
 def test_whatever_is_read_can_be_shown(document: Any) -> None:
     workload = read_or_refused(document)
     if workload is None:
         return
     deployment = Settings(stage="prod", region=REGIONS[0], training_role_arn=ROLE)
-    facts = known_facts(workload, deployment)
+    facts = facts_for_workload(workload, deployment)
     found = check_eligibility(workload, facts, region=REGIONS[0]).to_dict()
     plan = plan_for(workload, deployment)
     totals = Totals()

@@ -5,16 +5,25 @@ from __future__ import annotations
 import io
 import json
 import tarfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from compilegate.domain import naming
 from compilegate.domain.argument_text import decoded_document
-from compilegate.domain.decision import Decision, Reason, Verdict
+from compilegate.domain.decision import (
+    Decision,
+    FullRunWanted,
+    NextStep,
+    QualityStep,
+    SpeedStep,
+    Verdict,
+)
+from compilegate.domain.judging.evidence import Evidence
+from compilegate.domain.reasons import Reason
 from compilegate.domain.workload.model import Candidate
-from compilegate.usecases.judge_arms import judge_arms
-from compilegate.usecases.plan_trial import plan_trial
-from compilegate.usecases.trial import to_json
+from compilegate.usecases.trial.documents import to_json
+from compilegate.usecases.trial.judge_arms import judge_arms
+from compilegate.usecases.trial.plan_trial import plan_trial
 from tests.domain.workload_builder import SOUND, change
 
 TRIAL = "abcd1234"
@@ -58,16 +67,16 @@ class ScriptedJudge:
 
     def __init__(self, *decisions: Decision) -> None:
         self.decisions = list(decisions)
-        self.shown: list[dict[str, Any]] = []
+        self.shown: list[Evidence] = []
 
-    def __call__(self, document: Mapping[str, Any]) -> Decision:
-        self.shown.append(json.loads(json.dumps(document)))
+    def __call__(self, shown: Evidence) -> Decision:
+        self.shown.append(shown)
         return self.decisions.pop(0) if len(self.decisions) > 1 else self.decisions[0]
 
 
 def says(
     verdict: str,
-    step: dict[str, Any] | None = None,
+    step: NextStep | None = None,
     candidate: str = "compile",
     why: Reason = TOLD,
 ) -> Decision:
@@ -84,19 +93,15 @@ def says(
 
 
 def asks_speed(*arms: str, usd: float | None = 1.0, block: int = 0, blocks: int = 1) -> Decision:
-    step = {
-        "stage": "speed", "block": block, "blocks": blocks, "steps": 160, "usd": usd,
-        "arms": ["baseline", *(arms or ("compile",))], "why": "",
-    }  # fmt: skip
+    names = ("baseline", *(arms or ("compile",)))
+    step = SpeedStep(block=block, blocks=blocks, steps=160, arms=names, usd=usd, why="")
     return says("continue", step)
 
 
 def asks_full_runs(*runs: str, usd: float | None = 1.0, candidate: str = "compile") -> Decision:
     wanted = [run.split() for run in runs]
-    step = {
-        "stage": "quality", "mode": "shadow", "usd": usd, "why": "",
-        "runs": [{"arm": arm, "seed": int(seed)} for arm, seed in wanted],
-    }  # fmt: skip
+    planned_runs = tuple(FullRunWanted(arm, int(seed)) for arm, seed in wanted)
+    step = QualityStep(mode="shadow", runs=planned_runs, usd=usd, why="")
     return says("continue", step, candidate)
 
 

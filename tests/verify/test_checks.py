@@ -12,11 +12,15 @@ import pytest
 
 from compilegate.adapters.executions import ExecutionState
 from compilegate.verify.assumptions import load_assumptions
-from compilegate.verify.checks import CHECKS
-from compilegate.verify.job_checks import STDERR_LINE, STDOUT_LINE, TESTED_TOOLKITS
+from compilegate.verify.checks import (
+    CHECKS,
+    STDERR_LINE,
+    STDOUT_LINE,
+    TASK_OUTPUT,
+    TESTED_TOOLKITS,
+)
 from compilegate.verify.observed import Job, JobKind, Observations, RefusedKind
-from compilegate.verify.record import Agreement, compare, document, page
-from compilegate.verify.run import TASK_OUTPUT
+from compilegate.verify.record import Agreement, Record, compare
 
 
 def execution_that(status, error="", cause="", output=None):
@@ -226,9 +230,10 @@ def test_the_record_keeps_no_account_id() -> None:
     job = replace(PROBE, described=described("Failed", FailureReason="arn:aws:iam::123456789012:r"))
     seen = replace(AS_ASSUMED, jobs={**AS_ASSUMED.jobs, JobKind.FAILED: job})
     rows = compare(load_assumptions(), seen, simulated=False)
-    record = document(rows, {"date": "2026-11-22", "region": "us-east-1"})
+    record = Record({"date": "2026-11-22", "region": "us-east-1"}, rows)
+    document = record.document()
 
-    assert "123456789012" not in json.dumps(record) + page(rows, record)
-    assert "arn:aws:iam::ACCOUNT:r" in page(rows, record)
-    assert record["region"] == "us-east-1"
-    assert len(record["assumptions"]) == len(load_assumptions())
+    assert "123456789012" not in json.dumps(document) + record.page()
+    assert "arn:aws:iam::ACCOUNT:r" in record.page()
+    assert document["region"] == "us-east-1"
+    assert len(document["assumptions"]) == len(load_assumptions())

@@ -7,9 +7,9 @@ import subprocess
 import pytest
 from typer.testing import CliRunner
 
-from compilegate.cli import project
+from compilegate.cli.common import project
+from compilegate.cli.common.error_handling import Session
 from compilegate.cli.main import app
-from compilegate.cli.shell import Session
 from compilegate.domain.errors import EnvironmentNotReadyError, NoStackError, NotDeployedError
 
 
@@ -43,8 +43,8 @@ def targets(monkeypatch):
     return called
 
 
-def invoke(*arguments, doors=None):
-    session = Session(doors=doors or NoStage())
+def invoke(*arguments, providers=None):
+    session = Session(providers=providers or NoStage())
     return CliRunner().invoke(app, ["verify-aws", *arguments], obj=session)
 
 
@@ -64,7 +64,7 @@ def test_a_stage_that_was_deployed_here_is_destroyed_whatever_happens(targets) -
     ids=["another release", "being created"],
 )
 def test_a_stack_that_is_there_is_neither_updated_nor_destroyed(targets, error) -> None:
-    result = invoke("--deploy", "--yes", doors=OthersStage(error))
+    result = invoke("--deploy", "--yes", providers=OthersStage(error))
 
     assert result.exit_code == 1
     assert str(error) in " ".join(result.output.split())

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 
-from cfnlint import api
-
 from compilegate.verify.temporary import template
 from tests.asl.node import run_script
+from tests.stacks.template import lint_template
 
 ROLE = "arn:aws:iam::123456789012:role/compilegate-prod-evaluate"
 TEMPLATE = template(trial="abcd1234", bucket="a-bucket", role_arn=ROLE)
@@ -15,9 +14,9 @@ RESOURCES = json.loads(TEMPLATE)["Resources"]
 
 
 def test_cloudformation_accepts_it() -> None:
-    found = api.lint(TEMPLATE, regions=["us-east-1"])
+    matches = lint_template(TEMPLATE)
 
-    assert [] == [str(match) for match in found if match.rule.id.startswith("E")]
+    assert [] == [str(match) for match in matches if match.rule.id.startswith("E")]
 
 
 def test_the_validators_accept_its_state_machines() -> None:

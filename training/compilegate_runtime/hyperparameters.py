@@ -2,17 +2,14 @@
 
 import argparse
 
+from compilegate_runtime.compilers import MODES, NAMES
 from compilegate_runtime.errors import HyperparameterError
-
-COMPILERS = ("none", "torch_compile", "sagemaker_training_compiler")
-# torch.compile's own names (https://pytorch.org/docs/stable/generated/torch.compile.html).
-COMPILE_MODES = ("default", "reduce-overhead", "max-autotune")
 
 # Hyperparameters that every training script understands; a tuple lists the allowed words,
 # its first one is the default.
 COMMON = {
-    "compiler": COMPILERS,
-    "compile_mode": COMPILE_MODES,
+    "compiler": NAMES,
+    "compile_mode": MODES,
     "compile_dynamic": ("auto", "false", "true"),  # torch.compile's dynamic: None, False, True
     "compile_optimizer": False,  # compile the optimizer's step as well
     "compile_regions": "",  # compile repeated blocks only: auto, or the name of their list

@@ -13,7 +13,7 @@ import traceback
 from pathlib import Path
 
 from compilegate_runtime import compile_cache, environment, job
-from compilegate_runtime.compilers import NoCompiler
+from compilegate_runtime.compilers import MANAGED, NoCompiler
 from compilegate_runtime.device import Processor, ScriptsDevice
 from compilegate_runtime.errors import (
     CompilerUnavailableError,
@@ -83,7 +83,7 @@ class Launch:
         settings = self.settings
         words = arguments.script_words(settings, self.others)
         arguments.set_environment(settings)
-        if settings.compiler not in ("none", "torch_compile"):
+        if settings.compiler == MANAGED:
             raise CompilerUnavailableError(
                 f"compiler {settings.compiler} was asked for and not applied: a script has to be "
                 "ported to it, see training/causal_lm.py"

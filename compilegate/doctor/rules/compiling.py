@@ -53,9 +53,9 @@ def after_wrapping(script: Script) -> Iterator[Hit]:
         if isinstance(node, ast.Assign) and _wraps(script, node.value):
             wrapped |= {dotted(target): node.lineno for target in node.targets}
     for call in script.models.compile_calls:
-        given = call.args[0] if call.args else None
-        before = given is not None and wrapped.get(dotted(given), call.lineno) < call.lineno
-        if before or _wraps(script, given):
+        model = call.args[0] if call.args else None
+        before = model is not None and wrapped.get(dotted(model), call.lineno) < call.lineno
+        if before or _wraps(script, model):
             yield Hit(call, "The model is compiled after it was wrapped for several GPUs")
 
 
@@ -77,9 +77,9 @@ def switched_off(script: Script) -> Iterator[Hit]:
         elif meaning == SUPPRESS and constant(node.value) is True:
             yield Hit(node, "What fails to compile then runs uncompiled, in silence")
     for call in script.models.compile_calls:
-        given = keyword(call, "disable")
-        if given is not None and script.options.value(given) is True:
-            yield Hit(given, "disable=True turns torch.compile off", Severity.BREAKS)
+        disable = keyword(call, "disable")
+        if disable is not None and script.options.value(disable) is True:
+            yield Hit(disable, "disable=True turns torch.compile off", Severity.BREAKS)
 
 
 RULES = (
@@ -100,7 +100,7 @@ RULES = (
     Rule(
         "compile-after-wrapping", "Compiling the distributed wrapper", Severity.SLOWS, TORCH_ONLY,
         after_wrapping,
-        "torch.compile does not handle the wrappers of DDP and FSDP well, PyTorch says.",
+        "According to PyTorch, torch.compile does not handle the wrappers of DDP and FSDP well.",
         "compile the model first, then wrap it",
         links.WHERE_TO_COMPILE,
     ),

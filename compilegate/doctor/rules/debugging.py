@@ -10,7 +10,7 @@ from compilegate.doctor.rule import BOTH, Rule
 from compilegate.doctor.rules import links
 from compilegate.doctor.script import Script
 from compilegate.doctor.syntax import called, dotted, keyword, set_variable
-from compilegate.doctor.trainers import told
+from compilegate.doctor.trainers import trainer_settings
 
 ANOMALY = ("torch.autograd.set_detect_anomaly", "torch.autograd.detect_anomaly",
            "torch.autograd.anomaly_mode.set_detect_anomaly",
@@ -36,9 +36,9 @@ def debugging(script: Script) -> Iterator[Hit]:
             on = script.options.value(item.value) is True
             if item.arg == "detect_anomaly" and on:
                 yield Hit(item.value, "Anomaly detection checks every operation of every step")
-    for given in told(script):
-        if "underflow_overflow" in str(given.get("debug", "")):
-            place = given.place("debug")
+    for settings in trainer_settings(script):
+        if "underflow_overflow" in str(settings.get("debug", "")):
+            place = settings.place("debug")
             yield Hit(place, "debug='underflow_overflow' looks at every result of every layer")
     if script.uses("smdebug"):
         yield from _hooks(script)
@@ -60,20 +60,20 @@ def _environment(script: Script) -> Iterator[Hit]:
 
 
 def _argument_off(script: Script, call: ast.Call) -> bool:
-    given = call.args[0] if call.args else keyword(call, "mode") or keyword(call, "check_nan")
-    return given is not None and script.options.value(given) is not True
+    mode = call.args[0] if call.args else keyword(call, "mode") or keyword(call, "check_nan")
+    return mode is not None and script.options.value(mode) is not True
 
 
 def _partial(script: Script, call: ast.Call) -> bool:
     """A schedule records few steps; a switch that is no plain True is someone's decision."""
     enabled = keyword(call, "enabled")
-    given = call.args[0] if call.args and "autograd" in script.called(call) else enabled
-    off = given is not None and script.options.value(given) is not True
+    switch = call.args[0] if call.args and "autograd" in script.called(call) else enabled
+    off = switch is not None and script.options.value(switch) is not True
     return keyword(call, "schedule") is not None or off
 
 
 def _guarded(script: Script, node: ast.AST) -> bool:
-    """Behind a condition it is a switch that somebody turns on knowingly."""
+    """Behind a condition it is a switch that is turned on deliberately."""
     return any(isinstance(parent, ast.If | ast.IfExp) and not _main(parent)
                for parent in script.parents_of(node))  # fmt: skip
 

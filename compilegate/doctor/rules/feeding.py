@@ -13,7 +13,7 @@ from compilegate.doctor.rule import BOTH, Rule
 from compilegate.doctor.rules import links
 from compilegate.doctor.script import Script
 from compilegate.doctor.syntax import argument, called, constant, keyword, receiver, texts
-from compilegate.doctor.trainers import told
+from compilegate.doctor.trainers import trainer_settings
 
 OPTIMIZERS = ("torch.optim.", "tensorflow.keras.optimizers.", "keras.optimizers.")
 BATCH_OPTIONS = ("batch_size", "train_batch_size", "per_device_train_batch_size")
@@ -24,20 +24,20 @@ def loader_workers(script: Script) -> Iterator[Hit]:
     for loader in training_loaders(script):
         if _one_process(script, loader) and not _in_memory(script, loader):
             yield Hit(loader.call, "num_workers is 0, so each batch is prepared between two steps")
-    for given in told(script):
-        if given.get("dataloader_num_workers", 0) == 0:
+    for settings in trainer_settings(script):
+        if settings.get("dataloader_num_workers", 0) == 0:
             yield Hit(
-                given.place("dataloader_num_workers"),
+                settings.place("dataloader_num_workers"),
                 "The trainer prepares each batch between two steps",
                 fix="pass dataloader_num_workers, from 4 up to the CPUs per GPU",
             )
 
 
 def _one_process(script: Script, loader: Loader) -> bool:
-    given = loader.keywords.get("num_workers")
-    if given is None:
+    workers = loader.keywords.get("num_workers")
+    if workers is None:
         return loader.lacks("num_workers")
-    value = script.options.value(given)
+    value = script.options.value(workers)
     return value == 0 and value is not UNKNOWN
 
 
@@ -60,10 +60,11 @@ def preprocessing_workers(script: Script) -> Iterator[Hit]:
             continue
         if _all_at_once(call):
             continue
-        given = keyword(call, "num_proc")
-        value = script.options.value(given) if given is not None else None
+        processes = keyword(call, "num_proc")
+        value = None if processes is None else script.options.value(processes)
         if value in (None, 1) and not script.unreached(call):
-            name = f" ({ast.unparse(given)} is {value} unless given)" if given is not None else ""
+            option = "" if processes is None else ast.unparse(processes)
+            name = f" ({option} is {value} unless given)" if option else ""
             yield Hit(call, f"The data set is prepared by one process{name}")
             return  # once per file: the remedy is the same for all of them
 
@@ -84,10 +85,10 @@ def fixed_learning_rate(script: Script) -> Iterator[Hit]:
         rate = keyword(call, "lr") or keyword(call, "learning_rate")
         if isinstance(constant(rate), float) and OPTIMIZER.search(_kept_as(script, call)):
             yield Hit(rate or call, f"The learning rate is always {constant(rate)}")
-    for given in told(script):
-        rate = keyword(given.call, "learning_rate") if given.call is not None else None
+    for settings in trainer_settings(script):
+        rate = keyword(settings.call, "learning_rate") if settings.call is not None else None
         if isinstance(constant(rate), float):
-            yield Hit(rate or given.node, f"The learning rate is always {constant(rate)}")
+            yield Hit(rate or settings.node, f"The learning rate is always {constant(rate)}")
 
 
 def _kept_as(script: Script, call: ast.Call) -> str:

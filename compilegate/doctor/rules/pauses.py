@@ -11,7 +11,7 @@ from compilegate.doctor.rule import BOTH, Rule
 from compilegate.doctor.rules import links
 from compilegate.doctor.script import Script
 from compilegate.doctor.syntax import called
-from compilegate.doctor.trainers import told
+from compilegate.doctor.trainers import trainer_settings
 
 FEW_STEPS = 50  # our own line: at a few steps a second that is a pause every minute
 SAVES = ("save", "save_state", "save_pretrained", "save_checkpoint", "save_model", "save_weights")
@@ -38,16 +38,16 @@ def evaluation(script: Script) -> Iterator[Hit]:
 
 
 def _intervals(script: Script, what: str, does: str) -> Iterator[Hit]:
-    for given in told(script):
+    for settings in trainer_settings(script):
         # Saving by steps is the trainer's default, evaluation by steps is not.
         usual = "steps" if what == "save" else "no"
-        strategy = given.get(f"{what}_strategy", UNKNOWN)
+        strategy = settings.get(f"{what}_strategy", UNKNOWN)
         if strategy is UNKNOWN and what == "eval":
-            strategy = given.get("evaluation_strategy", usual)
-        steps = given.get(f"{what}_steps", 500)
+            strategy = settings.get("evaluation_strategy", usual)
+        steps = settings.get(f"{what}_steps", 500)
         by_steps = strategy == "steps" or (strategy is UNKNOWN and what == "save")
         if by_steps and isinstance(steps, int) and 1 <= steps <= FEW_STEPS:
-            yield Hit(given.place(f"{what}_steps"), f"{what}_steps={steps} {does} that often")
+            yield Hit(settings.place(f"{what}_steps"), f"{what}_steps={steps} {does} that often")
 
 
 RULES = (

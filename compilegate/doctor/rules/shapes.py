@@ -13,7 +13,7 @@ from compilegate.doctor.rule import BOTH, Rule
 from compilegate.doctor.rules import links
 from compilegate.doctor.script import Script
 from compilegate.doctor.syntax import argument, called, dotted, keyword, last_name, receiver, texts
-from compilegate.doctor.trainers import told
+from compilegate.doctor.trainers import trainer_settings
 
 TOKENIZER = re.compile(r"tokeniz|processor|feature_extractor|data_collator", re.IGNORECASE)
 COLLATORS = ("DataCollatorWithPadding", "DataCollatorForTokenClassification",
@@ -37,9 +37,9 @@ def dynamic_padding(script: Script) -> Iterator[Hit]:
             yield Hit(padding, f"padding={value!r} pads each batch to its own longest sample")
     if not fixed:
         yield from _collators(script)
-    for given in told(script):
-        if given.get("group_by_length", False) is True:
-            place = given.place("group_by_length")
+    for settings in trainer_settings(script):
+        if settings.get("group_by_length", False) is True:
+            place = settings.place("group_by_length")
             yield Hit(place, "group_by_length gives batches of many different lengths")
     yield from _padded_batches(script)
 
@@ -69,7 +69,7 @@ def _tokenizes(call: ast.Call) -> bool:
 
 
 def _for_training(script: Script, call: ast.Call) -> bool:
-    """Padding in a forward pass for evaluation or inference is nobody's concern."""
+    """Padding in a forward pass for evaluation or inference does not matter."""
     function = script.function_of(call)
     if function is None:
         return script.is_training
@@ -78,24 +78,24 @@ def _for_training(script: Script, call: ast.Call) -> bool:
 
 def _multiple(script: Script, call: ast.Call) -> bool:
     """Rounding lengths up leaves few shapes: enough for a compiler that marks them dynamic."""
-    given = keyword(call, "pad_to_multiple_of")
-    value = script.options.value(given) if given is not None else None
+    multiple = keyword(call, "pad_to_multiple_of")
+    value = script.options.value(multiple) if multiple is not None else None
     return isinstance(value, int) and value > 1
 
 
 def ragged_last_batch(script: Script) -> Iterator[Hit]:
     """Training loaders whose last batch may be smaller."""
     for loader in training_loaders(script):
-        given = loader.keywords.get("drop_last")
+        drop_last = loader.keywords.get("drop_last")
         one = script.options.value(loader.keywords.get("batch_size")) in (1, None)
         fixed = "batch_sampler" in loader.keywords or one
         missing = loader.lacks("drop_last")
-        if not fixed and (missing or (given and script.options.value(given) is False)):
+        if not fixed and (missing or (drop_last and script.options.value(drop_last) is False)):
             yield _smaller(script, loader.call)
-    for given_to in told(script):
-        if given_to.get("dataloader_drop_last", False) is False:
+    for settings in trainer_settings(script):
+        if settings.get("dataloader_drop_last", False) is False:
             yield Hit(
-                given_to.place("dataloader_drop_last"),
+                settings.place("dataloader_drop_last"),
                 "The trainer keeps a smaller last batch in each epoch",
                 fix="pass dataloader_drop_last=True",
             )

@@ -12,7 +12,7 @@ from compilegate.doctor.rule import BOTH, Rule
 from compilegate.doctor.rules import links
 from compilegate.doctor.script import Script
 from compilegate.doctor.syntax import called, keyword, receiver
-from compilegate.doctor.trainers import told
+from compilegate.doctor.trainers import trainer_settings
 
 TO_NUMBER = ("float", "int", "bool")
 CERTAIN = ("item", "cpu", "numpy")
@@ -50,7 +50,7 @@ def _fetches(script: Script, node: ast.AST) -> str:
         return ""
     if script.is_tensor(on) and name in (*CERTAIN, "tolist"):
         return f".{name}() waits for the GPU"
-    # Only tensors have these; what is known to be on the host was ruled out above.
+    # Only tensors have these; what is certainly on the host was ruled out above.
     return f".{name}() waits for the GPU" if name == "item" and script.uses("torch") else ""
 
 
@@ -62,14 +62,16 @@ def logged_tensor(script: Script) -> Iterator[Hit]:
         if not _writes(script, call) or statement in seen:
             continue
         if any(_fetches(script, node) for node in ast.walk(statement)):
-            continue  # told by host-sync
+            continue  # reported by host-sync
         if any(_shown(script, item) for item in ast.walk(call) if item is not call.func):
             seen.add(statement)
             yield Hit(call, f"{called(call)}(…) needs a tensor's value in every step")
-    for given in told(script):
-        every = given.get("logging_strategy", "steps") in ("steps", UNKNOWN)
-        if every and given.get("logging_steps", 500) in (1, 1.0):
-            yield Hit(given.place("logging_steps"), "logging_steps=1 fetches the loss every step")
+    for settings in trainer_settings(script):
+        every = settings.get("logging_strategy", "steps") in ("steps", UNKNOWN)
+        if every and settings.get("logging_steps", 500) in (1, 1.0):
+            yield Hit(
+                settings.place("logging_steps"), "logging_steps=1 fetches the loss every step"
+            )
     for call in script.calls:
         value = keyword(call, "log_every_n_steps")
         if value is not None and script.options.value(value) == 1:
@@ -86,8 +88,8 @@ def _shown(script: Script, node: ast.AST) -> bool:
     if isinstance(node, ast.FormattedValue):
         return script.is_tensor(node.value)
     if isinstance(node, ast.Call):
-        given = (*node.args, *(item.value for item in node.keywords))
-        return _writes(script, node) and any(script.is_tensor(item) for item in given)
+        arguments = (*node.args, *(item.value for item in node.keywords))
+        return _writes(script, node) and any(script.is_tensor(item) for item in arguments)
     return isinstance(node, ast.Dict) and any(script.is_tensor(item) for item in node.values)
 
 
@@ -104,7 +106,7 @@ RULES = (
         "host-sync", "A value is fetched from the GPU in every step", Severity.SLOWS, BOTH,
         host_sync,
         "The processor then waits for the GPU and cannot prepare the next step meanwhile; a fast "
-        "compiled step waits the more. Under XLA it also forces the pending graph to run.",
+        "compiled step loses more by it. Under XLA it also forces the pending graph to run.",
         "add the tensor up on the device (total += loss.detach()) and fetch it every N steps",
         links.MANAGED_PITFALLS,
     ),

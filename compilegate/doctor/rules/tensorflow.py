@@ -57,16 +57,16 @@ def eager_switch(script: Script) -> Iterator[Hit]:
     if not script.uses("tensorflow", "keras"):
         return
     for call in script.calls:
-        given = keyword(call, "run_eagerly")
-        if given is not None and script.options.value(given) is True:
-            yield Hit(given, "run_eagerly=True turns graphs off")
+        eagerly = keyword(call, "run_eagerly")
+        if eagerly is not None and script.options.value(eagerly) is True:
+            yield Hit(eagerly, "run_eagerly=True turns graphs off")
         off = bool(call.args) and constant(call.args[0]) is False
         if script.called(call) in EAGER and not off:
             yield Hit(call, f"{called(call)} turns graphs off")
 
 
 def several_nodes(script: Script) -> Iterator[Hit]:
-    """A strategy for several nodes whose nodes nobody names."""
+    """A strategy for several nodes in a script that does not name the nodes."""
     if "TF_CONFIG" in script.text or not script.uses("tensorflow"):
         return
     for call in script.calls:
@@ -93,7 +93,7 @@ RULES = (
         "tf-several-nodes", "Several nodes without TF_CONFIG", Severity.BREAKS, MANAGED_ONLY,
         several_nodes,
         "The SageMaker SDK refuses its own multi-worker option together with the compiler, so "
-        "nobody else tells the workers of each other.",
+        "the workers do not learn of each other otherwise.",
         "set TF_CONFIG from /opt/ml/input/config/resourceconfig.json before the strategy is made",
         links.MANAGED_TENSORFLOW,
     ),

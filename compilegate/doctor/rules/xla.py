@@ -42,10 +42,10 @@ def _names_cuda(script: Script, call: ast.Call) -> str:
     name = script.called(call)
     if called(call) == "cuda" and receiver(call) is not None:
         return ".cuda() puts it on a device that XLA does not compile for"
-    given = [script.options.value(item) for item in call.args[:1]]
-    given += [node.value for item in call.args for node in ast.walk(item)
+    values = [script.options.value(item) for item in call.args[:1]]
+    values += [node.value for item in call.args for node in ast.walk(item)
               if isinstance(node, ast.Constant)]  # fmt: skip
-    spelled = any(isinstance(value, str) and value.startswith("cuda") for value in given)
+    spelled = any(isinstance(value, str) and value.startswith("cuda") for value in values)
     places = name == "torch.device" or called(call) == "to"
     wrong = (places and spelled) or name == "torch.cuda.set_device"
     return "A CUDA device, where XLA has its own" if wrong else ""

@@ -8,7 +8,7 @@ from typing import Any
 
 from compilegate.domain.deployment.network import Demand
 from compilegate.domain.deployment.rules import reason
-from compilegate.domain.eligibility.reason import Reason
+from compilegate.domain.reasons import Reason
 
 # What the template's own rule CheckBootstrapVersion demands.
 OLDEST_BOOTSTRAP = 6

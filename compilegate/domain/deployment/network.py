@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from compilegate.domain.deployment.rules import reason
-from compilegate.domain.eligibility.reason import Reason, Severity
+from compilegate.domain.reasons import Reason, Severity
 
 # Private addresses that one training instance takes, without and with an Elastic Fabric Adapter:
 # https://docs.aws.amazon.com/sagemaker/latest/dg/train-vpc.html

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from compilegate.domain.eligibility.reason import Reason, Severity
+from compilegate.domain.reasons import Reason, Severity
 
 TRAIN_VPC = "https://docs.aws.amazon.com/sagemaker/latest/dg/train-vpc.html"
 BOOTSTRAPPING = "https://docs.aws.amazon.com/cdk/v2/guide/bootstrapping.html"
@@ -117,4 +117,4 @@ RULES: Mapping[str, Rule] = {
 def reason(code: str, message: str, *, severity: Severity | None = None) -> Reason:
     """A finding of one code; a ``severity`` replaces the rule's."""
     rule = RULES[code]
-    return Reason(code, severity or rule.severity, rule.field, message, rule.fix, rule.source)
+    return Reason(code, message, None, severity or rule.severity, rule.field, rule.fix, rule.source)

@@ -2,7 +2,6 @@
 
 from compilegate.domain.eligibility.check import check_eligibility
 from compilegate.domain.eligibility.overhead import MeasuredOverhead
-from compilegate.domain.eligibility.reason import Reason, Severity, in_one_line
 from compilegate.domain.eligibility.result import (
     CandidateEligibility,
     Eligibility,
@@ -14,8 +13,5 @@ __all__ = [
     "Eligibility",
     "EligibilityVerdict",
     "MeasuredOverhead",
-    "Reason",
-    "Severity",
     "check_eligibility",
-    "in_one_line",
 ]

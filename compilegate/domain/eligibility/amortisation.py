@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from compilegate.domain.economics import break_even_seconds
 from compilegate.domain.eligibility.context import WORKLOAD_FILE, Context
-from compilegate.domain.eligibility.reason import Reason, block, info, warn
+from compilegate.domain.formats import duration
+from compilegate.domain.reasons import Reason, block, info, warn
 
 MODES_SOURCE = "pytorch.org/get-started/pytorch-2.0, section on the compile modes"
 
@@ -29,46 +30,44 @@ def break_even(context: Context) -> BreakEven | None:
     overhead, plausible = context.overhead, context.plausible_speedup
     if overhead is None or plausible is None:
         return None
-    found = [
+    limits = [
         break_even_seconds(seconds, plausible.high)
         for seconds in (overhead.sure_seconds, overhead.warm_seconds, overhead.cold_seconds)
     ]
-    sure, warm, cold = found
+    sure, warm, cold = limits
     return None if sure is None or warm is None or cold is None else BreakEven(sure, warm, cold)
 
 
 def amortisation_rule(context: Context) -> tuple[Reason, ...]:
     """A run must outlast the break-even of what is known, or of the worst that is assumed."""
-    found, overhead = break_even(context), context.overhead
-    if found is None or overhead is None:
+    breaks_even, overhead = break_even(context), context.overhead
+    if breaks_even is None or overhead is None:
         return ()
     run = context.workload.schedule.run_hours * 3600
-    if run <= found.sure_seconds:
-        known = "is measured to cost" if overhead.known else "may cost"
-        fix = "compile longer runs only; this one is best left alone"
-        if not overhead.known:
-            fix += (
-                ", unless compiling is measured to take less: put the seconds a compiled run took "
-                "for it under profile.compile_seconds"
-            )
+    if run <= breaks_even.sure_seconds:
+        price = "is measured to cost" if overhead.warm_is_measured else "may cost"
+        fix = "compile longer runs only"
+        if not overhead.warm_is_measured:
+            fix += "; if compiling is measured to take less, set profile.compile_seconds"
         return (
             block(
                 "run_too_short", "schedule.run_hours",
-                f"a run of {_time(run)} is too short: compiling {known} a run "
-                f"{_time(overhead.sure_seconds)}, and then, at best, only runs longer than "
-                f"{_time(found.sure_seconds)} come out ahead",
+                f"a run of {duration(run)} is too short: compiling {price} a run "
+                f"{duration(overhead.sure_seconds)}, and at best only runs longer than "
+                f"{duration(breaks_even.sure_seconds)} save time",
                 fix=fix, source=overhead.basis,
             ),
         )  # fmt: skip
-    if run <= found.cold_seconds:
+    if run <= breaks_even.cold_seconds:
         return (
             warn(
                 "run_too_short", "schedule.run_hours",
-                f"a run of {_time(run)} at best pays when compiling takes the measured "
-                f"{_time(overhead.warm_seconds)} (break-even {_time(found.warm_seconds)}), not "
-                f"when it takes {_time(overhead.cold_seconds)} without a cache (break-even "
-                f"{_time(found.cold_seconds)})",
-                fix="keep the compile cache between runs, and judge whole runs",
+                f"a run of {duration(run)} at best pays when compiling takes the measured "
+                f"{duration(overhead.warm_seconds)} (break-even "
+                f"{duration(breaks_even.warm_seconds)}), not when it takes "
+                f"{duration(overhead.cold_seconds)} without a cache (break-even "
+                f"{duration(breaks_even.cold_seconds)})",
+                fix="keep the compile cache between runs and compare full runs",
                 source=overhead.basis,
             ),
         )  # fmt: skip
@@ -82,28 +81,22 @@ def mode_rule(context: Context) -> tuple[Reason, ...]:
         return (
             info(
                 "compile_mode_cost", context.field("compile_mode"),
-                "max-autotune compiles for a long time; the overhead that is assumed here is the "
-                "default mode's",
-                fix="try the default mode first, or measure and give profile.compile_seconds",
+                "max-autotune compiles for a long time; the assumed overhead is that of the "
+                "default mode",
+                fix="try the default mode first, or measure it and set profile.compile_seconds",
                 source=MODES_SOURCE,
             ),
         )  # fmt: skip
     if mode == "reduce-overhead":
         static = context.workload.shapes.static
-        found = info if static else warn
-        doubt = "" if static else "; it records CUDA graphs, one for each shape"
+        make = info if static else warn
+        doubt = "" if static else "; it records one CUDA graph for each shape"
         return (
-            found(
+            make(
                 "compile_mode_cost", context.field("compile_mode"),
-                f"reduce-overhead takes some more GPU memory than the default mode{doubt}",
+                f"reduce-overhead uses more GPU memory than the default mode{doubt}",
                 fix="watch peak memory" + ("" if static else ", and keep shapes static"),
                 source=MODES_SOURCE if static else f"{MODES_SOURCE}; {WORKLOAD_FILE}",
             ),
         )  # fmt: skip
     return ()
-
-
-def _time(seconds: float) -> str:
-    if seconds < 120:
-        return f"{seconds:.3g} s"
-    return f"{seconds / 60:.3g} min" if seconds < 7200 else f"{seconds / 3600:.3g} h"

@@ -1,17 +1,28 @@
-"""What else changes with the batch: the learning rate, and what fits into memory."""
+"""What else changes with the batch: learning rate, number of steps, warm-up and memory."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from compilegate.domain.eligibility.context import PROFILE, WORKLOAD_FILE, Context
 from compilegate.domain.eligibility.frameworks import torch_compile_instead
 from compilegate.domain.eligibility.managed import applies
-from compilegate.domain.eligibility.reason import Reason, block, info, warn
+from compilegate.domain.formats import significant
 from compilegate.domain.planning.arm_plan import scaled_learning_rate
+from compilegate.domain.reasons import Reason, block, info, warn
 
 TESTED = "training-compiler-support.md of the SageMaker developer guide"
 SCALING_SOURCE = "Goyal et al. 2017, linear scaling with gradual warm-up"
 # Bytes of a number, to tell which precisions take more memory; masters and optimizer aside.
 WIDTHS = {"fp32": 4, "tf32": 4, "fp16": 2, "bf16": 2, "fp8": 1}
+WARM_UP = ("warmup_steps", "num_warmup_steps", "lr_warmup_steps", "warmup_iters")
+RUN_LENGTH = (
+    "steps", "full_run_steps", "max_steps", "max_train_steps", "num_train_steps",
+    "num_training_steps", "max_iters",
+)  # fmt: skip
+# Batches that one optimiser step adds up.
+ACCUMULATION = "gradient_accumulation_steps"
 
 
 def learning_rate_rule(context: Context) -> tuple[Reason, ...]:
@@ -30,8 +41,8 @@ def learning_rate_rule(context: Context) -> tuple[Reason, ...]:
                 "learning_rate_warmup", context.field("learning_rate_scaling"),
                 f"the global batch goes from {before} to {after} samples and the learning rate "
                 f"from {base.learning_rate:g} to {rate:.3g} ({scaling})",
-                fix="have the script warm the rate up over the first steps; sqrt is the milder "
-                "choice where linear diverges",
+                fix="warm up the rate in the script over the first steps; use sqrt where linear "
+                "diverges",
                 source=SCALING_SOURCE,
             ),
         )  # fmt: skip
@@ -99,7 +110,7 @@ def memory_rule(context: Context) -> tuple[Reason, ...]:
                 "memory_headroom", context.field("instance_type"),
                 f"the job's peak of {peak:g} GiB per GPU does not fit the {memory:g} GiB of "
                 f"{instance.instance_type}",
-                fix="a GPU with more memory, or a smaller batch_size",
+                fix="use a GPU with more memory, or a smaller batch_size",
                 source=f"{PROFILE}; {instance.source}",
             ),
         )  # fmt: skip
@@ -110,10 +121,74 @@ def memory_rule(context: Context) -> tuple[Reason, ...]:
     return (
         warn(
             "memory_headroom", context.field("batch_size"),
-            f"a batch of {context.batch_size} may take up to {most:.3g} GiB per GPU, and "
+            f"a batch of {context.batch_size} may take up to {significant(most)} GiB per GPU, and "
             f"{instance.instance_type} has {memory:g} (an upper bound: weights and optimizer, "
             f"part of today's {peak:g}, do not grow with the batch)",
-            fix=f"batch_size up to {sure} fits even by that bound; larger ones must be tried",
+            fix=f"batch_size up to {sure} fits by this bound; test larger ones",
             source=f"{PROFILE}; {instance.source}",
         ),
     )  # fmt: skip
+
+
+def run_length_rule(context: Context) -> tuple[Reason, ...]:
+    """The same number of larger steps is a longer run."""
+    return tuple(
+        warn(
+            "run_length_unscaled", context.field("batch_size"),
+            f"{name} stays {count} while a step holds {significant(growth)}x the samples: the "
+            "candidate trains on as many times the data",
+            fix=_fix(name, count, growth), source=WORKLOAD_FILE,
+        )
+        for name, count, growth in _unscaled(context, RUN_LENGTH)
+    )  # fmt: skip
+
+
+def warm_up_rule(context: Context) -> tuple[Reason, ...]:
+    """The same number of larger steps is a longer warm-up."""
+    return tuple(
+        warn(
+            "warmup_unscaled", context.field("batch_size"),
+            f"{name} stays {count} while a step holds {significant(growth)}x the samples: the "
+            "candidate warms up over as many times the data",
+            fix=_fix(name, count, growth), source=WORKLOAD_FILE,
+        )
+        for name, count, growth in _unscaled(context, WARM_UP)
+    )  # fmt: skip
+
+
+def _unscaled(context: Context, names: Sequence[str]) -> Iterator[tuple[str, int, float]]:
+    """(name, value, growth of a step) of each count that the candidate leaves as it is."""
+    growth = _growth(context)
+    if growth is None or growth == 1:
+        return
+    own = context.candidate.hyperparameters or {}
+    base = context.workload.training.hyperparameters
+    for name in names:
+        count = _count(base.get(name))
+        ignored = name == "steps" and _count(base.get("epochs"))  # as this project's scripts do
+        if name not in own and count and not ignored:
+            yield name, count, growth
+
+
+def _count(value: Any) -> int:
+    """A whole number above 0, however it is written; 0 where it is none."""
+    try:
+        number = 0.0 if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError):
+        return 0
+    return int(number) if number > 0 and number.is_integer() else 0
+
+
+def _fix(name: str, count: int, growth: float) -> str:
+    return f"give the candidate hyperparameters: {{{name}: {max(1, round(count / growth))}}}"
+
+
+def _growth(context: Context) -> float | None:
+    """Samples of a step, the candidate's over the baseline's; None where devices are not known."""
+    devices, before = context.devices, context.baseline.devices
+    if devices is None or before is None:
+        return None
+    base = context.workload.training
+    added = _count(context.hyperparameters.get(ACCUMULATION)) or 1
+    added_before = _count(base.hyperparameters.get(ACCUMULATION)) or 1
+    return context.batch_size * devices * added / (base.batch_size * before * added_before)

@@ -6,7 +6,8 @@ import math
 
 from compilegate.domain.economics import amdahl_speedup
 from compilegate.domain.eligibility.context import PROFILE, WORKLOAD_FILE, Context
-from compilegate.domain.eligibility.reason import Reason, Severity, block, warn
+from compilegate.domain.formats import percent
+from compilegate.domain.reasons import Reason, Severity, block, warn
 
 WORTH_SAYING = 0.25  # below a quarter of a step, waiting hardly moves the ceiling
 LOW_UTILIZATION = 0.5
@@ -30,29 +31,32 @@ def bottleneck_rule(context: Context) -> tuple[Reason, ...]:
     code, share, name = max(
         ("data_bound", data, "data_wait_fraction"),
         ("communication_bound", communication, "communication_fraction"),
-        key=lambda found: found[1],
+        key=lambda wait: wait[1],
     )
-    field, fix = f"profile.{name}", f"{FIXES[code]}: worth up to {share:.0%} of a run's time"
+    field, fix = (
+        f"profile.{name}",
+        f"{FIXES[code]}: worth up to {percent(share, 2)} of a run's time",
+    )
     message = (
-        f"{waiting:.0%} of a step waits for data or communication, so a compiler could make the "
-        f"job at most {plausible.high:.2f} times as fast (Amdahl's law)"
+        f"{percent(waiting, 2)} of a step waits for data or communication, so a compiler could "
+        f"make the job at most {plausible.high:.2f} times as fast (Amdahl's law)"
     )
     if hopeless:
-        message += f", less than the {threshold:.2f} that policy.promote_speedup asks for"
+        message += f", below policy.promote_speedup ({threshold:.2f})"
     severity = Severity.BLOCK if hopeless else Severity.WARN
-    return (Reason(code, severity, field, message, fix, PROFILE), *_idle(context))
+    return (Reason(code, message, None, severity, field, fix, PROFILE), *_idle(context))
 
 
 def _asks_too_much(context: Context, most: float) -> tuple[Reason, ...]:
     """No waiting is to blame: policy wants more than any compiler is assumed to bring."""
-    asked, waiting = context.workload.policy.promote_speedup, min(1.0, sum(context.waits))
-    waits = f", {waiting:.0%} of a step waiting," if waiting else ""
+    required, waiting = context.workload.policy.promote_speedup, min(1.0, sum(context.waits))
+    waits = f", {percent(waiting, 2)} of a step waiting," if waiting else ""
     return (
         block(
             "speedup_below_policy", "policy.promote_speedup",
             f"a compiler is assumed to make the job{waits} at most {most:.2f} times as fast, less "
-            f"than the {asked:.2f} that policy.promote_speedup asks for",
-            fix=f"ask for {math.floor(most * 100) / 100:.2f} or less there",
+            f"than policy.promote_speedup ({required:.2f})",
+            fix=f"set it to {math.floor(most * 100) / 100:.2f} or less",
             source=f"{WORKLOAD_FILE}; {_basis(context)}",
         ),
     )  # fmt: skip
@@ -64,10 +68,10 @@ def ceiling(context: Context) -> float | None:
     How busy the GPU is bounds nothing: fusing many small kernels also fills what was idle.
     """
     profile, plausible = context.workload.profile, context.plausible_speedup
-    given = profile is not None and (
+    waits_measured = profile is not None and (
         profile.data_wait_fraction is not None or profile.communication_fraction is not None
     )
-    return plausible.high if given and plausible is not None else None
+    return plausible.high if waits_measured and plausible is not None else None
 
 
 def _idle(context: Context) -> tuple[Reason, ...]:
@@ -81,11 +85,11 @@ def _idle(context: Context) -> tuple[Reason, ...]:
     return (
         warn(
             "low_gpu_utilization", "profile.gpu_utilization",
-            f"the GPU is busy {used:.0%} of the time, and waiting for data or communication "
-            f"explains only {explained:.0%} of a step; a compiler that leaves the rest idle makes "
-            f"the job {busy:.2f} times as fast (Amdahl's law)",
-            fix="find out what it waits for: a compiler helps against many small kernels, not "
-            "against slow data or work on the host",
+            f"the GPU is busy {percent(used, 2)} of the time, and waiting for data or "
+            f"communication explains only {percent(explained, 2)} of a step; a compiler that "
+            f"leaves the rest idle makes the job {busy:.2f} times as fast (Amdahl's law)",
+            fix="find out what the GPU waits for: a compiler helps with many small kernels, not "
+            "with slow data or host work",
             source=PROFILE,
         ),
     )  # fmt: skip

@@ -8,25 +8,20 @@ from compilegate.domain.eligibility import (
     amortisation,
     batch,
     bottleneck,
-    dollars,
+    cost,
     frameworks,
     hardware,
-    history,
-    launch,
     launchers,
     managed,
-    platform_keys,
-    precision,
-    recipe,
+    quality,
     same_job,
     script,
     shapes,
 )
 from compilegate.domain.eligibility.context import WORKLOAD_FILE, Context
 from compilegate.domain.eligibility.derive import Derived, derive
-from compilegate.domain.eligibility.money import Economics, economics_of
+from compilegate.domain.eligibility.economics import Economics, economics_of
 from compilegate.domain.eligibility.overhead import MeasuredOverhead
-from compilegate.domain.eligibility.reason import Reason, Severity, block
 from compilegate.domain.eligibility.result import (
     CandidateEligibility,
     Eligibility,
@@ -35,19 +30,20 @@ from compilegate.domain.eligibility.result import (
     verdict_of,
 )
 from compilegate.domain.facts.model import Facts
+from compilegate.domain.reasons import Reason, Severity, block
 from compilegate.domain.workload.model import BASELINE, Candidate, Workload
 
 Rule = Callable[[Context], tuple[Reason, ...]]
 
 # In the order a good engineer asks: where is the time, does it fit, do shapes repeat, is a run
-# long enough, precision, side effects, dollars.
+# long enough, precision, side effects, cost.
 RULES: tuple[Rule, ...] = (
     bottleneck.bottleneck_rule,
     hardware.instance_rule,
     hardware.cluster_rule,
     hardware.gpu_rule,
     frameworks.no_graph_rule,
-    frameworks.torch_compile_rule,
+    frameworks.compiler_rule,
     frameworks.image_rule,
     frameworks.change_rule,
     frameworks.family_rule,
@@ -55,24 +51,24 @@ RULES: tuple[Rule, ...] = (
     managed.region_rule,
     managed.instance_rule,
     managed.lifecycle_rule,
-    launch.baseline_rule,
-    launch.native_rule,
-    launch.managed_rule,
+    launchers.baseline_rule,
+    launchers.native_rule,
+    launchers.managed_rule,
     launchers.launcher_rule,
-    platform_keys.platform_key_rule,
+    script.platform_key_rule,
     script.script_rule,
     shapes.shapes_rule,
     amortisation.amortisation_rule,
     amortisation.mode_rule,
-    precision.precision_rule,
+    hardware.precision_rule,
     batch.learning_rate_rule,
     batch.tested_rule,
     batch.memory_rule,
-    recipe.run_length_rule,
-    recipe.warm_up_rule,
-    dollars.saving_rule,
-    dollars.price_rule,
-    dollars.cluster_rule,
+    batch.run_length_rule,
+    batch.warm_up_rule,
+    cost.saving_rule,
+    cost.price_rule,
+    cost.cluster_rule,
 )
 
 DEFAULT_REGION = "us-east-1"
@@ -93,25 +89,25 @@ def check_eligibility(
     def context(candidate: Candidate, index: int | None) -> Context:
         return Context(workload, candidate, index, facts, region, tuple(measured))
 
-    contexts = [context(found, index) for index, found in enumerate(workload.candidates)]
+    contexts = [context(candidate, index) for index, candidate in enumerate(workload.candidates)]
     derived = Derived((), ())
     if not contexts:
         unchanged = context(Candidate(BASELINE), None)
         derived = derive(unchanged, lambda candidate: reasons_of(context(candidate, None)))
         contexts = [context(candidate, None) for candidate, _ in derived.candidates]
     why = {candidate.name: text for candidate, text in derived.candidates}
-    found: list[CandidateEligibility] = []
+    answers: list[CandidateEligibility] = []
     tried: list[Context] = []
     for one in contexts:
         twins = same_job.same_job_rule(one, (one.baseline, *tried))
-        found.append(_candidate(one, twins, why.get(one.candidate.name, "")))
-        if found[-1].verdict is not EligibilityVerdict.INELIGIBLE:
+        answers.append(_candidate(one, twins, why.get(one.candidate.name, "")))
+        if answers[-1].verdict is not EligibilityVerdict.INELIGIBLE:
             tried.append(one)
     economics = economics_of(contexts, tried)
     return Eligibility(
         workload=workload.name,
-        verdict=best([answer.verdict for answer in found]),
-        candidates=tuple(found),
+        verdict=best([answer.verdict for answer in answers]),
+        candidates=tuple(answers),
         reasons=_own_reasons(contexts, tried, economics),
         economics=economics,
         left_out=derived.left_out,
@@ -120,9 +116,9 @@ def check_eligibility(
 
 def reasons_of(context: Context) -> tuple[Reason, ...]:
     """Every rule's answer, each said once, the weightiest first."""
-    found = dict.fromkeys(reason for rule in RULES for reason in rule(context))
+    reasons = dict.fromkeys(reason for rule in RULES for reason in rule(context))
     order = list(Severity)
-    return tuple(sorted(found, key=lambda reason: order.index(reason.severity)))
+    return tuple(sorted(reasons, key=lambda reason: order.index(reason.severity or Severity.BLOCK)))
 
 
 def _candidate(context: Context, twins: tuple[Reason, ...], why: str) -> CandidateEligibility:
@@ -142,17 +138,17 @@ def _own_reasons(
     """What concerns the workload whatever the candidate."""
     first = contexts[0]
     if tried:
-        proof = history.history_rule(first.workload, candidates=len(tried))
-        return (*dollars.budget_reason(tried, economics.trial_usd), *proof)
+        proof = quality.history_rule(first.workload, candidates=len(tried))
+        return (*cost.budget_reason(tried, economics.trial_usd), *proof)
     if first.has_graph:
         return ()
     training, framework = first.workload.training, first.workload.framework
     return (
         block(
             "not_gpu", "framework.name",
-            f"{framework.name} ({first.workload.model.name}) on {training.instance_type} is no "
-            "deep-learning graph on a GPU; no graph compiler applies",
-            fix=f"what does help: {frameworks.levers(framework.name)}",
+            f"{framework.name} ({first.workload.model.name}) on {training.instance_type} is not a "
+            "tensor graph on a GPU, so no graph compiler applies",
+            fix=f"use instead: {frameworks.levers(framework.name)}",
             source=WORKLOAD_FILE,
         ),
     )  # fmt: skip

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from compilegate.domain.compilers import has_own_image
 from compilegate.domain.economics import WEEKS_PER_YEAR, Range, amdahl_speedup
 from compilegate.domain.eligibility.overhead import MeasuredOverhead, Overhead, overhead_of
 from compilegate.domain.facts.images import Image
@@ -15,7 +16,6 @@ from compilegate.domain.judging.power import design_for
 from compilegate.domain.planning.trial_design import expected_usd
 from compilegate.domain.workload.model import (
     BASELINE,
-    MANAGED_COMPILER,
     Candidate,
     Framework,
     Workload,
@@ -76,7 +76,7 @@ class Context:
     @property
     def managed(self) -> bool:
         """Whether the candidate asks for SageMaker Training Compiler."""
-        return self.compiler == MANAGED_COMPILER
+        return has_own_image(self.compiler)
 
     @property
     def has_graph(self) -> bool:

@@ -13,10 +13,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from compilegate.domain.compilers import COMPILERS, has_own_image
 from compilegate.domain.eligibility.context import Context
-from compilegate.domain.eligibility.reason import Reason, Severity
+from compilegate.domain.formats import money
 from compilegate.domain.planning.trial_design import expected_usd
-from compilegate.domain.workload.model import MANAGED_COMPILER, Candidate
+from compilegate.domain.reasons import Reason, Severity
+from compilegate.domain.workload.model import Candidate
 
 # Each further candidate takes its share of alpha from the others.
 MOST = 3
@@ -64,14 +66,15 @@ def derive(baseline: Context, judge: Judge) -> Derived:
     for option in _options(baseline, kept):
         why_not = option.why_not or _obstacle(option, judge(option.candidate))
         if not why_not and len(kept) == MOST:
-            why_not = f"{MOST} candidates share the error already; name it under candidates"
+            why_not = f"at most {MOST} candidates are derived; name it under candidates to include "
+            "it"
         if why_not:
             left.append((option.name, why_not))
         else:
             kept.append(option)
     while len(kept) > 1 and (over := _over_the_cap(baseline, kept)):
         left.append((kept.pop().name, over))
-    shown = kept or [_compiler(baseline)]
+    shown = kept or _compilers(baseline)[:1]
     names = {option.name for option in shown}
     return Derived(
         tuple((option.candidate, option.why) for option in shown),
@@ -83,28 +86,21 @@ def _options(baseline: Context, kept: Sequence[Option]) -> Iterator[Option]:
     """In the order of the plan; ``kept`` grows while this is asked."""
     if not baseline.has_graph:
         return
-    compilers = [_torch_compile(), _managed()]
-    yield from compilers if _compiler(baseline) == compilers[0] else reversed(compilers)
+    yield from _compilers(baseline)
     if not kept:
         return  # what keeps a compiler from paying is told first, before any other lever
     yield _larger_batch(baseline, kept[0])
     yield from _precisions(baseline)
 
 
-def _compiler(baseline: Context) -> Option:
-    """The compiler to begin with: TensorFlow has the managed one only."""
-    tensorflow = baseline.workload.framework.name.endswith("tensorflow")
-    return _managed() if tensorflow else _torch_compile()
-
-
-def _torch_compile() -> Option:
-    why = "the compiler alone at the same batch: shows what compiling does, and nothing else"
-    return Option("compile", {"compiler": "torch_compile"}, why)
-
-
-def _managed() -> Option:
-    why = "the managed compiler has an image of these very versions and needs no other script"
-    return Option("managed-compiler", {"compiler": MANAGED_COMPILER}, why)
+def _compilers(baseline: Context) -> list[Option]:
+    """Each compiler alone; TensorFlow begins with those that are part of no other framework."""
+    tensorflow = baseline.workload.framework.kind == "tensorflow"
+    return [
+        Option(one.proposal.candidate, {"compiler": one.name}, one.proposal.why)
+        for one in sorted(COMPILERS.values(), key=lambda one: tensorflow and one.kind is not None)
+        if one.proposal is not None
+    ]
 
 
 def _obstacle(option: Option, reasons: Sequence[Reason]) -> str:
@@ -123,7 +119,7 @@ def _over_the_cap(baseline: Context, kept: Sequence[Option]) -> str:
     if usd is None or usd <= cap:
         return ""
     return (
-        f"with it the trial would be expected to cost ${usd:,.2f}, more than the ${cap:,.2f} of "
+        f"with it the trial would cost about {money(usd)}, more than the {money(cap)} of "
         "policy.max_trial_usd"
     )
 
@@ -133,7 +129,7 @@ def _larger_batch(baseline: Context, compiler: Option) -> Option:
     batch = baseline.workload.training.batch_size
     room = (
         _tested(baseline, batch)
-        if compiler.changes["compiler"] == MANAGED_COMPILER
+        if has_own_image(compiler.changes["compiler"])
         else _headroom(baseline)
     )
     if isinstance(room, str):
@@ -143,7 +139,7 @@ def _larger_batch(baseline: Context, compiler: Option) -> Option:
     if larger > BATCH_MULTIPLE:
         larger -= larger % BATCH_MULTIPLE
     if larger < LEAST_GROWTH * batch:
-        return Option("larger batch", {}, why_not=f"{basis}, too little for more than {batch}")
+        return Option("larger batch", {}, why_not=f"{basis}, too little for a batch above {batch}")
     changes = {**compiler.changes, "batch_size": larger, "learning_rate_scaling": "linear"}
     return Option(
         f"{compiler.name}-b{larger}",
@@ -158,7 +154,7 @@ def _headroom(baseline: Context) -> tuple[float, str] | str:
     profile, instance = baseline.workload.profile, baseline.instance
     used = None if profile is None else profile.peak_memory_gib
     if used is None:
-        return "profile.peak_memory_gib is not given, so the headroom is unknown"
+        return "profile.peak_memory_gib is not set, so the headroom is unknown"
     if instance is None or not instance.gpu_memory_gib:
         return f"the GPU memory of {baseline.instance_type} is not on file"
     room = instance.gpu_memory_gib
@@ -170,14 +166,14 @@ def _tested(baseline: Context, batch: int) -> tuple[float, str] | str:
     workload = baseline.workload
     model, where = workload.model.name, baseline.instance_type
     rows = baseline.facts.tested(workload.framework, model, where)
-    found = [
+    options = [
         (row.compiled_batch / row.native_batch, row.native_batch, row.compiled_batch)
         for row in rows
         if row.native_batch and row.native_batch >= batch
     ]
-    if not found:
+    if not options:
         return f"no tested model tells what fits of {model} on {where}"
-    growth, native, compiled = min(found)
+    growth, native, compiled = min(options)
     return (
         growth,
         f"the tested models list {model} on {where} with {native} samples per GPU without and "

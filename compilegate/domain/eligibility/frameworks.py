@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+from compilegate.domain.compilers import COMPILERS, compiler_named
+from compilegate.domain.compilers.torch_compile import TORCH_COMPILE
 from compilegate.domain.eligibility.context import WORKLOAD_FILE, Context
-from compilegate.domain.eligibility.reason import Reason, block, info, warn
 from compilegate.domain.facts.images import Image
 from compilegate.domain.facts.versions import parts
-from compilegate.domain.planning.arm_plan import CONTROL_SUFFIX
-from compilegate.domain.workload.model import Framework
+from compilegate.domain.reasons import Reason, block, info, warn
+from compilegate.domain.workload.model import CONTROL_SUFFIX, Framework
 
-TORCH_COMPILE_SINCE = (2, 0)
-TORCH_COMPILE_SOURCE = "PyTorch documentation: torch.compile is part of PyTorch from 2.0"
-TORCH_COMPILE = "torch_compile"
+KINDS = {"pytorch": "PyTorch"}
 UNPROVEN_FAMILIES = ("custom", "diffusion")
 LEVERS = {
     "xgboost": "tree_method=hist (with device=cuda on a GPU instance), distributed XGBoost over "
@@ -37,35 +36,35 @@ def no_graph_rule(context: Context) -> tuple[Reason, ...]:
     return (
         block(
             "framework_unsupported", context.framework_field("name"),
-            f"{what} trains no tensor graph that {context.compiler} could compile",
+            f"{what} has no tensor graph for {context.compiler} to compile",
             fix=f"leave {context.compiler} off for this workload",
             source=WORKLOAD_FILE,
         ),
     )  # fmt: skip
 
 
-def torch_compile_rule(context: Context) -> tuple[Reason, ...]:
-    """``torch_compile`` needs PyTorch 2."""
-    if context.compiler != "torch_compile" or not context.has_graph:
+def compiler_rule(context: Context) -> tuple[Reason, ...]:
+    """A compiler that is part of a framework needs that one, in a version that has it."""
+    compiler, framework = compiler_named(context.compiler), context.framework
+    if compiler is None or compiler.kind is None or not context.has_graph:
         return ()
-    framework = context.framework
-    if not framework.name.endswith("pytorch"):
+    if framework.kind != compiler.kind:
         return (
             block(
                 "framework_unsupported", context.framework_field("name"),
-                f"torch_compile compiles PyTorch, not {framework.name}",
+                f"{compiler.name} compiles {KINDS[compiler.kind]}, not {framework.name}",
                 fix="for TensorFlow, tf.function(jit_compile=True), or the managed compiler, which "
                 f"is {context.facts.managed.status}",
-                source=TORCH_COMPILE_SOURCE,
+                source=compiler.source,
             ),
         )  # fmt: skip
-    if parts(framework.version) < TORCH_COMPILE_SINCE:
+    if compiler.since and parts(framework.version) < compiler.since:
         return (
             block(
                 "version_unsupported", context.framework_field("version"),
-                f"PyTorch {framework.version} has no torch.compile",
+                f"{KINDS[compiler.kind]} {framework.version} has no {compiler.title}",
                 fix=f"move to PyTorch 2.x; a current image is {_newest(context)}",
-                source=TORCH_COMPILE_SOURCE,
+                source=compiler.source,
             ),
         )  # fmt: skip
     return ()
@@ -76,7 +75,7 @@ def torch_compile_instead(context: Context) -> str | None:
     framework = context.workload.framework
     if not context.has_graph or not framework.name.endswith("pytorch"):
         return None
-    old = parts(framework.version) < TORCH_COMPILE_SINCE
+    old = parts(framework.version) < (COMPILERS[TORCH_COMPILE].since or ())
     return f"{TORCH_COMPILE} on PyTorch 2" if old else TORCH_COMPILE
 
 
@@ -91,11 +90,11 @@ def _newest(context: Context) -> str:
 
 def image_rule(context: Context) -> tuple[Reason, ...]:
     """The baseline and the candidate each need an image; the managed compiler's is asked apart."""
-    found = _image(context, context.baseline.image, "framework.version", "the baseline")
+    baseline = _image(context, context.baseline.image, "framework.version", "the baseline")
     if context.managed or context.candidate.framework is None:
-        return found
+        return baseline
     own = _image(context, context.image, context.framework_field("version"), "the candidate")
-    return tuple(dict.fromkeys((*found, *own)))
+    return tuple(dict.fromkeys((*baseline, *own)))
 
 
 def _image(context: Context, image: Image, field: str, whose: str) -> tuple[Reason, ...]:
@@ -115,9 +114,9 @@ def _image(context: Context, image: Image, field: str, whose: str) -> tuple[Reas
         return (
             info(
                 "image_unpatched", field,
-                f"images of {framework.name} {framework.version} get no patches "
-                f"since {image.patched_until}",
-                fix="plan the move to a patched version; it is a change of its own to measure",
+                f"images of {framework.name} {framework.version} have had no "
+                f"patches since {image.patched_until}",
+                fix="plan the move to a patched version, and measure it as a separate change",
                 source=image.source,
             ),
         )  # fmt: skip
@@ -136,7 +135,7 @@ def change_rule(context: Context) -> tuple[Reason, ...]:
             block(
                 "framework_unsupported", context.framework_field("name"),
                 f"the script is for {base.name}, the candidate's image is {own.name}",
-                fix="name the script that was written for it under the candidate's entry_point",
+                fix="name a script for that framework as the candidate's entry_point",
                 source=WORKLOAD_FILE,
             ),
         )  # fmt: skip
@@ -162,9 +161,9 @@ def _told_apart(context: Context, *, older: bool) -> str:
             "compiler alone brings"
         )
     if older:
-        return "what that step back costs is part of what is measured"
+        return "the trial measures the older version as part of the candidate"
     if not context.compiled:
-        return "measured like any other change"
+        return "none needed: it is measured like any other change"
     return (
         "version and compiler are measured as one bundle; for the version alone add a candidate "
         "that names the framework and no compiler"
@@ -185,7 +184,7 @@ def family_rule(context: Context) -> tuple[Reason, ...]:
         warn(
             "family_unproven", "model.family",
             f"models of family {family} gain from compilation in some cases and lose in others",
-            fix="measure it; the speed gate costs little",
+            fix="measure it; the speed gate is cheap",
             source="the managed compiler's tested models list no diffusion or custom model",
         ),
     )  # fmt: skip

@@ -1,14 +1,16 @@
-"""SageMaker Training Compiler: does its frozen matrix hold this job?"""
+"""SageMaker Training Compiler: does its frozen support matrix include this job?"""
 
 from __future__ import annotations
 
 from compilegate.domain.eligibility.context import Context
 from compilegate.domain.eligibility.frameworks import torch_compile_instead
-from compilegate.domain.eligibility.nearest import nearest, paired
-from compilegate.domain.eligibility.reason import Reason, block, info, warn
 from compilegate.domain.facts.images import CompilerImage
 from compilegate.domain.facts.versions import matches, parts
+from compilegate.domain.reasons import Reason, block, info, warn
 from compilegate.domain.workload.model import Framework
+
+# A line to copy, indented, must fit a terminal of 80 columns.
+LONGEST = 64
 
 
 def applies(context: Context) -> bool:
@@ -47,7 +49,7 @@ def version_rule(context: Context) -> tuple[Reason, ...]:
             ),
         )  # fmt: skip
     newest = max(rows, key=lambda row: parts(row.version))
-    found = [
+    reasons = [
         block(
             "version_unsupported", context.framework_field("version"),
             f"the managed compiler has no image of {_asked(framework)}; its last for "
@@ -56,7 +58,7 @@ def version_rule(context: Context) -> tuple[Reason, ...]:
         )
     ]  # fmt: skip
     if context.candidate.framework is None and parts(framework.version) > parts(newest.version):
-        found.append(
+        reasons.append(
             info(
                 "framework_downgrade", context.framework_field("version"),
                 f"using it means going back from {framework.version} to {newest.version}",
@@ -64,7 +66,7 @@ def version_rule(context: Context) -> tuple[Reason, ...]:
                 source=context.facts.managed.status_source,
             )
         )  # fmt: skip
-    return tuple(found)
+    return tuple(reasons)
 
 
 def _asked(framework: Framework) -> str:
@@ -80,18 +82,18 @@ def _row_named(row: CompilerImage) -> str:
 
 def _documented_only(context: Context) -> tuple[Reason, ...]:
     """TensorFlow's compiler is in the ordinary image, so that image must exist."""
-    row, asked = fitting_image(context), context.framework.version
+    row, version = fitting_image(context), context.framework.version
     if row is None or not row.same_image:
         return ()
     shipped = [one.version for one in context.facts.images if one.framework == row.framework]
-    if any(matches(asked, version) for version in shipped):
+    if any(matches(version, one) for one in shipped):
         return ()
-    near = [version for version in shipped if parts(version)[:2] == parts(asked)[:2]]
+    near = [one for one in shipped if parts(one)[:2] == parts(version)[:2]]
     return (
         block(
             "version_unsupported", context.framework_field("version"),
-            f"{row.framework} {asked} stands in the managed compiler's documentation, but in no "
-            "table of images that exist",
+            f"{row.framework} {version} is in the managed compiler's documentation, but in no "
+            "table of existing images",
             fix=f"version: \"{near[0]}\"" if near else nearest(context),
             source=row.source,
         ),
@@ -130,8 +132,8 @@ def instance_rule(context: Context) -> tuple[Reason, ...]:
     return (
         block(
             "instance_unsupported", context.field("instance_type"),
-            f"the managed compiler refuses {instance.instance_type}: it knows {families} only",
-            fix=f"use ml.g5, ml.g4dn or ml.p4d (the p3 types are gone){_or(context)}",
+            f"the managed compiler does not support {instance.instance_type}, only {families}",
+            fix=f"use ml.g5, ml.g4dn or ml.p4d (the p3 types are retired){_or(context)}",
             source=managed.instance_families_source,
         ),
     )  # fmt: skip
@@ -148,17 +150,17 @@ def lifecycle_rule(context: Context) -> tuple[Reason, ...]:
         return ()
     managed, instead = context.facts.managed, torch_compile_instead(context)
     prefer = f"prefer {instead} where it does as well; " if instead else ""
-    found = [
+    reasons = [
         warn(
             "image_unpatched", context.compiler_field,
             f"the managed compiler is {managed.status}",
-            fix=f"{prefer}have security agree to the image",
+            fix=f"{prefer}get security approval for the image",
             source=managed.status_source,
         )
     ]  # fmt: skip
     row = fitting_image(context) if applies(context) else None
     if row and row.native_image is None and context.native_image.uri is None:
-        found.append(
+        reasons.append(
             warn(
                 "no_same_version_baseline", context.framework_field("version"),
                 f"there is no image of {row.framework} {row.version} without the compiler, so "
@@ -166,4 +168,48 @@ def lifecycle_rule(context: Context) -> tuple[Reason, ...]:
                 fix=paired(context), source=row.source,
             )
         )  # fmt: skip
-    return tuple(found)
+    return tuple(reasons)
+
+
+def nearest(context: Context) -> str:
+    """The newest row of the same framework, and where that has no twin the newest that has."""
+    kin = _kin(context)
+    own = [row for row in kin if row.framework == context.framework.name]
+    newest = max(own or kin, key=lambda row: parts(row.version))
+    if newest.native_image is None:
+        return (
+            "nearest of the same framework, with no image without the compiler to compare with:"
+            f"\n{_lines(newest, context)}\n{paired(context)}"
+        )
+    return f"nearest configuration for the candidate:\n{_lines(newest, context)}"
+
+
+def paired(context: Context) -> str:
+    """The newest row that has a same-version image without the compiler."""
+    twins = [row for row in _kin(context) if row.native_image]
+    row = max(twins, key=lambda row: parts(row.version))
+    extra = ""
+    if context.framework.transformers and row.transformers is None:
+        extra = ", transformers by requirements.txt"
+    return f"nearest with a same-version baseline{extra}:\n{_lines(row, context)}"
+
+
+def _kin(context: Context) -> list[CompilerImage]:
+    """The rows of the job's kind of framework; PyTorch's where it has none."""
+    kin = "tensorflow" if context.framework.name.endswith("tensorflow") else "pytorch"
+    return [row for row in context.facts.managed.images if row.framework.endswith(kin)]
+
+
+def _lines(row: CompilerImage, context: Context) -> str:
+    """What a candidate of this row would say, as YAML; short enough for a terminal."""
+    named = [f'name: {row.framework}, version: "{row.version}"']
+    named += [f'transformers: "{row.transformers}"'] if row.transformers else []
+    named.append(f"python: {row.python}")
+    several = (context.devices or 1) > 1
+    launcher = "pytorchxla" if row.multi_device == "pytorchxla" and several else "none"
+    lines = [f"framework: {{{', '.join(named)}}}"]
+    if len(lines[0]) > LONGEST:
+        lines = [f"framework: {{{named[0]},", f"            {', '.join(named[1:])}}}"]
+    if launcher != context.workload.training.distribution:
+        lines.append(f"distribution: {launcher}")
+    return "\n".join(lines)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from compilegate.domain.compilers import COMPILERS, keeps_cache
+from compilegate.domain.compilers.torch_compile import TORCH_COMPILE
 from compilegate.domain.facts.model import CompileOverhead
-from compilegate.domain.workload.model import MANAGED_COMPILER, Candidate, Workload
-
-TORCH_COMPILE = "torch_compile"
+from compilegate.domain.workload.model import Candidate, Workload
 
 
 @dataclass(frozen=True)
@@ -27,24 +27,20 @@ class MeasuredOverhead:
 class Overhead:
     """Seconds per run with a compile cache (``warm``) and without (``cold``).
 
-    ``known`` where the warm seconds were measured on this job; otherwise only the cold ones bound
-    what a run pays.
+    ``warm_is_measured`` where the warm seconds were measured on this job; otherwise only the cold
+    ones bound what a run pays. ``measured`` where either was.
     """
 
     warm_seconds: float
     cold_seconds: float
-    known: bool
+    warm_is_measured: bool
     basis: str
-
-    @property
-    def measured(self) -> bool:
-        """Whether any of it was measured on this job."""
-        return self.basis.startswith("measured")
+    measured: bool = True
 
     @property
     def sure_seconds(self) -> float:
         """What every run must be expected to pay: measured, or the worst that is assumed."""
-        return self.warm_seconds if self.known else self.cold_seconds
+        return self.warm_seconds if self.warm_is_measured else self.cold_seconds
 
 
 def overhead_of(
@@ -59,32 +55,34 @@ def overhead_of(
     None where nothing is known or assumed of the compiler.
     """
     warm, cold, basis = _profiled(workload, candidate) or _tried(candidate, measured, image)
-    if candidate.compiler == MANAGED_COMPILER:  # it keeps no cache between jobs
+    if not keeps_cache(candidate.compiler):
         warm = cold = max((one for one in (warm, cold) if one is not None), default=None)
     if assumed is None:
         if warm is None:
             return None
-        return Overhead(warm, max(warm, cold or 0.0), known=True, basis=basis)
+        return Overhead(warm, max(warm, cold or 0.0), warm_is_measured=True, basis=basis)
     if warm is None and cold is None:
-        return Overhead(assumed.warm_seconds, assumed.cold_seconds, False, assumed.basis)
+        return Overhead(
+            assumed.warm_seconds, assumed.cold_seconds, False, assumed.basis, measured=False
+        )
     if warm is None:
         return Overhead(min(assumed.warm_seconds, cold or 0.0), cold or 0.0, False, basis)
     if cold is None:
         cold, basis = assumed.cold_seconds, f"{basis}; without a cache: {assumed.basis}"
-    return Overhead(warm, max(warm, cold), known=True, basis=basis)
+    return Overhead(warm, max(warm, cold), warm_is_measured=True, basis=basis)
 
 
 _Found = tuple[float | None, float | None, str]
 
 
 def _profiled(workload: Workload, candidate: Candidate) -> _Found | None:
-    """The profile's figures; of two compilers it is taken to speak of torch_compile."""
+    """The profile's figures; of two compilers it is taken to speak of the first."""
     profile = workload.profile
-    given = profile and (profile.compile_seconds, profile.compile_seconds_cold)
-    if profile is None or given == (None, None):
+    seconds = profile and (profile.compile_seconds, profile.compile_seconds_cold)
+    if profile is None or seconds == (None, None):
         return None
-    named = {one.compiler for one in workload.candidates} & {TORCH_COMPILE, MANAGED_COMPILER}
-    spoken_of = MANAGED_COMPILER if named == {MANAGED_COMPILER} else TORCH_COMPILE
+    used = {one.compiler for one in workload.candidates}
+    spoken_of = next((name for name in COMPILERS if name in used), TORCH_COMPILE)
     if candidate.compiler != spoken_of:
         return None
     return profile.compile_seconds, profile.compile_seconds_cold, "measured: the profile"

@@ -1,4 +1,4 @@
-"""What eligibility answers (design contract, section 4)."""
+"""What eligibility answers (docs/contracts.md)."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from compilegate.domain.eligibility.money import Economics
-from compilegate.domain.eligibility.reason import Reason, Severity
+from compilegate.domain.eligibility.economics import Economics
+from compilegate.domain.planning.plan import Choice
+from compilegate.domain.reasons import Reason, Severity
 from compilegate.domain.workload.model import Candidate
 
 
@@ -46,7 +47,7 @@ class CandidateEligibility:
             "name": self.candidate.name,
             "compiler": self.compiler,
             "verdict": str(self.verdict),
-            "reasons": _plain(self.reasons),
+            "reasons": [reason.to_finding() for reason in self.reasons],
             "why": self.why,
         }
 
@@ -68,15 +69,26 @@ class Eligibility:
     @property
     def why(self) -> dict[str, str]:
         """Why each derived candidate is there; nothing for those that the workload names."""
-        return {found.candidate.name: found.why for found in self.candidates if found.why}
+        return {one.candidate.name: one.why for one in self.candidates if one.why}
+
+    @property
+    def choice(self) -> Choice:
+        """What a trial may be planned with."""
+        candidates = self.open_candidates
+        blocked = tuple(
+            (one.candidate.name, next(r.message for r in one.reasons if r.severity == "block"))
+            for one in self.candidates
+            if one.candidate not in candidates
+        )
+        return Choice(candidates, self.why, (*blocked, *self.left_out))
 
     @property
     def open_candidates(self) -> tuple[Candidate, ...]:
         """The candidates that may be tried, in the workload's order."""
         return tuple(
-            found.candidate
-            for found in self.candidates
-            if found.verdict is not EligibilityVerdict.INELIGIBLE
+            one.candidate
+            for one in self.candidates
+            if one.verdict is not EligibilityVerdict.INELIGIBLE
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -84,8 +96,8 @@ class Eligibility:
         return {
             "workload": self.workload,
             "verdict": str(self.verdict),
-            "candidates": [found.to_dict() for found in self.candidates],
-            "reasons": _plain(self.reasons),
+            "candidates": [one.to_dict() for one in self.candidates],
+            "reasons": [reason.to_finding() for reason in self.reasons],
             "left_out": [{"name": name, "why": why} for name, why in self.left_out],
             "economics": self.economics.to_dict(),
         }
@@ -104,8 +116,3 @@ def best(verdicts: Sequence[EligibilityVerdict]) -> EligibilityVerdict:
     """The best of several; ineligible when there is none."""
     order = list(EligibilityVerdict)
     return min(verdicts, key=order.index, default=EligibilityVerdict.INELIGIBLE)
-
-
-def _plain(reasons: Sequence[Reason]) -> list[dict[str, str]]:
-    # A flat value's own dictionary: ``asdict`` would copy every text of every reason.
-    return [{**vars(reason), "severity": str(reason.severity)} for reason in reasons]

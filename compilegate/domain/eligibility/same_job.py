@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from compilegate.domain.eligibility.context import Context
-from compilegate.domain.eligibility.reason import Reason, block
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.planning.arms import Refusal, plan_arms
+from compilegate.domain.reasons import Reason, block
 from compilegate.domain.request.build import quality_request
 from compilegate.domain.request.context import JobContext
 from compilegate.domain.workload.model import BASELINE
@@ -27,9 +27,9 @@ def same_job_rule(context: Context, others: Sequence[Context]) -> tuple[Reason, 
             return (
                 block(
                     "same_job", f"candidates[{context.index}]",
-                    f"it would be the very job that {twin} asks for, and only share the error "
-                    "allowed with the others",
-                    fix="remove it, or change what makes a difference", source=SOURCE,
+                    f"it would be the same job as {twin}, and take a share of the error budget for "
+                    "nothing",
+                    fix="remove it, or change a setting that matters", source=SOURCE,
                 ),
             )  # fmt: skip
     return ()

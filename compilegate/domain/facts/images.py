@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from compilegate.domain.compilers import has_own_image
 from compilegate.domain.facts.versions import matches, parts
-from compilegate.domain.workload.model import MANAGED_COMPILER, Framework, OwnImage
+from compilegate.domain.workload.model import Framework, OwnImage
 
 GIVEN = "given in the workload file or cdk.json"
 CROSS_REGION = (
@@ -103,12 +104,12 @@ def own_image(
 
     The managed compiler is built into its image; every other compiler comes with the framework.
     """
-    managed = compiler == MANAGED_COMPILER
+    managed = has_own_image(compiler)
     found = [
         row.uri
         for row in rows
         if row.framework == framework.name
-        and managed == (row.compiler == MANAGED_COMPILER)
+        and managed == has_own_image(row.compiler)
         and _same(framework.version, row.version)
         and _same(framework.transformers, row.transformers)
         and _same(framework.python, row.python)

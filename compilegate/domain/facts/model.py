@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from compilegate.domain.compilers import compiler_named, has_own_image
 from compilegate.domain.facts.images import (
     GIVEN,
     CompilerImage,
@@ -22,7 +23,7 @@ from compilegate.domain.facts.images import framework_image as _framework_image
 from compilegate.domain.facts.images import own_image as _own_image
 from compilegate.domain.facts.tested import TestedBatches, TestedModel
 from compilegate.domain.facts.tested import tested as _tested
-from compilegate.domain.workload.model import MANAGED_COMPILER, Framework, KnownBetter, OwnImage
+from compilegate.domain.workload.model import FactOverrides, Framework, OwnImage
 
 ABSENT = "ECR DescribeImages, by compilegate facts refresh"
 
@@ -193,7 +194,7 @@ class Facts:
         """The instance type, None when it is not on file."""
         return self.instances.get(instance_type)
 
-    def overridden(self, better: KnownBetter) -> Facts:
+    def overridden(self, better: FactOverrides) -> Facts:
         """These facts with what a team knows better in their place."""
         if not better.prices and not better.images:
             return self
@@ -253,7 +254,7 @@ class Facts:
         """AWS's image, unless a look into its registry did not find it there."""
         found = native = _framework_image(self.images, self.registries, framework, region, gpu)
         same = [row for row in self.managed.images if row.same_image and row.fits(framework)]
-        if compiler == MANAGED_COMPILER or (found.uri is None and same):
+        if has_own_image(compiler) or (found.uri is None and same):
             found = _compiler_image(self.managed.images, self.registries, framework, region)
             if same and found.uri is not None and native.uri is not None:
                 found = native  # the compiler is inside: only hyperparameters tell them apart
@@ -264,15 +265,23 @@ class Facts:
 
     def compile_overhead(self, compiler: str, family: str) -> CompileOverhead | None:
         """The row of the family, else the compiler's general one."""
-        rows = [row for row in self.compile_overheads if row.compiler == compiler]
+        assumed = _assumptions(compiler)
+        rows = [row for row in self.compile_overheads if row.compiler == assumed]
         own = [row for row in rows if row.family == family]
         general = [row for row in rows if row.family is None]
         return next(iter(own + general), None)
 
     def compute_speedup(self, compiler: str) -> ComputeSpeedup | None:
         """What the compiler may do to compute; None when nothing is assumed for it."""
-        return next((row for row in self.compute_speedups if row.compiler == compiler), None)
+        assumed = _assumptions(compiler)
+        return next((row for row in self.compute_speedups if row.compiler == assumed), None)
 
     def tested(self, framework: Framework, model: str, instance_type: str) -> list[TestedBatches]:
         """What the managed compiler's tested models say of this very combination."""
         return _tested(self.tested_models, framework, model=model, instance_type=instance_type)
+
+
+def _assumptions(compiler: str) -> str:
+    """The compiler whose assumptions hold for this one."""
+    descriptor = compiler_named(compiler)
+    return compiler if descriptor is None else descriptor.assumptions

@@ -13,7 +13,7 @@ from compilegate.domain.arithmetic import mean
 from compilegate.domain.judging.evidence import Arm, Evidence
 from compilegate.domain.judging.figures import arm_figures
 from compilegate.domain.judging.speed import Segments, block_log_speedups
-from compilegate.domain.planning.arm_plan import controlled_by
+from compilegate.domain.workload.model import controlled_by
 
 
 def control_figures(control: Arm, evidence: Evidence, segments: Segments) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Evidence, validated: what the judge reads (design contract, section 5).
+"""Evidence, validated: what the judge reads (docs/contracts.md).
 
 A run that did not finish is a result, not missing data. Keys beyond the contract are kept
 in ``detail`` for the report; the judge itself uses ``fingerprint``, ``initial_loss``,
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from compilegate.domain.arithmetic import mean
-from compilegate.domain.production.runs import TEAM
+from compilegate.domain.records.runs import TEAM
 from compilegate.domain.workload.model import BASELINE, Policy, Quality
 
 TRIAL = "trial"
@@ -107,7 +107,11 @@ class TrialPlan:
 
 @dataclass(frozen=True)
 class Evidence:
-    """One workload's evidence, validated; ``controls`` tell effects apart and are not judged."""
+    """One workload's evidence, validated; ``controls`` tell effects apart and are not judged.
+
+    ``content`` identifies the document that it was read from, in whatever order that lists its
+    arms and runs (identity.py).
+    """
 
     workload: str
     phase: str
@@ -120,6 +124,7 @@ class Evidence:
     arms: tuple[Arm, ...]
     plan: TrialPlan
     controls: tuple[Arm, ...] = ()
+    content: str = ""
 
     @property
     def baseline(self) -> Arm:

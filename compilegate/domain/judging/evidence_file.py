@@ -1,4 +1,4 @@
-"""Reads an evidence document (design contract, section 5) and rejects what breaks it."""
+"""Reads an evidence document (docs/contracts.md) and rejects what breaks it."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from compilegate.domain.judging.evidence import (
     SpeedRun,
     TrialPlan,
 )
+from compilegate.domain.judging.identity import content_of
 from compilegate.domain.workload.file import parse_policy
 from compilegate.domain.workload.model import BASELINE, GOALS, QUALITY_RUNS, Quality
 
@@ -25,12 +26,24 @@ STAGES = ("speed", "quality", "probation")
 MODES = ("shadow", "canary", "production")
 
 
-def parse_evidence(document: object) -> Evidence:
+def read_evidence(document: object) -> Evidence:
     """Read an evidence document; raises InvalidEvidenceError naming the field."""
     try:
-        return _evidence(document)
+        evidence = _evidence(document)
     except InvalidInputError as error:
         raise InvalidEvidenceError(str(error)) from error
+    return replace(evidence, content=_content(document))
+
+
+def _content(document: Any) -> str:
+    try:
+        return content_of(document)
+    except TypeError as error:
+        raise InvalidEvidenceError(f"a key or value is not one that JSON has: {error}") from error
+    except (ArithmeticError, ValueError) as error:
+        raise InvalidEvidenceError(f"a figure is beyond what can be computed: {error}") from error
+    except RecursionError as error:
+        raise InvalidEvidenceError("the document is nested too deeply to be read") from error
 
 
 def check_full_run(run: Mapping[str, Any]) -> None:

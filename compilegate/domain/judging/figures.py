@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from compilegate.domain.arithmetic import deviation, mean, median, squares
 from compilegate.domain.economics import (
@@ -27,11 +27,13 @@ from compilegate.domain.judging.evidence import (
     metrics,
     walls,
 )
-from compilegate.domain.judging.full_runs import baseline_walls
 from compilegate.domain.judging.noninferiority import Comparison, Samples, compare
 from compilegate.domain.judging.pricing import trial_usd, usd_per_1000_samples, usd_per_run
-from compilegate.domain.judging.quality import QualityFinding
 from compilegate.domain.judging.speed import Segments, SpeedFinding
+from compilegate.domain.judging.wall_clock import baseline_walls
+
+if TYPE_CHECKING:  # the figures of production are made without the gates of a trial
+    from compilegate.domain.judging.quality import QualityFinding
 
 CONFIDENCE = 0.95
 
@@ -168,12 +170,12 @@ def saving_figures(
     base = usd_per_run(evidence.baseline, evidence, segments)
     if base is None or speed.estimate is None or evidence.runs_per_week is None:
         return None
-    spent, worth = trial_usd(evidence), speedup_paid_for(candidate, evidence, speed)
+    spent, paid_for = trial_usd(evidence), speedup_paid_for(candidate, evidence, speed)
     saving = saving_from_speedup(
         usd_per_run=base,
         runs_per_week=evidence.runs_per_week,
-        speedup=worth[0],
-        interval=Range(*worth[1]) if worth[1] else None,
+        speedup=paid_for[0],
+        interval=Range(*paid_for[1]) if paid_for[1] else None,
         trial=spent,
         price_ratio=evidence.price_ratio(candidate),
     )

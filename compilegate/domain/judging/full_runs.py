@@ -6,13 +6,11 @@ What the gate may use is fixed by policy before any run: how many runs, of which
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from compilegate.domain.arithmetic import mean
-from compilegate.domain.decision import Reason
 from compilegate.domain.judging.evidence import Arm, Evidence, finished, metrics, walls
 from compilegate.domain.judging.looks import next_look
-from compilegate.domain.judging.noninferiority import Samples, history_weight, still_valid
+from compilegate.domain.judging.noninferiority import Samples, history_weight
 from compilegate.domain.judging.power import EVEN, Design, design_for
 from compilegate.domain.judging.quality import (
     TELLING_HISTORY,
@@ -21,23 +19,11 @@ from compilegate.domain.judging.quality import (
     judge_quality,
     underpowered,
 )
-from compilegate.domain.judging.speed import toll
-from compilegate.domain.judging.worth import Worth, worth_of_runs
+from compilegate.domain.judging.value_of_information import InformationValue, value_of_runs
+from compilegate.domain.reasons import Reason
 
-# Spread of ln(wall clock) over nodes, assumed where a few runs cannot tell it (8 % of full
-# runs' time between equal machines, Sinha et al. 2022).
-WALL_SD = 0.08
 # Baseline runs that must have been trained in the same weeks as the candidate's.
 CONCURRENT_RUNS = 1
-
-
-@dataclass(frozen=True)
-class WallClock:
-    """Whole jobs, baseline over candidate; ``ratio`` None while a side was not timed."""
-
-    ratio: float | None
-    doubtful: bool
-    disproved: bool
 
 
 def design_of(evidence: Evidence) -> Design | None:
@@ -95,33 +81,9 @@ def judge_full_runs(candidate: Arm, evidence: Evidence, design: Design) -> Quali
     return found
 
 
-def wall_clock(candidate: Arm, evidence: Evidence) -> WallClock:
-    """Whether whole jobs bear out the gate: mean T_B / mean T_C against ``reject_speedup``.
-
-    ``doubtful`` means below it or unmeasured, ``disproved`` below it beyond node noise. On a
-    cluster of another price ``reject_speedup`` is asked of dollars per run, and a cheaper one
-    must not take longer beyond noise.
-    """
-    ours, theirs = walls(candidate.quality), baseline_walls(evidence)
-    if not theirs or len(ours) < len(finished(candidate.quality)) or not ours:
-        return WallClock(None, doubtful=True, disproved=False)
-    ratio, cost = mean(theirs) / mean(ours), toll(candidate, evidence)
-    bar = math.log(evidence.policy.reject_speedup) + cost
-    best = math.log(ratio) + 3 * WALL_SD * math.sqrt(1 / len(ours) + 1 / len(theirs))
-    disproved = best < bar or (cost < 0 and best < 0)
-    return WallClock(ratio, math.log(ratio) < bar or disproved, disproved)
-
-
-def baseline_walls(evidence: Evidence) -> list[float]:
-    """Seconds of the baseline's whole jobs; past ones only while today's do not contradict them."""
-    today, past = walls(evidence.baseline.quality), evidence.history_wall_seconds
-    logs = [[math.log(wall) for wall in found] for found in (past, today)]
-    return [*(past if still_valid(logs[0], logs[1], WALL_SD**2) else ()), *today]
-
-
-def worth_of_shadow_runs(
+def value_of_shadow_runs(
     candidate: Arm, evidence: Evidence, design: Design, speedup: float
-) -> tuple[Worth, int] | None:
+) -> tuple[InformationValue, int] | None:
     """What the dedicated runs still needed bring and cost, and how many; None if L is unknown."""
     remaining = evidence.runs_remaining
     samples = samples_of(candidate, evidence)
@@ -138,7 +100,7 @@ def worth_of_shadow_runs(
     saved = 1 - evidence.price_ratio(candidate) / speedup
     runs = max(target - n, 0)
     cost = runs * (1 - saved) + paid_baseline_runs(evidence, n, target)
-    return worth_of_runs(remaining, saved, cost, runs), runs
+    return value_of_runs(remaining, saved, cost, runs), runs
 
 
 def paid_baseline_runs(evidence: Evidence, n: int, target: int) -> int:

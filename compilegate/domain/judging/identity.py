@@ -15,14 +15,18 @@ from typing import Any
 ID_LENGTH = 16
 
 
-def decision_id(document: Mapping[str, Any], judge_version: str) -> str:
-    """Sixteen hexadecimal digits of a valid evidence document and the judge's version."""
+def decision_id(content: str, judge_version: str) -> str:
+    """Sixteen hexadecimal digits of what was judged (``content_of``) and the judge's version."""
+    return hashlib.sha256(f"{judge_version}\n{content}".encode()).hexdigest()[:ID_LENGTH]
+
+
+def content_of(document: Mapping[str, Any]) -> str:
+    """One text of a valid evidence document, whatever the order of its arms and runs."""
     rest = {key: value for key, value in document.items() if key not in ("arms", "controls")}
     digests = sorted(_arm_digest(arm) for arm in document["arms"])
     controls = sorted(_arm_digest(arm) for arm in document.get("controls") or ())
     apart = ["controls", *controls] if controls else []
-    text = "\n".join([judge_version, _canonical(rest), *digests, *apart])
-    return hashlib.sha256(text.encode()).hexdigest()[:ID_LENGTH]
+    return "\n".join([_canonical(rest), *digests, *apart])
 
 
 def _arm_digest(arm: Mapping[str, Any]) -> str:

@@ -9,7 +9,7 @@ With c = 1 / sum sqrt(n / n_max) the looks add up to ``level`` (Bonferroni), whi
 assumption on how they depend on each other. The larger constants use that dependence; they
 come from a simulation of the test at the margin (benchmarks/decision/calibrate.py): one test
 at each look, as many baseline runs as candidate runs, up to three candidates, any history,
-spread and drift simulated. What other patterns of runs spend is in docs/how-it-decides.md.
+spread and drift simulated. What other patterns of runs spend is in benchmarks/decision/README.md.
 """
 
 from __future__ import annotations

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from compilegate.domain.arithmetic import mean, squares
-from compilegate.domain.decision import Reason
 from compilegate.domain.judging import cusum
 from compilegate.domain.judging.evidence import Arm, Evidence, FullRun, metrics, walls
 from compilegate.domain.judging.noninferiority import KAPPA, allowed_drift, history_weight
-from compilegate.domain.judging.speed import toll
+from compilegate.domain.judging.speed import log_price_ratio
+from compilegate.domain.reasons import Reason
 
 # Chance of a false alarm over a whole probation, before its runs are checked.
 FALSE_ALARM = 0.02
@@ -135,8 +135,8 @@ class Monitor:
     def fall_words(self, fall: float) -> str:
         """The fall as a person reads it."""
         if self.code == "speedup_gone":
-            return f"whole jobs are only {math.exp(-fall):.2f}x as fast as the baseline's"
-        return f"{self.noun} is worse by {fall:.4g}, borne out by the runs that checked the alarm"
+            return f"full jobs are only {math.exp(-fall):.2f}x as fast as the baseline's"
+        return f"{self.noun} is worse by {fall:.4g}, confirmed by the runs that checked the alarm"
 
     def alarm_words(self) -> str:
         """What the sum has seen."""
@@ -185,7 +185,7 @@ def speed_monitor(evidence: Evidence, promoted: Arm, speedup: float | None) -> M
         if mine and past
         else math.log(speedup or evidence.policy.promote_speedup)
     )
-    reject = math.log(evidence.policy.reject_speedup) + toll(promoted, evidence)
+    reject = math.log(evidence.policy.reject_speedup) + log_price_ratio(promoted, evidence)
     groups = [
         _minus_logs(evidence.history_wall_seconds),
         _minus_logs(walls(evidence.baseline.quality)),

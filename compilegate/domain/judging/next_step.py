@@ -1,4 +1,4 @@
-"""The one step that would most cheaply settle an open trial (design contract, section 6).
+"""The one step that would most cheaply settle an open trial (docs/contracts.md).
 
 Seeds are the smallest unused ones of each arm, so that both arms train on the same seeds as
 far as production leaves them a choice.
@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any
 
+from compilegate.domain.decision import CANARY, SHADOW, FullRunWanted, QualityStep, SpeedStep
 from compilegate.domain.judging.evidence import Arm, Evidence, finished
 from compilegate.domain.judging.full_runs import (
     concurrent_runs_missing,
@@ -26,7 +26,7 @@ from compilegate.domain.workload.model import BASELINE
 FIRST_SEED = 17
 
 
-def next_speed(evidence: Evidence, open_arms: Sequence[str]) -> dict[str, Any]:
+def next_speed(evidence: Evidence, open_arms: Sequence[str]) -> SpeedStep:
     """More blocks, up to the next look; losers are no longer among ``open_arms``.
 
     The first round is a single block, because that is enough to stop most losers.
@@ -37,16 +37,15 @@ def next_speed(evidence: Evidence, open_arms: Sequence[str]) -> dict[str, Any]:
     done = max(len(arm.speed) for arm in evidence.arms if arm.name in open_arms)
     looks = [look for look in LOOKS if done < look <= plan.max_blocks] or [plan.max_blocks]
     blocks = max(1, min(looks[0] - done, plan.blocks_per_round)) if done else 1
-    return {
-        "stage": "speed",
-        "block": max(used, default=-1) + 1,
-        "blocks": blocks,
-        "steps": plan.speed_steps,
-        "arms": arms,
-        "usd": _block_usd(evidence, arms, blocks),
-        "why": f"{blocks} short block{'s' * (blocks > 1)}, {_how(evidence, open_arms)}, "
+    return SpeedStep(
+        block=max(used, default=-1) + 1,
+        blocks=blocks,
+        steps=plan.speed_steps,
+        arms=tuple(arms),
+        usd=_block_usd(evidence, arms, blocks),
+        why=f"{blocks} short block{'s' * (blocks > 1)}, {_how(evidence, open_arms)}, "
         "to measure the full-run speed-up",
-    }
+    )
 
 
 def _how(evidence: Evidence, open_arms: Sequence[str]) -> str:
@@ -78,7 +77,7 @@ def next_quality(
     segments: Segments,
     *,
     lacks_baseline_only: bool,
-) -> dict[str, Any]:
+) -> QualityStep:
     """The next full runs of the candidate under test, and the baseline runs they lack."""
     shadow = is_shadow(evidence, candidate)
     n = len(finished(candidate.quality))
@@ -87,18 +86,17 @@ def next_quality(
     else:
         more = _candidate_runs(evidence, n, design, shadow=shadow)
         base = _baseline_runs(evidence, n, more, shadow=shadow)
-    runs = [
-        {"arm": name, "seed": seed}
+    runs = tuple(
+        FullRunWanted(name, seed)
         for name, seed in _alternating(candidate, more, evidence.baseline, base)
-    ]
-    mode = "shadow" if shadow else "canary"
-    return {
-        "stage": "quality",
-        "mode": mode,
-        "runs": runs,
-        "usd": _runs_usd(evidence, runs, segments) if shadow else 0.0,
-        "why": _why(candidate, n + more, base, mode),
-    }
+    )
+    mode = SHADOW if shadow else CANARY
+    return QualityStep(
+        mode=mode,
+        runs=runs,
+        usd=_runs_usd(evidence, runs, segments) if shadow else 0.0,
+        why=_why(candidate, n + more, base, mode),
+    )
 
 
 def is_shadow(evidence: Evidence, candidate: Arm) -> bool:
@@ -106,7 +104,7 @@ def is_shadow(evidence: Evidence, candidate: Arm) -> bool:
     mode = evidence.policy.quality_runs
     if mode == "hybrid":
         return len(finished(candidate.quality)) < first_runs(evidence)
-    return mode == "shadow"
+    return mode == SHADOW
 
 
 def _candidate_runs(evidence: Evidence, n: int, design: Design, *, shadow: bool) -> int:
@@ -142,17 +140,17 @@ def _unused_seeds(arm: Arm) -> Iterator[int]:
 
 
 def _runs_usd(
-    evidence: Evidence, runs: Sequence[dict[str, Any]], segments: Segments
+    evidence: Evidence, runs: Sequence[FullRunWanted], segments: Segments
 ) -> float | None:
     """What the runs may cost: the plan's upper estimate, else measured or extrapolated hours."""
     if evidence.plan.usd_per_quality_run is not None:
         return evidence.plan.usd_per_quality_run * len(runs)
     prices = {arm.name: usd_per_run(arm, evidence, segments) for arm in evidence.arms}
-    found = [prices[run["arm"]] for run in runs]
+    found = [prices[run.arm] for run in runs]
     return math.fsum(p for p in found if p is not None) if None not in found else None
 
 
 def _why(candidate: Arm, total: int, base: int, mode: str) -> str:
-    where = "extra runs" if mode == "shadow" else "scheduled production runs"
+    where = "extra runs" if mode == SHADOW else "scheduled production runs"
     against = f"; {base} of the baseline beside" if base else ""
     return f"{where}, to have {total} of {candidate.name}{against}: to prove its quality"

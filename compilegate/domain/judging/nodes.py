@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from compilegate.domain.compilers import has_own_image
 from compilegate.domain.judging.evidence import Arm
-from compilegate.domain.workload.model import MANAGED_COMPILER
 
 # Another machine, image, launcher or script: no job can hold such an arm and the baseline.
 OWN_NODES = frozenset(
@@ -15,7 +15,7 @@ def may_run_apart(candidate: Arm, baseline: Arm) -> bool:
     """Whether the candidate's own change explains other nodes than the baseline's."""
     return (
         bool(OWN_NODES & candidate.overrides.keys())
-        or candidate.overrides.get("compiler") == MANAGED_COMPILER
+        or has_own_image(candidate.overrides.get("compiler"))
         or candidate.devices != baseline.devices
         or candidate.usd_per_hour != baseline.usd_per_hour
     )

@@ -13,12 +13,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
-from compilegate.domain.decision import Reason, Verdict
+from compilegate.domain.decision import ProbationStep, Verdict
 from compilegate.domain.judging.evidence import Arm, Evidence, FullRun
 from compilegate.domain.judging.monitor import Monitor, quality_monitor, speed_monitor
 from compilegate.domain.judging.validity import is_unapplied
+from compilegate.domain.reasons import Reason
 from compilegate.domain.workload.model import BASELINE
 
 # Runs of each arm that check an alarm.
@@ -57,7 +57,7 @@ class ProbationFinding:
 
     verdict: Verdict
     reasons: tuple[Reason, ...]
-    next: Mapping[str, Any] | None
+    next: ProbationStep | None
     monitors: Mapping[str, Monitor]
 
 
@@ -134,7 +134,7 @@ def _take_failure(watch: _Watch, name: str, promoted: str) -> None:
     watch.alarm = watch.alarm or "crash"
     if watch.crashes >= CRASHES:
         text = f"{promoted}: {watch.crashes} production runs crashed or diverged"
-        watch.reverted = Reason("candidate_crashed", text)
+        watch.reverted = Reason("candidate_crashed", text, promoted)
 
 
 def _confirmed_enough(watch: _Watch, promoted: str) -> bool:
@@ -156,7 +156,7 @@ def _settle_alarm(watch: _Watch, promoted: str) -> None:
             continue
         fall = monitor.confirmed_fall(ours, theirs)
         if fall:
-            watch.reverted = Reason(fall.code, f"{promoted}: {fall.message}")
+            watch.reverted = Reason(fall.code, f"{promoted}: {fall.message}", promoted)
     for run in theirs:
         for monitor in watch.monitors.values():
             monitor.learn(run)
@@ -172,23 +172,23 @@ def _standing(watch: _Watch, evidence: Evidence, promoted: Arm) -> ProbationFind
     wanted = evidence.policy.probation_runs
     reasons = [reason for m in watch.monitors.values() for reason in m.weaknesses()]
     if watch.cleared:
-        text = f"{watch.cleared} alarm{'s' * (watch.cleared > 1)} checked and not borne out"
-        reasons.append(Reason("alarm_cleared", text))
+        text = f"{watch.cleared} alarm{'s' * (watch.cleared > 1)} checked and not confirmed"
+        reasons.append(Reason("alarm_cleared", text, promoted.name))
     for key, runs in watch.blind.items():
         text = f"{promoted.name}: {key} was not watched in {runs} production runs: {BLIND[key]}"
-        reasons.append(Reason(f"{key}_not_watched", text))
+        reasons.append(Reason(f"{key}_not_watched", text, promoted.name))
     if watch.unapplied:
-        text = f"{promoted.name}: {watch.unapplied} production runs did without the change"
-        reasons.insert(0, Reason("treatment_not_applied", text))
+        text = f"{promoted.name}: {watch.unapplied} production runs ran without the change"
+        reasons.insert(0, Reason("treatment_not_applied", text, promoted.name))
         if 2 * watch.unapplied > sum(run.finished for run in promoted.probation):
             return ProbationFinding(Verdict.INVALID, tuple(reasons), None, watch.monitors)
     if watch.alarm:
         text = f"{promoted.name}: {_alarm_words(watch)}; runs of both arms check it"
         step = _step(_confirmation_runs(watch, promoted.name), "to check the alarm", confirm=True)
-        return _open(watch, [Reason("alarm", text), *reasons], step)
+        return _open(watch, [Reason("alarm", text, promoted.name), *reasons], step)
     if watch.watched >= wanted:
         text = f"{promoted.name}: {watch.watched} production runs held quality and speed"
-        found = (Reason("probation_passed", text), *reasons)
+        found = (Reason("probation_passed", text, promoted.name), *reasons)
         return ProbationFinding(Verdict.PERMANENT, found, None, watch.monitors)
     text = f"{promoted.name}: {watch.watched} of {wanted} production runs watched, no alarm"
     missing = min(m.reference_runs for m in watch.monitors.values()) < LEAST_REFERENCE
@@ -196,14 +196,16 @@ def _standing(watch: _Watch, evidence: Evidence, promoted: Arm) -> ProbationFind
     missing = missing and watch.baselines < LEAST_REFERENCE
     if missing and watch.failed_baselines >= LEAST_REFERENCE:
         text = "the baseline keeps failing: there is nothing to compare production with"
-        found = (Reason("baseline_failed", text), *reasons)
+        found = (Reason("baseline_failed", text, BASELINE), *reasons)
         return ProbationFinding(Verdict.INCONCLUSIVE, found, None, watch.monitors)
     name = BASELINE if missing else promoted.name
     why = "a baseline run to compare with" if missing else "the next scheduled production run"
-    return _open(watch, [Reason("probation_goes_on", text), *reasons], _step([name], why))
+    return _open(
+        watch, [Reason("probation_goes_on", text, promoted.name), *reasons], _step([name], why)
+    )
 
 
-def _open(watch: _Watch, reasons: Sequence[Reason], step: Mapping[str, Any]) -> ProbationFinding:
+def _open(watch: _Watch, reasons: Sequence[Reason], step: ProbationStep) -> ProbationFinding:
     return ProbationFinding(Verdict.CONTINUE, tuple(reasons), step, watch.monitors)
 
 
@@ -228,9 +230,5 @@ def _confirmation_runs(watch: _Watch, promoted: str) -> list[str]:
     return names
 
 
-def _step(arms: Sequence[str], why: str, *, confirm: bool = False) -> dict[str, Any]:
-    return {
-        "stage": "probation",
-        "runs": [{"arm": arm, "confirm": confirm} for arm in arms],
-        "why": why,
-    }
+def _step(arms: Sequence[str], why: str, *, confirm: bool = False) -> ProbationStep:
+    return ProbationStep(tuple(arms), confirm, why)

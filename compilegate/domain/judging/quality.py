@@ -153,7 +153,7 @@ def chance_of_passing(found: Comparison, margin: float, design: Design) -> float
 
 
 def _worse_words(found: Comparison) -> str:
-    return f"worse by {-found.difference:.4g} beyond chance"
+    return f"significantly worse by {-found.difference:.4g}"
 
 
 def _unproven_words(found: Comparison, margin: float, design: Design) -> str:

@@ -46,7 +46,7 @@ class Comparison:
 
 
 def compare(recorded: Document, again: Document) -> Comparison:
-    """Every field of two decision documents (design contract, section 6)."""
+    """Every field of two decision documents (docs/contracts.md)."""
     limit = _limit(recorded, again)
     then, now = str(recorded["judge_version"]), str(again["judge_version"])
     ignored = [*BESIDE, *(OF_THE_VERSION if then != now else ())]
@@ -55,7 +55,7 @@ def compare(recorded: Document, again: Document) -> Comparison:
         recorded = {**recorded, "reasons": recorded["reasons"][1:]}
     found = [
         difference
-        for difference in _differences("", _plain(recorded), _plain(again))
+        for difference in _differences("", _with_arms(_plain(recorded), again), _plain(again))
         if difference.field not in ignored
     ]
     return Comparison(tuple(found), (then, now) if then != now else None, limit)
@@ -69,6 +69,14 @@ def _limit(recorded: Document, again: Document) -> Document | None:
         return None
     first: Document = reasons[0]
     return first
+
+
+def _with_arms(recorded: Any, again: Document) -> Any:
+    """What release 0.1 recorded, whose reasons had no ``arm``: they are compared without it."""
+    reasons = [{**reason} for reason in recorded["reasons"]]
+    for mine, other in zip(reasons, again["reasons"], strict=False):
+        mine.setdefault("arm", other.get("arm"))
+    return {**recorded, "reasons": reasons}
 
 
 def _plain(document: Document) -> Any:

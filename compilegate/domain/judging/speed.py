@@ -126,20 +126,20 @@ def judge_speed(
 def _priced_outcome(
     candidate: Arm, evidence: Evidence, segments: Segments, *, level: float, limit: int
 ) -> tuple[SpeedOutcome, str]:
-    policy, cost = evidence.policy, toll(candidate, evidence)
+    policy, cost = evidence.policy, log_price_ratio(candidate, evidence)
     logs = block_log_speedups(candidate, evidence, segments)
     calm = block_log_speedups(candidate, evidence, segments, calm=True)
     assumed = assumed_spread(candidate, evidence)
     price = f"(at {evidence.price_ratio(candidate):.2f} times the price per hour)"
     if cost < 0 and best_case(logs, policy.alpha, calm, assumed) < 0:
-        text = f"it takes longer than today beyond chance, whatever it costs {price}"
+        text = f"it takes significantly longer than the baseline, whatever it costs {price}"
         return SpeedOutcome.TOO_SLOW, text
     net = [log - cost for log in logs], [log - cost for log in calm]
     outcome, reason = _outcome(*net, (policy, level, limit, assumed))
     return outcome, f"{reason} in dollars {price}" if cost else reason
 
 
-def toll(candidate: Arm, evidence: Evidence) -> float:
+def log_price_ratio(candidate: Arm, evidence: Evidence) -> float:
     """ln of the candidate's price per hour over the baseline's, below 0 where it is cheaper.
 
     By so much its speed-up has to be larger, or may be smaller, for a run to cost the same.
@@ -187,8 +187,8 @@ def _outcome(
         blocks = "one block does" if n == 1 else f"{n} blocks do"
         return SpeedOutcome.MORE_BLOCKS, f"{blocks} not settle it yet"
     if proven:
-        asked = f"{policy.promote_speedup:.2f}x asked"
-        return SpeedOutcome.INCONCLUSIVE, f"faster, yet not clearly by the {asked}"
+        asked = f"{policy.promote_speedup:.2f}x"
+        return SpeedOutcome.INCONCLUSIVE, f"faster, but not clearly above the required {asked}"
     return SpeedOutcome.INCONCLUSIVE, f"{n} blocks vary too much to prove either side"
 
 
@@ -196,9 +196,9 @@ def _hopeless(centre: float, policy: Policy) -> tuple[SpeedOutcome, str]:
     """Beyond chance below what is asked; stopping it costs no error, it only takes promotions."""
     speedup = math.exp(centre)
     if speedup < policy.reject_speedup:
-        text = f"{speedup:.2f}x is beyond chance below the {policy.promote_speedup:.2f}x asked"
+        text = f"significantly below the required {policy.promote_speedup:.2f}x"
         return SpeedOutcome.TOO_SLOW, text
-    text = f"faster, yet {speedup:.2f}x is below the {policy.promote_speedup:.2f}x asked"
+    text = f"faster, but significantly below the required {policy.promote_speedup:.2f}x"
     return SpeedOutcome.BELOW_PROMOTE, text
 
 

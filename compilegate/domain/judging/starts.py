@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from compilegate.domain.decision import Reason
 from compilegate.domain.judging.evidence import Arm, FullRun
+from compilegate.domain.reasons import Reason
 
 # Eager and compiled arithmetic round differently; anything larger is another model or batch.
 INITIAL_LOSS_TOLERANCE = 1e-2
@@ -27,6 +27,7 @@ def unequal_starts(candidate: Arm, baseline: Arm) -> Iterator[Reason]:
                 "unequal_initial_loss",
                 f"{candidate.name}: seed {seed} starts at loss {ours:.4f}, the baseline at "
                 f"{theirs:.4f}; the arms do not train the same model on the same data",
+                candidate.name,
             )
             break
     for seed, mine, others in _pairs(candidate, baseline, _weights, OTHER_WEIGHTS):
@@ -35,6 +36,7 @@ def unequal_starts(candidate: Arm, baseline: Arm) -> Iterator[Reason]:
                 "unequal_initial_weights",
                 f"{candidate.name}: seed {seed} starts from other weights than the baseline's; "
                 "the script must draw them from the seed that it is given",
+                candidate.name,
             )
             break
 
@@ -57,6 +59,7 @@ def unknown_start(candidate: Arm, baseline: Arm) -> Reason | None:
         "start_unknown",
         f"{candidate.name}: no seed has a recorded first loss or weights in both arms, so nothing "
         "shows that they started alike",
+        candidate.name,
     )
 
 

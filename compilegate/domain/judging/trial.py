@@ -10,18 +10,16 @@ most alpha/K (intersection-union test, Berger 1982), and any of K with at most a
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
-from compilegate.domain.decision import Reason, Verdict
+from compilegate.domain.decision import NextStep, Verdict
 from compilegate.domain.judging.evidence import Arm, Evidence, finished
 from compilegate.domain.judging.full_runs import (
     design_of,
     judge_full_runs,
     refuse_before_spending,
-    wall_clock,
-    worth_of_shadow_runs,
+    value_of_shadow_runs,
 )
 from compilegate.domain.judging.looks import next_look
 from compilegate.domain.judging.next_step import is_shadow, next_quality, next_speed
@@ -35,7 +33,10 @@ from compilegate.domain.judging.speed import (
     judge_speed,
 )
 from compilegate.domain.judging.starts import unknown_start
-from compilegate.domain.judging.worth import worth_of_a_trial
+from compilegate.domain.judging.value_of_information import value_of_a_trial
+from compilegate.domain.judging.wall_clock import wall_clock
+from compilegate.domain.reasons import Reason
+from compilegate.domain.workload.model import BASELINE
 
 SPEED_VERDICTS = {
     SpeedOutcome.PASSED: (Verdict.PROMOTE, "speedup_proven"),
@@ -76,7 +77,7 @@ class TrialFinding:
     reasons: tuple[Reason, ...]
     lead: CandidateFinding | None = None
     findings: tuple[CandidateFinding, ...] = ()
-    next: Mapping[str, Any] | None = None
+    next: NextStep | None = None
 
 
 def judge_trial(evidence: Evidence, segments: Segments) -> TrialFinding:
@@ -87,7 +88,7 @@ def judge_trial(evidence: Evidence, segments: Segments) -> TrialFinding:
         return TrialFinding(Verdict.INCONCLUSIVE, "speed", tuple(refused))
     if any(not run.finished for run in evidence.baseline.speed):
         text = "the baseline failed in a speed block: nothing to compare with"
-        reason = Reason("baseline_failed", text)
+        reason = Reason("baseline_failed", text, BASELINE)
         return TrialFinding(Verdict.INCONCLUSIVE, "speed", (reason,))
     findings = sorted(
         (_speed_finding(arm, evidence, segments) for arm in evidence.candidates),
@@ -104,25 +105,25 @@ def _refused(evidence: Evidence, design: Design | None) -> list[Reason]:
     if any(arm.runs for arm in evidence.arms):
         return []
     underpowered = refuse_before_spending(evidence, design)
-    return [underpowered] if underpowered else list(_not_worth_it(evidence))
+    return [underpowered] if underpowered else list(_not_paying(evidence))
 
 
-def _not_worth_it(evidence: Evidence) -> Iterator[Reason]:
+def _not_paying(evidence: Evidence) -> Iterator[Reason]:
     steps, remaining = evidence.baseline.full_run_steps, evidence.runs_remaining
     if steps is None or remaining is None:
         return
-    worth = worth_of_a_trial(
+    value = value_of_a_trial(
         remaining,
         full_run_steps=steps,
         segment_steps=evidence.plan.speed_steps,
         arms=len(evidence.arms),
         blocks=LOOKS[0],
     )
-    if not worth.pays:
+    if not value.pays:
         yield Reason(
             "saving_below_trial_cost",
-            f"measuring the speed takes {worth.cost:.2f} runs' worth of time and is expected to "
-            f"save {worth.gain:.2f} over the {remaining:g} runs that remain",
+            f"measuring the speed takes {value.cost:.2f} runs' worth of time and is expected to "
+            f"save {value.gain:.2f} over the {remaining:g} runs that remain",
         )
 
 
@@ -134,7 +135,7 @@ def _speed_finding(candidate: Arm, evidence: Evidence, segments: Segments) -> Ca
         low, high = speed.interval or (None, None)
         between = "" if low is None else f" ({low:.2f} to {high:.2f})"
         words = f"{speed.estimate:.2f}x{between}, "
-    reason = Reason(code, f"{candidate.name}: {words}{speed.reason}")
+    reason = Reason(code, f"{candidate.name}: {words}{speed.reason}", candidate.name)
     return CandidateFinding(candidate, verdict, "speed", (reason,), speed)
 
 
@@ -153,7 +154,7 @@ def _in_order(
     settled = list(findings)
     for index, finding in enumerate(findings):
         if finding.verdict is Verdict.CONTINUE:
-            step = next_speed(evidence, _open_ahead(findings[index:]))
+            step: NextStep = next_speed(evidence, _open_ahead(findings[index:]))
             return _finding(finding, settled[: index + 1], step)
         if finding.verdict is not Verdict.PROMOTE:
             continue
@@ -184,11 +185,11 @@ def _quality_finding(
     found = judge_full_runs(passed.arm, evidence, design)
     verdict, code = QUALITY_VERDICTS[found.outcome]
     words = f"{passed.arm.name}: {evidence.quality.metric}: {found.reason}"
-    reasons = [*passed.reasons, Reason(code, words)]
+    reasons = [*passed.reasons, Reason(code, words, passed.arm.name)]
     if verdict is Verdict.PROMOTE:
         verdict = _agreed(passed.arm, evidence, design, reasons)
     elif verdict is Verdict.CONTINUE:
-        verdict = _worth_going_on(passed, evidence, design, reasons)
+        verdict = _pays_to_go_on(passed, evidence, design, reasons)
     if verdict is not Verdict.PROMOTE:  # what decides was found last and is told first
         reasons.reverse()
     if evidence.plan.asked_quality_runs not in (None, evidence.policy.quality_runs):
@@ -202,7 +203,7 @@ def _quality_finding(
 def _mode_words(evidence: Evidence) -> str:
     why = evidence.plan.runs_as_shadow_because
     asked = f"policy.quality_runs is {evidence.plan.asked_quality_runs}"
-    return f"{asked}, and the full runs were extra ones all the same{': ' + why if why else ''}"
+    return f"{asked}, but the trial ran its own full runs{': ' + why if why else ''}"
 
 
 def _agreed(arm: Arm, evidence: Evidence, design: Design, reasons: list[Reason]) -> Verdict:
@@ -213,45 +214,45 @@ def _agreed(arm: Arm, evidence: Evidence, design: Design, reasons: list[Reason])
         return Verdict.PROMOTE
     if clock.ratio is None:
         text = f"{arm.name}: the wall clock of full runs is missing"
-        reasons.append(Reason("full_run_unmeasured", text))
+        reasons.append(Reason("full_run_unmeasured", text, arm.name))
     else:
         text = (
-            f"{arm.name}: whole jobs, start-up and evaluation included, were {clock.ratio:.2f}x, "
+            f"{arm.name}: full jobs, start-up and evaluation included, were {clock.ratio:.2f}x, "
             f"below {bar:.2f}x, although the short blocks were faster"
         )
-        reasons.append(Reason("full_run_disagrees", text))
+        reasons.append(Reason("full_run_disagrees", text, arm.name))
     more = next_look(len(finished(arm.quality)), design.n_max)
     timed = all(run.wall_seconds for run in finished(arm.quality))
     return Verdict.CONTINUE if more and timed and not clock.disproved else Verdict.INCONCLUSIVE
 
 
-def _worth_going_on(
+def _pays_to_go_on(
     passed: CandidateFinding, evidence: Evidence, design: Design, reasons: list[Reason]
 ) -> Verdict:
     clock = wall_clock(passed.arm, evidence)
     if clock.disproved:
-        text = f"{passed.arm.name}: whole jobs were {clock.ratio:.2f}x, beyond doubt too slow"
-        reasons.append(Reason("full_run_disagrees", text))
+        text = f"{passed.arm.name}: full jobs were {clock.ratio:.2f}x, conclusively too slow"
+        reasons.append(Reason("full_run_disagrees", text, passed.arm.name))
         return Verdict.INCONCLUSIVE
     speedup = passed.speed.estimate
     if not is_shadow(evidence, passed.arm) or speedup is None:
         return Verdict.CONTINUE
-    found = worth_of_shadow_runs(passed.arm, evidence, design, speedup)
+    found = value_of_shadow_runs(passed.arm, evidence, design, speedup)
     if found is None or found[0].pays:
         return Verdict.CONTINUE
-    worth, runs = found
+    value, runs = found
     text = (
         f"{passed.arm.name}: proving its quality would take about {runs} more runs, worth "
-        f"{worth.cost:.1f} baseline runs, to save an expected {worth.gain:.1f}"
+        f"{value.cost:.1f} baseline runs, to save an expected {value.gain:.1f}"
     )
-    reasons.append(Reason("saving_below_trial_cost", text))
+    reasons.append(Reason("saving_below_trial_cost", text, passed.arm.name))
     return Verdict.INCONCLUSIVE
 
 
 def _finding(
     lead: CandidateFinding,
     findings: list[CandidateFinding],
-    step: Mapping[str, Any] | None = None,
+    step: NextStep | None = None,
 ) -> TrialFinding:
     others = [finding for finding in findings if finding is not lead]
     reasons = tuple(reason for f in [lead, *others] for reason in f.reasons)

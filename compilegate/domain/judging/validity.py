@@ -6,11 +6,11 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from compilegate.domain.decision import Reason
+from compilegate.domain.compilers import has_own_image
 from compilegate.domain.judging.evidence import PROBATION, Arm, Evidence, FullRun, SpeedRun
 from compilegate.domain.judging.nodes import may_run_apart
 from compilegate.domain.judging.starts import unequal_starts
-from compilegate.domain.workload.model import MANAGED_COMPILER
+from compilegate.domain.reasons import Reason
 
 # Fingerprint keys that a candidate's own change explains.
 EXPLAINED = {
@@ -54,8 +54,9 @@ def _not_applied(candidate: Arm) -> Iterator[Reason]:
         if run.finished and is_unapplied(run, candidate):
             yield Reason(
                 "treatment_not_applied",
-                f"{candidate.name}: the change was asked for and not applied, so the arms did "
+                f"{candidate.name}: the change was requested but not applied, so the arms did "
                 "not differ and nothing was measured",
+                candidate.name,
             )
             return
 
@@ -86,6 +87,7 @@ def _different_fingerprints(candidate: Arm, baseline: Arm) -> Iterator[Reason]:
                 "arms_differ",
                 f"{candidate.name}: runs differ in {', '.join(wrong)} "
                 f"({reference.get(key)!r} and {found.get(key)!r}), not only in the change",
+                candidate.name,
             )
             return
 
@@ -103,14 +105,15 @@ def _contradictions(candidate: Arm, baseline: Arm) -> Iterator[Reason]:
         ]
         if any(len(set(found)) < len(found) for found in (blocks, orders, results)):
             text = f"{arm.name}: two runs claim the same block or order, or are copies"
-            yield Reason("runs_repeated", text)
+            yield Reason("runs_repeated", text, arm.name)
     yield from _unlike_blocks(candidate, baseline)
 
 
 def _repeated_in_production(candidate: Arm, baseline: Arm) -> Iterator[Reason]:
     orders = [run.order for arm in (baseline, candidate) for run in arm.probation]
     if len(set(orders)) < len(orders):
-        yield Reason("runs_repeated", f"{candidate.name}: two production runs claim the same order")
+        text = f"{candidate.name}: two production runs claim the same order"
+        yield Reason("runs_repeated", text, candidate.name)
 
 
 def _unlike_blocks(candidate: Arm, baseline: Arm) -> Iterator[Reason]:
@@ -122,7 +125,7 @@ def _unlike_blocks(candidate: Arm, baseline: Arm) -> Iterator[Reason]:
         node, size = nodes.get(run.block), samples.get(run.block)
         if run.node and node and run.node != node and not own_nodes:
             text = f"{candidate.name}: block {run.block} ran on two nodes, which differ in speed"
-            yield Reason("arms_differ", text)
+            yield Reason("arms_differ", text, candidate.name)
             return
         if not run.samples_per_step or not size:
             continue
@@ -132,13 +135,13 @@ def _unlike_blocks(candidate: Arm, baseline: Arm) -> Iterator[Reason]:
         theirs = size * (baseline.full_run_steps or 1)
         if not math.isclose(ours, theirs, rel_tol=SAME_WORK):
             text = f"{candidate.name}: {ours:g} samples in a whole run against {theirs:g}"
-            yield Reason("arms_differ", text)
+            yield Reason("arms_differ", text, candidate.name)
             return
 
 
 def _explained(candidate: Arm) -> frozenset[str]:
     names = {name for key in candidate.overrides for name in EXPLAINED.get(key, set())}
-    if candidate.overrides.get("compiler") == MANAGED_COMPILER:
+    if has_own_image(candidate.overrides.get("compiler")):
         names |= MANAGED_COMPILER_EXPLAINS
     return frozenset(names)
 

@@ -7,13 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from compilegate.domain.compilers import has_own_image
 from compilegate.domain.planning.factors import label
 from compilegate.domain.planning.layout import Cluster
-from compilegate.domain.workload.model import MANAGED_COMPILER
 
 CANDIDATE = "candidate"
 CONTROL = "control"
-CONTROL_SUFFIX = "-native"
 
 
 @dataclass(frozen=True)
@@ -77,13 +76,8 @@ class ArmPlan:
         """
         return (
             self.image, self.instance_type, self.instance_count, self.distribution,
-            self.entry_point, self.compiler == MANAGED_COMPILER,
+            self.entry_point, has_own_image(self.compiler),
         )  # fmt: skip
-
-
-def controlled_by(control: str) -> str:
-    """Name of the candidate that a control of this name belongs to."""
-    return control.removesuffix(CONTROL_SUFFIX)
 
 
 def scaled_learning_rate(rate: float, batch_ratio: float, scaling: str | None) -> float:

@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
-from compilegate.domain.decision import Reason
+from compilegate.domain.compilers import compiler_named
+from compilegate.domain.compilers.torch_compile import TORCH_COMPILE
 from compilegate.domain.facts.model import Facts, Instance
 from compilegate.domain.planning.arm_plan import (
     CANDIDATE,
     CONTROL,
-    CONTROL_SUFFIX,
     ArmPlan,
     scaled_learning_rate,
 )
 from compilegate.domain.planning.factors import changed_factors
-from compilegate.domain.workload.model import BASELINE, MANAGED_COMPILER, Candidate, Workload, plain
+from compilegate.domain.reasons import Reason
+from compilegate.domain.workload.model import BASELINE, CONTROL_SUFFIX, Candidate, Workload, plain
 
 # The learning rate follows the batch.
 FOLLOWS = "learning_rate_scaling"
-TORCH_COMPILE = "torch_compile"
 # What a control takes over from its candidate beside the framework.
 ALONG = {
     "batch size": "batch_size",
@@ -72,11 +72,8 @@ def _arm(
     instance_type = change.instance_type or workload.training.instance_type
     price, instance = facts.price(instance_type), facts.instance(instance_type)
     if price is None or instance is None:
-        text = (
-            f"no price is known for {instance_type}; give it under facts.prices in the workload "
-            "file, or under price_overrides in cdk.json"
-        )
-        return Refusal(Reason("price_unknown", text))
+        fix = "set it under facts.prices in the workload file, or price_overrides in cdk.json"
+        return Refusal(Reason("price_unknown", f"no price is known for {instance_type}", fix=fix))
     framework, compiler = change.framework or workload.framework, change.compiler or "none"
     image = facts.image(framework, compiler=compiler, region=region, instance=instance)
     if image.uri is None:
@@ -139,7 +136,9 @@ def _global_batch(workload: Workload, facts: Facts) -> int:
 def _compile_seconds(compiler: str, workload: Workload, facts: Facts) -> float | None:
     """A first compilation: the profile's, else what is assumed, at most a run's length."""
     profile = workload.profile
-    if compiler == TORCH_COMPILE and profile and profile.compile_seconds_cold is not None:
+    descriptor = compiler_named(compiler)
+    profiled = descriptor is not None and descriptor.assumptions == TORCH_COMPILE
+    if profiled and profile and profile.compile_seconds_cold is not None:
         return profile.compile_seconds_cold
     assumed = facts.compile_overhead(compiler, workload.model.family)
     if assumed is None:
@@ -193,13 +192,13 @@ def _controls(
 
 def _twin(candidate: Candidate, workload: Workload) -> Candidate | None:
     """The candidate without its compiler and what only that compiler needs; None: none needed."""
-    framework = candidate.framework
-    if candidate.compiler != MANAGED_COMPILER or framework is None:
+    framework, compiler = candidate.framework, compiler_named(candidate.compiler)
+    if compiler is None or not compiler.own_image or framework is None:
         return None
     if framework.kind != workload.framework.kind:
         return None  # the workload's script could not run on it
     launcher = candidate.distribution
-    if launcher == "pytorchxla":
+    if compiler.launching and launcher == compiler.launching.distribution:
         launcher = "none" if workload.training.distribution == "none" else "torch_distributed"
     own_script = candidate.entry_point is None
     return Candidate(

@@ -19,6 +19,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from compilegate.domain.compilers import keeps_cache
 from compilegate.domain.judging.speed import LOOKS
 from compilegate.domain.planning.arm_plan import CANDIDATE, ArmPlan
 from compilegate.domain.planning.layout import (
@@ -31,7 +32,7 @@ from compilegate.domain.planning.layout import (
 )
 from compilegate.domain.planning.proof import Proof
 from compilegate.domain.planning.speed_jobs import SpeedJob, speed_jobs
-from compilegate.domain.workload.model import BASELINE, MANAGED_COMPILER
+from compilegate.domain.workload.model import BASELINE
 
 # Assumed minutes in which a job is billed before its first step: image, data, processes.
 STARTUP_HOURS = 0.05
@@ -184,8 +185,13 @@ def speed_course(
     controls: dict[str, int] = {}
     elapsed, course = 0.0, {}
     for start, end in itertools.pairwise((0, *ROUND_ENDS)):
-        step = {"block": start, "blocks": end - start, "arms": [arm.name for arm in arms]}
-        jobs = speed_jobs(arms, step, controls)
+        jobs = speed_jobs(
+            arms,
+            [arm.name for arm in arms],
+            first_block=start,
+            blocks=end - start,
+            control_blocks=controls,
+        )
         lengths = [_charge(job, hours, compiled, run_hours) for job in jobs]
         clusters = [job.arms[0].cluster for job in jobs]
         elapsed += makespan(lengths, max_concurrency(clusters, quota))
@@ -220,7 +226,7 @@ def _compilations(arm: ArmPlan, blocks: int, compiled: set[str]) -> int:
     """The managed compiler keeps no cache between jobs; any other compiles cold once."""
     if arm.compiler == "none":
         return 0
-    if arm.compiler == MANAGED_COMPILER:
+    if not keeps_cache(arm.compiler):
         return blocks
     first = arm.name not in compiled
     compiled.add(arm.name)

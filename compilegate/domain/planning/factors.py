@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compilegate.domain.workload.model import BASELINE, MANAGED_COMPILER, Candidate, Workload
+from compilegate.domain.compilers import compiler_named
+from compilegate.domain.workload.model import BASELINE, Candidate, Workload
 
 # learning_rate_scaling follows the batch, and compile_mode is part of the compiler's treatment.
 FACTORS = {
@@ -52,7 +53,9 @@ def _differs(candidate: Candidate, workload: Workload, key: str) -> bool:
         return False
     if key == "compiler":
         return bool(value != "none")
-    if key == "distribution" and candidate.compiler == MANAGED_COMPILER and value == "pytorchxla":
+    compiler = compiler_named(candidate.compiler)
+    launching = None if compiler is None else compiler.launching
+    if key == "distribution" and launching and value == launching.distribution:
         return False  # exists in that compiler's images only, so it cannot be varied apart
     now = getattr(workload.training, key)
     if key == "hyperparameters":

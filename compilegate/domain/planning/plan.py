@@ -7,12 +7,11 @@ could hardly prove the margin, or whose jobs no quota holds, is refused before a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from compilegate.domain.decision import Reason
-from compilegate.domain.eligibility import Eligibility
 from compilegate.domain.facts.model import Facts, Price
+from compilegate.domain.formats import money
 from compilegate.domain.judging.speed import LOOKS
 from compilegate.domain.planning import quotas
 from compilegate.domain.planning.arm_plan import ArmPlan
@@ -22,9 +21,10 @@ from compilegate.domain.planning.layout import QuotaLookup
 from compilegate.domain.planning.proof import SHADOW
 from compilegate.domain.planning.quotas import Need, RoundLayout
 from compilegate.domain.planning.trial_design import TrialDesign, design_trial
-from compilegate.domain.workload.model import Workload
+from compilegate.domain.reasons import Reason
+from compilegate.domain.workload.model import Candidate, Workload
 
-__all__ = ["Plan", "Refusal", "plan_trial"]
+__all__ = ["Choice", "Plan", "Refusal", "plan_trial"]
 
 SPEED_STEPS = 320
 SHORT_SPEED_STEPS = 160
@@ -66,26 +66,36 @@ class Plan:
         return {"schema": 1, **asdict(self), "arms": arms, "left_out": left_out}
 
 
+@dataclass(frozen=True)
+class Choice:
+    """The candidates that may be tried, in order; ``why`` says what each is there for, by name.
+
+    ``left_out`` are the other candidates and levers, each with the reason.
+    """
+
+    candidates: tuple[Candidate, ...]
+    why: Mapping[str, str] = field(default_factory=dict)
+    left_out: tuple[tuple[str, str], ...] = ()
+
+
 def plan_trial(
     workload: Workload,
-    eligibility: Eligibility,
+    choice: Choice,
     facts: Facts,
     *,
     region: str,
     quota: QuotaLookup = quotas.unknown,
     mode: str = SHADOW,
 ) -> Plan | Refusal:
-    """Plan the arms that eligibility let through, or say why there is nothing to plan.
+    """Plan the candidates that may be tried, or say why there is nothing to plan.
 
     ``mode`` is who makes the full runs: shadow, canary or hybrid.
     """
-    candidates = eligibility.open_candidates
-    if not candidates:
-        why_not = "; ".join(f"{name}: {text}" for name, text in _left_out(eligibility)[:1])
+    if not choice.candidates:
+        why_not = "; ".join(f"{name}: {text}" for name, text in choice.left_out[:1])
         return Refusal(Reason("ineligible", f"no candidate is eligible; {why_not}"))
-    why: Mapping[str, str] = eligibility.why
     design = design_trial(
-        workload, candidates, facts, region=region, why=why, mode=mode, quota=quota
+        workload, choice.candidates, facts, region=region, why=choice.why, mode=mode, quota=quota
     )
     if isinstance(design, Refusal):
         return design
@@ -97,8 +107,7 @@ def plan_trial(
     kinds = dict.fromkeys(arm.instance_type for arm in plan.arms)
     prices = tuple(price for kind in kinds if (price := facts.price(kind)))
     layout = quotas.layouts(design.arms, design.proof, quota)
-    left_out = _left_out(eligibility)
-    return replace(plan, prices=prices, quotas=needs, layout=layout, left_out=left_out)
+    return replace(plan, prices=prices, quotas=needs, layout=layout, left_out=choice.left_out)
 
 
 def _over_budget(workload: Workload, design: TrialDesign) -> Reason | None:
@@ -107,20 +116,10 @@ def _over_budget(workload: Workload, design: TrialDesign) -> Reason | None:
         return None
     return Reason(
         "trial_over_budget",
-        f"the trial is expected to cost ${usd:,.2f}, more than the ${cap:,.2f} that "
-        "policy.max_trial_usd allows; raise the cap, shorten the run or name fewer candidates",
+        f"the trial is expected to cost {money(usd)}, more than the {money(cap)} that "
+        "policy.max_trial_usd allows",
+        fix="raise the cap, shorten the run or name fewer candidates",
     )
-
-
-def _left_out(eligibility: Eligibility) -> tuple[tuple[str, str], ...]:
-    """What was not derived, and the named candidates that something stands in the way of."""
-    open_names = {candidate.name for candidate in eligibility.open_candidates}
-    blocked = tuple(
-        (found.candidate.name, next(r.message for r in found.reasons if r.severity == "block"))
-        for found in eligibility.candidates
-        if found.candidate.name not in open_names
-    )
-    return (*blocked, *eligibility.left_out)
 
 
 def _plan(workload: Workload, design: TrialDesign, *, region: str) -> Plan:

@@ -6,12 +6,13 @@ import itertools
 import math
 from dataclasses import dataclass, replace
 
-from compilegate.domain.decision import Reason
 from compilegate.domain.economics import WEEKS_PER_YEAR
+from compilegate.domain.formats import significant
 from compilegate.domain.judging.looks import looks
 from compilegate.domain.judging.noninferiority import Samples, history_weight
 from compilegate.domain.judging.power import Design, design_for
 from compilegate.domain.judging.quality import TELLING_HISTORY, underpowered
+from compilegate.domain.reasons import Reason
 from compilegate.domain.workload.model import Workload
 
 # Full runs of a candidate where nobody knows how much the metric differs from run to run.
@@ -93,16 +94,20 @@ def _plan_proof(workload: Workload, *, candidates: int, mode: str) -> Proof | No
         return _assumed(workload, design)
     refused = underpowered(history, quality.margin, design)
     runs = design.runs_needed(spread / quality.margin) or design.n_max
-    basis = (
-        f"{quality.metric} differs by {spread:.3g} from run to run over {len(quality.history)} "
-        f"past runs, {spread / quality.margin:.2g} of the margin of {quality.margin:g}: {runs} "
-        "runs of a candidate prove it with 80 % chance if nothing is lost"
+    likely = design.runs_needed(spread / quality.margin) is not None
+    chance = (
+        f"{runs} runs of a candidate prove it with 80% chance if nothing is lost"
+        if likely
+        else "even the last look proves it with less than 80%"
     )
-    if design.runs_needed(spread / quality.margin) is None:
-        basis = basis.partition(":")[0] + ": even the last look proves it with less than 80 %"
+    basis = (
+        f"{quality.metric} differs by {significant(spread)} from run to run over "
+        f"{len(quality.history)} past runs, {significant(spread / quality.margin, 2)} of the "
+        f"margin of {quality.margin:g}: {chance}"
+    )
     if refused:
         fix = "widen quality.margin to that, or use a metric that varies less"
-        reason = Reason("underpowered", f"{quality.metric}: {refused.reason}; {fix}")
+        reason = Reason("underpowered", f"{quality.metric}: {refused.reason}", fix=fix)
         return Proof(runs, design.n_max, design.history, basis, reason)
     return Proof(runs, design.n_max, design.history, basis)
 
@@ -114,7 +119,7 @@ def _assumed(workload: Workload, design: Design) -> Proof:
     how_many = f"{len(quality.history)} past runs {known}"
     provable = design.provable_margin(runs)
     spread = quality.margin / provable if provable else None
-    enough = f", enough where it differs by {spread:.2g} or less" if spread else ""
+    enough = f", enough where it differs by {significant(spread, 2)} or less" if spread else ""
     return Proof(
         runs, design.n_max, design.history,
         f"{how_many}, so nobody knows how much {quality.metric} differs from run to run: {runs} "

@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from compilegate.domain.decision import Reason
 from compilegate.domain.planning.arm_plan import CANDIDATE, ArmPlan
 from compilegate.domain.planning.estimate import BLOCKS_PER_ROUND, full_round
 from compilegate.domain.planning.layout import Cluster, QuotaLookup, max_concurrency, waves
 from compilegate.domain.planning.proof import Proof
 from compilegate.domain.planning.speed_jobs import node_groups
+from compilegate.domain.reasons import Reason
 
 SPEED, QUALITY = "speed", "quality"
 
@@ -79,9 +79,10 @@ def too_low(found: Sequence[Need]) -> Reason | None:
         if need.quota is not None and need.one_job > need.quota:
             return Reason(
                 "quota_too_low",
-                f"a job takes {need.one_job} x {need.instance_type} and the account's quota is "
-                f'{need.quota}; ask for {need.at_once} of "{need.quota_name}" under Service '
-                "Quotas, Amazon SageMaker, or name fewer instances",
+                f"a job needs {need.one_job} x {need.instance_type}, and the account's quota is "
+                f"{need.quota}",
+                fix=f'request {need.at_once} for "{need.quota_name}" under Service Quotas, Amazon '
+                "SageMaker, or use fewer instances",
             )
     return None
 

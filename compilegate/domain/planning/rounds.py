@@ -110,5 +110,5 @@ def carried_timeout_seconds(
     runs: int, runs_per_week: float, job_hours: float, *, elapsed_seconds: float
 ) -> int:
     """How long a round may wait for production, at most until the machine's own limit."""
-    patience = PATIENCE * carried_seconds(runs, runs_per_week, job_hours) + PAUSE_SECONDS
-    return min(patience, round(MACHINE_SECONDS - ENDING_SECONDS - elapsed_seconds))
+    backoff = PATIENCE * carried_seconds(runs, runs_per_week, job_hours) + PAUSE_SECONDS
+    return min(backoff, round(MACHINE_SECONDS - ENDING_SECONDS - elapsed_seconds))

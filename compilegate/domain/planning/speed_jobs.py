@@ -8,13 +8,13 @@ then draws fresh nodes, and the block stays the unit of replication.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from compilegate.domain import naming
-from compilegate.domain.planning.arm_plan import CONTROL, ArmPlan, controlled_by
+from compilegate.domain.planning.arm_plan import CONTROL, ArmPlan
 from compilegate.domain.planning.layout import Cluster
+from compilegate.domain.workload.model import controlled_by
 
 # A control tells two effects apart and decides nothing: as many blocks as the first look takes.
 CONTROL_BLOCKS = 3
@@ -58,17 +58,26 @@ def node_groups(arms: Sequence[ArmPlan]) -> list[tuple[ArmPlan, ...]]:
 
 
 def speed_jobs(
-    arms: Sequence[ArmPlan], step: Mapping[str, Any], control_blocks: Mapping[str, int]
+    arms: Sequence[ArmPlan],
+    measured: Collection[str],
+    *,
+    first_block: int,
+    blocks: int,
+    control_blocks: Mapping[str, int],
 ) -> list[SpeedJob]:
-    """The jobs of one step; ``control_blocks`` counts the blocks that each control has had."""
-    first, blocks = int(step["block"]), int(step["blocks"])
-    groups = _wanted(arms, step, control_blocks)
+    """The jobs of one step that measures the arms named ``measured``, and their controls.
+
+    ``control_blocks`` counts the blocks that each control has had.
+    """
+    groups = _groups(arms, measured, control_blocks)
     if len(groups) == 1:
-        return [SpeedJob(group, index, first, blocks, False) for index, group in groups.items()]
+        return [
+            SpeedJob(group, index, first_block, blocks, False) for index, group in groups.items()
+        ]
     return [
-        SpeedJob(group, index, first + turn, 1, True)
+        SpeedJob(group, index, first_block + turn, 1, True)
         for turn in range(blocks)
-        for index, group in _wanted(arms, step, control_blocks, turn).items()
+        for index, group in _groups(arms, measured, control_blocks, turn).items()
     ]
 
 
@@ -101,17 +110,21 @@ def controls_of(run: naming.RunId, arms: Sequence[ArmPlan]) -> tuple[str, ...]:
     return tuple(arm.name for arm in node_groups(arms)[run.group] if arm.role == CONTROL)
 
 
-def _wanted(
-    arms: Sequence[ArmPlan], step: Mapping[str, Any], control_blocks: Mapping[str, int],
+def _groups(
+    arms: Sequence[ArmPlan],
+    measured: Collection[str],
+    control_blocks: Mapping[str, int],
     turn: int = 0,
-) -> dict[int, tuple[ArmPlan, ...]]:  # fmt: skip
+) -> dict[int, tuple[ArmPlan, ...]]:
     """The arms of the step's block number ``turn``, by the number of their group."""
 
-    def wanted(arm: ArmPlan) -> bool:
+    def takes_part(arm: ArmPlan) -> bool:
         if arm.role != CONTROL:
-            return arm.name in step["arms"]
-        measured = control_blocks.get(arm.name, 0) + turn
-        return controlled_by(arm.name) in step["arms"] and measured < CONTROL_BLOCKS
+            return arm.name in measured
+        done = control_blocks.get(arm.name, 0) + turn
+        return controlled_by(arm.name) in measured and done < CONTROL_BLOCKS
 
-    found = {index: tuple(filter(wanted, group)) for index, group in enumerate(node_groups(arms))}
-    return {index: group for index, group in found.items() if group}
+    groups = {
+        index: tuple(filter(takes_part, group)) for index, group in enumerate(node_groups(arms))
+    }
+    return {index: group for index, group in groups.items() if group}

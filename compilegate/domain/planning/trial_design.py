@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from compilegate.domain.decision import Reason
 from compilegate.domain.facts.model import Facts
 from compilegate.domain.planning.arm_plan import ArmPlan
 from compilegate.domain.planning.arms import Refusal, plan_arms
 from compilegate.domain.planning.estimate import Estimate, estimate
 from compilegate.domain.planning.layout import QuotaLookup, unlimited
 from compilegate.domain.planning.proof import SHADOW, Proof, plan_proof
+from compilegate.domain.reasons import Reason
 from compilegate.domain.workload.model import Candidate, Workload
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from compilegate.domain.compilers import MODES, NAMES
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.facts.model import Facts
 from compilegate.domain.fields import Fields
@@ -14,8 +15,6 @@ from compilegate.domain.planning.arms import Refusal, plan_arms
 from compilegate.domain.workload import training
 from compilegate.domain.workload.model import (
     BASELINE,
-    COMPILE_MODES,
-    COMPILERS,
     DISTRIBUTIONS,
     PRECISIONS,
     Workload,
@@ -25,8 +24,8 @@ from compilegate.domain.workload.own_facts import image_uri
 TRAINS = "production training follows the flag"
 # What an override may change of a job: read as the workload file's own keys are.
 _READERS: Mapping[str, Callable[[Fields], object]] = {
-    "compiler": lambda fields: fields.choice("compiler", COMPILERS),
-    "compile_mode": lambda fields: fields.choice("compile_mode", COMPILE_MODES),
+    "compiler": lambda fields: fields.choice("compiler", NAMES),
+    "compile_mode": lambda fields: fields.choice("compile_mode", MODES),
     "batch_size": training.batch_size,
     "learning_rate": training.learning_rate,
     "precision": lambda fields: fields.choice("precision", PRECISIONS),

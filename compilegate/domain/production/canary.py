@@ -8,76 +8,23 @@ were planned, so that both arms see the same weeks.
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from compilegate.domain import ledger_keys, naming
-from compilegate.domain.production.runs import CanarySlot, ProductionRun, production_runs
-from compilegate.domain.workload.model import BASELINE, Workload
+from compilegate.domain import naming
+from compilegate.domain.production.history import WorkloadHistory
+from compilegate.domain.records.canary import CanaryRound, RequestedRun
+from compilegate.domain.records.runs import CanarySlot, ProductionRun
+from compilegate.domain.workload.model import BASELINE
 
-# Kinds of ledger entries: a round is opened, gets a token for every wait on it, is closed with the
-# reason, and the waiting trial has been told.
-OPENED, TOKEN, CLOSED, TOLD = "canary_opened", "canary_token", "canary_closed", "canary_told"
 # Why a round was closed: all its results are in; the candidate crashed or ran untreated; production
 # trains another job by now, or nothing; its time is over; the trial was given up.
 COMPLETE, LOST, CHANGED, RETIRED = "complete", "lost", "changed", "retired"
 OVERDUE, ABORTED = "overdue", "aborted"
-# Entries that end a trial, whatever became of its rounds.
-TRIAL_ENDS = ("decision", "failed")
+# Why a trial that waits for a round goes on; after any other end it has gone on already.
+REPORTED_ENDS = (COMPLETE, LOST, CHANGED, RETIRED)
 HOLD, RELEASED, REJECTED = "hold", "released", "rejected"
-
-Entries = Sequence[Mapping[str, Any]]
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """One full run that the judge asked for."""
-
-    arm: str
-    seed: int
-
-
-@dataclass(frozen=True)
-class CanaryRound:
-    """One round as the ledger has it; times in epoch seconds.
-
-    ``arms`` are the overrides of each arm as a flag would hold them, the baseline's empty. ``job``
-    is the digest of what the trial measures (``job_digest``). After ``until`` nobody waits for it;
-    a place whose run began ``slot_seconds`` ago without a result is free again. ``hold`` says
-    whether candidate models wait for the verdict. ``closed`` is the reason, None while it is open.
-    """
-
-    trial: str
-    round: int
-    runs: tuple[Wanted, ...]
-    arms: Mapping[str, Mapping[str, Any]]
-    job: str
-    until: int
-    slot_seconds: int
-    hold: bool
-    at: int = 0
-    closed: str | None = None
-    told: bool = False
-    tokens: tuple[str, ...] = ()
-
-    @property
-    def key(self) -> str:
-        """Sort key of its first entry."""
-        return ledger_keys.canary_entry(self.trial, self.round)
-
-    def to_entry(self) -> dict[str, Any]:
-        """The entry that opens it."""
-        own = asdict(self)
-        for added_later in ("closed", "told", "tokens"):
-            del own[added_later]
-        return {"kind": OPENED, **own}
-
-    def slot(self, position: int) -> CanarySlot:
-        """The place of one of its runs."""
-        return CanarySlot(self.trial, self.round, position)
 
 
 @dataclass(frozen=True)
@@ -97,35 +44,7 @@ class OpenSlot:
         return {naming.TAG_TRIAL: self.slot.trial, **held}
 
 
-@dataclass
-class _Found:
-    opened: Mapping[str, Any]
-    closed: str | None = None
-    told: bool = False
-    tokens: list[str] = field(default_factory=list)
-
-
-def job_of(workload: Workload) -> dict[str, Any]:
-    """What a job trains, by dotted names: nothing of policy, quality and schedule.
-
-    Nor other machines that production may fall back to, as runs on those are no evidence.
-    """
-    document = workload.to_dict()
-    return {
-        f"{section}.{key}": value
-        for section in ("framework", "training")
-        for key, value in document[section].items()
-        if key != "fallback_instances"
-    }
-
-
-def job_digest(workload: Workload, code: str) -> str:
-    """One text for one job: what ``job_of`` says and the source."""
-    told = json.dumps([job_of(workload), code], sort_keys=True)
-    return hashlib.sha256(told.encode()).hexdigest()
-
-
-def in_turn(runs: Sequence[Wanted], rounds_before: int) -> tuple[Wanted, ...]:
+def in_turn(runs: Sequence[RequestedRun], rounds_before: int) -> tuple[RequestedRun, ...]:
     """The runs as planned, turned round in every second round: A B, B A, A B …
 
     Otherwise each arm would keep its own weekday where production runs twice a week, and a steady
@@ -134,145 +53,126 @@ def in_turn(runs: Sequence[Wanted], rounds_before: int) -> tuple[Wanted, ...]:
     return tuple(reversed(runs)) if rounds_before % 2 else tuple(runs)
 
 
-def canary_rounds(
-    entries: Iterable[Mapping[str, Any]], trial: str | None = None
-) -> list[CanaryRound]:
-    """Every round, or every round of one trial, oldest first."""
-    found: dict[tuple[str, int], _Found] = {}
-    later = []
-    for entry in entries:
-        kind = entry.get("kind")
-        if kind == OPENED and trial in (None, entry["trial"]):
-            found[str(entry["trial"]), int(entry["round"])] = _Found(entry)
-        elif kind in (TOKEN, CLOSED, TOLD):
-            later.append(entry)
-    for entry in sorted(later, key=lambda entry: int(entry.get("number", 0))):
-        own = found.get((str(entry["trial"]), int(entry["round"])))
-        if own is not None:
-            _add(own, entry)
-    return [_read(found[key]) for key in sorted(found)]
-
-
-def _add(found: _Found, entry: Mapping[str, Any]) -> None:
-    if entry["kind"] == TOKEN:
-        found.tokens.append(str(entry["token"]))
-    elif entry["kind"] == CLOSED:
-        found.closed = str(entry["reason"])
-    else:
-        found.told = True
-
-
-def _read(found: _Found) -> CanaryRound:
-    entry = found.opened
-    return CanaryRound(
-        trial=str(entry["trial"]),
-        round=int(entry["round"]),
-        runs=tuple(Wanted(str(run["arm"]), int(run["seed"])) for run in entry["runs"]),
-        arms=entry["arms"],
-        job=str(entry["job"]),
-        until=int(entry["until"]),
-        slot_seconds=int(entry["slot_seconds"]),
-        hold=entry["hold"] is not False,
-        at=int(entry["at"]),
-        closed=found.closed,
-        told=found.told,
-        tokens=tuple(found.tokens),
-    )
-
-
-def open_rounds(entries: Entries, now: int) -> list[CanaryRound]:
+def open_rounds(history: WorkloadHistory, now: int) -> list[CanaryRound]:
     """The rounds that a trial still waits for at epoch second ``now``."""
-    over = {entry.get("trial") for entry in entries if entry.get("kind") in TRIAL_ENDS}
     return [
-        found
-        for found in canary_rounds(entries)
-        if found.closed is None and now < found.until and found.trial not in over
+        one
+        for one in history.rounds
+        if one.closed is None and now < one.until and one.trial not in history.ended_trials
     ]
 
 
-def open_slot(entries: Entries, *, now: int, job: str) -> OpenSlot | None:
+def open_slot(history: WorkloadHistory, *, now: int, job: str) -> OpenSlot | None:
     """The place that a production run of ``job`` takes at ``now``; None trains what the flag says.
 
-    None as well where ``job`` (``job_digest`` of what production trains today) is not what the
+    None as well where ``job`` (the digest of what production trains today) is not what the
     trial measures: the candidate's changes were never tried on that.
     """
-    for found in open_rounds(entries, now):
-        if found.job != job:
+    for one in open_rounds(history, now):
+        if one.job != job or result_ending(one, history) is not None:
             continue
-        taken = _taken(found, entries, now)
-        if ending(found, entries) is not None:
-            continue
-        for position, wanted in enumerate(found.runs):
+        taken = _taken(one, history, now)
+        for position, requested in enumerate(one.runs):
             if position not in taken:
                 return OpenSlot(
-                    slot=found.slot(position),
-                    arm=wanted.arm,
-                    seed=wanted.seed,
-                    overrides=found.arms[wanted.arm],
-                    hold=found.hold,
+                    slot=one.slot(position),
+                    arm=requested.arm,
+                    seed=requested.seed,
+                    overrides=one.arms[requested.arm],
+                    hold=one.hold,
                 )
     return None
 
 
-def _taken(found: CanaryRound, entries: Entries, now: int) -> set[int]:
+def _taken(canary: CanaryRound, history: WorkloadHistory, now: int) -> set[int]:
     """Positions that have a result, or a run on its way to one."""
-    done = {position for position, run in enumerate(results(found, entries)) if run is not None}
-    ended = {run.run for run in production_runs(entries)}
-    for entry in entries:
-        slot = entry.get("canary")
-        if entry.get("kind") != "run_begun" or not slot or entry["run"] in ended:
+    done = {place for place, run in enumerate(results(canary, history)) if run is not None}
+    for begun in history.begun:
+        slot = begun.canary
+        if slot is None or begun.run in history.ended_runs:
             continue
-        recent = now - int(entry["at"]) < found.slot_seconds
-        if recent and (slot["trial"], slot["round"]) == (found.trial, found.round):
-            done.add(int(slot["position"]))
+        recent = now - begun.at < canary.slot_seconds
+        if recent and (slot.trial, slot.round) == (canary.trial, canary.round):
+            done.add(slot.position)
     return done
 
 
-def results(found: CanaryRound, entries: Entries) -> list[ProductionRun | None]:
+def results(canary: CanaryRound, history: WorkloadHistory) -> list[ProductionRun | None]:
     """What each of the round's places has come to: its first run that is evidence, or None.
 
     A run that could not be had (capacity, stopped, another instance type) is none, nor is one
     that trained another arm after all.
     """
     first: dict[int, ProductionRun] = {}
-    for run in carried_runs(entries, found.trial):
+    for run in canary_runs(history, canary.trial):
         slot = run.canary
-        if slot is None or slot.round != found.round or slot.position >= len(found.runs):
+        if slot is None or slot.round != canary.round or slot.position >= len(canary.runs):
             continue
-        if run.arm == found.runs[slot.position].arm:
+        if run.arm == canary.runs[slot.position].arm:
             first.setdefault(slot.position, run)
-    return [first.get(position) for position in range(len(found.runs))]
+    return [first.get(position) for position in range(len(canary.runs))]
 
 
-def carried_runs(entries: Entries, trial: str) -> list[ProductionRun]:
+def canary_runs(history: WorkloadHistory, trial: str) -> list[ProductionRun]:
     """Every production run that is evidence of this trial, in the order of time."""
     return [
         run
-        for run in production_runs(entries)
+        for run in history.runs
         if run.counts and run.canary is not None and run.canary.trial == trial
     ]
 
 
-def held_runs(entries: Entries, trial: str) -> list[ProductionRun]:
+def held_runs(history: WorkloadHistory, trial: str) -> list[ProductionRun]:
     """Runs of the trial's candidates whose models were held back, whatever came of them."""
-    held = {found.round for found in canary_rounds(entries, trial) if found.hold}
+    held = {one.round for one in history.rounds_of(trial) if one.hold}
     return [
         run
-        for run in production_runs(entries)
+        for run in history.runs
         if run.arm != BASELINE
         and run.canary is not None
         and (run.canary.trial, run.canary.round in held) == (trial, True)
     ]
 
 
-def ending(found: CanaryRound, entries: Entries) -> str | None:
+def result_ending(canary: CanaryRound, history: WorkloadHistory) -> str | None:
     """Why the round is over by its results, None while it is not.
 
     A candidate that crashed, or ran without its change, is judged on that: production carries no
     more of it, and the baseline's places that are left would change nothing.
     """
-    ended = results(found, entries)
+    ended = results(canary, history)
     candidates = [run for run in ended if run is not None and run.arm != BASELINE]
-    if any(not run.finished or run.result.get("applied") is False for run in candidates):
+    if any(not run.finished or run.without_change for run in candidates):
         return LOST
     return None if None in ended else COMPLETE
+
+
+def round_ending(canary: CanaryRound, history: WorkloadHistory) -> str | None:
+    """Why the round is over whatever comes, None while it is not."""
+    return result_ending(canary, history) or (RETIRED if history.is_retired else None)
+
+
+def ending_after(
+    canary: CanaryRound, history: WorkloadHistory, run: ProductionRun, job: str | None
+) -> str | None:
+    """Why the round is over after ``run``, None while it is not.
+
+    ``job`` is the digest of what the run trained (``TrainedJob.digest``), None where that is
+    unknown: a run of another job than the trial measures ends the round, as production will carry
+    no more.
+    """
+    moved_on = job not in (None, canary.job) and run.started_at > canary.at
+    return round_ending(canary, history) or (CHANGED if moved_on else None)
+
+
+def comes_too_late(run: ProductionRun, history: WorkloadHistory) -> bool:
+    """Whether a candidate's held model came after its round had ended without it.
+
+    Nothing vouches for it; where the trial's verdict does, that comes later and tags it anew. A
+    round that is complete may have ended with this very run.
+    """
+    slot = run.canary
+    if slot is None or run.arm == BASELINE:
+        return False
+    own = [one for one in history.rounds_of(slot.trial) if one.round == slot.round]
+    return any(one.hold and one.closed not in (None, COMPLETE) for one in own)

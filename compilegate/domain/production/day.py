@@ -1,22 +1,17 @@
-"""The figures of one day over all workloads, from their ledger entries."""
+"""The figures of one day over all workloads, from their histories."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
-from compilegate.domain.flag_change import KIND as FLAG
 from compilegate.domain.flag_change import flag_of
-from compilegate.domain.production.runs import ProductionRun, production_runs
+from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.production.savings import run_savings
-from compilegate.domain.production.waiting import KIND as WAITING
+from compilegate.domain.records.runs import ProductionRun
 
-Entry = Mapping[str, Any]
-# Of a trial, and of the production runs after a promotion.
-DECIDED = ("decision", "probation")
 FAILED = "failed"
 
 
@@ -52,24 +47,27 @@ class DayFigures:
         )
 
 
-def day_of(entries: Sequence[Entry], *, since: float, until: float) -> DayFigures:
+def day_of(history: WorkloadHistory, *, since: float, until: float) -> DayFigures:
     """The figures of one workload between two times (epoch seconds), the first included."""
-    today = [entry for entry in entries if since <= entry.get("at", -math.inf) < until]
-    runs = [run for run in production_runs(entries) if run.ended_at < until]
+
+    def today(at: float) -> bool:
+        return since <= at < until
+
+    runs = [run for run in history.runs if run.ended_at < until]
     ended = [run for run in runs if run.ended_at >= since]
-    decided = [entry for entry in today if entry.get("kind") in DECIDED]
-    failed = sum(entry.get("kind") == FAILED for entry in today)
-    verdicts = Counter(str(entry["verdict"]) for entry in decided)
-    changes = [entry for entry in entries if entry.get("kind") == FLAG and entry["at"] < until]
+    decided = [one for one in history.decided if today(one.at)]
+    verdicts = [one.verdict for one in decided]
+    verdicts += [str(one.verdict) for one in history.probation_ends if today(one.at)]
+    verdicts += [FAILED for one in history.failed if today(one.at)]
     return DayFigures(
-        decisions=dict(verdicts + Counter({FAILED: failed})),
-        trial_usd=math.fsum(entry.get("spent_usd") or 0.0 for entry in decided),
+        decisions=dict(Counter(verdicts)),
+        trial_usd=math.fsum(one.spent_usd or 0.0 for one in decided),
         production_runs=len(ended),
         failed_runs=sum(not run.finished for run in ended),
-        waited_runs=len({entry["run"] for entry in today if entry.get("kind") == WAITING}),
+        waited_runs=len({wait.run for wait in history.waits if today(wait.at)}),
         production_usd=math.fsum(run.usd or 0.0 for run in ended),
         saved_usd=_saved_usd(runs, since),
-        flags_on=int(flag_of(changes).enabled),
+        flags_on=int(flag_of([one for one in history.flags if one.at < until]).enabled),
     )
 
 

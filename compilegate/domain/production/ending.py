@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from compilegate.domain.failures import CAPACITY_MARKERS, explain, explain_job
+from compilegate.domain.failures import CAPACITY_MARKERS, TIME_LIMIT, explain, explain_job
 
 # Of a request that did not become a job.
 WAITS = (*CAPACITY_MARKERS, "Rate exceeded")
-TIME_LIMIT = "MaxRuntimeExceeded"
+# SageMaker's statuses of a job that has ended.
+ENDED = ("Completed", "Failed", "Stopped")
 
 
 class Ending(StrEnum):
@@ -53,13 +54,13 @@ def job_end(described: Mapping[str, Any] | None, error: str, cause: str) -> JobE
     status = str(described["TrainingJobStatus"])
     if status == "Completed":
         return JobEnd(Ending.COMPLETED, status)
-    found = explain_job(json.dumps(dict(described), default=str))
+    failure = explain_job(json.dumps(dict(described), default=str))
     secondary = described.get("SecondaryStatus")
-    if found.no_capacity:
-        return JobEnd(Ending.NO_CAPACITY, status, explain("", found.reason), about_arm=False)
+    if failure.no_capacity:
+        return JobEnd(Ending.NO_CAPACITY, status, explain("", failure.reason), about_arm=False)
     if status == "Failed":
-        return JobEnd(Ending.FAILED, status, found.reason, about_arm=not found.infrastructure)
-    return _stopped(status, secondary == TIME_LIMIT, error == "States.Timeout", found.reason)
+        return JobEnd(Ending.FAILED, status, failure.reason, about_arm=not failure.infrastructure)
+    return _stopped(status, secondary == TIME_LIMIT, error == "States.Timeout", failure.reason)
 
 
 def _stopped(status: str, timed_out: bool, overdue: bool, reason: str) -> JobEnd:

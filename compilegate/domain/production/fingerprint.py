@@ -1,10 +1,11 @@
-"""What a decision holds for: image, framework, machines, code, recipe, precision, data schema.
+"""What a decision holds for, and whether production still trains it.
 
-Two sides tell of it. What a job is *asked* for is known before it runs, from the plan of the trial
-and from the registered workload of today. What a job *recorded* is known only afterwards, but it
-is what was really there, and a team's own job is known by nothing else. Each side is compared
-with its like. What either side does not say is no change; it is listed, so that nobody takes
-silence for sameness.
+A fingerprint is image, framework, machines, code, recipe, precision and data schema. There are two
+sources. What a job is *asked* for is in the plan of the trial and in the registered workload of
+today: it is compared before a run and after it. What a job *recorded* exists only afterwards, but
+it is what was really there, and nothing else tells of a team's own job. Each source is compared
+with its like. A field that one side lacks is no change; it is listed, so that nobody takes a
+missing field for an equal one.
 
 GPU driver and data are not part of it: they move from night to night under every job, and the
 probation watches what they do (domain/judging/monitor.py).
@@ -13,14 +14,21 @@ probation watches what they do (domain/judging/monitor.py).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from compilegate.domain.decision import Reason
+from compilegate.domain.errors import InvalidInputError, NotFoundError
+from compilegate.domain.facts.model import Facts
+from compilegate.domain.production.arm import baseline_arm, with_overrides
+from compilegate.domain.production.promotion import Promotion
+from compilegate.domain.production.trained_job import TrainedJob
+from compilegate.domain.reasons import Reason
+from compilegate.domain.records.runs import ProductionRun
 from compilegate.domain.workload.model import Framework, Training
 
 Fingerprint = Mapping[str, Any]
 
-# What each field is called, in the order in which it is told.
+# What each field is called, in the order of messages.
 FIELDS: Mapping[str, str] = {
     "image": "image",
     "framework": "framework",
@@ -48,6 +56,22 @@ RECORDED = {
 }
 SHOWN_MAX = 80
 DIGEST_SHOWN = 12
+# What the registered job is asked for, beside the arms whose jobs have recorded something.
+ASKED = "asked"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What differs; ``unknown`` are fields that one side does not tell.
+
+    ``differs`` and ``same`` are the fields that both sides tell, each with its source: what is
+    asked for, or the arm whose job recorded it.
+    """
+
+    changed: tuple[Reason, ...] = ()
+    unknown: tuple[str, ...] = ()
+    differs: frozenset[str] = frozenset()
+    same: frozenset[str] = frozenset()
 
 
 def planned(
@@ -55,7 +79,7 @@ def planned(
 ) -> Fingerprint:
     """What a job of this arm is asked for; ``arm`` is as a plan records it (ArmPlan).
 
-    ``framework`` is the workload's; a candidate that trains in another one is told by its image.
+    ``framework`` is the workload's; a candidate that trains in another one shows by its image.
     """
     keys = (
         "image", "instance_type", "instance_count", "precision", "distribution", "batch_size",
@@ -71,47 +95,107 @@ def planned(
 
 
 def recorded(results: Iterable[Mapping[str, Any]]) -> Fingerprint:
-    """What jobs of one arm recorded: of every field the latest that any run told.
+    """What jobs of one arm recorded: of every field the latest value of any run.
 
     ``results`` are runs as evidence has them, oldest first.
     """
-    found: dict[str, Any] = {}
+    latest: dict[str, Any] = {}
     for result in results:
-        told = result.get("fingerprint")
-        if not isinstance(told, Mapping):
+        own = result.get("fingerprint")
+        if not isinstance(own, Mapping):
             continue
-        found |= {RECORDED[key]: told[key] for key in RECORDED if told.get(key) is not None}
-    return found
+        latest |= {RECORDED[key]: own[key] for key in RECORDED if own.get(key) is not None}
+    return latest
 
 
 def stale_reasons(promoted: Fingerprint, now: Fingerprint) -> tuple[Reason, ...]:
-    """Every field that both sides tell and that differs: its name, what it was, what it is."""
+    """Every field that both sides have and that differs: its name, what it was, what it is."""
     return tuple(
         Reason(
             f"{field}_changed",
             f"{FIELDS[field]}: was {_shown(promoted[field], now[field])}, "
             f"is {_shown(now[field], promoted[field])}",
         )
-        for field in told_fields(promoted, now)
+        for field in shared_fields(promoted, now)
         if promoted[field] != now[field]
     )
 
 
-def told_fields(promoted: Fingerprint, now: Fingerprint) -> tuple[str, ...]:
-    """The fields that both sides tell, so that they can be compared."""
-    return tuple(field for field in FIELDS if _known(promoted, field) and _known(now, field))
+def shared_fields(promoted: Fingerprint, now: Fingerprint) -> tuple[str, ...]:
+    """The fields that both sides have, so that they can be compared."""
+    return tuple(field for field in FIELDS if _has(promoted, field) and _has(now, field))
 
 
 def unknown_fields(
     promoted: Fingerprint, now: Fingerprint, fields: Sequence[str] = tuple(FIELDS)
 ) -> tuple[str, ...]:
-    """The fields of these that one side does not tell, so that they were not compared."""
+    """The fields of these that one side lacks, so that they were not compared."""
     return tuple(
-        FIELDS[field] for field in fields if not (_known(promoted, field) and _known(now, field))
+        FIELDS[field] for field in fields if not (_has(promoted, field) and _has(now, field))
     )
 
 
-def _known(side: Fingerprint, field: str) -> bool:
+def proven_fingerprint(plan: Mapping[str, Any], candidate: str, job: TrainedJob) -> Fingerprint:
+    """What the trial's jobs of the candidate were asked for; ``plan`` and ``job`` are the trial's.
+
+    Raises StopIteration for a candidate that was not planned.
+    """
+    arm = next(arm for arm in plan["arms"] if arm["name"] == candidate)
+    return planned(arm, job.workload.training, job.workload.framework, job.code)
+
+
+def registered_fingerprint(
+    promotion: Promotion, job: TrainedJob, facts: Facts, *, region: str
+) -> Fingerprint:
+    """What the registered job would be asked for with the flag on; nothing where that is unknown.
+
+    A job that cannot be built is for the run itself to report.
+    """
+    workload = job.workload
+    try:
+        baseline = baseline_arm(workload, facts, region=region)
+        arm = with_overrides(baseline, promotion.candidate, promotion.flag.overrides, facts)
+    except (InvalidInputError, NotFoundError):
+        return {}
+    return planned(asdict(arm), workload.training, workload.framework, job.code)
+
+
+def compare_with_proven(
+    proven: Fingerprint,
+    registered: Fingerprint,
+    *,
+    evidence: Mapping[str, Any] | None = None,
+    runs: Sequence[ProductionRun] = (),
+) -> Comparison:
+    """Production now against the trial.
+
+    ``registered`` is empty where nothing is registered; ``evidence`` is the trial's and ``runs``
+    are the jobs of today whose records are compared with it.
+    """
+    pairs = [(ASKED, proven, registered)]
+    arms = {arm["name"]: arm for arm in evidence["arms"]} if evidence else {}
+    pairs += [
+        (run.arm, recorded(arms[run.arm]["runs"]), recorded([run.result]))
+        for run in runs
+        if run.arm in arms
+    ]
+    changed = [reason for _, was, now in pairs for reason in stale_reasons(was, now)]
+    unknown = [field for _, was, now in pairs for field in unknown_fields(was, now, tuple(was))]
+    compared = [
+        (f"{source} {field}", was[field] == now[field])
+        for source, was, now in pairs
+        for field in shared_fields(was, now)
+    ]
+    differs = frozenset(field for field, equal in compared if not equal)
+    return Comparison(
+        changed=tuple(dict.fromkeys(changed)),
+        unknown=tuple(dict.fromkeys(unknown)),
+        differs=differs,
+        same=frozenset(field for field, _ in compared) - differs,
+    )
+
+
+def _has(side: Fingerprint, field: str) -> bool:
     return side.get(field) is not None
 
 

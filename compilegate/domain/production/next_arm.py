@@ -11,20 +11,26 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from compilegate.domain.flag import OFF, Flag
-from compilegate.domain.production.begun import BegunRun
+from compilegate.domain.flag import Flag
 from compilegate.domain.production.canary import OpenSlot
-from compilegate.domain.production.runs import CanarySlot, ProductionRun
+from compilegate.domain.production.flag_reading import (
+    DIFFERS,
+    MALFORMED,
+    STALE,
+    UNREADABLE,
+    FlagReading,
+)
+from compilegate.domain.records.reviews import RequestedArm, Review
+from compilegate.domain.records.runs import BegunRun, CanarySlot, ProductionRun
 from compilegate.domain.workload.model import BASELINE
 
 # During a probation every so many runs are one of the baseline: two of twelve. Without them a
 # drift of the data would be blamed on the candidate, or hide its fall; chosen by simulation
-# (docs/probation.md, benchmarks/decision/probation.py).
+# (benchmarks/decision/README.md, benchmarks/decision/probation.py).
 REFRESH_EVERY = 6
 
 # Why a run trains its arm.
 SCHEDULED, FLAG, REFRESH, CONFIRM, CANARY = "scheduled", "flag", "refresh", "confirm", "canary"
-STALE, UNREADABLE, MALFORMED, DIFFERS = "stale", "unreadable", "malformed", "differs"
 UNFIT = "unfit"
 # States of a flag that is on in which the judge compares both arms.
 WATCHED = ("probation", STALE)
@@ -33,32 +39,19 @@ PROBLEMS = (UNREADABLE, MALFORMED, DIFFERS, UNFIT)
 
 
 @dataclass(frozen=True)
-class FlagReading:
-    """What was read before a run: ``problem`` is one of PROBLEMS, ``told`` what it is in words.
-
-    ``text`` is the parameter's value, None where it is absent or could not be read.
-    """
-
-    flag: Flag = OFF
-    text: str | None = None
-    problem: str | None = None
-    told: str | None = None
-
-
-@dataclass(frozen=True)
 class Situation:
     """What is known when a run begins.
 
     ``runs`` are those since the flag took its present value, in the order of time; ``in_flight``
-    those begun meanwhile. ``watch`` is the judge's latest word since then, a ledger entry:
-    its ``next.runs`` are the runs it wants next, ``{arm, confirm}`` each.
+    those begun meanwhile. ``review`` is the latest since then, with the runs that the judge wants
+    next.
     """
 
     reading: FlagReading
     runs: Sequence[ProductionRun] = ()
     in_flight: Sequence[BegunRun] = ()
     canary: OpenSlot | None = None
-    watch: Mapping[str, Any] | None = None
+    review: Review | None = None
     refresh_every: int = REFRESH_EVERY
 
 
@@ -91,10 +84,10 @@ def next_arm(now: Situation) -> Choice:
         return Choice(BASELINE, problem)
     if not flag.enabled or flag.candidate is None:
         return Choice(BASELINE, STALE if flag.state == STALE else SCHEDULED)
-    wanted = _wanted(now)
-    if wanted is not None and (wanted["confirm"] or wanted["arm"] == BASELINE):
-        why = CONFIRM if wanted["confirm"] else REFRESH
-        return _of(flag, str(wanted["arm"]), why, confirm=wanted["confirm"])
+    requested = _requested(now)
+    if requested is not None and (requested.confirm or requested.arm == BASELINE):
+        why = CONFIRM if requested.confirm else REFRESH
+        return _of(flag, requested.arm, why, confirm=requested.confirm)
     if flag.state in WATCHED and _since_baseline(now) >= now.refresh_every - 1:
         return _of(flag, BASELINE, REFRESH)
     return _of(flag, str(flag.candidate), FLAG)
@@ -105,27 +98,24 @@ def _of(flag: Flag, arm: str, why: str, *, confirm: bool = False) -> Choice:
     return Choice(arm, why, overrides, confirm=confirm, decision_id=flag.decision_id)
 
 
-def _wanted(now: Situation) -> Mapping[str, Any] | None:
+def _requested(now: Situation) -> RequestedArm | None:
     """The first run that the judge asked for and nobody has begun since; None without one.
 
     An arm that is neither the baseline nor the flag's says that the judge meant another flag.
     """
-    step = (now.watch or {}).get("next") or {}
-    asked = [
-        {"arm": run["arm"], "confirm": run.get("confirm") is True} for run in step.get("runs", ())
-    ]
-    if now.watch is None or any(
-        run["arm"] not in (BASELINE, now.reading.flag.candidate) for run in asked
-    ):
+    review = now.review
+    if review is None:
+        return None
+    arms = (BASELINE, now.reading.flag.candidate)
+    if any(run.arm not in arms for run in review.requested):
         return None
     since = Counter(_kind(run) for run in now.in_flight)
-    # What ended after the judge had looked it does not know of either.
-    since.update(_kind(run) for run in now.runs if run.ended_at > now.watch["at"])
-    for run in asked:
-        kind = (run["arm"], run["confirm"])
-        if since[kind] <= 0:
+    # What ended after the review it does not know of either.
+    since.update(_kind(run) for run in now.runs if run.ended_at > review.at)
+    for run in review.requested:
+        if since[run.arm, run.confirm] <= 0:
             return run
-        since[kind] -= 1
+        since[run.arm, run.confirm] -= 1
     return None
 
 

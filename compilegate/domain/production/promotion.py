@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from compilegate.domain.flag import Flag, parse_flag
-from compilegate.domain.flag_change import TRAIN, flag_of, is_human
-
-Entry = Mapping[str, Any]
+from compilegate.domain.flag import Flag
+from compilegate.domain.flag_change import TRAIN, Versions, flag_of
+from compilegate.domain.records.flags import FlagVersion
 
 
 @dataclass(frozen=True)
@@ -30,51 +28,50 @@ class Promotion:
     by_human: bool = False
 
 
-def standing_promotion(history: Sequence[Entry]) -> Promotion | None:
+def standing_promotion(versions: Versions) -> Promotion | None:
     """What is on, and which trial's evidence it is held against; None where there is none.
 
-    ``history`` is every change of the flag, oldest first. A person who turns on what a trial has
-    planned begins a promotion of their own; what no trial has measured can be held against nothing.
+    A person who turns on what a trial has planned begins a promotion of their own; what no trial
+    has measured can be held against nothing.
     """
-    flag = flag_of(history)
-    proven = latest_promotion(history)
+    flag, proven = flag_of(versions), latest_promotion(versions)
     if not flag.enabled or flag.candidate is None or proven is None:
         return None
-    was = parse_flag(str(proven["to"]))
+    was = proven.flag
     if (was.candidate, was.overrides) != (flag.candidate, flag.overrides):
         return None
     return Promotion(
-        trial=str(proven["trial"]),
+        trial=str(proven.trial),
         candidate=flag.candidate,
-        at=int(proven["at"]),
-        since=_since(history, flag),
+        at=proven.at,
+        since=_since(versions, flag),
         flag=flag,
-        version=len(history),
-        by_human=is_human(proven),
+        version=len(versions),
+        by_human=proven.by_human,
     )
 
 
-def latest_promotion(history: Sequence[Entry]) -> Entry | None:
-    """The flag's entry by which a trial last turned a candidate on, None where none ever has."""
-    return next(iter(promotions(history)[::-1]), None)
+def latest_promotion(versions: Versions) -> FlagVersion | None:
+    """The version by which a trial last turned a candidate on, None where none ever has."""
+    return next(iter(promotions(versions)[::-1]), None)
 
 
-def promotions(history: Sequence[Entry]) -> list[Entry]:
-    """The flag's entries by which a trial's candidate was turned on, oldest first."""
-    return [entry for entry in history if _promotes(entry)]
+def promotions(versions: Versions) -> Sequence[FlagVersion]:
+    """The versions by which a trial's candidate was turned on, oldest first."""
+    return [version for version in versions if _promotes(version)]
 
 
-def _promotes(entry: Entry) -> bool:
+def _promotes(version: FlagVersion) -> bool:
     """Whether it turned on what a trial has measured; what the watch changes does not count."""
-    return bool(entry.get("trial")) and entry["by"] != TRAIN and parse_flag(entry["to"]).enabled
+    return version.trial is not None and version.by != TRAIN and version.flag.enabled
 
 
-def _since(history: Sequence[Entry], flag: Flag) -> int:
+def _since(versions: Versions, flag: Flag) -> int:
     """When the flag took the state that it has."""
-    since = int(history[-1]["at"])
-    for entry in reversed(history):
-        found = parse_flag(str(entry["to"]))
-        if (found.enabled, found.state) != (flag.enabled, flag.state):
+    since = versions[-1].at
+    for version in reversed(versions):
+        then = version.flag
+        if (then.enabled, then.state) != (flag.enabled, flag.state):
             break
-        since = int(entry["at"])
+        since = version.at
     return since

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from compilegate.domain.production.canary import job_of
+from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.production.registration import Registration
-from compilegate.domain.production.runs import TRAIN, production_runs
-from compilegate.domain.workload.model import Workload
+from compilegate.domain.production.trained_job import TrainedJob
+from compilegate.domain.records.runs import TRAIN
 
 SHADOW = "shadow"
 
@@ -28,37 +26,29 @@ class QualityMode:
     beside: bool = False
 
 
-@dataclass(frozen=True)
-class Trained:
-    """A workload and its source as one spec holds them."""
-
-    workload: Workload
-    code: str
-
-
 def quality_mode(
-    measured: Trained,
+    measured: TrainedJob,
     registration: Registration | None,
-    produced: Trained | None,
-    entries: Iterable[Mapping[str, Any]],
+    produced: TrainedJob | None,
+    history: WorkloadHistory,
 ) -> QualityMode:
     """The mode of a trial of ``measured``.
 
     ``registration`` and ``produced``, the spec it names, say what production trains; None where
-    nothing is registered. ``entries`` are the workload's ledger.
+    nothing is registered. ``history`` is the workload's.
     """
-    asked = measured.workload.policy.quality_runs
-    why = _why_not(measured, registration, produced, entries)
+    policy = measured.workload.policy.quality_runs
+    why = _why_not(measured, registration, produced, history)
     if why is not None:
-        return QualityMode(asked, SHADOW, why if asked != SHADOW else None)
-    return QualityMode(asked, asked, beside=True)
+        return QualityMode(policy, SHADOW, why if policy != SHADOW else None)
+    return QualityMode(policy, policy, beside=True)
 
 
 def _why_not(
-    measured: Trained,
+    measured: TrainedJob,
     registration: Registration | None,
-    produced: Trained | None,
-    entries: Iterable[Mapping[str, Any]],
+    produced: TrainedJob | None,
+    history: WorkloadHistory,
 ) -> str | None:
     """Why production cannot carry runs of the trial, None where it can."""
     if registration is None or produced is None:
@@ -69,7 +59,7 @@ def _why_not(
     if changed:
         return f"production trains another job, which differs in {changed}: register the file again"
     # A team that starts its own jobs reads the flag, and that says baseline until the verdict.
-    if registration.schedule is None and not _has_trained(entries):
+    if registration.schedule is None and not _has_trained(history):
         return (
             "schedule.cron is not set and no production run has gone through TRAIN yet "
             "(compilegate train), so nothing says that any will"
@@ -77,14 +67,14 @@ def _why_not(
     return None
 
 
-def _changed(measured: Trained, produced: Trained) -> str:
+def _changed(measured: TrainedJob, produced: TrainedJob) -> str:
     """Names of what differs between two jobs, empty where they are the same."""
-    ours, theirs = job_of(measured.workload), job_of(produced.workload)
-    found = [key for key in sorted({*ours, *theirs}) if ours.get(key) != theirs.get(key)]
+    ours, theirs = measured.fields, produced.fields
+    differing = [key for key in sorted({*ours, *theirs}) if ours.get(key) != theirs.get(key)]
     if measured.code != produced.code:
-        found.append("the source")
-    return ", ".join(found)
+        differing.append("the source")
+    return ", ".join(differing)
 
 
-def _has_trained(entries: Iterable[Mapping[str, Any]]) -> bool:
-    return any(run.launched_by == TRAIN for run in production_runs(entries))
+def _has_trained(history: WorkloadHistory) -> bool:
+    return any(run.launched_by == TRAIN for run in history.runs)

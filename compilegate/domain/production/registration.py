@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from compilegate.domain.records.registrations import RegistrationChange
 from compilegate.domain.workload.schedule_expression import UTC
 
 SCHEMA = 1
-# Kinds of ledger entries.
-REGISTERED, RETIRED = "registered", "retired"
 
 
 @dataclass(frozen=True)
@@ -60,21 +59,14 @@ class Registration:
             settled=document.get("settled", True) is True,
         )
 
-    @property
-    def kind(self) -> str:
-        """Kind of the ledger entry that says so."""
-        return REGISTERED if self.active else RETIRED
-
     def says_the_same(self, other: Registration) -> bool:
         """Whether both register the same thing, whichever came first and however far it got."""
         return replace(self, revision=other.revision, settled=other.settled) == other
 
 
-def is_retired(entries: Iterable[Mapping[str, Any]]) -> bool:
-    """Whether a workload's ledger entries say last that it was taken out of production."""
-    found = [entry for entry in entries if entry.get("kind") in (REGISTERED, RETIRED)]
-    latest = max(found, key=lambda entry: int(entry["revision"]), default=None)
-    return latest is not None and latest["kind"] == RETIRED
+def registration_of(change: RegistrationChange) -> Registration:
+    """The registration that a ledger record holds; raises KeyError, TypeError, ValueError."""
+    return Registration.from_dict(change.document or {})
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from compilegate.domain.arithmetic import mean
-from compilegate.domain.production.runs import ProductionRun
+from compilegate.domain.records.runs import ProductionRun
 from compilegate.domain.workload.model import BASELINE
 
 # Enough to smooth what differs between nodes, few enough to follow a job that grows.
@@ -83,21 +83,21 @@ def savings_so_far(
 ) -> Savings:
     """What the candidate's runs of any time have saved.
 
-    ``runs`` are in the order of time (production/runs.py); those that ended before ``since``
+    ``runs`` are in the order of time (history.py); those that ended before ``since``
     (epoch seconds) serve as baseline only. ``usd_per_run`` is the trial's estimate
     (``saving.usd_per_run`` of its decision).
     """
-    found = list(run_savings(runs, reference=reference, since=since))
-    compared = sum(one.compared for one in found)
-    failed = sum(not one.run.finished for one in found)
-    usd = [one.usd for one in found if one.usd is not None]
+    by_run = list(run_savings(runs, reference=reference, since=since))
+    compared = sum(one.compared for one in by_run)
+    failed = sum(not one.run.finished for one in by_run)
+    usd = [one.usd for one in by_run if one.usd is not None]
     return Savings(
-        runs=len(found),
+        runs=len(by_run),
         compared_runs=compared,
         failed_runs=failed,
-        unknown_runs=len(found) - compared - failed,
+        unknown_runs=len(by_run) - compared - failed,
         priced_runs=len(usd),
-        saved_hours=math.fsum(one.seconds / 3600 for one in found if one.seconds is not None),
+        saved_hours=math.fsum(one.seconds / 3600 for one in by_run if one.seconds is not None),
         saved_usd=math.fsum(usd) if usd else None,
         expected_usd=None if usd_per_run is None else usd_per_run * compared,
     )
@@ -107,7 +107,8 @@ def total(parts: Sequence[Savings]) -> Savings:
     """The sum of several promotions' savings; the estimate only where each has one."""
     saved = [part.saved_usd for part in parts if part.saved_usd is not None]
     expected = [part.expected_usd for part in parts if part.compared_runs]
-    known = [usd for usd in expected if usd is not None]
+    estimates = [usd for usd in expected if usd is not None]
+    complete = bool(estimates) and len(estimates) == len(expected)
     return Savings(
         runs=sum(part.runs for part in parts),
         compared_runs=sum(part.compared_runs for part in parts),
@@ -116,7 +117,7 @@ def total(parts: Sequence[Savings]) -> Savings:
         priced_runs=sum(part.priced_runs for part in parts),
         saved_hours=math.fsum(part.saved_hours for part in parts),
         saved_usd=math.fsum(saved) if saved else None,
-        expected_usd=math.fsum(known) if known and len(known) == len(expected) else None,
+        expected_usd=math.fsum(estimates) if complete else None,
     )
 
 
@@ -140,13 +141,13 @@ def run_savings(
             yield RunSaving(run, seconds, usd)
 
 
-def _saved(run: ProductionRun, known: Reference) -> tuple[float | None, float | None]:
+def _saved(run: ProductionRun, baseline: Reference) -> tuple[float | None, float | None]:
     """Seconds and USD of one run, None where unknown; a failed one saves nothing and costs."""
     if not run.finished:
         spent = run.billable_seconds
         return (None if spent is None else -spent), (None if run.usd is None else -run.usd)
     seconds = _wall(run)
-    return _difference(known.wall_seconds, seconds), _difference(known.usd, run.usd)
+    return _difference(baseline.wall_seconds, seconds), _difference(baseline.usd, run.usd)
 
 
 def _difference(base: float | None, own: float | None) -> float | None:

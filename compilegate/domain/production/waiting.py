@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from compilegate.domain.planning.rounds import attempt_seconds, longest_job_hours
+from compilegate.domain.records.runs import CapacityWait
 from compilegate.domain.workload.model import Workload
 
-KIND = "run_waiting"
 # Five minutes, then twice as long each time, at most an hour: capacity comes back within minutes
 # or not for hours, and every attempt costs an API call or two.
 FIRST_SECONDS = 300
@@ -50,7 +49,7 @@ def longest_run_seconds(workload: Workload) -> float:
 
 
 def next_wait(
-    waits: Sequence[Mapping[str, Any]],
+    waits: Sequence[CapacityWait],
     fallbacks: Sequence[str],
     most_seconds: float,
     *,
@@ -58,7 +57,7 @@ def next_wait(
 ) -> Wait | None:
     """What follows an attempt that found no capacity; None gives up.
 
-    ``waits`` are the ledger's entries of the run's earlier ones. The own type first, then each of
+    ``waits`` are the run's earlier ones. The own type first, then each of
     ``fallbacks`` at once, then a pause, and so on from the beginning. What the attempts themselves
     took counts: a spot job may wait for hours before it says that there was no capacity. Pauses
     are longer where the wait is so long that there would be more than ``MOST_ATTEMPTS``.
@@ -70,7 +69,7 @@ def next_wait(
         return Wait(0, fallbacks[position])
     longest = max(first_seconds, _longest_pause(most_seconds, len(fallbacks)))
     seconds = min(first_seconds * 2 ** min(round_number, GROWING_PAUSES), longest)
-    waited = sum(float(wait["wait_seconds"]) + float(wait["spent_seconds"]) for wait in waits)
+    waited = sum(wait.wait_seconds + wait.spent_seconds for wait in waits)
     return Wait(round(seconds)) if waited + seconds <= most_seconds else None
 
 

@@ -1,7 +1,8 @@
-"""The evidence of a probation: a trial's evidence and what production has run since.
+"""The watch over a promotion: the evidence of its probation, and what the watch cannot see.
 
-A pure function of both: runs are put in the order in which they started, so that events which
-came late or twice make the same document, and the judge's replay of time is that of the clock.
+The evidence is a pure function of the trial's and of what production has run since. Runs are put
+in the order in which they started, so that events which came late or twice make the same document,
+and the judge's replay of time is that of the clock.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from compilegate.domain.judging.evidence import PROBATION
 from compilegate.domain.judging.evidence_file import check_full_run
 from compilegate.domain.production.fingerprint import recorded, stale_reasons
 from compilegate.domain.production.promotion import Promotion
-from compilegate.domain.production.runs import ProductionRun
+from compilegate.domain.reasons import Reason
+from compilegate.domain.records.runs import ProductionRun
 from compilegate.domain.workload.model import BASELINE
 
 Document = dict[str, Any]
@@ -26,6 +28,11 @@ HISTORY_RUNS = 24
 ROW = 2
 # Of a result: what the judge never reads and a chart of a probation does not show.
 LEFT_OUT = ("loss_curve", "stage", "block")
+# So many runs of the candidate in a row that leave nothing to judge are reported.
+UNSEEN = 3
+# So many of them that trained to their end: nobody has seen what production is made of since.
+UNWATCHED = 6
+COMPLETED = "Completed"
 
 
 def watched_runs(runs: Iterable[ProductionRun], promotion: Promotion) -> list[ProductionRun]:
@@ -43,10 +50,10 @@ def unreadable_runs(
 ) -> list[tuple[ProductionRun, str]]:
     """The runs that would be watched, had they recorded what a judge can read; and what is wrong.
 
-    The ledger keeps a run for good: left in, one such run would end every later look.
+    The ledger keeps a run for good: left in, one such run would end every later review.
     """
-    told = [(run, unreadable(run)) for run in _counted(runs, promotion)]
-    return [(run, problem) for run, problem in told if problem is not None]
+    problems = [(run, unreadable(run)) for run in _counted(runs, promotion)]
+    return [(run, problem) for run, problem in problems if problem is not None]
 
 
 def unreadable(run: ProductionRun) -> str | None:
@@ -95,7 +102,7 @@ def probation_document(
     runs: Sequence[ProductionRun],
     earlier: Iterable[ProductionRun] = (),
 ) -> Document:
-    """The evidence document (design contract, section 5) of phase ``probation``.
+    """The evidence document (docs/contracts.md) of phase ``probation``.
 
     ``evidence`` is the trial's, ``runs`` are ``watched_runs``. ``earlier`` are production's runs
     from before the promotion: their baseline counts as history where the team gave none of its
@@ -144,11 +151,11 @@ def _quality(
     if quality.get("history"):
         return quality
     trial = recorded(baseline["runs"])
-    known = {run.get("job") for run in baseline["runs"]}
+    own = {run.get("job") for run in baseline["runs"]}
     past = [
         run.result
         for run in sorted(earlier, key=_when)
-        if run.arm == BASELINE and run.counts and run.finished and run.job not in known
+        if run.arm == BASELINE and run.counts and run.finished and run.job not in own
         if unreadable(run) is None
         if run.result.get("metric") is not None
         if not stale_reasons(trial, recorded([run.result]))
@@ -164,8 +171,51 @@ def _is_unseen(run: ProductionRun) -> bool:
 
 
 def _went_wrong(run: ProductionRun) -> bool:
-    return not run.finished or run.result.get("applied") is False
+    return not run.finished or run.without_change
 
 
 def _when(run: ProductionRun) -> tuple[float, str, str]:
     return run.started_at, run.run, run.job
+
+
+def blind_spots(runs: Sequence[ProductionRun], promotion: Promotion) -> tuple[Reason, ...]:
+    """Notes on runs that could not be judged."""
+    reasons = []
+    broken = unreadable_runs(runs, promotion)
+    if broken:
+        run, problem = broken[-1]
+        text = (
+            f"Left out, because the judge cannot read what they recorded: {len(broken)} "
+            f"production runs, at last job {run.job}: {problem}"
+        )
+        reasons.append(Reason("run_unreadable", text))
+    row = unseen_at_the_end(runs, promotion)
+    if len(row) >= UNSEEN:
+        text = f"The last {len(row)} runs of {promotion.candidate} left nothing to judge"
+        reasons.append(Reason("nothing_to_judge", text))
+    return tuple(reasons)
+
+
+def not_watched(runs: Sequence[ProductionRun], promotion: Promotion) -> tuple[Reason, ...]:
+    """Why a promotion on probation may not stay on: it is used, and nobody sees what it does.
+
+    A job that was stopped or lost made nothing that could be used, so that it is reported only.
+    """
+    row = unseen_at_the_end(runs, promotion)
+    used = sum(run.status == COMPLETED for run in row)
+    if used < UNWATCHED:
+        return ()
+    text = (
+        f"the last {len(row)} runs of {promotion.candidate} left nothing to judge, although "
+        f"{used} of them trained to their end: nobody sees what the change does"
+    )
+    return (Reason("not_watched", text),)
+
+
+def unmeasured(promotion: Promotion) -> Reason:
+    """Why a promotion by a person is not watched at all."""
+    return Reason(
+        "not_measured",
+        f"Trial {promotion.trial} has planned {promotion.candidate} and measured nothing of it: "
+        "there is nothing to hold production against, and its runs are not watched",
+    )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from compilegate.domain.request.limits import Violation
+from compilegate.domain.service_limits import Violation
 
 RULE = "is not a field that Step Functions passes on to SageMaker"
 

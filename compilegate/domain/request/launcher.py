@@ -12,10 +12,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from compilegate.domain import naming
+from compilegate.domain.compilers import compiler_named
+from compilegate.domain.compilers.descriptor import Launching
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.facts.versions import parts
 from compilegate.domain.planning.arm_plan import ArmPlan
-from compilegate.domain.workload.model import MANAGED_COMPILER, Framework
+from compilegate.domain.workload.model import Framework
 
 # Starts a script on every GPU where the managed compiler's image has no launcher of its own.
 XLA_LAUNCHER = f"{naming.RUNTIME_PACKAGE}/xla_launcher.py"
@@ -45,8 +47,9 @@ def launch(arm: ArmPlan, framework: Framework, script: str) -> Launch:
 
     Raises InvalidInputError for a distribution that framework or compiler cannot run.
     """
-    if arm.compiler == MANAGED_COMPILER:
-        return _managed(arm, framework, script)
+    compiler = compiler_named(arm.compiler)
+    if compiler is not None and compiler.launching is not None:
+        return _managed(arm, framework, script, compiler.launching)
     keys = _LAUNCHERS.get((arm.distribution, framework.name))
     if arm.distribution == "none":
         return Launch(script)
@@ -55,19 +58,16 @@ def launch(arm: ArmPlan, framework: Framework, script: str) -> Launch:
     return Launch(script, keys(arm, framework))
 
 
-def _managed(arm: ArmPlan, framework: Framework, script: str) -> Launch:
+def _managed(arm: ArmPlan, framework: Framework, script: str, launching: Launching) -> Launch:
     """SageMaker Training Compiler: its switches, and its way onto several GPUs.
 
     Source: awsdocs training-compiler-enable-pytorch.md and training-compiler-troubleshooting.md,
     which wants GPU_NUM_DEVICES wherever the runner does not set it.
     """
-    switches: dict[str, Any] = {
-        "sagemaker_training_compiler_enabled": True,
-        "sagemaker_training_compiler_debug_mode": False,
-    }
+    switches = dict(launching.switches)
     pytorch = framework.name in _PYTORCH
     runner = pytorch and parts(framework.version)[:2] >= XLA_RUNNER_SINCE
-    if arm.distribution == "pytorchxla" and runner:
+    if arm.distribution == launching.distribution and runner:
         return Launch(script, {_RUNNER: True, **switches})
     if arm.distribution != "none":
         raise _refused(arm, framework)
@@ -143,13 +143,15 @@ _LAUNCHERS: Mapping[tuple[str, str], _Keys] = {
 
 
 def _refused(arm: ArmPlan, framework: Framework) -> InvalidInputError:
-    managed = arm.compiler == MANAGED_COMPILER
+    compiler = compiler_named(arm.compiler)
+    launching = None if compiler is None else compiler.launching
     can = sorted(kind for kind, name in _LAUNCHERS if name == framework.name)
-    if managed:
-        can = ["pytorchxla"] if framework.name in _PYTORCH else []
-    compiler = " under SageMaker Training Compiler" if managed else ""
+    under = ""
+    if compiler is not None and launching is not None:
+        can = [launching.distribution] if framework.name in _PYTORCH else []
+        under = f" under {compiler.title}"
     return InvalidInputError(
-        f"{framework.name} {framework.version} cannot be launched this way{compiler}",
+        f"{framework.name} {framework.version} cannot be launched this way{under}",
         field=f"{arm.name}: distribution",
         value=arm.distribution,
         fix=f"use one of {', '.join(['none', *can])}",

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from compilegate.domain.errors import InvalidInputError
-from compilegate.domain.request.limits import Violation, violations
 from compilegate.domain.request.rules import broken_rules
+from compilegate.domain.service_limits import Violation, violations
 
 # Where a request's field comes from, and how to mend it; the first prefix that fits holds.
 _FIELDS: Mapping[str, tuple[str, str]] = {

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from compilegate.domain.request.limits import Violation
+from compilegate.domain.service_limits import Violation
 
 Request = Mapping[str, Any]
 

@@ -6,12 +6,11 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from compilegate.domain.compilers import COMPILERS, MODES, NAMES, compiler_named
 from compilegate.domain.fields import Fields
-from compilegate.domain.planning.arm_plan import CONTROL_SUFFIX
 from compilegate.domain.workload.model import (
     BASELINE,
-    COMPILE_MODES,
-    COMPILERS,
+    CONTROL_SUFFIX,
     DISTRIBUTIONS,
     PRECISIONS,
     SCALINGS,
@@ -76,22 +75,24 @@ def parse_candidates(
 def _candidate(fields: Fields) -> Candidate:
     candidate = Candidate(
         name=parse_name(fields),
-        compiler=fields.choice("compiler", COMPILERS, None),
+        compiler=fields.choice("compiler", NAMES, None),
         batch_size=batch_size(fields, None),
         learning_rate_scaling=fields.choice("learning_rate_scaling", SCALINGS, None),
         instance_type=instance_type(fields, None),
         instance_count=instance_count(fields, None),
         precision=fields.choice("precision", PRECISIONS, None),
         distribution=fields.choice("distribution", DISTRIBUTIONS, None),
-        compile_mode=fields.choice("compile_mode", COMPILE_MODES, None),
+        compile_mode=fields.choice("compile_mode", MODES, None),
         framework=_own_framework(fields),
         entry_point=entry_point(fields, None),
         hyperparameters=hyperparameters(fields) or None,
     )
     fields.done()
-    if candidate.compile_mode and candidate.compiler != "torch_compile":
+    compiler, mode = compiler_named(candidate.compiler), candidate.compile_mode
+    if mode and (compiler is None or mode not in compiler.modes):
+        owners = [one.name for one in COMPILERS.values() if mode in one.modes]
         raise fields.wrong(
-            "compile_mode", "is a setting of torch_compile", "add compiler: torch_compile"
+            "compile_mode", f"is a setting of {' and '.join(owners)}", f"add compiler: {owners[0]}"
         )
     return candidate
 

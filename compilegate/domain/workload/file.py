@@ -25,7 +25,7 @@ from compilegate.domain.workload.model import (
     Workload,
 )
 from compilegate.domain.workload.names import check_metric, check_tags
-from compilegate.domain.workload.own_facts import known_better
+from compilegate.domain.workload.own_facts import fact_overrides
 from compilegate.domain.workload.schedule_expression import (
     UTC,
     schedule_problem,
@@ -67,7 +67,7 @@ def parse_workload(document: object) -> Workload:
         policy=parse_policy(fields.optional_section("policy")),
         candidates=parse_candidates(fields, training, framework),
         tags=fields.words("tags", "cost-centre: ml"),
-        facts=known_better(fields.optional_section("facts")),
+        facts=fact_overrides(fields.optional_section("facts")),
     )
     fields.done()
     check_tags(fields, workload.tags, owner=workload.owner)

@@ -13,7 +13,7 @@ from typing import Any
 from compilegate.domain.argument_text import PREFIX, for_launcher
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.naming import LAUNCHER
-from compilegate.domain.request.limits import Shapes, violations
+from compilegate.domain.service_limits import Shapes, violations
 from compilegate.domain.workload.model import Training, Workload
 
 # Field of the workload file, the value, its shape in the model.

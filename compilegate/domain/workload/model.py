@@ -1,4 +1,4 @@
-"""The workload file: what a team says about one training job (design contract, section 3)."""
+"""The workload file: what a team says about one training job (docs/contracts.md)."""
 
 from __future__ import annotations
 
@@ -24,11 +24,10 @@ FALL_BACK, KEEP = "fall_back", "keep"
 ON_STALE = (FALL_BACK, KEEP)
 NO_APPROVAL, REQUIRED = "none", "required"
 APPROVALS = (NO_APPROVAL, REQUIRED)
-MANAGED_COMPILER = "sagemaker_training_compiler"
-COMPILERS = ("none", "torch_compile", MANAGED_COMPILER)
-COMPILE_MODES = ("default", "reduce-overhead", "max-autotune")
 SCALINGS = ("linear", "sqrt", "none")
 BASELINE = "baseline"
+# What the name of a control adds to that of its candidate.
+CONTROL_SUFFIX = "-native"
 
 
 @dataclass(frozen=True)
@@ -210,7 +209,7 @@ class OwnImage:
 
 
 @dataclass(frozen=True)
-class KnownBetter:
+class FactOverrides:
     """Facts that the team knows better: USD per hour of one instance by type, and images."""
 
     prices: Mapping[str, float] = field(default_factory=dict)
@@ -233,7 +232,7 @@ class Workload:
     policy: Policy = field(default_factory=Policy)
     candidates: tuple[Candidate, ...] = ()
     tags: Mapping[str, str] = field(default_factory=dict)
-    facts: KnownBetter = field(default_factory=KnownBetter)
+    facts: FactOverrides = field(default_factory=FactOverrides)
 
     def to_dict(self) -> dict[str, Any]:
         """The document this was read from, with every default written out."""
@@ -247,3 +246,8 @@ def plain(value: Any) -> Any:
     if isinstance(value, tuple | list):
         return [plain(item) for item in value]
     return value
+
+
+def controlled_by(control: str) -> str:
+    """Name of the candidate that a control of this name belongs to."""
+    return control.removesuffix(CONTROL_SUFFIX)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 
+from compilegate.domain.compilers import NAMES
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.fields import Fields
-from compilegate.domain.workload.model import COMPILERS, FRAMEWORKS, KnownBetter, OwnImage
+from compilegate.domain.workload.model import FRAMEWORKS, FactOverrides, OwnImage
 
 INSTANCE = re.compile(r"ml\.[a-z0-9-]+\.[a-z0-9-]+")
 _IMAGE = re.compile(r"[0-9]{12}\.dkr\.ecr\.[a-z0-9-]+\.amazonaws\.com(\.cn)?/\S+[:@]\S+")
@@ -14,11 +15,11 @@ IMAGE_MAX = 255
 MOST_USD = 1e5
 
 
-def known_better(fields: Fields | None) -> KnownBetter:
+def fact_overrides(fields: Fields | None) -> FactOverrides:
     """The ``facts`` section, nothing when absent."""
     if fields is None:
-        return KnownBetter()
-    found = KnownBetter(prices(fields, "prices"), own_images(fields, "images"))
+        return FactOverrides()
+    found = FactOverrides(prices(fields, "prices"), own_images(fields, "images"))
     fields.done()
     return found
 
@@ -50,7 +51,7 @@ def _own_image(fields: Fields) -> OwnImage:
         version=fields.text("version"),
         transformers=fields.text("transformers", None),
         python=fields.text("python", None),
-        compiler=fields.choice("compiler", COMPILERS, None),
+        compiler=fields.choice("compiler", NAMES, None),
         uri=image_uri(fields, "uri"),
     )
     fields.done()

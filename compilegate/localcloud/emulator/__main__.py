@@ -7,17 +7,12 @@ import socket
 import sys
 import tempfile
 
-from compilegate.localcloud.emulator.settings import (
-    ACCOUNT,
-    HOST,
-    RUN_VARIABLE,
-    Settings,
-    parse_arguments,
-)
+from compilegate.localcloud.emulator.settings import RUN_VARIABLE, Settings, parse_arguments
+from compilegate.localcloud.names import ACCOUNT, HOST, SECRET
 
 
 def bind_free_port() -> socket.socket:
-    """A listening socket on a port that the operating system picks; nobody can take it between."""
+    """A listening socket on a port that the operating system picks."""
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind((HOST, 0))
@@ -41,7 +36,7 @@ def prepare_process(settings: Settings, port: int) -> None:
             "AUTH": "true" if settings.enforce_iam else "false",
             "AWS_ENDPOINT_URL": f"http://{HOST}:{port}",
             "AWS_ACCESS_KEY_ID": ACCOUNT,
-            "AWS_SECRET_ACCESS_KEY": "local",
+            "AWS_SECRET_ACCESS_KEY": SECRET,
             "AWS_DEFAULT_REGION": settings.region,
             "AWS_REGION": settings.region,
             "TMPDIR": str(settings.temporary),
@@ -56,7 +51,7 @@ def prepare_process(settings: Settings, port: int) -> None:
 
 
 def main() -> None:
-    """Serve until told to stop, or until the process that started it is gone."""
+    """Serve until stopped, or until the process that started it is gone."""
     settings = parse_arguments(sys.argv[1:])
     listener = bind_free_port()
     prepare_process(settings, listener.getsockname()[1])

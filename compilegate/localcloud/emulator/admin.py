@@ -1,4 +1,4 @@
-"""The emulator's own door, ``/_compilegate/...``: health, and failures for tests."""
+"""The emulator's own paths, ``/_compilegate/...``: health, and failures for tests."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from typing import Any
 
 from compilegate.localcloud.emulator.engine.loader import Loader
 from compilegate.localcloud.emulator.sagemaker.service import TrainingService
-from compilegate.localcloud.emulator.settings import HOST, Settings
+from compilegate.localcloud.emulator.settings import Settings
+from compilegate.localcloud.names import ADMIN_PATH, HOST
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[Message, Receive, Send], Awaitable[None]]
 
-PREFIX = "/_compilegate/"
 _NEEDS_LOADER = re.compile(rb"/(cloudformation|states)/aws4_request")
 
 
-class Door:
+class AdminApi:
     """Answers the emulator's own paths and lets everything else through to the AWS emulator."""
 
     def __init__(
@@ -36,9 +36,9 @@ class Door:
             await self._inner(scope, receive, send)
         elif not _from_this_machine(scope):
             await _answer(send, 403, {"error": "requests from web pages are refused"})
-        elif scope["path"].startswith(PREFIX):
+        elif scope["path"].startswith(ADMIN_PATH):
             status, document = self._respond(
-                scope["method"], scope["path"].removeprefix(PREFIX), await _body(receive)
+                scope["method"], scope["path"].removeprefix(ADMIN_PATH), await _body(receive)
             )
             await _answer(send, status, document)
         else:
@@ -59,8 +59,8 @@ class Door:
 
     def _inject(self, request: dict[str, Any]) -> tuple[int, dict[str, Any]]:
         if "kill_job" in request:
-            found = self._service.kill(str(request["kill_job"]))
-            return (200 if found else 404), {"killed": found}
+            killed = self._service.kill(str(request["kill_job"]))
+            return (200 if killed else 404), {"killed": killed}
         if "quotas" in request:
             self._service.quotas.set({str(k): int(n) for k, n in request["quotas"].items()})
             return 200, {}

@@ -9,7 +9,7 @@ from typing import Any
 import boto3
 from botocore.config import Config
 
-from compilegate.localcloud.emulator.settings import ACCOUNT
+from compilegate.localcloud.names import ACCOUNT, SECRET
 
 # One attempt: a retry inside the emulator would hide the failures it is there to show.
 _CONFIG = Config(
@@ -39,7 +39,7 @@ def role_credentials(role_arn: str | None, region: str) -> dict[str, str]:
     from ministack.core import lambda_runtime  # noqa: PLC0415
 
     if role_arn is None or not app.AUTH:
-        return {"AWS_ACCESS_KEY_ID": ACCOUNT, "AWS_SECRET_ACCESS_KEY": "local"}
+        return {"AWS_ACCESS_KEY_ID": ACCOUNT, "AWS_SECRET_ACCESS_KEY": SECRET}
     session = {
         "Role": role_arn,
         "FunctionName": "compilegate",
@@ -50,7 +50,7 @@ def role_credentials(role_arn: str | None, region: str) -> dict[str, str]:
 
 
 def _build(service: str, region: str, credentials: dict[str, str]) -> Any:
-    return boto3.client(
+    client = boto3.client(
         service,
         region_name=region,
         endpoint_url=os.environ["AWS_ENDPOINT_URL"],
@@ -59,3 +59,10 @@ def _build(service: str, region: str, credentials: dict[str, str]) -> Any:
         aws_session_token=credentials.get("AWS_SESSION_TOKEN") or None,
         config=_CONFIG,
     )
+    client.meta.events.register(f"after-call.{service}", _add_request_id)
+    return client
+
+
+def _add_request_id(parsed: dict[str, Any], **_: Any) -> None:
+    """moto's interpreter quotes the request's id in the cause of an error; ministack has none."""
+    parsed["ResponseMetadata"].setdefault("RequestId", "local")

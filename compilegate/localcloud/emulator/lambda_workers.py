@@ -1,7 +1,4 @@
-"""What the emulator's Lambda must do differently; each change with its reason.
-
-Pinned to ministack 1.5.33, whose functions are looked up as module globals at every call.
-"""
+"""Makes the emulator's Lambda functions see and report what they do on AWS."""
 
 from __future__ import annotations
 
@@ -10,61 +7,39 @@ import re
 from pathlib import Path
 from typing import Any
 
+from compilegate.localcloud.emulator.replacements import replace, upstream
+
+_EXECUTE = "ministack.services.lambda_svc._execute_function_warm"
 _INIT_FAILED = "Worker init failed: "
 _ERROR_LINE = re.compile(r"([A-Za-z_][\w.]*)(:|$)")
 
 
 def install() -> None:
-    """Apply every change."""
-    _isolate_workers()
-    _report_exception_class()
-    _report_import_errors()
-
-
-def _isolate_workers() -> None:
-    """Workers inherit the environment and get the runtime's packages only, see lambda_site."""
+    """Give workers the runtime's packages only, see lambda_site, and errors the names AWS uses."""
     os.environ["PYTHONPATH"] = str(Path(__file__).with_name("lambda_site"))
+    original = upstream(_EXECUTE)
 
-
-def _report_exception_class() -> None:
-    """AWS names the exception's class as errorType; the emulator always says HandlerError.
-
-    Retry and Catch of a state machine match on that name.
-    """
-    from ministack.services import lambda_svc  # noqa: PLC0415
-
-    original = lambda_svc._execute_function_warm
-
-    def execute(*arguments: Any, **named: Any) -> Any:
-        answer = original(*arguments, **named)
-        body = answer.get("body")
-        unnamed = isinstance(body, dict) and body.get("errorType") == "Runtime.HandlerError"
-        if answer.get("error") and unnamed:
-            trace = [line for line in (answer.get("log") or "").splitlines() if line]
-            body["errorType"] = _class_of(trace) or body["errorType"]
-            body["stackTrace"] = [line for line in trace if line.startswith("  ")]
+    def execute(func: Any, event: Any, request_id: str) -> Any:
+        answer = original(func, event, request_id)
+        if answer.get("error") and isinstance(answer.get("body"), dict):
+            _name_error(answer)
         return answer
 
-    lambda_svc._execute_function_warm = execute
+    replace(_EXECUTE, execute)
 
 
-def _report_import_errors() -> None:
-    """AWS says Runtime.ImportModuleError and logs it; the emulator a RuntimeError, unlogged."""
-    from ministack.services import lambda_svc  # noqa: PLC0415
-
-    original = lambda_svc._execute_function_warm
-
-    def execute(*arguments: Any, **named: Any) -> Any:
-        answer = original(*arguments, **named)
-        body = answer.get("body")
-        message = body.get("errorMessage") if isinstance(body, dict) else None
-        if answer.get("error") and isinstance(message, str) and message.startswith(_INIT_FAILED):
-            told = f"Unable to import module: {message.removeprefix(_INIT_FAILED)}"
-            body.update(errorType="Runtime.ImportModuleError", errorMessage=told)
-            answer["log"] = f"[ERROR] Runtime.ImportModuleError: {told}"
-        return answer
-
-    lambda_svc._execute_function_warm = execute
+def _name_error(answer: dict[str, Any]) -> None:
+    """Put the exception's class, or what the runtime says of an import, into ``errorType``."""
+    body = answer["body"]
+    message = body.get("errorMessage")
+    if body.get("errorType") == "Runtime.HandlerError":
+        trace = [line for line in (answer.get("log") or "").splitlines() if line]
+        body["errorType"] = _class_of(trace) or body["errorType"]
+        body["stackTrace"] = [line for line in trace if line.startswith("  ")]
+    elif isinstance(message, str) and message.startswith(_INIT_FAILED):
+        text = f"Unable to import module: {message.removeprefix(_INIT_FAILED)}"
+        body.update(errorType="Runtime.ImportModuleError", errorMessage=text)
+        answer["log"] = f"[ERROR] Runtime.ImportModuleError: {text}"
 
 
 def _class_of(trace: list[str]) -> str | None:

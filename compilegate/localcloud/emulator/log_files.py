@@ -2,30 +2,28 @@
 
 ``logs/emulator.log`` is the emulator's own output; ``logs/cloudwatch/<group>/<stream>.log``
 mirrors CloudWatch Logs, where Lambda functions and training jobs write;
-``logs/executions/<name>.jsonl`` is the history of each execution, complete once it has ended.
+``logs/executions/<name>.jsonl``, which engine/executions.py writes, is the history of an execution
+that has ended.
 """
 
 from __future__ import annotations
 
 import datetime
-import json
 import re
 from pathlib import Path
 from typing import Any
 
-from ministack.services import cloudwatch_logs, stepfunctions
+from ministack.services import cloudwatch_logs
 
+from compilegate.localcloud.emulator.replacements import replace, upstream
+
+_APPEND = "ministack.services.cloudwatch_logs._append_log_events"
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]+")
 
 
 def install(folder: Path) -> None:
-    """Begin to mirror."""
-    _mirror_cloudwatch(folder / "cloudwatch")
-    _mirror_histories(folder / "executions")
-
-
-def _mirror_cloudwatch(folder: Path) -> None:
-    original = cloudwatch_logs._append_log_events
+    """Mirror CloudWatch Logs into the folder from now on."""
+    original = upstream(_APPEND)
 
     def append(stream: dict[str, Any], events: list[dict[str, Any]]) -> None:
         original(stream, events)
@@ -36,7 +34,7 @@ def _mirror_cloudwatch(folder: Path) -> None:
             with target.open("a", encoding="utf-8") as file:
                 file.writelines(_line(event) for event in events)
 
-    cloudwatch_logs._append_log_events = append
+    replace(_APPEND, append)
 
 
 def _path_of(stream: dict[str, Any]) -> Path | None:
@@ -57,16 +55,3 @@ def _path_of(stream: dict[str, Any]) -> Path | None:
 def _line(event: dict[str, Any]) -> str:
     moment = datetime.datetime.fromtimestamp(event["timestamp"] / 1000, tz=datetime.UTC)
     return f"{moment.isoformat(timespec='milliseconds')} {event['message'].rstrip()}\n"
-
-
-def _mirror_histories(folder: Path) -> None:
-    original = stepfunctions._emit_execution_status_event
-
-    def emit(execution: dict[str, Any]) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        lines = [json.dumps(event, default=str) for event in execution["events"]]
-        name = _UNSAFE.sub("-", execution["name"])
-        (folder / f"{name}.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
-        original(execution)
-
-    stepfunctions._emit_execution_status_event = emit

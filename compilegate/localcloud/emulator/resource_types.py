@@ -1,7 +1,4 @@
-"""Resource types that the app uses and the emulator's CloudFormation does not know.
-
-Pinned to ministack 1.5.33: its table of handlers is read at every operation on a stack.
-"""
+"""Resource types that the app uses and the CloudFormation of ministack does not know."""
 
 from __future__ import annotations
 
@@ -9,18 +6,19 @@ import copy
 from typing import Any
 
 from ministack.services import budgets
-from ministack.services.cloudformation import provisioners
+
+from compilegate.localcloud.emulator.replacements import extend
 
 Properties = dict[str, Any]
 
 
 def install() -> None:
     """Make the types known."""
-    provisioners._RESOURCE_HANDLERS["AWS::Budgets::Budget"] = {
-        "create": _create_budget,
-        "update": _update_budget,
-        "delete": _delete_budget,
-    }
+    handlers = {"create": _create_budget, "update": _update_budget, "delete": _delete_budget}
+    extend(
+        "ministack.services.cloudformation.provisioners._RESOURCE_HANDLERS",
+        {"AWS::Budgets::Budget": handlers},
+    )
 
 
 def _create_budget(_logical_id: str, properties: Properties, _stack: str) -> tuple[str, Properties]:

@@ -1,24 +1,24 @@
-"""Registers the SageMaker service with the emulator.
-
-Pinned to ministack 1.5.33, which has no plugin interface: these tables are what its router,
-its permission checks and its dispatch read at every request.
-"""
+"""Registers SageMaker and Service Quotas with ministack: dispatch, routes, permission checks."""
 
 from __future__ import annotations
 
 import asyncio
 import contextvars
 import json
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from ministack import app
-from ministack.core import iam_actions, iam_evaluator, router
+from ministack.core import iam_evaluator, router
 from ministack.core.responses import get_account_id, get_region
 
+from compilegate.localcloud.emulator.replacements import extend, replace, upstream
+from compilegate.localcloud.emulator.sagemaker.quotas import ServiceQuotasService
 from compilegate.localcloud.emulator.sagemaker.service import TrainingService
-from compilegate.localcloud.emulator.service_quotas import ServiceQuotasService
 
 Response = tuple[int, dict[str, str], bytes]
+Handler = Callable[..., Awaitable[Response]]
+_RESOURCE_ARN = "ministack.core.iam_actions.extract_resource_arn"
 
 
 def install(service: TrainingService) -> None:
@@ -36,12 +36,7 @@ def install(service: TrainingService) -> None:
         context = contextvars.copy_context()
         return await asyncio.to_thread(context.run, service.respond, operation, body, scope)
 
-    app.SERVICE_HANDLERS["sagemaker"] = handle
-    router.SERVICE_PATTERNS["sagemaker"] = {
-        "target_prefixes": ["SageMaker."],
-        "host_patterns": [r"sagemaker\."],
-    }
-    iam_actions.SERVICE_TO_IAM_NAMESPACE["sagemaker"] = "sagemaker"
+    _add_service("sagemaker", "SageMaker.", handle)
     _name_resources()
     _answer_quotas(ServiceQuotasService(service.quotas))
 
@@ -54,17 +49,19 @@ def _answer_quotas(quotas: ServiceQuotasService) -> None:
     ) -> Response:
         return quotas.respond(headers.get("x-amz-target", "").rsplit(".", 1)[-1], body)
 
-    app.SERVICE_HANDLERS["servicequotas"] = handle
-    router.SERVICE_PATTERNS["servicequotas"] = {
-        "target_prefixes": ["ServiceQuotasV20190624"],
-        "host_patterns": [r"servicequotas\."],
-    }
-    iam_actions.SERVICE_TO_IAM_NAMESPACE["servicequotas"] = "servicequotas"
+    _add_service("servicequotas", "ServiceQuotasV20190624", handle)
+
+
+def _add_service(name: str, target_prefix: str, handle: Handler) -> None:
+    patterns = {"target_prefixes": [target_prefix], "host_patterns": [rf"{name}\."]}
+    extend("ministack.app.SERVICE_HANDLERS", {name: handle})
+    extend("ministack.core.router.SERVICE_PATTERNS", {name: patterns})
+    extend("ministack.core.iam_actions.SERVICE_TO_IAM_NAMESPACE", {name: name})
 
 
 def _name_resources() -> None:
     """Permissions on training jobs name the job, so the check must know its ARN."""
-    original = iam_actions.extract_resource_arn
+    original = upstream(_RESOURCE_ARN)
 
     def resource_arn(service: str, *arguments: Any) -> Any:
         if service != "sagemaker":
@@ -79,7 +76,7 @@ def _name_resources() -> None:
             return f"arn:aws:sagemaker:{region}:{account}:training-job/{name}"
         return request.get("ResourceArn", "*")
 
-    iam_actions.extract_resource_arn = resource_arn
+    replace(_RESOURCE_ARN, resource_arn)
 
 
 def _further_denial(headers: dict[str, str], body: bytes) -> Response | None:

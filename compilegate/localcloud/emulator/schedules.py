@@ -1,9 +1,4 @@
-"""Fires EventBridge Scheduler's schedules as AWS does, in place of ministack's own sweep.
-
-Pinned to ministack 1.5.33, whose sweep knows UTC only, hands ``<aws.scheduler.scheduled-time>``
-to the target as it stands, says the time of the sweep where the schedule's is meant, looks every
-ten seconds only, and never fires a schedule again that was deleted and created anew.
-"""
+"""Fires EventBridge Scheduler's schedules as AWS does, in place of ministack's own sweep."""
 
 from __future__ import annotations
 
@@ -25,54 +20,56 @@ from ministack.core.responses import (
 )
 from ministack.services import eventbridge, scheduler
 
-LOOK_SECONDS = 1
+from compilegate.localcloud.emulator.replacements import replace
+
+SWEEP_SECONDS = 1
 _AT = re.compile(r"at\((\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\)")
 log = logging.getLogger("compilegate.emulator")
 
 
 def install() -> None:
-    """Look every second, with this module's sweep."""
-    scheduler._SCHEDULE_TICK_INTERVAL = LOOK_SECONDS
-    scheduler._tick_schedules = Sweep().look
+    """Sweep every second, with this module's sweep."""
+    replace("ministack.services.scheduler._SCHEDULE_TICK_INTERVAL", SWEEP_SECONDS)
+    replace("ministack.services.scheduler._tick_schedules", Sweep().fire_due)
 
 
 @dataclass
-class _Known:
-    """A schedule as it was last seen; ``due`` is the epoch second of its next time, or None."""
+class _Watched:
+    """A schedule in one version; ``due`` is the epoch second of its next time, or None."""
 
-    written: tuple[Any, ...]
+    version: tuple[Any, ...]
     due: float | None
 
 
 class Sweep:
-    """Remembers when each schedule is due next, so that a look at thousands costs little."""
+    """Remembers when each schedule is due next, so that a sweep over thousands costs little."""
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
-        self._known: dict[Any, _Known] = {}
+        self._watched: dict[Any, _Watched] = {}
 
-    def look(self) -> None:
+    def fire_due(self) -> None:
         """Fire what is due; what was missed while the machine slept is not caught up on."""
         now = self._clock()
-        present = dict(scheduler._schedules._data)
-        for key in self._known.keys() - present.keys():
-            del self._known[key]
-        for key, schedule in present.items():
-            known = self._watched(key, schedule)
-            if known.due is None or now < known.due or not _is_open(schedule, now):
+        schedules = dict(scheduler._schedules._data)
+        for key in self._watched.keys() - schedules.keys():
+            del self._watched[key]
+        for key, schedule in schedules.items():
+            watched = self._watch(key, schedule)
+            if watched.due is None or now < watched.due or not _is_open(schedule, now):
                 continue
-            scheduled = known.due
-            known.due = next_time(schedule, max(now, scheduled))
+            scheduled = watched.due
+            watched.due = next_time(schedule, max(now, scheduled))
             _fire(key, schedule, scheduled)
-            if known.due is None and schedule.get("ActionAfterCompletion") == "DELETE":
+            if watched.due is None and schedule.get("ActionAfterCompletion") == "DELETE":
                 scheduler._schedules._data.pop(key, None)
 
-    def _watched(self, key: Any, schedule: Mapping[str, Any]) -> _Known:
-        written = (schedule["CreationDate"], schedule["LastModificationDate"])
-        known = self._known.get(key)
-        if known is None or known.written != written:
-            known = self._known[key] = _Known(written, _first_time(schedule))
-        return known
+    def _watch(self, key: Any, schedule: Mapping[str, Any]) -> _Watched:
+        version = (schedule["CreationDate"], schedule["LastModificationDate"])
+        watched = self._watched.get(key)
+        if watched is None or watched.version != version:
+            watched = self._watched[key] = _Watched(version, _first_time(schedule))
+        return watched
 
 
 def _first_time(schedule: Mapping[str, Any]) -> float | None:
@@ -105,8 +102,8 @@ def next_time(schedule: Mapping[str, Any], after: float | None) -> float | None:
     if fields is None:
         return None
     since = datetime.fromtimestamp(written if after is None else after, tz=zone)
-    found = eventbridge._cron_next_fire(fields, since)
-    return None if found is None else float(found.timestamp())
+    moment = eventbridge._cron_next_fire(fields, since)
+    return None if moment is None else float(moment.timestamp())
 
 
 def _is_open(schedule: Mapping[str, Any], now: float) -> bool:

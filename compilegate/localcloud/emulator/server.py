@@ -1,4 +1,4 @@
-"""Puts the emulator together and serves it until it is told to stop."""
+"""Puts the emulator together and serves it until it is stopped."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from compilegate.localcloud.emulator import (
     routes,
     schedules,
 )
-from compilegate.localcloud.emulator.admin import Door
+from compilegate.localcloud.emulator.admin import AdminApi
 from compilegate.localcloud.emulator.engine.loader import Loader
 from compilegate.localcloud.emulator.sagemaker.service import TrainingService
 from compilegate.localcloud.emulator.settings import Settings
@@ -40,15 +40,20 @@ log = logging.getLogger("compilegate.emulator")
 
 def serve(settings: Settings, listener: socket.socket) -> NoReturn:
     """Serve on the listening socket, then end the process and remove its working files."""
+    service, loader = install(settings)
+    asyncio.run(_serve(settings, listener, service, loader))
+    raise AssertionError("the process ends with the loop")
+
+
+def install(settings: Settings) -> tuple[TrainingService, Loader]:
+    """Put the emulator's own parts into ministack; the loader puts in the interpreter later."""
     service = TrainingService(settings)
-    loader = Loader(service, settings.recording)
     routes.install(service)
     lambda_workers.install()
     schedules.install()
     resource_types.install()
-    log_files.install(settings.logs)
-    asyncio.run(_serve(settings, listener, service, loader))
-    raise AssertionError("the process ends with the loop")
+    log_files.install(settings.logs / "cloudwatch")
+    return service, Loader(service, settings)
 
 
 async def _serve(
@@ -66,14 +71,14 @@ async def _serve(
     config.keep_alive_timeout = 75
     config.graceful_timeout = 0.1
     config.loglevel = "WARNING"
-    door = Door(ministack_app.app, settings, service, loader)
+    application = AdminApi(ministack_app.app, settings, service, loader)
     announced = asyncio.create_task(_announce(settings, listener, loader))
 
     async def stopped() -> None:
         await stop.wait()
         ending.within(_SHUTDOWN_SECONDS)
 
-    await hypercorn_serve(door, config, shutdown_trigger=stopped)
+    await hypercorn_serve(application, config, shutdown_trigger=stopped)
     announced.cancel()
     ending.now()
 
@@ -114,7 +119,7 @@ def _stop_with_parent(
 
 
 class _Ending:
-    """Ends the process in order, but ends it: functions and executions may run for hours yet."""
+    """Ends the process, in order where time allows: executions may still run for hours."""
 
     def __init__(self, settings: Settings, service: TrainingService) -> None:
         self._settings, self._service = settings, service
@@ -128,7 +133,7 @@ class _Ending:
 
     def now(self) -> NoReturn:
         """End what was started, remove the working files, and leave."""
-        with self._lock:  # whoever comes second waits here until the process is gone
+        with self._lock:  # a second caller waits here until the process ends
             try:
                 self._service.abandon_all()
                 lambda_runtime.reset()

@@ -1,4 +1,4 @@
-"""What the emulator is told when it is started."""
+"""The emulator's settings, from its command line."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-ACCOUNT = "000000000000"
-HOST = "127.0.0.1"
 RUN_VARIABLE = "COMPILEGATE_LOCAL_RUN"
 
 
@@ -66,7 +64,7 @@ def usable_cores() -> int:
 
 
 def parse_arguments(arguments: Sequence[str]) -> Settings:
-    """The settings given on the command line by ``compilegate.localcloud.lifecycle``."""
+    """The settings that ``compilegate.localcloud.lifecycle`` passes on the command line."""
     parser = argparse.ArgumentParser(prog="python -m compilegate.localcloud.emulator")
     parser.add_argument("--home", type=Path, required=True)
     parser.add_argument("--run-id", required=True)
@@ -79,7 +77,7 @@ def parse_arguments(arguments: Sequence[str]) -> Settings:
     parser.add_argument("--inject-failures", action="store_true")
     parser.add_argument("--record-expressions", action="store_true")
     parser.add_argument("--slots", type=int, default=usable_cores())
-    # On AWS 120 s, in which a script that hears of nothing trains on; waiting would gain nothing.
+    # 120 s on AWS, in which the script trains on because it gets no signal.
     parser.add_argument("--stop-grace-seconds", type=float, default=1.0)
     parser.add_argument("--checkpoint-seconds", type=float, default=30.0)
     # Instance type → instances that training jobs may use at once; others have no limit.

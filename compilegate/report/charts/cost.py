@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from compilegate.domain.formats import money, number, pair, plural
 from compilegate.report.charts.base import (
     Chart,
     Figure,
@@ -17,7 +18,6 @@ from compilegate.report.charts.base import (
     line_up,
 )
 from compilegate.report.charts.palette import LIGHT, arm_style
-from compilegate.report.formats import money, number, pair, plural
 from compilegate.report.model import Document
 
 TITLE = "Cost and break-even"

@@ -6,11 +6,11 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from compilegate.domain.formats import duration, number
 from compilegate.domain.judging.evidence import FullRun
 from compilegate.report.charts.base import Chart, Frame, View, figure, inert
 from compilegate.report.charts.palette import arm_style
 from compilegate.report.charts.thin import POINTS, smooth
-from compilegate.report.formats import duration, number
 from compilegate.report.measured import Measured
 
 TITLE = "Training loss"

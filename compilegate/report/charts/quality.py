@@ -6,6 +6,7 @@ import statistics
 from collections.abc import Sequence
 from typing import Any
 
+from compilegate.domain.formats import UNKNOWN, number, pair, significant
 from compilegate.domain.judging.evidence import FullRun
 from compilegate.report.charts.base import (
     Chart,
@@ -19,7 +20,6 @@ from compilegate.report.charts.base import (
     line_up,
 )  # fmt: skip
 from compilegate.report.charts.palette import LIGHT, arm_style
-from compilegate.report.formats import UNKNOWN, number, pair, significant
 from compilegate.report.measured import Measured
 from compilegate.report.model import Document
 from compilegate.report.reference import (

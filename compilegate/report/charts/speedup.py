@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from compilegate.domain.formats import interval, number, pair, plural, ratio
 from compilegate.report.charts.base import Chart, Frame, View, figure, inert, label, line_across
 from compilegate.report.charts.palette import LIGHT, arm_style
-from compilegate.report.formats import interval, number, pair, plural, ratio
 from compilegate.report.measured import Measured
 from compilegate.report.model import Document
 
@@ -54,7 +54,7 @@ def _finding(decision: Document, blocks: int) -> str:
     speed = decision.get("speedup") or {}
     estimate = number(speed.get("estimate"))
     used = number(speed.get("blocks"))
-    counted = "production's whole jobs" if used == 0 else plural(used or blocks, "block")
+    counted = "production's full jobs" if used == 0 else plural(used or blocks, "block")
     if estimate is None:
         return f"{counted}; the judge gave no estimate."
     between = f" ({interval(speed['interval'], ratio)})" if pair(speed.get("interval")) else ""

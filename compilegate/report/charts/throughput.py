@@ -5,9 +5,9 @@ from __future__ import annotations
 import statistics
 from typing import Any
 
+from compilegate.domain.formats import number, pair, shown, significant
 from compilegate.report.charts.base import Chart, Frame, View, figure, inert
 from compilegate.report.charts.palette import LIGHT, arm_style
-from compilegate.report.formats import number, pair, shown, significant
 from compilegate.report.measured import Measured, MeasuredArm
 from compilegate.report.model import Document
 
@@ -40,7 +40,7 @@ def throughput_chart(decision: Document, measured: Measured) -> Chart:
         "throughput",
         TITLE,
         "; ".join(f"{arm.name} {_rate(row)}" for arm, row in rows) + " samples/s.",
-        note="Bar: mean over blocks with its 95 % interval. Points: each block.",
+        note="Bar: mean over blocks with its 95% interval. Points: each block.",
         views=[View("", figure(traces, frame))],
         height=max(300, 100 + 68 * len(rows)),
     )

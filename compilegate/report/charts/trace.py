@@ -6,10 +6,10 @@ import math
 from itertools import accumulate
 from typing import Any
 
+from compilegate.domain.formats import duration
 from compilegate.report.charts.base import Chart, Figure, Frame, View, figure, inert, label, line_up
 from compilegate.report.charts.palette import LIGHT, arm_style
 from compilegate.report.charts.thin import POINTS, thin
-from compilegate.report.formats import duration
 from compilegate.report.measured import Block, Measured
 
 TITLE = "Step times"

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from compilegate.domain import naming
-from compilegate.domain.production.begun import Attempt
-from compilegate.ports import Services
-from compilegate.usecases.production.production_job import load_begun, request_of, spec_of
-from compilegate.usecases.trial import to_json
+from compilegate.domain import ledger_keys, naming
+from compilegate.domain.errors import NotFoundError
+from compilegate.domain.production.attempt import Attempt
+from compilegate.domain.production.history import history
+from compilegate.domain.records.runs import BegunRun
+from compilegate.ports import Ledger, Services
+from compilegate.usecases.production.job_request import JobSite, request_of
+from compilegate.usecases.trial.documents import spec_at, to_json
 
 
 def build_request(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]:
@@ -19,9 +22,20 @@ def build_request(event: Mapping[str, Any], *, services: Services) -> dict[str, 
     InvalidInputError for a request that SageMaker would refuse.
     """
     workload, run = str(event["workload"]), str(event["run"])
-    attempt = Attempt.from_dict(event["attempt"])
-    begun = load_begun(workload, run, services)
-    request = request_of(begun, attempt, spec_of(begun, workload, services), services)
+    begun, attempt = load_begun(workload, run, services.ledger), Attempt.from_dict(event["attempt"])
+    spec, site = (
+        spec_at(services.store, begun.spec_key),
+        JobSite(services.store.bucket, services.settings),
+    )
+    request = request_of(begun, attempt, spec, site)
     key = naming.production_request_key(workload, run, attempt.number)
     services.store.put(key, to_json(request))
     return {"run": run, "request_key": key, "job_base": request["TrainingJobName"]}
+
+
+def load_begun(workload: str, run: str, ledger: Ledger) -> BegunRun:
+    """How a run began; raises NotFoundError."""
+    begun = history(ledger.entries(workload, ledger_keys.begun_entry(run))).begun_run(run)
+    if begun is None:
+        raise NotFoundError(f"production run {run} of {workload} was never begun")
+    return begun

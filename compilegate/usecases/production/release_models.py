@@ -13,8 +13,9 @@ from typing import Any
 from compilegate.domain import naming
 from compilegate.domain.decision import Verdict
 from compilegate.domain.production.canary import REJECTED, RELEASED, held_runs
+from compilegate.domain.production.history import history
 from compilegate.ports import Services
-from compilegate.usecases.trial import Trial
+from compilegate.usecases.trial.documents import Trial
 
 
 def release_models(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]:
@@ -26,17 +27,19 @@ def release_models(event: Mapping[str, Any], *, services: Services) -> dict[str,
     trial = Trial.from_event(event)
     decision = json.loads(services.store.get(event["decision_key"]))
     on = decision["verdict"] == Verdict.PROMOTE and event["flag_enabled"] is True
-    told: dict[str, Any] = {RELEASED: [], REJECTED: []}
-    for run in held_runs(services.ledger.entries(trial.workload), trial.trial):
+    tagged: dict[str, Any] = {RELEASED: [], REJECTED: []}
+    past = history(services.ledger.entries(trial.workload))
+    for run in held_runs(past, trial.trial):
         value = RELEASED if on and run.arm == decision["candidate"] else REJECTED
         services.jobs.tag(run.job, {naming.TAG_RELEASE: value})
-        told[value].append(run.job)
-    return told
+        tagged[value].append(run.job)
+    return tagged
 
 
 def reject_models(trial: Trial, *, services: Services) -> list[str]:
     """Tag what the candidates of a trial without a verdict made: nothing vouches for it."""
-    jobs = [run.job for run in held_runs(services.ledger.entries(trial.workload), trial.trial)]
+    past = history(services.ledger.entries(trial.workload))
+    jobs = [run.job for run in held_runs(past, trial.trial)]
     for job in jobs:
         services.jobs.tag(job, {naming.TAG_RELEASE: REJECTED})
     return jobs

@@ -1,102 +1,175 @@
 """After every production run: is the promotion still right, and what follows if it is not?
 
-A look is settled by its ledger entry, which is written before the flag is touched and says what
-is done to it: a repeated call finds the entry and does the same again, which changes nothing.
-Two looks at once read the same ledger and want the same change of the same version of the flag,
-which is made once (usecases/change_flag.py).
+A review is final once it is in the ledger, which is before the flag is touched: a repeated call
+finds the record and does the same again, which changes nothing. Two reviews at once read the same
+ledger and make the same change of the same version of the flag, which is made once
+(usecases/flag/change_flag.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-from compilegate.domain import ledger_keys, naming
+from compilegate.domain import naming
 from compilegate.domain.decision import JUDGE_VERSION
-from compilegate.domain.flag import parse_flag
-from compilegate.domain.flag_change import REVERT, TRAIN, FlagChange, flag_entries
-from compilegate.domain.judging.judge import judge as ask_judge
-from compilegate.domain.production.consequence import PERMANENT
-from compilegate.domain.production.promotion import standing_promotion
-from compilegate.domain.production.runs import production_runs
+from compilegate.domain.errors import InvalidInputError, NotFoundError
+from compilegate.domain.flag_change import REVERT, TRAIN, FlagChange
+from compilegate.domain.judging.production import Judge, judge_production
+from compilegate.domain.production.fingerprint import proven_fingerprint, registered_fingerprint
+from compilegate.domain.production.flag_transition import PERMANENT
+from compilegate.domain.production.history import WorkloadHistory, history
+from compilegate.domain.production.promotion import Promotion, standing_promotion
+from compilegate.domain.production.review import ReviewInput, review_promotion
+from compilegate.domain.production.trained_job import TrainedJob
+from compilegate.domain.records.reviews import ProbationEnd, Review
 from compilegate.ports import Services
-from compilegate.usecases.change_flag import Changed, change_flag
-from compilegate.usecases.production.look import KIND, Judge, Look, settle
-from compilegate.usecases.production.watch_notice import notice, quiet
+from compilegate.usecases.flag.change_flag import Changed, change_flag
+from compilegate.usecases.registration.load import facts_for_workload, load_registered
+from compilegate.usecases.trial.documents import Spec, Trial, load_record, spec_at, to_json
 
-FINAL_KIND = "probation"
-# Changes of the flag by which the judge's word on a promotion is its last.
+# Changes of the flag that end a probation.
 FINAL = (REVERT, PERMANENT)
 
 
 def watch_production(
-    event: Mapping[str, Any], *, services: Services, judge: Judge = ask_judge
+    event: Mapping[str, Any], *, services: Services, judge: Judge = judge_production
 ) -> dict[str, Any]:
     """Judge production after a run (``workload``, ``run``) and act on it; safe to repeat.
 
     The answer has ``verdict`` (None where nothing was there to judge), ``flag_changed``,
-    ``decision_key`` and ``tell``: whether people are told, with the message's fields beside it.
-    Raises NotFoundError where the records of the trial behind the promotion are gone.
+    ``decision_key`` and ``tell``: whether there is a message, with its fields beside it. Raises
+    NotFoundError where the records of the trial behind the promotion are gone.
     """
     workload, run = str(event["workload"]), str(event["run"])
-    entries = services.ledger.entries(workload)
-    found = next((e for e in entries if e.get("kind") == KIND and e["run"] == run), None)
-    if found is None:
-        promotion = standing_promotion(flag_entries(entries))
+    past = history(services.ledger.entries(workload))
+    review = past.review_of(run)
+    if review is None:
+        promotion = standing_promotion(past.flags)
         if promotion is None:
-            return quiet(None)
-        look = Look(workload, run, promotion, entries, production_runs(entries), services)
-        found = services.ledger.put_once(
-            workload, ledger_keys.watch_entry(run), settle(look, judge)
-        )
-    made = _act(workload, found, services)
-    _note_final(workload, found, services)
-    return notice(workload, found, made, services)
+            return _answer(None, None)
+        review = _review(_read(workload, run, promotion, past, services), judge, services)
+    change = _change_flag(workload, review, services)
+    _record_probation_end(workload, review, services)
+    answer = _answer(review, change)
+    if review.message_kind is None:
+        return answer
+    # Only now: whatever pages and messages need, the flag is right without it.
+    from compilegate.usecases.production.announce_review import announce_review  # noqa: PLC0415
+
+    return {**answer, "tell": True, **announce_review(workload, review, change, services)}
 
 
-def _act(workload: str, entry: Mapping[str, Any], services: Services) -> Changed | None:
-    change = entry["change"]
-    if change is None:
-        return None
-    keys = ("trial", "run", "decision_key", "evidence_key")
-    wanted = FlagChange(
-        change_id=change["change_id"],
-        by=TRAIN,
-        action=change["action"],
-        flag=parse_flag(change["to"]),
-        reason=change["reason"],
-        decided_at=change["decided_at"],
-        decision_id=entry["decision_id"],
-        based_on=_judged_version(change),
-        details={key: entry[key] for key in keys},
+def _read(
+    workload: str, run: str, promotion: Promotion, past: WorkloadHistory, services: Services
+) -> ReviewInput:
+    settings = services.settings
+    inputs = ReviewInput(
+        workload=workload,
+        run=run,
+        promotion=promotion,
+        history=past,
+        evidence=_evidence(Trial(workload, promotion.trial, ""), promotion, services),
+        now=services.clock.now(),
+        flag_name=naming.flag_parameter(settings.stage, workload),
     )
-    return change_flag(workload, wanted, services=services)
+    if inputs.evidence is None:
+        return inputs
+    plan = load_record(services.store, Trial(workload, promotion.trial, ""), "plan")
+    measured = _job(spec_at(services.store, str(plan["spec_key"])))
+    spec = _registered(workload, services)
+    registered = {} if spec is None else registered_fingerprint(
+        promotion, _job(spec), facts_for_workload(spec.workload, settings), region=settings.region
+    )  # fmt: skip
+    return replace(
+        inputs,
+        proven=proven_fingerprint(plan, promotion.candidate, measured),
+        registered=registered,
+        policy=spec.workload.policy if spec else None,
+    )
 
 
-def _judged_version(change: Mapping[str, Any]) -> int:
-    """The version of the flag that was looked at, which its change is named after."""
-    return int(str(change["change_id"]).split("#")[1])
+def _evidence(trial: Trial, promotion: Promotion, services: Services) -> Mapping[str, Any] | None:
+    """The trial's, None where a person turned on what it has planned and not measured."""
+    try:
+        evidence: Mapping[str, Any] = load_record(services.store, trial, "evidence")
+    except NotFoundError:
+        if not promotion.by_human:
+            raise
+        return None
+    measured = promotion.candidate in [arm["name"] for arm in evidence["arms"]]
+    return None if promotion.by_human and not measured else evidence
 
 
-def _note_final(workload: str, entry: Mapping[str, Any], services: Services) -> None:
-    """The last word of a probation stands in the ledger beside the trial's own decision."""
-    if entry["change"] is None or entry["change"]["action"] not in FINAL:
-        return
-    name, trial = str(entry["decision_id"]), str(entry["trial"])
-    services.ledger.put_once(
-        workload,
-        f"trial#{trial}#{naming.probation_record(name)}",
-        {
-            "kind": FINAL_KIND,
-            "at": entry["at"],
-            "trial": trial,
-            "run": entry["run"],
-            "decision_id": name,
-            "decision_key": entry["decision_key"],
-            "evidence_key": entry["evidence_key"],
-            "verdict": entry["verdict"],
-            "candidate": entry["candidate"],
-            "judge_version": JUDGE_VERSION,
-            "reasons": [reason["message"] for reason in entry["reasons"]],
+def _registered(workload: str, services: Services) -> Spec | None:
+    """What production trains by its registration; None where a team trains without one."""
+    try:
+        return load_registered(workload, services.store).spec
+    except (NotFoundError, InvalidInputError):
+        return None
+
+
+def _job(spec: Spec) -> TrainedJob:
+    return TrainedJob(spec.workload, spec.code)
+
+
+def _review(inputs: ReviewInput, judge: Judge, services: Services) -> Review:
+    """The review that stands: this one, or that of a call which was faster."""
+    outcome = review_promotion(inputs, judge)
+    for key, document in outcome.documents.items():
+        services.store.put(key, to_json(document))
+    review = outcome.review
+    entry = services.ledger.put_once(inputs.workload, review.key, review.to_entry())
+    return Review.from_entry(entry)
+
+
+def _change_flag(workload: str, review: Review, services: Services) -> Changed | None:
+    transition = review.transition
+    if transition is None:
+        return None
+    change = FlagChange(
+        change_id=transition.change_id,
+        by=TRAIN,
+        action=transition.action,
+        flag=transition.flag,
+        reason=transition.reason,
+        decided_at=transition.decided_at,
+        decision_id=review.decision_id,
+        based_on=transition.reviewed_version,
+        details={
+            "trial": review.trial,
+            "run": review.run,
+            "decision_key": review.decision_key,
+            "evidence_key": review.evidence_key,
         },
     )
+    return change_flag(workload, change, services=services)
+
+
+def _record_probation_end(workload: str, review: Review, services: Services) -> None:
+    """The last decision of a probation stands in the ledger beside the trial's own."""
+    if review.action not in FINAL:
+        return
+    end = ProbationEnd(
+        at=review.at,
+        trial=review.trial,
+        run=review.run,
+        decision_id=str(review.decision_id),
+        decision_key=review.decision_key,
+        evidence_key=review.evidence_key,
+        verdict=review.verdict,
+        candidate=review.candidate,
+        judge_version=JUDGE_VERSION,
+        reasons=tuple(reason.message for reason in review.reasons),
+    )
+    services.ledger.put_once(workload, end.key, end.to_entry())
+
+
+def _answer(review: Review | None, change: Changed | None) -> dict[str, Any]:
+    return {
+        "verdict": review.verdict if review else None,
+        "decision_key": review.decision_key if review else None,
+        "flag_changed": change is not None and change.changed,
+        "tell": False,
+    }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from compilegate.domain.production.runs import ProductionRun
+from compilegate.domain.records.runs import ProductionRun
 
 DAY = 86_400
 BEGIN = 1_790_000_000

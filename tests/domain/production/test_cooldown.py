@@ -6,15 +6,17 @@ from typing import Any
 
 import pytest
 
+from compilegate.domain.flag import OFF
 from compilegate.domain.production.cooldown import DAY_SECONDS, cooling_down
+from compilegate.domain.records.flags import FlagVersion
 from tests.domain.production.run_builder import BEGIN
 
 
-def said(by: str = "train", action: str = "revert", at: int = BEGIN) -> dict[str, Any]:
-    return {"by": by, "action": action, "at": at, "reason": "accuracy fell by 0.04."}
+def said(by: str = "train", action: str = "revert", at: int = BEGIN) -> FlagVersion:
+    return FlagVersion(1, at, "c", by, action, "accuracy fell by 0.04.", OFF.to_json())
 
 
-def asked(history: list[dict[str, Any]], *, days: float = 14, after: float = 1) -> Any:
+def asked(history: list[FlagVersion], *, days: float = 14, after: float = 1) -> Any:
     now = BEGIN + round(after * DAY_SECONDS)
     return cooling_down(history, days, now=now, workload="bert-docs")
 
@@ -25,9 +27,9 @@ def test_a_revert_is_followed_by_a_wait_that_says_until_when_and_how_to_end_it()
     assert "cooling_down" == reason.code
     for words in (
         "accuracy fell by 0.04);", "before 2026-10-05", "policy.cooldown_days: 14",
-        "compilegate flag revert bert-docs --reason",
     ):  # fmt: skip
         assert words in reason.message
+    assert "compilegate flag revert bert-docs --reason" in reason.fix
 
 
 @pytest.mark.parametrize(
@@ -50,5 +52,5 @@ def test_the_policy_says_how_long(days: float, after: float, *, waits: bool) -> 
     ],
     ids=["never", "a trial's no", "a person said why", "a person set it", "by hand", "stale"],
 )
-def test_nothing_else_makes_a_trial_wait(history: list[dict[str, Any]]) -> None:
+def test_nothing_else_makes_a_trial_wait(history: list[FlagVersion]) -> None:
     assert None is asked(history)

@@ -3,8 +3,22 @@
 import pytest
 
 from compilegate.domain.production.day import DayFigures, day_of
+from compilegate.domain.production.history import history
+from compilegate.domain.records.reviews import ProbationEnd
+from compilegate.domain.records.trials import TrialFailed
 from tests.fakes import services
-from tests.usecases.production_ledger import DAY, NOW, OFF, ON, flag_entry, note, promote, ran
+from tests.usecases.production_ledger import (
+    DAY,
+    NOW,
+    OFF,
+    ON,
+    decided,
+    flag_entry,
+    promote,
+    ran,
+    waited,
+    write,
+)
 
 TODAY = NOW - DAY
 
@@ -15,7 +29,7 @@ def cloud():
 
 
 def figures(cloud):
-    return day_of(cloud.ledger.entries("w"), since=TODAY, until=NOW)
+    return day_of(history(cloud.ledger.entries("w")), since=TODAY, until=NOW)
 
 
 def test_nothing_is_nothing(cloud):
@@ -23,13 +37,15 @@ def test_nothing_is_nothing(cloud):
 
 
 def test_decisions_are_counted_by_verdict_with_what_their_trials_cost(cloud):
-    spent = {"spent_usd": 12.5}
-    note(cloud, "w", "trial#a#decision", "decision", TODAY, verdict="promote", **spent)
-    note(cloud, "w", "trial#b#decision", "decision", NOW - 1, verdict="ineligible", spent_usd=None)
-    note(cloud, "w", "trial#a#probation/d", "probation", NOW - 1, verdict="revert")
-    note(cloud, "w", "trial#c#failed", "failed", NOW - 1)
-    note(cloud, "w", "trial#d#decision", "decision", TODAY - 1, verdict="promote", **spent)
-    note(cloud, "w", "trial#e#decision", "decision", NOW, verdict="promote", **spent)
+    for record in (
+        decided("a", TODAY, spent_usd=12.5),
+        decided("b", NOW - 1, "ineligible"),
+        ProbationEnd(NOW - 1, "a", "r", "d", None, None, "revert", "compile", "1", ()),
+        TrialFailed(NOW - 1, "c"),
+        decided("d", TODAY - 1, spent_usd=12.5),
+        decided("e", NOW, spent_usd=12.5),
+    ):
+        write(cloud, "w", record)
 
     found = figures(cloud)
     assert {"promote": 1, "ineligible": 1, "revert": 1, "failed": 1} == found.decisions
@@ -51,7 +67,7 @@ def test_runs_of_the_day_are_priced_and_compared_with_earlier_baselines(cloud):
 
 def test_a_run_that_waited_twice_waited_once(cloud):
     for number in (0, 1):
-        note(cloud, "w", f"run#r#wait#{number}", "run_waiting", NOW - 60, run="r")
+        write(cloud, "w", waited("r", number, NOW - 60))
 
     assert 1 == figures(cloud).waited_runs
 

@@ -9,16 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compilegate.domain.flag import OFF, STATES, Flag
-from compilegate.domain.production.begun import BegunRun
 from compilegate.domain.production.canary import OpenSlot
+from compilegate.domain.production.flag_reading import FlagReading
 from compilegate.domain.production.next_arm import (
     PROBLEMS,
     REFRESH_EVERY,
-    FlagReading,
     Situation,
     next_arm,
 )
-from compilegate.domain.production.runs import CanarySlot, ProductionRun
+from compilegate.domain.records.reviews import Review
+from compilegate.domain.records.runs import BegunRun, CanarySlot, ProductionRun
 
 ON = Flag(True, "probation", "compile", {"compiler": "torch_compile"}, "d1", "2026-01-01T00:00:00Z")
 FOLLOWED = ("compile", "flag", {"compiler": "torch_compile"}, False, "d1")
@@ -45,7 +45,8 @@ def begun(number, arm="compile", confirm=False):
 
 
 def asked(*arms, confirm=True, at=1000):
-    return {"at": at, "next": {"runs": [{"arm": arm, "confirm": confirm} for arm in arms]}}
+    runs = [{"arm": arm, "confirm": confirm} for arm in arms]
+    return Review(at, "r0", "t1", "compile", next={"runs": runs})
 
 
 def on(**more):
@@ -67,7 +68,7 @@ def test_a_flag_that_is_not_clearly_on_is_the_baseline(flag, why):
 
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_a_flag_that_cannot_be_followed_is_the_baseline_even_where_it_says_on(problem):
-    reading = FlagReading(ON, "text", problem=problem, told="why")
+    reading = FlagReading(ON, "text", problem=problem, explanation="why")
 
     assert ("baseline", problem, {}, False, None) == told(Situation(reading))
 
@@ -91,40 +92,40 @@ def test_a_place_of_a_trial_goes_before_whatever_the_flag_says():
 
 
 def test_the_judges_confirmations_are_made_in_its_order():
-    watch = asked("baseline", "compile", "baseline")
+    review = asked("baseline", "compile", "baseline")
 
-    assert ("baseline", "confirm", {}, True, "d1") == told(on(watch=watch))
-    second = told(on(watch=watch, in_flight=[begun(11, "baseline", confirm=True)]))
+    assert ("baseline", "confirm", {}, True, "d1") == told(on(review=review))
+    second = told(on(review=review, in_flight=[begun(11, "baseline", confirm=True)]))
     assert ("compile", "confirm", {"compiler": "torch_compile"}, True, "d1") == second
     since = [ran(11, "baseline", confirm=True), ran(12, confirm=True)]
-    assert ("baseline", "confirm", {}, True, "d1") == told(on(watch=watch, runs=since))
+    assert ("baseline", "confirm", {}, True, "d1") == told(on(review=review, runs=since))
 
 
 def test_confirmations_that_are_all_begun_are_not_made_again():
     flying = [begun(11, "baseline", confirm=True), begun(12, confirm=True)]
 
-    assert FOLLOWED == told(on(watch=asked("baseline", "compile"), in_flight=flying))
+    assert FOLLOWED == told(on(review=asked("baseline", "compile"), in_flight=flying))
 
 
 def test_a_run_that_the_judge_knew_of_is_no_answer_to_what_it_asked():
     known = [ran(8, "baseline", confirm=True)]  # ended at 850, the judge looked at 1000
 
-    assert "confirm" == told(on(watch=asked("baseline"), runs=known))[1]
+    assert "confirm" == told(on(review=asked("baseline"), runs=known))[1]
 
 
 def test_a_baseline_that_the_judge_lacks_is_made():
     assert ("baseline", "refresh", {}, False, "d1") == told(
-        on(watch=asked("baseline", confirm=False))
+        on(review=asked("baseline", confirm=False))
     )
 
 
 def test_what_the_judge_said_of_another_candidate_is_not_followed():
-    assert FOLLOWED == told(on(watch=asked("b48")))
+    assert FOLLOWED == told(on(review=asked("b48")))
 
 
 def test_a_watch_that_asks_for_nothing_leaves_it_to_the_flag():
-    for watch in ({"at": 1, "next": None}, asked("compile", confirm=False)):
-        assert FOLLOWED == told(on(watch=watch))
+    for review in (Review(1, "r0", "t1", "compile"), asked("compile", confirm=False)):
+        assert FOLLOWED == told(on(review=review))
 
 
 def test_every_so_many_runs_one_is_of_the_baseline():
@@ -180,7 +181,7 @@ def test_nothing_but_a_flag_that_is_on_and_understood_trains_a_candidate(
     situation = Situation(
         FlagReading(flag, "text", problem=problem),
         runs=[ran(number, arm) for number, arm in enumerate(runs)],
-        watch=asked(*wanted, confirm=confirm, at=0),
+        review=asked(*wanted, confirm=confirm, at=0),
     )
 
     found = next_arm(situation)

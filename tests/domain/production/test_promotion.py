@@ -8,6 +8,7 @@ import pytest
 
 from compilegate.domain.flag import OFF, Flag
 from compilegate.domain.production.promotion import standing_promotion
+from compilegate.domain.records.flags import FlagVersion
 
 ON = Flag(True, "probation", "compile", {"compiler": "torch_compile"}, "d1")
 KEPT = Flag(True, "permanent", "compile", {"compiler": "torch_compile"}, "d2")
@@ -15,7 +16,8 @@ OTHER = Flag(True, "probation", "fp8", {"precision": "fp8"}, "d3")
 
 
 def entry(at: int, flag: Flag, by: str = "evaluate", trial: str | None = "abcd1234") -> Any:
-    return {"at": at, "by": by, "to": flag.to_json(), "version": at, "trial": trial}
+    details = {"trial": trial} if trial else {}
+    return FlagVersion(at, at, f"c{at}", by, "a", "r", flag.to_json(), details=details)
 
 
 PROMOTED = entry(1, ON)

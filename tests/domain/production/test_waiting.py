@@ -10,9 +10,14 @@ from compilegate.domain.production.waiting import (
     most_wait_seconds,
     next_wait,
 )
+from compilegate.domain.records.runs import CapacityWait
 from tests.domain.workload_builder import SOUND, change
 
 DAY = 24 * 3600
+
+
+def waited(seconds, spent=0.0):
+    return CapacityWait(0, "r", 0, "j", "compile", None, spent, seconds, None)
 
 
 def waits(most, *fallbacks, spent=0.0):
@@ -20,7 +25,7 @@ def waits(most, *fallbacks, spent=0.0):
     entries, found = [], []
     while (wait := next_wait(entries, fallbacks, most)) is not None:
         found.append(wait)
-        entries.append({"wait_seconds": wait.seconds, "spent_seconds": spent})
+        entries.append(waited(wait.seconds, spent))
         assert len(entries) < 1000
     return found
 
@@ -51,7 +56,7 @@ def test_hours_that_an_attempt_itself_waited_count():
 
 def test_a_first_pause_may_be_given():
     assert Wait(1) == next_wait([], (), DAY, first_seconds=1)
-    given = [{"wait_seconds": 1, "spent_seconds": 0}]
+    given = [waited(1)]
     assert Wait(2) == next_wait(given, (), DAY, first_seconds=1)
     assert Wait(7200) == next_wait([], (), DAY, first_seconds=7200)
 

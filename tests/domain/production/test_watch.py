@@ -5,21 +5,21 @@ from __future__ import annotations
 import copy
 import json
 import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from compilegate.domain.decision import Verdict
 from compilegate.domain.flag import Flag
-from compilegate.domain.judging.judge import judge
 from compilegate.domain.production.promotion import Promotion
-from compilegate.domain.production.runs import CanarySlot, ProductionRun
 from compilegate.domain.production.watch import (
     HISTORY_RUNS,
     probation_document,
     row_at_the_end,
     watched_runs,
 )
+from compilegate.domain.records.runs import CanarySlot, ProductionRun
 from tests.domain.evidence_builder import (
     BASE_WALL,
     CENTRE,
@@ -27,6 +27,7 @@ from tests.domain.evidence_builder import (
     MINE_WALL,
     PROBATION_MARGIN,
     document,
+    judge,
     sample,
 )
 from tests.domain.production.run_builder import BEGIN, DAY, production_run
@@ -103,7 +104,8 @@ def test_late_and_repeated_events_make_the_same_document() -> None:
     mixed = runs[:]
     random.Random(3).shuffle(mixed)
     through_the_ledger = [
-        ProductionRun.from_entry(json.loads(json.dumps(run.to_entry(at=BEGIN)))) for run in mixed
+        ProductionRun.from_entry(json.loads(json.dumps(replace(run, at=BEGIN).to_entry())))
+        for run in mixed
     ]
 
     assert probation(runs) == probation(mixed) == probation(through_the_ledger)

@@ -9,14 +9,15 @@ from typing import Any
 
 from compilegate.domain import ledger_keys, naming
 from compilegate.domain.flag import Flag
-from compilegate.domain.production.begun import Attempt
+from compilegate.domain.production.attempt import Attempt
+from compilegate.domain.production.history import history
 from compilegate.domain.production.registration import Registration
-from compilegate.domain.production.runs import ProductionRun, production_runs
+from compilegate.domain.records.runs import ProductionRun
 from compilegate.domain.workload.model import Workload
 from compilegate.usecases.production.begin_run import begin_run
 from compilegate.usecases.production.build_request import build_request
 from compilegate.usecases.production.record_run import record_run
-from compilegate.usecases.trial import to_json
+from compilegate.usecases.trial.documents import to_json
 from tests import fakes
 from tests.domain.workload_builder import SOUND
 from tests.usecases.trial_builder import evidence_tar, quality_output
@@ -129,7 +130,7 @@ class Production:
 
     def runs(self) -> list[ProductionRun]:
         """The runs as the ledger has them."""
-        return production_runs(self.services.ledger.entries(NAME))
+        return list(history(self.services.ledger.entries(NAME)).runs)
 
     def entries(self, kind: str) -> list[Mapping[str, Any]]:
         """The ledger's entries of one kind."""

@@ -8,10 +8,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from compilegate.domain import ledger_keys, naming
+from compilegate.domain import naming
 from compilegate.domain.errors import InvalidInputError, NotFoundError
 from compilegate.domain.flag import Flag
 from compilegate.domain.metrics import FLAG_PROBLEMS
+from compilegate.domain.records.reviews import Review
 from tests.domain.workload_builder import SOUND, change
 from tests.usecases.production.runs import FLAG, NAME, ON, Production
 
@@ -248,8 +249,8 @@ def test_a_job_that_sagemaker_would_refuse_is_not_begun(production):
 def test_a_run_that_was_lost_is_asked_for_again_once_it_cannot_be_on_its_way_any_more(production):
     production.promote()
     at = production.services.clock.now()
-    wanted = {"kind": "watch", "at": at, "run": "r", "next": {"runs": [CONFIRM]}}
-    production.services.ledger.put_once(NAME, ledger_keys.watch_entry("r"), wanted)
+    review = Review(at, "r", "abcd1234", "compile", next={"runs": [CONFIRM]})
+    production.services.ledger.put_once(NAME, review.key, review.to_entry())
 
     answers = [production.begin(1)]
     production.services.clock.seconds += 3600

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from compilegate.domain import naming
-from compilegate.domain.production.canary import job_digest
-from compilegate.domain.production.runs import CanarySlot
+from compilegate.domain.production.trained_job import TrainedJob
+from compilegate.domain.records.runs import CanarySlot
 from compilegate.facts import load_facts
-from compilegate.usecases.production import recording
-from compilegate.usecases.production.record_run import StillTrainsError
-from compilegate.usecases.workload_document import read_document
+from compilegate.usecases.production import record_attempt
+from compilegate.usecases.production.record_attempt import StillTrainsError
+from compilegate.usecases.registration.workload_document import read_document
 from tests.domain.workload_builder import SOUND, change
 from tests.usecases.production.runs import (
     CAPACITY,
@@ -255,7 +255,7 @@ def test_a_twin_of_a_job_that_was_asked_for_again_is_stopped(promoted):
 def test_a_run_in_a_trials_place_carries_it_and_its_rerun_does_not(production, monkeypatch):
     heard = []
     monkeypatch.setattr(
-        recording, "record_canary", lambda name, run, **more: heard.append((name, run, more))
+        record_attempt, "close_after_run", lambda name, run, **more: heard.append((name, run, more))
     )
     production.begin()
     entry = production.entries("run_begun")[0]
@@ -271,7 +271,7 @@ def test_a_run_in_a_trials_place_carries_it_and_its_rerun_does_not(production, m
     assert (CanarySlot("t", 1, 0), None) == (crashed.canary, again.canary)
     assert [crashed, again] == [run for _, run, _ in heard]
     registered = read_document(SOUND.to_dict())
-    assert job_digest(registered, naming.source_key(NAME, "s1")) == heard[0][2]["job"]
+    assert TrainedJob(registered, naming.source_key(NAME, "s1")).digest == heard[0][2]["job"]
 
 
 def test_a_step_that_dies_between_the_ledger_and_the_trial_is_made_good_by_repeating_it(
@@ -284,7 +284,7 @@ def test_a_step_that_dies_between_the_ledger_and_the_trial_is_made_good_by_repea
         if len(heard) == 1:
             raise OSError("the function's time is up")
 
-    monkeypatch.setattr(recording, "record_canary", dies_once)
+    monkeypatch.setattr(record_attempt, "close_after_run", dies_once)
     promoted.ends("Completed", output=summary_tar())
     with pytest.raises(OSError, match="time is up"):
         promoted.record()

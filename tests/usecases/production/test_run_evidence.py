@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from compilegate.usecases.production.run_evidence import output_uri
+from compilegate.usecases.production.job_evidence import output_uri
 from tests.usecases.production.runs import Production, summary_tar
 from tests.usecases.trial_builder import evidence_tar
 

@@ -6,18 +6,40 @@
     compiler.save(state, path)           instead of torch.save(state, path), in every process
 
 The rest is the recorder's: what was compiled, how long it took, and whether it happened at all.
+
+A module of this folder is a compiler where it has ``REQUESTED``, the hyperparameter's value, and
+``create``, which makes the backend of a job's ``Settings``; they are found by that alone.
 """
 
-import importlib.util
+import importlib
+import pkgutil
+from collections import namedtuple
 
 from compilegate_runtime.compilers.none import NoCompiler
-from compilegate_runtime.compilers.tensorflow import TensorFlowXla
 from compilegate_runtime.compilers.torch_compile import TorchCompile
 from compilegate_runtime.compilers.xla import REQUESTED as MANAGED
-from compilegate_runtime.compilers.xla import XlaCompiler
 from compilegate_runtime.errors import HyperparameterError
 
-__all__ = ["MANAGED", "NoCompiler", "TorchCompile", "compiler_for"]
+__all__ = ["MANAGED", "MODES", "NAMES", "NoCompiler", "TorchCompile", "compiler_for"]
+
+# How a job compiles: a mode by torch.compile's name, dynamic shapes (auto, false, true), the
+# optimizer's step too or not, and which repeated blocks alone ("" for whole models).
+Settings = namedtuple("Settings", "mode dynamic optimizer regions")
+
+
+def _found():
+    """Compilers by the hyperparameter's value."""
+    names = sorted(info.name for info in pkgutil.iter_modules(__path__))
+    modules = [importlib.import_module(f"{__name__}.{name}") for name in names]
+    return {module.REQUESTED: module for module in modules if hasattr(module, "create")}
+
+
+_COMPILERS = _found()
+# The hyperparameters' values, their defaults first.
+NAMES = ("none", *sorted(_COMPILERS, key=lambda name: (name != "torch_compile", name)))
+MODES = tuple(
+    dict.fromkeys(mode for name in NAMES for mode in getattr(_COMPILERS.get(name), "MODES", ()))
+)
 
 
 def compiler_for(name, mode="default", dynamic="auto", *, optimizer=False, regions=""):
@@ -26,18 +48,13 @@ def compiler_for(name, mode="default", dynamic="auto", *, optimizer=False, regio
     Raises CompilerUnavailableError when this environment lacks it, HyperparameterError for a mode
     without its compiler.
     """
-    if mode != "default" and name != "torch_compile":
+    compiler = _COMPILERS.get(name)
+    if mode != "default" and mode not in getattr(compiler, "MODES", ()):
+        owners = [one for one in NAMES if mode in getattr(_COMPILERS.get(one), "MODES", ())]
         raise HyperparameterError(
-            f"compile_mode {mode} belongs to compiler torch_compile and would not be applied to "
-            f"compiler {name}"
+            f"compile_mode {mode} belongs to compiler {' and '.join(owners)} and would not be "
+            f"applied to compiler {name}"
         )
-    if name == "torch_compile":
-        return TorchCompile(mode, dynamic, optimizer=optimizer, regions=regions)
-    if name == MANAGED:
-        only_tensorflow = _has("tensorflow") and not _has("torch")
-        return TensorFlowXla() if only_tensorflow else XlaCompiler()
-    return NoCompiler()
-
-
-def _has(package):
-    return importlib.util.find_spec(package) is not None
+    if compiler is None:
+        return NoCompiler()
+    return compiler.create(Settings(mode, dynamic, optimizer, regions))

@@ -6,6 +6,9 @@ from compilegate_runtime import environment
 class NoCompiler:
     """No compiler; one that was ``requested`` all the same counts as not applied."""
 
+    # Whether the arm compiles what a script hands to torch.compile.
+    compiles_modules = False
+
     def __init__(self, requested="none"):
         self.requested = requested
 

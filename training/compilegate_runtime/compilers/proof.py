@@ -15,10 +15,10 @@ class Region:
     ``proven``: whether one of its graphs was compiled for such a call, not for an evaluation.
     """
 
-    def __init__(self, torch, compile_, name, *, mode="default", dynamic=None):
+    def __init__(self, torch, compile_, name, *, mode="default", dynamic=None, options=None):
         self._torch, self._compile, self.name = torch, compile_, name
         self._dynamic = dynamic
-        self._backend = _CountingBackend(torch, mode, dynamic, self._compiled)
+        self._backend = _CountingBackend(torch, mode, options, dynamic, self._compiled)
         self._called = None  # the model, at each call until it is proven
         self.graphs, self.trains, self.proven = 0, False, False
 
@@ -69,8 +69,9 @@ class _CountingBackend:
 
     __name__ = compiler_name = "inductor"
 
-    def __init__(self, torch, mode, dynamic, tell):
-        self._made_with, self._tell = (mode, None, dynamic), tell
+    def __init__(self, torch, mode, options, dynamic, tell):
+        self._tell = tell
+        self._made_with = (None if options else mode, options, dynamic)
         self._inductor = torch._TorchCompileInductorWrapper(*self._made_with)
         for name in ("reset", "get_compiler_config"):  # TorchDynamo asks where there are any
             if hasattr(self._inductor, name):

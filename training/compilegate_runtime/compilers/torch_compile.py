@@ -10,11 +10,20 @@ from compilegate_runtime.compilers.proof import Region
 from compilegate_runtime.compilers.regions import repeated_blocks
 from compilegate_runtime.errors import CompilerUnavailableError, NotAppliedError
 
+REQUESTED = "torch_compile"
+# torch.compile's own names (https://pytorch.org/docs/stable/generated/torch.compile.html).
+MODES = ("default", "reduce-overhead", "max-autotune")
 REASONS_KEPT = 8
 REASON_LENGTH = 300
 DYNAMIC = {"auto": None, "false": False, "true": True}
 LIMIT = re.compile("recompile limit|cache_size_limit", re.IGNORECASE)
-CACHES = ("TORCHINDUCTOR_FX_GRAPH_CACHE", "TORCHINDUCTOR_AUTOGRAD_CACHE")
+SETTINGS = {
+    "TORCHINDUCTOR_FX_GRAPH_CACHE": "1",
+    "TORCHINDUCTOR_AUTOGRAD_CACHE": "1",
+    # The precompiled header of kernels for processors, 150 MB, lies outside of the cache that jobs
+    # keep: every job would spend seconds building it again, with nothing left to compile.
+    "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0",
+}
 
 
 class TorchCompile(NoCompiler):
@@ -24,25 +33,31 @@ class TorchCompile(NoCompiler):
     cache: the graphs counted there prove the treatment, cold and warm.
     """
 
-    def __init__(self, mode="default", dynamic="auto", optimizer=False, regions=""):
-        super().__init__("torch_compile")
-        for name in CACHES:  # before torch reads them; on from the start in newer releases
-            os.environ.setdefault(name, "1")
+    compiles_modules = True
+
+    def __init__(
+        self, mode="default", dynamic="auto", optimizer=False, regions="", *,
+        requested=REQUESTED, options=None,
+    ):  # fmt: skip
+        """With ``options``, TorchInductor's own by name, there is no mode."""
+        super().__init__(requested)
+        for name, value in SETTINGS.items():  # before torch reads them
+            os.environ.setdefault(name, value)
         try:
             import torch  # noqa: PLC0415 — only compiled jobs pay for it
             from torch._dynamo import utils  # noqa: PLC0415 — as above
         except ImportError as error:
             raise CompilerUnavailableError(
-                f"compiler torch_compile needs PyTorch 2.1 or later: {error}"
+                f"compiler {requested} needs PyTorch 2.1 or later: {error}"
             ) from error
         self._torch, self._utils = torch, utils
         self._spent = getattr(utils, "cumulative_time_spent_ns", None)
-        self.how = {"mode": mode, "dynamic": DYNAMIC[dynamic]}
+        self.how = {"mode": mode, "dynamic": DYNAMIC[dynamic], "options": options}
         self._regions, self._blocks = regions, 0
         self._compiles_optimizer, self._optimizer_steps = optimizer, {}
         self._compile = torch.compile  # a script's own calls of it are led elsewhere
         self._found = {}  # a region of each kind
-        self._optimizer = Region(torch, self._compile, "the optimizer's step")
+        self._optimizer = Region(torch, self._compile, "the optimizer's step", options=options)
         self._preparing = 0.0
         self._breaks = GraphBreaks()
         # Dynamo keeps the last 64 compilations; a run that recompiles more must not be
@@ -123,7 +138,7 @@ class TorchCompile(NoCompiler):
         if not self.applied():
             eager = [f"{one.name} trained uncompiled" for one in self._training if not one.proven]
             raise NotAppliedError(
-                "compiler torch_compile was asked for and not applied: "
+                f"compiler {self.requested} was asked for and not applied: "
                 f"{'; '.join([*eager, self._proof()])}. {self._cure()}"
             )
         if self._compiles_optimizer and not self._optimizer.graphs:
@@ -183,7 +198,8 @@ class TorchCompile(NoCompiler):
     def _proof(self):
         frames = self._utils.counters.get("frames", {})
         dynamic = self.how["dynamic"]
-        said = "" if dynamic is None else f", dynamic {str(dynamic).lower()}"
+        said = "".join(f", {name} {value}" for name, value in (self.how["options"] or {}).items())
+        said += "" if dynamic is None else f", dynamic {str(dynamic).lower()}"
         said += f", {self._blocks} repeated blocks" if self._regions else ""
         said += f", {self._optimizer.graphs} optimizer graphs" if self._compiles_optimizer else ""
         kinds = ", ".join(f"{one.graphs} of {one.name}" for one in self._found.values())
@@ -231,6 +247,13 @@ class _WhileTraining:
         if getattr(self._as_written, "__self__", None) is self._block:
             return getattr, (self._block, "forward")
         return _itself, (self._as_written,)  # somebody else had replaced the class's own
+
+
+def create(settings):
+    """The backend of a job's settings."""
+    return TorchCompile(
+        settings.mode, settings.dynamic, optimizer=settings.optimizer, regions=settings.regions
+    )
 
 
 def _itself(value):

@@ -5,6 +5,7 @@ which the managed compiler's images carry, and tested with a stand-in for it. It
 in one of those images: they exist on AWS only.
 """
 
+import importlib.util
 import os
 
 from compilegate_runtime.compilers.none import NoCompiler
@@ -94,6 +95,21 @@ class XlaCompiler(NoCompiler):
         """(graphs, nanoseconds) of PyTorch/XLA's metric CompileTime."""
         data = self._metrics.metric_data("CompileTime")
         return (0, 0.0) if data is None else (data[0], data[1])
+
+
+def create(_settings):
+    """The backend of this image's framework."""
+    if _has("tensorflow") and not _has("torch"):
+        from compilegate_runtime.compilers.tensorflow import (  # noqa: PLC0415 — imports this one
+            TensorFlowXla,
+        )
+
+        return TensorFlowXla()
+    return XlaCompiler()
+
+
+def _has(package):
+    return importlib.util.find_spec(package) is not None
 
 
 def identify_process():

@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 
 from compilegate_runtime import environment, hyperparameters
+from compilegate_runtime.compilers import MANAGED
 from compilegate_runtime.device import PRECISIONS
 from compilegate_runtime.encoded_text import decoded
 from compilegate_runtime.errors import HyperparameterError
@@ -200,7 +201,7 @@ def _trainer_defaults(settings, others):
     found["disable_tqdm"] = "True"  # a progress bar would run into the lines that metrics come from
     if settings.precision in ("fp16", "bf16", "tf32"):
         found[settings.precision] = "True"
-    if settings.compiler == "torch_compile" and not settings.compile_regions:
+    if settings.compiler not in ("none", MANAGED) and not settings.compile_regions:
         found["torch_compile"] = "True"
         found["torch_compile_mode"] = settings.compile_mode
     return found

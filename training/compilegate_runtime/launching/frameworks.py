@@ -109,7 +109,7 @@ def listen_to_lightning(metrics, planned, checkpoints=None):
 def leave_compiling_to_the_arm(torch, compiler, models, source):
     """Let torch.compile of a model do what the arm says and nothing else, whoever calls it.
 
-    Without a compiler the model stays as it is; with torch_compile it is compiled the arm's way.
+    Without a compiler the model stays as it is; with torch.compile it is compiled the arm's way.
     The script's own functions, whose code lies in the folder ``source``, and methods of models
     are left as they are in both: the models that they call are compiled. Functions that
     libraries compile for themselves belong to both arms and are left alone.
@@ -122,7 +122,7 @@ def leave_compiling_to_the_arm(torch, compiler, models, source):
         of_a_model = isinstance(model, torch.nn.Module)
         if not of_a_model and not _is_the_scripts(torch, model, source):
             return original(model, **kwargs)
-        if not of_a_model or compiler.requested != "torch_compile":
+        if not of_a_model or not compiler.compiles_modules:
             write_line("compilegate script_compiles=left_out")
             return model
         with models.unwatched():
@@ -132,7 +132,7 @@ def leave_compiling_to_the_arm(torch, compiler, models, source):
     if hasattr(torch.nn.Module, "compile"):
 
         def compile_in_place(self, *_args, **_kwargs):
-            if compiler.requested == "torch_compile":
+            if compiler.compiles_modules:
                 self.__dict__[IMMEDIATE] = compiler.compiled(self._call_impl)
 
         torch.nn.Module.compile = compile_in_place

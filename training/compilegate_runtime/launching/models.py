@@ -109,7 +109,7 @@ class Models:
         ready = None if old else getattr(module, IMMEDIATE)
         if ready is not None:  # the script called module.compile()
             return ready
-        if self._compiler.requested != "torch_compile" or is_compiled(module):
+        if not self._compiler.compiles_modules or is_compiled(module):
             return plain
         if self._compiler.compiles_regions:
             self._compiler.apply(module)

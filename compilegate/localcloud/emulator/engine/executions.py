@@ -1,10 +1,13 @@
-"""Runs executions in moto's interpreter and keeps ministack's record of them true."""
+"""Runs executions in moto's interpreter and keeps ministack's record of them up to date."""
 
 from __future__ import annotations
 
 import datetime
 import json
 import logging
+import re
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from ministack.core.responses import get_account_id, get_region, now_iso
@@ -24,28 +27,28 @@ from moto.stepfunctions.parser.asl.eval.program_state import (
     ProgramError,
     ProgramTimedOut,
 )
+from moto.stepfunctions.parser.asl.parse.asl_parser import AmazonStateLanguageParser
 from moto.stepfunctions.parser.backend.execution_worker import ExecutionWorker
-
-from compilegate.localcloud.emulator.engine.definitions import problem_with
 
 log = logging.getLogger("compilegate.executions")
 _make_worker: Any = ExecutionWorker  # its types are too narrow for what it takes
+_CAUSE_MAX = 500
+_UNSAFE_IN_FILE_NAMES = re.compile(r"[^A-Za-z0-9_.-]+")
 
 
 class _NoCommunication:
-    """The interpreter tells its own backend of the end; here the caller sees it return."""
+    """The interpreter notifies its own backend of the end; here the caller sees it return."""
 
     def terminated(self) -> None:
         """Nothing to do."""
 
 
 class Executions:
-    """The executions that run now, by ARN."""
+    """The executions that run now, by ARN; ``histories`` is a folder for what each has done."""
 
-    def __init__(self) -> None:
+    def __init__(self, histories: Path) -> None:
         self._workers: dict[str, Any] = {}
-
-    problem_with = staticmethod(problem_with)
+        self._histories = histories
 
     def run(self, arn: str) -> None:
         """Run an execution to its end; called on a thread of its own."""
@@ -56,6 +59,7 @@ class Executions:
         worker = _make_worker(_details(record, machine), _NoCommunication(), None, {})
         self._workers[arn] = worker
         try:
+            self._save_history(record)
             worker._execution_logic()
             self._conclude(record, worker)
         except Exception as error:  # a fault of the interpreter must end the execution
@@ -65,6 +69,7 @@ class Executions:
                 stepfunctions._fail_execution(record, "States.Runtime", cause)
         finally:
             self._workers.pop(arn, None)
+            self._save_history(record)
 
     def stop(self, arn: str, error: str | None, cause: str | None) -> None:
         """Interrupt what the execution is doing."""
@@ -72,6 +77,7 @@ class Executions:
         if worker is not None and worker.env is not None:
             now = datetime.datetime.now(datetime.UTC)
             worker.env.set_stop(stop_date=now, cause=cause, error=error)
+            self._save_history(stepfunctions._executions[arn])
 
     def refresh_history(self, arn: str) -> None:
         """Copy the interpreter's events into ministack's record."""
@@ -87,6 +93,12 @@ class Executions:
             for worker in list(self._workers.values())
             if worker.env is not None
         )
+
+    def _save_history(self, record: dict[str, Any]) -> None:
+        self._histories.mkdir(parents=True, exist_ok=True)
+        name = _UNSAFE_IN_FILE_NAMES.sub("-", record["name"])
+        lines = [json.dumps(event, default=str) for event in record["events"]]
+        (self._histories / f"{name}.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
     @staticmethod
     def _conclude(record: dict[str, Any], worker: Any) -> None:
@@ -145,3 +157,37 @@ def _answer(pool: Any, name: str, request: dict[str, Any]) -> bool:
         return bool(pool.notify(token, outcome))
     error, cause = request.get("error"), request.get("cause")
     return bool(pool.notify(token, CallbackOutcomeFailure(token, error=error, cause=cause)))
+
+
+def definition_problem(definition: object) -> str | None:
+    """What is wrong with it, in the words of InvalidDefinition; None if nothing is."""
+    if not isinstance(definition, str):
+        return None
+    try:
+        document = json.loads(definition)
+        AmazonStateLanguageParser.parse(definition)
+    except Exception as error:  # noqa: BLE001  # the parser raises whatever its grammar meets
+        return f"Invalid State Machine Definition: '{type(error).__name__}: {error}'"[:_CAUSE_MAX]
+    dangling = next(_dangling(document, ""), None)
+    return f"Invalid State Machine Definition: '{dangling}'" if dangling else None
+
+
+def _dangling(machine: dict[str, Any], path: str) -> Iterator[str]:
+    """Transitions to states that do not exist, which the parser accepts."""
+    states = machine["States"]
+    if machine["StartAt"] not in states:
+        yield _missing(machine["StartAt"], f"{path}/StartAt")
+    for name, state in states.items():
+        choices = [*state.get("Catch", []), *state.get("Choices", [])]
+        targets = [state.get("Next"), state.get("Default"), *(c.get("Next") for c in choices)]
+        for target in targets:
+            if target and target not in states:
+                yield _missing(target, f"{path}/States/{name}")
+        inner = [*state.get("Branches", []), state.get("ItemProcessor"), state.get("Iterator")]
+        for branch in inner:
+            if branch:
+                yield from _dangling(branch, f"{path}/States/{name}")
+
+
+def _missing(target: str, place: str) -> str:
+    return f"MISSING_TRANSITION_TARGET: Missing 'Next' target: {target} at {place}"

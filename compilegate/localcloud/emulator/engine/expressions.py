@@ -1,4 +1,4 @@
-"""JSONata in a state machine: evaluated in Python, and recorded where that is asked for.
+"""JSONata in a state machine: evaluated in Python, and recorded on request.
 
 moto needs a Java machine for JSONata and pastes values into the expression's text. Here
 ``jsonata-python`` evaluates it, with the functions of Step Functions that ministack adds.
@@ -25,13 +25,16 @@ from moto.stepfunctions.parser.asl.component.common.error_name.states_error_name
 from moto.stepfunctions.parser.asl.component.common.error_name.states_error_name_type import (
     StatesErrorNameType,
 )
-from moto.stepfunctions.parser.asl.component.common.string import string_expression
-from moto.stepfunctions.parser.asl.component.state.state import CommonStateField
 from moto.stepfunctions.parser.asl.eval.event.event_detail import EventDetails
 
+from compilegate.localcloud.emulator.replacements import replace, upstream
+
 _event_details: Any = EventDetails  # a TypedDict whose keys are all optional in truth
-_expressions: Any = string_expression
-_state: Any = CommonStateField
+_STRINGS = "moto.stepfunctions.parser.asl.component.common.string.string_expression"
+_ENTERED = (
+    "moto.stepfunctions.parser.asl.component.state.state.CommonStateField."
+    "_get_state_entered_event_details"
+)
 _NULL = jsonata.utils.Utils.NULL_VALUE
 # Step Functions ends an evaluation after a second.
 _MOST_MILLISECONDS = 1000
@@ -60,8 +63,8 @@ def install(record_to: Path | None) -> None:
             recording.evaluated(self.expression, states, variables, {"value": value})
         env.stack.append(value)
 
-    for kind in (_expressions.StringJSONata, _expressions.StringVariableSample):
-        kind._eval_body = evaluate_body
+    for kind in ("StringJSONata", "StringVariableSample"):
+        replace(f"{_STRINGS}.{kind}._eval_body", evaluate_body)
     if recording:
         _record_entered_states(recording)
 
@@ -173,10 +176,10 @@ class Recording:
 
 
 def _record_entered_states(recording: Recording) -> None:
-    original = _state._get_state_entered_event_details
+    original = upstream(_ENTERED)
 
     def entered(self: Any, env: Any) -> Any:
         recording.entered(env.states.context_object.context_object_data, self.name)
         return original(self, env)
 
-    _state._get_state_entered_event_details = entered
+    replace(_ENTERED, entered)

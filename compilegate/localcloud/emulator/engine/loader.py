@@ -5,13 +5,12 @@ from __future__ import annotations
 import enum
 import logging
 import os
-import sys
 import threading
-import types
-from pathlib import Path
 
+from compilegate.localcloud.emulator.replacements import stand_in
 from compilegate.localcloud.emulator.sagemaker.service import TrainingService
 from compilegate.localcloud.emulator.sagemaker.validation import service_model
+from compilegate.localcloud.emulator.settings import Settings
 
 log = logging.getLogger("compilegate.emulator")
 
@@ -19,8 +18,8 @@ log = logging.getLogger("compilegate.emulator")
 class Loader:
     """The interpreter and CloudFormation; requests to either wait until they are loaded."""
 
-    def __init__(self, service: TrainingService, record_to: Path | None) -> None:
-        self._service, self._record_to = service, record_to
+    def __init__(self, service: TrainingService, settings: Settings) -> None:
+        self._service, self._settings = service, settings
         self._loaded = threading.Event()
 
     def start(self) -> None:
@@ -33,7 +32,7 @@ class Loader:
 
     def _load(self) -> None:
         try:
-            _leave_out_ec2()
+            stand_in("moto.batch.utils.JobStatus", _BatchJobStatus)
             from compilegate.localcloud.emulator.engine import (  # noqa: PLC0415
                 expressions,
                 hooks,
@@ -45,9 +44,9 @@ class Loader:
             )
 
             patches.install()
-            expressions.install(self._record_to)
+            expressions.install(self._settings.recording)
             sagemaker_task.install(self._service)
-            hooks.install(Executions())
+            hooks.install(Executions(self._settings.logs / "executions"))
         except Exception:  # without the interpreter nothing here can be trusted
             log.exception("the state-language interpreter did not load")
             os._exit(1)
@@ -63,11 +62,3 @@ class _BatchJobStatus(enum.StrEnum):
     RUNNING = "RUNNING"
     SUCCEEDED = "SUCCEEDED"
     FAILED = "FAILED"
-
-
-def _leave_out_ec2() -> None:
-    """moto's Batch task imports all of moto's EC2 for one enumeration: a second we do without."""
-    module = types.ModuleType("moto.batch.utils")
-    module.JobStatus = _BatchJobStatus  # type: ignore[attr-defined]
-    sys.modules.setdefault("moto.batch", types.ModuleType("moto.batch"))
-    sys.modules.setdefault("moto.batch.utils", module)

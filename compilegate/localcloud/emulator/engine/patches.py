@@ -1,30 +1,30 @@
-"""What moto's interpreter leaves out or gets wrong; each mend with its reason.
+"""What moto's interpreter leaves out or does differently from AWS; replacements.py has the reasons.
 
-Pinned to moto 5.2.5. ``tests/localcloud/test_state_language_conformance.py`` tells when an
-update makes one of them unnecessary or wrong.
+``tests/localcloud/test_state_language_conformance.py`` fails when an update of moto makes one of
+these unnecessary or wrong.
 """
 
 from __future__ import annotations
 
-import sys
-import types
+import functools
 from typing import Any
 
-from moto.stepfunctions.parser.asl.component.common.error_name.custom_error_name import (
-    CustomErrorName,
-)
-from moto.stepfunctions.parser.asl.component.common.error_name.error_equals_decl import (
-    ErrorEqualsDecl,
-)
-from moto.stepfunctions.parser.asl.component.state.exec.state_task.service import (
-    state_task_service_aws_sdk,
-)
-from moto.stepfunctions.parser.asl.utils import boto_client
+import botocore.session
+from botocore import xform_name
 
 from compilegate.localcloud.emulator.clients import client_for
-from compilegate.localcloud.emulator.engine import shapes
+from compilegate.localcloud.emulator.replacements import (
+    extend,
+    replace,
+    replace_everywhere,
+    upstream,
+)
 
-_PARSER_PACKAGE = "moto.stepfunctions.parser."
+_PARSER = "moto.stepfunctions.parser.asl"
+_SERVICE = f"{_PARSER}.component.state.exec.state_task.service"
+_TASK = f"{_SERVICE}.state_task_service.StateTaskService"
+_SDK = f"{_SERVICE}.state_task_service_aws_sdk"
+_ERROR_NAME = f"{_PARSER}.component.common.error_name"
 # What Step Functions calls a service in the error names of aws-sdk integrations.
 _SERVICE_ERROR_NAMES = {
     "cloudwatch": "CloudWatch",
@@ -45,72 +45,78 @@ _NOT_IN_STATES_ALL = ("States.Runtime", "States.DataLimitExceeded")
 
 
 def install() -> None:
-    """Apply every change."""
-    _call_this_emulator()
-    shapes.install()
-    _name_sdk_errors()
-    _let_failures_of_branches_pass()
+    """Replace what replacements.py lists of moto's interpreter."""
+    replace_everywhere(f"{_PARSER}.utils.boto_client.boto_client_for", _client)
+    extend(f"{_TASK}._SERVICE_NAME_SFN_TO_BOTO_OVERRIDES", {"eventbridge": "events",
+                                                            "cloudwatchlogs": "logs"})  # fmt: skip
+    replace(f"{_TASK}._normalise_parameters", _normalise_parameters)
+    replace(f"{_TASK}._normalise_response", _normalise_response)
+    extend(f"{_SDK}._SERVICE_ERROR_NAMES", _SERVICE_ERROR_NAMES)
+    exception_name = staticmethod(_exception_name)
+    replace(f"{_SDK}.StateTaskServiceAwsSdk._normalise_exception_name", exception_name)
+    replace(f"{_ERROR_NAME}.custom_error_name.CustomErrorName.__init__", _initialise_error_name)
     _keep_runtime_errors_out_of_states_all()
 
 
-def replace_everywhere(original: Any, replacement: Any) -> None:
-    """Rebind a function in every interpreter module that imported it by name."""
-    for name, module in list(sys.modules.items()):
-        if name.startswith(_PARSER_PACKAGE) and isinstance(module, types.ModuleType):
-            for attribute in [key for key, value in vars(module).items() if value is original]:
-                setattr(module, attribute, replacement)
+def _client(region: str, service: str, state_credentials: Any = None) -> Any:
+    return client_for(service, region, getattr(state_credentials, "role_arn", None))
 
 
-def _call_this_emulator() -> None:
-    """The interpreter would build a client per call, aimed at moto's own server."""
-
-    def client(region: str, service: str, state_credentials: Any = None) -> Any:
-        return client_for(service, region, getattr(state_credentials, "role_arn", None))
-
-    replace_everywhere(boto_client.boto_client_for, client)
-
-
-def _name_sdk_errors() -> None:
-    """aws-sdk integrations must fail with ``Ssm.ParameterNotFoundException`` and the like."""
-    task: Any = state_task_service_aws_sdk.StateTaskServiceAwsSdk
-    state_task_service_aws_sdk._SERVICE_ERROR_NAMES.update(_SERVICE_ERROR_NAMES)
-
-    def exception_name(service: str, error: Any) -> str:
-        code = error.response["Error"]["Code"].rsplit("#")[-1]
-        return f"{service}.{code}" + ("" if code.endswith("Exception") else "Exception")
-
-    original = task._from_error
-
-    def from_error(self: Any, env: Any, ex: Exception) -> Any:
-        response = getattr(ex, "response", None)
-        if isinstance(response, dict):  # the original fails without one
-            response["ResponseMetadata"].setdefault("RequestId", "local")
-        return original(self, env, ex)
-
-    task._normalise_exception_name = staticmethod(exception_name)
-    task._from_error = from_error
+def _normalise_parameters(
+    task: Any,
+    parameters: Any,
+    boto_service_name: str | None = None,
+    service_action_name: str | None = None,
+) -> None:
+    """Turn PascalCase and values that are not text into what boto3 takes."""
+    model = _model_of(task, boto_service_name, service_action_name)
+    if model is not None and model.input_shape is not None:
+        task._to_boto_request(parameters, model.input_shape)
 
 
-def _let_failures_of_branches_pass() -> None:
-    """A branch that failed with a ``States.`` error crashed the Map or Parallel around it."""
+def _normalise_response(
+    task: Any,
+    response: Any,
+    boto_service_name: str | None = None,
+    service_action_name: str | None = None,
+) -> None:
+    """Turn what boto3 answers into PascalCase."""
+    model = _model_of(task, boto_service_name, service_action_name)
+    if model is not None and model.output_shape is not None and response is not None:
+        task._from_boto_response(response, model.output_shape)
 
-    def initialise(self: Any, error_name: str | None = None) -> None:
-        self.error_name = error_name
 
-    custom_error_name: Any = CustomErrorName
-    custom_error_name.__init__ = initialise
+def _model_of(task: Any, service: str | None, action: str | None) -> Any:
+    models = _operation_models(task._get_boto_service_name(service))
+    return models.get(task._get_boto_service_action(action))
+
+
+@functools.cache
+def _operation_models(service: str) -> dict[str, Any]:
+    model = botocore.session.get_session().get_service_model(service)
+    return {xform_name(name): model.operation_model(name) for name in model.operation_names}
+
+
+def _exception_name(service: str, error: Any) -> str:
+    """``Ssm.ParameterNotFoundException``, after the code of the error."""
+    code = error.response["Error"]["Code"].rsplit("#")[-1]
+    return f"{service}.{code}" + ("" if code.endswith("Exception") else "Exception")
+
+
+def _initialise_error_name(error: Any, error_name: str | None = None) -> None:
+    """Take a ``States.`` error as well, which a branch of a Map or Parallel may have ended with."""
+    error.error_name = error_name
 
 
 def _keep_runtime_errors_out_of_states_all() -> None:
-    """moto lets States.ALL catch States.Runtime; AWS does not."""
-    declaration: Any = ErrorEqualsDecl
-    original = declaration._eval_body
+    target = f"{_ERROR_NAME}.error_equals_decl.ErrorEqualsDecl._eval_body"
+    original = upstream(target)
 
-    def evaluate(self: Any, env: Any) -> None:
-        wildcard = declaration._STATE_ALL_ERROR in self.error_names
+    def evaluate(declaration: Any, env: Any) -> None:
+        wildcard = declaration._STATE_ALL_ERROR in declaration.error_names
         if wildcard and env.stack[-1].error_name in _NOT_IN_STATES_ALL:
             env.stack[-1] = False
         else:
-            original(self, env)
+            original(declaration, env)
 
-    declaration._eval_body = evaluate
+    replace(target, evaluate)

@@ -21,9 +21,6 @@ from moto.stepfunctions.parser.asl.component.common.error_name.states_error_name
 from moto.stepfunctions.parser.asl.component.common.error_name.states_error_name_type import (
     StatesErrorNameType,
 )
-from moto.stepfunctions.parser.asl.component.state.exec.state_task.service import (
-    state_task_service_factory,
-)
 from moto.stepfunctions.parser.asl.component.state.exec.state_task.service.resource import (
     ResourceCondition,
 )
@@ -33,12 +30,16 @@ from moto.stepfunctions.parser.asl.component.state.exec.state_task.service.state
 from moto.stepfunctions.parser.asl.eval.event.event_detail import EventDetails
 
 from compilegate.localcloud.emulator.clients import client_for
-from compilegate.localcloud.emulator.engine.integration_fields import unsupported_fields
-from compilegate.localcloud.emulator.engine.patches import replace_everywhere
+from compilegate.localcloud.emulator.replacements import replace_everywhere, upstream
 from compilegate.localcloud.emulator.sagemaker.events import milliseconds
 from compilegate.localcloud.emulator.sagemaker.service import TrainingService
+from compilegate.localcloud.emulator.sagemaker.validation import unsupported_fields
 
 _POLL_SECONDS = 0.2
+_TASK_FOR = (
+    "moto.stepfunctions.parser.asl.component.state.exec.state_task.service."
+    "state_task_service_factory.state_task_service_for"
+)
 _SYNC: Any = ResourceCondition.Sync
 _event_details: Any = EventDetails  # a TypedDict whose keys are all optional in truth
 _STATES_ERRORS = {
@@ -50,14 +51,14 @@ _SYNC_TAG = {"Key": "MANAGED_BY_AWS", "Value": "STARTED_BY_STEP_FUNCTIONS"}
 
 def install(service: TrainingService) -> None:
     """Make the interpreter use this integration for the service name ``sagemaker``."""
-    original = state_task_service_factory.state_task_service_for
+    original = upstream(_TASK_FOR)
 
     def task_for(service_name: str) -> Any:
         if service_name == "sagemaker":
             return SageMakerTask(service)
         return original(service_name=service_name)
 
-    replace_everywhere(original, task_for)
+    replace_everywhere(_TASK_FOR, task_for)
 
 
 class SageMakerTask(StateTaskServiceCallback):

@@ -29,7 +29,7 @@ class Checkpoints:
         self._uri: str | None = config["S3Uri"] if config else None
         place = (config or {}).get("LocalPath") or DEFAULT_CHECKPOINT_PATH
         self._folder = Path(layout.mapped(place))
-        self._known: dict[Path, tuple[int, int]] = {}
+        self._uploaded: dict[Path, tuple[int, int]] = {}
         self._copying = threading.Lock()
         self._stopped = threading.Event()
 
@@ -42,7 +42,7 @@ class Checkpoints:
         for path in self._folder.rglob("*"):
             if path.is_file():
                 state = path.stat()
-                self._known[path] = (state.st_mtime_ns, state.st_size)
+                self._uploaded[path] = (state.st_mtime_ns, state.st_size)
 
     def save(self) -> None:
         """Copy what changed; a refused call is logged, since it must not fail a running job."""
@@ -50,7 +50,7 @@ class Checkpoints:
             return
         with self._copying:
             try:
-                upload_folder(self._client, self._folder, self._uri, self._known)
+                upload_folder(self._client, self._folder, self._uri, self._uploaded)
             except (BotoCoreError, ClientError, OSError) as error:
                 log.warning("checkpoints not copied to %s: %s", self._uri, error)
 

@@ -45,7 +45,7 @@ class StateChangeEvents:
         threading.Thread(target=self._publish_all, daemon=True, name="sagemaker-events").start()
 
     def publish(self, job: TrainingJob) -> None:
-        """Tell the bus of the job's present state."""
+        """Queue the job's current state for the bus."""
         self._queue.put((job, event_detail(job)))
 
     def _publish_all(self) -> None:

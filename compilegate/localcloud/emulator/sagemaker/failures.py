@@ -48,7 +48,7 @@ class InjectedFailures:
             )
 
     def before_start(self) -> None:
-        """Fail a job for want of instances if one is due."""
+        """Fail a job for lack of instances if one is due."""
         if self._take(CAPACITY):
             raise JobFailedError(
                 "CapacityError: Unable to provision requested ML compute capacity. "

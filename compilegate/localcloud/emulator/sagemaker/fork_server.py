@@ -39,7 +39,7 @@ def main() -> None:
         with contextlib.suppress(ImportError):  # an older toolkit, or jobs without PyTorch
             importlib.import_module(name)
     gc.freeze()  # children share these objects' memory
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those who serve
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the server does not wait for its children
     with socket.socket(fileno=0) as jobs:
         while True:
             message, descriptors, _, _ = socket.recv_fds(jobs, 1, 1)
@@ -62,7 +62,7 @@ def _serve(connection: socket.socket) -> NoReturn:
         connection.close()
         _become(request, output)
     os.close(output)
-    with contextlib.suppress(OSError):  # whoever asked may be gone
+    with contextlib.suppress(OSError):  # the supervisor may be gone
         connection.sendall(f"{pid}\n".encode())
     code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     with contextlib.suppress(OSError):

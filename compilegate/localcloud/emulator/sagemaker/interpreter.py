@@ -1,8 +1,8 @@
 """A Python of one job's own over the environment that all jobs share.
 
 The toolkit installs a source bundle's ``requirements.txt`` with pip into the environment that it
-runs in. In a container that is the job's alone; here it would be that of every job after it. So
-each job has a virtual environment of its own, whose packages are found before the shared ones.
+runs in. In a container only that job uses it; here every later job would. So each job has a
+virtual environment of its own, whose packages come before the shared ones.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ class StopCause(StrEnum):
 
 
 class TrainingJob:
-    """One job; safe to read while it runs. ``on_change`` hears of every status change."""
+    """One job; safe to read while it runs. ``on_change`` is called at every status change."""
 
     def __init__(
         self,
@@ -56,8 +56,8 @@ class TrainingJob:
         return self._status
 
     @property
-    def exclusive(self) -> bool:
-        """Whether the job measures speed and so needs the machine for itself."""
+    def measures_speed(self) -> bool:
+        """Whether the job measures speed, which other jobs beside it would disturb."""
         return self.tags.get("compilegate:stage") == "speed"
 
     def enter(self, secondary: str, message: str) -> None:
@@ -71,7 +71,7 @@ class TrainingJob:
         self._on_change(self)
 
     def begin_billing(self) -> None:
-        """Instances are there: from now on the job is billed."""
+        """The instances are running: the job is billed from now on."""
         self.started = time.time()
 
     def request_stop(self, cause: StopCause) -> bool:
@@ -87,7 +87,7 @@ class TrainingJob:
         return True
 
     def complete(self) -> None:
-        """The job ended well."""
+        """The job has completed."""
         self._end("Completed", "Completed", "Training job completed", "")
 
     def stop(self) -> None:

@@ -15,12 +15,10 @@ from compilegate.localcloud.emulator.sagemaker import toolkit
 from compilegate.localcloud.emulator.sagemaker.checkpoints import Checkpoints
 from compilegate.localcloud.emulator.sagemaker.errors import JobFailedError
 from compilegate.localcloud.emulator.sagemaker.failures import InjectedFailures
-from compilegate.localcloud.emulator.sagemaker.forking import ForkServer
 from compilegate.localcloud.emulator.sagemaker.job import StopCause, TrainingJob
 from compilegate.localcloud.emulator.sagemaker.job_log import JobLog
-from compilegate.localcloud.emulator.sagemaker.launchers import left_out
 from compilegate.localcloud.emulator.sagemaker.layout import Layout
-from compilegate.localcloud.emulator.sagemaker.process import TrainingProcess
+from compilegate.localcloud.emulator.sagemaker.process import ForkServer, TrainingProcess
 from compilegate.localcloud.emulator.sagemaker.scheduler import Scheduler
 from compilegate.localcloud.emulator.sagemaker.storage import (
     download_prefix,
@@ -138,16 +136,16 @@ class TrainingRun:
             return self._process.run(job_log.add)
 
     def _hyperparameters(self, job_log: JobLog) -> dict[str, str]:
-        """What the toolkit is told; the log says what of the request this machine leaves out."""
-        told: dict[str, str] = self.job.request.get("HyperParameters") or {}
+        """Those of the request, without launchers that cannot run here; the log says which."""
+        requested: dict[str, str] = self.job.request.get("HyperParameters") or {}
         count = (self.job.request.get("ResourceConfig") or {}).get("InstanceCount", 1)
         if count > 1:
             job_log.add(f"local cloud: InstanceCount is {count}, one process runs for all of them")
         torchrun = toolkit.has_torchrun(self._settings)
-        absent = left_out(told, instances=count, torchrun=torchrun)
+        absent = toolkit.missing_launchers(requested, instances=count, torchrun=torchrun)
         for name in absent.values():
             job_log.add(f"local cloud: the script starts without its launcher, {name}")
-        return {key: value for key, value in told.items() if key not in absent}
+        return {key: value for key, value in requested.items() if key not in absent}
 
     @contextlib.contextmanager
     def _watch(self) -> Any:
@@ -193,9 +191,9 @@ class TrainingRun:
 
     def _reason(self, layout: Layout, job_log: JobLog, status: int) -> str:
         if layout.failure.is_file():
-            told = layout.failure.read_text(encoding="utf-8", errors="replace")
-            return f"AlgorithmError: {told[:_REASON_TAIL_CHARACTERS]}, exit code: {status}"
+            reason = layout.failure.read_text(encoding="utf-8", errors="replace")
+            return f"AlgorithmError: {reason[:_REASON_TAIL_CHARACTERS]}, exit code: {status}"
         message = job_log.tail()[-_REASON_TAIL_CHARACTERS:]
         if status == _SIGKILL_STATUS:
-            message += "\nThe process was killed (SIGKILL), usually for want of memory."
+            message += "\nThe process was killed (SIGKILL), usually for lack of memory."
         return f"AlgorithmError: {message}, exit code: {status}"

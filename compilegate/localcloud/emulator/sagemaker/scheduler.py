@@ -1,7 +1,9 @@
 """Which training jobs run at the same time on this machine.
 
-A cloud gives each job its own instances. Here jobs share one machine: a job that measures
-speed gets it for itself, others run side by side, one thread each.
+A cloud gives each job its own instances. Here jobs share one machine, and each trains on one
+core. A job that measures speed has half of the machine, so that two workloads can be measured at
+once and neither waits for a core: the arms of a block run one after the other in the same job, and
+what remains of their neighbour is part of the spread over blocks.
 """
 
 from __future__ import annotations
@@ -10,6 +12,13 @@ import threading
 from collections import deque
 
 from compilegate.localcloud.emulator.sagemaker.job import TrainingJob
+
+MOST_MEASURING_CORES = 4
+
+
+def measuring_cores(slots: int) -> int:
+    """Cores of a job that measures speed: it trains on one and compiles on all of them."""
+    return max(1, min(MOST_MEASURING_CORES, slots // 2))
 
 
 class Scheduler:
@@ -45,17 +54,17 @@ class Scheduler:
             self._changed.notify_all()
 
     def wake(self) -> None:
-        """Let waiting jobs see that they were asked to stop."""
+        """Let waiting jobs notice a request to stop."""
         with self._changed:
             self._changed.notify_all()
 
     def _may_start(self, job: TrainingJob) -> bool:
         if not self._waiting or self._waiting[0] is not job or job.stopping.is_set():
             return False
-        if job.exclusive:
-            return not self._running
-        alone = any(other.exclusive for other in self._running)
-        return not alone and len(self._running) < self.slots
+        return sum(map(self._cores, self._running)) + self._cores(job) <= self.slots
+
+    def _cores(self, job: TrainingJob) -> int:
+        return measuring_cores(self.slots) if job.measures_speed else 1
 
     @staticmethod
     def _announce_wait(job: TrainingJob) -> None:

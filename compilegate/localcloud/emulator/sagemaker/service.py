@@ -12,13 +12,12 @@ from typing import Any
 from compilegate.localcloud.emulator.sagemaker.errors import ApiError
 from compilegate.localcloud.emulator.sagemaker.events import StateChangeEvents
 from compilegate.localcloud.emulator.sagemaker.failures import InjectedFailures
-from compilegate.localcloud.emulator.sagemaker.forking import ForkServer
 from compilegate.localcloud.emulator.sagemaker.job import StopCause, TrainingJob
+from compilegate.localcloud.emulator.sagemaker.process import ForkServer
 from compilegate.localcloud.emulator.sagemaker.quotas import AccountQuotas
 from compilegate.localcloud.emulator.sagemaker.runner import TrainingRun
 from compilegate.localcloud.emulator.sagemaker.scheduler import Scheduler
-from compilegate.localcloud.emulator.sagemaker.semantics import check_semantics
-from compilegate.localcloud.emulator.sagemaker.validation import check_request
+from compilegate.localcloud.emulator.sagemaker.validation import check_request, check_semantics
 from compilegate.localcloud.emulator.settings import Settings
 
 Document = dict[str, Any]
@@ -76,10 +75,10 @@ class TrainingService:
 
     def kill(self, name: str) -> bool:
         """Kill a job's process as a failing machine would; False if there is no such job."""
-        found = [run for (_, _, job_name), run in self._runs.items() if job_name == name]
-        for run in found:
+        runs = [run for (_, _, job_name), run in self._runs.items() if job_name == name]
+        for run in runs:
             run.kill()
-        return bool(found)
+        return bool(runs)
 
     def abandon_all(self) -> None:
         """End every training process because the emulator ends."""

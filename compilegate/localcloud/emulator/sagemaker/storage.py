@@ -38,8 +38,10 @@ def download_prefix(client: Any, uri: str, folder: Path) -> int:
     return count
 
 
-def upload_folder(client: Any, folder: Path, uri: str, known: dict[Path, tuple[int, int]]) -> None:
-    """Copy files that are new or changed since ``known``, then delete in S3 what is gone here."""
+def upload_folder(
+    client: Any, folder: Path, uri: str, uploaded: dict[Path, tuple[int, int]]
+) -> None:
+    """Copy files that are new or changed since ``uploaded``; delete in S3 what is gone here."""
     bucket, prefix = split_uri(uri)
     base = f"{prefix.rstrip('/')}/".lstrip("/")
     for path in sorted(folder.rglob("*")):
@@ -48,15 +50,15 @@ def upload_folder(client: Any, folder: Path, uri: str, known: dict[Path, tuple[i
                 continue
             state = path.stat()
             mark = (state.st_mtime_ns, state.st_size)
-            if known.get(path) == mark:
+            if uploaded.get(path) == mark:
                 continue
             client.upload_file(str(path), bucket, base + path.relative_to(folder).as_posix())
         except FileNotFoundError:
             continue  # the job replaces and removes files while they are copied
-        known[path] = mark
-    for path in [path for path in known if not path.exists()]:
+        uploaded[path] = mark
+    for path in [path for path in uploaded if not path.exists()]:
         client.delete_object(Bucket=bucket, Key=base + path.relative_to(folder).as_posix())
-        del known[path]
+        del uploaded[path]
 
 
 def upload_archive(client: Any, folder: Path, output_uri: str, job: str, name: str) -> str:

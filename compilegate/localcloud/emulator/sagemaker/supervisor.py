@@ -7,7 +7,7 @@ seconds; the end of the pipe means the emulator is gone, and kills at once.
 A stop sends no SIGTERM. StopTrainingJob signals the container's first process, which in AWS's
 images is a shell that passes nothing on (sagemaker-training-toolkit issues 125 and 173,
 deep-learning-containers issue 632), so the script trains on until it is killed.
-One line on standard error tells the training process's id, which is also its group's; the
+One line on standard error gives the training process's id, which is also its group's; the
 training process itself writes to standard output only, so the two never mix. The exit status
 is the training process's, 128 + n when signal n ended it.
 

@@ -4,12 +4,17 @@
 downloads the source bundle with the job's role, makes the ``SM_*`` variables and the script's
 arguments, starts the script and writes the failure file. What is set here is what the toolkit
 finds in a container: its base folder, the framework's module, the job's name and credentials.
+
+Several hosts are one process here, and the launchers by MPI and for XLA expect a machine to
+themselves. A job that asks for one of those starts without it, and its log says so.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import socket
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,11 +24,13 @@ from compilegate.localcloud.emulator.sagemaker.errors import JobFailedError
 from compilegate.localcloud.emulator.sagemaker.interpreter import Interpreter, own_interpreter
 from compilegate.localcloud.emulator.sagemaker.job import TrainingJob
 from compilegate.localcloud.emulator.sagemaker.layout import Layout
-from compilegate.localcloud.emulator.settings import HOST, RUN_VARIABLE, Settings
+from compilegate.localcloud.emulator.sagemaker.scheduler import measuring_cores
+from compilegate.localcloud.emulator.settings import RUN_VARIABLE, Settings
+from compilegate.localcloud.names import HOST
 
 JOB_VARIABLE = "COMPILEGATE_LOCAL_JOB"
-# Every job has one core, alone on the machine or not: a short block and a full run of the
-# same arm must take the same time per step.
+# Every job trains on one core, alone on the machine or not: a short block and a full run of the
+# same arm must take the same time per step. Only compilers use more.
 THREADS = 1
 _INHERITED = (
     "HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES",
@@ -35,6 +42,15 @@ _INHERITED = (
 # and the XGBoost one is in no package registry: their scripts start without a framework's module.
 _PYTORCH = "sagemaker_pytorch_container.training:main"
 _OTHER_FRAMEWORKS = ("tensorflow", "xgboost")
+TORCHRUN = "sagemaker_torch_distributed_enabled"
+# What sagemaker-pytorch-training and sagemaker-training look for (``training.py``, ``trainer.py``).
+_LAUNCHERS = {
+    TORCHRUN: "torchrun",
+    "sagemaker_mpi_enabled": "MPI",
+    "sagemaker_pytorch_ddp_enabled": "pytorchddp",
+    "sagemaker_distributed_dataparallel_enabled": "smdistributed's data parallel",
+    "sagemaker_pytorch_xla_multi_worker_enabled": "PyTorch XLA",
+}
 
 
 @dataclass(frozen=True)
@@ -68,8 +84,8 @@ def has_torchrun(settings: Settings) -> bool:
 def environment(job: TrainingJob, layout: Layout, settings: Settings) -> dict[str, str]:
     """What the container's first process sees, the request's own Environment last."""
     variables = inherited(settings) | _container(job, layout) | _platform(job)
-    given = job.request.get("Environment") or {}
-    return variables | {name: layout.mapped(value) for name, value in given.items()}
+    requested = job.request.get("Environment") or {}
+    return variables | {name: layout.mapped(value) for name, value in requested.items()}
 
 
 def inherited(settings: Settings) -> dict[str, str]:
@@ -77,6 +93,7 @@ def inherited(settings: Settings) -> dict[str, str]:
     kept = {name: os.environ[name] for name in _INHERITED if name in os.environ}
     kept |= {name: value for name, value in os.environ.items() if name.startswith("PIP_")}
     kept |= {"PYTHONUNBUFFERED": "1", "OMP_NUM_THREADS": str(THREADS)}
+    kept["TORCHINDUCTOR_COMPILE_THREADS"] = str(measuring_cores(settings.slots))
     kept[RUN_VARIABLE] = os.environ.get(RUN_VARIABLE, "")
     return kept | ({"PYTHONPATH": str(settings.toolkit)} if settings.toolkit else {})
 
@@ -95,7 +112,7 @@ def _container(job: TrainingJob, layout: Layout) -> dict[str, str]:
         "SM_STUDIO_LOCAL_MODE": "True",
         "TMPDIR": str(layout.temporary),
         "MKL_NUM_THREADS": str(THREADS),
-        # What Python 3.13 and later tell the toolkit, and a script that asks.
+        # What Python 3.13 and later report to the toolkit and to the script.
         "PYTHON_CPU_COUNT": str(THREADS),
     }
 
@@ -119,3 +136,20 @@ def _platform(job: TrainingJob) -> dict[str, Any]:
         "NO_PROXY": "127.0.0.1",
         JOB_VARIABLE: job.name,
     }
+
+
+def missing_launchers(
+    hyperparameters: Mapping[str, str], *, instances: int, torchrun: bool
+) -> dict[str, str]:
+    """The launchers that a job asks for and cannot have here: hyperparameter to name."""
+    missing = {key: name for key, name in _LAUNCHERS.items() if _on(hyperparameters.get(key))}
+    if instances == 1 and torchrun:
+        missing.pop(TORCHRUN, None)
+    return missing
+
+
+def _on(value: str | None) -> bool:
+    try:
+        return bool(json.loads(value)) if value else False
+    except ValueError:
+        return True  # text that is not JSON counts as it is, and is not empty

@@ -1,0 +1,136 @@
+"""Shows an eligibility at the terminal: verdict, money, reasons by candidate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from compilegate.cli.common.output import reason_lines, say, say_verdict
+from compilegate.domain.formats import UNKNOWN, duration, money, number, pair, plural, shown
+
+Document = Mapping[str, Any]
+Words = tuple[str, ...]
+INELIGIBLE = "ineligible"
+
+
+def show_eligibility(document: Document) -> None:
+    """The verdict, the money, what holds for all candidates, then each of them.
+
+    A reason that every candidate has is said once, and candidates of which the same is to be
+    said are shown together.
+    """
+    say_verdict(document["workload"], document["verdict"])
+    _show_economics(document.get("economics") or {}, tried=document["verdict"] != INELIGIBLE)
+    reason_lines(document["reasons"], indent=2)
+    candidates = document["candidates"]
+    shared = _shared([candidate["reasons"] for candidate in candidates])
+    if shared:
+        say()
+        say("every candidate:", "bold", indent=2)
+        reason_lines(shared, indent=2)
+    footnotes = {_words(reason): "" for reason in shared}
+    for group in _groups(candidates):
+        say()
+        _show_group(group, footnotes)
+    for left in document.get("left_out") or ():
+        say()
+        say(f"{left['name']}: left out, {left['why']}.", indent=2, hang=2)
+
+
+def _show_group(group: Sequence[Document], footnotes: dict[Words, str]) -> None:
+    """Candidates that get the same answer; what an earlier one was told is named, not repeated."""
+    first, name = group[0], ", ".join(candidate["name"] for candidate in group)
+    say_verdict(f"{name} ({first['compiler']})", first["verdict"], _aside(first), indent=2)
+    for candidate in group:
+        if candidate.get("why") and candidate["verdict"] != INELIGIBLE:
+            say(f"{candidate['why']}.", indent=4)
+    fresh = [reason for reason in first["reasons"] if _words(reason) not in footnotes]
+    reason_lines(fresh, indent=2)
+    again: dict[str, list[str]] = {}
+    for reason in first["reasons"]:
+        teller = footnotes.setdefault(_words(reason), first["name"])
+        if teller not in ("", first["name"]):
+            stops = "stops it: " if reason["severity"] == "block" else ""
+            again.setdefault(teller, []).append(f"{stops}{reason['code']}")
+    for teller, codes in again.items():
+        say(f"- as for {teller}: {', '.join(dict.fromkeys(codes))}.", indent=2, hang=2)
+
+
+def _aside(candidate: Document) -> str:
+    blocks = {one["code"] for one in candidate["reasons"] if one["severity"] == "block"}
+    return "not worth a benchmark" if blocks == {"saving_below_trial_cost"} else ""
+
+
+def _words(reason: Document) -> Words:
+    """A reason without its place in the file."""
+    return tuple(str(reason[key]) for key in ("code", "severity", "message", "fix"))
+
+
+def _shared(reasons: Sequence[Sequence[Document]]) -> list[Document]:
+    """What is said of every one of several candidates, in the first one's order."""
+    if len(reasons) < 2:
+        return []
+    others = [{_words(reason) for reason in words} for words in reasons[1:]]
+    return [one for one in reasons[0] if all(_words(one) in words for words in others)]
+
+
+def _groups(candidates: Sequence[Document]) -> list[list[Document]]:
+    """Candidates with the same verdict, compiler and reasons, in their first's order."""
+    groups: dict[object, list[Document]] = {}
+    for candidate in candidates:
+        words = tuple(_words(reason) for reason in candidate["reasons"])
+        key = (candidate["compiler"], candidate["verdict"], words)
+        groups.setdefault(key, []).append(candidate)
+    return list(groups.values())
+
+
+def _show_economics(figures: Document, *, tried: bool) -> None:
+    """The money; what a trial costs and could save only where there would be one."""
+    rows = (
+        ("training costs per year", shown(figures.get("annual_training_usd"), money)),
+        ("a compiler could save", _saving(figures) if tried else UNKNOWN),
+        ("finding out costs about", _trial(figures) if tried else UNKNOWN),
+        ("a run pays off from", _break_even(figures)),
+        ("it could at most be", shown(figures.get("largest_speedup"), _times)),
+        ("prices", _prices(figures)),
+    )
+    for name, value in rows:
+        if value != UNKNOWN:
+            say(f"{name:<25} {value}", indent=2, hang=26)
+
+
+def _saving(figures: Document) -> str:
+    bounds = pair(figures.get("plausible_annual_saving_usd"))
+    if bounds is None:
+        return UNKNOWN
+    least = f"{money(bounds[0])} to" if bounds[0] else "up to"
+    return f"{least} {money(bounds[1])} per year"
+
+
+def _trial(figures: Document) -> str:
+    cost, days = shown(figures.get("trial_usd"), money), number(figures.get("payback_days"))
+    if cost == UNKNOWN or days is None:
+        return cost
+    return f"{cost}, paid back after {duration(days * 86400) if days < 1 else plural(days, 'day')}"
+
+
+def _break_even(figures: Document) -> str:
+    minutes, paid = number(figures.get("break_even_run_minutes")), figures.get("compile_seconds")
+    if minutes is None or not paid:
+        return UNKNOWN
+    how = "measured" if paid["measured"] else "assumed"
+    warm, cold = f"{paid['warm']:g}", f"{paid['cold']:g} s"
+    span = cold if cold == f"{warm} s" else f"{warm} to {cold}"
+    start = f"{duration(minutes * 60)} on" if minutes else "the first minute"
+    return f"{start} at best (compiling: {span}, {how})"
+
+
+def _times(value: float) -> str:
+    return f"{value:.2f} times as fast (Amdahl's law, from the profile)"
+
+
+def _prices(figures: Document) -> str:
+    source = str(figures.get("price_source") or UNKNOWN).partition(":")[0]
+    priced = f"as of {figures['prices_as_of']}" if figures.get("prices_as_of") else source
+    of, here = figures.get("prices_region"), figures.get("region")
+    return priced if of in (None, here) else f"{priced}, of {of}; the job's region is {here}"

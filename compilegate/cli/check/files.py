@@ -1,0 +1,122 @@
+"""Which files ``check`` is asked about, and the answer for each, one after the other."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from compilegate.adapters.workload_files import MOST_BYTES, WorkloadFile, read_workload
+from compilegate.domain.eligibility import check_eligibility
+from compilegate.domain.errors import InvalidInputError
+from compilegate.ports import Settings
+from compilegate.usecases.registration.load import facts_for_workload
+
+SUFFIXES = (".yaml", ".yml")
+SKIPPED_FOLDERS = ("node_modules", "cdk.out", "__pycache__")
+# Of what every workload file begins a line with; two of them are no coincidence.
+_SECTION = re.compile(rb"^(schema|framework|model|training|shapes|schedule|quality)\s*:", re.M)
+_ENOUGH = 2
+
+
+@dataclass(frozen=True)
+class Checked:
+    """One file's answer: the eligibility document, or why there is none."""
+
+    file: str
+    document: Mapping[str, Any] | None
+    error: InvalidInputError | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """A line of ``--jsonl``."""
+        if self.error is None:
+            return {"file": self.file, **(self.document or {})}
+        return {"file": self.file, "error": self.error.to_dict()}
+
+
+def find_files(paths: Sequence[Path]) -> list[Path]:
+    """The files named, and those in the folders named that look like workload files, each once.
+
+    Raises InvalidInputError for a folder without any.
+    """
+    by_resolved: dict[Path, Path] = {}
+    for path in paths:
+        here = list(_in_folder(path)) if is_folder(path) else [path]
+        for file in here:
+            by_resolved.setdefault(file.absolute(), file)
+        if not here:
+            raise InvalidInputError(
+                "holds no workload file",
+                file=str(path),
+                fix=f"name a folder with workload files ({' or '.join(SUFFIXES)})",
+            )
+    return list(by_resolved.values())
+
+
+def is_folder(path: Path) -> bool:
+    """Whether it is a folder; what the disk refuses to say is told when it is read."""
+    try:
+        return path.is_dir()
+    except OSError:
+        return False
+
+
+def _in_folder(folder: Path) -> Iterator[Path]:
+    for place, folders, names in os.walk(folder):
+        folders[:] = sorted(
+            name for name in folders if not name.startswith(".") and name not in SKIPPED_FOLDERS
+        )
+        for name in sorted(names):
+            file = Path(place, name)
+            if file.suffix in SUFFIXES and not name.startswith(".") and _looks_like_one(file):
+                yield file
+
+
+def _looks_like_one(file: Path) -> bool:
+    try:
+        with file.open("rb") as opened:
+            head = opened.read(MOST_BYTES)
+    except OSError:
+        return True  # said when it is checked
+    return len(set(_SECTION.findall(head))) >= _ENOUGH
+
+
+def read_files(files: Sequence[Path]) -> Iterator[tuple[Path, WorkloadFile | InvalidInputError]]:
+    """Read each file; what is wrong with one is an answer too.
+
+    A name that an earlier file has is wrong: jobs, flag and S3 keys would be the same.
+    """
+    first: dict[str, Path] = {}
+    for file in files:
+        try:
+            outcome = read_workload(file)
+        except InvalidInputError as error:
+            yield file, error
+            continue
+        name = outcome.workload.name
+        twin = first.setdefault(name, file)
+        yield file, outcome if twin is file else _same_name(name, file, twin)
+
+
+def check_files(files: Sequence[Path], settings: Settings) -> Iterator[Checked]:
+    """Check each file; what is wrong with one is an answer too."""
+    for file, read in read_files(files):
+        if isinstance(read, InvalidInputError):
+            yield Checked(str(file), None, read)
+            continue
+        facts = facts_for_workload(read.workload, settings)
+        eligibility = check_eligibility(read.workload, facts, region=settings.region)
+        yield Checked(str(file), eligibility.to_dict())
+
+
+def _same_name(name: str, file: Path, twin: Path) -> InvalidInputError:
+    return InvalidInputError(
+        f"is the name of the workload in {twin} too",
+        file=str(file),
+        field="name",
+        value=name,
+        fix="give each workload its own name",
+    )

@@ -1,0 +1,1 @@
+"""What commands share: ways into a cloud, options, output, errors."""

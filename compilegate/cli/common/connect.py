@@ -1,0 +1,118 @@
+"""Connects the commands to a deployed stage by its stack's outputs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from compilegate.adapters import wiring
+from compilegate.adapters.clients import client
+from compilegate.adapters.executions import StepFunctionsExecutions
+from compilegate.adapters.job_watch import CloudJobWatch
+from compilegate.adapters.ledger_overview import DynamoDbOverview
+from compilegate.adapters.schedules import EventBridgeSchedules
+from compilegate.adapters.sns_topic import SnsTopic
+from compilegate.cli.common import project
+from compilegate.cli.common.cloud import Cloud, Production, StartedCloud, aws_caller, os_user
+from compilegate.cli.common.deployed_stack import check_outputs, stack_outputs
+from compilegate.domain.errors import EnvironmentNotReadyError
+from compilegate.localcloud import api as local_cloud
+from compilegate.localcloud.errors import LocalCloudError
+from compilegate.localcloud.names import STAGE
+from compilegate.ports import Settings
+
+LOCAL_POLL_SECONDS = 2.0
+AWS_POLL_SECONDS = 5.0
+NEEDED_OUTPUTS = ("DataBucket", "LedgerTable", "EvaluateStateMachine", "TrainingRole")
+PRODUCTION_OUTPUTS = ("TrainStateMachine", "ScheduleGroup", "SchedulerRole")
+
+
+def aws(stage: str) -> Cloud:
+    """The stage's stack in the account of the environment."""
+    # boto3 reads this variable alone; a profile's region is not where cdk.json deployed to.
+    os.environ["AWS_DEFAULT_REGION"] = project.checked_region()
+    outputs = stack_outputs(client("cloudformation"), stage)
+    return cloud_of(outputs, stage, AWS_POLL_SECONDS)
+
+
+def local() -> Cloud:
+    """The embedded cloud that runs."""
+    try:
+        status = local_cloud.status()
+    except LocalCloudError as error:
+        raise EnvironmentNotReadyError(str(error)) from error
+    if status.state is None:
+        raise EnvironmentNotReadyError(
+            "The local cloud does not run. Fix: start it with `compilegate local up`."
+        )
+    if status.outputs is None:
+        raise EnvironmentNotReadyError(
+            "The local cloud runs without the app. Fix: deploy it with `compilegate local up`."
+        )
+    _aim_at(status.state.environment())
+    return cloud_of(status.outputs, STAGE, LOCAL_POLL_SECONDS)
+
+
+@contextmanager
+def started_local(*, keep: bool) -> Iterator[StartedCloud]:
+    """The embedded cloud with the app as it is now, started if it does not run."""
+    with local_cloud.started(keep=keep) as up:
+        _aim_at(up.state.environment())
+        yield StartedCloud(
+            cloud=cloud_of(up.outputs, STAGE, LOCAL_POLL_SECONDS),
+            started_now=up.started_now,
+            start_seconds=up.start_seconds,
+            synth_seconds=up.synth_seconds,
+            deploy_seconds=up.deploy_seconds,
+        )
+
+
+def _aim_at(variables: Mapping[str, str]) -> None:
+    """Point this process's AWS clients at the embedded cloud and nothing else."""
+    os.environ.update(variables)
+    os.environ.pop("AWS_PROFILE", None)  # it would name a profile that is no longer read
+    os.environ.pop("AWS_SESSION_TOKEN", None)
+    client.cache_clear()
+
+
+def cloud_of(outputs: Mapping[str, str], stage: str, poll_seconds: float) -> Cloud:
+    """A cloud from its stack's outputs; EnvironmentNotReadyError when one is missing."""
+    check_outputs(outputs, stage, NEEDED_OUTPUTS)
+    settings = Settings(
+        stage=stage,
+        region=client("s3").meta.region_name,
+        training_role_arn=outputs["TrainingRole"],
+        simulated=wiring.simulated_note(),
+    )
+    table = outputs["LedgerTable"]
+    return Cloud(
+        services=wiring.build(bucket=outputs["DataBucket"], table=table, settings=settings),
+        executions=StepFunctionsExecutions(
+            client("stepfunctions"), outputs["EvaluateStateMachine"]
+        ),
+        watch=CloudJobWatch(client("sagemaker"), client("logs")),
+        overview=DynamoDbOverview(client("dynamodb"), table),
+        poll_seconds=poll_seconds,
+        production=production_of(outputs),
+        topic=SnsTopic(client("sns"), outputs["DecisionTopic"])
+        if "DecisionTopic" in outputs
+        else None,
+        who=os_user if settings.simulated else lambda: aws_caller(client("sts")),
+    )
+
+
+def production_of(outputs: Mapping[str, str]) -> Production | None:
+    """What starts production runs, from the stack's outputs; None where they have none."""
+    if not all(name in outputs for name in PRODUCTION_OUTPUTS):
+        return None
+    machine = outputs["TrainStateMachine"]
+    return Production(
+        executions=StepFunctionsExecutions(client("stepfunctions"), machine),
+        schedules=EventBridgeSchedules(
+            client("scheduler"),
+            group=outputs["ScheduleGroup"],
+            machine=machine,
+            role=outputs["SchedulerRole"],
+        ),
+    )

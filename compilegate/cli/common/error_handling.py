@@ -1,0 +1,120 @@
+"""What surrounds every command: exit codes, one clear message per error, no traceback.
+
+Exit codes (contract): 0 promote or eligible, 10 stay_off or ineligible, 11 inconclusive,
+continue or benchmark, 12 revert, 13 invalid evidence, 2 bad input, 1 failure, 130 Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from compilegate.adapters.clients import error_code
+from compilegate.cli.common.output import emit_json, error_text
+from compilegate.cli.common.providers import Providers
+from compilegate.domain.errors import (
+    CompilegateError,
+    InvalidEvidenceError,
+    InvalidInputError,
+)
+from compilegate.localcloud.errors import LocalCloudError
+
+FAILURE = 1
+BAD_INPUT = 2
+INVALID_EVIDENCE = 13
+STOPPED = 130
+DEBUG_VARIABLE = "COMPILEGATE_DEBUG"
+
+
+@dataclass
+class Session:
+    """What the commands of one invocation share."""
+
+    providers: Providers
+    debug: bool = False
+    as_json: bool = False
+
+
+class ErrorHandlingGroup(TyperGroup):
+    """The root command; turns errors into one message and the contract's exit code."""
+
+    def invoke(self, ctx: Any) -> Any:  # typer keeps the context's class to itself
+        """Run the command."""
+        try:
+            return super().invoke(ctx)
+        except (typer.Exit, typer.TyperException):
+            raise
+        except (KeyboardInterrupt, typer.Abort):  # Abort: Ctrl-C where a question is asked
+            typer.echo("Stopped.", err=True)
+            raise typer.Exit(STOPPED) from None
+        except BrokenPipeError:
+            # The reader has gone; a second failure while flushing at exit would be noise.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(FAILURE) from None
+        except Exception as error:
+            if _debugging(ctx):
+                raise
+            typer.echo(error_text(explain(error)), err=True)
+            invoked = ctx.find_object(Session)
+            if invoked is not None and invoked.as_json and isinstance(error, InvalidInputError):
+                emit_json({"error": error.to_dict()})
+            raise typer.Exit(exit_code(error)) from None
+
+
+def session(ctx: typer.Context) -> Session:
+    """This invocation's session."""
+    current = ctx.find_object(Session)
+    if current is None:
+        raise RuntimeError("the root command has not run")
+    return current
+
+
+def exit_code(error: Exception) -> int:
+    """The contract's exit code of an error."""
+    if isinstance(error, InvalidInputError):
+        return BAD_INPUT
+    return INVALID_EVIDENCE if isinstance(error, InvalidEvidenceError) else FAILURE
+
+
+def explain(error: Exception) -> str:
+    """One message for people; what nobody foresaw names the switch that shows more."""
+    if isinstance(error, CompilegateError | LocalCloudError):
+        return str(error)
+    aws_error = _explain_aws(error)
+    if aws_error:
+        return aws_error
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text}\nSee more with: compilegate --debug …"
+
+
+def _explain_aws(error: Exception) -> str | None:
+    """What botocore's errors mean, by class name so that botocore need not be imported."""
+    name, code = type(error).__name__, error_code(error)
+    if name in ("NoCredentialsError", "PartialCredentialsError", "TokenRetrievalError") or (
+        name.startswith(("SSO", "UnauthorizedSSO"))
+    ):
+        return (
+            f"there are no usable AWS credentials ({error}). Fix: run `aws configure` or "
+            "`aws sso login`, or set AWS_PROFILE; without an account use --local"
+        )
+    if name == "ProfileNotFound":
+        return f"{error}. Fix: correct AWS_PROFILE"
+    if name in ("EndpointConnectionError", "ConnectTimeoutError", "ReadTimeoutError"):
+        return f"{error}. Fix: check the network and AWS_REGION, then run the command again"
+    if code in ("ExpiredToken", "ExpiredTokenException", "InvalidClientTokenId",
+                "UnrecognizedClientException", "RequestExpired"):  # fmt: skip
+        return f"AWS does not accept the credentials ({code}). Fix: renew them and run it again"
+    if code.startswith("AccessDenied"):
+        return f"these credentials may not do that: {error}. Fix: use a role that may"
+    return f"AWS refused: {error}" if name == "ClientError" else None
+
+
+def _debugging(ctx: Any) -> bool:
+    current = ctx.find_object(Session)
+    from_environment = os.environ.get(DEBUG_VARIABLE, "").lower() not in ("", "0", "false")
+    return from_environment or (current is not None and current.debug)

@@ -1,0 +1,229 @@
+"""How a trial ended, and where its report is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from compilegate.adapters.executions import SUCCEEDED, ExecutionState
+from compilegate.cli.common.cloud import Cloud
+from compilegate.domain import naming
+from compilegate.domain.decision import EXIT_CODES, Verdict
+from compilegate.domain.errors import NotFoundError
+from compilegate.domain.failures import explain
+from compilegate.domain.production.history import history
+from compilegate.ports import Services
+from compilegate.usecases.trial.documents import Trial, load_record
+from compilegate.usecases.trial.write_report import render_trial
+
+EXTENSIONS = ("html", "md", "json")
+FAILURE = 1
+# In the order of the states that may fail (stacks/evaluate/after_decision.py).
+AFTER_THE_FLAG = ("models_failed", "report_failed", "notify_failed", "release_failed")
+
+
+@dataclass(frozen=True)
+class Missing:
+    """What else did not come about, and the command that makes up for it or shows it."""
+
+    message: str
+    command: str | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One trial's end; ``decision`` is None when it failed, ``failure`` then says why.
+
+    ``applied`` is what became of the flag (usecases/apply_flag.py), ``full_runs`` who made them
+    where production had a part in it (report/canary_runs.py).
+    """
+
+    workload: str
+    trial: str
+    decision: Mapping[str, Any] | None
+    headline: str
+    failure: str | None
+    report: Path | None
+    missing: tuple[Missing, ...] = ()
+    applied: Mapping[str, Any] | None = None
+    full_runs: Mapping[str, Any] | None = None
+
+    @property
+    def verdict(self) -> str:
+        """The decision's verdict, else ``failed``."""
+        return "failed" if self.decision is None else str(self.decision["verdict"])
+
+    @property
+    def exit_code(self) -> int:
+        """The contract's exit code."""
+        return FAILURE if self.decision is None else EXIT_CODES[Verdict(self.verdict)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """For ``--json``."""
+        return {
+            "workload": self.workload,
+            "trial": self.trial,
+            "verdict": self.verdict,
+            "headline": self.headline,
+            "failure": self.failure,
+            "report": None if self.report is None else str(self.report),
+            "missing": [asdict(item) for item in self.missing],
+            "decision": self.decision,
+            "flag": self.applied,
+            "full_runs": self.full_runs,
+        }
+
+
+def read_outcome(trial: Trial, cloud: Cloud, state: ExecutionState, reports: Path) -> Outcome:
+    """The end of a trial whose execution has ended; its report is saved under ``reports``."""
+    services = cloud.services
+    if state.status != SUCCEEDED:
+        failure = _failure(trial, services, state)
+        missing = _decided_before(trial, cloud)
+        return Outcome(trial.workload, trial.trial, None, failure, failure, None, missing)
+    decision = _record(trial, "decision", services)
+    if decision is None:
+        failure = "the execution ended without a decision"
+        return Outcome(trial.workload, trial.trial, None, failure, failure, None)
+    failed = failed_after_the_flag(state.output)
+    try:
+        report = save_report(trial, services, reports)
+    except Exception as error:  # noqa: BLE001 - the verdict stands, whatever a report fails of
+        report = None
+        failed = {"report_failed": str(error), **failed}
+    missing = _missing(trial, failed, report, local=cloud.is_local)
+    document = {} if report is None else json.loads(report.with_suffix(".json").read_text("utf-8"))
+    return Outcome(
+        trial.workload,
+        trial.trial,
+        decision,
+        document.get("headline") or _first_reason(decision),
+        None,
+        report,
+        missing,
+        applied=_record(trial, "flag", services),
+        full_runs=document.get("full_runs"),
+    )
+
+
+def failed_after_the_flag(output: Mapping[str, Any]) -> dict[str, str]:
+    """Why what came after the flag failed, as the execution's output tells it."""
+    return {
+        name: explain(str(failure["error"]), str(failure["cause"])).rstrip(".")
+        for name in AFTER_THE_FLAG
+        if isinstance(failure := output.get(name), Mapping)
+    }
+
+
+def _missing(
+    trial: Trial, failed: Mapping[str, str], report: Path | None, *, local: bool
+) -> tuple[Missing, ...]:
+    again = None
+    report_words = (
+        "The decision stands; the trial could not write its report ({}), so this one was made from "
+        "its records."
+    )
+    if report is None:
+        again = report_command(trial.workload, trial.trial, local=local)
+        report_words = "The decision stands, its report is missing ({}). To write it again:"
+    states = {
+        "report_failed": Missing(report_words, again),
+        "models_failed": Missing(
+            "Models that the candidate made in production stay tagged compilegate:release=hold "
+            "({}): no pipeline that asks releases them until somebody changes the tag."
+        ),
+        "notify_failed": Missing("Nobody was told of the decision ({})."),
+        "release_failed": Missing(
+            "The workload's lock was not given back ({}): it ends by itself. When, says:",
+            f"compilegate status{local_option(local=local)}",
+        ),
+    }
+    return tuple(
+        Missing(states[name].message.format(why), states[name].command)
+        for name, why in failed.items()
+    )
+
+
+def report_command(workload: str, trial: str, *, local: bool) -> str:
+    """The command that makes a trial's report from its records."""
+    return f"compilegate report {workload} --trial {trial}{local_option(local=local)}"
+
+
+def local_option(*, local: bool) -> str:
+    """What a command to copy ends with."""
+    return " --local" if local else ""
+
+
+def save_report(trial: Trial, services: Services, reports: Path) -> Path:
+    """Fetch a trial's report, rendered again where the cloud no longer has it.
+
+    Returns the HTML file. Raises NotFoundError when the trial left no decision.
+    """
+    folder = reports / f"{trial.workload}-{trial.trial}"
+    bodies = _stored_report(trial, services) or _rendered_report(trial, services)
+    folder.mkdir(parents=True, exist_ok=True)
+    for extension, body in bodies.items():
+        (folder / f"report.{extension}").write_bytes(body)
+    return folder / "report.html"
+
+
+def worst_exit_code(codes: Sequence[int]) -> int:
+    """One exit code for several: a failure, bad input, else the highest."""
+    return next((code for code in (1, 2) if code in codes), max(codes, default=0))
+
+
+def _stored_report(trial: Trial, services: Services) -> dict[str, bytes] | None:
+    try:
+        return {
+            extension: services.store.get(naming.report_key(trial.workload, trial.trial, extension))
+            for extension in EXTENSIONS
+        }
+    except NotFoundError:
+        return None
+
+
+def _rendered_report(trial: Trial, services: Services) -> dict[str, bytes]:
+    try:
+        report = render_trial(trial, services)
+    except ValueError as error:
+        raise NotFoundError(
+            f"trial {trial.trial} of {trial.workload} left no decision, so there is no report"
+        ) from error
+    bodies = (report.html, report.markdown, report.json)
+    return {name: body.encode() for name, body in zip(EXTENSIONS, bodies, strict=True)}
+
+
+def _record(trial: Trial, name: str, services: Services) -> Mapping[str, Any] | None:
+    try:
+        record: Mapping[str, Any] = load_record(services.store, trial, name)
+    except NotFoundError:
+        return None
+    return record
+
+
+def _failure(trial: Trial, services: Services, state: ExecutionState) -> str:
+    """The ledger's reason, else what Step Functions says itself."""
+    for failure in history(services.ledger.entries(trial.workload)).failed:
+        if failure.trial == trial.trial:
+            return failure.reason
+    return explain(state.error or state.status, state.cause)
+
+
+def _decided_before(trial: Trial, cloud: Cloud) -> tuple[Missing, ...]:
+    """An execution can be ended from outside when its decision is already in the ledger."""
+    show = f"compilegate flag show {trial.workload}{local_option(local=cloud.is_local)}"
+    for decision in history(cloud.services.ledger.entries(trial.workload)).decided:
+        if decision.trial == trial.trial:
+            text = (
+                f"Its decision was recorded before ({decision.verdict}). What production is told:"
+            )
+            return (Missing(text, show),)
+    return ()
+
+
+def _first_reason(decision: Mapping[str, Any]) -> str:
+    reasons = decision.get("reasons") or [{"message": "no reason was recorded"}]
+    return str(reasons[0]["message"])

@@ -1,0 +1,82 @@
+"""What the project's ``cdk.json`` says about deployments, read without the CDK."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+from compilegate.domain.errors import InvalidInputError
+from compilegate.ports import Settings
+from stacks.settings import REGION
+from stacks.settings import Settings as Deployment
+
+REPOSITORY = Path(__file__).resolve().parents[3]
+# Stand in for what a deployment's stack would fill in.
+UNKNOWN_ROLE = "arn:aws:iam::000000000000:role/training-role"
+UNKNOWN_BUCKET = "data-bucket"
+
+
+def deployment() -> Deployment:
+    """The deployment that ``cdk.json`` of the working folder, else of the checkout, describes."""
+    return _described_in(Path.cwd(), REPOSITORY)
+
+
+def deployed_by_make() -> Deployment:
+    """The deployment that the checkout's own ``cdk.json`` describes, wherever the shell is."""
+    return _described_in(REPOSITORY)
+
+
+def _described_in(*folders: Path) -> Deployment:
+    for folder in folders:
+        file = folder / "cdk.json"
+        if file.is_file():
+            try:
+                context = json.loads(file.read_text(encoding="utf-8")).get("context", {})
+            except (ValueError, AttributeError) as error:
+                raise InvalidInputError(
+                    f"is not a CDK file: {error}", file=str(file), fix="restore it"
+                ) from error
+            return Deployment.from_context(context)
+    return Deployment.from_context({"region": "us-east-1"})
+
+
+def stage_name(option: str | None) -> str:
+    """The stage asked for, else the one that ``cdk.json`` names."""
+    return option or deployment().stage
+
+
+def region() -> str:
+    """The environment's region, else the one that ``cdk.json`` deploys to."""
+    return (
+        os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or deployment().region
+    )
+
+
+def checked_region() -> str:
+    """As ``region``; raises InvalidInputError for a name that no region has."""
+    name = region()
+    if not REGION.fullmatch(name):
+        variable = "AWS_REGION" if os.environ.get("AWS_REGION") else "AWS_DEFAULT_REGION"
+        raise InvalidInputError(
+            "is not an AWS region", field=variable, value=name,
+            fix=f"set it to one such as us-east-1, or unset it to use cdk.json's "
+            f"{deployment().region}",
+        )  # fmt: skip
+    return name
+
+
+def settings(region_option: str | None = None) -> Settings:
+    """Settings for what is computed on this machine alone: check and plan."""
+    if region_option is not None and not REGION.fullmatch(region_option):
+        raise InvalidInputError(
+            "is no AWS region", field="--region", value=region_option,
+            fix="write one such as us-east-1",
+        )  # fmt: skip
+    deployed = deployment()
+    return Settings(
+        stage=deployed.stage,
+        region=region_option or region(),
+        training_role_arn=UNKNOWN_ROLE,
+        facts=deployed.facts,
+    )

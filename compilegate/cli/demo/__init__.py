@@ -1,0 +1,1 @@
+"""``compilegate demo`` and ``compilegate demo-production``."""

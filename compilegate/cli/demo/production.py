@@ -1,0 +1,160 @@
+"""``compilegate demo-production``: a month of production in minutes, a fault and its revert."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from compilegate.cli.common.cloud import Cloud, StartedCloud
+from compilegate.cli.common.error_handling import FAILURE, STOPPED, session
+from compilegate.cli.common.options import REPORTS, JsonOption, ReportsOption
+from compilegate.cli.common.output import console, emit_json, say
+from compilegate.cli.common.project import REPOSITORY
+from compilegate.cli.common.providers import Providers
+from compilegate.cli.demo.data import preparing_data
+from compilegate.cli.demo.production_screen import ConsoleReporter, show_end
+from compilegate.cli.demo.scenario import (
+    FAULT,
+    INTERVAL_MILLISECONDS,
+    DemoScenario,
+    ScenarioResult,
+)
+from compilegate.cli.report.command import save_story
+from compilegate.cli.trials.start import read_workloads
+from compilegate.domain.production.fault import VARIABLE
+from compilegate.usecases.production.watch_production import watch_production
+
+FILE = REPOSITORY / "workloads" / "nightly-lm.yaml"
+STOP_CAUSE = "stopped with Ctrl-C"
+
+
+def demo_production(
+    ctx: typer.Context,
+    *,
+    workload: Annotated[
+        Path, typer.Option(metavar="FILE", help="Another workload file.", show_default=False)
+    ] = FILE,
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Leave the embedded cloud running afterwards.")
+    ] = False,
+    out: ReportsOption = REPORTS,
+    as_json: JsonOption = False,
+) -> None:
+    """Run a month of production on this machine: promotion, fault, revert.
+
+    No AWS account, no Docker, no GPU.
+
+    \b
+    compilegate demo-production
+    compilegate demo-production --keep
+    compilegate flag history lm-nightly --local
+
+    Real jobs train one after another, each standing for another night. A trial turns the compiler
+    on, a fault is injected into the compiled arm, and production detects it and turns the compiler
+    off by itself. Exit code 0 when all of that happened, 1 otherwise.
+    """
+    progress = console(stderr=as_json)
+    ended = _run(session(ctx).providers, workload, out, keep=keep, progress=progress)
+    if as_json:
+        emit_json(ended.to_dict())
+    else:
+        show_end(ended.result, ended.notification, ended.history_page, ended.simulated)
+        say(f"Took {ended.seconds / 60:.0f} min.")
+        if keep:
+            say("The local cloud keeps running; stop it with: compilegate local down")
+    if ended.result.failure is not None:
+        raise typer.Exit(FAILURE)
+
+
+@dataclass(frozen=True)
+class _Ended:
+    """The scenario's result with what is shown of it."""
+
+    result: ScenarioResult
+    notification: dict[str, Any] | None
+    history_page: Path
+    simulated: list[str]
+    seconds: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """For programs."""
+        outcome, page = self.result.outcome, self.history_page
+        return {
+            "went_as_told": self.result.failure is None,
+            "wrong": self.result.failure,
+            "trial": None if outcome is None else outcome.to_dict(),
+            "nights": [run.to_dict() for run in self.result.runs],
+            "notification": self.notification,
+            "story": {
+                "html": str(page),
+                "markdown": str(page.with_suffix(".md")),
+                "json": str(page.with_suffix(".json")),
+            },
+            "simulated": self.simulated,
+            "seconds": round(self.seconds, 1),
+        }
+
+
+def simulated(cloud: Cloud) -> list[str]:
+    """What is not the real thing, in a sentence each."""
+    training = cloud.services.settings.simulated
+    days = INTERVAL_MILLISECONDS // (24 * 3600 * 1000)
+    return [
+        *([training] if training else []),
+        f"the clock. Runs start one after another and stand for nights {days} days apart.",
+        f"the fault. {VARIABLE}={FAULT} lets the compiled arm train with a fifth of its learning "
+        "rate; the training, its losses and every verdict are real.",
+    ]
+
+
+def _run(
+    providers: Providers, workload: Path, out: Path, *, keep: bool, progress: Console
+) -> _Ended:
+    began = time.monotonic()
+    reporter = ConsoleReporter(progress)
+    progress.print("Preparing the data, starting the embedded cloud, deploying the app …")
+    with preparing_data(REPOSITORY) as data, providers.started_local(keep=keep) as started:
+        data.wait()
+        (file,) = read_workloads([workload])
+        cloud = started.cloud
+        reporter.phase(f"Ready after {time.monotonic() - began:.0f} s. Simulated here:")
+        for text in simulated(cloud):
+            progress.print(f"- {text}")
+        # Off a terminal a line for each run is enough.
+        live = progress if progress.is_terminal else Console(quiet=True)
+        scenario = DemoScenario(file, cloud, reporter=reporter, live=live, reports=out)
+        try:
+            result = scenario.run()
+        except KeyboardInterrupt:
+            _stop(scenario, started)
+            raise typer.Exit(STOPPED) from None
+        return _Ended(
+            result,
+            notification=_last_notification(scenario, cloud),
+            history_page=save_story(scenario.workload, cloud.services, out),
+            simulated=simulated(cloud),
+            seconds=time.monotonic() - began,
+        )
+
+
+def _stop(scenario: DemoScenario, started: StartedCloud) -> None:
+    typer.echo("Stopping the demo and the embedded cloud …", err=True)
+    if not started.started_now:  # the cloud outlives this command, so what it runs must be ended
+        scenario.stop(STOP_CAUSE)
+
+
+def _last_notification(scenario: DemoScenario, cloud: Cloud) -> dict[str, Any] | None:
+    """What the owner was sent at the last change of the flag; asking again changes nothing."""
+    changed = [
+        run for run in scenario.result.runs if run.view.review and run.view.review.transition
+    ]
+    if not changed:
+        return None
+    event = {"workload": scenario.workload, "run": changed[-1].view.trial.trial}
+    answer = watch_production(event, services=cloud.services)
+    return {key: answer[key] for key in ("subject", "message") if key in answer} or None

@@ -1,0 +1,221 @@
+"""A month of production on an embedded cloud, a run for every second night.
+
+Nothing here decides anything: it registers, starts runs and a trial, and injects the fault. The
+deployed app decides which arm a run trains, when an alarm is raised and what becomes of the flag.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from botocore.exceptions import BotoCoreError, ClientError
+from rich.console import Console
+
+from compilegate.adapters.workload_files import WorkloadFile
+from compilegate.cli.common.cloud import Cloud
+from compilegate.cli.common.outcome import Outcome, read_outcome
+from compilegate.cli.register.many import register_files
+from compilegate.cli.train.command import start_run
+from compilegate.cli.trials.run_view import RunView, RunWatcher
+from compilegate.cli.trials.start import StartedTrial, follow, start, stop
+from compilegate.cli.trials.watching import watch
+from compilegate.domain.decision import Verdict
+from compilegate.domain.flag import Flag
+from compilegate.domain.flag_change import TRAIN
+from compilegate.domain.production.fault import VARIABLE
+from compilegate.domain.workload.model import BASELINE
+from compilegate.usecases.flag.change_flag import flag_versions, latest_flag
+from compilegate.usecases.registration.register import RegisterOptions
+
+FAULT = "learning_rate:0.2"
+INTERVAL_MILLISECONDS = 2 * 24 * 3600 * 1000
+# Before the trial: a baseline to compare with. After the promotion: some runs in which all is well.
+# With the fault: more than a fault of this size has ever taken to be detected.
+BASELINE_RUNS, SOUND_RUNS, MOST_FAULTY_RUNS = 1, 3, 18
+
+
+@dataclass(frozen=True)
+class NightlyRun:
+    """One production run; ``flag`` is the flag after it."""
+
+    number: int
+    view: RunView
+    flag: Flag
+    fault: str | None = None
+
+    @property
+    def scheduled(self) -> str:
+        """The night that it stands for, ISO time in UTC; empty before the run has begun."""
+        return str(self.view.begun.scheduled or "") if self.view.begun else ""
+
+    @property
+    def alarmed(self) -> bool:
+        """Whether an alarm was standing after it."""
+        review = self.view.review
+        return review is not None and review.reason("alarm") is not None
+
+    def to_dict(self) -> dict[str, Any]:
+        """For programs."""
+        begun, review = self.view.begun, self.view.review
+        return {
+            "night": self.number,
+            "stands_for": self.scheduled,
+            "run": self.view.trial.trial,
+            "arm": begun and begun.arm,
+            "why": begun and begun.why,
+            "metric": next((run.result.get("metric") for run in self.view.runs), None),
+            "wall_seconds": next((run.result.get("wall_seconds") for run in self.view.runs), None),
+            "verdict": review and review.verdict,
+            "alarm": self.alarmed,
+            "injected_fault": self.fault if begun and begun.arm != BASELINE else None,
+            "flag": {"enabled": self.flag.enabled, "state": self.flag.state},
+        }
+
+
+@dataclass
+class ScenarioResult:
+    """What has happened so far; ``failure`` says where it did not go as planned."""
+
+    runs: list[NightlyRun] = field(default_factory=list)
+    outcome: Outcome | None = None
+    failure: str | None = None
+
+
+class Reporter(Protocol):
+    """Shows what happens while it happens."""
+
+    def phase(self, text: str) -> None:
+        """A phase begins."""
+        ...
+
+    def run_ended(self, run: NightlyRun) -> None:
+        """A production run has ended."""
+        ...
+
+    def trial_ended(self, outcome: Outcome) -> None:
+        """The trial has ended."""
+        ...
+
+
+class DemoScenario:
+    """A month of production on one cloud; ``result`` grows while it runs."""
+
+    def __init__(
+        self, file: WorkloadFile, cloud: Cloud, *, reporter: Reporter, live: Console, reports: Path
+    ) -> None:
+        self.result = ScenarioResult()
+        self._trials: list[StartedTrial] = []
+        self._running: str | None = None
+        self._file, self._cloud, self._reporter = file, cloud, reporter
+        self._live, self._reports = live, reports
+        self._began = time.time_ns() // 1_000_000
+
+    @property
+    def workload(self) -> str:
+        """Its name."""
+        return self._file.workload.name
+
+    def run(self) -> ScenarioResult:
+        """Run all phases; stops after the first that does not go as planned."""
+        for phase in (
+            self._train_baseline,
+            self._hold_trial,
+            self._follow_flag,
+            self._inject_fault,
+            self._remove_fault,
+        ):
+            phase()
+            if self.result.failure is not None:
+                break
+        return self.result
+
+    def stop(self, cause: str) -> None:
+        """End what still runs, on a cloud that outlives the command."""
+        stop(self._trials, self._cloud, cause)
+        if self._running is not None:
+            with contextlib.suppress(BotoCoreError, ClientError, OSError):
+                self._cloud.with_production().executions.stop(self._running, cause)
+
+    # ---- phases ---------------------------------------------------------------------------
+
+    def _train_baseline(self) -> None:
+        self._reporter.phase("Registered. Production trains the baseline: the flag is off.")
+        self._register(None)
+        self._train(BASELINE_RUNS)
+
+    def _hold_trial(self) -> None:
+        self._reporter.phase("A trial: is the job faster with a compiler, and as good?")
+        self._trials = start([self._file], self._cloud)
+        (view,) = follow(self._trials, self._cloud, self._live)
+        self._trials = []
+        outcome = read_outcome(view.trial, self._cloud, view.state, self._reports)
+        self.result.outcome = outcome
+        self._reporter.trial_ended(outcome)
+        promoted = outcome.verdict == Verdict.PROMOTE and self._flag.enabled
+        self._expect(promoted, f"the trial did not turn the compiler on: {outcome.headline}")
+
+    def _follow_flag(self) -> None:
+        self._reporter.phase("Production follows the flag.")
+        self._train(SOUND_RUNS)
+        self._expect(self._flag.enabled, "the flag went off before there was a fault")
+
+    def _inject_fault(self) -> None:
+        self._reporter.phase(
+            f"A fault is injected into the compiled arm ({VARIABLE}={FAULT}); nobody is notified."
+        )
+        self._register(FAULT)
+        for _ in range(MOST_FAULTY_RUNS):
+            self._train(1, FAULT)
+            if not self._flag.enabled or self.result.failure is not None:
+                break
+        versions = flag_versions(self.workload, self._cloud.services)
+        detected = any(run.alarmed for run in self.result.runs if run.fault)
+        self._expect(not self._flag.enabled, f"no revert within {MOST_FAULTY_RUNS} faulty nights")
+        self._expect(versions[-1].by == TRAIN, "the flag went off, but not by itself")
+        self._expect(detected, "the flag went off without an alarm on a faulty night")
+
+    def _remove_fault(self) -> None:
+        self._reporter.phase("The fault is removed. The flag stays off.")
+        self._register(None)
+        self._train(1)
+        begun = self.result.runs[-1].view.begun
+        reverted = begun is not None and begun.arm == BASELINE
+        self._expect(reverted, "production did not go back to the baseline")
+
+    # ---- what phases do -------------------------------------------------------------------
+
+    @property
+    def _flag(self) -> Flag:
+        return latest_flag(self.workload, self._cloud.services)[0]
+
+    def _expect(self, met: bool, failure: str) -> None:
+        if not met and self.result.failure is None:
+            self.result.failure = failure
+
+    def _register(self, fault: str | None) -> None:
+        training = self._file.workload.training
+        others = {key: value for key, value in training.environment.items() if key != VARIABLE}
+        environment = {**others, VARIABLE: fault} if fault else others
+        workload = replace(self._file.workload, training=replace(training, environment=environment))
+        file = replace(self._file, workload=workload)
+        (result,) = register_files([file], self._cloud, RegisterOptions(by="demo"))
+        if result.error is not None:
+            raise result.error
+
+    def _train(self, count: int, fault: str | None = None) -> None:
+        for _ in range(count):
+            number = len(self.result.runs) + 1
+            moment = self._began + number * INTERVAL_MILLISECONDS
+            run, self._running = start_run(self.workload, self._cloud, moment)
+            watcher = RunWatcher(self.workload, run, self._running, self._cloud)
+            (view,) = watch([watcher], self._cloud.poll_seconds, self._live, what="run")
+            self._running = None
+            ended = NightlyRun(number, view, self._flag, fault)
+            self.result.runs.append(ended)
+            self._reporter.run_ended(ended)
+            trained = any(attempt.finished for attempt in view.runs)
+            self._expect(trained, f"the run of night {number} did not train to its end")

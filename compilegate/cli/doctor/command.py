@@ -1,0 +1,152 @@
+"""``compilegate doctor``: what in a training script breaks or slows a compiled run?"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+import typer
+from rich.progress import track
+
+from compilegate import __version__
+from compilegate.cli.common.error_handling import session
+from compilegate.cli.common.options import JsonOption, LocalOption, StageOption
+from compilegate.cli.common.output import console, emit_json
+from compilegate.cli.doctor.files import Target, find_targets
+from compilegate.cli.doctor.options import (
+    Compiler,
+    CompilerOption,
+    DeploymentOption,
+    OnlyOption,
+    PathsArgument,
+    SarifOption,
+)
+from compilegate.cli.doctor.screen import counts, show
+from compilegate.doctor import COMPILERS, Examination, ScriptError, Severity, examine, to_sarif
+from compilegate.domain.errors import InvalidInputError
+from compilegate.domain.reasons import Severity as ReasonSeverity
+
+CLEAN, BREAKS, SLOWS, BAD_INPUT = 0, 10, 11, 2
+DEPLOYMENT_CODES = {None: CLEAN, ReasonSeverity.BLOCK: BREAKS, ReasonSeverity.WARN: SLOWS}
+MANY = 40
+FRAMEWORK = re.compile(rb"torch|tensorflow|keras|transformers|accelerate|lightning|deepspeed")
+
+
+def doctor(
+    ctx: typer.Context,
+    paths: PathsArgument = None,
+    *,
+    deployment: DeploymentOption = False,
+    only: OnlyOption = None,
+    local: LocalOption = False,
+    stage: StageOption = None,
+    compiler: CompilerOption = None,
+    as_sarif: SarifOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Read training scripts, without running them, for what breaks or slows a compiled run.
+
+    \b
+    compilegate doctor train.py
+    compilegate doctor src --compiler all
+    compilegate doctor workloads/article-bert.yaml
+    compilegate doctor src --sarif > doctor.sarif
+    compilegate doctor --deployment workloads/article-bert.yaml
+
+    A workload file stands for its entry point, its candidates' compilers and its
+    hyperparameters. A line with # compilegate: ignore[rule-id] and a reason is left alone.
+
+    With --deployment it examines what jobs need of the AWS account: bootstrap, stack, role, and the
+    VPC that cdk.json names. Workload files say which instances are needed.
+
+    Exit code 0 nothing but notes, 11 something slows it, 10 something breaks it, 2 bad input.
+    """
+    _check_options(
+        {"--sarif": as_sarif, "--compiler": compiler} if deployment else {"--only": only},
+        deployment=deployment,
+    )
+    if deployment:
+        from compilegate.cli.doctor.deployment import check_deployment  # noqa: PLC0415 - boto3
+
+        severity = check_deployment(
+            session(ctx).providers,
+            paths or (),
+            only=only,
+            stage=stage,
+            local=local,
+            as_json=as_json,
+        )
+        raise typer.Exit(DEPLOYMENT_CODES[severity])
+    if not paths:
+        raise InvalidInputError(
+            "is missing", field="PATH", fix="name Python files, folders or workload files; for "
+            "the AWS account use --deployment"
+        )  # fmt: skip
+    if as_sarif and as_json:
+        raise InvalidInputError("are two formats", field="--json and --sarif", fix="choose one")
+    compilers = {None: (), Compiler.ALL: COMPILERS}.get(compiler, (str(compiler),))
+    examinations, unreadable = _examine_all(find_targets(paths, compilers))
+    if as_sarif:
+        emit_json(to_sarif(examinations, version=__version__))
+    elif as_json:
+        emit_json(_document(examinations, unreadable))
+    else:
+        show(examinations, unreadable)
+    raise typer.Exit(_exit_code(examinations, unreadable))
+
+
+def _check_options(others: Mapping[str, object], *, deployment: bool) -> None:
+    """Refuse options that belong to the other examination."""
+    for name, value in others.items():
+        if value:
+            what = "the account" if deployment else "scripts"
+            fix = "leave out either it or --deployment" if deployment else "add --deployment"
+            raise InvalidInputError(f"has no effect on {what}", field=name, fix=fix)
+
+
+def _examine_all(targets: Sequence[Target]) -> tuple[list[Examination], dict[str, str]]:
+    """Examine each file; a broken one that a folder holds does not stop the others."""
+    examinations: list[Examination] = []
+    unreadable: dict[str, str] = {}
+    screen = console(stderr=True)
+    progress = len(targets) > MANY and screen.is_terminal
+    for target in track(targets, "Reading", console=screen, transient=True, disable=not progress):
+        try:
+            examinations.append(_examine(target))
+        except InvalidInputError as error:
+            if not target.in_folder:
+                raise
+            unreadable[target.name] = str(error)
+    return examinations, unreadable
+
+
+def _examine(target: Target) -> Examination:
+    content = target.read()
+    if target.in_folder and not FRAMEWORK.search(content):
+        return Examination(target.name, (), False, (), 0, ())
+    try:
+        return examine(
+            content, target.name, compilers=target.compilers, hyperparameters=target.hyperparameters
+        )
+    except ScriptError as error:
+        raise InvalidInputError(
+            error.problem, field=error.place, file=error.file, fix=error.fix
+        ) from error
+
+
+def _document(examinations: Sequence[Examination], unreadable: dict[str, str]) -> dict[str, object]:
+    return {
+        "schema": 1,
+        "counts": counts(examinations),
+        "files": [item.to_dict() for item in examinations if item.is_training],
+        "unreadable": [{"file": file, "problem": text} for file, text in unreadable.items()],
+    }
+
+
+def _exit_code(examinations: Sequence[Examination], unreadable: dict[str, str]) -> int:
+    severities = {finding.severity for item in examinations for finding in item.findings}
+    if Severity.BREAKS in severities:
+        return BREAKS
+    if Severity.SLOWS in severities:
+        return SLOWS
+    return BAD_INPUT if unreadable else CLEAN

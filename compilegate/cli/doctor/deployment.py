@@ -1,0 +1,171 @@
+"""``compilegate doctor --deployment``: can the account and network run what is deployed?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from compilegate.adapters import deployment_facts
+from compilegate.adapters.clients import error_code
+from compilegate.adapters.service_quotas import ServiceQuotas
+from compilegate.adapters.workload_files import read_workload
+from compilegate.cli.common import project
+from compilegate.cli.common.deployed_stack import stack_outputs
+from compilegate.cli.common.output import emit_json, reason_lines, say
+from compilegate.cli.common.providers import Providers
+from compilegate.cli.doctor.options import Part
+from compilegate.domain.deployment.account import (
+    VpcSetting,
+    examine_bootstrap,
+    examine_quotas,
+    examine_role,
+    examine_setting,
+)
+from compilegate.domain.deployment.network import Demand, examine_network
+from compilegate.domain.deployment.rules import reason
+from compilegate.domain.errors import NotDeployedError
+from compilegate.domain.naming import stack_name
+from compilegate.domain.reasons import Reason, Severity
+from compilegate.facts import load_facts, quota_codes
+from compilegate.localcloud.names import STAGE as LOCAL_STAGE
+
+DENIED = ("AccessDenied", "AccessDeniedException", "UnauthorizedOperation")
+
+
+@dataclass(frozen=True)
+class Account:
+    """One region of an account, as the checks reach it; the embedded cloud has no quotas."""
+
+    stage: str
+    region: str
+    client: Callable[[str], Any]
+    local: bool = False
+
+
+def check_deployment(
+    providers: Providers,
+    paths: Sequence[Path],
+    *,
+    only: Part | None,
+    stage: str | None,
+    local: bool,
+    as_json: bool,
+) -> Severity | None:
+    """Show what is wrong; returns the worst severity, None for nothing but notes."""
+    if local:
+        providers.local()  # aims the clients at it
+    region = project.checked_region()
+    account = Account(
+        stage=LOCAL_STAGE if local else project.stage_name(stage),
+        region=region,
+        client=lambda service: providers.client(service, region),
+        local=local,
+    )
+    reasons = find_reasons(account, _demands(paths), only)
+    if as_json:
+        emit_json(
+            {
+                "stack": stack_name(account.stage),
+                "region": region,
+                "reasons": [one.to_finding() for one in reasons],
+            }
+        )
+    else:
+        say(f"{stack_name(account.stage)} in {region}", style="bold")
+        reason_lines([one.to_finding() for one in reasons])
+        if all(one.severity is Severity.INFO for one in reasons):
+            say("Nothing stands in the way.")
+    severities = {one.severity for one in reasons}
+    return next((one for one in (Severity.BLOCK, Severity.WARN) if one in severities), None)
+
+
+def find_reasons(
+    account: Account, demands: Sequence[Demand], only: Part | None = None
+) -> list[Reason]:
+    """What is wrong, part by part; a part that may not be read says so."""
+    parts: Mapping[Part, Callable[[], Iterable[Reason]]] = {
+        Part.BOOTSTRAP: lambda: _bootstrap(account),
+        Part.STACK: lambda: _stack(account),
+        Part.VPC: lambda: _vpc(account, demands),
+        Part.QUOTAS: lambda: _quotas(account, demands),
+    }
+    reasons: list[Reason] = []
+    for part, examine in parts.items():
+        if only not in (None, part):
+            continue
+        try:
+            reasons += examine()
+        except ClientError as error:
+            if error_code(error) not in DENIED:
+                raise
+            reasons.append(reason("not_checked", f"{part}: {error.operation_name} was denied"))
+    return reasons
+
+
+def _bootstrap(account: Account) -> Iterable[Reason]:
+    version = deployment_facts.bootstrap_version(account.client("ssm"))
+    return examine_bootstrap(version, account.region)
+
+
+def _stack(account: Account) -> Iterable[Reason]:
+    try:
+        outputs = stack_outputs(account.client("cloudformation"), account.stage)
+    except NotDeployedError as error:
+        return [reason("not_deployed", str(error).partition(" Fix: ")[0].rstrip("."))]
+    arn = outputs["TrainingRole"]
+    return examine_role(deployment_facts.trust_policy(account.client("iam"), arn), arn)
+
+
+def _vpc(account: Account, demands: Sequence[Demand]) -> Iterable[Reason]:
+    """The deployed setting; before a deployment the one that cdk.json would deploy."""
+    configured = _configured_vpc()
+    try:
+        stack_outputs(account.client("cloudformation"), account.stage)
+    except NotDeployedError:
+        used, differences = configured, []
+    else:
+        used = deployment_facts.deployed_vpc(account.client("lambda"), account.stage)
+        differences = list(examine_setting(configured, used))
+    if used is None:
+        return differences
+    network = deployment_facts.read_network(account.client("ec2"), used)
+    return [*differences, *examine_network(network, demands)]
+
+
+def _quotas(account: Account, demands: Sequence[Demand]) -> Iterable[Reason]:
+    if account.local or not demands:
+        return []
+    quotas = ServiceQuotas(lambda: account.client("service-quotas"), quota_codes)
+    instances = {
+        demand.instance_type: quotas.training_instances(demand.instance_type, spot=False)
+        for demand in demands
+    }
+    return examine_quotas(instances, demands)
+
+
+def _configured_vpc() -> VpcSetting | None:
+    vpc = project.deployment().vpc
+    return None if vpc is None else VpcSetting(vpc.subnet_ids, vpc.security_group_ids)
+
+
+def _demands(paths: Sequence[Path]) -> list[Demand]:
+    """What the jobs of these workload files need."""
+    instances = load_facts().instances
+    demands = []
+    for path in paths:
+        workload = read_workload(path, needs_inputs=False).workload
+        training = workload.training
+        instance = instances.get(training.instance_type)
+        demands.append(
+            Demand(
+                workload=workload.name,
+                instance_type=training.instance_type,
+                instances=training.instance_count,
+                efa=instance is not None and instance.efa,
+            )
+        )
+    return demands

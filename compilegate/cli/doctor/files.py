@@ -1,0 +1,122 @@
+"""Which files ``compilegate doctor`` examines: scripts, folders, a workload's entry point."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from compilegate.adapters.workload_files import read_workload
+from compilegate.doctor import COMPILERS
+from compilegate.domain.compilers import compiler_named
+from compilegate.domain.errors import InvalidInputError
+
+WORKLOADS = (".yaml", ".yml")
+SKIPPED = ("__pycache__", "node_modules", "site-packages")
+ENVIRONMENT = "pyvenv.cfg"  # every virtual environment has one at its root
+
+
+@dataclass(frozen=True)
+class Target:
+    """A file to examine; without ``compilers`` its imports say which it is for.
+
+    ``hyperparameters`` are those it is started with; ``in_folder`` says that a folder was named.
+    """
+
+    path: Path
+    compilers: tuple[str, ...] = ()
+    hyperparameters: Mapping[str, Any] | None = field(default=None, hash=False)
+    in_folder: bool = False
+
+    @property
+    def name(self) -> str:
+        """The path from the working folder, with forward slashes."""
+        shown = os.fsencode(Path(os.path.relpath(self.path)).as_posix())
+        return shown.decode(errors="replace")  # names on disk need not be text
+
+    def read(self) -> bytes:
+        """The file's bytes. Raises InvalidInputError where they cannot be had."""
+        try:
+            return self.path.read_bytes()
+        except OSError as error:
+            raise InvalidInputError(
+                f"cannot be read: {error.strerror}", file=self.name, fix="make it readable"
+            ) from error
+
+
+def find_targets(paths: list[Path], compilers: tuple[str, ...]) -> list[Target]:
+    """Every file that the paths stand for, once. Raises InvalidInputError for what is none."""
+    targets: dict[tuple[Path, tuple[str, ...]], Target] = {}
+    for path in paths:
+        for target in _targets(path, compilers):
+            targets.setdefault((target.path.absolute(), target.compilers), target)
+    return list(targets.values())
+
+
+def _targets(path: Path, compilers: tuple[str, ...]) -> Iterator[Target]:
+    if path.is_dir():
+        yield from (Target(file, compilers, in_folder=True) for file in _python_files(path))
+    elif not path.exists():
+        raise InvalidInputError("does not exist", file=str(path), fix="name a Python file, "
+                                "a folder or a workload file")  # fmt: skip
+    elif path.suffix in WORKLOADS:
+        yield from _of_workload(path, compilers)
+    elif path.suffix == ".ipynb":
+        raise InvalidInputError(
+            "is a notebook", file=str(path),
+            fix=f"convert it first: jupyter nbconvert --to script {path.name}",
+        )  # fmt: skip
+    elif path.suffix != ".py":
+        raise InvalidInputError("is not a Python file", file=str(path), fix="name a .py file, "
+                                "a folder or a workload file")  # fmt: skip
+    else:
+        yield Target(path, compilers)
+
+
+def _of_workload(path: Path, compilers: tuple[str, ...]) -> Iterator[Target]:
+    """The entry point, once per set of hyperparameters that a candidate is started with."""
+    file = read_workload(path, needs_inputs=False)
+    training = file.workload.training
+    starts: list[tuple[str, dict[str, Any], set[str]]] = []
+    for candidate in file.workload.candidates:
+        entry = candidate.entry_point or training.entry_point
+        hyperparameters = {**training.hyperparameters, **(candidate.hyperparameters or {})}
+        same = next((item for item in starts if item[:2] == (entry, hyperparameters)), None)
+        if same is None:
+            same = (entry, hyperparameters, set())
+            starts.append(same)
+        compiler = compiler_named(candidate.compiler)
+        if compiler is not None:
+            same[2].add(compiler.assumptions)  # the doctor's rules hold for variants as well
+    if not starts:
+        starts.append((training.entry_point, dict(training.hyperparameters), set()))
+    for entry, hyperparameters, named in starts:
+        chosen = compilers or tuple(name for name in COMPILERS if name in named)
+        yield Target(file.source_dir / entry, chosen, hyperparameters)
+
+
+def _python_files(folder: Path) -> Iterator[Path]:
+    """Python files below a folder; hidden folders, environments and links out are left alone."""
+    root = folder.resolve()
+    for place, folders, files in os.walk(folder, followlinks=False):
+        here = Path(place)
+        folders[:] = sorted(
+            name for name in folders
+            if not name.startswith(".") and name not in SKIPPED
+            and not (here / name / ENVIRONMENT).is_file()
+        )  # fmt: skip
+        for name in sorted(files):
+            path = here / name
+            if path.suffix == ".py" and not name.startswith(".") and _inside(path, root):
+                yield path
+
+
+def _inside(path: Path, root: Path) -> bool:
+    if not path.is_symlink():
+        return True
+    try:
+        return path.resolve(strict=True).is_relative_to(root)
+    except (OSError, RuntimeError):  # a link to nowhere, or to itself
+        return False

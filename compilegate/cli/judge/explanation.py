@@ -1,0 +1,140 @@
+"""Shows an explanation: a question, its answer, then each number with formula and meaning."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Any
+
+from rich.table import Table
+
+from compilegate.cli.common.output import console, say, say_line
+from compilegate.domain.formats import (
+    UNKNOWN,
+    Format,
+    count,
+    fixed,
+    money,
+    number,
+    significant,
+)
+from compilegate.explain.item import ANSWER, Item, Section
+
+QUESTIONS = {
+    Section.FAIRNESS: "Is the comparison fair?",
+    Section.WORTH: "Is it worth measuring?",
+    Section.SPEED: "Is it faster?",
+    Section.FULL_RUNS: "Do full jobs agree?",
+    Section.QUALITY: "Is quality held?",
+    Section.PROBATION: "Does production bear it out?",
+    Section.MONEY: "What is it worth?",
+    Section.NEXT: "What happens now?",
+}
+
+# Below it, counting zeros is harder than reading an exponent.
+SMALLEST = 1e-7
+
+
+def show_explanation(items: Sequence[Item]) -> None:
+    """Sections in the order of the questions."""
+    for (section, arm), group in groupby(items, key=lambda item: (item.section, _about(item))):
+        say()
+        say(f"{QUESTIONS[section]}{f' ({arm})' if arm else ''}", "bold")
+        for _, same in groupby(group, key=lambda item: (item.arm, item.name)):
+            _show(list(same))
+
+
+def _about(item: Item) -> str | None:
+    """The arm that a whole section is about; fairness is about all of them."""
+    return None if item.section is Section.FAIRNESS else item.arm
+
+
+def _show(items: Sequence[Item]) -> None:
+    first = items[0]
+    if first.name == ANSWER:
+        say(first.words, indent=2)
+    elif len(items) > 1:
+        _show_rows(items)
+    else:
+        _show_one(first)
+
+
+def _show_one(item: Item) -> None:
+    arm = f" ({item.arm})" if item.section is Section.FAIRNESS and item.arm else ""
+    symbol = f" {item.symbol} =" if item.symbol else ""
+    say()
+    say(f"{item.name}{arm}:{symbol} {value_text(item.value, item.unit)}", indent=2, hang=2)
+    how = "; ".join(part for part in (item.formula, inputs_text(item)) if part)
+    if how:
+        say(f"{_equals(item.formula)}{how}", "dim", indent=4, hang=2)
+    if item.words:
+        say(item.words, indent=4)
+
+
+def _show_rows(items: Sequence[Item]) -> None:
+    """Rows of a table; what all have in common is said once."""
+    first = items[0]
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    sentences = {item.words for item in items}
+    names = list(dict.fromkeys(name for item in items for name in item.inputs))
+    for name in ("", "value", *names, *([""] if len(sentences) > 1 else [])):
+        table.add_column(name, overflow="fold", justify="left" if name == "" else "right")
+    for item in items:
+        values = [(item.value, item.unit), *((item.inputs.get(name), None) for name in names)]
+        cells = [_bare(value, unit, fixed) for value, unit in values]
+        table.add_row(item.symbol or "", *cells, *([item.words] if len(sentences) > 1 else []))
+    say()
+    say(first.name, indent=2)
+    if first.formula:
+        say(f"{_equals(first.formula)}{first.formula}", "dim", indent=4, hang=2)
+    for line in _drawn(table):
+        say_line(f"    {line}".rstrip())
+    if len(sentences) == 1 and first.words:
+        say(first.words, indent=4)
+
+
+def _equals(formula: str | None) -> str:
+    """What stands before a formula that is not an equation itself."""
+    return "= " if formula and " = " not in formula else ""
+
+
+def _drawn(table: Table) -> list[str]:
+    """The table's lines, four columns narrower than the page."""
+    out = console()
+    with out.capture() as captured:
+        out.print(table, width=out.width - 4)
+    return captured.get().splitlines()
+
+
+def inputs_text(item: Item) -> str:
+    """``alpha=0.05, K=2``."""
+    return ", ".join(f"{key}={value_text(value, None)}" for key, value in item.inputs.items())
+
+
+def value_text(value: Any, unit: str | None) -> str:
+    """A value with its unit as people read it."""
+    text = _bare(value, unit, lambda x: significant(x, 4))
+    if unit in (None, "USD") or text == UNKNOWN:
+        return text
+    return f"{text}x" if unit == "x" else f"{text} {unit}"
+
+
+def _bare(value: Any, unit: str | None, as_text: Format) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list | tuple):
+        return " to ".join(_bare(item, unit, as_text) for item in value)
+    text = number(value)
+    return UNKNOWN if text is None else _amount(text, unit, as_text, whole=isinstance(value, int))
+
+
+def _amount(value: float, unit: str | None, as_text: Format, *, whole: bool) -> str:
+    if unit == "USD":
+        return money(value)
+    if whole:
+        return count(value)
+    if 0 < abs(value) <= SMALLEST:
+        return significant(value)
+    return significant(value, 3) if abs(value) < 1e-4 else as_text(value)

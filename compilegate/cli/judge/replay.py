@@ -1,0 +1,88 @@
+"""``judge --replay``: a recorded decision, decided again on its own evidence."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+import typer
+
+from compilegate.cli.common.error_handling import INVALID_EVIDENCE, session
+from compilegate.cli.common.output import emit_json, say, say_line
+from compilegate.cli.common.providers import open_cloud
+from compilegate.cli.common.workload_names import check_workload_exists
+from compilegate.domain.errors import shortened
+from compilegate.domain.formats import plural
+from compilegate.usecases.trial.replay import Replay, find_decision, replay
+
+EQUAL, NOT_REPLAYABLE = 0, 11
+MOST_SHOWN = 12
+
+
+def replay_decision(
+    ctx: typer.Context,
+    decision_id: str,
+    *,
+    workload: str | None,
+    local: bool,
+    stage: str,
+    as_json: bool,
+) -> int:
+    """Show whether it came out the same; the exit code is 0, 13, or 11 where nobody can say."""
+    cloud = open_cloud(session(ctx).providers, local=local, stage=stage)
+    if workload:
+        check_workload_exists(workload, cloud)
+    workloads = [workload] if workload else cloud.overview.workloads()
+    replayed = replay(find_decision(decision_id, workloads, cloud.services), cloud.services)
+    if as_json:
+        emit_json(_document(replayed))
+    else:
+        _show(replayed, cloud.services.store.bucket)
+    if replayed.comparison is None:
+        return NOT_REPLAYABLE
+    return EQUAL if replayed.comparison.equal else INVALID_EVIDENCE
+
+
+def _document(replayed: Replay) -> dict[str, Any]:
+    comparison = replayed.comparison
+    return {
+        **asdict(replayed.found),
+        "decision_id": replayed.recorded["decision_id"],
+        "verdict": replayed.recorded["verdict"],
+        "judge_version": replayed.recorded["judge_version"],
+        "equal": comparison.equal if comparison else None,
+        "why_not": replayed.why_not,
+        "judge_versions": list(comparison.versions) if comparison and comparison.versions else None,
+        "limit": dict(comparison.limit) if comparison and comparison.limit else None,
+        "differences": [asdict(one) for one in comparison.differences] if comparison else [],
+    }
+
+
+def _show(replayed: Replay, bucket: str) -> None:
+    comparison, recorded = replayed.comparison, replayed.recorded
+    name = f"{replayed.found.workload}-{replayed.found.trial}: decision {recorded['decision_id']}"
+    if comparison is None:
+        say(f"{name} ({recorded['verdict']}) cannot be replayed: {replayed.why_not}.")
+    elif comparison.equal:
+        say(f"{name} ({recorded['verdict']}) comes out the same, field by field.")
+    else:
+        fields = len(comparison.differences)
+        say(f"{name} ({recorded['verdict']}) comes out differently, {plural(fields, 'field')}:")
+        for one in comparison.differences[:MOST_SHOWN]:
+            say(f"{one.field}: {_value(one.recorded)} then, {_value(one.again)} now", indent=2,
+                hang=2)  # fmt: skip
+        if fields > MOST_SHOWN:
+            say(f"and {fields - MOST_SHOWN} more; --json has them all", indent=2)
+    if comparison and comparison.versions:
+        then, now = comparison.versions
+        say(f"It was made by judge {then}; this is judge {now}, whose decisions have other ids.")
+    if comparison and comparison.limit:
+        say("The judge would have gone on; the trial ended at a limit of its own: "
+            f"{comparison.limit['message']}.")  # fmt: skip
+    if replayed.why_not is None:
+        say_line(f"  s3://{bucket}/{replayed.found.evidence_key}")
+
+
+def _value(value: Any) -> str:
+    return shortened(json.dumps(value))

@@ -1,0 +1,117 @@
+"""``compilegate plan``: what a trial would run, why, and what that probably costs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from compilegate.adapters.workload_files import read_workload
+from compilegate.cli.common import project
+from compilegate.cli.common.options import JsonOption, RegionOption
+from compilegate.cli.common.output import emit_json, say
+from compilegate.cli.plan.explained import explain_plan
+from compilegate.cli.plan.table import show_plan
+from compilegate.domain import naming
+from compilegate.domain.judging.next_step import FIRST_SEED
+from compilegate.domain.planning.arm_plan import CONTROL
+from compilegate.domain.planning.plan import Plan, Refusal
+from compilegate.domain.planning.speed_jobs import speed_jobs
+from compilegate.domain.reasons import with_fix
+from compilegate.domain.request.build import quality_request, speed_request
+from compilegate.domain.request.context import JobContext
+from compilegate.domain.request.data import uploaded
+from compilegate.domain.workload.model import Workload
+from compilegate.usecases.trial.plan_trial import plan_for
+
+REFUSED = 11
+
+
+def plan(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A workload file (YAML).")],
+    *,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Why each arm is there and what each figure rests on.")
+    ] = False,
+    region: RegionOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show a trial's arms, rounds and expected cost. Nothing is started.
+
+    \b
+    compilegate plan workloads/article-bert.yaml
+    compilegate plan workloads/article-bert.yaml --explain
+    compilegate plan workloads/article-bert.yaml --region eu-west-1 --json
+
+    --json adds a complete CreateTrainingJob request of every kind of job: the first
+    speed jobs and a full run of each arm that may get one.
+
+    Exit code 11 when the trial would be refused, for its cost or for want of a candidate.
+    """
+    workload = read_workload(file).workload
+    settings = project.settings(region)
+    trial_plan = plan_for(workload, settings)
+    if isinstance(trial_plan, Refusal):
+        _refuse(workload, trial_plan, as_json=as_json)
+    elif as_json:
+        requests = examples(workload, trial_plan)
+        emit_json({**trial_plan.to_dict(), "placeholders": PLACEHOLDERS, "examples": requests})
+    else:
+        show_plan(trial_plan, spot=workload.training.spot)
+        if explain:
+            explain_plan(trial_plan, workload)
+
+
+def _refuse(workload: Workload, refusal: Refusal, *, as_json: bool) -> None:
+    message = with_fix(refusal.reason.message, refusal.reason.fix)
+    reason = {"code": refusal.reason.code, "message": message}
+    if as_json:
+        emit_json({"workload": workload.name, "refused": reason})
+    else:
+        say(f"{workload.name}: there would be no trial: {message}.")
+        say("See why in full: compilegate check FILE", indent=2)
+    raise typer.Exit(REFUSED)
+
+
+TRIAL, EXECUTION, DIGEST = "trial-id", "execution", "digest"
+PLACEHOLDERS = {
+    project.UNKNOWN_BUCKET: "the deployment's data bucket",
+    project.UNKNOWN_ROLE: "the deployment's training role",
+    TRIAL: "eight characters that each trial gets",
+    EXECUTION: "ARN of the trial's execution",
+    DIGEST: "digest of the uploaded code, or of an uploaded input",
+}
+
+
+def examples(workload: Workload, plan: Plan) -> list[Mapping[str, Any]]:
+    """The first round's speed jobs, and a full run of every arm that may get one."""
+    context = JobContext(
+        bucket=project.UNKNOWN_BUCKET,
+        region=plan.region,
+        role_arn=project.UNKNOWN_ROLE,
+        trial=TRIAL,
+        execution=EXECUTION,
+        source_key=naming.source_key(workload.name, DIGEST),
+    )
+    registered = uploaded(workload, context, DIGEST)
+    # The judge begins with a single block, which is enough to stop most losers.
+    names = [arm.name for arm in plan.arms]
+    jobs = speed_jobs(plan.arms, names, first_block=0, blocks=1, control_blocks={})
+    speed = [
+        speed_request(
+            registered, job.arms, run=job.run(0), first_block=job.first_block,
+            blocks=job.blocks, steps=plan.speed_steps, context=context,
+        )
+        for job in jobs
+    ]  # fmt: skip
+    full = [
+        quality_request(
+            registered, arm, run=naming.quality_run(1, index, FIRST_SEED), replicate=0,
+            seed=FIRST_SEED, context=context,
+        )
+        for index, arm in enumerate(plan.arms)
+        if arm.role != CONTROL
+    ]  # fmt: skip
+    return [*speed, *full]

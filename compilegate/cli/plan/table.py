@@ -1,0 +1,192 @@
+"""Shows a trial plan: arms with their cost, then rounds, totals, limits and quotas."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from rich.console import JustifyMethod
+from rich.table import Table
+
+from compilegate.cli.common.output import console, say, say_line
+from compilegate.domain.compilers import keeps_cache
+from compilegate.domain.formats import duration, estimated_money, money, plural
+from compilegate.domain.planning.arm_plan import CANDIDATE, CONTROL, ArmPlan
+from compilegate.domain.planning.estimate import ArmEstimate
+from compilegate.domain.planning.plan import Plan
+from compilegate.domain.planning.speed_jobs import node_groups
+
+COLUMNS = ("arm", "what it changes", "runs on", "$ per\nhour", "$ expected\n(low to high)")
+# A longer name is folded, so that the table stays within 80 columns.
+NAME_WIDTH = 20
+GAP = 2
+
+
+def show_plan(plan: Plan, *, spot: bool) -> None:
+    """Arms as a table, then the rounds, what they cost, and what may stand in the way."""
+    roles = Counter(arm.role for arm in plan.arms)
+    beside = f" and {plural(roles[CONTROL], 'control')}" if roles[CONTROL] else ""
+    count = plural(roles[CANDIDATE], "candidate")
+    say(f"{plan.workload} in {plan.region}: {count}{beside} beside the baseline")
+    say()
+    _print_without_trailing_blanks(_arms(plan))
+    say()
+    quotas = (*_quotas(plan), *_turns(plan))
+    for line in (*_rounds(plan), *_totals(plan, spot=spot), *quotas):
+        say(line)
+    if plan.left_out:
+        say(f"Left out: {', '.join(name for name, _ in plan.left_out)}; why: --explain.")
+
+
+def _arms(plan: Plan) -> Table:
+    table = Table(box=None, padding=(0, GAP, 0, 0), pad_edge=False)
+    rows = [
+        _row(arm, cost, plan.arms[0])
+        for arm, cost in zip(plan.arms, plan.estimate.arms, strict=True)
+    ]
+    widths = [
+        max(len(line) for cells in (COLUMNS, *rows) for line in cells[index].splitlines())
+        for index in range(len(COLUMNS))
+    ]
+    widths[0] = min(widths[0], NAME_WIDTH)
+    # Only the changes are wrapped, so that names and figures stay whole.
+    widths[1] = max(0, console().width - GAP * (len(widths) - 1) - sum(widths) + widths[1])
+    for name, width in zip(COLUMNS, widths, strict=True):
+        side: JustifyMethod = "right" if name.startswith("$") else "left"
+        table.add_column(name, overflow="fold", justify=side, width=width)
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def _print_without_trailing_blanks(table: Table) -> None:
+    out = console()
+    with out.capture() as captured:
+        out.print(table)
+    for line in captured.get().splitlines():
+        say_line(line.rstrip())
+
+
+def _row(arm: ArmPlan, cost: ArmEstimate, baseline: ArmPlan) -> tuple[str, ...]:
+    return (
+        arm.name if arm.role == arm.name else f"{arm.name}\n({arm.role})",
+        _label(arm, baseline),
+        f"{arm.instance_count} x\n{arm.instance_type}",
+        f"{arm.usd_per_hour:,.2f}",
+        _range(cost),
+    )
+
+
+def _label(arm: ArmPlan, baseline: ArmPlan) -> str:
+    """How many factors the arm changes, and to what."""
+    if not arm.factors:
+        return arm.label
+    kind = "one factor" if len(arm.factors) == 1 else "bundle"
+    return f"{kind}: {', '.join(_changes(arm, baseline))}"
+
+
+def _changes(arm: ArmPlan, baseline: ArmPlan) -> Iterator[str]:
+    """What the arm changes, in short."""
+    by_xla = arm.distribution == "pytorchxla"  # that compiler's own launcher, no factor
+    if not keeps_cache(arm.compiler):
+        yield "managed compiler (by pytorchxla)" if by_xla else "managed compiler"
+    elif arm.compiler != "none":
+        yield f"{arm.compiler} {arm.compile_mode or ''}".strip()
+    if "framework" in arm.factors:
+        yield f"{arm.framework['name']} {arm.framework['version']}"
+    if "batch size" in arm.factors:
+        if arm.devices == baseline.devices:
+            yield f"batch {baseline.batch_size} to {arm.batch_size}"
+        else:
+            yield f"global batch {baseline.global_batch:,} to {arm.global_batch:,}"
+    if arm.precision != baseline.precision:
+        yield arm.precision
+    if arm.distribution != baseline.distribution and not by_xla:
+        yield "no launcher" if arm.distribution == "none" else arm.distribution
+    if arm.entry_point:
+        yield arm.entry_point
+    for key, value in arm.hyperparameters.items():
+        yield f"{key} {value}"
+    if "instances" in arm.factors:
+        yield "instances"
+
+
+def _range(cost: ArmEstimate) -> str:
+    expected, low, high = map(estimated_money, (cost.usd.expected, cost.usd.low, cost.usd.high))
+    return f"{expected}\n({low} to {high})"
+
+
+def hours(amount: float) -> str:
+    """A number of hours in the unit that suits it."""
+    return duration(amount * 3600)
+
+
+def _rounds(plan: Plan) -> Iterator[str]:
+    groups = len(node_groups(plan.arms))
+    where = (
+        "every arm back to back in one job"
+        if groups == 1
+        else f"{groups} jobs for every block, as some arms need nodes of their own"
+    )
+    yield (
+        f"1. Speed: {where}; 1 to {plan.max_blocks} blocks of {plan.speed_steps} steps, about "
+        f"{money(plan.estimate.speed_usd)}. Losers stop here."
+    )
+    yield (
+        "2. Quality: one candidate at a time, fastest first, a few full runs a round until it is "
+        f"settled; probably {plan.quality_runs} of each candidate (at most "
+        f"{plan.max_quality_runs}), {money(plan.estimate.quality_usd)}."
+    )
+
+
+def _totals(plan: Plan, *, spot: bool) -> Iterator[str]:
+    cost = plan.estimate
+    yield (
+        f"Together about {money(cost.usd)} and {hours(cost.hours)} if every candidate "
+        f"gets full runs; {money(cost.low_usd)} and {hours(cost.low_hours)} if the first "
+        f"block drops them all. What is never exceeded is {money(plan.max_trial_usd)} "
+        "(policy.max_trial_usd)."
+    )
+    yield from _price_regions(plan)
+    if spot:
+        yield "Managed spot training in every arm: these on-demand prices are the upper bound."
+
+
+def _price_regions(plan: Plan) -> Iterator[str]:
+    """Whose prices these are, where the list price of the region is not known."""
+    kinds: dict[str, list[str]] = {}
+    for price in plan.prices:
+        if price.region not in (None, plan.region):
+            kinds.setdefault(price.region or "", []).append(price.instance_type)
+    for region, types in kinds.items():
+        yield (
+            f"Prices of {region}: {', '.join(types)}. The job's region is {plan.region}; "
+            "compilegate facts refresh reads its prices."
+        )
+
+
+def _quotas(plan: Plan) -> Iterator[str]:
+    for need in plan.quotas:
+        text = f"Quota: up to {need.at_once} x {need.instance_type} at once"
+        if need.quota is None:
+            several = need.at_once > need.one_job
+            assumed = f" Assumed: {need.one_job}, those of one job." if several else ""
+            yield f"{text}; not known (compilegate facts refresh reads it).{assumed}"
+        else:
+            yield f"{text}, {need.quota} allowed."
+
+
+def _turns(plan: Plan) -> Iterator[str]:
+    """How rounds are laid out within the quotas, and what that takes of time."""
+    stages = {"speed": "speed jobs", "quality": "full runs"}
+    turns = [
+        f"{layout.at_once} of up to {layout.jobs} {stages[layout.stage]}"
+        for layout in plan.layout
+        if layout.waves > 1
+    ]
+    if turns:
+        together = hours(plan.estimate.hours_side_by_side)
+        yield (
+            f"Within that, jobs take turns: {' and '.join(turns)} at a time, which takes the "
+            f"{hours(plan.estimate.hours)} above. Side by side it would be {together}."
+        )

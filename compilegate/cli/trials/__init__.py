@@ -1,0 +1,1 @@
+"""Starting trials and runs, and following them on the screen."""

@@ -1,0 +1,119 @@
+"""What a production run looks like at one moment, and how it is found out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from compilegate.cli.common.cloud import Cloud
+from compilegate.cli.trials.view import JobView, TrialView, look_at_job
+from compilegate.domain import ledger_keys, naming
+from compilegate.domain.errors import InvalidInputError, NotFoundError
+from compilegate.domain.production.attempt import Attempt, attempt_number, attempt_of
+from compilegate.domain.production.history import WorkloadHistory, history
+from compilegate.domain.records.reviews import Review
+from compilegate.domain.records.runs import BegunRun, CapacityWait, ProductionRun
+from compilegate.domain.workload.model import BASELINE
+from compilegate.usecases.production.build_request import load_begun
+from compilegate.usecases.production.job_request import usd_per_hour
+from compilegate.usecases.trial.documents import Spec, Trial, spec_at
+
+
+@dataclass(frozen=True)
+class RunView(TrialView):
+    """One production run; ``begun`` is None until its arm is settled.
+
+    ``past`` is what the ledger says of it, ``review`` what the judge said after it.
+    """
+
+    begun: BegunRun | None = None
+    past: WorkloadHistory = field(default_factory=WorkloadHistory)
+    review: Review | None = None
+
+    @property
+    def runs(self) -> Sequence[ProductionRun]:
+        """How its jobs ended, as far as they have."""
+        return self.past.runs
+
+    @property
+    def stage(self) -> str:
+        """What is going on, in two or three words."""
+        if not self.state.running:
+            return "done" if self.state.status == "SUCCEEDED" else self.state.status.lower()
+        if self.begun is None:
+            return "reading the flag"
+        if any(job.active for job in self.jobs):
+            return "training"
+        if self.runs:
+            return "recording"
+        return "waits for machines" if self.jobs else "building the job"
+
+
+class RunWatcher:
+    """Looks at one production run again and again."""
+
+    def __init__(self, workload: str, run: str, arn: str, cloud: Cloud) -> None:
+        self.run, self.arn = Trial(workload, run, ""), arn
+        self._cloud = cloud
+        self._begun: BegunRun | None = None
+        self._spec: Spec | None = None
+        self._jobs: dict[str, JobView] = {}
+
+    def look(self) -> RunView:
+        """The run as it is now."""
+        # The execution first: what its last step has written is then among what is read.
+        state = self._cloud.with_production().executions.describe(self.arn)
+        self._begun = self._begun or self._look_for_beginning()
+        if self._begun is not None:
+            self._look_at_jobs()
+        jobs = tuple(self._jobs.values())
+        return RunView(
+            trial=self.run,
+            state=state,
+            arms=tuple(dict.fromkeys(str(job.arm) for job in jobs)),
+            jobs=jobs,
+            begun=self._begun,
+            past=self._past(ledger_keys.run_entries(self.run.trial)),
+            review=self._past(ledger_keys.watch_entry(self.run.trial)).review_of(self.run.trial),
+        )
+
+    def _past(self, prefix: str) -> WorkloadHistory:
+        return history(self._cloud.services.ledger.entries(self.run.workload, prefix))
+
+    def _look_for_beginning(self) -> BegunRun | None:
+        try:
+            return load_begun(self.run.workload, self.run.trial, self._cloud.services.ledger)
+        except NotFoundError:
+            return None
+
+    def _look_at_jobs(self) -> None:
+        prefix = naming.trial_job_prefix(self.run.workload, self.run.trial)
+        for name in self._cloud.watch.names(prefix):
+            previous = self._jobs.get(name)
+            if previous is None or previous.active:
+                seen = look_at_job(name, previous, self._cloud)
+                self._jobs[name] = self._placed(seen, name.removeprefix(prefix))
+
+    def _placed(self, job: JobView, run: str) -> JobView:
+        """With its arm and price, as far as the ledger says what the attempt was for."""
+        begun = self._begun
+        if begun is None:
+            return job
+        attempt = attempt_of(attempt_number(job.name), self._waits())
+        return replace(
+            job,
+            run=run.rpartition("-r")[0],
+            arm=BASELINE if attempt.trains_baseline else begun.arm,
+            usd_per_hour=self._price(begun, attempt),
+        )
+
+    def _waits(self) -> Sequence[CapacityWait]:
+        return self._past(ledger_keys.wait_entries(self.run.trial)).waits
+
+    def _price(self, begun: BegunRun, attempt: Attempt) -> float | None:
+        try:
+            services = self._cloud.services
+            self._spec = self._spec or spec_at(services.store, begun.spec_key)
+            return usd_per_hour(begun, attempt, self._spec, services.settings)
+        except (InvalidInputError, NotFoundError):
+            return None

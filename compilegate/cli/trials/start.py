@@ -1,0 +1,109 @@
+"""Starts trials, follows them to their end, and stops them."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from botocore.exceptions import BotoCoreError, ClientError
+from rich.console import Console
+
+from compilegate.adapters.packages import package
+from compilegate.adapters.workload_files import WorkloadFile, read_workload
+from compilegate.cli.common.cloud import Cloud
+from compilegate.cli.trials.view import TrialView, TrialWatcher
+from compilegate.cli.trials.watching import watch
+from compilegate.domain import naming
+from compilegate.domain.errors import InvalidInputError
+from compilegate.usecases.operations.drain_mark import refuse_if_drained
+from compilegate.usecases.registration.upload import submit
+from compilegate.usecases.trial.documents import Trial
+
+STOP_CAUSE = "stopped with Ctrl-C"
+STOP_SECONDS = 20.0
+
+
+@dataclass(frozen=True)
+class StartedTrial:
+    """A trial with its execution."""
+
+    trial: Trial
+    arn: str
+
+
+def read_workloads(paths: Sequence[Path]) -> list[WorkloadFile]:
+    """Read every file before anything starts; two files cannot name the same workload."""
+    files = [read_workload(path) for path in paths]
+    names = [file.workload.name for file in files]
+    for file in files:
+        if names.count(file.workload.name) > 1:
+            raise InvalidInputError(
+                "is used by more than one of the files",
+                file=str(file.path),
+                field="name",
+                value=file.workload.name,
+                fix="give each workload its own name, or run them one after the other",
+            )
+    return files
+
+
+def start(files: Sequence[WorkloadFile], cloud: Cloud) -> list[StartedTrial]:
+    """Upload every workload, then start their executions; all of them or none.
+
+    Raises DrainedError, before anything is uploaded, while the deployment is drained.
+    """
+    refuse_if_drained(cloud.services)
+    for file in files:
+        read_workload(file.path, store=cloud.services.store)
+    trial_id = naming.trial_id(time.time_ns() // 1_000_000)
+    trials = [submit(package(file), trial=trial_id, store=cloud.services.store) for file in files]
+    started: list[StartedTrial] = []
+    try:
+        for trial in trials:
+            name = naming.execution_name(trial.workload, trial.trial)
+            payload = {
+                "workload": trial.workload, "trial": trial.trial, "spec_key": trial.spec_key,
+            }  # fmt: skip
+            started.append(StartedTrial(trial, cloud.executions.start(name, payload)))
+    except BaseException:
+        stop(started, cloud, "another trial of the same command could not start")
+        raise
+    return started
+
+
+def follow(
+    started: Sequence[StartedTrial],
+    cloud: Cloud,
+    console: Console,
+    *,
+    on_end: Callable[[TrialView], None] | None = None,
+    sleep: Callable[[float], None] = time.sleep,
+) -> list[TrialView]:
+    """Show progress until every execution has ended; returns the last view of each."""
+    watchers = [TrialWatcher(item.trial, item.arn, cloud) for item in started]
+    return watch(watchers, cloud.poll_seconds, console, on_end=on_end, sleep=sleep)
+
+
+def stop(started: Sequence[StartedTrial], cloud: Cloud, cause: str = STOP_CAUSE) -> None:
+    """Stop the executions and give their jobs a moment to end."""
+    for item in started:
+        with contextlib.suppress(BotoCoreError, ClientError, OSError):
+            cloud.executions.stop(item.arn, cause)
+    deadline = time.monotonic() + STOP_SECONDS
+    while time.monotonic() < deadline and _any_job_active(started, cloud):
+        time.sleep(0.2)
+
+
+def _any_job_active(started: Sequence[StartedTrial], cloud: Cloud) -> bool:
+    try:
+        return any(
+            cloud.services.jobs.active(
+                naming.trial_job_prefix(item.trial.workload, item.trial.trial)
+            )
+            for item in started
+        )
+    except (BotoCoreError, ClientError, OSError):
+        return False

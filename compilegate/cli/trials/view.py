@@ -1,0 +1,195 @@
+"""What a running trial looks like at one moment, and how it is found out.
+
+Only jobs that have not ended are asked for again, so that watching stays cheap.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from compilegate.adapters.executions import ExecutionState
+from compilegate.cli.common.cloud import Cloud
+from compilegate.cli.trials.job_lines import JobLines
+from compilegate.domain import ledger_keys, naming
+from compilegate.domain.errors import NotFoundError
+from compilegate.domain.planning.arm_plan import ArmPlan
+from compilegate.domain.planning.speed_jobs import measured_by, usd_per_hour
+from compilegate.domain.production.canary import open_rounds
+from compilegate.domain.production.history import history
+from compilegate.domain.production.quality_mode import SHADOW
+from compilegate.domain.records.canary import CanaryRound
+from compilegate.usecases.flag.approval import approval_of
+from compilegate.usecases.trial.documents import Trial
+
+ACTIVE = ("InProgress", "Stopping")
+
+
+@dataclass(frozen=True)
+class JobView:
+    """One job; ``arm`` is None for a speed job, which ``measures`` some arms, None: all of them.
+
+    Seconds of wall clock.
+    """
+
+    name: str
+    run: str
+    arm: str | None
+    status: str
+    detail: str
+    started_at: float | None
+    ended_at: float | None
+    usd_per_hour: float | None
+    lines: JobLines
+    measures: tuple[str, ...] | None = None
+    instance_type: str | None = None
+
+    @property
+    def active(self) -> bool:
+        """Whether it has not ended."""
+        return self.status in ACTIVE
+
+    @property
+    def waiting(self) -> bool:
+        """Whether it has been asked for and does not train yet."""
+        return self.active and self.started_at is None
+
+    @property
+    def is_speed(self) -> bool:
+        """Whether it is a speed job."""
+        return self.arm is None
+
+    def seconds(self, now: float) -> float:
+        """How long it has trained so far."""
+        return 0.0 if self.started_at is None else max((self.ended_at or now) - self.started_at, 0)
+
+    def usd(self, now: float) -> float:
+        """What that costs at the plan's price."""
+        return self.seconds(now) / 3600 * (self.usd_per_hour or 0.0)
+
+
+@dataclass(frozen=True)
+class TrialView:
+    """One trial; ``arms`` are the plan's names, empty before there is a plan.
+
+    ``carried`` are the arms that production has yet to train for it, in turn; ``asks`` says
+    whether a person has to agree to its promotion.
+    """
+
+    trial: Trial
+    state: ExecutionState
+    arms: tuple[str, ...]
+    jobs: tuple[JobView, ...]
+    carried: tuple[str, ...] = ()
+    asks: bool = False
+
+    @property
+    def stage(self) -> str:
+        """What is going on, in two or three words."""
+        if not self.state.running:
+            return "decided" if self.state.status == "SUCCEEDED" else self.state.status.lower()
+        active = [job for job in self.jobs if job.active]
+        if active:
+            return "speed gate" if active[0].is_speed else "full runs"
+        if self.carried:
+            return f"waits for production: {', '.join(self.carried)}"
+        if self.asks:
+            return "waits for approval, see compilegate status"
+        return "judging" if self.jobs else "checking, planning"
+
+
+class TrialWatcher:
+    """Looks at one trial again and again."""
+
+    def __init__(self, trial: Trial, arn: str, cloud: Cloud) -> None:
+        self.trial, self.arn = trial, arn
+        self._cloud = cloud
+        self._plan: Mapping[str, Any] | None = None
+        self._jobs: dict[str, JobView] = {}
+
+    def look(self) -> TrialView:
+        """The trial as it is now."""
+        state = self._cloud.executions.describe(self.arn)
+        arms = self._arms()
+        if arms:
+            prefix = naming.trial_job_prefix(self.trial.workload, self.trial.trial)
+            for name in self._cloud.watch.names(prefix):
+                run = naming.job_run(self.trial.workload, self.trial.trial, name)
+                previous = self._jobs.get(name)
+                if run is not None and (previous is None or previous.active):
+                    self._jobs[name] = self._look_at_job(name, run, previous)
+        names = tuple(str(arm["name"]) for arm in arms)
+        jobs = tuple(self._jobs.values())
+        carried, asks = self._carried(state, jobs), self._asks(state, jobs)
+        return TrialView(self.trial, state, names, jobs, carried, asks)
+
+    def _carried(self, state: ExecutionState, jobs: Sequence[JobView]) -> tuple[str, ...]:
+        mode = (self._plan or {}).get("quality_mode") or {}
+        if not state.running or mode.get("used") in (None, SHADOW) or any(j.active for j in jobs):
+            return ()
+        return tuple(
+            run.arm
+            for round_ in waiting_rounds(self.trial.workload, self._cloud)
+            if round_.trial == self.trial.trial
+            for run in round_.runs
+        )
+
+    def _asks(self, state: ExecutionState, jobs: Sequence[JobView]) -> bool:
+        if not state.running or not jobs or any(job.active for job in jobs):
+            return False
+        approval = approval_of(self.trial, self._cloud.services)
+        return approval is not None and approval.answer is None
+
+    def _arms(self) -> Sequence[Mapping[str, Any]]:
+        if self._plan is None:
+            try:
+                self._plan = json.loads(
+                    self._cloud.services.store.get(self.trial.record_key("plan"))
+                )
+            except NotFoundError:
+                return ()
+        arms: Sequence[Mapping[str, Any]] = self._plan["arms"]
+        return arms
+
+    def _look_at_job(self, name: str, run: naming.RunId, previous: JobView | None) -> JobView:
+        arms = [ArmPlan.from_dict(arm) for arm in self._arms()]
+        seen = look_at_job(name, previous, self._cloud)
+        return replace(
+            seen,
+            run=run.text,
+            arm=None if run.arm_index is None else arms[run.arm_index].name,
+            usd_per_hour=usd_per_hour(run, arms),
+            measures=measured_by(run, arms),
+        )
+
+
+def waiting_rounds(workload: str, cloud: Cloud) -> list[CanaryRound]:
+    """The rounds of a workload's trials that production has yet to carry."""
+    entries = cloud.services.ledger.entries(workload, ledger_keys.CANARY_ENTRIES)
+    return open_rounds(history(entries), cloud.services.clock.now())
+
+
+def look_at_job(name: str, previous: JobView | None, cloud: Cloud) -> JobView:
+    """A job as it is now; what its name says, which run of which arm it is, is not filled in."""
+    described = cloud.services.jobs.describe(name)
+    lines = previous.lines if previous else JobLines()
+    messages, lines.token = cloud.watch.lines(name, lines.token)
+    lines.take(messages)
+    return JobView(
+        name=name,
+        run="",
+        arm=None,
+        status=str(described["TrainingJobStatus"]),
+        detail=str(described.get("FailureReason") or described.get("SecondaryStatus") or ""),
+        started_at=_epoch(described.get("TrainingStartTime")),
+        ended_at=_epoch(described.get("TrainingEndTime")),
+        usd_per_hour=None,
+        lines=lines,
+        instance_type=(described.get("ResourceConfig") or {}).get("InstanceType"),
+    )
+
+
+def _epoch(moment: Any) -> float | None:
+    return None if moment is None else float(moment.timestamp())

@@ -1,0 +1,201 @@
+"""The economics of a workload before any run (docs/contracts.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from compilegate.domain.economics import Range, annual_saving_usd, payback_days
+from compilegate.domain.eligibility.amortisation import BreakEven, break_even
+from compilegate.domain.eligibility.bottleneck import ceiling
+from compilegate.domain.eligibility.context import Context
+from compilegate.domain.eligibility.cost import annual_usd, plausible_saving
+from compilegate.domain.eligibility.overhead import Overhead
+from compilegate.domain.formats import significant
+from compilegate.domain.planning.trial_design import expected_usd
+
+SAVING_KEYS = (
+    "plausible_annual_saving_usd", "plausible_speedup", "break_even_run_minutes",
+    "break_even_run_minutes_warm", "break_even_run_minutes_cold", "payback_days",
+    "largest_speedup", "compile_seconds",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Economics:
+    """USD, minutes and days; what is not known is None and ``unknown`` says why."""
+
+    annual_training_usd: float | None
+    plausible_annual_saving_usd: Range | None
+    plausible_speedup: Range | None
+    largest_speedup: float | None
+    trial_usd: float | None
+    break_even: BreakEven | None
+    overhead: Overhead | None
+    payback_days: float | None
+    region: str
+    prices_region: str | None
+    prices_as_of: str | None
+    price_source: str | None
+    assumptions: tuple[str, ...] = ()
+    unknown: Mapping[str, str] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The contract's keys, and beside them what the figures rest on.
+
+        ``break_even_run_minutes`` is the one that a run must exceed to be eligible;
+        ``largest_speedup`` is Amdahl's bound from the profile; ``region`` is the job's.
+        """
+        broken = self.break_even
+        return {
+            "annual_training_usd": self.annual_training_usd,
+            "plausible_annual_saving_usd": _pair(self.plausible_annual_saving_usd),
+            "trial_usd": self.trial_usd,
+            "break_even_run_minutes": None if broken is None else broken.sure_seconds / 60,
+            "payback_days": self.payback_days,
+            "region": self.region,
+            "prices_region": self.prices_region,
+            "prices_as_of": self.prices_as_of,
+            "price_source": self.price_source,
+            "plausible_speedup": _pair(self.plausible_speedup),
+            "largest_speedup": self.largest_speedup,
+            "break_even_run_minutes_warm": None if broken is None else broken.warm_seconds / 60,
+            "break_even_run_minutes_cold": None if broken is None else broken.cold_seconds / 60,
+            "compile_seconds": self.overhead
+            and {
+                "warm": self.overhead.warm_seconds,
+                "cold": self.overhead.cold_seconds,
+                "measured": self.overhead.measured,
+            },
+            "assumptions": list(self.assumptions),
+            "unknown": dict(self.unknown),
+        }
+
+
+def economics_of(contexts: Sequence[Context], tried: Sequence[Context]) -> Economics:
+    """Economics of the candidates a trial would include; of all, if none may be tried.
+
+    Saving, ceiling and break-even are the most promising candidate's. Payback is the trial's
+    price over the saving at the speed-up that just earns promotion, None where none is plausible.
+    """
+    first = contexts[0]
+    tried = tried or [one for one in contexts if one.plausible_speedup is not None]
+    price = first.baseline.price
+    hopeful = [one for one in tried if one.plausible_speedup is not None]
+    lead = max(hopeful, key=_promise, default=None)
+    trial = _trial(tried)
+    return Economics(
+        annual_training_usd=annual_usd(first),
+        plausible_annual_saving_usd=plausible_saving(lead) if lead else None,
+        plausible_speedup=lead.plausible_speedup if lead else None,
+        largest_speedup=ceiling(lead) if lead else None,
+        trial_usd=trial,
+        break_even=break_even(lead) if lead else None,
+        overhead=lead.overhead if lead else None,
+        payback_days=_payback(lead, trial) if lead else None,
+        region=first.region,
+        prices_region=price.region if price else None,
+        prices_as_of=price.as_of if price else None,
+        price_source=price.source if price else None,
+        assumptions=_assumptions(lead),
+        unknown=_unknown(first, lead, tried, trial),
+    )
+
+
+def _trial(tried: Sequence[Context]) -> float | None:
+    if len(tried) < 2:
+        return tried[0].trial_usd if tried else None
+    first, candidates = tried[0], [one.candidate for one in tried]
+    return expected_usd(first.workload, candidates, first.facts, region=first.region)
+
+
+def _promise(context: Context) -> tuple[float, float]:
+    """The largest plausible speed-up first, then the cheapest compilation."""
+    plausible, overhead = context.plausible_speedup, context.overhead
+    return (
+        plausible.high if plausible else 0.0,
+        -overhead.sure_seconds if overhead else 0.0,
+    )
+
+
+def _payback(lead: Context, trial: float | None) -> float | None:
+    annual, plausible, overhead = annual_usd(lead), lead.plausible_speedup, lead.overhead
+    if annual is None or plausible is None or trial is None:
+        return None
+    earned = lead.workload.policy.promote_speedup
+    if earned > plausible.high:
+        return None
+    seconds = 0.0 if overhead is None else overhead.warm_seconds
+    hours = lead.workload.schedule.run_hours
+    return payback_days(trial, annual_saving_usd(annual, hours, earned, seconds))
+
+
+def _assumptions(lead: Context | None) -> tuple[str, ...]:
+    if lead is None:
+        return ()
+    overhead, speedup = lead.overhead, lead.facts.compute_speedup(lead.compiler)
+    return tuple(
+        text
+        for text in (
+            overhead and f"compiling takes {_span(overhead)}; {overhead.basis}",
+            speedup
+            and f"compute {speedup.low:g} to {speedup.high:g} times as fast; {speedup.basis}",
+        )
+        if text
+    )
+
+
+def _span(overhead: Overhead) -> str:
+    warm, cold = f"{overhead.warm_seconds:g} s of a run", f"{overhead.cold_seconds:g} s"
+    same = overhead.warm_seconds == overhead.cold_seconds
+    return warm if same else f"{warm} with a cache, {cold} without"
+
+
+def _unknown(
+    first: Context, lead: Context | None, tried: Sequence[Context], trial: float | None
+) -> dict[str, str]:
+    base_type, price = first.workload.training.instance_type, first.baseline.price
+    reasons: dict[str, str] = {}
+    if price is None:
+        no_price = f"no price is known for {base_type}"
+        keys = ("annual_training_usd", "plausible_annual_saving_usd", "trial_usd", "payback_days")
+        reasons = dict.fromkeys((*keys, "prices_as_of", "prices_region"), no_price)
+    else:
+        if price.as_of is None:
+            reasons["prices_as_of"] = f"the price's source is undated: {price.source}"
+        if price.region is None:
+            reasons["prices_region"] = f"the price's source names no region: {price.source}"
+    if lead is None:
+        why = (
+            "no candidate switches a compiler on with all else as it is"
+            if first.has_graph
+            else "there is no graph to compile"
+        )
+        for key in SAVING_KEYS:
+            reasons.setdefault(key, why)
+    elif ceiling(lead) is None:
+        none = first.workload.profile is None
+        why = "no profile is given" if none else "the profile gives no share of a step that waits"
+        reasons["largest_speedup"] = why
+    if lead is not None and trial is not None and _payback(lead, trial) is None:
+        reasons.setdefault("payback_days", _never_paid_back(lead))
+    if trial is None:
+        why = "a candidate could not be planned" if tried else "there is nothing to try"
+        reasons.setdefault("trial_usd", why)
+        reasons.setdefault("payback_days", why)
+    return reasons
+
+
+def _never_paid_back(lead: Context) -> str:
+    earned, plausible = lead.workload.policy.promote_speedup, lead.plausible_speedup
+    if plausible is not None and earned > plausible.high:
+        return (
+            f"policy.promote_speedup asks for {earned:g} times the speed, "
+            f"{significant(plausible.high)} is the most that is plausible"
+        )
+    return f"at {earned:g} times the speed a run saves no more than compiling costs it"
+
+
+def _pair(value: Range | None) -> list[float] | None:
+    return None if value is None else [value.low, value.high]

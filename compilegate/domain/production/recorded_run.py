@@ -1,0 +1,278 @@
+"""What is recorded of a production job that has ended, and what follows it: pure functions.
+
+An attempt of the TRAIN machine and a job of a team's own pipeline become the same kind of record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from compilegate.domain import naming
+from compilegate.domain.flag_change import Versions
+from compilegate.domain.production.attempt import Attempt
+from compilegate.domain.production.ending import ENDED, Ending, JobEnd, job_end
+from compilegate.domain.production.waiting import next_wait
+from compilegate.domain.records.runs import TEAM, BegunRun, CapacityWait, ProductionRun
+from compilegate.domain.workload.model import BASELINE, Training, Workload
+
+# Status of a run that gave up waiting for capacity, beside SageMaker's own.
+NOT_RUN = "NotRun"
+# What the TRAIN machine does next.
+WATCH, RERUN, WAIT, FAILED, END = "watch", "rerun", "wait", "failed", "end"
+# Why a team's job trains its arm, and its arm where its tag is missing.
+TEAM_STARTED, UNKNOWN_ARM = "team", "unknown"
+
+
+@dataclass(frozen=True)
+class JobEvidence:
+    """The run as evidence has it; ``problem`` says why there is none."""
+
+    result: Mapping[str, Any] = field(default_factory=dict)
+    problem: str | None = None
+
+
+@dataclass(frozen=True)
+class EndedAttempt:
+    """An attempt whose job has ended, with everything that recording it reads.
+
+    ``described`` is SageMaker's description of the job, empty where it never was. ``waits`` are
+    the run's earlier attempts that found no capacity, ``fallbacks`` the instance types that its
+    job can run on instead. ``usd_per_hour`` is None where the price is not known. ``now`` in epoch
+    seconds.
+    """
+
+    workload: Workload
+    begun: BegunRun
+    attempt: Attempt
+    job: str
+    end: JobEnd
+    described: Mapping[str, Any]
+    now: int
+    evidence: JobEvidence = field(default_factory=JobEvidence)
+    waits: tuple[CapacityWait, ...] = ()
+    fallbacks: tuple[str, ...] = ()
+    usd_per_hour: float | None = None
+
+    @property
+    def arm(self) -> str:
+        """The arm that the attempt trained."""
+        return BASELINE if self.attempt.trains_baseline else self.begun.arm
+
+    @property
+    def as_chosen(self) -> bool:
+        """Whether it trained what the run had chosen, on machines of its own type."""
+        return not self.attempt.trains_baseline
+
+
+def capacity_wait(
+    ended: EndedAttempt, most_seconds: float, *, first_seconds: float
+) -> CapacityWait | None:
+    """How the run waits for capacity; None where it gives up."""
+    following = next_wait(ended.waits, ended.fallbacks, most_seconds, first_seconds=first_seconds)
+    if following is None:
+        return None
+    began, over = _times(ended.described, otherwise=float(ended.now))
+    return CapacityWait(
+        at=ended.now,
+        run=ended.begun.run,
+        attempt=ended.attempt.number,
+        job=ended.job,
+        arm=ended.arm,
+        reason=ended.end.reason,
+        spent_seconds=over - began,
+        wait_seconds=following.seconds,
+        next_instance_type=following.instance_type,
+    )
+
+
+def attempt_run(ended: EndedAttempt, *, gave_up: str | None = None) -> ProductionRun:
+    """The record of the attempt; ``gave_up`` says why it was not run at all."""
+    begun, chosen = ended.begun, ended.as_chosen
+    result, counts, reason = _result(ended)
+    began, over = _times(ended.described, otherwise=float(ended.now))
+    billable, price = _billable_seconds(ended.described), ended.usd_per_hour
+    own_type = begun.overrides.get("instance_type") if chosen else None
+    registered_type = ended.workload.training.instance_type
+    return ProductionRun(
+        run=begun.run,
+        job=ended.job,
+        arm=ended.arm,
+        started_at=began,
+        ended_at=over,
+        result=result,
+        counts=counts and gave_up is None,
+        why=ended.attempt.why(begun),
+        status=ended.end.status if gave_up is None else NOT_RUN,
+        reason=reason if gave_up is None else gave_up,
+        confirm=begun.confirm and chosen,
+        canary=begun.canary if chosen else None,
+        decision_id=begun.decision_id if chosen else None,
+        instance_type=str(ended.attempt.instance_type or own_type or registered_type),
+        usd=None if billable is None or price is None else billable / 3600 * price,
+        billable_seconds=billable,
+        details=_details(ended),
+        at=ended.now,
+    )
+
+
+def what_next(run: ProductionRun) -> str:
+    """What follows a run that has been recorded.
+
+    A candidate that failed is rerun on the baseline: its failure is evidence, and a model is
+    needed. What a person stopped stays stopped.
+    """
+    if run.status == NOT_RUN:
+        return FAILED
+    if run.details.get("ending") == Ending.STOPPED:
+        return END
+    untreated = run.arm != BASELINE and run.without_change
+    # Without evidence nothing is known of the run, but its model is there.
+    if run.status == "Completed" and run.result.get("finished") is not False and not untreated:
+        return WATCH
+    return FAILED if run.arm == BASELINE else RERUN
+
+
+def refusal(
+    workload: str, described: Mapping[str, Any], tags: Mapping[str, str], *, stage: str
+) -> str | None:
+    """Why a job is no team's production run of this workload and deployment; None where it is.
+
+    Every deployment of an account hears of every team's job; a job may name whose flag it read.
+    """
+    job, status = str(described["TrainingJobName"]), str(described["TrainingJobStatus"])
+    if tags.get(naming.TAG_STAGE) != naming.TEAM_STAGE or tags.get(naming.TAG_WORKLOAD) != workload:
+        return (
+            f"{job} does not carry the tags {naming.TAG_STAGE}={naming.TEAM_STAGE} and "
+            f"{naming.TAG_WORKLOAD}={workload}"
+        )
+    if status not in ENDED:
+        return f"{job} has not ended ({status}): its end will be reported"
+    followed = tags.get(naming.TAG_DEPLOYMENT)
+    if followed not in (None, stage):
+        return f"{job} followed the flag of the deployment {followed}, not of {stage}"
+    return None
+
+
+def team_run(
+    described: Mapping[str, Any],
+    tags: Mapping[str, str],
+    evidence: JobEvidence,
+    training: Training,
+    versions: Versions,
+    *,
+    now: int,
+) -> ProductionRun:
+    """The record of a team's job; ``training`` is what is registered."""
+    end = job_end(described, "", "")
+    result, counts, reason = _failed(None, end.reason), end.about_arm, end.reason
+    if end.ending is Ending.COMPLETED:
+        result = evidence.result
+        counts = evidence.problem is None
+        reason = evidence.problem or result.get("reason")
+    arm = tags.get(naming.TAG_ARM)
+    no_evidence = _no_evidence(described, arm, training, versions)
+    if no_evidence is not None:
+        counts, reason = False, no_evidence
+    began, over = _times(described, otherwise=float(now))
+    return ProductionRun(
+        run=naming.trial_id(int(began * 1000)),
+        job=str(described["TrainingJobName"]),
+        arm=arm or UNKNOWN_ARM,
+        started_at=began,
+        ended_at=over,
+        result=result,
+        counts=counts,
+        why=TEAM_STARTED,
+        launched_by=TEAM,
+        status=end.status,
+        reason=reason,
+        decision_id=tags.get(naming.TAG_DECISION),
+        instance_type=_machines_used(described)[0],
+        billable_seconds=_billable_seconds(described),
+        details={"ending": str(end.ending)},
+        at=now,
+    )
+
+
+def _no_evidence(
+    described: Mapping[str, Any], arm: str | None, training: Training, versions: Versions
+) -> str | None:
+    """Why a team's job is no evidence whatever it left, None where it may be."""
+    if arm is None:
+        return f"its tag {naming.TAG_ARM} is missing: the arm is not known"
+    used, expected = _machines_used(described), _machines_of(arm, training, versions)
+    if used == expected:
+        return None
+    return (
+        f"it trained on {used[1]} of {used[0]}, and {arm} trains on {expected[1]} of "
+        f"{expected[0]}: no evidence"
+    )
+
+
+def _machines_of(arm: str, training: Training, versions: Versions) -> tuple[str, int]:
+    """Instance type and count of an arm: those registered, with its latest flag's overrides."""
+    overrides: Mapping[str, Any] = {}
+    for version in versions:
+        flag = version.flag
+        overrides = flag.overrides if flag.candidate == arm else overrides
+    return (
+        str(overrides.get("instance_type") or training.instance_type),
+        int(overrides.get("instance_count") or training.instance_count),
+    )
+
+
+def _machines_used(described: Mapping[str, Any]) -> tuple[str | None, int | None]:
+    """Instance type and count that a job's description names."""
+    cluster = described.get("ResourceConfig") or {}
+    return cluster.get("InstanceType"), cluster.get("InstanceCount")
+
+
+def _result(ended: EndedAttempt) -> tuple[Mapping[str, Any], bool, str | None]:
+    """The run, whether it is evidence, and why it is not or did not finish."""
+    end, fallback = ended.end, ended.attempt.instance_type
+    if end.ending is not Ending.COMPLETED:
+        return _failed(ended.begun.seed, end.reason), end.about_arm and not fallback, end.reason
+    result, problem = ended.evidence.result, ended.evidence.problem
+    if fallback is not None:
+        return result, False, f"trained on {fallback} for want of capacity: no evidence"
+    return result, problem is None, problem or result.get("reason")
+
+
+def _details(ended: EndedAttempt) -> dict[str, Any]:
+    begun = ended.begun
+    return {
+        "attempt": ended.attempt.number,
+        "ending": str(ended.end.ending),
+        "execution": begun.execution,
+        "scheduled": begun.scheduled,
+        "spec_key": begun.spec_key,
+        "overrides": dict(begun.overrides) if ended.as_chosen else {},
+        "model": (ended.described.get("ModelArtifacts") or {}).get("S3ModelArtifacts"),
+    }
+
+
+def _failed(seed: int | None, reason: str | None) -> Mapping[str, Any]:
+    """The run of a job that did not complete: a result, not missing data."""
+    return {
+        "seed": seed, "metric": None, "wall_seconds": None, "finished": False, "reason": reason,
+    }  # fmt: skip
+
+
+def _times(described: Mapping[str, Any], *, otherwise: float) -> tuple[float, float]:
+    """When a job began to train and when it ended, in epoch seconds; as near as it is known."""
+    began = _first(described, "TrainingStartTime", "CreationTime", otherwise=otherwise)
+    return began, _first(described, "TrainingEndTime", "LastModifiedTime", otherwise=began)
+
+
+def _first(described: Mapping[str, Any], *names: str, otherwise: float) -> float:
+    moments = (described.get(name) for name in names)
+    return next((one.timestamp() for one in moments if isinstance(one, datetime)), otherwise)
+
+
+def _billable_seconds(described: Mapping[str, Any]) -> float | None:
+    """What SageMaker bills for the job, wall clock of the cluster."""
+    seconds = described.get("BillableTimeInSeconds")
+    return float(seconds) if isinstance(seconds, int | float) else None

@@ -1,0 +1,157 @@
+"""One workload's week, from its history: what ran, what changed, what is open, what was saved."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from compilegate.domain.production.history import WorkloadHistory
+from compilegate.domain.production.promotion import Promotion, promotions, standing_promotion
+from compilegate.domain.production.savings import Savings, savings_so_far, total
+from compilegate.domain.records.flags import FlagVersion
+from compilegate.domain.records.runs import ProductionRun
+
+
+@dataclass(frozen=True)
+class TimeWindow:
+    """From ``since`` up to ``until``, epoch seconds."""
+
+    since: float
+    until: float
+
+    def holds(self, at: float) -> bool:
+        """Whether a moment lies in it."""
+        return self.since <= at < self.until
+
+
+@dataclass(frozen=True)
+class ExpectedSavings:
+    """What trials expected: USD a run by trial, and runs of probation; None if unknown."""
+
+    usd_per_run: Mapping[str, float | None] = field(default_factory=dict)
+    probation_runs: int | None = None
+
+
+@dataclass(frozen=True)
+class ChangeOfFlag:
+    """A change of the flag in that week; ``at`` in epoch seconds."""
+
+    at: int
+    action: str
+    by: str
+
+
+@dataclass(frozen=True)
+class WeeklySummary:
+    """One workload; ``runs`` counts this week's by arm, ``savings`` are those of every promotion.
+
+    ``changes`` are this week's of the flag. ``trial``, ``canary`` and ``approval`` name a trial
+    that is open, that production carries, that waits for a person.
+    """
+
+    workload: str
+    owner: str | None
+    state: str
+    enabled: bool
+    candidate: str | None = None
+    runs: Mapping[str, int] = field(default_factory=dict)
+    failed: int = 0
+    waited: int = 0
+    changes: Sequence[ChangeOfFlag] = ()
+    watched: int = 0
+    probation_runs: int | None = None
+    trial: str | None = None
+    canary: str | None = None
+    approval: str | None = None
+    savings: Savings | None = None
+
+    @property
+    def quiet(self) -> bool:
+        """Whether there is nothing to report."""
+        return not (self.runs or self.waited or self.changes or self.open)
+
+    @property
+    def open(self) -> bool:
+        """Whether something is under way or waits."""
+        return bool(self.trial or self.approval or self.state in ("probation", "stale"))
+
+
+def promoting_trials(history: WorkloadHistory) -> list[str]:
+    """The trials whose candidates were turned on, which say what to expect; oldest first."""
+    return list(dict.fromkeys(str(version.trial) for version in promotions(history.flags)))
+
+
+def weekly_summary(
+    workload: str,
+    history: WorkloadHistory,
+    window: TimeWindow,
+    *,
+    owner: str | None = None,
+    expected: ExpectedSavings | None = None,
+) -> WeeklySummary:
+    """The week of one workload."""
+    expected = expected or ExpectedSavings()
+    flag = history.flag
+    ended = [run for run in history.runs if window.holds(run.ended_at)]
+    trial = _open_trial(history)
+    return WeeklySummary(
+        workload=workload,
+        owner=owner,
+        state=flag.state,
+        enabled=flag.enabled,
+        candidate=flag.candidate,
+        runs=dict(Counter(run.arm for run in ended)),
+        failed=sum(not run.finished for run in ended),
+        # Runs that found no capacity at first.
+        waited=len({wait.run for wait in history.waits if window.holds(wait.at)}),
+        changes=[
+            ChangeOfFlag(version.at, version.action, version.by)
+            for version in history.flags
+            if window.holds(version.at)
+        ],
+        watched=_watched(history, standing_promotion(history.flags)),
+        probation_runs=expected.probation_runs,
+        trial=trial,
+        canary=trial if trial is not None and _is_canary(history, trial) else None,
+        approval=next((one.trial for one in history.approvals if one.answer is None), None),
+        savings=_savings(history.runs, promotions(history.flags), expected),
+    )
+
+
+def _savings(
+    runs: Sequence[ProductionRun], turned_on: Sequence[FlagVersion], expected: ExpectedSavings
+) -> Savings | None:
+    """What every promotion has saved, each up to the next; one that has ended, too."""
+    if not turned_on:
+        return None
+    ends = [*(float(version.at) for version in turned_on[1:]), math.inf]
+    return total([
+        savings_so_far(
+            [run for run in runs if run.ended_at < end],
+            usd_per_run=expected.usd_per_run.get(str(version.trial)),
+            since=version.at,
+        )
+        for version, end in zip(turned_on, ends, strict=True)
+    ])  # fmt: skip
+
+
+def _watched(history: WorkloadHistory, promotion: Promotion | None) -> int:
+    """Runs that the latest review of this promotion has counted."""
+    if promotion is None:
+        return 0
+    reviews = history.reviews_of(promotion.trial, since=promotion.at)
+    latest = max(reviews, key=lambda review: review.at, default=None)
+    return latest.runs if latest else 0
+
+
+def _open_trial(history: WorkloadHistory) -> str | None:
+    """The latest trial that has begun and not ended."""
+    begun = [one for one in history.started if one.trial not in history.ended_trials]
+    return max((one.at, one.trial) for one in begun)[1] if begun else None
+
+
+def _is_canary(history: WorkloadHistory, trial: str) -> bool:
+    """Whether production carries a round of the trial now."""
+    return any(one.closed is None for one in history.rounds_of(trial))

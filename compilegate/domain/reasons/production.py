@@ -1,0 +1,168 @@
+"""Codes of the watch over production after a promotion."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from compilegate.domain.reasons import ReasonKind, Severity
+
+BLOCK, WARN, INFO = (Severity.BLOCK,), (Severity.WARN,), (Severity.INFO,)
+
+PRODUCTION: Mapping[str, ReasonKind] = {
+    "quality_regressed": ReasonKind(
+        BLOCK,
+        "The metric got worse in production, confirmed by runs of both arms.",
+        "Remove the cause and rerun the trial.",
+        "{metric} got worse in production",
+    ),
+    "speedup_gone": ReasonKind(
+        BLOCK,
+        "The speed-up is gone in production, confirmed by runs of both arms.",
+        "Remove the cause and rerun the trial.",
+        "the speed-up is gone in production",
+    ),
+    "alarm": ReasonKind(
+        WARN,
+        "Production looks worse. Runs of both arms check it; the flag stays on meanwhile.",
+        "",
+        "an alarm is being checked",
+    ),
+    "alarm_cleared": ReasonKind(
+        INFO,
+        "An alarm was checked and not confirmed.",
+    ),
+    "probation_goes_on": ReasonKind(
+        INFO,
+        "No alarm so far; more production runs are watched.",
+        "",
+        "no alarm so far in production",
+    ),
+    "probation_passed": ReasonKind(
+        INFO,
+        "Quality and speed held for `policy.probation_runs` production runs.",
+    ),
+    "probation_weak": ReasonKind(
+        WARN,
+        "The metric varies so much that the probation does not reliably detect a loss.",
+        "Use a metric that varies less, or raise `policy.probation_runs`.",
+    ),
+    "quality_not_watched": ReasonKind(
+        WARN,
+        "Production runs recorded no metric to watch.",
+        "Record the metric. These runs do not count: the promotion stays on probation until "
+        "enough others have been watched.",
+    ),
+    "speed_not_watched": ReasonKind(
+        WARN,
+        "Production runs recorded no wall-clock time.",
+        "Record the wall-clock time. These runs do not count: the promotion stays on probation "
+        "until enough others have been watched.",
+    ),
+    "run_unreadable": ReasonKind(
+        WARN,
+        "The judge cannot read what some production runs recorded.",
+        "Repair what the job records. Unreadable runs do not count.",
+    ),
+    "nothing_to_judge": ReasonKind(
+        WARN,
+        "The candidate's last runs recorded nothing to judge.",
+        "Check what the jobs record. After 6 completed runs like this the promotion becomes stale.",
+    ),
+    "not_watched": ReasonKind(
+        BLOCK,
+        "The candidate's runs complete, but record nothing to judge, so the promotion is stale.",
+        "Check what the jobs record.",
+    ),
+    "not_measured": ReasonKind(
+        WARN,
+        "The flag was turned on by hand with a candidate that no trial has measured.",
+        "Measure it with a trial; only then can a regression be detected.",
+    ),
+    "as_proven": ReasonKind(
+        INFO,
+        "Production trains again what was proven.",
+    ),
+    "image_changed": ReasonKind(
+        BLOCK,
+        "Production differs from what was proven in the training image; the promotion is stale.",
+        "Start a new trial, or restore what was proven.",
+    ),
+    "framework_changed": ReasonKind(
+        BLOCK,
+        "Production differs from what was proven in the framework or its version; the promotion "
+        "is stale.",
+        "Start a new trial, or restore what was proven.",
+    ),
+    "instance_type_changed": ReasonKind(
+        BLOCK,
+        "Production differs from what was proven in the instance type; the promotion is stale.",
+        "Start a new trial, or restore what was proven.",
+    ),
+    "instance_count_changed": ReasonKind(
+        BLOCK,
+        "Production differs from what was proven in the number of instances; the promotion is "
+        "stale.",
+        "Start a new trial, or restore what was proven.",
+    ),
+    "precision_changed": ReasonKind(
+        BLOCK,
+        "Production differs from what was proven in the precision; the promotion is stale.",
+        "Start a new trial, or restore what was proven.",
+    ),
+    "distribution_changed": ReasonKind(
+        BLOCK,
+        "Production differs from what was proven in the distribution; the promotion is stale.",
+        "Start a new trial, or restore what was proven.",
+    ),
+    "batch_size_changed": ReasonKind(
+        BLOCK,
+        "Production differs from what was proven in the batch size per device; the promotion is "
+        "stale.",
+        "Start a new trial, or restore what was proven.",
+    ),
+    "learning_rate_changed": ReasonKind(
+        BLOCK,
+        "Production differs from what was proven in the learning rate; the promotion is stale.",
+        "Start a new trial, or restore what was proven.",
+    ),
+    "hyperparameters_changed": ReasonKind(
+        BLOCK,
+        "Production differs from what was proven in the hyperparameters; the promotion is stale.",
+        "Start a new trial, or restore what was proven.",
+    ),
+    "code_changed": ReasonKind(
+        BLOCK,
+        "Production differs from what was proven in the source code; the promotion is stale.",
+        "Start a new trial, or restore what was proven.",
+    ),
+    "recorded_image_changed": ReasonKind(
+        BLOCK,
+        "Production differs from what was proven in the image that the job recorded; the "
+        "promotion is stale.",
+        "Start a new trial, or restore what was proven.",
+    ),
+    "torch_changed": ReasonKind(
+        BLOCK,
+        "Production differs from what was proven in the PyTorch version that the job recorded; "
+        "the promotion is stale.",
+        "Start a new trial, or restore what was proven.",
+    ),
+    "recorded_precision_changed": ReasonKind(
+        BLOCK,
+        "Production differs from what was proven in the precision that the job recorded; the "
+        "promotion is stale.",
+        "Start a new trial, or restore what was proven.",
+    ),
+    "code_sha256_changed": ReasonKind(
+        BLOCK,
+        "Production differs from what was proven in the code that the job recorded; the promotion"
+        " is stale.",
+        "Start a new trial, or restore what was proven.",
+    ),
+    "data_schema_sha256_changed": ReasonKind(
+        BLOCK,
+        "Production differs from what was proven in the columns or types of the data; the "
+        "promotion is stale.",
+        "Start a new trial, or restore what was proven.",
+    ),
+}

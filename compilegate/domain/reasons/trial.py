@@ -1,0 +1,203 @@
+"""Codes of a trial: what planning, the judge and the limits of a trial say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from compilegate.domain.reasons import ReasonKind, Severity
+
+BLOCK, WARN, INFO = (Severity.BLOCK,), (Severity.WARN,), (Severity.INFO,)
+
+TRIAL: Mapping[str, ReasonKind] = {
+    "speedup_proven": ReasonKind(
+        INFO,
+        "The speed-up is above `policy.reject_speedup` and estimated at `policy.promote_speedup` "
+        "or more.",
+    ),
+    "speedup_too_small": ReasonKind(
+        BLOCK,
+        "The speed-up is below `policy.reject_speedup`, or the candidate is slower.",
+        "Larger models, fewer recompilations and less waiting for data raise the gain.",
+        "{speed}, below the required {reject}",
+        {"slower": "the candidate is {speed}"},
+    ),
+    "speedup_below_promote": ReasonKind(
+        BLOCK,
+        "The candidate is faster, but significantly below `policy.promote_speedup`.",
+        "Larger models, fewer recompilations and less waiting for data raise the gain.",
+        "{speed}, significant but below the required {promote}",
+    ),
+    "speed_unsettled": ReasonKind(
+        INFO,
+        "More speed blocks are needed.",
+        "The trial continues by itself.",
+    ),
+    "speed_inconclusive": ReasonKind(
+        WARN,
+        "The speed-up varies too much from block to block, or no block reached a steady state.",
+        "Run longer or more blocks.",
+        "the speed-up varies too much from block to block",
+        {
+            "no_steady_state": "no block was long enough to measure a speed-up",
+            "faster_not_clearly": "{speed}, not clearly above the required {promote}",
+        },
+    ),
+    "candidate_crashed": ReasonKind(
+        BLOCK,
+        "The candidate's training crashed or diverged.",
+        "Read the reason of the failed run and fix it.",
+        "the candidate's training crashed or diverged",
+        {"probation": "production runs crashed with the candidate"},
+    ),
+    "quality_held": ReasonKind(
+        INFO,
+        "A quality loss of the size of the margin is ruled out.",
+    ),
+    "quality_worse": ReasonKind(
+        BLOCK,
+        "The metric is significantly worse than the baseline's.",
+        "Adjust the learning rate to the candidate, or widen `quality.margin` if the team accepts"
+        " the loss.",
+        "{but}{metric} is significantly worse",
+    ),
+    "quality_unsettled": ReasonKind(
+        INFO,
+        "More full runs are needed.",
+        "The trial continues by itself.",
+        "{but}full runs to prove {metric} are missing",
+    ),
+    "quality_inconclusive": ReasonKind(
+        WARN,
+        "The full runs prove neither that quality holds nor that it is worse.",
+        "Widen `quality.margin`, allow more runs, or use a metric that varies less.",
+        "{but}{metric} is not shown to hold",
+    ),
+    "baseline_failed": ReasonKind(
+        BLOCK,
+        "The baseline itself failed, so there is nothing to compare with.",
+        "Repair the baseline and rerun the trial. In production, the flag stays as it is until "
+        "then.",
+        "the baseline itself failed: nothing to compare with",
+    ),
+    "full_run_unmeasured": ReasonKind(
+        WARN,
+        "The wall-clock time of full runs is missing.",
+        "Let the jobs record their wall-clock time.",
+        "{but}the full jobs' time is missing",
+    ),
+    "full_run_disagrees": ReasonKind(
+        BLOCK,
+        "The short benchmark was faster, the full jobs were not.",
+        "Start-up, evaluation and saving take their share of a full job: make runs longer or "
+        "start-up faster.",
+        "short blocks were faster, full jobs were not",
+    ),
+    "runs_as_shadow": ReasonKind(
+        INFO,
+        "Policy asks for production runs as evidence, but the trial ran its own full runs.",
+        "Register the workload so that production can provide runs.",
+    ),
+    "start_unknown": ReasonKind(
+        WARN,
+        "No seed has a recorded first loss or initial weights in both arms, so an equal start is "
+        "not proven.",
+        "Let the script record its first loss or its initial weights.",
+    ),
+    "treatment_not_applied": ReasonKind(
+        BLOCK,
+        "The change was requested but not applied, so the arms do not differ.",
+        "Make the training script act on the `compiler` hyperparameter; its summary must say "
+        "`applied`.",
+        "the change was requested but not applied",
+    ),
+    "arms_differ": ReasonKind(
+        BLOCK,
+        "The arms differ in more than the change.",
+        "Use the same image, driver, data and code in every arm. The fingerprint table marks what"
+        " differs.",
+        "the arms differ in more than the change itself",
+    ),
+    "runs_repeated": ReasonKind(
+        BLOCK,
+        "Some runs are copies of one another.",
+        "Record every run once.",
+        "some runs are copies of one another",
+    ),
+    "unequal_initial_loss": ReasonKind(
+        BLOCK,
+        "With the same seed, the arms start at different losses.",
+        "With the same seed, train the same model on the same data in both arms.",
+        "the arms did not start from the same model and data",
+    ),
+    "unequal_initial_weights": ReasonKind(
+        BLOCK,
+        "With the same seed, the arms start from different weights.",
+        "Draw the initial weights from the seed that the script is given.",
+        "the arms did not start from the same weights",
+    ),
+    "evidence_invalid": ReasonKind(
+        BLOCK,
+        "What the jobs recorded cannot be read.",
+        "Repair what the job records. Until then no run is judged and the flag stays as it is.",
+        "the jobs' records cannot be read",
+    ),
+    "too_many_rounds": ReasonKind(
+        BLOCK,
+        "The trial used the rounds it is allowed without a verdict.",
+        "Name fewer candidates. Failed and stopped jobs use up rounds.",
+        "{but}not settled in the rounds allowed",
+    ),
+    "trial_over_time": ReasonKind(
+        BLOCK,
+        "The next round might not end within the time a trial may take.",
+        "Set `training.max_runtime_hours` close to the real run time, or name fewer candidates.",
+        "{but}the trial ran out of time",
+    ),
+    "canary_overdue": ReasonKind(
+        BLOCK,
+        "Production did not provide the runs that the trial needs in time.",
+        "Find out what stopped the schedule, or set `policy.quality_runs: shadow`.",
+        "production did not provide the runs in time",
+    ),
+    "production_changed": ReasonKind(
+        BLOCK,
+        "Production now trains a different job than the trial measures.",
+        "Start a new trial.",
+        "production changed during the trial",
+    ),
+    "production_retired": ReasonKind(
+        BLOCK,
+        "The workload was removed from production while the trial waited for its runs.",
+        "Register it again, or set `policy.quality_runs: shadow`, and start a new trial.",
+        "the workload was removed from production",
+    ),
+    "cooling_down": ReasonKind(
+        BLOCK,
+        "The flag was reverted within the last `policy.cooldown_days`.",
+        "Find the cause, then run `compilegate flag revert`, or set `policy.cooldown_days` to 0.",
+        "the flag was reverted recently",
+    ),
+    "ineligible": ReasonKind(
+        BLOCK,
+        "No candidate is eligible.",
+        "`compilegate check FILE` lists the reasons of every candidate.",
+    ),
+    "quota_too_low": ReasonKind(
+        BLOCK,
+        "The account's quota is below what a single job needs.",
+        "Request a higher quota, or use fewer instances.",
+        "the account's quota is too low for one job",
+    ),
+    "request_refused": ReasonKind(
+        BLOCK,
+        "SageMaker would reject the job.",
+        "Correct the value that the message names.",
+        "SageMaker would reject the job",
+    ),
+    "flag_too_large": ReasonKind(
+        BLOCK,
+        "What the candidate changes does not fit the 4 KB of a flag.",
+        "Use fewer or shorter hyperparameters.",
+        "the candidate's changes do not fit a flag",
+    ),
+}

@@ -1,0 +1,117 @@
+"""Reads the entries of one workload's ledger; an entry of an unknown kind is kept as it is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+from compilegate.domain import ledger_keys
+from compilegate.domain.records.canary import (
+    CanaryClosed,
+    CanaryReported,
+    CanaryRound,
+    CanaryToken,
+)
+from compilegate.domain.records.flags import FlagVersion
+from compilegate.domain.records.registrations import RegistrationChange
+from compilegate.domain.records.reviews import ProbationEnd, Review
+from compilegate.domain.records.runs import BegunRun, CapacityWait, ProductionRun
+from compilegate.domain.records.trials import (
+    ApprovalAnswer,
+    ApprovalRequested,
+    ApprovalToken,
+    TrialDecided,
+    TrialFailed,
+    TrialStarted,
+)
+
+Entry = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Swept:
+    """What the daily sweep cleaned up; ``at`` in epoch seconds."""
+
+    kind: ClassVar[str] = "swept"
+
+    at: int
+    stopped_jobs: tuple[str, ...] = ()
+    released_leases_of: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """Sort key of the entry."""
+        return ledger_keys.swept_entry(self.at)
+
+    def to_entry(self) -> dict[str, Any]:
+        """The ledger entry."""
+        return {
+            "kind": self.kind,
+            "at": self.at,
+            "stopped_jobs": list(self.stopped_jobs),
+            "released_leases_of": list(self.released_leases_of),
+        }
+
+    @classmethod
+    def from_entry(cls, entry: Entry) -> Self:
+        """Read a ledger entry."""
+        jobs, leases = entry.get("stopped_jobs") or (), entry.get("released_leases_of") or ()
+        return cls(int(entry["at"]), tuple(jobs), tuple(leases))
+
+
+@dataclass(frozen=True)
+class UnknownRecord:
+    """An entry of a kind that a later release writes."""
+
+    entry: Entry
+
+    @property
+    def kind(self) -> str:
+        """Kind of the entry, empty where it has none."""
+        return str(self.entry.get("kind", ""))
+
+    @property
+    def at(self) -> int:
+        """When it was written, epoch seconds; 0 where it does not say."""
+        at = self.entry.get("at")
+        return int(at) if isinstance(at, int | float) else 0
+
+    @property
+    def key(self) -> str:
+        """Stands for the sort key, which the entry does not hold."""
+        return json.dumps(dict(self.entry), sort_keys=True, default=str)
+
+    def to_entry(self) -> dict[str, Any]:
+        """The ledger entry."""
+        return dict(self.entry)
+
+
+Record = (
+    ApprovalAnswer | ApprovalRequested | ApprovalToken | BegunRun | CanaryClosed | CanaryReported
+    | CanaryRound | CanaryToken | CapacityWait | FlagVersion | ProbationEnd | ProductionRun
+    | RegistrationChange | Review | Swept | TrialDecided | TrialFailed | TrialStarted
+    | UnknownRecord
+)  # fmt: skip
+
+_READERS: Mapping[str, Callable[[Entry], Record]] = {
+    **{
+        record.kind: record.from_entry
+        for record in (
+            ApprovalAnswer, ApprovalRequested, ApprovalToken, BegunRun, CanaryClosed,
+            CanaryReported, CanaryRound, CanaryToken, CapacityWait, FlagVersion, ProbationEnd,
+            ProductionRun, Review, Swept, TrialDecided, TrialFailed, TrialStarted,
+        )
+    },
+    RegistrationChange.REGISTERED: RegistrationChange.from_entry,
+    RegistrationChange.RETIRED: RegistrationChange.from_entry,
+}  # fmt: skip
+
+
+KINDS = tuple(_READERS)
+
+
+def read(entry: Entry) -> Record:
+    """The record that an entry holds."""
+    return _READERS.get(str(entry.get("kind")), UnknownRecord)(entry)

@@ -1,0 +1,228 @@
+"""Ledger records of the watch: a review after each production run, and a probation's last one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar, Self
+
+from compilegate.domain import ledger_keys, naming
+from compilegate.domain.flag import Flag, parse_flag
+from compilegate.domain.reasons import Reason
+
+
+@dataclass(frozen=True)
+class PlannedTransition:
+    """What a review does to the flag: written down before the flag is touched.
+
+    ``value`` is the parameter's new text. ``change_id`` names the version that was reviewed.
+    """
+
+    change_id: str
+    action: str
+    value: str
+    reason: str
+    decided_at: int
+
+    @property
+    def flag(self) -> Flag:
+        """What the flag is to be."""
+        return parse_flag(self.value)
+
+    @property
+    def reviewed_version(self) -> int:
+        """The version of the flag that was reviewed."""
+        return int(self.change_id.split("#")[1])
+
+    def to_entry(self) -> dict[str, Any]:
+        """Part of the review's ledger entry."""
+        return {
+            "change_id": self.change_id, "action": self.action, "to": self.value,
+            "reason": self.reason, "decided_at": self.decided_at,
+        }  # fmt: skip
+
+    @classmethod
+    def from_entry(cls, entry: Mapping[str, Any]) -> Self:
+        """Read that part."""
+        return cls(
+            change_id=str(entry["change_id"]),
+            action=str(entry["action"]),
+            value=str(entry["to"]),
+            reason=str(entry["reason"]),
+            decided_at=int(entry["decided_at"]),
+        )
+
+
+@dataclass(frozen=True)
+class RequestedArm:
+    """An arm that the judge wants trained next; ``confirm`` where the run checks an alarm."""
+
+    arm: str
+    confirm: bool
+
+
+@dataclass(frozen=True)
+class Review:
+    """One review of a promotion after a production run; ``at`` in epoch seconds.
+
+    ``verdict`` and ``next`` are the judge's, None where there was nothing to judge. ``changed`` is
+    what differs from what was measured, ``differs`` the names of all that makes the promotion
+    stale, ``not_compared`` what one side does not say. ``runs`` counts the runs that were judged,
+    ``unseen`` the candidate's latest that could not be. ``message_kind`` is the kind of message
+    that it is worth, None for none.
+    """
+
+    kind: ClassVar[str] = "watch"
+
+    at: int
+    run: str
+    trial: str
+    candidate: str
+    by_human: bool = False
+    verdict: str | None = None
+    next: Mapping[str, Any] | None = None
+    reasons: tuple[Reason, ...] = ()
+    notes: tuple[Reason, ...] = ()
+    changed: tuple[Reason, ...] = ()
+    differs: tuple[str, ...] = ()
+    not_compared: tuple[str, ...] = ()
+    runs: int = 0
+    unseen: int = 0
+    launched_by: tuple[str, ...] = ()
+    cooldown_days: float = 0
+    transition: PlannedTransition | None = None
+    decision_id: str | None = None
+    decision_key: str | None = None
+    evidence_key: str | None = None
+    message_kind: str | None = None
+
+    @property
+    def key(self) -> str:
+        """Sort key of the entry."""
+        return ledger_keys.watch_entry(self.run)
+
+    @property
+    def action(self) -> str | None:
+        """What it does to the flag, None where the flag stays."""
+        return self.transition.action if self.transition else None
+
+    @property
+    def codes(self) -> frozenset[str]:
+        """Codes of the judge's reasons and of the notes beside them."""
+        return frozenset(reason.code for reason in (*self.reasons, *self.notes))
+
+    @property
+    def requested(self) -> tuple[RequestedArm, ...]:
+        """The runs that the judge wants next, in order."""
+        runs = (self.next or {}).get("runs", ())
+        return tuple(RequestedArm(str(run["arm"]), run.get("confirm") is True) for run in runs)
+
+    def reason(self, code: str) -> str | None:
+        """The judge's reason of this code in words, None without one."""
+        return next((reason.message for reason in self.reasons if reason.code == code), None)
+
+    def to_entry(self) -> dict[str, Any]:
+        """The ledger entry."""
+        return {
+            "kind": self.kind,
+            "at": self.at,
+            "run": self.run,
+            "trial": self.trial,
+            "candidate": self.candidate,
+            "by_human": self.by_human,
+            "verdict": self.verdict,
+            "next": self.next,
+            "reasons": _reason_entries(self.reasons),
+            "notes": _reason_entries(self.notes),
+            "changed": _reason_entries(self.changed),
+            "differs": list(self.differs),
+            "not_compared": list(self.not_compared),
+            "runs": self.runs,
+            "unseen": self.unseen,
+            "launched_by": list(self.launched_by),
+            "cooldown_days": self.cooldown_days,
+            "change": self.transition.to_entry() if self.transition else None,
+            "decision_id": self.decision_id,
+            "decision_key": self.decision_key,
+            "evidence_key": self.evidence_key,
+            "tell": self.message_kind,
+        }
+
+    @classmethod
+    def from_entry(cls, entry: Mapping[str, Any]) -> Self:
+        """Read a ledger entry, whichever release has written it."""
+        change = entry.get("change")
+        return cls(
+            at=int(entry["at"]),
+            run=str(entry["run"]),
+            trial=str(entry["trial"]),
+            candidate=str(entry.get("candidate", "")),
+            by_human=entry.get("by_human") is True,
+            verdict=entry.get("verdict"),
+            next=entry.get("next"),
+            reasons=_reasons(entry.get("reasons")),
+            notes=_reasons(entry.get("notes")),
+            changed=_reasons(entry.get("changed")),
+            differs=tuple(entry.get("differs") or ()),
+            not_compared=tuple(entry.get("not_compared") or ()),
+            runs=int(entry.get("runs", 0)),
+            unseen=int(entry.get("unseen", 0)),
+            launched_by=tuple(entry.get("launched_by") or ()),
+            cooldown_days=entry.get("cooldown_days", 0),
+            transition=PlannedTransition.from_entry(change) if change else None,
+            decision_id=entry.get("decision_id"),
+            decision_key=entry.get("decision_key"),
+            evidence_key=entry.get("evidence_key"),
+            message_kind=entry.get("tell"),
+        )
+
+
+@dataclass(frozen=True)
+class ProbationEnd:
+    """The last decision of a probation, beside the trial's own; ``at`` in epoch seconds."""
+
+    kind: ClassVar[str] = "probation"
+
+    at: int
+    trial: str
+    run: str
+    decision_id: str
+    decision_key: str | None
+    evidence_key: str | None
+    verdict: str | None
+    candidate: str | None
+    judge_version: str
+    reasons: tuple[str, ...]
+
+    @property
+    def key(self) -> str:
+        """Sort key of the entry."""
+        return f"trial#{self.trial}#{naming.probation_record(self.decision_id)}"
+
+    def to_entry(self) -> dict[str, Any]:
+        """The ledger entry."""
+        return {"kind": self.kind, **asdict(self), "reasons": list(self.reasons)}
+
+    @classmethod
+    def from_entry(cls, entry: Mapping[str, Any]) -> Self:
+        """Read a ledger entry."""
+        return cls(
+            at=int(entry["at"]),
+            trial=str(entry["trial"]),
+            run=str(entry.get("run", "")),
+            decision_id=str(entry.get("decision_id")),
+            decision_key=entry.get("decision_key"),
+            evidence_key=entry.get("evidence_key"),
+            verdict=entry.get("verdict"),
+            candidate=entry.get("candidate"),
+            judge_version=str(entry.get("judge_version", "")),
+            reasons=tuple(entry.get("reasons") or ()),
+        )
+
+
+def _reason_entries(reasons: Sequence[Reason]) -> list[dict[str, str]]:
+    return [{"code": reason.code, "message": reason.message} for reason in reasons]
+
+
+def _reasons(entries: Sequence[Mapping[str, Any]] | None) -> tuple[Reason, ...]:
+    return tuple(Reason(str(one["code"]), str(one["message"])) for one in entries or ())

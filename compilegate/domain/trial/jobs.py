@@ -1,0 +1,110 @@
+"""How the jobs of a trial ended, as the state machine and SageMaker report it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from compilegate.domain import naming
+from compilegate.domain.failures import STOPPED, TIME_LIMIT_NAME
+from compilegate.domain.planning.arm_plan import ArmPlan
+from compilegate.domain.planning.rounds import job_seconds, speed_job_seconds
+from compilegate.domain.planning.speed_jobs import controls_of
+
+COMPLETED, IN_PROGRESS = "Completed", "InProgress"
+# What the state machine reports where nothing explained how a run ended.
+UNKNOWN = "Unknown"
+# A job that is asked to stop may take as long.
+STOP_SECONDS = 120
+
+
+@dataclass(frozen=True)
+class ArmRun:
+    """One run of one arm; ``fields`` are those of the evidence document."""
+
+    arm: str
+    fields: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class OutputRuns:
+    """What a completed job left: its runs, or why they cannot be read."""
+
+    runs: tuple[ArmRun, ...] = ()
+    unreadable: str | None = None
+
+
+@dataclass(frozen=True)
+class EndedJob:
+    """One job of a trial that has ended; nothing of it is kept yet.
+
+    ``infrastructure``: the cloud could not run it. ``described`` is SageMaker's description, empty
+    where it never saw the job. ``asked_arms`` are the arms that a speed job on nodes of its own was
+    asked to measure. ``output`` is read only of a job that completed and is not recorded yet.
+    """
+
+    run: naming.RunId
+    job: str
+    status: str
+    reason: str | None = None
+    infrastructure: bool = False
+    timed_out: bool = False
+    stopped_by_trial: bool = False
+    described: Mapping[str, Any] = field(default_factory=dict)
+    asked_arms: tuple[str, ...] = ()
+    output: OutputRuns = OutputRuns()
+
+    @property
+    def was_stopped(self) -> bool:
+        """Whether somebody stopped it; a job that reached a limit failed."""
+        return self.status == STOPPED and not self.infrastructure and not self.timed_out
+
+    @property
+    def stopped_by_others(self) -> bool:
+        """Whether somebody stopped it, and not the trial itself."""
+        return self.was_stopped and not self.stopped_by_trial
+
+    @property
+    def is_result(self) -> bool:
+        """Whether its end says something about its arm."""
+        return not self.was_stopped and not self.infrastructure
+
+    def controls(self, arms: Sequence[ArmPlan]) -> tuple[str, ...]:
+        """Names of the controls that it measures, none for a job that decides."""
+        return controls_of(self.run, arms)
+
+    def cut_off(self, max_runtime_hours: float) -> bool:
+        """Whether it reached a limit that the budget set, below the workload's own."""
+        if not self.timed_out or not self.described:
+            return False
+        own = self._own_limit(max_runtime_hours)
+        limit = (self.described.get("StoppingCondition") or {}).get("MaxRuntimeInSeconds", own)
+        return bool(limit < own)
+
+    def _own_limit(self, max_runtime_hours: float) -> int:
+        """The limit that it has whatever the budget; a speed job's follows its segments."""
+        parameters = self.described.get("HyperParameters") or {}
+        if not self.run.is_speed or "blocks" not in parameters:
+            return job_seconds(max_runtime_hours)
+        arms = sum(key.startswith("arm_") for key in parameters)
+        return speed_job_seconds(max_runtime_hours, arms=arms, blocks=int(parameters["blocks"]))
+
+
+def reached_time_limit(outcome: Mapping[str, Any]) -> bool:
+    """Whether an outcome in the event says that the job reached its time limit."""
+    if "timed_out" in outcome:
+        return bool(outcome["timed_out"])
+    # An execution that began with release 0.1 has outcomes without it.
+    return outcome["status"] == STOPPED and TIME_LIMIT_NAME in str(outcome.get("reason"))
+
+
+def billable_seconds(described: Mapping[str, Any], now: int) -> float:
+    """What SageMaker bills, or will bill at most for a job that is being stopped."""
+    billable, started = described.get("BillableTimeInSeconds"), described.get("TrainingStartTime")
+    if billable is not None or not isinstance(started, datetime):
+        return float(billable or 0)
+    ended = described.get("TrainingEndTime")
+    end = ended.timestamp() if ended else now + STOP_SECONDS
+    return max(end - started.timestamp(), 0.0)

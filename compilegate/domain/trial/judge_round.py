@@ -1,0 +1,119 @@
+"""One round of a trial: its evidence, the decision, and what to do next. Nothing is read here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from compilegate.domain.decision import Decision, Verdict
+from compilegate.domain.judging.production import Judge
+from compilegate.domain.request.context import JobContext
+from compilegate.domain.trial.evidence import JobRecord, TrialEvidence, assemble, to_document
+from compilegate.domain.trial.jobs import IN_PROGRESS, EndedJob
+from compilegate.domain.trial.limits import limit_met
+from compilegate.domain.trial.next_round import CanaryRound, NextRound, next_round
+from compilegate.domain.trial.plan import RecordedPlan
+from compilegate.domain.trial.production_evidence import (
+    ProductionFacts,
+    inconclusive,
+    production_records,
+    while_in_production,
+)
+from compilegate.domain.trial.records import judge_with, lost_round, price_record
+from compilegate.domain.workload.model import Workload
+
+# Rounds in which the cloud may fail a trial; what they lacked is asked for again.
+LOST_ROUNDS = 2
+
+
+@dataclass(frozen=True)
+class RoundFacts:
+    """Everything that a round is judged on.
+
+    ``strays`` are jobs of earlier rounds that nobody waits for: CreateTrainingJob may start a job
+    and its answer be lost, the retry then starts another one. ``code`` identifies the team's code.
+    """
+
+    trial: str
+    round: int
+    workload: Workload
+    code: str
+    plan: RecordedPlan
+    records: tuple[JobRecord, ...]
+    ended: tuple[EndedJob, ...]
+    strays: tuple[EndedJob, ...]
+    production: ProductionFacts
+    context: JobContext
+    now: int
+
+
+@dataclass(frozen=True)
+class RoundOutcome:
+    """What a round comes to; ``failure`` says why the trial cannot go on without a verdict."""
+
+    evidence: Mapping[str, Any]
+    decision: Decision
+    stop: tuple[str, ...]
+    next: NextRound | CanaryRound | None = None
+    failure: str | None = None
+
+
+def judge_round(facts: RoundFacts, judge: Judge) -> RoundOutcome:
+    """Record the round's jobs, judge the trial so far, and lay out the round that follows."""
+    judged = judge_with(facts.ended, _before_its_jobs(facts), judge, trial=facts.trial)
+    evidence, decision = judged.evidence, judged.decision
+    document = to_document(evidence)
+    stop = tuple(job.job for job in facts.strays if job.status == IN_PROGRESS)
+    if decision.verdict is Verdict.CONTINUE:
+        failure = _failure(facts, evidence)
+        if failure is not None:
+            return RoundOutcome(document, decision, stop, failure=failure)
+        decision = _within_limits(decision, evidence, facts)
+    if decision.verdict is not Verdict.CONTINUE or decision.next is None:
+        return RoundOutcome(document, decision, stop)
+    following = next_round(
+        decision.next, evidence, facts.context, number=facts.round, now=facts.now
+    )
+    return RoundOutcome(document, decision, stop, following)
+
+
+def _before_its_jobs(facts: RoundFacts) -> TrialEvidence:
+    """Evidence of the rounds before, with what was spent, lost and made by production since."""
+    evidence = assemble(facts.workload, facts.plan, facts.records)
+    production = production_records(
+        facts.production, evidence, trial=facts.trial, code=facts.code, now=facts.now
+    )
+    prices = [price_record(job, evidence, now=facts.now) for job in (*facts.ended, *facts.strays)]
+    lost = lost_round(_deciding(facts), facts.round)
+    return evidence.with_records(*production, *prices, *lost)
+
+
+def _deciding(facts: RoundFacts) -> list[EndedJob]:
+    """The jobs that may end a round or a trial: those of no control."""
+    return [job for job in facts.ended if not job.controls(facts.plan.arms)]
+
+
+def _failure(facts: RoundFacts, evidence: TrialEvidence) -> str | None:
+    """Why the trial ends without a verdict: somebody stopped it, or the cloud failed too often."""
+    jobs = _deciding(facts)
+    stopped = [job.job for job in jobs if job.stopped_by_others]
+    if stopped:
+        return f"stopped before the end, not by this trial: {', '.join(stopped)}"
+    if len(evidence.lost_rounds) <= LOST_ROUNDS:
+        return None
+    return next(
+        (f"{job.job} could not run: {job.reason}" for job in jobs if job.infrastructure), None
+    )
+
+
+def _within_limits(decision: Decision, evidence: TrialEvidence, facts: RoundFacts) -> Decision:
+    """The decision, or ``inconclusive`` where its next step, or the last one, met a limit."""
+    if decision.next is None:
+        return decision
+    reason = limit_met(
+        decision.next, evidence, _deciding(facts), rounds_done=facts.round, now=facts.now
+    )
+    if reason is not None:
+        return inconclusive(decision, reason)
+    return while_in_production(decision, facts.production.canary_ended)

@@ -1,0 +1,129 @@
+"""The plan of a running trial as it is recorded: one writer, one reader."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from compilegate.domain.planning import rounds
+from compilegate.domain.planning.arm_plan import CONTROL, ArmPlan
+from compilegate.domain.planning.layout import waves
+from compilegate.domain.production.quality_mode import SHADOW, QualityMode
+from compilegate.domain.workload.model import Training
+
+if TYPE_CHECKING:  # what reads a plan does not load what makes one
+    from compilegate.domain.planning.plan import Plan
+
+# A plan of release 0.1 may name no mode: its trial makes every full run itself.
+EXTRA_RUNS = QualityMode(asked=SHADOW, used=SHADOW)
+
+
+@dataclass(frozen=True)
+class TrialContext:
+    """What a plan is recorded with: whose trial it is and what its jobs train."""
+
+    trial: str
+    spec_key: str
+    execution: str
+    source_key: str
+    started_at: int
+    quality_mode: QualityMode
+
+
+@dataclass(frozen=True)
+class RecordedPlan:
+    """What a running trial goes by; the baseline is the first arm, controls are among the arms.
+
+    ``quotas`` are the instances of each type that the account allows at one time, None unknown.
+    """
+
+    arms: tuple[ArmPlan, ...]
+    speed_steps: int
+    blocks_per_round: int
+    max_blocks: int
+    usd_per_block: float
+    usd_per_quality_run: float
+    max_trial_usd: float
+    max_quality_runs: int
+    execution: str = ""
+    started_at: int = 0
+    quotas: Mapping[str, int | None] = field(default_factory=dict)
+    quality_mode: QualityMode = EXTRA_RUNS
+
+    @property
+    def baseline(self) -> ArmPlan:
+        """The arm that everything is compared with."""
+        return self.arms[0]
+
+    @property
+    def judged_arms(self) -> tuple[ArmPlan, ...]:
+        """The baseline and the candidates; a control decides nothing."""
+        return tuple(arm for arm in self.arms if arm.role != CONTROL)
+
+    @property
+    def candidates(self) -> int:
+        """How many candidates are tried."""
+        return len(self.judged_arms) - 1
+
+    @property
+    def runs_in_production(self) -> bool:
+        """Whether production's own runs are evidence of the trial."""
+        return self.quality_mode.beside or self.quality_mode.used != SHADOW
+
+    def arm(self, name: str) -> ArmPlan:
+        """The arm of that name."""
+        return next(arm for arm in self.arms if arm.name == name)
+
+
+def plan_document(plan: Plan, context: TrialContext, training: Training) -> dict[str, Any]:
+    """The plan as it is kept: what was designed, and what the trial began with."""
+    return {**plan.to_dict(), **asdict(context), "limits": _limits(plan, training, context)}
+
+
+def read_plan(document: Mapping[str, Any]) -> RecordedPlan:
+    """A recorded plan, whichever release has written it."""
+    mode = document.get("quality_mode")
+    needs: Sequence[Mapping[str, Any]] = document.get("quotas", ())
+    return RecordedPlan(
+        arms=tuple(ArmPlan.from_dict(arm) for arm in document["arms"]),
+        speed_steps=document["speed_steps"],
+        blocks_per_round=document["blocks_per_round"],
+        max_blocks=document["max_blocks"],
+        usd_per_block=document["usd_per_block"],
+        usd_per_quality_run=document["usd_per_quality_run"],
+        max_trial_usd=document["max_trial_usd"],
+        max_quality_runs=document.get("max_quality_runs", 0),
+        execution=document.get("execution", ""),
+        started_at=document.get("started_at", 0),
+        quotas={str(need["instance_type"]): need["quota"] for need in needs},
+        quality_mode=EXTRA_RUNS if mode is None else QualityMode(**mode),
+    )
+
+
+def most_seconds(mode: QualityMode) -> int:
+    """How long a trial may take; production's schedule sets the pace of the runs it makes."""
+    return rounds.TRIAL_SECONDS if mode.used == SHADOW else rounds.MACHINE_SECONDS
+
+
+def most_rounds(candidates: int, max_quality_runs: int, mode: QualityMode) -> int:
+    """How many rounds a sound trial may take."""
+    return rounds.max_rounds(candidates, 0 if mode.used == SHADOW else max_quality_runs)
+
+
+def _limits(plan: Plan, training: Training, context: TrialContext) -> dict[str, Any]:
+    """What the plan allows: whether even the longest path ends in time.
+
+    The rounds that production makes are left out of the longest path.
+    """
+    mode = context.quality_mode
+    candidates = sum(arm.role != CONTROL for arm in plan.arms) - 1
+    turns = max(waves(layout.jobs, layout.at_once) for layout in plan.layout)
+    longest = rounds.longest_seconds(candidates, rounds.longest_job_hours(training), turns)
+    most = most_seconds(mode)
+    return {
+        "max_rounds": most_rounds(candidates, plan.max_quality_runs, mode),
+        "longest_hours": round(longest / rounds.HOUR, 2),
+        "machine_hours": most / rounds.HOUR,
+        "fits": longest <= most,
+    }

@@ -1,0 +1,163 @@
+"""What the jobs of a round came to, as records: the runs that they left, or why there are none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from compilegate.domain.decision import JUDGE_VERSION, Decision, Verdict
+from compilegate.domain.errors import CompilegateError, InvalidEvidenceError
+from compilegate.domain.failures import REASON_MAX
+from compilegate.domain.judging.evidence_file import read_evidence
+from compilegate.domain.judging.judge import judge as shipped_judge
+from compilegate.domain.judging.production import Judge
+from compilegate.domain.planning.speed_jobs import measured_by, usd_per_hour
+from compilegate.domain.reasons import Reason
+from compilegate.domain.trial.evidence import JobRecord, TrialEvidence, to_document
+from compilegate.domain.trial.jobs import COMPLETED, ArmRun, EndedJob, billable_seconds
+from compilegate.domain.workload.model import BASELINE
+
+
+@dataclass(frozen=True)
+class JudgedEvidence:
+    """Evidence with the jobs of a round, and what the judge says of it."""
+
+    evidence: TrialEvidence
+    decision: Decision
+
+
+def judge_with(
+    ended: Sequence[EndedJob], evidence: TrialEvidence, judge: Judge, *, trial: str
+) -> JudgedEvidence:
+    """The decision with these jobs recorded; what breaks the contract is ``invalid``.
+
+    Controls come last: each is accepted only if all of the evidence can be judged with it.
+    """
+    arms = evidence.plan.arms
+    try:
+        for job in ended:
+            if not job.controls(arms) and job.job not in evidence.jobs:
+                record = JobRecord(job.job, runs=tuple(_runs(job, evidence)))
+                evidence = evidence.with_records(record)
+        for job in ended:
+            if job.controls(arms) and job.job not in evidence.jobs:
+                evidence = _with_control(job, evidence)
+        return JudgedEvidence(evidence, judge(read_evidence(to_document(evidence))))
+    except InvalidEvidenceError as error:
+        return JudgedEvidence(evidence, _invalid(str(error), evidence, trial))
+
+
+def price_record(job: EndedJob, evidence: TrialEvidence, *, now: int) -> JobRecord:
+    """What a job has cost: billable seconds are the cluster's wall clock."""
+    rate = usd_per_hour(job.run, evidence.plan.arms)
+    usd = billable_seconds(job.described, now) / 3600 * rate
+    return JobRecord(job.job, usd=usd, at=now)
+
+
+def lost_round(ended: Iterable[EndedJob], round_number: int) -> Iterator[JobRecord]:
+    """Jobs that the cloud could not run in this round."""
+    for job in ended:
+        if job.infrastructure:
+            yield JobRecord(job.job, lost_round=round_number)
+
+
+def _runs(job: EndedJob, evidence: TrialEvidence) -> Iterable[ArmRun]:
+    """The runs of a job that decides; raises InvalidEvidenceError for what is not its own.
+
+    Where a job was stopped, or cut off by the budget, there are none: if the judge still needs the
+    run, it asks for it again.
+    """
+    if not job.is_result or job.cut_off(evidence.workload.training.max_runtime_hours):
+        return ()
+    if job.status != COMPLETED:
+        return _failed_runs(job, evidence)
+    return _own_segments(job, evidence) if job.run.is_speed else (_full_run(job, evidence),)
+
+
+def _own_segments(job: EndedJob, evidence: TrialEvidence) -> tuple[ArmRun, ...]:
+    """Every segment of a speed job; raises InvalidEvidenceError for those of another job."""
+    runs = _output(job)
+    if not runs:
+        raise InvalidEvidenceError(f"{job.job} completed and left no evidence of any block")
+    arms = evidence.plan.arms
+    names = measured_by(job.run, arms) or [arm.name for arm in arms]
+    for run in runs:
+        block = run.fields["block"]
+        if run.arm not in names or job.run.block not in (None, block):
+            raise InvalidEvidenceError(
+                f"{job.job} left evidence of {run.arm} in block {block}, which is not its own"
+            )
+    return runs
+
+
+def _full_run(job: EndedJob, evidence: TrialEvidence) -> ArmRun:
+    (run,) = _output(job)
+    if run.fields["seed"] != job.run.seed:
+        raise InvalidEvidenceError(
+            f"{job.job} was asked to train with seed {job.run.seed} and recorded "
+            f"{run.fields['seed']!r}: a script that ignores its seed says nothing about chance"
+        )
+    return ArmRun(run.arm, {**run.fields, "order": evidence.next_order})
+
+
+def _output(job: EndedJob) -> tuple[ArmRun, ...]:
+    if job.output.unreadable is not None:
+        raise InvalidEvidenceError(job.output.unreadable)
+    return job.output.runs
+
+
+def _failed_runs(job: EndedJob, evidence: TrialEvidence) -> Iterator[ArmRun]:
+    """A crash is a result. Without its baseline a block has nothing to compare with."""
+    run = job.run
+    if run.arm_index is not None:
+        yield ArmRun(evidence.plan.arms[run.arm_index].name, _failed_full_run(job, evidence))
+    elif run.block is None:
+        yield ArmRun(BASELINE, _failed_block(job, evidence.next_block))
+    else:
+        for arm in [BASELINE] if run.group == 0 else job.asked_arms:
+            yield ArmRun(arm, _failed_block(job, run.block))
+
+
+def _failed_full_run(job: EndedJob, evidence: TrialEvidence) -> Mapping[str, Any]:
+    return {
+        "stage": "quality", "mode": "shadow", "order": evidence.next_order, "seed": job.run.seed,
+        "metric": None, "wall_seconds": None, "finished": False, "job": job.job,
+        "reason": job.reason or "no reason given",
+    }  # fmt: skip
+
+
+def _failed_block(job: EndedJob, block: int, reason: str | None = None) -> Mapping[str, Any]:
+    reason = reason or job.reason or "no reason given"
+    return {
+        "stage": "speed", "block": block, "node": job.job, "job": job.job, "finished": False,
+        "compile_seconds": 0.0, "step_seconds": [], "reason": reason[:REASON_MAX],
+    }  # fmt: skip
+
+
+def _with_control(job: EndedJob, evidence: TrialEvidence) -> TrialEvidence:
+    """Evidence with a control's job; whatever is wrong with it leaves the control unmeasured."""
+    reason = job.reason
+    if job.status == COMPLETED:
+        try:
+            measured = evidence.with_records(JobRecord(job.job, runs=_own_segments(job, evidence)))
+            shipped_judge(read_evidence(to_document(measured)))
+        except CompilegateError as error:
+            reason = str(error)
+        else:
+            return measured
+    block = _failed_block(job, job.run.block or 0, reason)
+    runs = tuple(ArmRun(arm, block) for arm in job.asked_arms)
+    return evidence.with_records(JobRecord(job.job, runs=runs))
+
+
+def _invalid(why: str, evidence: TrialEvidence, trial: str) -> Decision:
+    return Decision(
+        workload=evidence.workload.name,
+        decision_id=f"{trial}-invalid",
+        judge_version=JUDGE_VERSION,
+        stage="quality" if evidence.next_order else "speed",
+        verdict=Verdict.INVALID,
+        candidate=None,
+        reasons=(Reason("evidence_invalid", why),),
+    )

@@ -1,0 +1,256 @@
+"""Every part of ministack and moto that the emulator replaces or extends, and why.
+
+Neither library has a plugin interface. README.md shows this table; tests hold it against the code
+that replaces and against the libraries, so that an update which moves one of these names, or
+changes its signature, is noticed. Standard library only: the libraries are imported on use.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import types
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+LIBRARIES = ("ministack", "moto")
+_SFN = "ministack.services.stepfunctions"
+_ASL = "moto.stepfunctions.parser.asl"
+_SERVICE = f"{_ASL}.component.state.exec.state_task.service"
+_ERROR_NAME = f"{_ASL}.component.common.error_name"
+_STRINGS = f"{_ASL}.component.common.string.string_expression"
+_NAMES = "boto_service_name=None, service_action_name=None"
+_ENGINE = "a setting that names the engine which runs executions"
+_ADD_SERVICE = "a public call that registers a service, its routes and its resources"
+_JSONATA_IN_PYTHON = "an evaluator of JSONata without a Java machine"
+
+
+@dataclass(frozen=True)
+class Replacement:
+    """``target`` is a dotted name, ``signature`` its parameters in the library (a type for data).
+
+    ``unnecessary_once`` is the upstream change that would allow to remove it.
+    """
+
+    target: str
+    signature: str
+    why: str
+    unnecessary_once: str
+
+    @property
+    def library(self) -> str:
+        """The package that it is part of."""
+        return self.target.partition(".")[0]
+
+
+REPLACEMENTS = (
+    Replacement(
+        f"{_SFN}._run_execution", "(exec_arn)",
+        "ministack's interpreter turns missing paths into null and never matches error names; "
+        "moto's runs the execution",
+        _ENGINE,
+    ),
+    Replacement(
+        f"{_SFN}._get_execution_history", "(data)",
+        "the engine keeps the history of a running execution", _ENGINE,
+    ),
+    Replacement(
+        f"{_SFN}._stop_execution", "(data)",
+        "ministack only marks the execution; states in progress must be interrupted", _ENGINE,
+    ),
+    *(
+        Replacement(
+            f"{_SFN}._send_task_{answer}", "(data)",
+            "task tokens belong to the engine, which must get the answer first", _ENGINE,
+        )
+        for answer in ("success", "failure", "heartbeat")
+    ),
+    Replacement(
+        f"{_SFN}._validate_definition_jsonata", "(definition_str)",
+        "AWS refuses a definition that cannot be parsed when it is created, not when it runs",
+        "a full check of definitions in CreateStateMachine and UpdateStateMachine",
+    ),
+    Replacement(
+        "ministack.services.cloudformation.provisioners._sfn_definition", "(props)",
+        "CloudFormation creates state machines past the API, and past its checks",
+        "provisioning through the same code path as the API",
+    ),
+    Replacement(
+        "ministack.services.cloudformation.provisioners._RESOURCE_HANDLERS", "dict",
+        "CloudFormation does not know AWS::Budgets::Budget", "support of that type",
+    ),
+    Replacement(
+        "ministack.services.lambda_svc._execute_function_warm",
+        "(func, event, request_id)",
+        "AWS names the exception's class as errorType, which Retry and Catch match, and an import "
+        "that fails Runtime.ImportModuleError; ministack says HandlerError and RuntimeError",
+        "errorType and stackTrace as the Lambda runtime reports them",
+    ),
+    Replacement(
+        "ministack.services.cloudwatch_logs._append_log_events", "(stream, events)",
+        "logs are kept as files after the emulator has ended",
+        "an option that mirrors log groups into a folder",
+    ),
+    Replacement(
+        "ministack.services.scheduler._tick_schedules", "()",
+        "ministack's sweep knows UTC only, leaves `<aws.scheduler.scheduled-time>` in the target's "
+        "input as it is, reports the time of the sweep as the schedule's, and never fires a "
+        "schedule again that was deleted and created anew",
+        "time zones, context attributes and exact times in its sweep",
+    ),
+    Replacement(
+        "ministack.services.scheduler._SCHEDULE_TICK_INTERVAL", "int",
+        "it sweeps every ten seconds; schedules of seconds matter in tests",
+        "a setting for the interval",
+    ),
+    Replacement(
+        "ministack.app.SERVICE_HANDLERS", "dict",
+        "ministack has neither SageMaker training nor Service Quotas", _ADD_SERVICE,
+    ),
+    Replacement(
+        "ministack.core.router.SERVICE_PATTERNS", "dict",
+        "requests to these two services must reach their handlers", _ADD_SERVICE,
+    ),
+    Replacement(
+        "ministack.core.iam_actions.SERVICE_TO_IAM_NAMESPACE", "dict",
+        "permissions are checked by the IAM names of these two services", _ADD_SERVICE,
+    ),
+    Replacement(
+        "ministack.core.iam_actions.extract_resource_arn",
+        "(service, method, path, headers, body, query_params, region, account_id)",
+        "permissions on training jobs name the job, so the check needs its ARN", _ADD_SERVICE,
+    ),
+    Replacement(
+        f"{_ASL}.utils.boto_client.boto_client_for",
+        "(region, service, state_credentials=None)",
+        "moto builds a client per call, with fixed keys and for its own server; these calls need "
+        "the role's credentials and the emulator's address",
+        "a public factory of clients",
+    ),
+    Replacement(
+        f"{_SERVICE}.state_task_service_factory.state_task_service_for",
+        "(service_name)",
+        "moto has no integration with SageMaker", "a registry of service integrations",
+    ),
+    Replacement(
+        f"{_SERVICE}.state_task_service.StateTaskService._normalise_parameters",
+        f"(self, parameters, {_NAMES})",
+        "moto left the body out: Step Functions takes PascalCase parameters and turns values into "
+        "JSON text where the service wants text",
+        "LocalStack's implementation of it in moto",
+    ),
+    Replacement(
+        f"{_SERVICE}.state_task_service.StateTaskService._normalise_response",
+        f"(self, response, {_NAMES})",
+        "moto left the body out: Step Functions answers in PascalCase",
+        "LocalStack's implementation of it in moto",
+    ),
+    Replacement(
+        f"{_SERVICE}.state_task_service.StateTaskService._SERVICE_NAME_SFN_TO_BOTO_OVERRIDES",
+        "dict",
+        "moto does not know that eventbridge is boto3's events and cloudwatchlogs its logs",
+        "these two names in moto's table",
+    ),
+    Replacement(
+        f"{_SERVICE}.state_task_service_aws_sdk._SERVICE_ERROR_NAMES", "dict",
+        "error names begin with the service as Step Functions writes it, such as Ssm",
+        "these names in moto's table",
+    ),
+    Replacement(
+        f"{_SERVICE}.state_task_service_aws_sdk.StateTaskServiceAwsSdk._normalise_exception_name",
+        "(norm_service_name, ex)",
+        "AWS names the error by its code (Ssm.ParameterNotFoundException), moto by Python's class",
+        "error names by the code of the error",
+    ),
+    Replacement(
+        f"{_ERROR_NAME}.custom_error_name.CustomErrorName.__init__",
+        "(self, error_name)",
+        "moto raises where a branch failed with a States. error, which crashes the Map or Parallel "
+        "around it",
+        "States. errors passed on by Map and Parallel",
+    ),
+    Replacement(
+        f"{_ERROR_NAME}.error_equals_decl.ErrorEqualsDecl._eval_body",
+        "(self, env)",
+        "moto lets States.ALL catch States.Runtime and States.DataLimitExceeded; AWS does not",
+        "the same exceptions from the wildcard in moto",
+    ),
+    *(
+        Replacement(
+            f"{_STRINGS}.{kind}._eval_body", "(self, env)",
+            "moto needs a Java machine for JSONata and pastes values into the expression's text",
+            _JSONATA_IN_PYTHON,
+        )
+        for kind in ("StringJSONata", "StringVariableSample")
+    ),
+    Replacement(
+        f"{_ASL}.component.state.state.CommonStateField._get_state_entered_event_details",
+        "(self, env)",
+        "recordings of expressions also list the states that were entered",
+        "a public event per state that is entered",
+    ),
+    Replacement(
+        "moto.batch.utils.JobStatus", "EnumType",
+        "moto's Batch integration imports all of moto's EC2 for one enumeration, a second of the "
+        "start",
+        "an import of it when a Batch state runs",
+    ),
+)  # fmt: skip
+_LISTED = frozenset(item.target for item in REPLACEMENTS)
+replaced: set[str] = set()  # targets that have been replaced or extended in this process
+
+
+def upstream(target: str) -> Any:
+    """What stands at a dotted name now."""
+    owner, name = _owner(target)
+    return getattr(owner, name)
+
+
+def replace(target: str, replacement: Any) -> None:
+    """Put ``replacement`` at the dotted name, which the table must list."""
+    owner, name = _owner(target)
+    setattr(owner, name, replacement)
+    _note(target)
+
+
+def replace_everywhere(target: str, replacement: Any) -> None:
+    """The same, and in every module of the library that imported it by name."""
+    original = upstream(target)
+    package = target.partition(".")[0]
+    for module_name, module in list(sys.modules.items()):
+        if module_name.partition(".")[0] == package and isinstance(module, types.ModuleType):
+            for name in [name for name, value in vars(module).items() if value is original]:
+                setattr(module, name, replacement)
+    _note(target)
+
+
+def extend(target: str, entries: Mapping[str, Any]) -> None:
+    """Add entries to the table of data at the dotted name."""
+    upstream(target).update(entries)
+    _note(target)
+
+
+def stand_in(target: str, value: Any) -> None:
+    """Let the library find ``value`` in place of a module that is slow to import."""
+    path, _, name = target.rpartition(".")
+    module = types.ModuleType(path)
+    setattr(module, name, value)
+    sys.modules.setdefault(path.rpartition(".")[0], types.ModuleType(path.rpartition(".")[0]))
+    sys.modules.setdefault(path, module)
+    _note(target)
+
+
+def _note(target: str) -> None:
+    if target not in _LISTED:
+        raise ValueError(f"{target} is not listed in {__name__}")
+    replaced.add(target)
+
+
+def _owner(target: str) -> tuple[Any, str]:
+    """The module or class that holds the last part of a dotted name."""
+    path, _, name = target.rpartition(".")
+    module, _, last = path.rpartition(".")
+    if last[0].isupper():
+        return getattr(importlib.import_module(module), last), name
+    return importlib.import_module(path), name

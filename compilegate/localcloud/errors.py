@@ -1,0 +1,25 @@
+"""What can go wrong with the embedded cloud; every message is meant for people.
+
+LocalCloudError
+├── NotReadyError    an interpreter, an assembly or a running cloud is missing
+├── DeployError      a stack did not come up
+└── NoLogError       no part of that name has written a log
+"""
+
+from __future__ import annotations
+
+
+class LocalCloudError(Exception):
+    """Base of every error of the embedded cloud."""
+
+
+class NotReadyError(LocalCloudError):
+    """Something that the embedded cloud needs is missing, or it does not run."""
+
+
+class DeployError(LocalCloudError):
+    """A stack did not come up; the message names each resource that failed, and why."""
+
+
+class NoLogError(LocalCloudError):
+    """There is no log of that part; the message lists the parts there are."""

@@ -1,0 +1,204 @@
+"""The history in a sentence that a manager understands, and a few more under it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from compilegate.domain.formats import money, number, percent, plural, ratio, significant
+from compilegate.domain.records.flags import HUMAN, FlagVersion
+from compilegate.domain.words import FLAG_STATES, Label, verdict_label
+from compilegate.domain.workload.model import BASELINE
+from compilegate.report.history.view import HistoryView
+
+
+def label(view: HistoryView) -> tuple[str, str]:
+    """Where it stands in two or three words, and their tone: good, off, open or bad."""
+    if view.history.is_retired:
+        return "Retired", "off"
+    if not view.flags and not view.runs:
+        return "Not started", "off"
+    if _alarmed(view):
+        return "Alarm being checked", "open"
+    state = view.flag.state
+    if state == "reverted" and view.flags[-1].by_human:
+        return "Turned off by hand", "off"
+    known = FLAG_STATES.get(state, Label(state, "open"))
+    return known.text, known.tone
+
+
+def headline(view: HistoryView) -> str:
+    """One sentence; of what is retired, what became of it before."""
+    state = _standing(view)
+    return (
+        f"Retired; before that: {state[0].lower()}{state[1:]}" if view.history.is_retired else state
+    )
+
+
+def lede(view: HistoryView) -> list[str]:
+    """How it came to that, each sentence left out where nothing is known."""
+    sentences = [
+        _promotion_sentence(view) or _trial_sentence(view),
+        _watch_sentence(view),
+        _fault_sentence(view),
+        _money_sentence(view),
+        _clock_sentence(view),
+    ]
+    return [sentence for sentence in sentences if sentence]
+
+
+def cause(version: FlagVersion) -> str:
+    """Why the flag was changed, without the arm's name in front and the dot at the end."""
+    reason = version.reason.split("; ")[0].strip().rstrip(".")
+    candidate, colon, rest = reason.partition(": ")
+    return rest if colon and " " not in candidate else reason
+
+
+def _standing(view: HistoryView) -> str:
+    if not view.flags:
+        return _without_flag(view)
+    last, flag = view.flags[-1], view.flag
+    candidate = f"“{flag.candidate}”" if flag.candidate else "The compiler"
+    if last.by_human:
+        by, word = last.by.removeprefix(HUMAN), "on" if flag.enabled else "off"
+        return f"{by} turned {candidate} {word} by hand: {cause(last)}"
+    if flag.state == "probation":
+        return _on_probation(view, candidate)
+    stale = "still on" if flag.enabled else "off until a new trial proves it again"
+    sentences = {
+        "reverted": f"{candidate} was turned off by itself: {cause(last)}",
+        "permanent": f"{candidate} is on for good: {cause(last)}",
+        "stale": f"{candidate} is {stale}: production is no longer what was proven",
+    }
+    return sentences.get(flag.state, f"Production trains without a compiler: {cause(last)}")
+
+
+def _without_flag(view: HistoryView) -> str:
+    name, runs = view.source["name"], plural(len(view.runs), "run")
+    if view.runs:
+        return f"{name} has trained without a compiler so far: no trial has turned one on in {runs}"
+    if view.registered:
+        return f"{name} is registered, and production has not trained it yet"
+    return f"Nothing has happened to {name} yet"
+
+
+def _on_probation(view: HistoryView, candidate: str) -> str:
+    if _alarmed(view):
+        return f"{candidate} is on, and an alarm is being checked: {_last_reason(view, 'alarm')}"
+    return f"{candidate} is on and watched run by run: {_watched_words(view)}"
+
+
+def _watched_words(view: HistoryView) -> str:
+    if not view.reviews:
+        return "no run of it has ended yet"
+    reason = _last_reason(view, "probation_goes_on")
+    return reason or str(view.reviews[-1].verdict or "nothing to judge yet")
+
+
+def _alarmed(view: HistoryView) -> bool:
+    return view.flag.enabled and bool(_last_reason(view, "alarm"))
+
+
+def _last_reason(view: HistoryView, code: str) -> str:
+    message = (view.reviews[-1].reason(code) or "") if view.reviews else ""
+    return message.partition(": ")[2] or message
+
+
+def _promotion_sentence(view: HistoryView) -> str:
+    if view.promotion is None:
+        return ""
+    at = datetime.fromtimestamp(float(view.promotion.at), tz=UTC)
+    speed = number((view.decision.get("speedup") or {}).get("estimate"))
+    proven = f": full jobs were proven {ratio(speed)} as fast" if speed else ""
+    name = view.promotion.flag.candidate
+    return f"Trial {view.promotion.trial} turned “{name}” on ({at:%Y-%m-%d}){proven}."
+
+
+def _trial_sentence(view: HistoryView) -> str:
+    """What the latest trial came to, where none has ever turned anything on."""
+    decided = view.history.decided
+    if not decided:
+        return ""
+    last = decided[-1]
+    verdict = verdict_label(last.verdict).text.lower()
+    reason = (last.reasons or ("no reason was recorded",))[0].rstrip(".")
+    return f"The latest trial ({last.trial}) ended with “{verdict}: {reason}”."
+
+
+def _watch_sentence(view: HistoryView) -> str:
+    """How long it took from the alarm's first sign to the end."""
+    if view.promotion is None:
+        return ""
+    since = [run for run in view.runs if run.started_at >= float(view.promotion.at)]
+    candidates = sum(run.arm != BASELINE for run in since)
+    confirming = sum(run.confirm for run in since)
+    text = f"Since then production has trained {plural(candidates, 'time')} with it"
+    text += f" and {plural(len(since) - candidates, 'time')} without" if since else ""
+    if confirming:
+        text += f"; {plural(confirming, 'run')} of both took turns to check an alarm"
+    return f"{text}."
+
+
+def _fault_sentence(view: HistoryView) -> str:
+    """What was broken on purpose, and how soon that was seen."""
+    if not view.faulty:
+        return ""
+    faults = ", ".join(sorted({str(view.fault_of(run)) for run in view.faulty}))
+    text = f"The fault was injected on purpose ({faults})"
+    alarms = (review for review in view.reviews if review.reason("alarm"))
+    # That of a faulty run, or a later one.
+    alarm = next((one for one in alarms if one.at >= int(view.faulty[0].ended_at)), None)
+    if alarm is not None:
+        runs = sum(run.ended_at <= alarm.at + 1 for run in view.faulty)
+        text += f" and raised the alarm after {plural(max(runs, 1), 'faulty run')}"
+    return f"{text}."
+
+
+def _money_sentence(view: HistoryView) -> str:
+    savings = view.savings
+    if savings is None or savings.saved_usd is None:
+        return ""
+    word = "saved" if savings.saved_usd >= 0 else "cost"
+    text = f"It has {word} {money(abs(savings.saved_usd))} in {plural(savings.priced_runs, 'run')}"
+    if savings.expected_usd:
+        text += f", against {money(savings.expected_usd)} that the trial expected"
+        share = savings.share_of_estimate
+        text += f" ({percent(share)})" if share is not None and share > 0 else ""
+    return f"{text}."
+
+
+def _clock_sentence(view: HistoryView) -> str:
+    if not view.ahead:
+        return ""
+    return (
+        "The clock of the runs is simulated: they were started one after another and stand for "
+        "the nights named beside them."
+    )
+
+
+def mean_quality(view: HistoryView) -> tuple[float, float] | None:
+    """Means of the metric of both arms since the promotion: baseline, candidate."""
+    if view.promotion is None:
+        return None
+    since = [run for run in view.runs if run.started_at >= float(view.promotion.at)]
+    means = []
+    for is_base in (True, False):
+        values = [
+            value
+            for run in since
+            if (run.arm == BASELINE) is is_base and run.counts
+            if (value := number(run.result.get("metric"))) is not None
+        ]
+        if not values:
+            return None
+        means.append(sum(values) / len(values))
+    return means[0], means[1]
+
+
+def difference(view: HistoryView, means: tuple[float, float]) -> str:
+    """The candidate's mean against the baseline's, in words."""
+    gap = means[1] - means[0]
+    if view.quality.get("goal") == "minimize":
+        gap = -gap
+    if gap == 0:
+        return "no different"
+    return f"{significant(abs(gap), 2)} {'better' if gap > 0 else 'worse'}"

@@ -1,0 +1,217 @@
+"""What the page of a workload shows: its history, and what each run is compared with."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+from compilegate.domain.arithmetic import mean
+from compilegate.domain.flag import OFF, Flag
+from compilegate.domain.formats import number
+from compilegate.domain.production.fault import VARIABLE
+from compilegate.domain.production.promotion import latest_promotion
+from compilegate.domain.production.savings import ROLLING, Savings, savings_so_far
+from compilegate.domain.records.flags import FlagVersion
+from compilegate.domain.records.registrations import RegistrationChange
+from compilegate.domain.records.reviews import Review
+from compilegate.domain.records.runs import ProductionRun
+from compilegate.domain.workload.model import BASELINE
+from compilegate.report.history.model import HistoryInput
+from compilegate.report.model import Document
+
+
+@dataclass(frozen=True)
+class Standard:
+    """The rolling baseline that a run stands against; None where there is none yet."""
+
+    metric: float | None
+    wall_seconds: float | None
+
+
+class HistoryView:
+    """One workload; everything is computed from ``source`` when it is first needed."""
+
+    def __init__(self, source: HistoryInput) -> None:
+        self.source = source
+        self.history = source["history"]
+
+    @property
+    def runs(self) -> Sequence[ProductionRun]:
+        """Every run in the order of time, each attempt on its own."""
+        return self.history.runs
+
+    @cached_property
+    def places(self) -> Mapping[str, int]:
+        """The number of each job's run, from 1."""
+        return {run.job: place for place, run in enumerate(self.runs, 1)}
+
+    def place_at(self, at: float) -> float:
+        """Between which runs a moment lies: 3.5 is after the third."""
+        return sum(run.started_at <= at for run in self.runs) + 0.5
+
+    @property
+    def flags(self) -> Sequence[FlagVersion]:
+        """Every change of the flag, oldest first."""
+        return self.history.flags
+
+    @property
+    def flag(self) -> Flag:
+        """What production trains by now."""
+        return self.history.flag
+
+    @cached_property
+    def promotion(self) -> FlagVersion | None:
+        """The flag's version by which a trial last turned a candidate on."""
+        return latest_promotion(self.flags)
+
+    @property
+    def registered(self) -> bool:
+        """Whether it ever was registered."""
+        return any(change.active for change in self.history.registrations)
+
+    @property
+    def quality(self) -> Document:
+        """``metric``, ``goal`` and ``margin``, from the latest record that has them."""
+        for record in (self.source["evidence"], self.source["workload"]):
+            if record and record.get("quality"):
+                quality: Document = record["quality"]
+                return quality
+        return {}
+
+    @property
+    def metric(self) -> str:
+        """What the runs are measured by."""
+        return str(self.quality.get("metric") or "the metric")
+
+    @cached_property
+    def decision(self) -> Document:
+        """The decision of the promotion's trial, empty where it is not known."""
+        trial = str(self.promotion.trial) if self.promotion else ""
+        return self.source["trials"].get(trial) or {}
+
+    @property
+    def usd_per_run(self) -> float | None:
+        """What that trial expected a run to save."""
+        return number((self.decision.get("saving") or {}).get("usd_per_run"))
+
+    @cached_property
+    def savings(self) -> Savings | None:
+        """What the promotion has saved so far, None where nothing was ever turned on."""
+        if self.promotion is None:
+            return None
+        since = self.promotion.at
+        return savings_so_far(self.runs, usd_per_run=self.usd_per_run, since=since)
+
+    @cached_property
+    def reviews(self) -> Sequence[Review]:
+        """Reviews of production since the latest promotion, oldest first."""
+        if self.promotion is None:
+            return ()
+        return self.history.reviews_of(str(self.promotion.trial), since=self.promotion.at)
+
+    @property
+    def counts(self) -> Counter[str]:
+        """Runs by arm."""
+        return Counter(run.arm for run in self.runs)
+
+    def fault_of(self, run: ProductionRun) -> str | None:
+        """The fault that was put into this run on purpose, None for a sound one."""
+        if run.arm == BASELINE:
+            return None
+        return self.source["faults"].get(str(run.details.get("spec_key")))
+
+    @cached_property
+    def faulty(self) -> list[ProductionRun]:
+        """The runs that had one."""
+        return [run for run in self.runs if self.fault_of(run)]
+
+    @cached_property
+    def ahead(self) -> bool:
+        """Whether runs were started before the time that they stand for, as a demo's are."""
+        return any(_scheduled_later(run) for run in self.runs)
+
+    @cached_property
+    def standards(self) -> list[Standard]:
+        """What each run stands against: the latest baseline runs, at first those of the trial."""
+        metrics: deque[float] = deque(maxlen=ROLLING)
+        walls: deque[float] = deque(maxlen=ROLLING)
+        before = _before_production(self.source["evidence"])
+        since = float(self.promotion.at) if self.promotion else math.inf
+        standards = []
+        for run in self.runs:
+            if run.started_at >= since and not (metrics or walls):
+                metrics.extend(before[0])
+                walls.extend(before[1])
+            own = run.arm == BASELINE and run.counts and run.finished
+            if own:
+                metrics.extend(_number(run.result.get("metric")))
+                walls.extend(_durations(run.result.get("wall_seconds")))
+            standards.append(Standard(_mean(metrics), _mean(walls)))
+        return standards
+
+    @cached_property
+    def states(self) -> list[Flag]:
+        """The flag while each run trained: what held when it began."""
+        states, index, flag = [], 0, OFF
+        for run in self.runs:
+            while index < len(self.flags) and self.flags[index].at <= run.started_at:
+                flag = self.flags[index].flag
+                index += 1
+            states.append(flag)
+        return states
+
+
+def failed(run: ProductionRun) -> bool:
+    """Whether it did not train to its end; of one that left no evidence nobody knows."""
+    return run.status != "Completed" or run.result.get("finished") is False
+
+
+def problem(run: ProductionRun) -> str:
+    """What is known to be wrong with it, without a dot at the end."""
+    return str(run.reason or run.result.get("reason") or "").rstrip(".")
+
+
+def fault_in(registration: RegistrationChange) -> str | None:
+    """The fault that a registration's changes put in; ``""`` where they took it out."""
+    for change in registration.changes:
+        if str(change.get("field", "")).endswith(f"environment.{VARIABLE}"):
+            return str(change.get("after") or "")
+    return None
+
+
+def _scheduled_later(run: ProductionRun) -> bool:
+    scheduled = run.details.get("scheduled")
+    return scheduled is not None and datetime.fromisoformat(scheduled).timestamp() > run.ended_at
+
+
+def _before_production(evidence: Document | None) -> tuple[list[float], list[float]]:
+    """Metrics and wall clocks of the baseline as the trial knew them, history first."""
+    if evidence is None:
+        return [], []
+    quality = evidence.get("quality") or {}
+    arms = [arm for arm in evidence.get("arms") or () if arm.get("name") == BASELINE]
+    runs = [run for arm in arms for run in arm.get("runs") or () if run.get("stage") == "quality"]
+    metrics = [*(quality.get("history") or ()), *(run.get("metric") for run in runs)]
+    walls = [
+        *(quality.get("history_wall_seconds") or ()), *(run.get("wall_seconds") for run in runs)
+    ]  # fmt: skip
+    return [v for m in metrics for v in _number(m)], [v for w in walls for v in _durations(w)]
+
+
+def _number(value: Any) -> list[float]:
+    figure = number(value)
+    return [] if figure is None else [figure]
+
+
+def _durations(value: Any) -> list[float]:
+    """A job that took no time was not measured."""
+    return [seconds for seconds in _number(value) if seconds > 0]
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return mean(values) if values else None

@@ -1,0 +1,1 @@
+"""Every message that people and programs receive, one file per occasion."""

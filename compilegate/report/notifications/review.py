@@ -1,0 +1,118 @@
+"""The message after a review of production."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from compilegate.domain.decision import Verdict
+from compilegate.domain.flag import Flag
+from compilegate.domain.flag_change import REVERT
+from compilegate.domain.production.flag_transition import RESUME, STALE, WATCHED
+from compilegate.domain.production.next_arm import REFRESH_EVERY
+from compilegate.domain.production.review import ALARM, FAILED
+from compilegate.domain.reasons.registry import advice_for
+from compilegate.domain.records.flags import Author
+from compilegate.domain.records.reviews import Review
+from compilegate.domain.records.runs import TEAM, TRAIN
+from compilegate.domain.utc import minute
+from compilegate.report.model import Report
+
+LOCAL = "local"
+
+# The subject of a message without a verdict, by what is done to the flag.
+SUBJECTS = {
+    STALE: "production differs from what was proven",
+    RESUME: "production matches again what was proven",
+    None: "is on but not watched",
+}
+
+
+@dataclass(frozen=True)
+class ReviewNews:
+    """What was found and done: the review, the flag as it is now, and what stood in the way.
+
+    ``held_by`` and ``superseded_by`` are changes for which the flag was left as it is, ``overrode``
+    is the one that was replaced.
+    """
+
+    workload: str
+    stage: str
+    review: Review
+    flag: Flag
+    held_by: Author | None = None
+    superseded_by: Author | None = None
+    overrode: Author | None = None
+
+
+def subject(news: ReviewNews, report: Report | None) -> str:
+    """The report's, where the message is the judge's verdict."""
+    review = news.review
+    unseen = review.message_kind == FAILED and review.verdict == Verdict.CONTINUE
+    if report is not None and not unseen:
+        return report.subject
+    what = "some of its runs are not watched" if unseen else SUBJECTS[review.action]
+    if review.action == STALE and review.differs == (WATCHED,):
+        what = "its runs record nothing to judge"
+    return f"[compilegate {news.stage}] {news.workload}: {review.candidate}: {what}"
+
+
+def paragraphs(news: ReviewNews, report: Report | None, price: str | None) -> Iterator[str]:
+    """The message; ``price`` says what a new trial would cost."""
+    review = news.review
+    yield from _summary(news) if report is None else [report.message.rstrip()]
+    yield from (f"{note.message}." for note in review.notes)
+    yield from advice_for(reason.code for reason in (*review.reasons, *review.notes))
+    if review.message_kind == REVERT and review.cooldown_days > 0:
+        yield f"No trial starts for {review.cooldown_days:g} days (policy.cooldown_days)."
+    if review.message_kind == ALARM:
+        yield _check_words(news)
+    if news.held_by is not None:
+        yield f"The flag was left as it is: {_change_by(news.held_by)}"
+    if news.superseded_by is not None:
+        yield f"The flag was left as it is: newer is {_change_by(news.superseded_by)}"
+    if news.overrode is not None:
+        yield f"This replaces {_change_by(news.overrode)}"
+    if price is not None:
+        yield price
+
+
+def _summary(news: ReviewNews) -> Iterator[str]:
+    review = news.review
+    by = "turned on by hand after" if review.by_human else "promoted by"
+    yield f"{news.workload}: {review.candidate}, {by} trial {review.trial}."
+    if review.transition:
+        yield review.transition.reason.replace("; ", "\n")
+    if not news.flag.enabled:
+        yield (
+            "The flag is off: production trains the baseline until a trial proves the candidate "
+            "again, or somebody turns it on."
+        )
+    else:
+        policy = " (policy.on_stale decides what a change does to it)" if review.transition else ""
+        yield f"The flag is on, state {news.flag.state}{policy}."
+
+
+def _check_words(news: ReviewNews) -> str:
+    """Who makes the runs that check an alarm: TRAIN does, a team's pipeline may not."""
+    launched = news.review.launched_by
+    if TEAM not in launched:
+        return (
+            "Baseline and candidate now take turns, three runs each. The flag stays on meanwhile."
+        )
+    if TRAIN in launched:
+        return (
+            "TRAIN's runs now take turns, baseline and candidate, and every job that a team "
+            "launches counts too. Three of each decide. The flag stays on meanwhile."
+        )
+    local = " --local" if news.stage == LOCAL else ""
+    return (
+        "The flag stays on meanwhile. Every job that your pipeline launches from now on checks the "
+        "alarm, until three of the baseline and three of the candidate have ended. One job in "
+        f"{REFRESH_EVERY} is a baseline at random, so this may take {3 * REFRESH_EVERY} jobs. "
+        f"`compilegate train {news.workload}{local}` starts the next missing one at once."
+    )
+
+
+def _change_by(author: Author) -> str:
+    return f"the change by {author.by} on {minute(author.at)}: {author.reason}"

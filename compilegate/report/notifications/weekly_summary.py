@@ -1,0 +1,177 @@
+"""The week of one owner in a few lines, and the same as figures."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Any
+
+from compilegate.domain.formats import money, percent, plural
+from compilegate.domain.notification import Notification, command_at
+from compilegate.domain.production.weekly_summary import TimeWindow, WeeklySummary
+from compilegate.domain.utc import iso
+from compilegate.domain.workload.model import BASELINE
+
+# Names that a person reads in one line; programs get more, all that fits.
+SHOWN, LISTED = 8, 100
+
+
+def digest(
+    owner: str | None,
+    summaries: Sequence[WeeklySummary],
+    unread: Sequence[str],
+    window: TimeWindow,
+    *,
+    stage: str,
+) -> Notification:
+    """The message of one owner; ``unread`` are workloads whose records could not be read."""
+    mine = owner or "workloads without an owner"
+    runs = sum(sum(summary.runs.values()) for summary in summaries)
+    lines = [
+        f"Compilegate {stage}, {_day(window.since)} to {_day(window.until)} (UTC): {mine}",
+        "",
+        *_lines(summaries, unread),
+    ]
+    return Notification(
+        kind="digest",
+        stage=stage,
+        subject=f"[compilegate {stage}] {mine}: {plural(runs, 'production run')} this week",
+        text="\n".join(lines) + "\n",
+        owner=owner,
+        figures=_figures(summaries, unread, window),
+        act=command_at(f"compilegate digest{f' --owner {owner}' if owner else ''}", stage),
+    )
+
+
+def is_quiet(summaries: Sequence[WeeklySummary], unread: Sequence[str]) -> bool:
+    """Whether nobody needs to hear of this week."""
+    return not unread and all(summary.quiet for summary in summaries)
+
+
+def _lines(summaries: Sequence[WeeklySummary], unread: Sequence[str]) -> Iterator[str]:
+    if is_quiet(summaries, unread):
+        yield f"Nothing ran and nothing changed ({plural(len(summaries), 'workload')})."
+        return
+    yield _runs(summaries)
+    saved = _saved(summaries)
+    if saved:
+        yield saved
+    for opening, names in _open(summaries).items():
+        if names:
+            yield f"{opening}: {_listed(names)}"
+    if unread:
+        yield f"Could not be read (the log of weekly-digest says why): {_listed(unread)}"
+
+
+def _runs(summaries: Sequence[WeeklySummary]) -> str:
+    runs: Counter[str] = Counter()
+    for summary in summaries:
+        for arm, number in summary.runs.items():
+            runs["baseline" if arm == BASELINE else "with a candidate"] += number
+    active = sum(bool(summary.runs) for summary in summaries)
+    text = f"{plural(sum(runs.values()), 'production run')} of {plural(active, 'workload')}"
+    arms = ", ".join(f"{number} {what}" for what, number in sorted(runs.items()))
+    failed, waited = (
+        sum(summary.failed for summary in summaries),
+        sum(summary.waited for summary in summaries),
+    )
+    parts = [f"{text}: {arms}" if arms else text]
+    parts += [f"{failed} failed"] if failed else []
+    parts += [f"{waited} waited for capacity"] if waited else []
+    return "; ".join(parts) + "."
+
+
+def _saved(summaries: Sequence[WeeklySummary]) -> str:
+    totals = _savings(summaries)
+    if totals["saved_usd"] is None:
+        return ""
+    text = f"Saved so far by what was turned on: {money(totals['saved_usd'])} over "
+    text += plural(totals["priced_runs"], "run")
+    if totals["expected_usd"]:
+        share = percent(totals["saved_usd"] / totals["expected_usd"])
+        text += f"; the trials had expected {money(totals['expected_usd'])} ({share} of it)"
+    return text + "."
+
+
+def _savings(summaries: Sequence[WeeklySummary]) -> dict[str, Any]:
+    """Sums over workloads; the estimate only of those whose saving is known."""
+    savings = [
+        summary.savings
+        for summary in summaries
+        if summary.savings and summary.savings.saved_usd is not None
+    ]
+    expected = [saving.expected_usd for saving in savings if saving.expected_usd is not None]
+    return {
+        "saved_usd": sum(saving.saved_usd or 0.0 for saving in savings) if savings else None,
+        "priced_runs": sum(saving.priced_runs for saving in savings),
+        # A sum that leaves some out would be compared with all of the other.
+        "expected_usd": sum(expected) if savings and len(expected) == len(savings) else None,
+    }
+
+
+def _open(summaries: Sequence[WeeklySummary]) -> dict[str, list[str]]:
+    return {
+        "Waits for approval": [summary.workload for summary in summaries if summary.approval],
+        "On probation": [
+            _probation(summary) for summary in summaries if summary.state == "probation"
+        ],
+        "In a trial": [
+            f"{summary.workload} (with canary runs)" if summary.canary else summary.workload
+            for summary in summaries
+            if summary.trial and not summary.approval
+        ],
+        "No longer what was proven": [
+            summary.workload for summary in summaries if summary.state == "stale"
+        ],
+        "Flag changed": [
+            f"{summary.workload} ({', '.join(change.action for change in summary.changes)})"
+            for summary in summaries
+            if summary.changes
+        ],
+    }
+
+
+def _probation(summary: WeeklySummary) -> str:
+    of = f" of {summary.probation_runs}" if summary.probation_runs else ""
+    return f"{summary.workload} ({summary.candidate}, {summary.watched}{of} runs)"
+
+
+def _figures(
+    summaries: Sequence[WeeklySummary], unread: Sequence[str], window: TimeWindow
+) -> dict[str, Any]:
+    runs: Counter[str] = Counter()
+    for summary in summaries:
+        runs.update(summary.runs)
+    active = sorted(
+        (summary for summary in summaries if not summary.quiet),
+        key=lambda summary: summary.workload,
+    )
+    return {
+        "since": iso(window.since),
+        "until": iso(window.until),
+        "workloads": len(summaries),
+        "runs": dict(runs),
+        "failed": sum(summary.failed for summary in summaries),
+        "waited": sum(summary.waited for summary in summaries),
+        **_savings(summaries),
+        "told": [_short(summary) for summary in active[:LISTED]],
+        "told_left_out": max(0, len(active) - LISTED),
+        "unread": list(unread[:LISTED]),
+        "unread_left_out": max(0, len(unread) - LISTED),
+    }
+
+
+def _short(summary: WeeklySummary) -> dict[str, Any]:
+    document = asdict(summary)
+    return {key: value for key, value in document.items() if value not in (None, (), [], {}, 0)}
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - SHOWN
+    return ", ".join(names[:SHOWN]) + (f" and {more} more" if more > 0 else "")
+
+
+def _day(epoch: float) -> str:
+    return f"{datetime.fromtimestamp(epoch, tz=UTC):%Y-%m-%d}"

@@ -1,0 +1,1 @@
+"""Changing the flag, by a decision approved or by a person."""

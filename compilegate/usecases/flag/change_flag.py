@@ -1,0 +1,155 @@
+"""Changes a flag exactly once: the ledger first, then the parameter, until the two agree.
+
+The ledger decides. A change is appended under the next version, on the condition that nobody
+else has; whoever loses that race reads again and decides again. Parameter Store knows no
+condition, so a slow writer could put an older value over a newer one: therefore everyone who
+writes the parameter reads the ledger afterwards, and writes again until what was written is the
+latest. A crash anywhere is repaired by running the same change again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from compilegate.domain import ledger_keys, naming
+from compilegate.domain.flag import OFF, Flag
+from compilegate.domain.flag_change import (
+    FlagChange,
+    agrees,
+    changes_nothing,
+    flag_of,
+    held_by,
+    next_version,
+    same_change,
+    superseded_by,
+)
+from compilegate.domain.production.history import history
+from compilegate.domain.records.flags import Author, FlagVersion
+from compilegate.domain.utc import iso
+from compilegate.ports import Services
+
+logger = logging.getLogger("compilegate")
+
+
+@dataclass(frozen=True)
+class Changed:
+    """What became of a change.
+
+    ``flag`` and ``version`` are the change's own where it was made, else those that stand.
+    ``overrode`` is the manual change that it replaced, ``held_by`` the one that it may not,
+    ``superseded_by`` the change that has taken the place of what it judged.
+    ``unwritten`` says why the parameter does not hold yet what the ledger says, None where it does.
+    """
+
+    changed: bool
+    flag: Flag
+    version: int
+    overrode: Author | None = None
+    held_by: Author | None = None
+    superseded_by: Author | None = None
+    unwritten: str | None = None
+
+
+def change_flag(workload: str, change: FlagChange, *, services: Services) -> Changed:
+    """Make the change, or say why not; repeating it is safe and comes to the same.
+
+    ``change.flag.since`` is filled in where it is None. Raises InvalidInputError for a flag that
+    does not fit the parameter.
+    """
+    while True:
+        versions = flag_versions(workload, services)
+        made = same_change(versions, change.change_id)
+        if made is None:
+            holder, newer = held_by(change, versions), superseded_by(change, versions)
+            if holder or newer or changes_nothing(change, versions):
+                repair_flag(workload, services)
+                return _unchanged(versions, holder, newer)
+            made = _append(workload, change, versions, services)
+            versions = [*versions, made]
+        if made.change_id == change.change_id:
+            _bring_up_to_date(workload, versions, services)
+            return _made(made)
+
+
+def half_made(
+    workload: str, change: FlagChange, error: Exception, services: Services
+) -> Changed | None:
+    """A change that ``error`` ended after the ledger had it; None where it was never recorded."""
+    made = same_change(flag_versions(workload, services), change.change_id)
+    return None if made is None else replace(_made(made), unwritten=f"{error}")
+
+
+def flag_versions(workload: str, services: Services) -> Sequence[FlagVersion]:
+    """Every change of a workload's flag from the ledger, oldest first."""
+    return history(services.ledger.entries(workload, ledger_keys.FLAG_ENTRIES)).flags
+
+
+def latest_flag(workload: str, services: Services) -> tuple[Flag, int]:
+    """What the ledger says the flag is, and its version; ``(OFF, 0)`` before any change."""
+    versions = flag_versions(workload, services)
+    return flag_of(versions), len(versions)
+
+
+def repair_flag(workload: str, services: Services) -> bool:
+    """Give the parameter the ledger's latest value; returns whether it held anything else."""
+    versions = flag_versions(workload, services)
+    if agrees(_read(workload, services), versions):
+        return False
+    _bring_up_to_date(workload, versions, services)
+    return True
+
+
+def repair_if_possible(workload: str, services: Services) -> None:
+    """Give the parameter the ledger's value; one that cannot be repaired now is at the next run."""
+    try:
+        repair_flag(workload, services)
+    except Exception:
+        logger.exception("the flag of %s could not be repaired", workload)
+
+
+def _append(
+    workload: str, change: FlagChange, versions: Sequence[FlagVersion], services: Services
+) -> FlagVersion:
+    """The next version: this change's, or somebody else's who was faster."""
+    now = services.clock.now()
+    since = iso(now)
+    dated = replace(change, flag=replace(change.flag, since=change.flag.since or since))
+    name = naming.flag_parameter(services.settings.stage, workload)
+    version = next_version(dated, versions, name=name, at=now)
+    written = services.ledger.put_once(workload, version.key, version.to_entry())
+    return FlagVersion.from_entry(written)
+
+
+def _bring_up_to_date(workload: str, versions: Sequence[FlagVersion], services: Services) -> None:
+    """Write the latest value until nobody has added a later one meanwhile."""
+    name = naming.flag_parameter(services.settings.stage, workload)
+    while True:
+        written = len(versions)
+        services.flags.write(name, versions[-1].value if versions else OFF.to_json())
+        versions = flag_versions(workload, services)
+        if len(versions) == written:
+            return
+
+
+def _read(workload: str, services: Services) -> str | None:
+    return services.flags.read(naming.flag_parameter(services.settings.stage, workload))
+
+
+def _made(version: FlagVersion) -> Changed:
+    return Changed(
+        changed=True, flag=version.flag, version=version.version, overrode=version.overrode
+    )
+
+
+def _unchanged(
+    versions: Sequence[FlagVersion], holder: FlagVersion | None, newer: FlagVersion | None
+) -> Changed:
+    return Changed(
+        changed=False,
+        flag=flag_of(versions),
+        version=len(versions),
+        held_by=holder.author if holder else None,
+        superseded_by=newer.author if newer else None,
+    )

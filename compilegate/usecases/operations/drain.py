@@ -1,0 +1,184 @@
+"""Drains a deployment: nothing new starts, and what is in progress ends.
+
+The mark in the ledger is written first, so that a crash anywhere leaves a deployment that starts
+nothing, and a repeated call goes on from there. Flags are never touched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+from compilegate.domain import ledger_keys, naming
+from compilegate.domain.draining import (
+    DrainMark,
+    DrainSteps,
+    HeldLease,
+    RunningExecution,
+    RunPhase,
+    UnfinishedJob,
+    Work,
+    phase_between_jobs,
+)
+from compilegate.domain.errors import NotFoundError
+from compilegate.domain.production.history import history
+from compilegate.ports import Schedules, Services
+from compilegate.usecases.operations.drain_mark import drain_mark, put_mark
+from compilegate.usecases.trial.abort_trial import abort_trial
+
+CAUSE = "the deployment was drained"
+
+
+class Machine(Protocol):
+    """Executions of one state machine."""
+
+    def running_arns(self) -> Sequence[str]:
+        """ARNs of those that have not ended."""
+        ...
+
+    def input_of(self, arn: str) -> Mapping[str, Any]:
+        """What one was started with."""
+        ...
+
+    def owns(self, arn: str) -> bool:
+        """Whether an execution is this machine's."""
+        ...
+
+    def stop(self, arn: str, cause: str) -> None:
+        """Stop one; that has already ended is left alone."""
+        ...
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """What is drained; ``leases`` gives workload and owner of each lease that is held."""
+
+    services: Services
+    trials: Machine
+    runs: Machine
+    schedules: Schedules
+    leases: Callable[[], Sequence[tuple[str, str]]]
+
+
+def begin_drain(deployment: Deployment, by: str) -> DrainMark:
+    """Let nothing new start: the mark first, then every schedule that is enabled is disabled."""
+    before = drain_mark(deployment.services)
+    enabled = deployment.schedules.enabled()
+    schedules = tuple(sorted({*enabled, *(before.schedules if before else ())}))
+    if before is None or not before.drained or before.schedules != schedules:
+        mark = put_mark(deployment.services, before, drained=True, by=by, schedules=schedules)
+    else:
+        mark = before
+    for name in enabled:
+        deployment.schedules.disable(name)
+    return mark
+
+
+def end_drain(deployment: Deployment, by: str) -> tuple[str, ...] | None:
+    """Let work start again; returns the schedules that were enabled, None where none was drained.
+
+    The mark keeps the schedules until all of them are enabled, so that a call that broke off is
+    completed by the next one.
+    """
+    services, mark = deployment.services, drain_mark(deployment.services)
+    if mark is None or not (mark.drained or mark.schedules):
+        return None
+    if mark.drained:
+        mark = put_mark(services, mark, drained=False, by=by, schedules=mark.schedules)
+    enabled = tuple(name for name in mark.schedules if deployment.schedules.enable(name))
+    if mark.schedules:
+        put_mark(services, mark, drained=False, by=by)
+    return enabled
+
+
+@dataclass
+class Drainage:
+    """Looks at a deployment's work again and again; remembers what cannot change."""
+
+    deployment: Deployment
+    monotonic: Callable[[], float]
+    _jobs: dict[str, UnfinishedJob | None] = field(default_factory=dict)
+    _inputs: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    _ended: dict[str, float] = field(default_factory=dict)
+
+    def look(self) -> Work:
+        """What is in progress now."""
+        # Jobs first: none of them can then belong to an execution that starts after the look.
+        jobs = self._unfinished_jobs()
+        trials = tuple(self.deployment.trials.running_arns())
+        runs = tuple(self.deployment.runs.running_arns())
+        return Work(
+            trials=tuple(RunningExecution(arn) for arn in trials),
+            runs=tuple(RunningExecution(arn, self._phase(arn, jobs)) for arn in runs),
+            jobs=tuple(jobs),
+            leases=tuple(self._leases({*trials, *runs})),
+        )
+
+    def take(self, steps: DrainSteps) -> None:
+        """Stop what is to be stopped, and clean up after trials whose own clean-up was lost."""
+        services = self.deployment.services
+        for execution in steps.executions:
+            machine = self.deployment.runs if execution.phase else self.deployment.trials
+            machine.stop(execution.arn, CAUSE)
+        for job in steps.jobs:
+            services.jobs.stop(job.name)
+        for lease in steps.leases:
+            workload, _, trial = lease.owner.rpartition(":")[2].rpartition("-")
+            event = {
+                "workload": workload, "trial": trial, "execution": lease.owner,
+                "error": "Drained", "cause": CAUSE,
+            }  # fmt: skip
+            abort_trial(event, services=services)
+            services.locks.release(lease.workload, lease.owner)
+
+    def _unfinished_jobs(self) -> list[UnfinishedJob]:
+        unfinished = []
+        statuses = self.deployment.services.jobs.unfinished(f"{naming.JOB_PREFIX}-")
+        for name, status in statuses.items():
+            if name not in self._jobs:
+                self._jobs[name] = self._own(name)
+            job = self._jobs[name]
+            if job is not None:
+                unfinished.append(replace(job, stopping=status == "Stopping"))
+        return unfinished
+
+    def _own(self, name: str) -> UnfinishedJob | None:
+        """None for a job of another stage."""
+        try:
+            tags = self.deployment.services.jobs.tags(name)
+        except NotFoundError:
+            return None
+        execution = tags.get(naming.TAG_EXECUTION, "")
+        production = self.deployment.runs.owns(execution)
+        if not production and not self.deployment.trials.owns(execution):
+            return None
+        return UnfinishedJob(name, execution, production)
+
+    def _phase(self, arn: str, unfinished: Sequence[UnfinishedJob]) -> RunPhase:
+        if any(job.execution == arn for job in unfinished):
+            return RunPhase.TRAINING
+        if arn not in self._inputs:
+            self._inputs[arn] = self.deployment.runs.input_of(arn)
+        execution_input = self._inputs[arn]
+        if (
+            "job" in execution_input or "detail" in execution_input
+        ):  # records a job that a team has started
+            return RunPhase.RECORDING
+        services, workload = self.deployment.services, str(execution_input.get("workload", ""))
+        runs = history(services.ledger.entries(workload, ledger_keys.RUN_ENTRIES))
+        begun = runs.run_of_execution(arn)
+        if begun is None:
+            return RunPhase.WAITING
+        jobs = services.jobs.statuses(naming.trial_job_prefix(workload, begun.run))
+        return phase_between_jobs(jobs, {wait.job for wait in runs.waits_of(begun.run)})
+
+    def _leases(self, running: set[str]) -> list[HeldLease]:
+        now, leases = self.monotonic(), []
+        for workload, owner in self.deployment.leases():
+            if owner in running:
+                leases.append(HeldLease(workload, owner))
+            else:
+                since = self._ended.setdefault(owner, now)
+                leases.append(HeldLease(workload, owner, now - since))
+        return leases

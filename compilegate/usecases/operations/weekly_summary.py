@@ -1,0 +1,154 @@
+"""The weekly digest of every owner: reads each registered workload once, many at a time."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from compilegate.domain import naming
+from compilegate.domain.errors import NotFoundError
+from compilegate.domain.notification import Notification
+from compilegate.domain.production.history import history
+from compilegate.domain.production.weekly_summary import (
+    ExpectedSavings,
+    TimeWindow,
+    WeeklySummary,
+    promoting_trials,
+    weekly_summary,
+)
+from compilegate.ports import Services, Topic
+from compilegate.report.notifications.weekly_summary import digest, is_quiet
+from compilegate.usecases.registration.load import load_registration
+from compilegate.usecases.trial.documents import Trial, load_record, load_spec
+
+logger = logging.getLogger("compilegate")
+
+WEEK_SECONDS = 7 * 24 * 3600
+# Reading is waiting: so many requests are under way at once. The clients keep as many connections.
+AT_ONCE = 32
+
+
+@dataclass
+class _Owned:
+    """What was read of one owner's workloads."""
+
+    summaries: list[WeeklySummary] = field(default_factory=list)
+    unread: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Digest:
+    """One owner's message; a quiet one is not sent."""
+
+    notification: Notification
+    quiet: bool
+
+
+def digests(
+    services: Services, *, until: float | None = None, owner: str | None = None
+) -> list[Digest]:
+    """The digest of every owner, or of one, over the seven days before ``until`` (epoch seconds).
+
+    A workload whose records cannot be read is named in its owner's digest, and in that of nobody's
+    workloads where even the owner is not known.
+    """
+    end = services.clock.now() if until is None else until
+    window = TimeWindow(end - WEEK_SECONDS, end)
+    owners = _read_all(services, window)
+    chosen = owners if owner is None else {owner: owners.get(owner, _Owned())}
+    stage = services.settings.stage
+    return [
+        Digest(
+            notification=digest(name, owned.summaries, sorted(owned.unread), window, stage=stage),
+            quiet=is_quiet(owned.summaries, owned.unread),
+        )
+        for name, owned in sorted(chosen.items(), key=lambda item: item[0] or "")
+    ]
+
+
+def send_digests(_event: Mapping[str, Any], *, services: Services, topic: Topic) -> dict[str, Any]:
+    """Publish every digest that tells something; one that fails does not keep back the others.
+
+    Raises the last failure once all were tried, so that an alarm tells of it.
+    """
+    sent, quiet, failure = 0, 0, None
+    for one in digests(services):
+        if one.quiet:
+            quiet += 1
+            continue
+        try:
+            topic.publish(one.notification)
+            sent += 1
+        except Exception as error:
+            logger.exception("the digest of %s was not sent", one.notification.owner)
+            failure = error
+    if failure is not None:
+        raise failure
+    return {"sent": sent, "quiet": quiet}
+
+
+def _read_all(services: Services, window: TimeWindow) -> dict[str | None, _Owned]:
+    owners: dict[str | None, _Owned] = defaultdict(_Owned)
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        names = services.store.folders(naming.WORKLOADS_PREFIX)
+        for read in pool.map(lambda name: _read(name, services, window), names):
+            if isinstance(read, WeeklySummary):
+                owners[read.owner].summaries.append(read)
+            elif read is not None:
+                owners[read.owner].unread.append(read.workload)
+    return owners
+
+
+@dataclass(frozen=True)
+class _Unread:
+    workload: str
+    owner: str | None
+
+
+def _read(name: str, services: Services, window: TimeWindow) -> WeeklySummary | _Unread | None:
+    """One workload's week; None for one that production does not train, nor did this week."""
+    try:
+        registration = load_registration(services.store, name)
+    except NotFoundError:
+        return None  # uploaded for a trial alone
+    except Exception:
+        logger.exception("%s: its registration cannot be read", name)
+        return _Unread(name, None)
+    owner = registration.owner
+    try:
+        past = history(services.ledger.entries(name))
+        expected = _expected(name, promoting_trials(past), registration.spec_key, services)
+        summary = weekly_summary(name, past, window, owner=owner, expected=expected)
+    except Exception:
+        logger.exception("%s: its week cannot be read", name)
+        return _Unread(name, owner)
+    return summary if registration.active or summary.runs else None
+
+
+def _expected(
+    name: str, trials: Sequence[str], spec_key: str, services: Services
+) -> ExpectedSavings | None:
+    """What the promotions' trials expected; missing records do not keep back the summary."""
+    if not trials:
+        return None
+    latest = Trial(name, trials[-1], spec_key)
+    try:
+        probation_runs = load_spec(services.store, latest).workload.policy.probation_runs
+    except (NotFoundError, KeyError, json.JSONDecodeError):
+        probation_runs = None
+    usd = {trial: _expected_usd(Trial(name, trial, spec_key), services) for trial in trials}
+    return ExpectedSavings(usd, probation_runs)
+
+
+def _expected_usd(trial: Trial, services: Services) -> float | None:
+    """USD that a run of a trial's candidate was expected to save."""
+    try:
+        saving = load_record(services.store, trial, "decision").get("saving") or {}
+    except (NotFoundError, json.JSONDecodeError):
+        return None
+    return cast("float | None", saving.get("usd_per_run"))

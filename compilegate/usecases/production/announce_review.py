@@ -1,0 +1,167 @@
+"""Announces a review of production: its report, the workload's history, and the message.
+
+The review and its effect on the flag are already recorded; repeating this writes the same pages.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from compilegate.domain import naming
+from compilegate.domain.errors import CompilegateError, NotFoundError
+from compilegate.domain.flag import Flag
+from compilegate.domain.formats import money
+from compilegate.domain.planning.arms import Refusal
+from compilegate.domain.production.flag_transition import STALE
+from compilegate.domain.production.history import history
+from compilegate.domain.reasons import with_fix
+from compilegate.domain.records.reviews import Review
+from compilegate.ports import Services
+from compilegate.report.model import Report, ReportInput
+from compilegate.report.notifications.decision import DecisionText, decision_notification
+from compilegate.report.notifications.review import ReviewNews, paragraphs, subject
+from compilegate.report.render import render
+from compilegate.usecases.flag.change_flag import Changed, latest_flag
+from compilegate.usecases.owners import owner_of
+from compilegate.usecases.production.history_page import write_history
+from compilegate.usecases.registration.load import load_registered, load_registration
+from compilegate.usecases.trial.documents import Trial, load_record
+from compilegate.usecases.trial.past_overheads import past_overheads
+from compilegate.usecases.trial.plan_trial import plan_for
+
+LOCAL = "local"
+logger = logging.getLogger("compilegate")
+
+
+@dataclass(frozen=True)
+class _Page:
+    """The report on a decision, and its S3 URI."""
+
+    report: Report
+    place: str
+
+
+@dataclass(frozen=True)
+class _NewTrial:
+    """What a new trial would cost, in one sentence, and the command that starts it."""
+
+    text: str
+    command: str
+
+
+def announce_review(
+    workload: str, review: Review, change: Changed | None, services: Services
+) -> dict[str, Any]:
+    """Write the pages and return the message for the state machine to publish."""
+    # Staleness has words of its own; everything else that was judged is the judge's to say.
+    judged = review.decision_key is not None and review.message_kind != STALE
+    decision = json.loads(services.store.get(str(review.decision_key))) if judged else None
+    page = _report(workload, review, decision, services) if decision else None
+    trial = _new_trial(workload, services) if review.action == STALE else None
+    news = _news(workload, review, change, services)
+    report, price = page.report if page else None, trial.text if trial else None
+    lines = [*paragraphs(news, report, price), *_history_line(workload, services)]
+    told = DecisionText(
+        subject=subject(news, report),
+        text="\n\n".join(lines) + "\n",
+        owner=_owner(workload, review, services),
+        report=page.place if page else None,
+        act=trial.command if trial else f"compilegate flag history {workload}",
+        flag_enabled=news.flag.enabled,
+        flag_state=news.flag.state,
+        kind=review.message_kind,
+    )
+    stage = services.settings.stage
+    return decision_notification(decision or {}, told, workload=workload, stage=stage).to_answer()
+
+
+def _news(workload: str, review: Review, change: Changed | None, services: Services) -> ReviewNews:
+    stage = services.settings.stage
+    if change is None:
+        flag: Flag = latest_flag(workload, services)[0]
+        return ReviewNews(workload, stage, review, flag)
+    return ReviewNews(
+        workload,
+        stage,
+        review,
+        change.flag,
+        held_by=change.held_by,
+        superseded_by=change.superseded_by,
+        overrode=change.overrode,
+    )
+
+
+def _report(workload: str, review: Review, decision: dict[str, Any], services: Services) -> _Page:
+    """Renders the report with its charts, and leaves it beside the trial's own."""
+    store, name = services.store, str(review.decision_id)
+    key = naming.probation_report_key(workload, review.trial, name, "html")
+    place = f"s3://{store.bucket}/{key}"
+    records: ReportInput = {
+        "decision": decision,
+        "evidence": json.loads(store.get(str(review.evidence_key))),
+        "eligibility": None,
+        "plan": _plan(Trial(workload, review.trial, ""), services),
+        "context": {
+            "stage": services.settings.stage,
+            "trial": review.trial,
+            "workload": workload,
+            "simulated": services.settings.simulated,
+            "place": place,
+        },
+    }
+    report = render(records)
+    markdown = naming.probation_report_key(workload, review.trial, name, "md")
+    store.put(key, report.html.encode(), "text/html; charset=utf-8")
+    store.put(markdown, report.markdown.encode(), "text/markdown; charset=utf-8")
+    return _Page(report, place)
+
+
+def _history_line(workload: str, services: Services) -> Iterator[str]:
+    """Where the workload's history is; that it cannot be written must not hide the news."""
+    try:
+        yield f"The whole history: {write_history(workload, services)}"
+    except Exception:
+        logger.exception("the history of %s was not written", workload)
+
+
+def _owner(workload: str, review: Review, services: Services) -> str | None:
+    plan = _plan(Trial(workload, review.trial, ""), services) or {}
+    return owner_of(Trial(workload, review.trial, str(plan.get("spec_key", ""))), services)
+
+
+def _plan(trial: Trial, services: Services) -> dict[str, Any] | None:
+    try:
+        plan: dict[str, Any] = load_record(services.store, trial, "plan")
+    except NotFoundError:
+        return None
+    return plan
+
+
+def _new_trial(workload: str, services: Services) -> _NewTrial:
+    """A new trial of what is registered now; without a registration only how to start one."""
+    flag = " --local" if services.settings.stage == LOCAL else ""
+    command = f"compilegate run workloads/{workload}.yaml{flag}"
+    try:
+        origin = load_registration(services.store, workload).origin
+        command = f"compilegate run {origin}{flag}" if origin else command
+        registered = load_registered(workload, services.store).spec.workload
+        past = history(services.ledger.entries(workload))
+        measured = past_overheads(workload, past, services.store)
+        plan = plan_for(registered, services.settings, measured=measured)
+    except CompilegateError as error:
+        text = f"What a new trial would cost is not known: {error}\nStart it with: {command}"
+        return _NewTrial(text, command)
+    if isinstance(plan, Refusal):
+        refusal = with_fix(plan.reason.message, plan.reason.fix)
+        text = f"A new trial would currently be refused: {refusal}"
+        return _NewTrial(text, command)
+    cost = plan.estimate
+    text = (
+        f"A new trial would cost about {money(cost.usd)} ({money(cost.low_usd)} to "
+        f"{money(cost.high_usd)}). Start it with: {command}"
+    )
+    return _NewTrial(text, command)

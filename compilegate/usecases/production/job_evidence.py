@@ -1,0 +1,61 @@
+"""What a production job left behind, as the ledger keeps it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from compilegate.domain.errors import InvalidEvidenceError, NotFoundError
+from compilegate.domain.judging.evidence_file import check_full_run
+from compilegate.domain.production.recorded_run import JobEvidence
+from compilegate.ports import ObjectStore, TrainingJobs
+from compilegate.usecases.trial.job_output import quality_run, read_output
+
+# Of a trial's full run only: the probation says itself which stage and order a run has, and the
+# loss curve stays in the job's output.
+NOT_KEPT = ("stage", "mode", "order", "loss_curve")
+# Characters of a run in the ledger, whose entries may have 400 KB each; a recorder's has 5,000.
+LARGEST_RUN = 100_000
+
+
+def describe(job: str, jobs: TrainingJobs) -> Mapping[str, Any] | None:
+    """SageMaker's description, None for a job that it does not know."""
+    try:
+        return jobs.describe(job)
+    except NotFoundError:
+        return None
+
+
+def output_uri(described: Mapping[str, Any]) -> str:
+    """Where SageMaker leaves a job's output data, by the job's own description."""
+    place = str(described["OutputDataConfig"]["S3OutputPath"]).rstrip("/")
+    return f"{place}/{described['TrainingJobName']}/output/output.tar.gz"
+
+
+def job_evidence(described: Mapping[str, Any], metric: str, store: ObjectStore) -> JobEvidence:
+    """The run as evidence has it, or nothing and why it cannot be read.
+
+    What the judge could not read is none: kept as evidence, one such run would make every later
+    review of the others fail.
+    """
+    try:
+        stored = store.fetch(output_uri(described))
+        output = read_output(stored.stream, stored.size)
+        run = quality_run(output, job=str(described["TrainingJobName"]), metric=metric)
+        kept = {key: value for key, value in run.items() if key not in NOT_KEPT}
+        check_full_run(kept)
+        _check_size(kept)
+    except NotFoundError as error:
+        return JobEvidence(problem=f"it left no evidence that can be read: {error}")
+    except InvalidEvidenceError as error:
+        return JobEvidence(problem=f"its evidence cannot be read: {error}")
+    return JobEvidence(kept)
+
+
+def _check_size(run: Mapping[str, Any]) -> None:
+    size = len(json.dumps(run))
+    if size > LARGEST_RUN:
+        raise InvalidEvidenceError(
+            f"its summary has {size} characters, and the ledger takes {LARGEST_RUN} of a run"
+        )

@@ -1,0 +1,1 @@
+"""What production trains: registering, retiring, uploading what a workload needs."""

@@ -1,0 +1,64 @@
+"""Reads the registration of a workload, the spec that it names and the facts that apply to it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from compilegate.domain import naming
+from compilegate.domain.errors import InvalidInputError, NotFoundError
+from compilegate.domain.facts.model import Facts
+from compilegate.domain.production.registration import Registration
+from compilegate.domain.workload.model import Workload
+from compilegate.facts import load_facts
+from compilegate.ports import ObjectStore, Settings
+from compilegate.usecases.trial.documents import Spec, spec_at
+
+
+@dataclass(frozen=True)
+class Registered:
+    """What production trains today: ``spec_key`` names the spec."""
+
+    spec_key: str
+    spec: Spec
+
+
+def load_registered(workload: str, store: ObjectStore) -> Registered:
+    """The registered spec; raises NotFoundError, or InvalidInputError for a retired workload."""
+    registration = load_registration(store, workload)
+    if not registration.active:
+        raise InvalidInputError(
+            "was retired from production",
+            field="workload",
+            value=workload,
+            fix="register its file again with `compilegate register`",
+        )
+    return Registered(registration.spec_key, spec_at(store, registration.spec_key))
+
+
+def load_registration(store: ObjectStore, workload: str) -> Registration:
+    """What production trains of a workload, retired ones too.
+
+    Raises NotFoundError for one that never was registered, InvalidInputError for a document
+    that cannot be read.
+    """
+    key = naming.registration_key(workload)
+    try:
+        body = store.get(key)
+    except NotFoundError as error:
+        raise NotFoundError(
+            f"{workload} is not registered. Fix: register its file with `compilegate register`."
+        ) from error
+    try:
+        return Registration.from_dict(json.loads(body))
+    except (KeyError, TypeError, ValueError) as error:
+        raise InvalidInputError(
+            f"cannot be read as a registration: {error}",
+            file=f"s3://{store.bucket}/{key}",
+            fix="register the workload's file again",
+        ) from error
+
+
+def facts_for_workload(workload: Workload, settings: Settings) -> Facts:
+    """The shipped and refreshed facts; the deployment overrides them, the workload file both."""
+    return load_facts(settings.region).overridden(settings.facts).overridden(workload.facts)

@@ -1,0 +1,271 @@
+"""Registers workloads with production, retires them, and reads what is registered.
+
+The order makes a crash anywhere harmless: what the spec names is uploaded, the ledger says what
+is meant, and only then schedule and registration follow it. A registration that says it is
+settled is the proof that all of it was done, so that an unchanged workload costs one look.
+Two that register at once each append to the ledger, and whoever ends last brings schedule and
+registration to its latest entry.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from compilegate.domain import ledger_keys, naming
+from compilegate.domain.errors import InvalidInputError, NotFoundError
+from compilegate.domain.production.history import history
+from compilegate.domain.production.registration import (
+    Change,
+    Registration,
+    changes,
+    registration_of,
+)
+from compilegate.domain.records.registrations import RegistrationChange
+from compilegate.ports import ObjectStore, Schedules, Services
+from compilegate.usecases.flag.change_flag import latest_flag
+from compilegate.usecases.production.close_canary import end_canary
+from compilegate.usecases.registration.load import load_registration
+from compilegate.usecases.registration.upload import Package, Shipment, prepare, upload
+from compilegate.usecases.trial.documents import to_json
+
+NEW, UPDATED, UNCHANGED, REVIVED = "new", "updated", "unchanged", "revived"
+COMPLETED, SET_AGAIN, RETIRED = "completed", "set_again", "retired"
+
+
+@dataclass(frozen=True)
+class RegistrationRequest:
+    """What a workload file asks for; ``origin`` is the file, from its project folder.
+
+    ``verify`` is given the spec and looks whether production could train it, before anything is
+    uploaded; it raises InvalidInputError, and is called for what has changed only.
+    """
+
+    package: Package
+    origin: str
+    verify: Callable[[Mapping[str, Any]], None]
+
+
+@dataclass(frozen=True)
+class RegisterOptions:
+    """Who registers, and what they insist on."""
+
+    by: str
+    take_over: bool = False
+    again: bool = False
+    dry_run: bool = False
+
+
+@dataclass(frozen=True)
+class Registered:
+    """What became of one workload; ``replaces`` names what else the name stood for.
+
+    ``still_on`` is the candidate of a retired workload's flag that is on all the same.
+    """
+
+    what: str
+    registration: Registration
+    changes: tuple[Change, ...] = ()
+    uploaded: int = 0
+    replaces: str | None = None
+    still_on: str | None = None
+
+
+def register(
+    request: RegistrationRequest,
+    *,
+    services: Services,
+    schedules: Schedules,
+    options: RegisterOptions,
+) -> Registered:
+    """Let production train this workload from now on; repeating it changes nothing.
+
+    Raises InvalidInputError for a name that is another owner's, and for inputs that are not
+    there.
+    """
+    store = services.store
+    shipment = prepare(request.package, store.bucket)
+    requested = _requested(request, shipment, schedules)
+    current = _current(store, requested.workload)
+    same = current is not None and current.says_the_same(requested)
+    if current is not None and same and current.settled and not options.again:
+        return Registered(UNCHANGED, current)
+    if current is not None and not options.take_over:
+        _check_owner(current, requested)
+    request.verify(shipment.spec)
+    registered = Registered(
+        what=_what(current, requested),
+        registration=requested,
+        changes=tuple(_changes(current, requested, shipment, store)),
+        replaces=_replaces(current, requested),
+    )
+    if options.dry_run:
+        return registered
+    uploaded = upload(shipment, store)
+    claimed = _claim(requested, registered.changes, options, services)
+    return replace(
+        registered, uploaded=uploaded, registration=_settle(claimed, services, schedules)
+    )
+
+
+def retire(
+    workload: str, *, services: Services, schedules: Schedules, options: RegisterOptions
+) -> Registered:
+    """Take a workload out of production; its history, flag and evidence stay.
+
+    A trial that waits for production's runs is told. Raises NotFoundError for a workload that
+    never was registered.
+    """
+    current = load_registration(services.store, workload)
+    if not current.active and current.settled and not options.again:
+        if not options.dry_run:  # the attempt that retired it may have died before it had told
+            end_canary(workload, services=services)
+        return Registered(UNCHANGED, current)
+    requested = replace(current, active=False)
+    if not options.dry_run:
+        requested = _settle(_claim(requested, (), options, services), services, schedules)
+        end_canary(workload, services=services)
+    flag, _ = latest_flag(workload, services)
+    return Registered(RETIRED, requested, still_on=flag.candidate if flag.enabled else None)
+
+
+def _requested(
+    request: RegistrationRequest, shipment: Shipment, schedules: Schedules
+) -> Registration:
+    workload = request.package.workload
+    return Registration(
+        workload=workload.name,
+        spec_key=shipment.spec_key,
+        source_digest=request.package.source_digest,
+        schedule=workload.schedule.cron,
+        timezone=workload.schedule.timezone,
+        owner=workload.owner,
+        origin=request.origin,
+        target=schedules.target,
+    )
+
+
+def _current(store: ObjectStore, workload: str) -> Registration | None:
+    """What is registered; a document that cannot be read is replaced like none."""
+    try:
+        return load_registration(store, workload)
+    except (NotFoundError, InvalidInputError):
+        return None
+
+
+def _check_owner(current: Registration, requested: Registration) -> None:
+    if current.owner is None or current.owner == requested.owner:
+        return
+    place = f" from {current.origin}" if current.origin else ""
+    raise InvalidInputError(
+        f"is registered by the owner {current.owner}{place}, and this file's owner is "
+        f"{requested.owner or 'not named'}",
+        field="name",
+        value=requested.workload,
+        fix="choose another name; to replace that workload, and go on with its flag and history, "
+        "use --take-over",
+    )
+
+
+def _what(current: Registration | None, requested: Registration) -> str:
+    if current is None:
+        return NEW
+    if not current.says_the_same(requested):
+        return UPDATED if current.active else REVIVED
+    return SET_AGAIN if current.settled else COMPLETED
+
+
+def _replaces(current: Registration | None, requested: Registration) -> str | None:
+    """The other source that the name stood for, None where it is the same one."""
+    if current is None or (current.origin, current.owner) == (requested.origin, requested.owner):
+        return None
+    owner = f" of {current.owner}" if current.owner else ""
+    return f"{current.origin or 'an unknown file'}{owner}"
+
+
+def _changes(
+    current: Registration | None, requested: Registration, shipment: Shipment, store: ObjectStore
+) -> list[Change]:
+    if current is None:
+        return []
+    differences = []
+    before = _spec(store, current.spec_key)
+    if current.spec_key != requested.spec_key:
+        # The source's digest tells more than what is made of it.
+        made = {"source_key": None, "code_digest": None}
+        after, before_it = {**shipment.spec, **made}, {**before, **made}
+        differences += [
+            replace(change, field=change.field.removeprefix("workload."))
+            for change in changes(before_it, after)
+        ]
+    if current.source_digest != requested.source_digest:
+        own_code = before.get("code_digest") != shipment.spec.get("code_digest")
+        part = "source" if own_code or not before.get("code_digest") else "recorder"
+        differences.append(Change(part, current.source_digest, requested.source_digest))
+    if current.origin != requested.origin:
+        differences.append(Change("file", current.origin, requested.origin))
+    if current.target != requested.target:
+        differences.append(Change("deployment", current.target, requested.target))
+    return differences
+
+
+def _spec(store: ObjectStore, key: str) -> Mapping[str, Any]:
+    """As it is stored: an earlier release's workload need not be one any more."""
+    try:
+        document = json.loads(store.get(key))
+    except (NotFoundError, ValueError):
+        return {}
+    return document if isinstance(document, dict) else {}
+
+
+def _claim(
+    requested: Registration, made: tuple[Change, ...], options: RegisterOptions, services: Services
+) -> Registration:
+    """Append what is meant to the ledger, unless that is what its latest entry says.
+
+    Returns what the entry says, with its revision.
+    """
+    while True:
+        latest = _latest(requested.workload, services)
+        if latest is not None and latest.says_the_same(requested):
+            return latest
+        if latest is not None and not options.take_over:
+            _check_owner(latest, requested)  # somebody else may have been faster
+        revision = 1 if latest is None else latest.revision + 1
+        change = RegistrationChange(
+            at=services.clock.now(),
+            revision=revision,
+            active=requested.active,
+            by=options.by,
+            changes=tuple(asdict(one) for one in made),
+            document=replace(requested, revision=revision, settled=True).to_dict(),
+        )
+        entry = services.ledger.put_once(requested.workload, change.key, change.to_entry())
+        claimed = registration_of(RegistrationChange.from_entry(entry))
+        if claimed.says_the_same(requested):
+            return claimed
+
+
+def _settle(claimed: Registration, services: Services, schedules: Schedules) -> Registration:
+    """Bring registration and schedule to what the ledger says, until it says nothing newer."""
+    workload = claimed.workload
+    key = naming.registration_key(workload)
+    while True:
+        services.store.put(key, to_json(replace(claimed, settled=False).to_dict()))
+        if claimed.active and claimed.schedule is not None:
+            schedules.put(workload, claimed.schedule, claimed.timezone)
+        else:
+            schedules.remove(workload)
+        services.store.put(key, to_json(claimed.to_dict()))
+        latest = _latest(workload, services)
+        if latest is None or latest == claimed:
+            return claimed
+        claimed = latest
+
+
+def _latest(workload: str, services: Services) -> Registration | None:
+    entries = services.ledger.entries(workload, ledger_keys.REGISTERED_ENTRIES)
+    revisions = history(entries).registrations
+    return registration_of(revisions[-1]) if revisions else None

@@ -1,0 +1,1 @@
+"""The steps of a trial, one file each: what it reads, what follows, what it writes."""

@@ -1,0 +1,79 @@
+"""Cleans up after a trial that failed, timed out or was stopped. Safe to repeat.
+
+Called by the state machine's own Catch and by the event that Step Functions sends when an
+execution ends badly: a stopped execution, or an error that no Catch can see, runs no state.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from compilegate.domain import ledger_keys
+from compilegate.domain.failures import explain
+from compilegate.domain.records.trials import TrialFailed, TrialStarted
+from compilegate.ports import Services
+from compilegate.usecases.flag.approval import abandon_approval
+from compilegate.usecases.production.close_canary import abort_canary
+from compilegate.usecases.production.release_models import reject_models
+from compilegate.usecases.trial.documents import Trial
+from compilegate.usecases.trial.stop_jobs import stop_jobs
+
+logger = logging.getLogger("compilegate")
+
+
+def abort_trial(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]:
+    """Stop jobs, record what happened, release the lease; the flag stays as it was."""
+    call = _from_status_change(event["detail"]) if "detail" in event else event
+    trial = Trial.from_event(call)
+    error, cause = str(call.get("error", "")), str(call.get("cause", ""))
+    if not _owns(trial, call, services):
+        return {"error": error or "TrialFailed", "reason": explain(error, cause)}
+    abort_canary(trial, services=services)
+    abandon_approval(trial, services=services)
+    stopped = stop_jobs(trial, services=services)
+    _reject_models(trial, services)
+    record = TrialFailed(
+        at=services.clock.now(),
+        trial=trial.trial,
+        execution=str(call["execution"]),
+        error=error,
+        reason=explain(error, cause),
+        stopped_jobs=tuple(stopped),
+    )
+    entry = services.ledger.put_once(trial.workload, record.key, record.to_entry())
+    written = TrialFailed.from_entry(entry)
+    services.locks.release(trial.workload, str(call["execution"]))
+    return {"error": written.error or "TrialFailed", "reason": written.reason}
+
+
+def _reject_models(trial: Trial, services: Services) -> None:
+    """Held models of a trial without a verdict; that this fails must not leave the lease behind."""
+    try:
+        reject_models(trial, services=services)
+    except Exception:
+        logger.exception("models of %s stay held back", trial.trial)
+
+
+def _owns(trial: Trial, call: Mapping[str, Any], services: Services) -> bool:
+    """Whether this execution is the trial's own: one started again with the same input is not.
+
+    An execution that was refused the lease never wrote its start; what it finds then is the
+    start of the one that holds it, or nothing, and there is nothing of its own to clean up.
+    """
+    started = TrialStarted(services.clock.now(), str(call["execution"]))
+    key = ledger_keys.started_entry(trial.trial)
+    entry = services.ledger.put_once(trial.workload, key, started.to_entry())
+    return TrialStarted.from_entry(entry).execution == started.execution
+
+
+def _from_status_change(detail: Mapping[str, Any]) -> dict[str, Any]:
+    started_with = json.loads(detail.get("input") or "{}")
+    return {
+        **started_with,
+        "execution": detail["executionArn"],
+        "error": detail.get("error") or detail["status"],
+        "cause": detail.get("cause") or "",
+    }

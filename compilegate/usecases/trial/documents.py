@@ -1,0 +1,106 @@
+"""What every step of a trial starts from: its identity, workload and recorded documents."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from compilegate.domain import naming
+from compilegate.domain.decision import Decision
+from compilegate.domain.errors import NotFoundError, UnreadableRecordError
+from compilegate.domain.workload.model import Workload
+from compilegate.ports import ObjectStore, Services
+from compilegate.usecases.registration.workload_document import read_document
+
+# Of plan, evidence, decision and flag record alike; a document without one is of this schema.
+RECORD_SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One trial of one workload, as its state machine passes it along."""
+
+    workload: str
+    trial: str
+    spec_key: str
+
+    @classmethod
+    def from_event(cls, event: Mapping[str, Any]) -> Trial:
+        """Read the trial out of a Lambda event."""
+        return cls(str(event["workload"]), str(event["trial"]), str(event.get("spec_key", "")))
+
+    def record_key(self, document: str) -> str:
+        """Key of one of the trial's kept documents."""
+        return naming.record_key(self.workload, self.trial, document)
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A registered workload: the parsed file and where its source bundle lies."""
+
+    workload: Workload
+    source_key: str
+    code_digest: str | None = None
+
+    @property
+    def code(self) -> str:
+        """What tells the team's code apart, the recorder that comes with it left out."""
+        return self.code_digest or self.source_key
+
+
+def load_spec(store: ObjectStore, trial: Trial) -> Spec:
+    """The workload as it was when the trial started."""
+    return spec_at(store, trial.spec_key)
+
+
+def spec_at(store: ObjectStore, key: str) -> Spec:
+    """The workload that one spec key holds; raises NotFoundError."""
+    document = json.loads(store.get(key))
+    workload = read_document(document["workload"])
+    return Spec(workload, document["source_key"], document.get("code_digest"))
+
+
+def find_record(store: ObjectStore, trial: Trial, document: str) -> dict[str, Any] | None:
+    """A kept document of the trial, None where there is none."""
+    try:
+        record: dict[str, Any] = load_record(store, trial, document)
+    except NotFoundError:
+        return None
+    return record
+
+
+def load_record(store: ObjectStore, trial: Trial, document: str) -> Any:
+    """A kept document of the trial.
+
+    Raises NotFoundError, and UnreadableRecordError for one of a release with another schema.
+    """
+    key = trial.record_key(document)
+    record = json.loads(store.get(key))
+    schema = record.get("schema", RECORD_SCHEMA) if isinstance(record, dict) else RECORD_SCHEMA
+    if schema != RECORD_SCHEMA:
+        raise UnreadableRecordError(
+            f"s3://{store.bucket}/{key}: schema {schema} is not {RECORD_SCHEMA}, the one that this "
+            "release reads. Fix: deploy the release that wrote it, or run the trial again"
+        )
+    return record
+
+
+def save_record(store: ObjectStore, trial: Trial, document: str, value: object) -> str:
+    """Keep a document of the trial and return its key."""
+    key = trial.record_key(document)
+    store.put(key, to_json(value))
+    return key
+
+
+def save_decision(services: Services, trial: Trial, decision: Decision) -> str:
+    """Keep the decision where every later step finds it, and return its key."""
+    flag_name = naming.flag_parameter(services.settings.stage, trial.workload)
+    document = decision.to_dict(flag_name)
+    return save_record(services.store, trial, "decision", {**document, "trial": trial.trial})
+
+
+def to_json(value: object) -> bytes:
+    """JSON with sorted keys, so that the same value is the same bytes."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()

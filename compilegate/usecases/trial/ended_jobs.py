@@ -1,0 +1,129 @@
+"""Reads how the jobs of a trial ended: from the event, SageMaker and what the jobs left."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import Any
+
+from compilegate.domain import naming
+from compilegate.domain.argument_text import decoded_document
+from compilegate.domain.errors import CompilegateError, InvalidEvidenceError, NotFoundError
+from compilegate.domain.failures import explain_job
+from compilegate.domain.trial.jobs import (
+    COMPLETED,
+    UNKNOWN,
+    ArmRun,
+    EndedJob,
+    OutputRuns,
+    reached_time_limit,
+)
+from compilegate.usecases.trial.job_output import JobOutput, quality_run, read_output, speed_runs
+from compilegate.usecases.trial.recorded import OpenTrial
+from compilegate.usecases.trial.stop_jobs import stopped_by_trial
+
+logger = logging.getLogger("compilegate")
+ARM = re.compile(r"arm_\d+")
+
+
+def ended_job(
+    outcome: Mapping[str, Any], opened: OpenTrial, *, recorded: Collection[str]
+) -> EndedJob:
+    """The job of one outcome; what it left is not read again where it is ``recorded``."""
+    name = str(outcome["job"])
+    described = describe(name, opened)
+    if outcome["status"] == UNKNOWN:
+        outcome = {**outcome, **outcome_of(described)}
+    job = EndedJob(
+        run=naming.parse_run(str(outcome["run"])),
+        job=name,
+        status=str(outcome["status"]),
+        reason=outcome.get("reason"),
+        infrastructure=bool(outcome.get("infrastructure")),
+        timed_out=reached_time_limit(outcome),
+        described=described,
+    )
+    if job.was_stopped:
+        own = stopped_by_trial(name, opened.trial, services=opened.services)
+        job = replace(job, stopped_by_trial=own)
+    if name in recorded:
+        return job
+    if job.run.group and (job.status != COMPLETED or job.controls(opened.plan.arms)):
+        job = replace(job, asked_arms=_asked_arms(job.run, opened))
+    return replace(job, output=_output(job, opened)) if job.status == COMPLETED else job
+
+
+def describe(job: str, opened: OpenTrial) -> Mapping[str, Any]:
+    """SageMaker's description of a job, empty where it never saw it."""
+    try:
+        return opened.services.jobs.describe(job)
+    except NotFoundError:
+        return {}
+
+
+def outcome_of(described: Mapping[str, Any]) -> dict[str, Any]:
+    """How a job ended, by its description; one that SageMaker never saw could not be run."""
+    if not described:
+        return failed_outcome("the job could not be started")
+    if described["TrainingJobStatus"] == COMPLETED:
+        return {"status": COMPLETED, "reason": None}
+    return failed_outcome(json.dumps(dict(described), default=str))
+
+
+def failed_outcome(cause: str) -> dict[str, Any]:
+    """How a job that did not complete ended, by its description as JSON."""
+    failure = explain_job(cause)
+    return {
+        "status": failure.status,
+        "reason": failure.reason,
+        "infrastructure": failure.infrastructure,
+        "timed_out": failure.timed_out,
+    }
+
+
+def _asked_arms(run: naming.RunId, opened: OpenTrial) -> tuple[str, ...]:
+    """Names of the arms that a speed job was asked to measure, none where it was withdrawn."""
+    key = naming.request_key(opened.trial.workload, opened.trial.trial, run.text)
+    request = json.loads(opened.services.store.get(key))
+    if naming.WITHDRAWN in request:
+        return ()
+    parameters = request["HyperParameters"]
+    described = [text for name, text in sorted(parameters.items()) if ARM.fullmatch(name)]
+    # Text inside text, as speed_request writes it.
+    return tuple(str(decoded_document(json.loads(text))["name"]) for text in described)
+
+
+def _output(job: EndedJob, opened: OpenTrial) -> OutputRuns:
+    """The runs that a completed job left; only a control may fail to be read in any way."""
+    try:
+        return OutputRuns(_runs(job, opened))
+    except InvalidEvidenceError as error:
+        return OutputRuns(unreadable=str(error))
+    except Exception as error:
+        if not job.controls(opened.plan.arms):
+            raise
+        logger.exception("no evidence of %s", job.job)
+        own = isinstance(error, CompilegateError)
+        return OutputRuns(unreadable=str(error) if own else f"its evidence is broken: {error}")
+
+
+def _runs(job: EndedJob, opened: OpenTrial) -> tuple[ArmRun, ...]:
+    output = _read(job.job, opened)
+    if job.run.arm_index is None:
+        return tuple(ArmRun(arm, run) for arm, run in speed_runs(output, job=job.job))
+    metric = opened.spec.workload.quality.metric
+    run = quality_run(output, job=job.job, metric=metric)
+    return (ArmRun(opened.plan.arms[job.run.arm_index].name, run),)
+
+
+def _read(job: str, opened: OpenTrial) -> JobOutput:
+    store, trial = opened.services.store, opened.trial
+    key = naming.job_output_key(trial.workload, trial.trial, job)
+    try:
+        output = store.fetch(f"s3://{store.bucket}/{key}")
+    except NotFoundError:
+        return JobOutput()
+    return read_output(output.stream, output.size)

@@ -1,0 +1,145 @@
+"""One round of a trial: record what the last jobs left, judge, ask for the next jobs.
+
+Returns ``next_stage`` ``none`` once the trial is settled; the decision is then recorded.
+``canary`` is a round that production makes: nothing is started for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from compilegate.domain import naming
+from compilegate.domain.decision import CANARY
+from compilegate.domain.errors import CompilegateError, NotFoundError
+from compilegate.domain.judging.judge import judge as shipped_judge
+from compilegate.domain.judging.production import Judge
+from compilegate.domain.production.canary import OVERDUE
+from compilegate.domain.production.history import history
+from compilegate.domain.production.trained_job import TrainedJob
+from compilegate.domain.trial.evidence import read_records
+from compilegate.domain.trial.jobs import EndedJob
+from compilegate.domain.trial.judge_round import RoundFacts, RoundOutcome, judge_round
+from compilegate.domain.trial.next_round import CanaryRound, NextRound
+from compilegate.domain.trial.production_evidence import ProductionFacts
+from compilegate.ports import Services
+from compilegate.usecases.production.close_canary import close_canary
+from compilegate.usecases.trial.documents import (
+    Trial,
+    find_record,
+    save_decision,
+    save_record,
+    spec_at,
+    to_json,
+)
+from compilegate.usecases.trial.ended_jobs import describe, ended_job
+from compilegate.usecases.trial.job_requests import check_request, job_context
+from compilegate.usecases.trial.recorded import OpenTrial, open_trial
+
+
+class InfrastructureFailureError(CompilegateError):
+    """The cloud could not run a job; that says nothing about the arm, so the trial ends."""
+
+
+def judge_arms(
+    event: Mapping[str, Any], *, services: Services, judge: Judge = shipped_judge
+) -> dict[str, Any]:
+    """Judge the trial so far; ``continue`` comes with the requests of the next round."""
+    facts = _read(event, services)
+    return _write(facts, judge_round(facts, judge), Trial.from_event(event), services)
+
+
+def _read(event: Mapping[str, Any], services: Services) -> RoundFacts:
+    opened, number = open_trial(Trial.from_event(event), services), int(event["round"])
+    # Whoever closes a canary round first says why it ended.
+    canary_ended = close_canary(opened.trial, OVERDUE, before=number, services=services)
+    records = read_records(find_record(services.store, opened.trial, "evidence"))
+    recorded = {record.job for record in records if record.runs}
+    ended = tuple(ended_job(outcome, opened, recorded=recorded) for outcome in event["runs"])
+    return RoundFacts(
+        trial=opened.trial.trial,
+        round=number,
+        workload=opened.spec.workload,
+        code=opened.spec.code,
+        plan=opened.plan,
+        records=records,
+        ended=ended,
+        strays=tuple(_strays(opened, number, recorded | {job.job for job in ended})),
+        production=_production(opened, canary_ended),
+        context=job_context(
+            services,
+            trial=opened.trial.trial,
+            execution=opened.plan.execution,
+            source_key=opened.spec.source_key,
+        ),
+        now=services.clock.now(),
+    )
+
+
+def _strays(opened: OpenTrial, round_number: int, waited_for: set[str]) -> Iterator[EndedJob]:
+    """Jobs of earlier rounds that nobody waits for.
+
+    Jobs of this round number or later are not touched: a repeated call that comes late must not
+    stop what the first one's answer has started.
+    """
+    trial = opened.trial
+    prefix = naming.trial_job_prefix(trial.workload, trial.trial)
+    for job, status in opened.services.jobs.statuses(prefix).items():
+        run = naming.job_run(trial.workload, trial.trial, job)
+        if job not in waited_for and run is not None and run.round_number < round_number:
+            yield EndedJob(run, job, status, described=describe(job, opened))
+
+
+def _production(opened: OpenTrial, canary_ended: str | None) -> ProductionFacts:
+    """What production has made, read only where its runs are evidence."""
+    if not opened.plan.runs_in_production:
+        return ProductionFacts(canary_ended=canary_ended)
+    past = history(opened.services.ledger.entries(opened.trial.workload))
+    keys = dict.fromkeys(begun.spec_key for begun in past.begun)
+    return ProductionFacts(past, {key: _job_of(key, opened) for key in keys}, canary_ended)
+
+
+def _job_of(spec_key: str, opened: OpenTrial) -> str | None:
+    try:
+        spec = spec_at(opened.services.store, spec_key)
+    except NotFoundError:
+        return None
+    return TrainedJob(spec.workload, spec.code).digest
+
+
+def _write(
+    facts: RoundFacts, outcome: RoundOutcome, trial: Trial, services: Services
+) -> dict[str, Any]:
+    for job in outcome.stop:
+        services.jobs.stop(job)
+    save_record(services.store, trial, "evidence", outcome.evidence)
+    if outcome.failure is not None:
+        raise InfrastructureFailureError(outcome.failure)
+    answer: dict[str, Any] = {
+        "verdict": str(outcome.decision.verdict), "next_stage": "none", "round": facts.round,
+        "runs": [], "max_concurrency": None, "canary": None, "decision_key": None,
+    }  # fmt: skip
+    if outcome.next is None:
+        return {**answer, "decision_key": save_decision(services, trial, outcome.decision)}
+    answer["round"] += 1
+    if isinstance(outcome.next, CanaryRound):
+        return {**answer, "next_stage": CANARY, "canary": outcome.next.to_dict()}
+    runs = _write_requests(outcome.next, trial, services)
+    stage, at_once = outcome.next.stage, outcome.next.at_once
+    return {**answer, "next_stage": stage, "runs": runs, "max_concurrency": at_once}
+
+
+def _write_requests(following: NextRound, trial: Trial, services: Services) -> list[dict[str, str]]:
+    """Store one request per job; returns run id, request key and job name base of each."""
+    for job in following.jobs:
+        check_request(job.request)
+    written = []
+    for job in following.jobs:
+        key = naming.request_key(trial.workload, trial.trial, job.run)
+        services.store.put(key, to_json(job.request))
+        base = str(job.request["TrainingJobName"])
+        item = {"run": job.run, "request_key": key, "job_base": base}
+        if job.is_control:
+            item["control"] = "true"  # the state machine goes on without it
+        written.append(item)
+    return written

@@ -1,0 +1,157 @@
+"""A job of a round has ended: say how, and stop what of the round cannot change the verdict.
+
+What a full run ended with, be it a crash, makes the judge look at the evidence so far: where it
+holds an arm for lost, that arm's other jobs are stopped, and requests whose turn is still to come
+are withdrawn. Where the cloud could not run a job, or somebody else stopped it, the round is
+stopped; not so for a control, which decides nothing, nor where the account's quota left no room
+for a job for hours, which says nothing about the others.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from compilegate.domain import naming
+from compilegate.domain.failures import RESOURCE_LIMIT_ERROR
+from compilegate.domain.judging.judge import judge as shipped_judge
+from compilegate.domain.judging.production import Judge
+from compilegate.domain.naming import RunId
+from compilegate.domain.planning.speed_jobs import controls_of
+from compilegate.domain.production.ending import ENDED
+from compilegate.domain.trial.early_look import lost_arms
+from compilegate.domain.trial.evidence import TrialEvidence, assemble, read_records
+from compilegate.domain.trial.jobs import (
+    COMPLETED,
+    IN_PROGRESS,
+    UNKNOWN,
+    EndedJob,
+    reached_time_limit,
+)
+from compilegate.ports import Services
+from compilegate.usecases.trial.documents import Trial, find_record
+from compilegate.usecases.trial.ended_jobs import ended_job, failed_outcome
+from compilegate.usecases.trial.recorded import load_plan, open_trial
+from compilegate.usecases.trial.stop_jobs import (
+    stop_as_own,
+    stop_round,
+    stopped_by_trial,
+    withdraw,
+)
+
+logger = logging.getLogger("compilegate")
+
+
+@dataclass(frozen=True)
+class RoundSoFar:
+    """A round under way: its runs by id with job and status, and the evidence so far."""
+
+    jobs: Mapping[str, tuple[str, str]]
+    ended: tuple[EndedJob, ...]
+    evidence: TrialEvidence
+
+    @property
+    def runs(self) -> list[RunId]:
+        """The runs that have a job."""
+        return [naming.parse_run(run) for run in self.jobs]
+
+
+def on_job_ended(
+    event: Mapping[str, Any], *, services: Services, judge: Judge = shipped_judge
+) -> dict[str, Any]:
+    """The run's outcome for JudgeArms; ``settled_arms`` are those that the look gave up.
+
+    Safe to repeat: the answer depends on the evidence, not on what is still running.
+    """
+    trial, outcome = Trial.from_event(event), _outcome(event)
+    lost: list[int] = []
+    if _is_control(outcome, trial, services):
+        return {**outcome, "settled_arms": lost}
+    if _is_no_result(outcome, trial, services):
+        if event.get("error") != RESOURCE_LIMIT_ERROR:
+            stop_round(trial, event["runs"], services=services)
+    elif not naming.parse_run(outcome["run"]).is_speed and len(event["runs"]) > 1:
+        lost = _look_early(event, outcome, services, judge)
+    return {**outcome, "settled_arms": lost}
+
+
+def _outcome(event: Mapping[str, Any]) -> dict[str, Any]:
+    names = {"run": str(event["run"]), "job": str(event["job"])}
+    if event.get("status") == COMPLETED:
+        return {**names, "status": COMPLETED, "reason": None}
+    return {**names, **failed_outcome(str(event.get("cause", "")))}
+
+
+def _is_control(outcome: Mapping[str, Any], trial: Trial, services: Services) -> bool:
+    run = naming.parse_run(outcome["run"])
+    return bool(run.group and controls_of(run, load_plan(services.store, trial).arms))
+
+
+def _is_no_result(outcome: Mapping[str, Any], trial: Trial, services: Services) -> bool:
+    """Whether the cloud could not run the job, or somebody else stopped it."""
+    job = EndedJob(
+        run=naming.parse_run(outcome["run"]),
+        job=outcome["job"],
+        status=outcome["status"],
+        infrastructure=bool(outcome.get("infrastructure")),
+        timed_out=reached_time_limit(outcome),
+    )
+    own = job.was_stopped and stopped_by_trial(job.job, trial, services=services)
+    return job.infrastructure or (job.was_stopped and not own)
+
+
+def _look_early(
+    event: Mapping[str, Any], outcome: Mapping[str, Any], services: Services, judge: Judge
+) -> list[int]:
+    """The look can only save money: whatever goes wrong with it must not cost the run."""
+    try:
+        trial, so_far = Trial.from_event(event), _read(event, outcome, services)
+        lost = lost_arms(so_far.ended, so_far.runs, so_far.evidence, judge, trial=trial.trial)
+        _stop(lost, so_far, event, services)
+    except Exception:
+        logger.exception("no early look at %s", event["job"], extra={"run": event["run"]})
+        return []
+    return sorted(lost)
+
+
+def _read(event: Mapping[str, Any], outcome: Mapping[str, Any], services: Services) -> RoundSoFar:
+    """The round's jobs in its order; of several retries of a run the last."""
+    opened = open_trial(Trial.from_event(event), services)
+    trial, last = opened.trial, dict[str, tuple[str, str]]()
+    statuses = services.jobs.statuses(naming.trial_job_prefix(trial.workload, trial.trial))
+    for job in sorted(statuses):
+        run = naming.job_run(trial.workload, trial.trial, job)
+        if run is not None:
+            last[run.text] = (job, statuses[job])
+    jobs = {run["run"]: last[run["run"]] for run in event["runs"] if run["run"] in last}
+    jobs[outcome["run"]] = (outcome["job"], outcome["status"])
+    records = read_records(find_record(services.store, trial, "evidence"))
+    recorded = {record.job for record in records if record.runs}
+    outcomes = [
+        outcome if run == outcome["run"] else {"run": run, "job": job, "status": UNKNOWN}
+        for run, (job, status) in jobs.items()
+        if status in ENDED
+    ]
+    return RoundSoFar(
+        jobs=jobs,
+        ended=tuple(ended_job(one, opened, recorded=recorded) for one in outcomes),
+        evidence=assemble(opened.spec.workload, opened.plan, records),
+    )
+
+
+def _stop(lost: set[int], so_far: RoundSoFar, event: Mapping[str, Any], services: Services) -> None:
+    trial = Trial.from_event(event)
+    running = [
+        job
+        for run, (job, status) in so_far.jobs.items()
+        if status == IN_PROGRESS and naming.parse_run(run).arm_index in lost
+    ]
+    waiting = [
+        run
+        for run in event["runs"]
+        if run["run"] not in so_far.jobs and naming.parse_run(run["run"]).arm_index in lost
+    ]
+    withdraw(waiting, trial, services=services)
+    stop_as_own(running, trial, services=services)

@@ -1,0 +1,162 @@
+"""Fixes the arms, rounds and cost of a trial, or refuses it before anything is spent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cache
+from typing import Any
+
+from compilegate.domain.decision import JUDGE_VERSION, Decision, Verdict
+from compilegate.domain.eligibility import MeasuredOverhead, check_eligibility
+from compilegate.domain.errors import InvalidInputError
+from compilegate.domain.flag import promoted
+from compilegate.domain.judging.identity import ID_LENGTH
+from compilegate.domain.planning.arm_plan import CANDIDATE
+from compilegate.domain.planning.plan import Plan, Refusal
+from compilegate.domain.planning.plan import plan_trial as design
+from compilegate.domain.production.cooldown import cooling_down
+from compilegate.domain.production.history import WorkloadHistory, history
+from compilegate.domain.production.quality_mode import SHADOW
+from compilegate.domain.reasons import Reason
+from compilegate.domain.trial.plan import TrialContext, plan_document
+from compilegate.domain.workload.model import Workload
+from compilegate.ports import Quotas, Services, Settings
+from compilegate.usecases.production.quality_mode import mode_of_trial
+from compilegate.usecases.registration.load import facts_for_workload
+from compilegate.usecases.trial.documents import (
+    Spec,
+    Trial,
+    load_spec,
+    save_decision,
+    save_record,
+)
+from compilegate.usecases.trial.job_requests import refused_request
+from compilegate.usecases.trial.past_overheads import past_overheads
+
+
+@dataclass(frozen=True)
+class _Facts:
+    """What a plan is made from."""
+
+    trial: Trial
+    spec: Spec
+    past: WorkloadHistory
+    measured: tuple[MeasuredOverhead, ...]
+    context: TrialContext
+
+
+def plan_trial(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]:
+    """Record the plan; a refusal is recorded as an inconclusive decision with its reason."""
+    facts = _read(event, services)
+    plan = _cooling_down(facts) or plan_for(
+        facts.spec.workload,
+        services.settings,
+        quotas=services.quotas,
+        measured=facts.measured,
+        quality_runs=facts.context.quality_mode.used,
+    )
+    return _write(plan, facts, services)
+
+
+def _read(event: Mapping[str, Any], services: Services) -> _Facts:
+    trial, store = Trial.from_event(event), services.store
+    spec, past = load_spec(store, trial), history(services.ledger.entries(trial.workload))
+    context = TrialContext(
+        trial=trial.trial,
+        spec_key=trial.spec_key,
+        execution=str(event["execution"]),
+        source_key=spec.source_key,
+        started_at=services.clock.now(),
+        quality_mode=mode_of_trial(spec, past, store),
+    )
+    return _Facts(trial, spec, past, past_overheads(trial.workload, past, store), context)
+
+
+def _write(plan: Plan | Refusal, facts: _Facts, services: Services) -> dict[str, Any]:
+    trial = facts.trial
+    if isinstance(plan, Refusal):
+        key = save_decision(services, trial, _refused(plan, trial))
+        return {
+            "verdict": "inconclusive", "plan_key": None, "estimated_usd": None, "decision_key": key,
+        }  # fmt: skip
+    document = plan_document(plan, facts.context, facts.spec.workload.training)
+    return {
+        "verdict": "continue",
+        "plan_key": save_record(services.store, trial, "plan", document),
+        "estimated_usd": round(plan.estimate.usd, 4),
+        "decision_key": None,
+    }
+
+
+def _refused(refusal: Refusal, trial: Trial) -> Decision:
+    return Decision(
+        workload=trial.workload,
+        decision_id=f"{trial.trial}-refused",
+        judge_version=JUDGE_VERSION,
+        stage="plan",
+        verdict=Verdict.INCONCLUSIVE,
+        candidate=None,
+        reasons=(refusal.reason,),
+    )
+
+
+def _cooling_down(facts: _Facts) -> Refusal | None:
+    """The refusal of a trial that comes too soon after a revert."""
+    workload, now = facts.spec.workload, facts.context.started_at
+    days = workload.policy.cooldown_days
+    reason = cooling_down(facts.past.flags, days, now=now, workload=workload.name)
+    return Refusal(reason) if reason else None
+
+
+def plan_for(
+    workload: Workload,
+    settings: Settings,
+    *,
+    quotas: Quotas | None = None,
+    measured: Sequence[MeasuredOverhead] = (),
+    quality_runs: str = SHADOW,
+) -> Plan | Refusal:
+    """The plan that a workload gets under a deployment's settings.
+
+    Quotas are the account's where it can be asked, else those that a refresh of facts has read.
+    ``measured`` are compile times of the workload's earlier trials. ``quality_runs`` is who makes
+    the full runs, the trial itself unless production is known to carry them.
+    """
+    facts, spot = facts_for_workload(workload, settings), workload.training.spot
+
+    @cache
+    def quota(instance_type: str) -> int | None:
+        asked = quotas.training_instances(instance_type, spot=spot) if quotas else None
+        return facts.quota(instance_type, spot=spot) if asked is None else asked
+
+    eligibility = check_eligibility(workload, facts, region=settings.region, measured=measured)
+    plan = design(
+        workload, eligibility.choice, facts, region=settings.region, quota=quota, mode=quality_runs
+    )
+    if isinstance(plan, Refusal):
+        return plan
+    why = refused_request(workload, plan.arms, settings, steps=plan.speed_steps)
+    if why is not None:
+        return Refusal(Reason("request_refused", why))
+    too_large = _too_large_a_flag(plan)
+    return plan if too_large is None else Refusal(Reason("flag_too_large", too_large))
+
+
+def _too_large_a_flag(plan: Plan) -> str | None:
+    """Why a candidate's flag could not be written were it proven; said before it costs."""
+    baseline = asdict(plan.arms[0])
+    for arm in plan.arms:
+        if arm.role != CANDIDATE:
+            continue
+        flag = promoted(
+            asdict(arm), baseline, decision_id="d" * ID_LENGTH, since="2026-01-01T00:00:00Z"
+        )
+        try:
+            flag.to_json()
+        except InvalidInputError as error:
+            fix = "set fewer or shorter hyperparameters on the candidate, or in its script"
+            place = f"candidates ({arm.name})"
+            problem = f"has changes whose flag {error.problem}"
+            return str(InvalidInputError(problem, field=place, fix=fix))
+    return None

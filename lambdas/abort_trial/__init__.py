@@ -1,1 +1,0 @@
-"""Cleans up after a trial that failed, timed out or was stopped."""

@@ -1,1 +1,0 @@
-"""Takes the workload's lease."""

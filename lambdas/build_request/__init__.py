@@ -1,1 +1,0 @@
-"""BuildRequest of the TRAIN machine."""

@@ -1,1 +1,0 @@
-"""Decides whether a compiler could apply and pay at all."""

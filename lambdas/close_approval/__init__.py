@@ -1,1 +1,0 @@
-"""Flips the workload's flag as the decision says."""

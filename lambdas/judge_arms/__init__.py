@@ -1,1 +1,0 @@
-"""Judges the trial so far and asks for the next jobs."""

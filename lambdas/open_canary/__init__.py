@@ -1,1 +1,0 @@
-"""Lets production carry a round of the trial's full runs."""

@@ -1,1 +1,0 @@
-"""Fixes arms, rounds and cost, or refuses."""

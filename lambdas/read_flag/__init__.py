@@ -1,1 +1,0 @@
-"""ReadFlag of the TRAIN machine."""

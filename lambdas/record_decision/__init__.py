@@ -1,1 +1,0 @@
-"""Writes the decision into the ledger."""

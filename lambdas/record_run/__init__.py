@@ -1,1 +1,0 @@
-"""RecordRun of the TRAIN machine."""

@@ -1,1 +1,0 @@
-"""Gives the workload's lease back."""

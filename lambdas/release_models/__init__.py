@@ -1,1 +1,0 @@
-"""Tags the models of a trial's candidate: may they be released?"""

@@ -1,1 +1,0 @@
-"""Settles one run that has ended: its outcome, and what of the round can no longer matter."""

@@ -1,1 +1,0 @@
-"""Once a day: stop jobs and release leases that no running execution answers for."""

@@ -1,1 +1,0 @@
-"""Watch of the TRAIN machine."""

@@ -1,1 +1,0 @@
-"""Tells every owner what their week was like."""

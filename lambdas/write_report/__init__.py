@@ -1,1 +1,0 @@
-"""Renders the trial's report."""

@@ -1,0 +1,180 @@
+"""What surrounds every command: help, version, one message per error, no traceback."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+from botocore.exceptions import ClientError, NoCredentialsError
+
+from compilegate import __version__
+from compilegate.cli.common.error_handling import exit_code, explain
+from compilegate.cli.common.output import error_text
+from compilegate.cli.main import app
+from compilegate.domain.errors import InvalidEvidenceError, InvalidInputError, NotFoundError
+from tests.cli.conftest import Invoke
+from tests.fakes import FakeProviders
+
+COMMANDS = [
+    ("check",), ("plan",), ("register",), ("train",), ("run",), ("status",), ("judge",),
+    ("report",), ("digest",), ("drain",),
+    ("flag", "show"), ("flag", "history"), ("flag", "set"), ("flag", "revert"), ("flag", "repair"),
+    ("flag", "approve"), ("flag", "reject"),
+    ("local", "up"), ("local", "down"), ("local", "status"), ("local", "logs"), ("demo",),
+    ("demo-production",), ("verify-aws",),
+    ("doctor",), ("facts", "images"), ("facts", "compiler"), ("facts", "instances"),
+    ("facts", "models"), ("facts", "prices"), ("facts", "assumptions"), ("facts", "request-keys"),
+    ("facts", "limits"), ("facts", "lifecycle"), ("facts", "failures"), ("facts", "gaps"),
+    ("facts", "refresh"),
+]  # fmt: skip
+
+
+def leaves(group: typer.Typer, prefix: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+    found = [(*prefix, str(command.name)) for command in group.registered_commands]
+    for nested in group.registered_groups:
+        assert nested.typer_instance is not None
+        found += leaves(nested.typer_instance, (*prefix, str(nested.name)))
+    return found
+
+
+def test_these_are_all_the_commands() -> None:
+    assert sorted(COMMANDS) == sorted(leaves(app))
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_with_an_example_and_takes_json(
+    command: tuple[str, ...], invoke: Invoke
+) -> None:
+    result = invoke(*command, "--help")
+
+    assert 0 == result.exit_code
+    assert f"  compilegate {' '.join(command)}" in result.stdout.replace("\n    ", "\n  ")
+    assert "--json" in result.stdout
+    assert [line for line in result.stdout.splitlines() if len(line) > 80] == []
+
+
+@pytest.mark.parametrize("name", ["init", "fleet"])
+def test_what_is_not_there_yet_is_no_command(name: str, invoke: Invoke) -> None:
+    result = invoke(name)
+
+    assert 2 == result.exit_code
+    assert "No such command" in result.stderr
+
+
+def test_the_version(invoke: Invoke) -> None:
+    assert f"compilegate {__version__}\n" == invoke("--version").stdout
+
+
+def test_a_missing_stack_is_one_message_with_the_next_step(invoke: Invoke) -> None:
+    result = invoke("status", "--stage", "beta")
+
+    assert (1, "") == (result.exit_code, result.stdout)
+    assert "Error: There is no stack compilegate-beta. Fix: deploy it\n" == result.stderr
+
+
+def test_an_error_nobody_foresaw_is_one_message_too(
+    invoke: Invoke, providers: FakeProviders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(stage: str) -> None:
+        raise ZeroDivisionError("by zero")
+
+    monkeypatch.setattr(providers, "aws", broken)
+
+    result = invoke("status")
+
+    assert 1 == result.exit_code
+    assert result.stderr.startswith("Error: ZeroDivisionError: by zero\n")
+    assert "--debug" in result.stderr
+    assert "Traceback" not in result.output
+
+
+@pytest.mark.parametrize("switch", ["option", "variable"])
+def test_debug_shows_the_traceback(
+    switch: str, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if switch == "variable":
+        monkeypatch.setenv("COMPILEGATE_DEBUG", "1")
+    options = ("--debug",) if switch == "option" else ()
+
+    result = invoke(*options, "status")
+
+    assert result.exception is not None
+    assert "EnvironmentNotReadyError" == type(result.exception).__name__
+
+
+def test_ctrl_c_is_130_without_a_traceback(
+    invoke: Invoke, providers: FakeProviders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(stage: str) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(providers, "aws", interrupted)
+
+    result = invoke("status")
+
+    assert (130, "Stopped.\n") == (result.exit_code, result.stderr)
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (InvalidInputError("is wrong"), 2),
+        (InvalidEvidenceError("is wrong"), 13),
+        (NotFoundError("is not there"), 1),
+        (RuntimeError("oops"), 1),
+    ],
+)
+def test_exit_codes_of_errors(error: Exception, code: int) -> None:
+    assert code == exit_code(error)
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (NoCredentialsError(), "no usable AWS credentials"),
+        (ClientError({"Error": {"Code": "ExpiredToken", "Message": "m"}}, "X"), "renew them"),
+        (ClientError({"Error": {"Code": "AccessDenied", "Message": "m"}}, "X"), "may not do that"),
+        (ClientError({"Error": {"Code": "Odd", "Message": "m"}}, "X"), "AWS refused"),
+    ],
+)
+def test_what_aws_refuses_comes_with_a_next_step(error: Exception, told: str) -> None:
+    assert told in explain(error)
+
+
+def test_an_error_is_wrapped_at_words_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    message = "workload.yaml: training.batch_size: " + "is far too large " * 6
+    monkeypatch.setenv("COLUMNS", "40")
+    whole = error_text(message.strip())
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    wrapped = error_text(message.strip())
+
+    assert f"Error: {message.strip()}" == whole
+    assert wrapped.split() == whole.split()
+    assert max(map(len, wrapped.splitlines())) <= 40
+    assert all(line.startswith("  ") for line in wrapped.splitlines()[1:])
+
+
+def test_a_wrong_option_is_bad_input(tmp_path: Path, invoke: Invoke) -> None:
+    result = invoke("check", tmp_path, "--jsom")
+
+    assert 2 == result.exit_code
+    assert "--jsom" in result.stderr
+
+
+def test_warnings_that_adapters_log_do_not_reach_the_screen() -> None:
+    script = (
+        "import logging\n"
+        "from typer.testing import CliRunner\n"
+        "from compilegate.cli.main import app\n"
+        "assert 0 == CliRunner().invoke(app, ['facts', 'limits']).exit_code\n"
+        "logging.getLogger('compilegate.adapters.service_quotas').warning('not for people')\n"
+    )
+
+    result = subprocess.run(
+        [sys.executable, "-c", script], check=True, capture_output=True, text=True, timeout=60
+    )
+
+    assert "" == result.stderr

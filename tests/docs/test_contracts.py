@@ -1,0 +1,123 @@
+"""docs/contracts.md shows formats that the code reads and writes as they stand there."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import pytest
+import yaml
+
+from compilegate.domain import ledger_keys
+from compilegate.domain.compilers import NAMES
+from compilegate.domain.decision import EXIT_CODES, FLAG_ACTIONS
+from compilegate.domain.eligibility.result import EligibilityVerdict
+from compilegate.domain.flag import OVERRIDE_KEYS, STATES, parse_flag
+from compilegate.domain.judging.evidence_file import read_evidence
+from compilegate.domain.workload.file import parse_workload
+from compilegate.domain.workload.model import Workload
+from tests.domain.evidence_builder import judge
+from tests.domain.workload_builder import check
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "contracts.md").read_text()
+EXAMPLE = re.compile(r"<!-- (?P<name>\w+) -->\n```\w+\n(?P<text>.*?)```", re.DOTALL)
+SHOWN = {match["name"]: match["text"] for match in EXAMPLE.finditer(PAGE)}
+
+
+def keys(document: Any, prefix: str = "") -> set[str]:
+    """Every key path of a document, ``[]`` standing for the items of a list."""
+    if isinstance(document, list):
+        return {path for item in document for path in keys(item, f"{prefix}[]")}
+    if not isinstance(document, dict):
+        return set()
+    paths = {f"{prefix}.{key}" for key in document}
+    return paths.union(*(keys(value, f"{prefix}.{key}") for key, value in document.items()))
+
+
+def field_paths(kind: Any, prefix: str = "") -> set[str]:
+    """Every field of a dataclass and of the dataclasses in it."""
+    paths = set()
+    for name, hint in get_type_hints(kind).items():
+        paths.add(f"{prefix}.{name}")
+        for part in (hint, *getattr(hint, "__args__", ())):
+            if dataclasses.is_dataclass(part):
+                paths |= field_paths(part, f"{prefix}.{name}")
+    return paths
+
+
+def test_the_workload_file_is_one_and_names_every_key() -> None:
+    document = yaml.safe_load(SHOWN["workload"])
+    shown = {path.replace("[]", "") for path in keys(document)}
+
+    parse_workload(document)
+    # Groups are named in words; a candidate's and an image's framework keys are the workload's.
+    named_in_words = {".training.instance_groups", ".candidates.framework.", ".facts.images."}
+    missing = field_paths(Workload) - shown - {".candidates.entry_point"}
+
+    assert not {path for path in missing if not any(map(path.startswith, named_in_words))}
+
+
+def test_the_evidence_document_can_be_judged() -> None:
+    read_evidence(json.loads(SHOWN["evidence"]))
+
+
+def test_the_decision_has_the_keys_that_the_judge_writes() -> None:
+    document = json.loads((ROOT / "docs" / "examples" / "evidence.json").read_text())
+    written, shown = judge(document).to_dict("flag"), json.loads(SHOWN["decision"])
+
+    assert list(written) == list(shown)
+    assert list(written["reasons"][0]) == list(shown["reasons"][0])
+    for part in ("speedup", "quality", "flag"):
+        assert set(written[part]) == set(shown[part])
+    assert set(shown["saving"]) <= set(written["saving"])
+
+
+def test_the_eligibility_result_has_the_keys_that_check_writes() -> None:
+    document = yaml.safe_load((ROOT / "workloads" / "article-bert.yaml").read_text())
+    written = check(parse_workload(document)).to_dict()
+    shown = json.loads(SHOWN["eligibility"])
+
+    assert {path for path in keys(shown) if not path.startswith(".left_out")} <= keys(written)
+    assert set(written) == set(shown)
+    assert set(written["economics"]) == set(shown["economics"])
+
+
+def test_the_flag_is_one() -> None:
+    assert parse_flag(SHOWN["flag"]).enabled
+
+
+@pytest.mark.parametrize("verdict", EXIT_CODES)
+def test_every_verdict_has_its_flag_action_and_exit_code(verdict: str) -> None:
+    row = re.search(rf"^\| `{verdict}` \|.*\| `(\w+)` \| (\d+) \|$", PAGE, re.MULTILINE)
+
+    assert row
+    assert (FLAG_ACTIONS[verdict], EXIT_CODES[verdict]) == (row[1], int(row[2]))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_compiler_is_among_those_that_a_candidate_may_name(name: str) -> None:
+    assert re.search(rf"compiler: .*# .*\b{name}\b", SHOWN["workload"])
+
+
+@pytest.mark.parametrize("word", [*STATES, *OVERRIDE_KEYS, *EligibilityVerdict, "image"])
+def test_every_word_of_the_flag_and_of_eligibility_is_on_the_page(word: str) -> None:
+    assert f"`{word}`" in PAGE
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        ledger_keys.started_entry("TRIAL"), ledger_keys.flag_entry(1),
+        ledger_keys.begun_entry("RUN"), ledger_keys.run_entry("RUN", "JOB"),
+        ledger_keys.wait_entries("RUN"),
+        ledger_keys.watch_entry("RUN"), ledger_keys.canary_entries("TRIAL"),
+        ledger_keys.approval_entry("TRIAL"), ledger_keys.registered_entry(1),
+        ledger_keys.drain_entry(1), ledger_keys.DEPLOYMENT,
+    ],
+)  # fmt: skip
+def test_every_ledger_key_is_on_the_page(key: str) -> None:
+    assert key in PAGE

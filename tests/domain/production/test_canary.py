@@ -1,0 +1,194 @@
+"""Which place of a trial's round the next production run takes, and when the round is over."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from compilegate.domain.production import canary
+from compilegate.domain.production.canary import open_slot, result_ending
+from compilegate.domain.production.history import history
+from compilegate.domain.production.trained_job import TrainedJob
+from compilegate.domain.records.canary import (
+    CanaryClosed,
+    CanaryRound,
+    CanaryToken,
+    RequestedRun,
+)
+from compilegate.domain.records.runs import BegunRun, ProductionRun
+from compilegate.domain.records.trials import TrialDecided, TrialFailed
+from tests.domain.workload_builder import SOUND, change
+
+TRIAL, NOW, JOB = "0mabc123", 1_790_000_000, "job"
+ROUND = CanaryRound(
+    trial=TRIAL, round=3, runs=(RequestedRun("compile", 17), RequestedRun("baseline", 18)),
+    arms={"baseline": {}, "compile": {"compiler": "torch_compile"}},
+    job=JOB, until=NOW + 1000, slot_seconds=600, hold=True, at=NOW - 1000,
+)  # fmt: skip
+
+
+def begun(run: str, position: int, *, at: int = NOW - 10) -> dict[str, Any]:
+    return BegunRun(
+        at=at, run=run, execution=f"e-{run}", arm="compile", why="canary", seed=1, number=1,
+        spec_key="s", source_key="s.tgz", canary=ROUND.slot(position),
+    ).to_entry()  # fmt: skip
+
+
+def ended(run: str, position: int | None, arm: str, **changes: Any) -> dict[str, Any]:
+    result = {"finished": True, "applied": True, "metric": 0.9, **changes.pop("result", {})}
+    slot = None if position is None else ROUND.slot(position)
+    values = {
+        "run": run, "job": f"cg-{run}", "arm": arm, "started_at": NOW - 9.0, "ended_at": NOW - 5.0,
+        "result": result, "counts": True, "why": "canary", "canary": slot, **changes,
+    }  # fmt: skip
+    return ProductionRun(**values, at=NOW).to_entry()
+
+
+def closed(reason: str) -> dict[str, Any]:
+    return CanaryClosed(NOW, TRIAL, 3, reason).to_entry()
+
+
+def slot_after(*entries: dict[str, Any], now: int = NOW, job: str = JOB) -> Any:
+    return open_slot(history([ROUND.to_entry(), *entries]), now=now, job=job)
+
+
+def position_after(*entries: dict[str, Any], now: int = NOW) -> int | None:
+    found = slot_after(*entries, now=now)
+    return None if found is None else found.slot.position
+
+
+def test_the_first_place_trains_its_arm_with_its_seed_and_is_tagged() -> None:
+    found = slot_after()
+
+    assert ("compile", 17, {"compiler": "torch_compile"}) == (
+        found.arm, found.seed, found.overrides,
+    )  # fmt: skip
+    tags = {"compilegate:trial": TRIAL, "compilegate:release": "hold"}
+    assert tags == found.tags
+
+
+def test_a_baseline_place_is_an_ordinary_production_job_with_the_trials_name() -> None:
+    found = slot_after(begun("r1", 0))
+
+    assert ("baseline", {}) == (found.arm, found.overrides)
+    assert {"compilegate:trial": TRIAL} == found.tags
+
+
+def test_models_are_not_held_where_policy_does_not_ask_for_it() -> None:
+    entry = dataclasses.replace(ROUND, hold=False).to_entry()
+
+    found = open_slot(history([entry]), now=NOW, job=JOB)
+    assert found is not None
+    assert {"compilegate:trial": TRIAL} == found.tags
+
+
+@pytest.mark.parametrize(
+    ("entries", "position"),
+    [
+        ([begun("r1", 0)], 1),
+        ([begun("r1", 0), ended("r1", 0, "compile")], 1),
+        ([begun("r1", 0), begun("r2", 1)], None),
+        ([begun("r1", 0), begun("r2", 1), ended("r1", 0, "compile")], None),
+        # Ended without a result: no capacity, stopped, another type of instance.
+        ([begun("r1", 0), ended("r1", 0, "compile", counts=False)], 0),
+        ([begun("r1", 0), begun("r2", 1), ended("r1", 0, "compile", counts=False)], 0),
+        # It trained another arm after all, so nothing is known of the place's own.
+        ([begun("r1", 0), ended("r1", 0, "baseline")], 0),
+        # A run beside the round takes no place.
+        ([ended("r1", None, "baseline")], 0),
+        # The run was lost: it began long ago and nothing more was heard of it.
+        ([begun("r1", 0, at=NOW - 600)], 0),
+    ],
+)
+def test_a_place_is_taken_while_its_run_is_on_the_way_or_has_a_result(
+    entries: list[dict[str, Any]], position: int | None
+) -> None:
+    assert position == position_after(*entries)
+
+
+@pytest.mark.parametrize("reason", [canary.COMPLETE, canary.ABORTED, canary.OVERDUE])
+def test_a_closed_round_has_no_place(reason: str) -> None:
+    assert slot_after(closed(reason)) is None
+
+
+def over(kind: str, trial: str) -> dict[str, Any]:
+    if kind == "decision":
+        return TrialDecided(NOW, trial, "stay_off", "decision.json").to_entry()
+    return TrialFailed(NOW, trial).to_entry()
+
+
+@pytest.mark.parametrize("kind", ["decision", "failed"])
+def test_a_trial_that_is_over_has_no_place_even_where_nobody_closed_its_round(kind: str) -> None:
+    assert slot_after(over(kind, TRIAL)) is None
+    assert slot_after(over(kind, "another1")) is not None
+
+
+def test_nobody_waits_for_a_round_whose_time_is_over() -> None:
+    assert slot_after(now=NOW + 999) is not None
+    assert slot_after(now=NOW + 1000) is None
+
+
+def test_production_of_another_job_carries_nothing() -> None:
+    assert slot_after(job="edited") is None
+
+
+def test_the_round_is_over_once_every_place_has_its_result() -> None:
+    entries = [ROUND.to_entry(), ended("r1", 0, "compile")]
+    assert result_ending(ROUND, history(entries)) is None
+
+    assert canary.COMPLETE == result_ending(ROUND, history([*entries, ended("r2", 1, "baseline")]))
+
+
+@pytest.mark.parametrize("result", [{"finished": False, "applied": None}, {"applied": False}])
+def test_a_lost_candidate_ends_the_round_and_production_goes_back(result: dict[str, Any]) -> None:
+    entries = [ROUND.to_entry(), ended("r1", 0, "compile", result=result)]
+
+    assert canary.LOST == result_ending(ROUND, history(entries))
+    assert open_slot(history(entries), now=NOW, job=JOB) is None
+
+
+def test_a_baseline_that_crashed_is_a_result_and_ends_nothing_by_itself() -> None:
+    crashed = ended("r2", 1, "baseline", result={"finished": False})
+
+    assert result_ending(ROUND, history([ROUND.to_entry(), crashed])) is None
+    assert 0 == position_after(crashed)
+
+
+def test_of_two_runs_of_one_place_the_first_is_its_result_and_both_are_evidence() -> None:
+    twice = history([
+        ended("r2", 0, "compile", started_at=NOW - 1.0),
+        ended("r1", 0, "compile", started_at=NOW - 2.0),
+    ])  # fmt: skip
+
+    first = canary.results(ROUND, twice)[0]
+    assert first is not None
+    assert "r1" == first.run
+    assert ["r1", "r2"] == [run.run for run in canary.canary_runs(twice, TRIAL)]
+
+
+def test_a_round_is_read_back_as_it_was_written_with_what_came_later() -> None:
+    def token(number: int, text: str) -> dict[str, Any]:
+        return CanaryToken(NOW, TRIAL, 3, number, text).to_entry()
+
+    entries = [token(1, "new"), token(0, "old"), closed("lost"), ROUND.to_entry()]
+
+    expected = dataclasses.replace(ROUND, closed="lost", tokens=("old", "new"))
+    assert (expected,) == history(entries).rounds_of(TRIAL)
+    assert () == history(entries).rounds_of("another1")
+
+
+def test_every_second_round_is_turned_so_that_no_arm_keeps_its_weekday() -> None:
+    a, b = ROUND.runs
+
+    assert [(a, b), (b, a), (a, b)] == [canary.in_turn((a, b), n) for n in range(3)]
+
+
+def test_the_job_is_what_is_trained_and_nothing_of_how_it_is_judged() -> None:
+    same = change(SOUND, quality__history=(0.1, 0.2), policy__alpha=0.01, schedule__cron=None)
+    other = change(SOUND, training__learning_rate=1e-4)
+    digest = TrainedJob(SOUND, "s.tgz").digest
+
+    assert digest == TrainedJob(same, "s.tgz").digest
+    assert digest not in {TrainedJob(other, "s.tgz").digest, TrainedJob(SOUND, "t.tgz").digest}

@@ -1,0 +1,101 @@
+"""The history is a fold: what it says does not depend on how its entries came."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compilegate.domain.production.history import WorkloadHistory, history
+from compilegate.domain.records import ledger
+from compilegate.domain.records.canary import CanaryRound
+from compilegate.domain.records.flags import FlagVersion
+from compilegate.domain.records.ledger import UnknownRecord
+from compilegate.domain.records.runs import BegunRun, ProductionRun
+
+# Ledgers as release 0.1 has written them, by sort key; one workload each.
+LEDGERS: Mapping[str, Mapping[str, Any]] = json.loads(
+    (Path(__file__).parent / "ledger_0_1.json").read_text()
+)
+ENTRIES = [entry for entries in LEDGERS.values() for entry in entries.values()]
+
+
+@pytest.mark.parametrize(
+    ("key", "entry"),
+    [pair for entries in LEDGERS.values() for pair in entries.items()],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_an_entry_of_release_0_1_is_read_and_written_alike(key: str, entry: Any) -> None:
+    record = ledger.read(entry)
+
+    assert not isinstance(record, UnknownRecord)
+    assert (entry, key) == (json.loads(json.dumps(record.to_entry())), record.key)
+
+
+def test_every_kind_of_entry_is_among_them() -> None:
+    assert set(ledger.KINDS) == {entry["kind"] for entry in ENTRIES}
+
+
+@given(st.sampled_from(sorted(LEDGERS)), st.randoms(), st.integers(0, 5))
+def test_neither_order_nor_repetition_changes_the_history(
+    name: str, chance: random.Random, repeated: int
+) -> None:
+    entries = list(LEDGERS[name].values())
+    mixed = [*entries, *entries[:repeated]]
+    chance.shuffle(mixed)
+
+    assert history(entries) == history(mixed)
+
+
+def test_nothing_is_a_history_without_a_flag() -> None:
+    assert WorkloadHistory() == history([])
+    assert (False, "off", False) == (
+        history([]).flag.enabled, history([]).flag.state, history([]).is_retired,
+    )  # fmt: skip
+
+
+def test_an_entry_of_a_later_release_is_kept_and_changes_nothing_else() -> None:
+    later = {"kind": "moved", "at": 5, "place": {"region": "eu"}}
+    known = history(LEDGERS["reverted"].values())
+    found = history([*LEDGERS["reverted"].values(), later])
+
+    assert later in [record.to_entry() for record in found.records]
+    assert (known.flags, known.runs, known.reviews) == (found.flags, found.runs, found.reviews)
+
+
+@pytest.mark.parametrize("kind", [BegunRun, CanaryRound, FlagVersion, ProductionRun])
+def test_a_later_releases_further_fields_do_not_keep_an_entry_from_being_read(kind: Any) -> None:
+    entry = next(entry for entry in ENTRIES if entry["kind"] == kind.kind)
+
+    found = kind.from_entry({**entry, "of_a_later_release": 1})
+
+    assert kind.from_entry(entry).key == found.key
+
+
+def test_a_promotion_that_regressed_is_a_story_of_runs_reviews_and_versions() -> None:
+    past = history(LEDGERS["reverted"].values())
+
+    assert ["enable", "revert"] == [version.action for version in past.flags]
+    assert (False, "reverted") == (past.flag.enabled, past.flag.state)
+    assert sorted(past.runs, key=lambda run: run.started_at) == list(past.runs)
+    assert past.reviews == past.reviews_of(str(past.flags[0].trial), since=past.flags[0].at)
+    assert "revert" == past.reviews[-1].verdict == past.probation_ends[0].verdict
+
+
+def test_a_round_has_what_later_entries_say_of_it() -> None:
+    (first, second) = history(LEDGERS["canary"].values()).rounds
+
+    assert ("complete", "complete") == (first.closed, second.closed)
+    assert (True, 1) == (first.reported, len(first.tokens))
+
+
+def test_a_question_has_its_token_and_its_answer() -> None:
+    (asked,) = history(LEDGERS["approved"].values()).approvals
+
+    assert (True, 1) == (asked.approved, len(asked.tokens))

@@ -1,0 +1,116 @@
+"""Numbers as people read them."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compilegate.domain import formats
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [(33700.4, "$33,700"), (412, "$412.00"), (0.2134, "$0.21"), (0.00088, "$0.00088"),
+     (-3.228, f"{formats.MINUS}$3.23"), (0, "$0.00"), (0.5, "$0.50"),
+     (-0.5, f"{formats.MINUS}$0.50"), (1000, "$1,000")],
+)  # fmt: skip
+def test_money_keeps_small_amounts_readable(value, expected):
+    assert formats.money(value) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"), [(412.4, "$412"), (9.5, "$9.50"), (0.003, "$0.003"), (1234.5, "$1,234")]
+)
+def test_an_estimate_has_no_cents_from_ten_dollars(value, expected):
+    assert formats.estimated_money(value) == expected
+
+
+@given(st.floats(-1e9, 1e9).filter(lambda usd: usd == 0 or abs(usd) > 1e-6))
+def test_money_has_one_sign_one_currency_and_two_decimals_or_whole_dollars(value):
+    text = formats.money(value)
+
+    assert re.fullmatch(rf"{formats.MINUS}?\$[0-9,]+(\.[0-9]+)?", text)
+    assert text.startswith(formats.MINUS) == (value < 0)
+    if formats.CENT <= abs(value) < formats.WHOLE_DOLLARS - 0.005:
+        assert re.search(r"\.\d\d$", text)
+
+
+@given(st.floats(1e-6, 1e12), st.integers(1, 6))
+def test_significant_digits_round_to_the_nearest(value, digits):
+    text = formats.significant(value, digits).replace(",", "")
+
+    assert float(text) == pytest.approx(value, rel=0.5 * 10 ** (1 - digits))
+
+
+@given(st.floats(1e-9, 1e7), st.floats(1e-9, 1e7))
+def test_a_longer_time_never_reads_as_a_shorter_one(one, other):
+    units = {"µs": 1e-6, "ms": 1e-3, "s": 1, "min": 60, "h": 3600}
+
+    def seconds(text):
+        size, unit = text.split()
+        return float(size.replace(",", "")) * units[unit]
+
+    short, long = sorted((one, other))
+    assert seconds(formats.duration(short)) <= seconds(formats.duration(long)) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("share", "expected"),
+    [(0.95, "95%"), (0.125, "12.5%"), (-0.03, f"{formats.MINUS}3%"), (0, "0%")],
+)
+def test_a_share_reads_as_percent(share, expected):
+    assert formats.percent(share) == expected
+
+
+@pytest.mark.parametrize(("seconds", "expected"), [(245, "4 min 05 s"), (59.4, "59 s")])
+def test_a_duration_to_the_second(seconds, expected):
+    assert formats.elapsed(seconds) == expected
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [(0.0000421, "42.1 µs"), (0.0416, "41.6 ms"), (2.4, "2.4 s"), (600, "10 min"), (21600, "6 h")],
+)
+def test_durations_come_in_the_unit_that_suits_them(seconds, expected):
+    assert formats.duration(seconds) == expected
+
+
+@pytest.mark.parametrize("value", [None, math.nan, math.inf, "3", True])
+def test_what_is_not_a_finite_number_is_a_dash_and_never_zero(value):
+    assert formats.shown(value, formats.money) == formats.UNKNOWN
+
+
+@pytest.mark.parametrize("value", [None, [1.0], [1.0, None], [math.nan, 2.0], "ab", 3])
+def test_what_is_not_an_interval_is_a_dash(value):
+    assert formats.interval(value, formats.ratio) == formats.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (1234567.0, "1,234,567"),
+        (0.000123456, "0.000123"),
+        (-0.05, f"{formats.MINUS}0.05"),
+        (100, "100"),
+        (0, "0"),
+    ],
+)
+def test_significant_digits_without_exponents(value, expected):
+    assert formats.significant(value) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"), [(1.62, "1.620"), (0.7, "0.7000"), (123456.0, "123,456"), (0, "0")]
+)
+def test_neighbours_in_a_table_have_the_same_number_of_digits(value, expected):
+    assert formats.fixed(value) == expected
+
+
+def test_a_subject_keeps_its_meaning_in_ascii():
+    words = f"{formats.MINUS}3\n{formats.UNKNOWN}\tµs über\x00"
+
+    assert formats.ascii_only(words) == "-3 - us ber"

@@ -1,0 +1,112 @@
+"""Evidence follows from the records of jobs alone, in whatever order and however often given."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from compilegate.domain.trial.evidence import (
+    JobRecord,
+    TrialEvidence,
+    assemble,
+    read_records,
+    to_document,
+)
+from compilegate.domain.trial.jobs import ArmRun
+from compilegate.domain.trial.plan import RecordedPlan
+from compilegate.usecases.trial.documents import to_json
+from tests.domain.trial.plans import plan
+from tests.domain.workload_builder import SOUND
+
+PLAN = plan("baseline", "compile", "native-control")
+
+
+def speed(job: str, arm: str, block: int, **fields: Any) -> ArmRun:
+    run = {"stage": "speed", "block": block, "job": job, "step_seconds": [0.1], **fields}
+    return ArmRun(arm, run)
+
+
+def full(job: str, arm: str, order: int, mode: str = "shadow") -> ArmRun:
+    return ArmRun(arm, {"stage": "quality", "mode": mode, "order": order, "job": job, "seed": 17})
+
+
+RECORDS = (
+    JobRecord("s0", usd=1.5, at=10),
+    JobRecord("s0", runs=(speed("s0", "baseline", 0), speed("s0", "compile", 0))),
+    JobRecord("s1", usd=2.0, at=20, lost_round=2),
+    JobRecord("s2", usd=9.0, at=30),
+    JobRecord("s2", usd=3.0, at=40),
+    JobRecord("s2", runs=(speed("s2", "baseline", 1, full_run_steps=2000),)),
+    JobRecord("q3", runs=(full("q3", "compile", 1),)),
+    JobRecord("p4", runs=(full("p4", "baseline", 0, mode="canary"),)),
+    JobRecord("", lost_round=1),
+)
+
+
+def assembled(*records: JobRecord) -> TrialEvidence:
+    return assemble(SOUND, PLAN, records)
+
+
+@settings(max_examples=40)
+@given(st.integers(0, 10**6), st.lists(st.sampled_from(RECORDS), max_size=5))
+def test_neither_order_nor_repetition_changes_anything(
+    seed: int, repeated: list[JobRecord]
+) -> None:
+    shuffled = [*RECORDS, *repeated]
+    random.Random(seed).shuffle(shuffled)
+
+    assert to_json(to_document(assembled(*RECORDS))) == to_json(to_document(assembled(*shuffled)))
+
+
+def test_the_fold_job_by_job_is_the_evidence_of_all_records() -> None:
+    running = assembled()
+    for record in RECORDS:
+        running = running.with_records(record)
+
+    assert to_document(assembled(*RECORDS)) == to_document(running)
+
+
+def test_records_read_from_a_document_write_the_same_document() -> None:
+    document = json.loads(to_json(to_document(assembled(*RECORDS))))
+
+    assert to_json(document) == to_json(to_document(assembled(*read_records(document))))
+
+
+@pytest.mark.parametrize(
+    ("figure", "expected"),
+    [
+        (lambda evidence: evidence.spent_usd, 6.5),
+        (lambda evidence: evidence.usd_by_job, {"s0": 1.5, "s1": 2.0, "s2": 3.0}),
+        (lambda evidence: evidence.lost_rounds, (1, 2)),
+        (lambda evidence: evidence.next_order, 2),
+        (lambda evidence: evidence.next_block, 2),
+        (lambda evidence: evidence.full_runs("compile"), 1),
+        (lambda evidence: evidence.control_blocks, {"native-control": 0}),
+        (lambda evidence: evidence.jobs, {"s0", "s2", "q3", "p4"}),
+        (lambda evidence: to_document(evidence)["arms"][0]["full_run_steps"], 2000),
+        # One of the year's runs was made for the trial by production.
+        (lambda evidence: to_document(evidence)["runs_remaining"],
+         SOUND.schedule.runs_per_week * 52 - 1),
+    ],
+)  # fmt: skip
+def test_its_figures_follow_from_the_records(figure: Any, expected: Any) -> None:
+    assert expected == figure(assembled(*RECORDS))
+
+
+def test_of_two_records_of_a_jobs_runs_the_first_counts() -> None:
+    first = JobRecord("s0", runs=(speed("s0", "baseline", 0),), at=1)
+    later = JobRecord("s0", runs=(speed("s0", "baseline", 7),), at=2)
+
+    for records in ((first, later), (later, first)):
+        assert [0] == [run["block"] for run in assembled(*records).of("baseline")]
+
+
+def test_a_plan_without_a_mode_makes_every_full_run_itself() -> None:
+    assert isinstance(PLAN, RecordedPlan)
+    assert not PLAN.runs_in_production
+    assert "shadow" == to_document(assembled())["policy"]["quality_runs"]

@@ -1,0 +1,165 @@
+"""The loop from end to end, each step with the permissions of its deployed role and no more.
+
+A trial promotes, production is watched and reverts, and a crash leaves the flag alone. The other
+tests of this folder belong to the longer tier.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from compilegate.domain import naming
+from compilegate.domain.production.registration import Registration
+from compilegate.usecases.trial.documents import to_json
+from tests.domain.evidence_builder import judge
+from tests.e2e.conftest import App, deployed
+from tests.e2e.production import Promoted
+
+pytestmark = pytest.mark.e2e
+
+
+@pytest.fixture(scope="module")
+def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
+    with deployed(tmp_path_factory.mktemp("loop"), enforce_iam=True) as found:
+        # It refuses whoever does not speak TLS, which the embedded cloud does not.
+        found.client("s3").delete_bucket_policy(Bucket=found.outputs["DataBucket"])
+        yield found
+
+
+@pytest.fixture
+def promoted(app, trial):
+    """Runs a trial to its promotion; ``probation_runs`` are watched afterwards."""
+
+    def promote(probation_runs, **knobs):
+        running = trial(policy={"probation_runs": probation_runs}, **knobs)
+        found = running.wait(90)
+        assert "promote" == json.loads(found["output"])["verdict"], found
+        return Promoted(app, running.workload, running=running)
+
+    return promote
+
+
+def test_a_faster_candidate_of_equal_quality_is_promoted(trial):
+    running = trial()
+
+    found = running.wait()
+    assert "SUCCEEDED" == found["status"], found.get("cause")
+    decision = running.record("decision")
+    assert "promote" == decision["verdict"], decision["reasons"]
+    assert 1.4 < decision["speedup"]["estimate"] < 1.55
+    flag = running.flag()
+    assert flag is not None
+    assert (True, "probation", {"compiler": "torch_compile"}, decision["decision_id"]) == (
+        flag["enabled"],
+        flag["state"],
+        flag["overrides"],
+        flag["decision_id"],
+    )
+    assert {"started", "decision", "flag"} == set(running.entries())
+    assert running.lock() is None
+    assert {"Completed"} == set(running.jobs().values())
+    assert 6 == len(running.jobs())  # two speed jobs, two full runs of each arm
+
+
+def test_a_metric_that_drops_in_production_alarms_is_checked_and_turned_off(promoted, app, trial):
+    workload = promoted(12, production_shift=0.2)
+    for _ in range(12):
+        ended = workload.run()
+        assert "SUCCEEDED" == ended["status"], ended.get("cause")
+        if not workload.flag()["enabled"]:
+            break
+    watches = workload.entries("watch")
+    last = workload.entries("flag")[-1]
+    place = f"decisions/{workload.name}/{workload.running.trial}/probation/{last['decision_id']}"
+    decision = json.loads(app.store.get(f"{place}.json"))
+    replayed = judge(json.loads(app.store.get(f"{place}-evidence.json")))
+
+    assert ("revert", True) == (ended["output"]["verdict"], ended["output"]["flag_changed"])
+    assert ("reverted", False) == (workload.flag()["state"], workload.flag()["enabled"])
+    assert ["alarm", "revert"] == [entry["tell"] for entry in watches if entry["tell"]]
+    assert ["baseline", "compile", "compile", "baseline", "baseline", "compile"] == [
+        run.arm for run in workload.runs() if run.confirm
+    ]
+    assert ["quality_regressed"] == [reason["code"] for reason in decision["reasons"]]
+    assert last["decision_id"] == replayed.decision_id
+    assert ended["output"].get("watch_failed") is None
+    assert app.store.exists(
+        f"s3://{app.store.bucket}/"
+        + naming.probation_report_key(
+            workload.name, workload.running.trial, last["decision_id"], "html"
+        )
+    )
+
+    again = json.loads(trial(name=workload.name).wait()["output"])
+
+    assert ("inconclusive", False) == (again["verdict"], again["flag_enabled"])
+    refused = [
+        entry for entry in workload.entries("decision") if "policy.cooldown_days" in str(entry)
+    ]
+    assert 1 == len(refused)
+
+
+@pytest.mark.slow
+def test_a_probation_that_held_is_permanent_and_the_next_job_change_makes_it_stale(promoted, app):
+    workload = promoted(2)
+    verdicts = []
+    while "permanent" not in verdicts and len(verdicts) < 6:  # a baseline run may come first
+        verdicts.append(workload.run()["output"]["verdict"])
+
+    assert ["permanent"] == [verdict for verdict in verdicts if verdict != "continue"]
+    assert ("permanent", True) == (workload.flag()["state"], workload.flag()["enabled"])
+
+    other = json.loads(app.store.get(workload.spec_key))
+    other["workload"]["training"]["batch_size"] = 64
+    key = f"workloads/{workload.name}/specs/other.json"
+    app.store.put(key, to_json(other))
+    found = Registration(workload.name, key, "y")
+    app.store.put(naming.registration_key(workload.name), to_json(found.to_dict()))
+    workload.run()
+    run = workload.runs()[-1]
+
+    assert ("baseline", "stale") == (run.arm, run.why)
+    assert ("stale", False) == (workload.flag()["state"], workload.flag()["enabled"])
+    assert ["batch_size_changed"] == [
+        reason["code"] for reason in workload.entries("watch")[-1]["changed"]
+    ]
+
+
+def test_a_candidate_that_crashes_stays_off_and_its_siblings_are_stopped(trial):
+    running = trial(crash="compile", hang="baseline")
+
+    assert "SUCCEEDED" == running.wait()["status"]
+    decision = running.record("decision")
+    assert "stay_off" == decision["verdict"]
+    assert "Stopped" in running.jobs().values()
+    crashed = [
+        r for arm in running.record("evidence")["arms"] for r in arm["runs"] if not r["finished"]
+    ]
+    assert "CUDA out of memory" in crashed[0]["reason"]
+    running.wait_until_released()
+    assert "InProgress" not in running.jobs().values()
+    assert running.flag() is None
+
+
+def test_a_step_without_a_grant_that_it_needs_is_refused(trial, app):
+    function = app.client("lambda").get_function_configuration(
+        FunctionName="compilegate-local-check-eligibility"
+    )
+    iam, role = app.client("iam"), function["Role"].rpartition("/")[2]
+    grants = {
+        name: iam.get_role_policy(RoleName=role, PolicyName=name)["PolicyDocument"]
+        for name in iam.list_role_policies(RoleName=role)["PolicyNames"]
+    }
+    for name in grants:
+        iam.delete_role_policy(RoleName=role, PolicyName=name)
+    running = trial()
+    found = running.wait()
+    for name, document in grants.items():
+        iam.put_role_policy(RoleName=role, PolicyName=name, PolicyDocument=json.dumps(document))
+
+    assert "FAILED" == found["status"]
+    assert "is not authorized to perform: s3:GetObject" in found["cause"]
+    assert {} == running.jobs()

@@ -1,0 +1,105 @@
+"""A busy service is asked again, for a bounded time; whatever else fails is not."""
+
+from __future__ import annotations
+
+import pytest
+from botocore.exceptions import ConnectTimeoutError, EndpointConnectionError, NoCredentialsError
+
+from compilegate.flags.backoff import UNREACHABLE_ATTEMPTS, Backoff, call_with_retry
+from tests.flags.ssm import refusal
+
+UNREACHABLE = EndpointConnectionError(endpoint_url="https://ssm")
+
+
+class Service:
+    """Answers after ``failures``; time passes by waiting alone."""
+
+    def __init__(self, *failures: Exception) -> None:
+        self.failures = list(failures)
+        self.calls = 0
+        self.time = 0.0
+        self.waits: list[float] = []
+
+    def call(self) -> str:
+        self.calls += 1
+        if self.failures:
+            failure = self.failures[0]
+            if len(self.failures) > 1:
+                self.failures.pop(0)
+            raise failure
+        return "answer"
+
+    def sleep(self, seconds: float) -> None:
+        self.waits.append(seconds)
+        self.time += seconds
+
+    def ask(self, backoff: Backoff) -> str:
+        return call_with_retry(self.call, backoff, sleep=self.sleep, now=lambda: self.time)
+
+
+@pytest.mark.parametrize("code", ["ThrottlingException", "InternalServerError"])
+def test_a_busy_service_is_asked_until_the_time_is_over(code: str) -> None:
+    service = Service(refusal(code))
+
+    with pytest.raises(type(refusal(code))):
+        service.ask(Backoff(seconds=120.0))
+
+    assert service.time <= 120.0
+    assert service.calls > 4
+
+
+def test_a_service_that_becomes_free_answers() -> None:
+    service = Service(refusal("ThrottlingException"))
+
+    def sleep(seconds: float) -> None:
+        service.sleep(seconds)
+        if len(service.waits) == 3:
+            service.failures.clear()
+
+    found = call_with_retry(service.call, Backoff(), sleep=sleep, now=lambda: service.time)
+
+    assert ("answer", 4) == (found, service.calls)
+
+
+@pytest.mark.parametrize("error", [refusal("AccessDeniedException"), NoCredentialsError()])
+def test_what_will_not_change_is_not_asked_again(error: Exception) -> None:
+    service = Service(error)
+
+    with pytest.raises(type(error)):
+        service.ask(Backoff())
+
+    assert (1, []) == (service.calls, service.waits)
+
+
+@pytest.mark.parametrize("error", [UNREACHABLE, ConnectTimeoutError(endpoint_url="https://ssm")])
+def test_a_service_out_of_reach_is_given_up_soon(error: Exception) -> None:
+    """A job in a network without a way to SSM must not wait ten minutes on paid GPUs."""
+    service = Service(error)
+
+    with pytest.raises(type(error)):
+        service.ask(Backoff())
+
+    assert UNREACHABLE_ATTEMPTS == service.calls
+    assert service.time <= 2 * Backoff().first + 1
+
+
+def test_no_wait_is_longer_than_its_limit_and_limits_double_up_to_the_longest() -> None:
+    limits = []
+    waits = Backoff(first=1.0, most=8.0).waits(lambda low, high: limits.append((low, high)) or 0.0)
+    for _ in range(6):
+        next(waits)
+
+    assert [(0.0, high) for high in (1.0, 2.0, 4.0, 8.0, 8.0, 8.0)] == limits
+
+
+def test_the_script_s_own_random_numbers_are_left_alone_and_do_not_align_the_jobs() -> None:
+    import random  # noqa: PLC0415 - the generator that a script seeds
+
+    random.seed(17)
+    before = random.getstate()
+    first = [next(Backoff().waits()) for _ in range(8)]
+    random.seed(17)
+    second = [next(Backoff().waits()) for _ in range(8)]
+
+    assert before == random.getstate()
+    assert first != second

@@ -1,0 +1,174 @@
+"""The code under test: the one file to change when a name of it moves."""
+
+from __future__ import annotations
+
+import json
+import os
+from base64 import b64decode, b64encode
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+from unittest.mock import Mock, patch
+
+from click.testing import CliRunner
+from typer.main import get_command
+
+import app as cdk_app
+from compilegate.adapters import wiring
+from compilegate.cli.common.error_handling import Session
+from compilegate.cli.main import app
+from lambdas import handlers
+from tests.conformance.matrix import cases
+from tests.conformance.ours import built
+from tests.fakes import FakeProviders, MemoryTopic
+from tests.fakes import cloud as memory_cloud
+
+# Built once: it takes longer than most commands.
+COMMAND_LINE = get_command(app)
+# What of the shell's environment commands read.
+VARIABLES = ("COMPILEGATE_DEBUG", "COMPILEGATE_STAGE", "AWS_REGION", "AWS_DEFAULT_REGION")
+FIXED = {"COLUMNS": "80", "LOGNAME": "ann"}
+
+
+def command(*arguments: str, text: str | None = None, cloud: Any = None) -> dict[str, Any]:
+    """Exit code and JSON of a command; ``text`` is its standard input, ``cloud`` its AWS."""
+    providers = FakeProviders(aws_cloud=cloud, local_cloud=cloud)
+    with _plain_environment():
+        result = CliRunner().invoke(
+            COMMAND_LINE, list(arguments), input=text, obj=Session(providers=providers)
+        )
+    return {"exit": result.exit_code, "json": parsed(result.stdout)}
+
+
+def parsed(output: str) -> Any:
+    """The JSON document or documents that a command wrote; None where it wrote none."""
+    if not output.strip():
+        return None
+    try:
+        return json.loads(output)
+    except ValueError:
+        return [json.loads(line) for line in output.splitlines()]
+
+
+def cloud() -> Any:
+    """A cloud in memory, with the stage ``prod``."""
+    return memory_cloud("prod")
+
+
+def topic() -> Any:
+    """A topic that keeps its messages."""
+    return MemoryTopic()
+
+
+def step(name: str, event: dict[str, Any], cloud: Any, topic: Any) -> Any:
+    """The answer of a step's function to an event, both as JSON carries them."""
+    ends = Mock(end_of=Mock(return_value=None))
+    with (
+        patch.object(wiring, "services", return_value=cloud.services),
+        patch.object(wiring, "topic", return_value=topic),
+        patch.object(wiring, "ends", return_value=ends),
+        patch.object(wiring, "training_logs", return_value=Mock()),
+    ):
+        answer = getattr(handlers, name)(json.loads(json.dumps(event, default=str)), None)
+    return json.loads(json.dumps(answer))
+
+
+def stored_in(cloud: Any, topic: Any, pages: tuple[str, ...]) -> dict[str, Any]:
+    """All that a cloud in memory holds, of ``pages`` for people only that they are there."""
+    services = cloud.services
+    return {
+        "objects": {
+            key: _content(key, body, pages) for key, body in sorted(services.store.objects.items())
+        },
+        "ledger": {f"{name} {key}": entry for (name, key), entry in services.ledger.items.items()},
+        "flags": {name: parsed(text) for name, text in services.flags.values.items()},
+        "locks": services.locks.held,
+        "jobs": {
+            name: {"status": job["TrainingJobStatus"], "tags": job.get("Tags", [])}
+            for name, job in services.jobs.descriptions.items()
+        },
+        "answers": services.tokens.answers,
+        "schedules": cloud.with_production().schedules.expressions,
+        "told": [vars(message) for message in topic.told],
+    }
+
+
+def _content(key: str, body: bytes, pages: tuple[str, ...]) -> Any:
+    if any(part in key for part in pages) or not key.endswith(".json"):
+        return "(not compared)"
+    return json.loads(body)
+
+
+def dumped(cloud: Any) -> dict[str, Any]:
+    """A cloud in memory as JSON; pages for people are left empty."""
+    services = cloud.services
+    return {
+        "objects": {key: _text(key, body) for key, body in services.store.objects.items()},
+        "ledger": [[*key, entry] for key, entry in services.ledger.items.items()],
+        "flags": services.flags.values,
+        "locks": services.locks.held,
+        "jobs": json.loads(json.dumps(services.jobs.descriptions, default=datetime.isoformat)),
+        "waiting": sorted(services.tokens.waiting),
+        "answers": services.tokens.answers,
+        "clock": services.clock.seconds,
+    }
+
+
+def _text(key: str, body: bytes) -> Any:
+    if key.endswith((".html", ".md")):
+        return ""
+    return body.decode() if key.endswith(".json") else {"base64": b64encode(body).decode()}
+
+
+def restore(cloud: Any, kept: dict[str, Any]) -> None:
+    """Give a cloud in memory what another one was dumped with."""
+    services = cloud.services
+    for key, body in kept["objects"].items():
+        raw = body.encode() if isinstance(body, str) else b64decode(body["base64"])
+        services.store.objects[key] = raw
+    for workload, key, entry in kept["ledger"]:
+        services.ledger.items[workload, key] = entry
+    services.flags.values.update(kept["flags"])
+    services.locks.held.update({name: tuple(lock) for name, lock in kept["locks"].items()})
+    for name, described in kept["jobs"].items():
+        times = {
+            key: datetime.fromisoformat(text)
+            for key, text in described.items()
+            if key.endswith("Time")
+        }
+        services.jobs.descriptions[name] = {**described, **times}
+    services.tokens.waiting.update(kept["waiting"])
+    services.tokens.answers.update(kept["answers"])
+    services.clock.seconds = kept["clock"]
+
+
+def conformance_requests() -> dict[str, Any]:
+    """The CreateTrainingJob request of each case of the conformance matrix, by id."""
+    return {case.id: built(case) for case in cases()}
+
+
+def synthesise(folder: Path, **settings: Any) -> dict[str, Any]:
+    """The template of a deployment with these settings over those of cdk.json."""
+    cdk_app.synthesise({**cdk_app.default_context(), **settings}, folder)
+    document: dict[str, Any] = json.loads((folder / "Compilegate.template.json").read_text())
+    return document
+
+
+@contextmanager
+def _plain_environment() -> Iterator[None]:
+    variables = {name: text for name, text in os.environ.items() if name not in VARIABLES}
+    with patch.dict(os.environ, {**variables, **FIXED}, clear=True):
+        yield
+
+
+@contextmanager
+def working_folder(folder: Path) -> Iterator[None]:
+    """Commands see this folder as the shell's."""
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        yield
+    finally:
+        os.chdir(before)

@@ -1,0 +1,154 @@
+"""Every kind of message: its text as a snapshot, its kind, owner and figures as values.
+
+python -m tests.report.test_notifications    writes the snapshot anew
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from compilegate.domain.flag import Flag
+from compilegate.domain.notification import SUBJECT_MAX, Notification
+from compilegate.domain.production.weekly_summary import TimeWindow, WeeklySummary
+from compilegate.domain.reasons import Reason
+from compilegate.domain.records.flags import FlagVersion
+from compilegate.domain.records.reviews import PlannedTransition, Review
+from compilegate.domain.records.runs import TEAM, CapacityWait, ProductionRun
+from compilegate.domain.records.trials import ApprovalRequested
+from compilegate.report.notifications import review
+from compilegate.report.notifications.approval import approval_needed
+from compilegate.report.notifications.decision import DecisionText, decision_notification
+from compilegate.report.notifications.flag_change import flag_changed
+from compilegate.report.notifications.runs import run_failed, run_waits
+from compilegate.report.notifications.sweep import swept
+from compilegate.report.notifications.weekly_summary import digest
+from compilegate.report.render import render
+from tests.report import stories
+
+SNAPSHOT = Path(__file__).parent / "notifications.txt"
+NAME, OWNER, STAGE, AT = "bert-docs", "ml-platform", "prod", 1_790_000_000
+ON = Flag(enabled=True, state="probation", candidate="compile", decision_id="d1")
+STALE = Flag(enabled=False, state="stale", candidate="compile", decision_id="d1")
+
+
+def _decision() -> Notification:
+    story = stories.promote()
+    report = render(story)
+    text = DecisionText(report.subject, report.message, owner=OWNER)
+    return decision_notification(story["decision"], text, workload=NAME, stage=STAGE)
+
+
+def _approval() -> Notification:
+    asked = ApprovalRequested(AT, AT + 86_400, "t1", "e", "d1", "k", "compile")
+    decision = stories.promote()["decision"]
+    return approval_needed(decision, asked, workload=NAME, trial="t1", owner=OWNER, stage=STAGE)
+
+
+def _changed() -> Notification:
+    version = FlagVersion(
+        7, AT, "c", "human:ana", "human", "Code freeze", ON.to_json(), parameter="/flag"
+    )
+    return flag_changed(NAME, version, owner=OWNER, stage=STAGE)
+
+
+def _run(**changes: object) -> ProductionRun:
+    values = {
+        "run": "r1", "job": "j1", "arm": "compile", "started_at": AT, "ended_at": AT + 60,
+        "result": {"finished": False}, "counts": True, "why": "flag", "status": "Failed",
+        "reason": "CUDA out of memory",
+    }  # fmt: skip
+    return ProductionRun(**{**values, **changes})  # type: ignore[arg-type]
+
+
+def _waits() -> Notification:
+    wait = CapacityWait(AT, "r1", 1, "j1", "compile", "CapacityError", 12.0, 300.0, None)
+    return run_waits(wait, NAME, owner=OWNER, stage=STAGE)
+
+
+def _review(flag: Flag, **changes: object) -> Notification:
+    values = {"at": AT, "run": "r1", "trial": "t1", "candidate": "compile", **changes}
+    news = review.ReviewNews(NAME, STAGE, Review(**values), flag)  # type: ignore[arg-type]
+    text = DecisionText(
+        review.subject(news, None),
+        "\n\n".join(review.paragraphs(news, None, None)) + "\n",
+        owner=OWNER,
+        kind=str(changes["message_kind"]),
+    )
+    return decision_notification({}, text, workload=NAME, stage=STAGE)
+
+
+def _stale() -> Notification:
+    changed = (Reason("image_changed", "image: was a, is b"),)
+    transition = PlannedTransition("c", "stale", STALE.to_json(), "image: was a, is b", AT)
+    return _review(STALE, message_kind="stale", reasons=changed, transition=transition)
+
+
+def _unwatched() -> Notification:
+    notes = (Reason("speed_not_watched", "compile: speed was not watched in 2 production runs"),)
+    return _review(ON, message_kind="failed", verdict="continue", notes=notes)
+
+
+def _alarm() -> Notification:
+    reasons = (Reason("alarm", "compile: eval_loss fell", "compile"),)
+    return _review(ON, message_kind="alarm", verdict="continue", reasons=reasons,
+                   launched_by=(TEAM,))  # fmt: skip
+
+
+def _week() -> Notification:
+    weeks = [WeeklySummary(NAME, OWNER, "probation", True, "compile", {"compile": 2}, watched=2,
+                           probation_runs=12),
+             WeeklySummary("gpt-notes", OWNER, "off", False, trial="t2")]  # fmt: skip
+    window = TimeWindow(AT - 7 * 86_400, AT)
+    return digest(OWNER, weeks, ["vit-broken"], window, stage=STAGE)
+
+
+def _swept() -> Notification:
+    return swept(NAME, stopped_jobs=["j1"], released_leases_of=["e"], owner=OWNER, stage=STAGE)
+
+
+MESSAGES = {
+    "decision": _decision,
+    "approval": _approval,
+    "flag changed": _changed,
+    "run failed": lambda: run_failed(_run(), NAME, owner=OWNER, stage=STAGE),
+    "run waits": _waits,
+    "stale": _stale,
+    "not watched": _unwatched,
+    "alarm": _alarm,
+    "week": _week,
+    "sweep": _swept,
+}
+KINDS = {
+    "approval": "approval", "flag changed": "changed", "run failed": "failed",
+    "run waits": "waiting", "stale": "stale", "not watched": "failed", "alarm": "alarm",
+    "week": "digest", "sweep": "failed", "decision": "decision",
+}  # fmt: skip
+
+
+def snapshot() -> str:
+    """Subject and text of every message."""
+    return "\n".join(
+        f"=== {name}\nSubject: {message.line}\n\n{message.message.rstrip()}\n"
+        for name, message in ((name, build()) for name, build in MESSAGES.items())
+    )
+
+
+def test_the_texts_are_as_stored() -> None:
+    hint = "write it anew: python -m tests.report.test_notifications"
+
+    assert snapshot() == SNAPSHOT.read_text(encoding="utf-8"), hint
+
+
+@pytest.mark.parametrize("name", MESSAGES)
+def test_a_message_has_its_kind_its_owner_and_a_subject_that_fits(name: str) -> None:
+    message = MESSAGES[name]()
+
+    assert (message.kind, message.owner, message.stage) == (KINDS[name], OWNER, STAGE)
+    assert message.line.isascii()
+    assert len(message.line) <= SUBJECT_MAX
+
+
+if __name__ == "__main__":
+    SNAPSHOT.write_text(snapshot(), encoding="utf-8")

@@ -1,0 +1,368 @@
+"""A run has ended: what is said of it, and which of its round's jobs are stopped."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from compilegate.domain import naming
+from compilegate.domain.decision import Decision
+from compilegate.domain.failures import RESOURCE_LIMIT_ERROR
+from compilegate.domain.reasons import Reason
+from compilegate.usecases.trial.on_job_ended import on_job_ended
+from tests.domain.workload_builder import COMPILE, SOUND
+from tests.usecases.trial_builder import (
+    EVENT,
+    ScriptedJudge,
+    asks_full_runs,
+    asks_speed,
+    call_judge,
+    evidence,
+    first_round,
+    outcome,
+    put_output,
+    put_spec,
+    quality_output,
+    says,
+)
+
+LARGER = dataclasses.replace(COMPILE, name="compile-b48", batch_size=48)
+STOPPED = json.dumps({"TrainingJobStatus": "Stopped"})
+CRASHED = json.dumps({"TrainingJobStatus": "Failed", "FailureReason": "AlgorithmError: NaN"})
+ROUND = ("q1b17", "q1a17", "q1b18")
+
+
+@pytest.fixture
+def services(services: Any) -> Any:
+    """A trial of two candidates in its first round of full runs, all of them running."""
+    put_spec(services, dataclasses.replace(SOUND, candidates=(COMPILE, LARGER)))
+    first_round(services)
+    call_judge(services, 1, [], asks_full_runs("compile 17", "baseline 17", "compile 18"))
+    for run in ROUND:
+        services.jobs.add(job_of(run), "InProgress", float(services.clock.seconds))
+    return services
+
+
+def job_of(run: str) -> str:
+    return str(outcome(run)["job"])
+
+
+def asked(run: str) -> dict[str, str]:
+    """A run as JudgeArms asks for it."""
+    return {
+        "run": run,
+        "request_key": naming.request_key("bert-docs", EVENT["trial"], run),
+        "job_base": naming.job_base("bert-docs", EVENT["trial"], run),
+    }
+
+
+def complete(services: Any, run: str) -> None:
+    services.jobs.descriptions[job_of(run)]["TrainingJobStatus"] = "Completed"
+    put_output(services, job_of(run), quality_output(int(run[3:])))
+
+
+def settle(
+    services: Any,
+    run: str,
+    judge: Any = None,
+    *,
+    cause: str | None = None,
+    error: str = "States.TaskFailed",
+    round_: Sequence[str] = ROUND,
+) -> dict[str, Any]:
+    ended = {"status": "Completed"} if cause is None else {"error": error, "cause": cause}
+    runs = [asked(item) for item in round_]
+    event = {**EVENT, "run": run, "job": job_of(run), "runs": runs, **ended}
+    return on_job_ended(event, services=services, judge=judge or ScriptedJudge(says("continue")))
+
+
+def still_running(services: Any) -> list[str]:
+    running = services.jobs.active("cg-")
+    return [run for run in ROUND if job_of(run) in running]
+
+
+def goes_on_with(candidate: str, why: str = "quality_worse") -> Decision:
+    """The judge asks for full runs of this candidate; of the other one it says why not."""
+    asked = asks_full_runs(f"{candidate} 19", candidate=candidate)
+    return given_up(asked, why) if candidate != "compile" else asked
+
+
+def given_up(asked: Decision, why: str) -> Decision:
+    reason = Reason(why, "said why", arm="compile")
+    return dataclasses.replace(asked, reasons=(*asked.reasons, reason))
+
+
+def fail(services: Any, run: str, judge: Any) -> dict[str, Any]:
+    services.jobs.descriptions[job_of(run)]["TrainingJobStatus"] = "Failed"
+    return settle(services, run, judge, cause=CRASHED)
+
+
+def test_a_crash_says_why_and_is_judged_as_a_result(services: Any) -> None:
+    judge = ScriptedJudge(says("stay_off"))
+    answer = fail(services, "q1b17", judge)
+
+    assert ("Failed", "AlgorithmError: NaN", False) == (
+        answer["status"], answer["reason"], answer["infrastructure"]
+    )  # fmt: skip
+    assert [False] == [run.finished for run in judge.shown[0].arms[1].runs]
+    assert [] == still_running(services)
+
+
+def test_a_candidates_crash_leaves_the_baseline_to_the_next_candidate(services: Any) -> None:
+    fail(services, "q1b17", ScriptedJudge(goes_on_with("compile-b48", "candidate_crashed")))
+
+    assert ["q1a17"] == still_running(services)
+
+
+def test_a_crash_of_the_baseline_alone_stops_nothing(services: Any) -> None:
+    fail(services, "q1a17", ScriptedJudge(goes_on_with("compile")))
+
+    assert ["q1b17", "q1b18"] == still_running(services)
+
+
+def test_a_crash_is_still_seen_when_the_next_run_ends(services: Any) -> None:
+    fail(services, "q1a17", ScriptedJudge(goes_on_with("compile")))
+    complete(services, "q1b17")
+    judge = ScriptedJudge(goes_on_with("compile"))
+    settle(services, "q1b17", judge)
+
+    assert [1, 1, 0] == [len(arm.runs) for arm in judge.shown[0].arms]
+
+
+def test_what_the_cloud_could_not_run_stops_the_round_in_the_trials_own_name(
+    services: Any,
+) -> None:
+    answer = settle(services, "q1b17", cause="the quota is used up")
+    services.jobs.descriptions[job_of("q1b17")]["TrainingJobStatus"] = "Failed"
+    others = [settle(services, run, cause=STOPPED) for run in ("q1a17", "q1b18")]
+
+    assert (True, []) == (answer["infrastructure"], still_running(services))
+    again = call_judge(services, 2, [answer, *others], goes_on_with("compile"))
+    assert "continue" == again["verdict"]
+
+
+def test_a_failed_speed_job_says_why(services: Any) -> None:
+    answer = settle(services, "s1", cause=CRASHED, round_=["s1"])
+
+    assert ("s1", "Failed", []) == (answer["run"], answer["status"], answer["settled_arms"])
+
+
+def test_a_completed_run_is_judged_with_its_completed_siblings_and_earlier_rounds(
+    services: Any,
+) -> None:
+    for run in ("q1b17", "q1a17"):
+        complete(services, run)
+    judge = ScriptedJudge(goes_on_with("compile"))
+    settle(services, "q1b17", judge)
+
+    (shown,) = judge.shown
+    found = [[run.detail["job"] for run in arm.runs] for arm in shown.arms]
+    assert [[job_of("q1a17")], [job_of("q1b17")], []] == found
+
+
+def test_an_open_trial_leaves_every_run_alone(services: Any) -> None:
+    complete(services, "q1b17")
+    answer = settle(services, "q1b17", ScriptedJudge(goes_on_with("compile")))
+
+    assert {**outcome("q1b17"), "settled_arms": []} == answer
+    assert ["q1a17", "q1b18"] == still_running(services)
+
+
+def test_a_candidate_that_looks_good_is_held_to_all_its_runs(services: Any) -> None:
+    complete(services, "q1b17")
+    settle(services, "q1b17", ScriptedJudge(says("promote")))
+
+    assert ["q1a17", "q1b18"] == still_running(services)
+
+
+@pytest.mark.parametrize("verdict", ["stay_off", "invalid"])
+def test_a_lost_trial_stops_what_is_still_running(verdict: str, services: Any) -> None:
+    complete(services, "q1b17")
+    answer = settle(services, "q1b17", ScriptedJudge(says(verdict)))
+
+    assert [0, 1, 2] == answer["settled_arms"]
+    assert [] == still_running(services)
+
+
+def test_what_could_hardly_be_proven_is_held_to_its_runs_so_that_their_order_says_nothing(
+    services: Any,
+) -> None:
+    complete(services, "q1b17")
+    for said in (says("inconclusive"), goes_on_with("compile-b48", "quality_inconclusive")):
+        assert [] == settle(services, "q1b17", ScriptedJudge(said))["settled_arms"]
+    assert ["q1a17", "q1b18"] == still_running(services)
+
+
+def test_a_lost_candidate_is_stopped_where_the_trial_goes_back_to_speed(services: Any) -> None:
+    complete(services, "q1b17")
+    speed = given_up(asks_speed("compile-b48"), "quality_worse")
+    back = dataclasses.replace(speed, stage="speed", candidate="compile-b48")
+    settle(services, "q1b17", ScriptedJudge(back))
+
+    assert ["q1a17"] == still_running(services)
+
+
+def test_a_lost_candidate_is_stopped_while_the_baseline_runs_on_for_the_next(
+    services: Any,
+) -> None:
+    complete(services, "q1b17")
+    answer = settle(services, "q1b17", ScriptedJudge(goes_on_with("compile-b48")))
+
+    assert [1] == answer["settled_arms"]
+    assert ["q1a17"] == still_running(services)
+
+
+def test_a_repeated_call_gives_the_same_answer(services: Any) -> None:
+    complete(services, "q1b17")
+    judge = ScriptedJudge(goes_on_with("compile-b48"))
+
+    assert settle(services, "q1b17", judge) == settle(services, "q1b17", judge)
+
+
+def test_the_run_that_this_trial_stopped_stops_no_others(services: Any) -> None:
+    complete(services, "q1b17")
+    judge = ScriptedJudge(goes_on_with("compile-b48"))
+    settle(services, "q1b17", judge)
+    answer = settle(services, "q1b18", judge, cause=STOPPED)
+
+    assert ("Stopped", [1]) == (answer["status"], answer["settled_arms"])
+    assert ["q1a17"] == still_running(services)
+
+
+def test_a_run_stopped_early_stays_the_trials_own_where_a_later_look_thinks_otherwise(
+    services: Any,
+) -> None:
+    complete(services, "q1b17")
+    first = settle(services, "q1b17", ScriptedJudge(goes_on_with("compile-b48")))
+    other = ScriptedJudge(goes_on_with("compile"))
+    second = settle(services, "q1b18", other, cause=STOPPED)
+
+    complete(services, "q1a17")
+    third = settle(services, "q1a17", other)
+    answer = call_judge(services, 2, [first, third, second], goes_on_with("compile"))
+    assert "continue" == answer["verdict"]
+
+
+def test_a_run_that_somebody_else_stopped_ends_the_round(services: Any) -> None:
+    services.jobs.stop(job_of("q1b17"))
+    answer = settle(services, "q1b17", cause=STOPPED)
+
+    assert ("Stopped", []) == (answer["status"], answer["settled_arms"])
+    assert [] == still_running(services)
+
+
+def test_the_look_leaves_no_trace_but_what_it_stopped(services: Any) -> None:
+    before = dict(services.store.objects)
+    complete(services, "q1b17")
+    settle(services, "q1b17", ScriptedJudge(says("stay_off")))
+
+    changed = {key for key in services.store.objects if key not in before}
+    assert {
+        f"experiments/bert-docs/abcd1234/jobs/{job_of('q1b17')}/output/output.tar.gz",
+        *(f"experiments/bert-docs/abcd1234/stopped/{job_of(run)}.json" for run in ROUND[1:]),
+    } == changed
+    assert [0, 0, 0] == [len(arm["runs"]) for arm in evidence(services)["arms"]]
+
+
+def test_whatever_goes_wrong_with_the_look_does_not_cost_the_run(
+    services: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(document: Any) -> Decision:
+        raise RuntimeError("the judge is broken")
+
+    complete(services, "q1b17")
+    with caplog.at_level(logging.ERROR):
+        answer = settle(services, "q1b17", broken)
+
+    assert ("Completed", []) == (answer["status"], answer["settled_arms"])
+    assert "the judge is broken" in caplog.text
+    assert ["q1a17", "q1b18"] == still_running(services)
+
+
+def test_broken_evidence_of_a_sibling_ends_the_round_that_it_makes_invalid(services: Any) -> None:
+    complete(services, "q1b17")
+    complete(services, "q1a17")
+    put_output(services, job_of("q1a17"), quality_output(99))
+    answer = settle(services, "q1b17", ScriptedJudge(goes_on_with("compile")))
+
+    assert [0, 1, 2] == answer["settled_arms"]
+
+
+def test_of_a_retried_run_only_the_last_job_counts(services: Any) -> None:
+    complete(services, "q1a17")
+    retried = job_of("q1a17").replace("-r0", "-r1")
+    services.jobs.add(retried, "InProgress", 0.0)
+    complete(services, "q1b17")
+    judge = ScriptedJudge(goes_on_with("compile"))
+    settle(services, "q1b17", judge)
+
+    assert [0, 1, 0] == [len(arm.runs) for arm in judge.shown[0].arms]
+
+
+def test_a_run_alone_in_its_round_is_left_to_the_round(services: Any) -> None:
+    judge = ScriptedJudge(says("stay_off"))
+
+    assert [] == settle(services, "q1b17", judge, round_=["q1b17"])["settled_arms"]
+    assert [] == judge.shown
+
+
+WAITING = ("q1b17", "q1a17", "q1b18", "q1a18")
+
+
+def withdrawn(services: Any) -> list[str]:
+    """Runs whose request no longer starts a job, written down as stopped by the trial."""
+    store, found = services.store, []
+    for run in WAITING:
+        if "Withdrawn" in json.loads(store.get(asked(run)["request_key"])):
+            assert store.has(naming.stop_key("bert-docs", EVENT["trial"], job_of(run)))
+            found.append(run)
+    return found
+
+
+@pytest.fixture
+def in_turn(services: Any) -> Any:
+    """The same round with one more run, whose turn has not come."""
+    key = asked(WAITING[-1])["request_key"]
+    services.store.put(key, json.dumps({"TrainingJobName": "n"}).encode())
+    return services
+
+
+def test_a_run_whose_turn_has_not_come_is_withdrawn_once_everything_is_settled(
+    in_turn: Any,
+) -> None:
+    in_turn.jobs.descriptions[job_of("q1b17")]["TrainingJobStatus"] = "Failed"
+    settle(in_turn, "q1b17", ScriptedJudge(says("stay_off")), cause=CRASHED, round_=WAITING)
+
+    assert ["q1a18"] == withdrawn(in_turn)
+    assert [] == still_running(in_turn)
+
+
+def test_a_run_whose_turn_has_not_come_is_kept_while_its_arm_is_still_tested(in_turn: Any) -> None:
+    complete(in_turn, "q1b17")
+    settle(in_turn, "q1b17", ScriptedJudge(says("continue")), round_=WAITING)
+
+    assert [] == withdrawn(in_turn)
+
+
+def test_a_round_that_the_cloud_cannot_run_is_not_gone_on_with(in_turn: Any) -> None:
+    no_machine = {"TrainingJobStatus": "Failed", "FailureReason": "CapacityError: none"}
+    in_turn.jobs.descriptions[job_of("q1b17")]["TrainingJobStatus"] = "Failed"
+    settle(in_turn, "q1b17", cause=json.dumps(no_machine), round_=WAITING)
+
+    assert ["q1a18"] == withdrawn(in_turn)
+    assert [] == still_running(in_turn)
+
+
+def test_a_quota_that_left_no_room_for_hours_stops_no_sibling(in_turn: Any) -> None:
+    refused = "The account-level service limit 'x' is 1 Instances (ResourceLimitExceeded)"
+    del in_turn.jobs.descriptions[job_of("q1b17")]
+    answer = settle(in_turn, "q1b17", cause=refused, error=RESOURCE_LIMIT_ERROR, round_=WAITING)
+
+    assert answer["infrastructure"]
+    assert [] == withdrawn(in_turn)
+    assert ["q1a17", "q1b18"] == still_running(in_turn)

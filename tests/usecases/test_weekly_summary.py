@@ -1,0 +1,250 @@
+"""The weekly digest: one message per owner, from every registered workload, whatever breaks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from compilegate.domain import naming
+from compilegate.domain.flag import Flag
+from compilegate.domain.records.canary import CanaryRound
+from compilegate.domain.records.reviews import Review
+from compilegate.domain.records.trials import ApprovalRequested
+from compilegate.usecases.operations.weekly_summary import digests, send_digests
+from compilegate.usecases.trial.documents import to_json
+from tests.fakes import FixedClock, MemoryTopic
+from tests.fakes import services as made
+from tests.usecases.production_ledger import (
+    DAY,
+    NOW,
+    OFF,
+    ON,
+    TRIAL,
+    body,
+    decided,
+    flag_entry,
+    promote,
+    ran,
+    register,
+    started,
+    waited,
+    write,
+)
+
+
+@pytest.fixture
+def cloud() -> Any:
+    return replace(made("prod"), clock=FixedClock(NOW))
+
+
+def only(cloud: Any, owner: str | None = "ml") -> Any:
+    (found,) = digests(cloud, owner=owner) if owner else digests(cloud)
+    return found.notification
+
+
+def test_a_week_of_runs_is_counted_by_arm_with_failures_and_waiting(cloud: Any) -> None:
+    register(cloud, "bert", "ml")
+    promote(cloud, "bert", NOW - 6 * DAY)
+    ran(cloud, "bert", NOW - 8 * DAY, "baseline")  # last week's
+    ran(cloud, "bert", NOW - 5 * DAY, "baseline")
+    ran(cloud, "bert", NOW - 4 * DAY, "compile", usd=7.0)
+    ran(cloud, "bert", NOW - 3 * DAY, "compile", usd=7.0, finished=False)
+    for number in (0, 1):
+        write(cloud, "bert", waited("r1", number, NOW - DAY))
+
+    told = only(cloud)
+
+    assert "3 production runs of 1 workload: 1 baseline, 2 with a candidate; " in told.text
+    assert "1 failed; 1 waited for capacity." in told.text
+    figures = body(told)["figures"]
+    assert ({"baseline": 1, "compile": 2}, 1, 1) == tuple(
+        figures[key] for key in ("runs", "failed", "waited")
+    )
+
+
+def test_savings_are_told_against_what_the_trial_expected(cloud: Any) -> None:
+    register(cloud, "bert", "ml")
+    promote(cloud, "bert", NOW - 30 * DAY, usd_per_run=4.0)
+    ran(cloud, "bert", NOW - 31 * DAY, "baseline", usd=10.0)
+    for day in (20, 10, 1):
+        ran(cloud, "bert", NOW - day * DAY, "compile", usd=7.0)
+
+    told = only(cloud)
+
+    assert "Saved so far by what was turned on: $9.00 over 3 runs; the trials had" in told.text
+    assert "the trials had expected $12.00 (75%" in told.text
+
+
+@pytest.mark.parametrize("state", ["reverted", "stale"])
+def test_what_a_promotion_saved_is_told_after_it_has_ended(state: str, cloud: Any) -> None:
+    register(cloud, "bert", "ml")
+    promote(cloud, "bert", NOW - 30 * DAY, usd_per_run=4.0)
+    ran(cloud, "bert", NOW - 31 * DAY, "baseline", usd=10.0)
+    ran(cloud, "bert", NOW - 3 * DAY, "compile", usd=7.0)
+    flag_entry(cloud, "bert", 2, NOW - 2 * DAY, Flag(False, state, "compile"), ON)
+
+    assert "$3.00 over 1 run; the trials had expected $4.00" in only(cloud).text
+
+
+def test_every_promotion_counts_against_what_its_own_trial_expected(cloud: Any) -> None:
+    register(cloud, "bert", "ml")
+    ran(cloud, "bert", NOW - 31 * DAY, "baseline", usd=10.0)
+    promote(cloud, "bert", NOW - 30 * DAY, usd_per_run=4.0)
+    ran(cloud, "bert", NOW - 20 * DAY, "compile", usd=7.0)
+    flag_entry(cloud, "bert", 2, NOW - 15 * DAY, Flag(False, "reverted", "compile"), ON)
+    faster = {"by": "evaluate", "action": "enable", "trial": "0nabc123"}
+    flag_entry(cloud, "bert", 3, NOW - 10 * DAY, ON, OFF, **faster)
+    decision = {"verdict": "promote", "saving": {"usd_per_run": 5.0}}
+    cloud.store.put(naming.record_key("bert", "0nabc123", "decision"), to_json(decision))
+    ran(cloud, "bert", NOW - 5 * DAY, "compile", usd=4.0)
+
+    assert "$9.00 over 2 runs; the trials had expected $9.00 (100%" in only(cloud).text
+
+
+def test_what_a_retired_workload_ran_this_week_is_told(cloud: Any) -> None:
+    register(cloud, "bert", "ml", active=False)
+    ran(cloud, "bert", NOW - DAY, "baseline")
+
+    assert "1 production run of 1 workload" in only(cloud).text
+
+
+def test_an_estimate_that_one_trial_lacks_is_not_held_against_the_others(cloud: Any) -> None:
+    for name, usd_per_run in (("bert", 4.0), ("gpt", None)):
+        register(cloud, name, "ml")
+        promote(cloud, name, NOW - 30 * DAY, usd_per_run=usd_per_run)
+        ran(cloud, name, NOW - 31 * DAY, "baseline")
+        ran(cloud, name, NOW - DAY, "compile", usd=7.0)
+
+    told = only(cloud)
+
+    assert "Saved so far by what was turned on: $6.00 over 2 runs." in told.text
+    assert body(told)["figures"]["expected_usd"] is None
+
+
+def test_what_is_open_is_told_probation_trial_canary_approval_stale_and_changes(
+    cloud: Any,
+) -> None:
+    for name in ("probing", "trying", "carried", "asking", "stale", "reverted"):
+        register(cloud, name, "ml")
+    promote(cloud, "probing", NOW - 6 * DAY)
+    write(cloud, "probing", Review(NOW - DAY, "r", TRIAL, "compile", runs=5))
+    for name in ("trying", "carried", "asking"):
+        write(cloud, name, started(name, TRIAL, NOW - DAY))
+    opened = CanaryRound(TRIAL, 1, (), {}, "job", NOW + DAY, 600, hold=True, at=NOW - DAY)
+    write(cloud, "carried", opened)
+    asked = ApprovalRequested(NOW - DAY, NOW + DAY, TRIAL, "e", "d1", "decision.json", "compile")
+    write(cloud, "asking", asked)
+    stale = Flag(True, "stale", "compile", {"compiler": "torch_compile"}, "d1")
+    flag_entry(cloud, "stale", 1, NOW - 40 * DAY, stale, OFF)
+    flag_entry(cloud, "reverted", 1, NOW - 40 * DAY, ON, OFF)
+    flag_entry(cloud, "reverted", 2, NOW - DAY, Flag(False, "reverted"), ON)
+
+    lines = only(cloud).text.splitlines()
+
+    assert "Waits for approval: asking" in lines
+    assert "On probation: probing (compile, 5 of 9 runs)" in lines
+    assert "In a trial: carried (with canary runs), trying" in lines
+    assert "No longer what was proven: stale" in lines
+    assert "Flag changed: probing (enable), reverted (revert)" in lines
+
+
+def test_a_trial_that_has_ended_is_not_open(cloud: Any) -> None:
+    register(cloud, "bert", "ml")
+    write(cloud, "bert", started("bert", TRIAL, NOW - DAY))
+    write(cloud, "bert", decided(TRIAL, NOW - DAY))
+
+    assert "In a trial" not in only(cloud).text
+
+
+def test_every_owner_gets_their_own_and_nobody_those_of_others(cloud: Any) -> None:
+    for name, owner in (("a", "ml"), ("b", "ads"), ("c", None)):
+        register(cloud, name, owner)
+        ran(cloud, name, NOW - DAY, "baseline")
+    topic = MemoryTopic()
+
+    answer = send_digests({}, services=cloud, topic=topic)
+
+    assert {"sent": 3, "quiet": 0} == answer
+    owners = [told.attributes().get("owner", {}).get("StringValue") for told in topic.told]
+    assert [None, "ads", "ml"] == owners
+    assert ["c", "b", "a"] == [told.figures["told"][0]["workload"] for told in topic.told]
+
+
+def test_a_week_without_anything_is_not_sent_but_shown(cloud: Any) -> None:
+    register(cloud, "bert", "ml")
+    ran(cloud, "bert", NOW - 20 * DAY, "baseline")
+    topic = MemoryTopic()
+
+    assert {"sent": 0, "quiet": 1} == send_digests({}, services=cloud, topic=topic)
+    assert "Nothing ran and nothing changed (1 workload)." in only(cloud).text
+
+
+def test_what_production_does_not_train_is_left_out(cloud: Any) -> None:
+    register(cloud, "retired", "ml", active=False)
+    cloud.store.put(naming.spec_key("tried-once", "d1"), b"{}")
+    ran(cloud, "retired", NOW - 8 * DAY, "baseline")
+
+    assert [] == digests(cloud)
+
+
+@pytest.mark.parametrize("breaks", ["registration", "ledger"])
+def test_one_broken_workload_is_named_and_the_others_are_told(cloud: Any, breaks: str) -> None:
+    for name in ("good", "broken"):
+        register(cloud, name, "ml")
+        ran(cloud, name, NOW - DAY, "baseline")
+    if breaks == "registration":
+        cloud.store.put(naming.registration_key("broken"), b"{")
+    else:
+        cloud.ledger.put_once("broken", "flag#00000001", {"kind": "flag", "at": NOW})
+    topic = MemoryTopic()
+
+    send_digests({}, services=cloud, topic=topic)
+
+    told = {one.owner: one for one in topic.told}
+    # Whose it is stands in the registration.
+    named = told[None if breaks == "registration" else "ml"]
+    assert ["broken"] == body(named)["figures"]["unread"]
+    assert "Could not be read" in named.text
+    assert "1 production run of 1 workload" in told["ml"].text
+
+
+def test_one_owner_who_cannot_be_told_does_not_keep_the_others_from_hearing(cloud: Any) -> None:
+    for name, owner in (("a", "ads"), ("b", "ml")):
+        register(cloud, name, owner)
+        ran(cloud, name, NOW - DAY, "baseline")
+    topic = MemoryTopic(broken=["ads"])
+
+    with pytest.raises(ConnectionError):
+        send_digests({}, services=cloud, topic=topic)
+
+    assert ["ml"] == [told.owner for told in topic.told]
+
+
+def test_an_owner_of_many_workloads_gets_one_message_that_fits(cloud: Any) -> None:
+    for number in range(300):
+        name = f"w{number:03d}"
+        register(cloud, name, "ml")
+        promote(cloud, name, NOW - DAY)
+        ran(cloud, name, NOW - DAY / 2, "compile")
+
+    told = only(cloud)
+
+    figures = body(told)["figures"]
+    assert (300, 100, 200) == (
+        figures["workloads"], len(figures["told"]), figures["told_left_out"],
+    )  # fmt: skip
+    assert "w007 (compile, 0 of 9 runs) and 292 more" in told.text
+
+
+def test_a_promotion_whose_decision_is_gone_is_told_without_its_estimate(cloud: Any) -> None:
+    register(cloud, "bert", "ml")
+    promote(cloud, "bert", NOW - 6 * DAY)
+    del cloud.store.objects[naming.record_key("bert", TRIAL, "decision")]
+
+    assert "On probation: bert (compile, 0 of 9 runs)" in only(cloud).text
+
+
+def test_an_owner_that_nobody_has_is_an_empty_digest(cloud: Any) -> None:
+    assert "Nothing ran and nothing changed (0 workloads)." in only(cloud, "nobody").text
