@@ -14,9 +14,9 @@ from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
 from compilegate.domain.metrics import FLAG_PROBLEMS, NAMESPACE, STAGE
-from stacks.recipients import subscribe
 from stacks.settings import Settings
 from stacks.storage import Storage
+from stacks.subscribers import subscribe
 
 PERIOD = Duration.minutes(5)
 

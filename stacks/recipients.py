@@ -6,13 +6,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from aws_cdk import aws_chatbot as chatbot
-from aws_cdk import aws_iam as iam
-from aws_cdk import aws_sns as sns
-from aws_cdk import aws_sns_subscriptions as subscriptions
-from constructs import Construct
-
-from compilegate.domain import naming
 from compilegate.domain.fields import Fields
 
 EMAIL = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s]+")
@@ -73,49 +66,3 @@ def _slack(fields: Fields | None) -> Slack | None:
             raise fields.wrong(key, "is no id of Slack's", fix)
     fields.done()
     return slack
-
-
-READS_METRICS = (
-    "cloudwatch:DescribeAlarms",
-    "cloudwatch:GetMetricData",
-    "cloudwatch:GetMetricStatistics",
-    "cloudwatch:ListMetrics",
-)
-
-
-def subscribe(scope: Construct, topic: sns.Topic, recipients: Recipients, *, stage: str) -> None:
-    """Let ``topic`` reach everyone whom the context names."""
-    if recipients.email:
-        topic.add_subscription(subscriptions.EmailSubscription(recipients.email))
-    for owner, address in sorted(recipients.owner_emails.items()):
-        # What names no owner (alarms of the deployment itself) is for ``email`` alone.
-        policy = {"owner": sns.SubscriptionFilter.string_filter(allowlist=[owner])}
-        topic.add_subscription(subscriptions.EmailSubscription(address, filter_policy=policy))
-    if recipients.slack:
-        _tell_channel(scope, topic, recipients.slack, stage)
-
-
-def _tell_channel(scope: Construct, topic: sns.Topic, slack: Slack, stage: str) -> None:
-    """Post to a channel, in which nobody can do anything to the account.
-
-    The service applies AdministratorAccess as guardrail where none is named (API reference of
-    CreateSlackChannelConfiguration). Alarms are drawn as charts, which takes reading metrics.
-    """
-    role = iam.Role(
-        scope,
-        "ChannelRole",
-        description=f"Compilegate {stage}: charts of alarms in the chat channel",
-        assumed_by=iam.ServicePrincipal("chatbot.amazonaws.com"),
-    )
-    role.add_to_policy(iam.PolicyStatement(actions=list(READS_METRICS), resources=["*"]))
-    guardrail = iam.ManagedPolicy.from_aws_managed_policy_name("CloudWatchReadOnlyAccess")
-    chatbot.SlackChannelConfiguration(
-        scope,
-        "Channel",
-        slack_channel_configuration_name=naming.stack_name(stage),
-        slack_workspace_id=slack.workspace_id,
-        slack_channel_id=slack.channel_id,
-        notification_topics=[topic],
-        role=role,
-        guardrail_policies=[guardrail],
-    )

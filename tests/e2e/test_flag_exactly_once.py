@@ -24,6 +24,7 @@ from compilegate.domain import ledger_keys, naming
 from compilegate.localcloud.environments import REPOSITORY
 from compilegate.usecases.flag.change_flag import change_flag, repair_flag
 from compilegate.usecases.trial.documents import to_json
+from compilegate.usecases.trial.plan_trial import plan_trial
 from tests import fakes
 from tests.domain.workload_builder import SOUND
 from tests.e2e.flag_writer import DIED
@@ -34,11 +35,6 @@ pytestmark = pytest.mark.e2e
 # Read the ledger, append, write the parameter, read the ledger.
 CALLS = 4
 FUNCTION = "compilegate-local-apply-flag"
-ARMS = [
-    {"name": "baseline", "overrides": {}, "learning_rate": 1e-3, "image": "i"},
-    {"name": "compile", "overrides": {"compiler": "torch_compile"}, "learning_rate": 1e-3,
-     "image": "i", "compiler": "torch_compile"},
-]  # fmt: skip
 
 
 class Flag:
@@ -186,15 +182,17 @@ def promotion(app: Any, workload: str) -> dict[str, Any]:
     trial = naming.trial_id(int(time.time() * 1000))
     key = naming.record_key(workload, trial, "decision")
     decision = {
-        "decision_id": "d1", "verdict": "promote", "candidate": "compile",
+        "decision_id": "d1", "judge_version": "0", "verdict": "promote", "candidate": "compile",
         "reasons": [{"code": "speedup_proven", "message": "1.5 times"}],
         "flag": {"name": naming.flag_parameter("local", workload), "action": "enable"},
     }  # fmt: skip
     app.store.put(key, to_json(decision))
-    app.store.put(naming.record_key(workload, trial, "plan"), to_json({"arms": ARMS}))
     spec_key = naming.spec_key(workload, "any")
     app.store.put(spec_key, to_json({"workload": SOUND.to_dict(), "source_key": "none"}))
-    return {"workload": workload, "trial": trial, "spec_key": spec_key, "decision_key": key}
+    event = {"workload": workload, "trial": trial, "spec_key": spec_key, "decision_key": key,
+             "execution": "e"}  # fmt: skip
+    plan_trial(event, services=replace(fakes.services("local"), store=app.store))
+    return event
 
 
 def invoke(app: Any, event: dict[str, Any]) -> dict[str, Any]:

@@ -196,30 +196,38 @@ def test_call_without_sync_does_not_wait(trainer, machines):
     assert result["out"]["TrainingJobArn"].endswith(name)
 
 
-def test_speed_jobs_run_alone_and_waiting_jobs_are_pending(trainer, client):
-    first = trainer.start(SLEEP, stage="speed")
-    trainer.wait_until(first, lambda job: job["SecondaryStatus"] == "Training")
-    second = trainer.start("import os\nprint(os.environ.get('OMP_NUM_THREADS'))", stage="quality")
-    trainer.wait_until(second, lambda job: job["SecondaryStatus"] == "Pending", seconds=5)
-    waiting = trainer.describe(second)
-    client("sagemaker").stop_training_job(TrainingJobName=first)
+@pytest.fixture
+def measuring(trainer, client):
+    """As many measuring jobs as the machine has cores for."""
+    names = [trainer.start(SLEEP, stage="speed") for _ in range(2)]
+    for name in names:
+        trainer.wait_until(name, lambda job: job["SecondaryStatus"] == "Training")
+    yield names
+    for name in names:
+        if trainer.describe(name)["TrainingJobStatus"] == "InProgress":
+            client("sagemaker").stop_training_job(TrainingJobName=name)
+    assert ["Stopped"] * 2 == [trainer.wait(name)["TrainingJobStatus"] for name in names]
+
+
+def test_a_job_that_has_no_core_is_pending_until_a_measuring_job_ends(trainer, client, measuring):
+    job = trainer.start("import os\nprint(os.environ.get('OMP_NUM_THREADS'))", stage="quality")
+    trainer.wait_until(job, lambda job: job["SecondaryStatus"] == "Pending", seconds=5)
+    waiting = trainer.describe(job)
+    client("sagemaker").stop_training_job(TrainingJobName=measuring[0])
 
     assert "TrainingStartTime" not in waiting
-    assert trainer.wait(second)["TrainingJobStatus"] == "Completed"
-    assert trainer.log_lines(second) == ["1"]
+    assert trainer.wait(job)["TrainingJobStatus"] == "Completed"
+    assert trainer.log_lines(job) == ["1"]
 
 
+@pytest.mark.usefixtures("measuring")
 def test_pending_job_can_be_stopped(trainer, client):
-    first = trainer.start(SLEEP, stage="speed")
-    trainer.wait_until(first, lambda job: job["SecondaryStatus"] == "Training")
-    second = trainer.start("")
-    trainer.wait_until(second, lambda job: job["SecondaryStatus"] == "Pending", seconds=5)
-    client("sagemaker").stop_training_job(TrainingJobName=second)
-    job = trainer.wait(second, seconds=5)
-    client("sagemaker").stop_training_job(TrainingJobName=first)
+    name = trainer.start("")
+    trainer.wait_until(name, lambda job: job["SecondaryStatus"] == "Pending", seconds=5)
+    client("sagemaker").stop_training_job(TrainingJobName=name)
+    job = trainer.wait(name, seconds=5)
 
     assert (job["TrainingJobStatus"], job["SecondaryStatus"]) == ("Stopped", "Stopped")
-    assert trainer.wait(first)["TrainingJobStatus"] == "Stopped"
 
 
 def test_a_field_that_the_integration_does_not_know_ends_the_execution_past_every_catch(
