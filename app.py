@@ -17,8 +17,7 @@ from typing import Any
 
 from compilegate.domain.errors import CompilegateError
 from stacks.assets import stage_bundle
-from stacks.job_fields import check_job_fields
-from stacks.settings import Settings
+from stacks.settings import Settings, check_job_fields
 
 REPOSITORY = Path(__file__).resolve().parent
 # What the cdk command adds to the context.

@@ -6,22 +6,22 @@ until then the budget counts nothing (docs/operating.md).
 
 from __future__ import annotations
 
-from aws_cdk import Aws
 from aws_cdk import aws_budgets as budgets
-from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
 from compilegate.domain import naming
+from stacks.notifications import may_publish
 from stacks.storage import Storage
 
+SERVICE = "budgets.amazonaws.com"
 PERCENT = 100
-# Spent already, and going by the month so far.
+# Already spent, and projected from the month so far.
 KINDS = ("ACTUAL", "FORECASTED")
 
 
 class Budget(Construct):
-    """Tells ``topic`` when the month's training jobs cost, or will cost, more than ``usd``."""
+    """Notifies ``topic`` when the month's training jobs cost, or will cost, more than ``usd``."""
 
     def __init__(
         self,
@@ -34,7 +34,9 @@ class Budget(Construct):
         storage: Storage,
     ) -> None:
         super().__init__(scope, construct_id)
-        _let_publish(topic, storage)
+        # https://docs.aws.amazon.com/cost-management/latest/userguide/budgets-sns-policy.html
+        storage.let_publish(SERVICE)
+        topic.add_to_resource_policy(may_publish("BudgetsMayPublish", SERVICE, topic))
         subscriber = budgets.CfnBudget.SubscriberProperty(
             address=topic.topic_arn, subscription_type="SNS"
         )
@@ -46,7 +48,12 @@ class Budget(Construct):
                 budget_type="COST",
                 time_unit="MONTHLY",
                 budget_limit=budgets.CfnBudget.SpendProperty(amount=usd, unit="USD"),
-                cost_filters={"TagKeyValue": list(_own_jobs())},
+                # Jobs that state machines start; their tags do not name the deployment.
+                cost_filters={
+                    "TagKeyValue": [
+                        f"user:{naming.TAG_STAGE}${stage}" for stage in naming.OWN_JOB_STAGES
+                    ]
+                },
             ),
             notifications_with_subscribers=[
                 budgets.CfnBudget.NotificationWithSubscribersProperty(
@@ -61,31 +68,3 @@ class Budget(Construct):
                 for kind in KINDS
             ],
         )
-
-
-def _own_jobs() -> tuple[str, ...]:
-    """Jobs that state machines start; of which deployment, their tags do not say."""
-    return tuple(f"user:{naming.TAG_STAGE}${stage}" for stage in naming.OWN_JOB_STAGES)
-
-
-def _let_publish(topic: sns.Topic, storage: Storage) -> None:
-    """https://docs.aws.amazon.com/cost-management/latest/userguide/budgets-sns-policy.html"""
-    budgets_service = iam.ServicePrincipal("budgets.amazonaws.com")
-    own = {"StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID}}
-    topic.add_to_resource_policy(
-        iam.PolicyStatement(
-            sid="BudgetsMayPublish",
-            principals=[budgets_service],
-            actions=["sns:Publish"],
-            resources=[topic.topic_arn],
-            conditions=own,
-        )
-    )
-    storage.key.add_to_resource_policy(
-        iam.PolicyStatement(
-            principals=[budgets_service],
-            actions=["kms:Decrypt", "kms:GenerateDataKey*"],
-            resources=["*"],
-            conditions=own,
-        )
-    )

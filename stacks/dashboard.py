@@ -7,31 +7,21 @@ the sweep, each about the 24 hours before, and shown as the maximum of a day.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
-from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
 from compilegate.domain import metrics, naming
 from compilegate.domain.decision import Verdict
 from compilegate.domain.production.day import FAILED
+from stacks.notifications import Watched
 
 HOUR, DAY = Duration.hours(1), Duration.days(1)
 WIDTH, HEIGHT = 12, 6
-
-
-@dataclass(frozen=True)
-class Watched:
-    """What the dashboard shows beside the daily figures."""
-
-    evaluate: sfn.StateMachine
-    train: sfn.StateMachine
-    functions: Mapping[str, lambda_.Function]
-    dropped_schedules: cloudwatch.IMetric
-    dead_letters: cloudwatch.IMetric
+# How a trial can end.
+ENDS = (*(str(verdict) for verdict in Verdict if verdict is not Verdict.CONTINUE), FAILED)
 
 
 class Dashboard(Construct):
@@ -50,14 +40,33 @@ class Dashboard(Construct):
             widgets=[
                 [
                     _graph("Trials started and ended", _executions(watched.evaluate)),
-                    _graph("Decisions by verdict, per day", self._verdicts()),
+                    _graph(
+                        "Decisions by verdict, per day",
+                        [
+                            self._daily(metrics.DECISIONS, end, {metrics.VERDICT: end})
+                            for end in ENDS
+                        ],
+                    ),
                 ],
                 [
                     _graph("Production runs started and ended", _executions(watched.train)),
-                    _graph("Production runs, per day", self._runs()),
+                    _graph(
+                        "Production runs, per day",
+                        [
+                            self._daily(metrics.PRODUCTION_RUNS, "ended"),
+                            self._daily(metrics.WAITED_RUNS, "waited for capacity"),
+                            self._daily(metrics.FAILED_RUNS, "failed"),
+                        ],
+                    ),
                 ],
                 [
-                    _graph("Spend, USD per day", self._spend()),
+                    _graph(
+                        "Spend, USD per day",
+                        [
+                            self._daily(metrics.TRIAL_USD, "trials"),
+                            self._daily(metrics.PRODUCTION_USD, "production runs"),
+                        ],
+                    ),
                     _graph("Savings, USD per day", [self._daily(metrics.SAVED_USD, "saved")]),
                 ],
                 [
@@ -66,23 +75,6 @@ class Dashboard(Construct):
                 ],
             ],
         )
-
-    def _verdicts(self) -> list[cloudwatch.IMetric]:
-        ends = [*(str(verdict) for verdict in Verdict if verdict is not Verdict.CONTINUE), FAILED]
-        return [self._daily(metrics.DECISIONS, end, {metrics.VERDICT: end}) for end in ends]
-
-    def _runs(self) -> list[cloudwatch.IMetric]:
-        return [
-            self._daily(metrics.PRODUCTION_RUNS, "ended"),
-            self._daily(metrics.WAITED_RUNS, "waited for capacity"),
-            self._daily(metrics.FAILED_RUNS, "failed"),
-        ]
-
-    def _spend(self) -> list[cloudwatch.IMetric]:
-        return [
-            self._daily(metrics.TRIAL_USD, "trials"),
-            self._daily(metrics.PRODUCTION_USD, "production runs"),
-        ]
 
     def _failures(self, watched: Watched) -> list[cloudwatch.IMetric]:
         errors = cloudwatch.MathExpression(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,8 +13,6 @@ from constructs import Construct
 
 from compilegate.domain import naming
 from compilegate.domain.naming import EVALUATE, LIVE, TRAIN
-from stacks.log_groups import FUNCTIONS as FUNCTION_LOGS
-from stacks.log_groups import log_group
 from stacks.permissions import (
     JOB_OUTPUTS,
     PRODUCTION_OUTPUTS,
@@ -25,228 +23,104 @@ from stacks.permissions import (
     REQUESTS,
     SPECS,
     STOPS,
+    Grant,
     Permissions,
+    read,
+    write,
 )
+from stacks.permissions import Permissions as can  # noqa: N813  # reads as a sentence below
 from stacks.settings import Settings
-from stacks.storage import Storage
+from stacks.storage import FUNCTION_LOGS, Storage
 
-Statements = list[iam.PolicyStatement]
 # What calls the functions that no state machine does.
 SCHEDULE = "schedule"
-# A version stays when the next one replaces it, because executions that run still call it; one
+# A version stays when the next one replaces it, because running executions still call it; one
 # that was published by a deployment that failed goes. All go with their function.
 KEEP_VERSION = RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE
 
 
 @dataclass(frozen=True)
 class Step:
-    """One function: its step in lambdas/handlers.py, what it may do, its size, and who calls it."""
+    """One function: its step in lambdas/handlers.py, what it may do, its size, and its caller."""
 
     name: str
-    may: Callable[[Permissions], Statements]
+    may: tuple[Grant, ...]
     seconds: int = 60
     megabytes: int = 512  # processor time comes with memory: below this, imports dominate
     machine: str = EVALUATE
 
 
 STEPS = (
-    Step(
-        "acquire_lock",
-        lambda can: [*can.take_lease(), *can.read_ledger(), *can.append_to_ledger()],
-    ),
-    Step(
-        "check_eligibility",
-        lambda can: [
-            *can.read(SPECS, RECORDS),
-            *can.tell_absent_from_denied(),
-            *can.read_ledger(),
-            *can.write(RECORDS),
-        ],
-    ),
-    Step(
-        "plan_trial",
-        lambda can: [
-            *can.read(SPECS, REGISTRATIONS, RECORDS),
-            *can.tell_absent_from_denied(),
-            *can.read_ledger(),
-            *can.write(RECORDS),
-            *can.read_quotas(),
-        ],
-    ),
-    Step(
-        "judge_arms",
-        lambda can: [
-            # Requests too: which arms a speed job on nodes of its own was asked to measure.
-            *can.read(SPECS, RECORDS, JOB_OUTPUTS, STOPS, REQUESTS),
-            *can.tell_absent_from_denied(),
-            *can.write(RECORDS, REQUESTS),
-            *can.read_ledger(),
-            *can.append_to_ledger(),
-            *can.stop_jobs(),
-        ],
-        seconds=300,
-        megabytes=1024,
-    ),
-    Step(
-        "settle_run",
-        lambda can: [
-            *can.read(SPECS, RECORDS, JOB_OUTPUTS, STOPS),
-            *can.tell_absent_from_denied(),
-            *can.write(STOPS, REQUESTS),
-            *can.stop_jobs(),
-        ],
-        seconds=300,
-        megabytes=1024,
-    ),
-    Step(
-        "open_canary",
-        lambda can: [
-            *can.read(SPECS, RECORDS),
-            *can.read_ledger(),
-            *can.append_to_ledger(),
-            *can.take_lease(),
-            *can.answer_tokens(),
-        ],
-    ),
-    Step(
-        "record_decision",
-        lambda can: [
-            *can.read(SPECS, RECORDS),
-            *can.tell_absent_from_denied(),
-            *can.append_to_ledger(),
-        ],
-    ),
-    Step(
-        "ask_approval",
-        lambda can: [*can.read(SPECS, RECORDS), *can.append_to_ledger(), *can.take_lease()],
-    ),
-    Step(
-        "await_approval",
-        lambda can: [*can.read_ledger(), *can.append_to_ledger(), *can.answer_tokens()],
-    ),
-    Step("close_approval", lambda can: [*can.read_ledger(), *can.append_to_ledger()]),
-    Step(
-        "apply_flag",
-        lambda can: [
-            *can.read(SPECS, RECORDS),
-            *can.write(RECORDS),
-            *can.read_ledger(),
-            *can.append_to_ledger(),
-            *can.write_flag(),
-        ],
-    ),
-    Step(
-        "release_models",
-        lambda can: [*can.read(RECORDS), *can.read_ledger(), *can.tag_models()],
-    ),
-    Step(
-        "write_report",
-        lambda can: [
-            *can.read(SPECS, RECORDS),
-            *can.tell_absent_from_denied(),
-            *can.write(REPORTS),
-        ],
-        seconds=120,
-        megabytes=1024,
-    ),
-    Step("release_lock", lambda can: can.give_lease_back()),
-    Step(
-        "abort_trial",
-        lambda can: [
-            *can.stop_jobs(),
-            *can.read_ledger(),
-            *can.append_to_ledger(),
-            *can.tag_models(),
-            *can.give_lease_back(),
-        ],
-        seconds=120,
-    ),
-    Step(
-        "read_flag",
-        lambda can: [
-            # Records too: what a flag was proven on is compared with what the run would train.
-            *can.read(SPECS, REGISTRATIONS, RECORDS),
-            *can.tell_absent_from_denied(),
-            *can.read_ledger(),
-            *can.append_to_ledger(),
-            # Where the parameter is not what the ledger says, it is written again.
-            *can.write_flag(),
-        ],
-        megabytes=1024,
-        machine=TRAIN,
-    ),
-    Step(
-        "build_request",
-        lambda can: [
-            *can.read(SPECS),
-            *can.read_ledger(),
-            *can.write(PRODUCTION_REQUESTS),
-        ],
-        megabytes=1024,
-        machine=TRAIN,
-    ),
-    Step(
-        "record_run",
-        lambda can: [
-            *can.read(SPECS, REGISTRATIONS, PRODUCTION_OUTPUTS),
-            *can.read_inputs(),
-            *can.tell_absent_from_denied(),
-            *can.read_ledger(),
-            *can.append_to_ledger(),
-            *can.stop_jobs(),
-            *can.look_at_team_jobs(),
-            *can.answer_tokens(),
-            *can.tag_models(),
-            # After a team's own run: nobody else compares its parameter with the ledger.
-            *can.write_flag(),
-        ],
-        seconds=300,
-        megabytes=1024,
-        machine=TRAIN,
-    ),
-    Step(
-        "watch_production",
-        lambda can: [
-            *can.read(SPECS, REGISTRATIONS, RECORDS),
-            *can.tell_absent_from_denied(),
-            *can.write(RECORDS, REPORTS),
-            *can.read_ledger(),
-            *can.append_to_ledger(),
-            *can.write_flag(),
-        ],
-        seconds=120,
-        megabytes=1024,
-        machine=TRAIN,
-    ),
-    Step(
-        "weekly_digest",
-        lambda can: [
-            *can.read(SPECS, REGISTRATIONS, RECORDS),
-            *can.tell_absent_from_denied(),  # and lists which workloads there are
-            *can.read_ledger(),
-        ],
-        seconds=540,
-        megabytes=1769,  # a whole processor: ten thousand workloads are parsed
-        machine=SCHEDULE,
-    ),
-    Step(
-        "sweep",
-        lambda can: [
-            *can.stop_jobs(),
-            *can.read_tags_of_jobs(),
-            *can.read_executions(),
-            *can.tell_absent_from_denied(),  # and lists which workloads there are
-            *can.read_ledger(),
-            *can.append_to_ledger(),
-            *can.tag_models(),
-            *can.read_lease(),
-            *can.give_lease_back(),
-        ],
-        seconds=540,
-        megabytes=1769,  # as the digest: it reads the ledger of every workload
-        machine=SCHEDULE,
-    ),
-)
+    Step("acquire_lock", (can.take_lease, can.read_ledger, can.append_to_ledger)),
+    Step("check_eligibility", (
+        read(SPECS, RECORDS), can.tell_absent_from_denied, can.read_ledger, write(RECORDS),
+    )),
+    Step("plan_trial", (
+        read(SPECS, REGISTRATIONS, RECORDS), can.tell_absent_from_denied, can.read_ledger,
+        write(RECORDS), can.read_quotas,
+    )),
+    Step("judge_arms", (
+        # Requests too: which arms a speed job on nodes of its own was asked to measure.
+        read(SPECS, RECORDS, JOB_OUTPUTS, STOPS, REQUESTS), can.tell_absent_from_denied,
+        write(RECORDS, REQUESTS), can.read_ledger, can.append_to_ledger, can.stop_jobs,
+    ), seconds=300, megabytes=1024),
+    Step("settle_run", (
+        read(SPECS, RECORDS, JOB_OUTPUTS, STOPS), can.tell_absent_from_denied,
+        write(STOPS, REQUESTS), can.stop_jobs,
+    ), seconds=300, megabytes=1024),
+    Step("open_canary", (
+        read(SPECS, RECORDS), can.read_ledger, can.append_to_ledger, can.take_lease,
+        can.answer_tokens,
+    )),
+    Step("record_decision", (
+        read(SPECS, RECORDS), can.tell_absent_from_denied, can.append_to_ledger,
+    )),
+    Step("ask_approval", (read(SPECS, RECORDS), can.append_to_ledger, can.take_lease)),
+    Step("await_approval", (can.read_ledger, can.append_to_ledger, can.answer_tokens)),
+    Step("close_approval", (can.read_ledger, can.append_to_ledger)),
+    Step("apply_flag", (
+        read(SPECS, RECORDS), write(RECORDS), can.read_ledger, can.append_to_ledger,
+        can.write_flag,
+    )),
+    Step("release_models", (read(RECORDS), can.read_ledger, can.tag_models)),
+    Step("write_report", (
+        read(SPECS, RECORDS), can.tell_absent_from_denied, write(REPORTS),
+    ), seconds=120, megabytes=1024),
+    Step("release_lock", (can.give_lease_back,)),
+    Step("abort_trial", (
+        can.stop_jobs, can.read_ledger, can.append_to_ledger, can.tag_models,
+        can.give_lease_back,
+    ), seconds=120),
+    Step("read_flag", (
+        # Records too: what a flag was proven on is compared with what the run would train.
+        read(SPECS, REGISTRATIONS, RECORDS), can.tell_absent_from_denied, can.read_ledger,
+        # Where the parameter differs from the ledger, it is written again.
+        can.append_to_ledger, can.write_flag,
+    ), megabytes=1024, machine=TRAIN),
+    Step("build_request", (
+        read(SPECS), can.read_ledger, write(PRODUCTION_REQUESTS),
+    ), megabytes=1024, machine=TRAIN),
+    Step("record_run", (
+        read(SPECS, REGISTRATIONS, PRODUCTION_OUTPUTS), can.read_inputs,
+        can.tell_absent_from_denied, can.read_ledger, can.append_to_ledger, can.stop_jobs,
+        can.read_team_jobs, can.answer_tokens, can.tag_models,
+        # After a team's own run: nothing else compares its parameter with the ledger.
+        can.write_flag,
+    ), seconds=300, megabytes=1024, machine=TRAIN),
+    Step("watch_production", (
+        read(SPECS, REGISTRATIONS, RECORDS), can.tell_absent_from_denied,
+        write(RECORDS, REPORTS), can.read_ledger, can.append_to_ledger, can.write_flag,
+    ), seconds=120, megabytes=1024, machine=TRAIN),
+    # Both list the workloads, and use a whole processor: ten thousand files are parsed.
+    Step("weekly_digest", (
+        read(SPECS, REGISTRATIONS, RECORDS), can.tell_absent_from_denied, can.read_ledger,
+    ), seconds=540, megabytes=1769, machine=SCHEDULE),
+    Step("sweep", (
+        can.stop_jobs, can.read_tags_of_jobs, can.read_executions, can.tell_absent_from_denied,
+        can.read_ledger, can.append_to_ledger, can.tag_models, can.read_lease,
+        can.give_lease_back,
+    ), seconds=540, megabytes=1769, machine=SCHEDULE),
+)  # fmt: skip
 
 
 class Functions(Construct):
@@ -268,7 +142,7 @@ class Functions(Construct):
     ) -> None:
         super().__init__(scope, construct_id)
         self._settings = settings
-        self._log_key = storage.log_key
+        self._storage = storage
         self._code = lambda_.Code.from_asset(str(bundle))
         self._environment = {
             "DATA_BUCKET": storage.bucket.bucket_name,
@@ -278,33 +152,25 @@ class Functions(Construct):
             "TRAINING_ROLE_ARN": training_role.role_arn,
             "SETTINGS": settings.for_functions(),
         }
-        permissions = Permissions(storage, settings.stage, settings.input_buckets)
+        permissions = Permissions(storage, settings)
         self.by_name: Mapping[str, lambda_.Function] = {
             step.name: self._function(step, permissions) for step in STEPS
         }
         self.live: Mapping[str, lambda_.Alias] = {
-            name: self._alias(name, function) for name, function in self.by_name.items()
+            name: lambda_.Alias(
+                self, f"{_title(name)}Live", alias_name=LIVE, version=function.current_version
+            )
+            for name, function in self.by_name.items()
         }
 
     def of(self, machine: str) -> dict[str, lambda_.Function]:
         """The functions that one machine calls."""
         return {step.name: self.by_name[step.name] for step in STEPS if step.machine == machine}
 
-    def _alias(self, name: str, function: lambda_.Function) -> lambda_.Alias:
-        return lambda_.Alias(
-            self, f"{_title(name)}Live", alias_name=LIVE, version=function.current_version
-        )
-
     def _function(self, step: Step, permissions: Permissions) -> lambda_.Function:
         title = _title(step.name)
         name = f"{naming.stack_name(self._settings.stage)}-{step.name.replace('_', '-')}"
-        group = log_group(
-            self,
-            f"{title}Logs",
-            name=f"{FUNCTION_LOGS}{name}",
-            settings=self._settings,
-            key=self._log_key,
-        )
+        group = self._storage.log_group(self, f"{title}Logs", name=f"{FUNCTION_LOGS}{name}")
         role = iam.Role(
             self,
             f"{title}Role",
@@ -312,7 +178,7 @@ class Functions(Construct):
             assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"),
         )
         group.grant_write(role)
-        for statement in step.may(permissions):
+        for statement in (item for grant in step.may for item in grant(permissions)):
             role.add_to_policy(statement)
         return lambda_.Function(
             self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 from aws_cdk import Stack
 from aws_cdk import aws_events as events
@@ -17,12 +18,10 @@ from aws_cdk.aws_lambda_destinations import SqsDestination
 from constructs import Construct
 
 from compilegate.domain import naming
-from stacks.log_groups import MACHINES as MACHINE_LOGS
-from stacks.log_groups import log_group
-from stacks.permissions import Permissions
+from stacks.permissions import Permissions, Statements, allow
 from stacks.settings import Settings
 from stacks.states import State
-from stacks.storage import Storage
+from stacks.storage import MACHINE_LOGS, Storage
 
 # Step Functions learns of a job's end from this rule, which it makes and owns itself.
 SYNC_RULE = "StepFunctionsGetEventsForSageMakerTrainingJobsRule"
@@ -31,7 +30,7 @@ ENDED_BADLY = ("FAILED", "TIMED_OUT", "ABORTED")
 
 @dataclass(frozen=True)
 class MachineContext:
-    """What every machine of a deployment works with; ``functions`` by their folder's name.
+    """What every machine of a deployment works with; ``functions`` by their step's name.
 
     ``live`` are their aliases, for callers that want the newest code.
     """
@@ -55,8 +54,15 @@ class MachineContext:
         }
 
 
+class Definition(Protocol):
+    """A machine's definition from the ARNs of its functions, by step."""
+
+    def __call__(self, functions: Mapping[str, str], *, bucket: str, topic_arn: str) -> State:
+        """The document."""
+
+
 class TrainingMachine(Construct):
-    """``machine`` runs ``document``; ``clean_up`` hears of an execution that ended badly.
+    """``machine`` runs ``definition``; ``clean_up`` is invoked when an execution ends badly.
 
     ``requests`` are the keys of the requests that it may read and send.
     """
@@ -67,32 +73,31 @@ class TrainingMachine(Construct):
         construct_id: str,
         *,
         around: MachineContext,
-        document: State,
+        definition: Definition,
         requests: str,
         clean_up: lambda_.Alias,
         what: str,
     ) -> None:
         super().__init__(scope, construct_id)
+        document = definition(
+            around.arns,
+            bucket=around.storage.bucket.bucket_name,
+            topic_arn=around.topic.topic_arn,
+        )
         self.machine = self._machine(document, around)
-        permissions = Permissions(around.storage, around.settings.stage)
+        permissions = Permissions(around.storage, around.settings)
         for statement in (
             *_invoke(around.functions),
             *permissions.read(requests),
             *_train(permissions, around.training_role, self),
-            *_notify(around.topic, around.storage),
+            *permissions.publish(around.topic),
         ):
             self.machine.add_to_role_policy(statement)
         self._clean_up_with(clean_up, what, around.dead_letters)
 
     def _machine(self, document: State, around: MachineContext) -> sfn.StateMachine:
         name = naming.machine_name(around.settings.stage, self.node.id.lower())
-        group = log_group(
-            self,
-            "Logs",
-            name=f"{MACHINE_LOGS}{name}",
-            settings=around.settings,
-            key=around.storage.log_key,
-        )
+        group = around.storage.log_group(self, "Logs", name=f"{MACHINE_LOGS}{name}")
         return sfn.StateMachine(
             self,
             "Machine",
@@ -123,8 +128,8 @@ class TrainingMachine(Construct):
         )
 
 
-def _invoke(functions: Mapping[str, lambda_.Function]) -> list[iam.PolicyStatement]:
-    """Every version: executions that run call those of the deployment that they began under.
+def _invoke(functions: Mapping[str, lambda_.Function]) -> Statements:
+    """Every version: a running execution calls those of the deployment that it began under.
 
     Executions from before functions had versions call the functions themselves.
     """
@@ -133,39 +138,15 @@ def _invoke(functions: Mapping[str, lambda_.Function]) -> list[iam.PolicyStateme
         for function in functions.values()
         for arn in (function.function_arn, f"{function.function_arn}:*")
     ]
-    return [iam.PolicyStatement(actions=["lambda:InvokeFunction"], resources=arns)]
+    return [allow(["lambda:InvokeFunction"], arns)]
 
 
-def _train(
-    permissions: Permissions, training_role: iam.IRole, scope: Construct
-) -> list[iam.PolicyStatement]:
+def _train(permissions: Permissions, training_role: iam.IRole, scope: Construct) -> Statements:
     rule = Stack.of(scope).format_arn(service="events", resource="rule", resource_name=SYNC_RULE)
+    jobs = ("AddTags", "CreateTrainingJob", "DescribeTrainingJob", "StopTrainingJob")
+    to_sagemaker = {"StringEquals": {"iam:PassedToService": "sagemaker.amazonaws.com"}}
     return [
-        iam.PolicyStatement(
-            actions=[
-                "sagemaker:AddTags",
-                "sagemaker:CreateTrainingJob",
-                "sagemaker:DescribeTrainingJob",
-                "sagemaker:StopTrainingJob",
-            ],
-            resources=[permissions.training_jobs()],
-        ),
-        iam.PolicyStatement(
-            actions=["iam:PassRole"],
-            resources=[training_role.role_arn],
-            conditions={"StringEquals": {"iam:PassedToService": "sagemaker.amazonaws.com"}},
-        ),
-        iam.PolicyStatement(
-            actions=["events:DescribeRule", "events:PutRule", "events:PutTargets"],
-            resources=[rule],
-        ),
-    ]
-
-
-def _notify(topic: sns.ITopic, storage: Storage) -> list[iam.PolicyStatement]:
-    return [
-        iam.PolicyStatement(actions=["sns:Publish"], resources=[topic.topic_arn]),
-        iam.PolicyStatement(
-            actions=["kms:Decrypt", "kms:GenerateDataKey"], resources=[storage.key.key_arn]
-        ),
+        allow([f"sagemaker:{action}" for action in jobs], [permissions.training_jobs()]),
+        allow(["iam:PassRole"], [training_role.role_arn], to_sagemaker),
+        allow(["events:DescribeRule", "events:PutRule", "events:PutTargets"], [rule]),
     ]

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from aws_cdk import ArnFormat, Aws, Stack
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_sns as sns
 
 from compilegate.domain import naming
-from stacks.storage import Storage
-from stacks.training_role import LOG_GROUP as TRAINING_LOG_GROUP
+from stacks.settings import Settings
+from stacks.storage import TRAINING_LOGS, Storage
 
 REGISTRATIONS = f"{naming.WORKLOADS_PREFIX}*/registration.json"
 PRODUCTION_REQUESTS = f"{naming.PRODUCTION_PREFIX}*/*/requests/*"
@@ -25,23 +26,37 @@ JOB_OUTPUTS = f"{naming.EXPERIMENTS_PREFIX}*/jobs/*"
 REPORTS = f"{naming.REPORTS_PREFIX}*"
 
 
-class Permissions:
-    """Builds the policy statements of one stage."""
+Statements = list[iam.PolicyStatement]
 
-    def __init__(self, storage: Storage, stage: str, input_buckets: Sequence[str] = ()) -> None:
+
+def allow(
+    actions: Sequence[str],
+    resources: Sequence[str],
+    conditions: Mapping[str, object] | None = None,
+) -> iam.PolicyStatement:
+    """One statement; ``conditions`` as IAM has them."""
+    return iam.PolicyStatement(
+        actions=list(actions), resources=list(resources), conditions=conditions
+    )
+
+
+class Permissions:
+    """Builds the policy statements of one deployment."""
+
+    def __init__(self, storage: Storage, settings: Settings) -> None:
         self._storage = storage
         self._stack = Stack.of(storage)
-        self._stage = stage
-        self._input_buckets = input_buckets
+        self._stage = settings.stage
+        self._input_buckets = settings.input_buckets
 
-    def read(self, *patterns: str) -> list[iam.PolicyStatement]:
+    def read(self, *patterns: str) -> Statements:
         """Read objects of the data bucket."""
         return [
-            self._allow(["s3:GetObject"], self._objects(patterns)),
-            self._allow(["kms:Decrypt"], self._storage.key_arns),
+            allow(["s3:GetObject"], self._objects(patterns)),
+            allow(["kms:Decrypt"], self._storage.key_arns),
         ]
 
-    def read_inputs(self) -> list[iam.PolicyStatement]:
+    def read_inputs(self) -> Statements:
         """Read what a team's own jobs left in the buckets that the deployment knows of.
 
         Under a key of the team's own that also needs the key's consent.
@@ -52,93 +67,87 @@ class Permissions:
             )
             for bucket in self._input_buckets
         ]
-        return [self._allow(["s3:GetObject"], arns)] if arns else []
+        return [allow(["s3:GetObject"], arns)] if arns else []
 
-    def write(self, *patterns: str) -> list[iam.PolicyStatement]:
+    def write(self, *patterns: str) -> Statements:
         """Write objects of the data bucket."""
         return [
-            self._allow(["s3:PutObject"], self._objects(patterns)),
+            allow(["s3:PutObject"], self._objects(patterns)),
             # Decrypt as well: S3 needs it for an upload in several parts.
-            self._allow(["kms:GenerateDataKey", "kms:Decrypt"], self._storage.key_arns),
+            allow(["kms:GenerateDataKey", "kms:Decrypt"], self._storage.key_arns),
         ]
 
-    def tell_absent_from_denied(self) -> list[iam.PolicyStatement]:
+    def tell_absent_from_denied(self) -> Statements:
         """Without it S3 answers 403 for an object that is not there, instead of 404.
 
         No prefix condition: GetObject carries no prefix, so a condition would never hold.
         """
-        return [self._allow(["s3:ListBucket"], [self._storage.bucket.bucket_arn])]
+        return [allow(["s3:ListBucket"], [self._storage.bucket.bucket_arn])]
 
-    def append_to_ledger(self) -> list[iam.PolicyStatement]:
+    def append_to_ledger(self) -> Statements:
         """Write an entry once and read the one that is already there; no update, no delete."""
         return self._table(["dynamodb:PutItem", "dynamodb:GetItem"], "workload#*")
 
-    def read_ledger(self) -> list[iam.PolicyStatement]:
+    def read_ledger(self) -> Statements:
         """Read what earlier trials of a workload have decided."""
         return self._table(["dynamodb:Query"], "workload#*")
 
-    def take_lease(self) -> list[iam.PolicyStatement]:
+    def take_lease(self) -> Statements:
         """Take a workload's lease, or read who holds it."""
         return self._table(["dynamodb:PutItem", "dynamodb:GetItem"], "lock#*")
 
-    def read_lease(self) -> list[iam.PolicyStatement]:
+    def read_lease(self) -> Statements:
         """Read who holds a workload's lease."""
         return self._table(["dynamodb:GetItem"], "lock#*")
 
-    def give_lease_back(self) -> list[iam.PolicyStatement]:
+    def give_lease_back(self) -> Statements:
         """Release a workload's lease."""
         return self._table(["dynamodb:DeleteItem"], "lock#*")
 
-    def write_flag(self) -> list[iam.PolicyStatement]:
+    def write_flag(self) -> Statements:
         """Read and write the workloads' flags: the one grant this whole stack is built around."""
         name = naming.flag_parameter(self._stage, "*").removeprefix("/")
         arn = self._stack.format_arn(service="ssm", resource="parameter", resource_name=name)
-        return [self._allow(["ssm:GetParameter", "ssm:PutParameter"], [arn])]
+        return [allow(["ssm:GetParameter", "ssm:PutParameter"], [arn])]
 
-    def read_quotas(self) -> list[iam.PolicyStatement]:
+    def read_quotas(self) -> Statements:
         """Read this account's quotas, by code or in the listing, to lay rounds out within them."""
-        actions = (
-            "servicequotas:GetAWSDefaultServiceQuota",
-            "servicequotas:GetServiceQuota",
-            "servicequotas:ListServiceQuotas",
-        )
-        return [self._allow(list(actions), ["*"])]  # they know no resources
+        actions = ("GetAWSDefaultServiceQuota", "GetServiceQuota", "ListServiceQuotas")
+        return [allow([f"servicequotas:{action}" for action in actions], ["*"])]  # no resources
 
-    def answer_tokens(self) -> list[iam.PolicyStatement]:
-        """Let a trial that waits for production go on."""
+    def answer_tokens(self) -> Statements:
+        """Resume a trial that waits for production."""
         machine = self._stack.format_arn(
             service="states",
             resource="stateMachine",
             resource_name=f"{naming.stack_name(self._stage)}-evaluate",
             arn_format=ArnFormat.COLON_RESOURCE_NAME,
         )
-        return [self._allow(["states:SendTaskSuccess"], [machine])]
+        return [allow(["states:SendTaskSuccess"], [machine])]
 
-    def tag_models(self) -> list[iam.PolicyStatement]:
-        """Say of a job's model whether it may be released; no other tag."""
-        own: dict[str, object] = {
-            "ForAllValues:StringEquals": {"aws:TagKeys": [naming.TAG_RELEASE]}
-        }
+    def tag_models(self) -> Statements:
+        """Tag a job's model as released or not; no other tag."""
+        own = {"ForAllValues:StringEquals": {"aws:TagKeys": [naming.TAG_RELEASE]}}
         return [
-            self._allow(["sagemaker:DescribeTrainingJob"], [self.training_jobs()]),
-            self._allow(["sagemaker:AddTags"], [self.training_jobs()], own),
+            allow(["sagemaker:DescribeTrainingJob"], [self.training_jobs()]),
+            allow(["sagemaker:AddTags"], [self.training_jobs()], own),
         ]
 
-    def stop_jobs(self) -> list[iam.PolicyStatement]:
+    def stop_jobs(self) -> Statements:
         """Find and stop this project's training jobs."""
         return [
-            self._allow(["sagemaker:ListTrainingJobs"], ["*"]),  # knows no resources
-            self._allow(
+            allow(["sagemaker:ListTrainingJobs"], ["*"]),  # knows no resources
+            allow(
                 ["sagemaker:DescribeTrainingJob", "sagemaker:StopTrainingJob"],
                 [self.training_jobs()],
             ),
         ]
 
-    def read_tags_of_jobs(self) -> list[iam.PolicyStatement]:
+    def read_tags_of_jobs(self) -> Statements:
         """Read which execution started a job of this project."""
-        return [self._allow(["sagemaker:ListTags"], [self.training_jobs()])]
+        return [allow(["sagemaker:ListTags"], [self.training_jobs()])]
 
-    def read_executions(self) -> list[iam.PolicyStatement]:
+    def read_executions(self) -> Statements:
         """Read whether an execution of this deployment still runs, and how it ended."""
         arns = [
             self._stack.format_arn(
@@ -149,27 +158,34 @@ class Permissions:
             )
             for machine in naming.MACHINES
         ]
-        return [self._allow(["states:DescribeExecution"], arns)]
+        return [allow(["states:DescribeExecution"], arns)]
 
-    def limit_training_logs(self) -> list[iam.PolicyStatement]:
+    def limit_training_logs(self) -> Statements:
         """Set how long the log group of SageMaker's training jobs keeps its events."""
         group = self._stack.format_arn(
             service="logs",
             resource="log-group",
-            resource_name=TRAINING_LOG_GROUP,
+            resource_name=TRAINING_LOGS,
             arn_format=ArnFormat.COLON_RESOURCE_NAME,
         )
         return [
-            self._allow(["logs:DescribeLogGroups"], ["*"]),  # narrower, it lists nothing
-            self._allow(["logs:PutRetentionPolicy"], [f"{group}:*", group]),
+            allow(["logs:DescribeLogGroups"], ["*"]),  # narrower, it lists nothing
+            allow(["logs:PutRetentionPolicy"], [f"{group}:*", group]),
         ]
 
-    def look_at_team_jobs(self) -> list[iam.PolicyStatement]:
+    def publish(self, topic: sns.ITopic) -> Statements:
+        """Publish to the encrypted topic."""
+        return [
+            allow(["sns:Publish"], [topic.topic_arn]),
+            allow(["kms:Decrypt", "kms:GenerateDataKey"], [self._storage.key.key_arn]),
+        ]
+
+    def read_team_jobs(self) -> Statements:
         """Describe any training job and read its tags: a team names its jobs as it likes."""
         arn = self._stack.format_arn(
             service="sagemaker", resource="training-job", resource_name="*"
         )
-        return [self._allow(["sagemaker:DescribeTrainingJob", "sagemaker:ListTags"], [arn])]
+        return [allow(["sagemaker:DescribeTrainingJob", "sagemaker:ListTags"], [arn])]
 
     def training_jobs(self) -> str:
         """ARN pattern of the jobs that trials start."""
@@ -180,32 +196,38 @@ class Permissions:
     def _objects(self, patterns: tuple[str, ...]) -> list[str]:
         return [self._storage.bucket.arn_for_objects(pattern) for pattern in patterns]
 
-    def _table(self, actions: list[str], keys: str) -> list[iam.PolicyStatement]:
+    def _table(self, actions: list[str], keys: str) -> Statements:
         return [
             *self._table_key(),
-            self._allow(
+            allow(
                 actions,
                 [self._storage.table.table_arn],
                 {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": [keys]}},
             ),
         ]
 
-    def _table_key(self) -> list[iam.PolicyStatement]:
+    def _table_key(self) -> Statements:
         """DynamoDB uses a customer-managed key in the name of whoever calls it.
 
         https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/encryption.usagenotes.html
         """
-        if self._storage.ledger_key is None:
+        if self._storage.customer_key is None:
             return []
-        via: dict[str, object] = {
-            "StringEquals": {"kms:ViaService": f"dynamodb.{Aws.REGION}.amazonaws.com"}
-        }
+        via = {"StringEquals": {"kms:ViaService": f"dynamodb.{Aws.REGION}.amazonaws.com"}}
         actions = ["kms:Decrypt", "kms:DescribeKey", "kms:Encrypt", "kms:GenerateDataKey",
                    "kms:ReEncryptFrom", "kms:ReEncryptTo"]  # fmt: skip
-        return [self._allow(actions, [self._storage.ledger_key.key_arn], via)]
+        return [allow(actions, [self._storage.customer_key.key_arn], via)]
 
-    @staticmethod
-    def _allow(
-        actions: list[str], resources: list[str], conditions: dict[str, object] | None = None
-    ) -> iam.PolicyStatement:
-        return iam.PolicyStatement(actions=actions, resources=resources, conditions=conditions)
+
+# What a function may do: the statements, once the deployment is known.
+Grant = Callable[[Permissions], Statements]
+
+
+def read(*patterns: str) -> Grant:
+    """Read objects of the data bucket."""
+    return lambda permissions: permissions.read(*patterns)
+
+
+def write(*patterns: str) -> Grant:
+    """Write objects of the data bucket."""
+    return lambda permissions: permissions.write(*patterns)

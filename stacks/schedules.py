@@ -1,19 +1,26 @@
-"""Where production's schedules live, and as whom they start it.
+"""What EventBridge starts by the clock: production runs, and functions that no machine calls.
 
-The schedules themselves are no resources of this stack: `compilegate register` makes and removes
-them, thousands of them without a deployment.
+The schedules of production runs are not resources of this stack: `compilegate register` makes and
+removes them, thousands of them without a deployment.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from aws_cdk import Aws, Duration, RemovalPolicy
 from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_events as events
+from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_scheduler as scheduler
 from aws_cdk import aws_stepfunctions as sfn
+from aws_cdk.aws_lambda_destinations import SqsDestination
 from constructs import Construct
 
 from compilegate.domain import naming
+from stacks.machine import MachineContext
+from stacks.permissions import Permissions, allow
 from stacks.settings import Settings
 
 PERIOD = Duration.minutes(5)
@@ -45,11 +52,7 @@ class Schedules(Construct):
             description=f"Compilegate {settings.stage}: schedules that start production runs",
             assumed_by=_schedules_of(self.group),
         )
-        self.role.add_to_policy(
-            iam.PolicyStatement(
-                actions=["states:StartExecution"], resources=[machine.state_machine_arn]
-            )
-        )
+        self.role.add_to_policy(allow(["states:StartExecution"], [machine.state_machine_arn]))
 
     def dropped(self) -> cloudwatch.Metric:
         """Runs that never started: their schedule gave up, and no execution is there to fail."""
@@ -70,3 +73,57 @@ def _schedules_of(group: scheduler.ScheduleGroup) -> iam.IPrincipal:
             }
         },
     )
+
+
+@dataclass(frozen=True)
+class Timetable:
+    """When a function runs, in UTC: the only time zone of EventBridge rules.
+
+    ``rule`` is the construct id of the rule.
+    """
+
+    rule: str
+    description: str
+    schedule: events.Schedule
+
+
+WEEKLY_DIGEST = Timetable(
+    "EveryMonday",
+    "Sends every owner a summary of the week",
+    events.Schedule.cron(week_day="MON", hour="7", minute="0"),
+)
+DAILY_SWEEP = Timetable(
+    "EveryDay",
+    "Stops jobs and releases locks of executions that have ended",
+    events.Schedule.cron(hour="5", minute="30"),
+)
+
+
+class ScheduledFunction(Construct):
+    """Starts the function ``name`` by ``timetable``; no state machine calls it."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        name: str,
+        timetable: Timetable,
+        around: MachineContext,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        function, live = around.functions[name], around.live[name]
+        dead_letters = around.dead_letters
+        function.add_environment("TOPIC_ARN", around.topic.topic_arn)
+        for statement in Permissions(around.storage, around.settings).publish(around.topic):
+            function.add_to_role_policy(statement)
+        # A retry would send again what was sent already.
+        live.configure_async_invoke(retry_attempts=0, on_failure=SqsDestination(dead_letters))
+        target = targets.LambdaFunction(live, retry_attempts=0, dead_letter_queue=dead_letters)
+        events.Rule(
+            self,
+            timetable.rule,
+            description=timetable.description,
+            schedule=timetable.schedule,
+            targets=[target],
+        )

@@ -1,4 +1,7 @@
-"""What a deployment may choose, read from the CDK context and checked before anything is built."""
+"""What a deployment may choose, read from the CDK context and checked before anything is built.
+
+Imports nothing of the CDK: app.py reads the settings before the CDK starts Node.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +14,12 @@ from typing import Any
 from compilegate.domain import naming
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.fields import Fields
+from compilegate.domain.request.context import JobContext
+from compilegate.domain.request.integration import unsupported_fields
+from compilegate.domain.request.sample import sample_requests
 from compilegate.domain.workload.model import FactOverrides
 from compilegate.domain.workload.own_facts import own_images, prices
-from stacks.recipients import Recipients, recipients
+from compilegate.facts import step_functions_fields
 
 FILE = "cdk.json"
 STAGE = re.compile(r"[a-z][a-z0-9-]{0,15}")
@@ -22,6 +28,10 @@ BUCKET = re.compile(r"(?!.*\.\.)[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 SUBNET = re.compile(r"subnet-[0-9a-f]+")
 SECURITY_GROUP = re.compile(r"sg-[0-9a-f]+")
 KEY_ARN = re.compile(r"arn:aws[a-z-]*:kms:[a-z0-9-]+:\d{12}:key/[a-zA-Z0-9-]+")
+EMAIL = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s]+")
+# Of Amazon Q Developer in chat applications (its service model: SlackTeamId, SlackChannelId).
+WORKSPACE = re.compile(r"[0-9A-Z]{1,255}")
+CHANNEL = re.compile(r"[A-Za-z0-9]{1,255}")
 # What the keys of numbers end with.
 NUMBERS = ("_days", "_usd")
 # The only values that CloudWatch Logs accepts.
@@ -46,6 +56,23 @@ class CustomerKey:
     """Encrypts data, ledger and logs; ``arn`` None is the key that the stack makes itself."""
 
     arn: str | None = None
+
+
+@dataclass(frozen=True)
+class Slack:
+    """A channel of a workspace that Amazon Q Developer has access to."""
+
+    workspace_id: str
+    channel_id: str
+
+
+@dataclass(frozen=True)
+class Recipients:
+    """``email`` gets every message, ``owner_emails`` those about workloads of one owner."""
+
+    email: str | None = None
+    owner_emails: Mapping[str, str] = field(default_factory=dict)
+    slack: Slack | None = None
 
 
 @dataclass(frozen=True)
@@ -92,7 +119,11 @@ class Settings:
                 facts=FactOverrides(
                     prices(fields, "price_overrides"), own_images(fields, "image_overrides")
                 ),
-                recipients=recipients(fields),
+                recipients=Recipients(
+                    email=_email(fields, "notification_email", None),
+                    owner_emails=_owner_emails(fields),
+                    slack=_slack(fields.optional_section("slack")),
+                ),
                 log_retention_days=_log_retention(fields, "log_retention_days", 90),
                 training_log_retention_days=_log_retention(
                     fields, "training_log_retention_days", None
@@ -115,11 +146,7 @@ class Settings:
             "subnet_ids": list(self.vpc.subnet_ids),
             "security_group_ids": list(self.vpc.security_group_ids),
         }
-        document = {
-            "region": self.region,
-            "facts": asdict(self.facts),
-            "vpc": vpc,
-        }
+        document = {"region": self.region, "facts": asdict(self.facts), "vpc": vpc}
         return json.dumps(document, sort_keys=True)
 
 
@@ -137,7 +164,7 @@ def _customer_key(fields: Fields) -> CustomerKey | None:
 
 
 def _decoded(key: str, value: Any) -> Any:
-    """``cdk --context key=value`` hands over text only; all else but text is JSON."""
+    """``cdk --context key=value`` passes text only: everything but text is JSON."""
     is_json = key.endswith(NUMBERS) or value in ("true", "false")
     if isinstance(value, str) and (value[:1] in ("[", "{") or is_json):
         try:
@@ -180,15 +207,66 @@ def _vpc(fields: Fields | None) -> Vpc | None:
     return vpc
 
 
+def _owner_emails(fields: Fields) -> dict[str, str]:
+    addresses: Mapping[str, object] = fields.mapping("owner_emails")
+    section = Fields(addresses, fields.path("owner_emails"))
+    return {owner: _email(section, owner) for owner in addresses}
+
+
+def _email(fields: Fields, key: str, *default: None) -> Any:
+    value = fields.text(key, *default)
+    if value is not None and not EMAIL.fullmatch(value):
+        raise fields.wrong(key, "is not an e-mail address", "give one such as team@example.com")
+    return value
+
+
+def _slack(fields: Fields | None) -> Slack | None:
+    if fields is None:
+        return None
+    slack = Slack(fields.text("workspace_id"), fields.text("channel_id"))
+    for key, value, pattern in (
+        ("workspace_id", slack.workspace_id, WORKSPACE),
+        ("channel_id", slack.channel_id, CHANNEL),
+    ):
+        if not pattern.fullmatch(value):
+            fix = f"copy it from Slack; it must match {pattern.pattern}"
+            raise fields.wrong(key, "is not an id of Slack", fix)
+    fields.done()
+    return slack
+
+
 def _days(fields: Fields, key: str, default: int | None) -> Any:
     return fields.integer(key, "days", low=1, high=3650, default=default)
 
 
 def _log_retention(fields: Fields, key: str, default: int | None) -> Any:
-    """One of the retentions that there are, ``default`` where the key is absent or null."""
+    """A retention that CloudWatch Logs offers; ``default`` where the key is absent or null."""
     days = _days(fields, key, default)
     if days is not None and days not in LOG_RETENTION_DAYS:
         allowed = ", ".join(str(day) for day in LOG_RETENTION_DAYS)
-        problem = "is no retention of CloudWatch Logs"
-        raise fields.wrong(key, problem, f"use one of {allowed}")
+        raise fields.wrong(key, "is not a CloudWatch Logs retention", f"use one of {allowed}")
     return days
+
+
+def check_job_fields(settings: Settings) -> None:
+    """Refuse, at synthesis, a request field that Step Functions would not pass on to SageMaker.
+
+    The state machines take each request as one expression, so Step Functions itself sees its
+    fields only when the state runs. Raises InvalidInputError with the first such field.
+    """
+    vpc = settings.vpc
+    context = JobContext(
+        bucket="bucket", region=settings.region, role_arn="role", trial="trial",
+        execution="execution", source_key="source.tar.gz", kms_key_arn="key",
+        subnet_ids=vpc.subnet_ids if vpc else (),
+        security_group_ids=vpc.security_group_ids if vpc else (),
+    )  # fmt: skip
+    for request in sample_requests(context):
+        for violation in unsupported_fields(step_functions_fields(), request):
+            raise InvalidInputError(
+                violation.rule,
+                field=violation.path,
+                value=violation.value,
+                fix="leave it out of the request, or add it to "
+                "compilegate/facts/step_functions_fields.json with a source",
+            )

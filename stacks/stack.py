@@ -10,18 +10,16 @@ from constructs import Construct
 from compilegate.domain import naming
 from compilegate.domain.naming import EVALUATE, TRAIN
 from stacks.budget import Budget
-from stacks.dashboard import Dashboard, Watched
-from stacks.dead_letters import DeadLetters
-from stacks.evaluate.definition import Evaluate
-from stacks.functions import Functions
+from stacks.dashboard import Dashboard
+from stacks.evaluate import Evaluate
+from stacks.functions import SCHEDULE, Functions
 from stacks.machine import MachineContext
-from stacks.notifications import Notifications
+from stacks.notifications import DeadLetters, Notifications, Watched
 from stacks.permissions import Permissions
-from stacks.scheduled import DAILY_SWEEP, WEEKLY_DIGEST, ScheduledFunction
-from stacks.schedules import Schedules
+from stacks.schedules import DAILY_SWEEP, WEEKLY_DIGEST, ScheduledFunction, Schedules
 from stacks.settings import Settings
 from stacks.storage import Storage
-from stacks.train.definition import Train
+from stacks.train import Train
 from stacks.training_role import TrainingRole
 
 
@@ -56,38 +54,34 @@ class CompilegateStack(Stack):
         schedules = Schedules(self, "Schedules", machine=train.machine, settings=settings)
         self._start_by_schedule(functions)
         self._set_budget()
-        self._watch(functions, evaluate, train, schedules)
+        watched = Watched(
+            evaluate=evaluate.machine,
+            train=train.machine,
+            functions=functions.by_name,
+            dropped_schedules=schedules.dropped(),
+            dead_letters=self._dead_letters.waiting(),
+        )
+        self._notifications.watch(watched)
+        Dashboard(self, "Dashboard", stage=settings.stage, watched=watched)
         Tags.of(self).add("application", "compilegate")
         Tags.of(self).add(naming.TAG_DEPLOYMENT, settings.stage)
         self._output(evaluate, train, schedules)
 
     def _start_by_schedule(self, functions: Functions) -> None:
         """Functions that no state machine calls."""
+        around = self._around(functions, SCHEDULE)
         for construct_id, name, timetable in (
             ("WeeklyDigest", "weekly_digest", WEEKLY_DIGEST),
             ("DailySweep", "sweep", DAILY_SWEEP),
         ):
-            ScheduledFunction(
-                self,
-                construct_id,
-                name=name,
-                timetable=timetable,
-                functions=functions,
-                topic=self._notifications.topic,
-                storage=self._storage,
-                dead_letters=self._dead_letters.queue,
-            )
-        self._limit_training_logs(functions)
-
-    def _limit_training_logs(self, functions: Functions) -> None:
-        """The log group of training jobs belongs to SageMaker and to the whole account."""
+            ScheduledFunction(self, construct_id, name=name, timetable=timetable, around=around)
         days = self._settings.training_log_retention_days
-        if days is None:
-            return
-        function = functions.by_name["sweep"]
-        function.add_environment("TRAINING_LOG_DAYS", str(days))
-        for statement in Permissions(self._storage, self._settings.stage).limit_training_logs():
-            function.add_to_role_policy(statement)
+        if days is not None:
+            # The log group of training jobs belongs to SageMaker and to the whole account.
+            sweep = functions.by_name["sweep"]
+            sweep.add_environment("TRAINING_LOG_DAYS", str(days))
+            for statement in Permissions(self._storage, self._settings).limit_training_logs():
+                sweep.add_to_role_policy(statement)
 
     def _set_budget(self) -> None:
         if self._settings.monthly_budget_usd is not None:
@@ -110,20 +104,6 @@ class CompilegateStack(Stack):
             dead_letters=self._dead_letters.queue,
             settings=self._settings,
         )
-
-    def _watch(
-        self, functions: Functions, evaluate: Evaluate, train: Train, schedules: Schedules
-    ) -> None:
-        """Alarms, and events that people are told of."""
-        self._notifications.watch(evaluate.machine, "trial", prefix="Executions")
-        self._notifications.watch(train.machine, "production run", prefix="ProductionRuns")
-        self._notifications.watch_functions(functions.by_name)
-        self._notifications.watch_flags()
-        dropped, waiting = schedules.dropped(), self._dead_letters.waiting()
-        self._notifications.watch_schedules(dropped)
-        self._notifications.watch_dead_letters(waiting)
-        watched = Watched(evaluate.machine, train.machine, functions.by_name, dropped, waiting)
-        Dashboard(self, "Dashboard", stage=self._settings.stage, watched=watched)
 
     def _output(self, evaluate: Evaluate, train: Train, schedules: Schedules) -> None:
         """What commands and teams look up."""

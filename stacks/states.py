@@ -5,20 +5,57 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from compilegate.domain import naming
+from compilegate.domain.failures import RESOURCE_LIMIT_ERROR
+from compilegate.domain.notification import SUBJECT_MAX
 from compilegate.domain.planning import rounds
+from compilegate.domain.planning.history import THROTTLE_ATTEMPTS
+from compilegate.domain.planning.rounds import QUEUE_AND_TRANSFER_SECONDS
 
 State = dict[str, Any]
 
 # A function's own limit is shorter (stacks/functions.py); this one catches an invocation that is
 # never answered.
 LAMBDA_SECONDS = 600
-# AWS's own hiccups. A function's errors are not retried: what it calls, boto3 has retried already.
-LAMBDA_HICCUPS = (
+# Transient faults of the service. A function's errors are not retried: boto3 already retries its
+# calls.
+LAMBDA_FAULTS = (
     "Lambda.ClientExecutionTimeoutException",
     "Lambda.ServiceException",
     "Lambda.AWSLambdaException",
     "Lambda.SdkClientException",
     "Lambda.TooManyRequestsException",
+)
+
+
+# SageMaker throttles CreateTrainingJob to a few calls a second and reports that, like most
+# refusals, as AmazonSageMakerException: a lasting refusal surfaces after about a minute.
+THROTTLED = ("SageMaker.AmazonSageMakerException", "SageMaker.ThrottlingException")
+
+# SageMaker accepts a job's name once, so a retry needs another one. One character counts the
+# retries, so that names keep their length and sort in the order of the retries.
+RETRY_DIGIT = f"$substring('{naming.RETRY_DIGITS}', $states.context.State.RetryCount, 1)"
+JOB_NAME = f"$run.job_base & '-r' & {RETRY_DIGIT}"
+# A spot job's waiting includes its training; on demand there is none.
+LIMITS = "$request.StoppingCondition"
+LONGEST = f"$max([{LIMITS}.MaxRuntimeInSeconds, {LIMITS}.MaxWaitTimeInSeconds])"
+
+_INPUT = "$states.input"
+# The message of a step that failed itself: in the form of compilegate/domain/notification.py.
+_PLAIN = (
+    "$string({"
+    f"'default': $string({{'schema': 1, 'kind': 'failed', 'subject': {_INPUT}.subject,"
+    f" 'text': {_INPUT}.message}}),"
+    f" 'email': {_INPUT}.message,"
+    " 'https': $string({'version': '1.0', 'source': 'custom', 'content': {"
+    f"'textType': 'client-markdown', 'title': {_INPUT}.subject, 'description': {_INPUT}.message"
+    "}})})"
+)
+_HAS_NOTIFICATION = f"$exists({_INPUT}.notification)"
+# An owner's subscription takes only messages that name the owner.
+_OWNER = f"{_INPUT}.owner"
+_PLAIN_ATTRIBUTES = (
+    f"$boolean({_OWNER}) ? {{'owner': {{'DataType': 'String', 'StringValue': {_OWNER}}}}} : {{}}"
 )
 
 
@@ -30,12 +67,15 @@ def jsonata(expression: str) -> str:
 # A null of JSON's own would be dropped in synthesis.
 NULL = jsonata("null")
 EXECUTION = {"execution": jsonata("$states.context.Execution.Id")}
-# What a Catch knows of the error.
+# What a Catch sees of the error.
 FAILURE = {
     "error": jsonata("$states.errorOutput.Error"),
     # A timeout has a name but no cause.
     "cause": jsonata("$exists($states.errorOutput.Cause) ? $states.errorOutput.Cause : ''"),
 }
+
+# What a state gets that a Catch leads to.
+CAUGHT = {name: jsonata(f"$states.input.{name}") for name in FAILURE}
 
 
 def retry(errors: Sequence[str], *, seconds: int, attempts: int) -> State:
@@ -51,7 +91,7 @@ def retry(errors: Sequence[str], *, seconds: int, attempts: int) -> State:
 
 
 def retry_for_quota(error: str) -> State:
-    """Ask again for hours, without jitter, so that the time it takes is known (planning/rounds)."""
+    """Retry for hours, without jitter, so that its duration is fixed (planning/rounds)."""
     return {
         "ErrorEquals": [error],
         "IntervalSeconds": rounds.QUOTA_FIRST_SECONDS,
@@ -67,7 +107,7 @@ def catch(errors: Sequence[str], target: str) -> State:
 
 
 def go_on(target: str, variable: str, output: Mapping[str, str] | None = None) -> State:
-    """Write any failure down in ``variable`` and go on: what is done already stands."""
+    """Record any failure in ``variable`` and go on: what is done stands."""
     return {
         "ErrorEquals": ["States.ALL"],
         "Next": target,
@@ -91,7 +131,7 @@ def call(
         "Arguments": {"FunctionName": function_arn, "Payload": dict(payload)},
         "Output": jsonata("$states.result.Payload"),
         "TimeoutSeconds": LAMBDA_SECONDS,
-        "Retry": [retry(LAMBDA_HICCUPS, seconds=2, attempts=6)],
+        "Retry": [retry(LAMBDA_FAULTS, seconds=2, attempts=6)],
     }
     if assign:
         state["Assign"] = dict(assign)
@@ -114,4 +154,73 @@ def choice(branches: Mapping[str, str], otherwise: str) -> State:
             for condition, target in branches.items()
         ],
         "Default": otherwise,
+    }
+
+
+def load_request(bucket: str, *, then: str, catches: Sequence[State] = ()) -> State:
+    """Load the request that the input's ``request_key`` names; the input becomes ``run``."""
+    state: State = {
+        "Type": "Task",
+        "Resource": "arn:aws:states:::aws-sdk:s3:getObject",
+        "Arguments": {"Bucket": bucket, "Key": jsonata("$states.input.request_key")},
+        "Assign": {
+            "run": jsonata("$states.input"),
+            "request": jsonata("$parse($states.result.Body)"),
+        },
+        "Output": {},
+        "TimeoutSeconds": 60,
+        "Retry": [retry(["States.TaskFailed"], seconds=1, attempts=3)],
+        "Next": then,
+    }
+    return state | ({"Catch": list(catches)} if catches else {})
+
+
+def train(*, then: str, catches: Sequence[State], waits_for_quota: bool = False) -> State:
+    """Start the job and wait for it; its name becomes ``job``.
+
+    A failed job is an error whose cause is the job's description: see ``job_caught``. With
+    ``waits_for_quota`` a request for which the quota leaves no room is made again for hours.
+    """
+    quota = [retry_for_quota(RESOURCE_LIMIT_ERROR)] if waits_for_quota else []
+    return {
+        "Type": "Task",
+        "Resource": "arn:aws:states:::sagemaker:createTrainingJob.sync",
+        "Arguments": jsonata(f"$merge([$request, {{'TrainingJobName': {JOB_NAME}}}])"),
+        "TimeoutSeconds": jsonata(f"{LONGEST} + {QUEUE_AND_TRANSFER_SECONDS}"),
+        "Assign": {"job": jsonata("$states.result.TrainingJobName")},
+        "Output": jsonata("$states.result"),
+        "Retry": [*quota, retry(THROTTLED, seconds=3, attempts=THROTTLE_ATTEMPTS)],
+        "Catch": list(catches),
+        "Next": then,
+    }
+
+
+def job_caught(error: str, target: str) -> State:
+    """Go to ``target`` with the error's name and cause, the job's name kept."""
+    return catch([error], target) | {"Assign": {"job": jsonata(JOB_NAME)}}
+
+
+def notify(topic_arn: str, *, then: str, catches: Sequence[State]) -> State:
+    """Publish the input, what a function answered: ``subject``, ``message``, ``notification``.
+
+    Without the last, where the function itself failed, the two texts, and ``owner`` if present,
+    are put into the same form here.
+    """
+    return {
+        "Type": "Task",
+        "Resource": "arn:aws:states:::sns:publish",
+        "Arguments": {
+            "TopicArn": topic_arn,
+            "Subject": jsonata(f"$substring({_INPUT}.subject, 0, {SUBJECT_MAX})"),
+            "MessageStructure": "json",
+            "Message": jsonata(f"{_HAS_NOTIFICATION} ? {_INPUT}.notification.message : {_PLAIN}"),
+            "MessageAttributes": jsonata(
+                f"{_HAS_NOTIFICATION} ? {_INPUT}.notification.attributes : ({_PLAIN_ATTRIBUTES})"
+            ),
+        },
+        "Output": {},
+        "TimeoutSeconds": 60,
+        "Retry": [retry(["States.TaskFailed"], seconds=1, attempts=3)],
+        "Catch": list(catches),
+        "Next": then,
     }

@@ -1,33 +1,41 @@
-"""What outlives a deployment: the key, the data bucket and the ledger."""
+"""The key, the data bucket and the ledger, which outlive a deployment; log groups, which do not."""
 
 from __future__ import annotations
-
-from typing import Any
 
 from aws_cdk import ArnFormat, Aws, Duration, RemovalPolicy, Stack
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
+from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from compilegate.domain import naming
-from stacks.log_groups import LOG_GROUP_PREFIXES
-from stacks.settings import Settings
+from stacks.settings import LOG_RETENTION_DAYS, Settings
 
+# The confused deputy: a service acts for this account only.
+OWN_ACCOUNT = {"StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID}}
 NONCURRENT_VERSION_DAYS = 30
 UNFINISHED_UPLOAD_DAYS = 7
+# Both in ascending order; CDK's names carry no number. Its last one, INFINITE, is not offered.
+RETENTION = dict(zip(LOG_RETENTION_DAYS, logs.RetentionDays, strict=False))
+FUNCTION_LOGS = "/aws/lambda/"
+# The prefix keeps a group out of the account's limit on log policies.
+MACHINE_LOGS = "/aws/vendedlogs/states/"
+# Of SageMaker, and of the whole account.
+TRAINING_LOGS = "/aws/sagemaker/TrainingJobs"
 
 
 class Storage(Construct):
     """Evidence in S3 and history in DynamoDB; all of it survives ``cdk destroy``.
 
-    ``key`` encrypts the topic, ``data_key`` the bucket; ``ledger_key`` and ``log_key`` are None
-    where the deployment asks for no customer-managed key.
+    ``key`` encrypts the topic, ``data_key`` the bucket. ``customer_key`` encrypts ledger and logs
+    as well; it is None where the deployment asks for no customer-managed key.
     """
 
     def __init__(self, scope: Construct, construct_id: str, *, settings: Settings) -> None:
         super().__init__(scope, construct_id)
+        self._settings = settings
         self.key = kms.Key(
             self,
             "Key",
@@ -35,10 +43,10 @@ class Storage(Construct):
             enable_key_rotation=True,
             removal_policy=RemovalPolicy.RETAIN,
         )
-        self.key.add_to_resource_policy(_alarms_may_publish())
-        customer_key = self._customer_key(settings)
-        self.data_key: kms.IKey = customer_key or self.key
-        self.ledger_key = self.log_key = customer_key
+        # An alarm reaches an encrypted topic only if CloudWatch may use the topic's key.
+        self.let_publish("cloudwatch.amazonaws.com")
+        self.customer_key = self._customer_key(settings)
+        self.data_key: kms.IKey = self.customer_key or self.key
         self.bucket = s3.Bucket(
             self,
             "Data",
@@ -65,7 +73,8 @@ class Storage(Construct):
             ),
             deletion_protection=True,
             removal_policy=RemovalPolicy.RETAIN,
-            **self._table_encryption(),
+            encryption=dynamodb.TableEncryption.CUSTOMER_MANAGED if self.customer_key else None,
+            encryption_key=self.customer_key,
         )
 
     @property
@@ -84,13 +93,27 @@ class Storage(Construct):
         self.key.add_to_resource_policy(_logs_may_encrypt(self, settings.stage))
         return self.key
 
-    def _table_encryption(self) -> dict[str, Any]:
-        if self.ledger_key is None:
-            return {}
-        return {
-            "encryption": dynamodb.TableEncryption.CUSTOMER_MANAGED,
-            "encryption_key": self.ledger_key,
-        }
+    def let_publish(self, service: str) -> None:
+        """Let a service of AWS write to the encrypted topic, for this account alone."""
+        self.key.add_to_resource_policy(
+            iam.PolicyStatement(
+                principals=[iam.ServicePrincipal(service)],
+                actions=["kms:Decrypt", "kms:GenerateDataKey*"],
+                resources=["*"],
+                conditions=OWN_ACCOUNT,
+            )
+        )
+
+    def log_group(self, scope: Construct, construct_id: str, *, name: str) -> logs.LogGroup:
+        """A log group with the deployment's retention and key; it goes with the stack."""
+        return logs.LogGroup(
+            scope,
+            construct_id,
+            log_group_name=name,
+            retention=RETENTION[self._settings.log_retention_days],
+            removal_policy=RemovalPolicy.DESTROY,
+            encryption_key=self.customer_key,
+        )
 
 
 def _lifecycle(settings: Settings) -> list[s3.LifecycleRule]:
@@ -126,7 +149,7 @@ def _logs_may_encrypt(scope: Construct, stage: str) -> iam.PolicyStatement:
             resource_name=f"{prefix}{naming.stack_name(stage)}-*",
             arn_format=ArnFormat.COLON_RESOURCE_NAME,
         )
-        for prefix in LOG_GROUP_PREFIXES
+        for prefix in (FUNCTION_LOGS, MACHINE_LOGS)
     ]
     return iam.PolicyStatement(
         principals=[iam.ServicePrincipal(f"logs.{Aws.REGION}.amazonaws.com")],
@@ -135,13 +158,3 @@ def _logs_may_encrypt(scope: Construct, stage: str) -> iam.PolicyStatement:
         resources=["*"],
         conditions={"ArnLike": {"kms:EncryptionContext:aws:logs:arn": groups}},
     )  # fmt: skip
-
-
-def _alarms_may_publish() -> iam.PolicyStatement:
-    """An alarm reaches an encrypted topic only if CloudWatch may use the topic's key."""
-    return iam.PolicyStatement(
-        principals=[iam.ServicePrincipal("cloudwatch.amazonaws.com")],
-        actions=["kms:Decrypt", "kms:GenerateDataKey*"],
-        resources=["*"],
-        conditions={"StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID}},
-    )

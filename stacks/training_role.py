@@ -1,4 +1,4 @@
-"""Whom training jobs run as."""
+"""The role that training jobs run as."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from compilegate.domain import naming
+from stacks.permissions import Statements, allow
 from stacks.settings import Settings
-from stacks.storage import Storage
+from stacks.storage import TRAINING_LOGS, Storage
 
 # AWS publishes these under one account per region; a registry's account says nothing more.
 TRAINING_IMAGES = (
@@ -20,7 +21,6 @@ TRAINING_IMAGES = (
     "sagemaker-scikit-learn",
     "sagemaker-xgboost",
 )
-LOG_GROUP = "/aws/sagemaker/TrainingJobs"
 # A spot job goes on from its own run's checkpoints; no job reads another's results.
 CHECKPOINTS = (
     naming.checkpoint_prefix("*", "*", "*"),
@@ -60,49 +60,49 @@ class TrainingRole(iam.Role):
             self.add_to_policy(statement)
 
 
-def _data(storage: Storage) -> list[iam.PolicyStatement]:
+def _data(storage: Storage) -> Statements:
     bucket = storage.bucket
     return [
-        _allow(
+        allow(
             ["s3:GetObject"],
             [bucket.arn_for_objects(f"{prefix}*") for prefix in (*READS, *CHECKPOINTS)],
         ),
         # SageMaker deletes a checkpoint in S3 when the job deletes it; else every save would stay,
         # and all of them would be written to the volume of the job that goes on.
-        _allow(
+        allow(
             ["s3:DeleteObject"], [bucket.arn_for_objects(f"{prefix}*") for prefix in CHECKPOINTS]
         ),
-        _allow(
+        allow(
             ["s3:PutObject", "s3:AbortMultipartUpload"],
             [bucket.arn_for_objects(f"{prefix}*") for prefix in WRITES],
         ),
-        _allow(
+        allow(
             ["s3:ListBucket"],
             [bucket.bucket_arn],
             {"StringLike": {"s3:prefix": [f"{prefix}*" for prefix in sorted({*READS, *WRITES})]}},
         ),
-        _allow(["s3:GetBucketLocation"], [bucket.bucket_arn]),
-        _allow(["kms:Decrypt", "kms:Encrypt", "kms:GenerateDataKey"], storage.key_arns),
+        allow(["s3:GetBucketLocation"], [bucket.bucket_arn]),
+        allow(["kms:Decrypt", "kms:Encrypt", "kms:GenerateDataKey"], storage.key_arns),
     ]
 
 
-def _foreign_inputs(settings: Settings) -> list[iam.PolicyStatement]:
+def _foreign_inputs(settings: Settings) -> Statements:
     """Data that a workload file names by URI, in buckets that the deployment lists."""
     arns = [f"arn:{Aws.PARTITION}:s3:::{name}" for name in settings.input_buckets]
     if not arns:
         return []
     return [
-        _allow(["s3:GetObject"], [f"{arn}/*" for arn in arns]),
-        _allow(["s3:ListBucket", "s3:GetBucketLocation"], arns),
+        allow(["s3:GetObject"], [f"{arn}/*" for arn in arns]),
+        allow(["s3:ListBucket", "s3:GetBucketLocation"], arns),
     ]
 
 
-def _images(scope: Construct, settings: Settings) -> list[iam.PolicyStatement]:
+def _images(scope: Construct, settings: Settings) -> Statements:
     region = Stack.of(scope).region
     own = sorted({_repository(image.uri) for image in settings.facts.images})
     return [
-        _allow(["ecr:GetAuthorizationToken"], ["*"]),  # knows no resources
-        _allow(
+        allow(["ecr:GetAuthorizationToken"], ["*"]),  # knows no resources
+        allow(
             ["ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"],
             [
                 f"arn:{Aws.PARTITION}:ecr:{region}:*:repository/{repository}"
@@ -121,54 +121,32 @@ def _repository(uri: str) -> str:
     return f"arn:{Aws.PARTITION}:ecr:{region}:{account}:repository/{name}"
 
 
-def _logs_and_metrics(scope: Construct) -> list[iam.PolicyStatement]:
+def _logs_and_metrics(scope: Construct) -> Statements:
     group = Stack.of(scope).format_arn(
         service="logs",
         resource="log-group",
-        resource_name=f"{LOG_GROUP}*",
+        resource_name=f"{TRAINING_LOGS}*",
         arn_format=ArnFormat.COLON_RESOURCE_NAME,
     )
+    actions = ("CreateLogGroup", "CreateLogStream", "DescribeLogStreams", "PutLogEvents")
     return [
-        _allow(
-            [
-                "logs:CreateLogGroup",
-                "logs:CreateLogStream",
-                "logs:DescribeLogStreams",
-                "logs:PutLogEvents",
-            ],
-            [group],
-        ),
-        _allow(
+        allow([f"logs:{action}" for action in actions], [group]),
+        allow(
             ["cloudwatch:PutMetricData"],
             ["*"],  # knows no resources; the condition narrows it
-            {"StringEquals": {"cloudwatch:namespace": LOG_GROUP}},
+            {"StringEquals": {"cloudwatch:namespace": TRAINING_LOGS}},
         ),
     ]
 
 
-def _network(settings: Settings) -> list[iam.PolicyStatement]:
+def _network(settings: Settings) -> Statements:
     """Inside a VPC a job brings its own network interfaces."""
     if settings.vpc is None:
         return []
-    return [
-        _allow(
-            [
-                "ec2:CreateNetworkInterface",
-                "ec2:CreateNetworkInterfacePermission",
-                "ec2:DeleteNetworkInterface",
-                "ec2:DeleteNetworkInterfacePermission",
-                "ec2:DescribeDhcpOptions",
-                "ec2:DescribeNetworkInterfaces",
-                "ec2:DescribeSecurityGroups",
-                "ec2:DescribeSubnets",
-                "ec2:DescribeVpcs",
-            ],
-            ["*"],  # as SageMaker documents it: interfaces do not exist beforehand
-        )
-    ]
-
-
-def _allow(
-    actions: list[str], resources: list[str], conditions: dict[str, object] | None = None
-) -> iam.PolicyStatement:
-    return iam.PolicyStatement(actions=actions, resources=resources, conditions=conditions)
+    actions = (
+        "CreateNetworkInterface", "CreateNetworkInterfacePermission", "DeleteNetworkInterface",
+        "DeleteNetworkInterfacePermission", "DescribeDhcpOptions", "DescribeNetworkInterfaces",
+        "DescribeSecurityGroups", "DescribeSubnets", "DescribeVpcs",
+    )  # fmt: skip
+    # All resources, as SageMaker documents it: the interfaces do not exist beforehand.
+    return [allow([f"ec2:{action}" for action in actions], ["*"])]

@@ -116,7 +116,7 @@ class Notification:
         }
 
     def to_answer(self) -> dict[str, Any]:
-        """What a function answers to the state machine that publishes it (stacks/notify.py)."""
+        """What a function answers to the state machine that publishes it (stacks/states.py)."""
         published = {"message": self.envelope(), "attributes": self.attributes()}
         return {"subject": self.line, "message": self.message, "notification": published}
 

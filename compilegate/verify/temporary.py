@@ -10,7 +10,7 @@ import yaml
 
 from compilegate.domain import naming
 from compilegate.verify.jobs import WORKLOAD
-from stacks.training_job import load_request, train
+from stacks.states import load_request, train
 
 FILE = Path(__file__).with_name("temporary.yaml")
 

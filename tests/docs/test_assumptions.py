@@ -7,7 +7,7 @@ import pytest
 from compilegate.domain.failures import RESOURCE_LIMIT_ERROR, SCRIPT
 from compilegate.verify.assumptions import load_assumptions
 from compilegate.verify.checks import CHECKS
-from stacks.training_job import THROTTLED
+from stacks.states import THROTTLED
 from tests.docs.assumptions import PAGE, ROOT, refreshed
 
 ASSUMPTIONS = load_assumptions()

@@ -8,7 +8,7 @@ import uuid
 import pytest
 
 from compilegate.domain.notification import Notification
-from stacks.notify import notify
+from stacks.states import notify
 from tests.localcloud.state_language_cases import jsonata
 
 pytestmark = pytest.mark.e2e

@@ -6,7 +6,7 @@ import pytest
 
 from compilegate.domain import naming
 from stacks.functions import STEPS
-from stacks.train.definition import definition
+from stacks.train import definition
 from tests.localcloud.state_language_cases import jsonata
 
 pytestmark = pytest.mark.e2e

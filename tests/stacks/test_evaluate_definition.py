@@ -15,8 +15,7 @@ from compilegate.domain.planning.rounds import (
     TRIAL_SECONDS,
 )
 from compilegate.domain.trial.jobs import UNKNOWN
-from stacks.evaluate.after_decision import FAILURES
-from stacks.evaluate.definition import definition
+from stacks.evaluate import FAILURES, definition
 from stacks.functions import EVALUATE, STEPS
 from tests.stacks.asl import (
     assigned_on_every_path,

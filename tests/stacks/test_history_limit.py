@@ -17,7 +17,7 @@ from compilegate.domain.records.runs import CapacityWait
 from compilegate.domain.workload.training import MOST_FALLBACKS, MOST_HOURS
 from compilegate.facts import read
 from stacks.functions import STEPS, TRAIN
-from stacks.train.definition import definition
+from stacks.train import definition
 from tests.stacks import history
 from tests.stacks.test_evaluate_definition import MACHINE as EVALUATE
 from tests.stacks.test_evaluate_definition import ROUNDS

@@ -7,8 +7,7 @@ import pytest
 from app import default_context
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.request import build
-from stacks.job_fields import check_job_fields
-from stacks.settings import Settings, Vpc
+from stacks.settings import Settings, Vpc, check_job_fields
 
 
 def settings(vpc: Vpc | None = None) -> Settings:

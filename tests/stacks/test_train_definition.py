@@ -9,7 +9,7 @@ from compilegate.domain.production.recorded_run import END, FAILED, RERUN, WAIT
 from compilegate.domain.production.waiting import RUN_SECONDS
 from compilegate.domain.workload.training import MOST_HOURS
 from stacks.functions import STEPS, TRAIN
-from stacks.train.definition import EVENT_FIELDS, definition
+from stacks.train import EVENT_FIELDS, definition
 from tests.stacks.asl import (
     assigned_on_every_path,
     build,

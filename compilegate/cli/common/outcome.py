@@ -21,7 +21,7 @@ from compilegate.usecases.trial.write_report import render_trial
 
 EXTENSIONS = ("html", "md", "json")
 FAILURE = 1
-# In the order of the states that may fail (stacks/evaluate/after_decision.py).
+# In the order of the states that may fail (stacks/evaluate.py).
 AFTER_THE_FLAG = ("models_failed", "report_failed", "notify_failed", "release_failed")
 
 

@@ -1,13 +1,33 @@
-"""One round of training jobs, a Map over the runs that JudgeArms asked for."""
+"""One round of a trial: a Map over training jobs, or a wait for production runs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from compilegate.domain import naming
-from stacks.evaluate.tasks import CATCH_ALL, TRIAL
-from stacks.states import NULL, State, call, catch, choice, jsonata
-from stacks.training_job import job_caught, load_request, train
+from stacks.states import (
+    CAUGHT,
+    EXECUTION,
+    NULL,
+    State,
+    call,
+    catch,
+    choice,
+    job_caught,
+    jsonata,
+    load_request,
+    train,
+)
+
+ABORT = "AbortTrial"
+# Read from the execution rather than from a variable: there in every state, even the first.
+TRIAL = {
+    key: jsonata(f"$states.context.Execution.Input.{key}")
+    for key in ("workload", "trial", "spec_key")
+}
+TOKEN = jsonata("$states.context.Task.Token")
+CATCH_ALL = [catch(["States.ALL"], ABORT)]
+
 
 RUN = {"run": jsonata("$run.run"), "job": jsonata("$job")}
 
@@ -20,28 +40,30 @@ def speed_round(settle_arn: str, *, bucket: str, then: str) -> State:
     # A control decides nothing: one that never gets its nodes must not fail the trial.
     states["SpeedTrain"]["Catch"].append(job_caught("States.Timeout", "SpeedRunOverdue"))
     states |= {
-        "SpeedRunOverdue": {
-            "Type": "Choice",
-            "Choices": [
-                {"Condition": jsonata("$exists($run.control)"), "Next": "SpeedRunUnexplained"}
-            ],
-            "Default": "SpeedRoundOverdue",
-        },
+        "SpeedRunOverdue": choice(
+            {"$exists($run.control)": "SpeedRunUnexplained"}, "SpeedRoundOverdue"
+        ),
         "SpeedRoundOverdue": {
             "Type": "Fail",
-            "Error": jsonata("$states.input.error"),
-            "Cause": jsonata("$states.input.cause"),
+            "Error": CAUGHT["error"],
+            "Cause": CAUGHT["cause"],
         },
     }
     return state
 
 
 def quality_round(settle_arn: str, *, bucket: str, then: str) -> State:
-    """Run the full runs of ``$runs``; each that completes may end what is settled by it."""
-    outcome_alone = "QualityRunNotLookedAt"
+    """Run the full runs of ``$runs``; each that completes may end those it makes needless."""
+    # Judge what there is so far; a failure of this must not cost the run that completed.
+    payload = {**TRIAL, **RUN, "status": "Completed", "runs": jsonata("$runs")}
     completed = {
-        "QualityRunCompleted": _look_early(settle_arn, otherwise=outcome_alone),
-        outcome_alone: _outcome(),
+        "QualityRunCompleted": call(
+            settle_arn,
+            payload,
+            then=None,
+            catches=[catch(["States.ALL"], "QualityRunNotLookedAt")],
+        ),
+        "QualityRunNotLookedAt": _outcome(),
     }
     return _round("Quality", completed, settle_arn, bucket=bucket, then=then)
 
@@ -51,7 +73,7 @@ def _round(
 ) -> State:
     """Run every item of ``$runs`` ({run, request_key, job_base}); outcomes go to ``then``.
 
-    Jobs that the quota does not hold at once wait for their turn, or to be withdrawn.
+    Jobs that exceed the quota wait for their turn, or to be withdrawn.
     A job that fails is an outcome. Anything else fails the round: the other jobs are aborted.
     ``stage`` begins the states' names, which must be unique in the whole machine; ``completed``
     are the states of a job that completed, its first one named ``{stage}RunCompleted``.
@@ -76,11 +98,21 @@ def _round(
                     catches=[job_caught("States.TaskFailed", f"{stage}RunFailed")],
                     waits_for_quota=True,
                 ),
-                f"{stage}RunEnded": _run_ended(
-                    completed=f"{stage}RunCompleted", otherwise=f"{stage}RunStopped"
+                # A job that reached its time limit, or was stopped, may come back without an error.
+                f"{stage}RunEnded": choice(
+                    {"$states.input.TrainingJobStatus = 'Completed'": f"{stage}RunCompleted"},
+                    f"{stage}RunStopped",
                 ),
                 **completed,
-                f"{stage}RunStopped": _run_stopped(then=f"{stage}RunFailed"),
+                # What an error would bring: a name, and the job's description as text.
+                f"{stage}RunStopped": {
+                    "Type": "Pass",
+                    "Output": {
+                        "error": "States.TaskFailed",
+                        "cause": jsonata("$string($states.input)"),
+                    },
+                    "Next": f"{stage}RunFailed",
+                },
                 f"{stage}RunFailed": _run_failed(settle_arn, otherwise=f"{stage}RunUnexplained"),
                 f"{stage}RunUnexplained": _outcome("Unknown"),
             },
@@ -89,20 +121,6 @@ def _round(
         "Output": {},
         "Catch": CATCH_ALL,
         "Next": then,
-    }
-
-
-def _run_ended(*, completed: str, otherwise: str) -> State:
-    """A job that reached its time limit, or was stopped, may come back without an error."""
-    return {
-        "Type": "Choice",
-        "Choices": [
-            {
-                "Condition": jsonata("$states.input.TrainingJobStatus = 'Completed'"),
-                "Next": completed,
-            }
-        ],
-        "Default": otherwise,
     }
 
 
@@ -117,28 +135,40 @@ def _withdrawn() -> State:
     return {"Type": "Pass", "Output": output, "End": True}
 
 
-def _look_early(settle_arn: str, *, otherwise: str) -> State:
-    """Judge what there is so far; that this fails must not cost the run that completed."""
-    payload = {**TRIAL, **RUN, "status": "Completed", "runs": jsonata("$runs")}
+def _run_failed(settle_arn: str, *, otherwise: str) -> State:
+    """Explain why the run ended, and judge what there is so far; else JudgeArms does."""
+    payload = {**TRIAL, **RUN, "runs": jsonata("$runs"), **CAUGHT}
     return call(settle_arn, payload, then=None, catches=[catch(["States.ALL"], otherwise)])
 
 
-def _run_stopped(*, then: str) -> State:
-    """What an error would have brought: a name, and the job's description as text."""
-    return {
-        "Type": "Pass",
-        "Output": {"error": "States.TaskFailed", "cause": jsonata("$string($states.input)")},
-        "Next": then,
-    }
+# JudgeArms reads the runs from the ledger.
+NO_OUTCOMES: list[str] = []
 
 
-def _run_failed(settle_arn: str, *, otherwise: str) -> State:
-    """Say why the run ended, and judge what there is so far; else JudgeArms looks it up."""
+def canary_round(open_arn: str, *, then: str) -> State:
+    """Request the runs of ``$canary`` from production and wait; a timeout goes on as well.
+
+    JudgeArms then finds the round unfinished and ends the trial: inconclusive, not failed.
+    """
     payload = {
         **TRIAL,
-        **RUN,
-        "runs": jsonata("$runs"),
-        "error": jsonata("$states.input.error"),
-        "cause": jsonata("$states.input.cause"),
+        **EXECUTION,
+        "token": TOKEN,
+        **{name: jsonata(f"$canary.{name}") for name in ("round", "timeout_seconds")},
+        # In brackets because JSONata unwraps a list of one.
+        "runs": jsonata("[$canary.runs]"),
     }
-    return call(settle_arn, payload, then=None, catches=[catch(["States.ALL"], otherwise)])
+    overdue = {
+        "ErrorEquals": ["States.Timeout"],
+        "Next": then,
+        "Assign": {"outcomes": NO_OUTCOMES},
+        "Output": {},
+    }
+    state = call(open_arn, payload, then=then, catches=[overdue, *CATCH_ALL])
+    return {
+        **state,
+        "Resource": "arn:aws:states:::lambda:invoke.waitForTaskToken",
+        "TimeoutSeconds": jsonata("$canary.timeout_seconds"),
+        "Assign": {"outcomes": NO_OUTCOMES},
+        "Output": {},
+    }

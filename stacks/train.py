@@ -1,7 +1,7 @@
 """TRAIN: one execution takes one production run to its record, or records a team's own job.
 
 Input: ``{"workload"}``, with ``"scheduled"`` (ISO time) where a schedule started it and
-``"wait_seconds"`` where it should first wait for capacity for another time than usual; or
+``"wait_seconds"`` where its first wait for capacity has another length than usual; or
 ``{"workload", "job"}``, or SageMaker's own event of a job that a team has started.
 Documents travel through S3 and the ledger; states carry keys.
 """
@@ -17,7 +17,6 @@ from constructs import Construct
 from compilegate.domain import naming
 from compilegate.domain.production.waiting import RUN_SECONDS
 from stacks.machine import MachineContext, TrainingMachine
-from stacks.notify import notify
 from stacks.permissions import PRODUCTION_REQUESTS
 from stacks.states import (
     EXECUTION,
@@ -29,17 +28,23 @@ from stacks.states import (
     catch,
     choice,
     go_on,
+    job_caught,
     jsonata,
+    load_request,
+    notify,
+    train,
 )
-from stacks.train.endings import UNTOLD, broken, endings
-from stacks.training_job import job_caught, load_request, train
 
 INPUT = "$states.context.Execution.Input"
 EVENT = f"{INPUT}.detail"
 BROKEN = "TrainBroke"
+# Step Functions takes 32,768 characters of a cause; a message needs far fewer.
+CAUSE_SHOWN = 2000
+# The variable that records that a message could not be sent, which delays nothing.
+NOT_SENT = "notify_failed"
 CATCH_ALL = [catch(["States.ALL"], BROKEN)]
 RUN = {"workload": jsonata("$workload"), "run": jsonata("$run_id")}
-# What the output tells; null until it is known.
+# The fields of the output, null until they have a value.
 EVENT_FIELDS = (
     "run_id", "arm", "why", "status", "reason", "counts", "verdict", "flag_changed",
     "watch_failed", "notify_failed",
@@ -47,7 +52,7 @@ EVENT_FIELDS = (
 
 
 def definition(functions: Mapping[str, str], *, bucket: str, topic_arn: str) -> State:
-    """The machine; ``functions`` maps a Lambda's folder to its ARN."""
+    """The machine; ``functions`` maps a step's name to its function's ARN."""
     return {
         "Comment": "Trains one production run as the flag says, and records what came of it",
         "QueryLanguage": "JSONata",
@@ -58,8 +63,8 @@ def definition(functions: Mapping[str, str], *, bucket: str, topic_arn: str) -> 
             **_attempt(functions, bucket),
             **_recorded(functions, topic_arn),
             **_watched(functions, topic_arn),
-            **endings(topic_arn, EVENT_FIELDS),
-            **broken(BROKEN, topic_arn),
+            **_endings(topic_arn),
+            **_broken(topic_arn),
         },
     }
 
@@ -70,7 +75,7 @@ def _from_input(name: str) -> str:
 
 
 def _from_event_or_input(expression: str, name: str) -> str:
-    """What an event tells, else a field of the input, else null: a run may be begun by either."""
+    """From the event, else from the input, else null: a run may be started by either."""
     field = f"{INPUT}.{name}"
     return jsonata(f"$exists({expression}) ? {expression} : $exists({field}) ? {field} : null")
 
@@ -152,7 +157,7 @@ def _recorded(functions: Mapping[str, str], topic_arn: str) -> State:
         "RecordTeamRun": _record(functions, team),
         "WhatNext": choice(after, "Watch"),
         "TellOfWaiting": notify(
-            topic_arn, then="WaitForCapacity", catches=[go_on("WaitForCapacity", UNTOLD)]
+            topic_arn, then="WaitForCapacity", catches=[go_on("WaitForCapacity", NOT_SENT)]
         ),
         "WaitForCapacity": {
             "Type": "Wait",
@@ -164,7 +169,7 @@ def _recorded(functions: Mapping[str, str], topic_arn: str) -> State:
 
 
 def _record(functions: Mapping[str, str], payload: Mapping[str, str]) -> State:
-    """The output is what people are told, null where there is nothing."""
+    """The output is the message to send, null for none."""
     state = call(
         functions["record_run"],
         {**payload, **EXECUTION},
@@ -188,7 +193,7 @@ def _record(functions: Mapping[str, str], payload: Mapping[str, str]) -> State:
 
 
 def _watched(functions: Mapping[str, str], topic_arn: str) -> State:
-    """The judge looks at what was recorded; that it cannot must not hide the run."""
+    """Judge what was recorded; a failure of this must not hide the run."""
     payload = {
         "subject": jsonata("'[compilegate] ' & $workload & ': a production run was not judged'"),
         "message": jsonata(
@@ -207,7 +212,7 @@ def _watched(functions: Mapping[str, str], topic_arn: str) -> State:
     return {
         "Watch": watch,
         "HasNews": choice({"$states.input.tell": "TellOfWatch"}, "HasModel"),
-        "TellOfWatch": notify(topic_arn, then="HasModel", catches=[go_on("HasModel", UNTOLD)]),
+        "TellOfWatch": notify(topic_arn, then="HasModel", catches=[go_on("HasModel", NOT_SENT)]),
         "HasModel": choice({"$next_step = 'failed'": "TellOfFailure"}, "Done"),
     }
 
@@ -217,20 +222,63 @@ def _text(name: str) -> str:
     return f"$exists($states.input.{name}) ? $states.input.{name} : ''"
 
 
-# A job that has not ended says nothing yet.
-ENDED = ("Completed", "Failed", "Stopped")
+def _endings(topic_arn: str) -> State:
+    """How a run ends: with a model, or without one."""
+    return {
+        "TellOfFailure": {
+            "Type": "Pass",
+            "Output": jsonata("$tell"),
+            "Next": "NotifyFailure",
+        },
+        "NotifyFailure": notify(
+            topic_arn, then="RunFailed", catches=[go_on("RunFailed", NOT_SENT)]
+        ),
+        "RunFailed": {
+            "Type": "Fail",
+            "Error": "RunFailed",
+            "Cause": jsonata("$string($status) & ': ' & $string($reason)"),
+        },
+        "Done": {"Type": "Succeed", "Output": {name: jsonata(f"${name}") for name in EVENT_FIELDS}},
+    }
+
+
+def _broken(topic_arn: str) -> State:
+    """The end of an execution whose own step failed; its input is ``{error, cause}``.
+
+    The event of its end then invokes record_run.
+    """
+    return {
+        BROKEN: {
+            "Type": "Pass",
+            "Assign": {
+                "error": jsonata("$states.input.error"),
+                "cause": jsonata(f"$substring($states.input.cause, 0, {CAUSE_SHOWN})"),
+            },
+            "Output": {
+                "subject": jsonata("'[compilegate] ' & $workload & ': TRAIN broke'"),
+                "message": jsonata(
+                    "'A step of the production run of ' & $workload & ' failed ('"
+                    " & $states.input.error & '): '"
+                    f" & $substring($states.input.cause, 0, {CAUSE_SHOWN})"
+                ),
+                "owner": jsonata("$owner"),
+            },
+            "Next": "NotifyBroken",
+        },
+        "NotifyBroken": notify(topic_arn, then="Broken", catches=[go_on("Broken", NOT_SENT)]),
+        "Broken": {"Type": "Fail", "Error": jsonata("$error"), "Cause": jsonata("$cause")},
+    }
 
 
 class Train(TrainingMachine):
     """``machine`` makes production runs, and records those that teams make themselves."""
 
     def __init__(self, scope: Construct, construct_id: str, *, around: MachineContext) -> None:
-        bucket, topic = around.storage.bucket, around.topic
         super().__init__(
             scope,
             construct_id,
             around=around,
-            document=definition(around.arns, bucket=bucket.bucket_name, topic_arn=topic.topic_arn),
+            definition=definition,
             requests=PRODUCTION_REQUESTS,
             clean_up=around.live["record_run"],
             what="a production run",
@@ -243,11 +291,11 @@ class Train(TrainingMachine):
                 source=["aws.sagemaker"],
                 detail_type=["SageMaker Training Job State Change"],
                 detail={
-                    "TrainingJobStatus": list(ENDED),
+                    "TrainingJobStatus": ["Completed", "Failed", "Stopped"],
                     # Not the jobs of this machine, which records them itself.
                     "Tags": {
                         naming.TAG_STAGE: [naming.TEAM_STAGE],
-                        # Without it nobody knows whose run it is.
+                        # Without it the workload is not known.
                         naming.TAG_WORKLOAD: [{"exists": True}],
                     },
                 },
