@@ -5,9 +5,8 @@ Nothing here passes or fails: a figure is what one machine showed on one day.
 
 from __future__ import annotations
 
-import json
 import os
-import platform
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -16,7 +15,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from benchmarks import checks
+from benchmarks import checks, results
 from lambdas.handlers import STEPS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -31,31 +30,18 @@ PROBE = (
 ISOLATED = ("-I", "-S", "-B")
 
 
-def main() -> None:
-    """Measure, print, write."""
+def measure() -> dict[str, Any]:
+    """Every figure of results.json."""
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder)
-        results: dict[str, Any] = {
-            "machine": machine(),
-            **synthesis(output),
-        }
-        bundle = function_bundle(output)
-        results["bundle"] = sizes(bundle)
-        results["handler_import_cpu_ms"] = imports(bundle)
-    results["bare_interpreter_ms"] = round(bare_interpreter_ms(), 1)
-    results["checks"] = checks.measure()
-    (ROOT / "benchmarks" / "results.json").write_text(json.dumps(results, indent=2) + "\n")
-    print(json.dumps(results, indent=2))
-
-
-def machine() -> dict[str, Any]:
-    """What the figures are of; ``load`` is how many processes wanted a core before the run."""
-    return {
-        "system": f"{platform.system()} {platform.machine()}",
-        "cpus": os.cpu_count(),
-        "load": round(os.getloadavg()[0], 1),
-        "python": platform.python_version(),
-    }
+        figures = synthesis(output)
+        # The staged folder that every Lambda is made from.
+        bundle = next(path.parent for path in output.glob("asset.*/lambdas"))
+        figures["bundle"] = sizes(bundle)
+        figures["handler_import_cpu_ms"] = imports(bundle)
+    figures["bare_interpreter_ms"] = round(bare_interpreter_ms(), 1)
+    figures["checks"] = checks.measure()
+    return figures
 
 
 def synthesis(output: Path) -> dict[str, Any]:
@@ -71,11 +57,6 @@ def synthesis(output: Path) -> dict[str, Any]:
     templates = list(output.glob("*.template.json"))
     size = sum(path.stat().st_size for path in templates)
     return {"synth_seconds": round(seconds, 2), "template_kib": round(size / 1024, 1)}
-
-
-def function_bundle(output: Path) -> Path:
-    """The staged folder that every Lambda is made from."""
-    return next(path.parent for path in output.glob("asset.*/lambdas"))
 
 
 def sizes(bundle: Path) -> dict[str, Any]:
@@ -99,8 +80,8 @@ def imports(bundle: Path) -> dict[str, float]:
     """CPU milliseconds to import each handler in a fresh isolated interpreter, the median."""
     medians = {}
     for step in sorted(STEPS):
-        times = sorted(_import_seconds(bundle, step) for _ in range(IMPORTS))
-        medians[step] = round(times[len(times) // 2] * 1000, 1)
+        seconds = statistics.median(_import_seconds(bundle, step) for _ in range(IMPORTS))
+        medians[step] = round(seconds * 1000, 1)
     return medians
 
 
@@ -119,8 +100,8 @@ def bare_interpreter_ms() -> float:
         began = time.perf_counter()
         subprocess.run([sys.executable, *ISOLATED, "-c", ""], check=True)
         times.append(time.perf_counter() - began)
-    return sorted(times)[len(times) // 2] * 1000
+    return statistics.median(times) * 1000
 
 
 if __name__ == "__main__":
-    main()
+    results.keep("results", measure)

@@ -35,7 +35,7 @@ RUN_HOURS = (0.2, 1.0, 3.5)
 def documents(count: int) -> list[dict[str, Any]]:
     """The shipped workloads over and over, with other names, machines, run lengths and history."""
     shipped = [load_yaml(path) for path in sorted(SHIPPED.glob("*.yaml"))]
-    found = []
+    made = []
     kinds = zip(cycle(shipped), cycle(INSTANCES), cycle(RUN_HOURS), range(count), strict=False)
     for document, instance, hours, index in kinds:
         changed: Any = copy.deepcopy(document)
@@ -44,8 +44,8 @@ def documents(count: int) -> list[dict[str, Any]]:
         changed["schedule"]["run_hours"] = hours
         if index % 2:
             changed["quality"]["history"] = [0.9 + 0.001 * (index * step % 7) for step in range(8)]
-        found.append(changed)
-    return found
+        made.append(changed)
+    return made
 
 
 def measure(count: int = DOCUMENTS) -> dict[str, Any]:

@@ -1,25 +1,22 @@
 """What the weekly digest of ten thousand workloads takes: seconds, calls and memory.
 
-.venv/bin/python -m benchmarks.digests
-
-Written as data. Stores are in memory; every call sleeps as long as one over a network takes, and
-a ledger's entries are parsed from text as DynamoDB hands them over. One owner has them all: the
-largest message there can be.
+Stores are in memory; every call sleeps as long as one over a network takes, and a ledger's entries
+are parsed from text as DynamoDB returns them. One owner has all workloads, which makes the largest
+message there can be.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import resource
 import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
+from benchmarks import results
 from compilegate.domain import naming
 from compilegate.domain.flag import Flag
 from compilegate.domain.notification import BYTES_MAX
@@ -36,7 +33,6 @@ RUNS = 156
 CALL_SECONDS = 0.02
 # The function's own limit (stacks/functions.py), and what it has to spare on another machine.
 LIMIT_SECONDS = 540
-RESULTS = Path(__file__).with_name("digests.json")
 NOW, DAY, TRIAL = 1_790_000_000, 86_400, "0mabc123"
 OWNER = "ml-platform"
 
@@ -117,8 +113,8 @@ def measure(workloads: int, call_seconds: float = CALL_SECONDS) -> dict[str, Any
     remote: Any = Remote(workloads, call_seconds)
     cloud: Services = replace(services("prod"), store=remote, ledger=remote, clock=FixedClock(NOW))
     began, cpu = time.perf_counter(), time.process_time()
-    (found,) = digests(cloud)
-    envelope = found.notification.envelope()
+    (digest,) = digests(cloud)
+    envelope = digest.notification.envelope()
     if len(envelope.encode()) > BYTES_MAX:
         raise AssertionError("the message does not fit")
     return {
@@ -135,13 +131,5 @@ def measure(workloads: int, call_seconds: float = CALL_SECONDS) -> dict[str, Any
     }
 
 
-def main() -> None:
-    """Measure, print, write."""
-    machine = {"cpus": os.cpu_count(), "load_average": round(os.getloadavg()[0], 1)}
-    results = {"machine": machine, **measure(WORKLOADS)}
-    RESULTS.write_text(json.dumps(results, indent=1) + "\n")
-    print(json.dumps(results, indent=1))
-
-
 if __name__ == "__main__":
-    main()
+    results.keep("digests", lambda: measure(WORKLOADS))

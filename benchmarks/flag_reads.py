@@ -1,8 +1,6 @@
-"""What reading flags takes: jobs that all ask at once, and how long one answer is waited for.
+"""What reading flags takes: jobs that all ask at once, and how long one answer takes.
 
-.venv/bin/python -m benchmarks.flag_reads
-
-Written as data. Bursts are simulated with the client's own waits; reads are timed against the
+Bursts are simulated with the client's own waits; reads are timed against the
 emulator on this machine, so that the network to AWS comes on top. The limit is AWS's: 40
 GetParameter transactions a second for an account and region unless higher throughput is switched
 on (AWS General Reference, Systems Manager endpoints and quotas). That a refused request costs no
@@ -12,7 +10,6 @@ transaction, and that one second's worth may be used at once, is assumed.
 from __future__ import annotations
 
 import heapq
-import json
 import math
 import os
 import random
@@ -26,6 +23,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks import results
 from compilegate.domain import naming
 from compilegate.domain.flag import Flag
 from compilegate.flags import resolve
@@ -38,7 +36,6 @@ from compilegate.localcloud.lifecycle import LocalCloud
 PER_SECOND = 40
 JOBS = 10_000
 SEEDS = (17, 18, 19)
-RESULTS = Path(__file__).with_name("flag-reads.json")
 # What boto3 would do by itself (legacy mode): five attempts.
 BOTO3_ATTEMPTS = 5
 NAME, STAGE = "bench", "local"
@@ -48,10 +45,9 @@ COLD = (
     "import time; began = time.perf_counter(); from compilegate.flags import resolve; "
     f"assert resolve({NAME!r}, stage={STAGE!r}); print(time.perf_counter() - began)"
 )
-# How far apart the jobs of one night ask: all in one second, within a minute, or as their nodes
-# come up over ten minutes.
+# Seconds within which the jobs ask: one, a minute, or ten minutes as their nodes come up.
 SPREADS = (1.0, 60.0, 600.0)
-# Of the account's transactions, what others than these jobs use up.
+# Share of the account's transactions that others than these jobs use.
 OTHERS = (0.0, 0.25, 0.5)
 
 
@@ -132,7 +128,7 @@ def burst(
 
 def bursts(backoff: Backoff, attempts: float = math.inf) -> list[dict[str, Any]]:
     """Every spread with and without other users of the limit; the worst of the seeds."""
-    found = []
+    rows = []
     for spread in SPREADS:
         for others in OTHERS:
             runs = [
@@ -143,8 +139,8 @@ def bursts(backoff: Backoff, attempts: float = math.inf) -> list[dict[str, Any]]
                 for seed in SEEDS
             ]  # fmt: skip
             worst = max(runs, key=lambda run: (run.baseline, max(run.waited, default=0.0)))
-            found.append({"spread_seconds": spread, "used_by_others": others, **worst.to_dict()})
-    return found
+            rows.append({"spread_seconds": spread, "used_by_others": others, **worst.to_dict()})
+    return rows
 
 
 def reads() -> dict[str, float]:
@@ -188,11 +184,10 @@ def _middle(seconds: Iterable[float]) -> float:
     return round(1000 * statistics.median(seconds), 4)
 
 
-def main() -> None:
-    """Measure, print, write."""
+def measure() -> dict[str, Any]:
+    """Every figure of flag-reads.json."""
     backoff = Backoff()
-    results = {
-        "machine": {"cpus": os.cpu_count(), "load_average": round(os.getloadavg()[0], 1)},
+    return {
         "reads": reads(),
         "limit_per_second": PER_SECOND,
         "jobs": JOBS,
@@ -201,9 +196,7 @@ def main() -> None:
         "bursts": bursts(backoff),
         "boto3_alone": bursts(Backoff(most=20.0), attempts=BOTO3_ATTEMPTS),
     }
-    RESULTS.write_text(json.dumps(results, indent=1) + "\n")
-    print(json.dumps(results, indent=1))
 
 
 if __name__ == "__main__":
-    main()
+    results.keep("flag-reads", measure)

@@ -10,7 +10,6 @@ are this machine's.
 from __future__ import annotations
 
 import copy
-import json
 import resource
 import tempfile
 import threading
@@ -23,6 +22,7 @@ from typing import Any, BinaryIO, TypeVar, cast
 
 import yaml
 
+from benchmarks import results
 from benchmarks.checks import SHIPPED, documents
 from compilegate.adapters.workload_files import WorkloadFile, load_yaml
 from compilegate.cli.check.files import find_files, read_files
@@ -37,7 +37,7 @@ WORKLOADS = 10_000
 # A call of S3, DynamoDB or Scheduler from the same region.
 CALL_SECONDS = 0.02
 SOURCE_FOLDERS = 20
-HOW = RegisterOptions(by="human:benchmark")
+OPTIONS = RegisterOptions(by="human:benchmark")
 Result = TypeVar("Result")
 DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
@@ -101,8 +101,8 @@ class Remote:
         """Query."""
         self._call("ledger")
         revisions = (f"registered#{revision:08d}" for revision in range(1, 4))
-        found = (self._entries.get((workload, key)) for key in revisions)
-        return [entry for entry in found if entry is not None]
+        entries = (self._entries.get((workload, key)) for key in revisions)
+        return [entry for entry in entries if entry is not None]
 
     def now(self) -> int:
         """The time."""
@@ -153,9 +153,9 @@ def measure(count: int = WORKLOADS, call_seconds: float = CALL_SECONDS) -> dict[
 
 
 def _register(files: Sequence[WorkloadFile], remote: Remote) -> Counter[str]:
-    """RegisterOptions many came to what; raises the first error."""
+    """How many were new, changed or unchanged; raises the first error."""
     counted: Counter[str] = Counter()
-    for result in register_files(files, remote.cloud(), HOW):
+    for result in register_files(files, remote.cloud(), OPTIONS):
         if result.error is not None:
             raise result.error
         counted[result.what] += 1
@@ -165,12 +165,12 @@ def _register(files: Sequence[WorkloadFile], remote: Remote) -> Counter[str]:
 def _timed(act: Callable[[], Result]) -> tuple[Result, dict[str, float]]:
     """The result with wall clock and CPU seconds of all threads."""
     wall, cpu = time.perf_counter(), time.process_time()
-    found = act()
+    result = act()
     spent = {
         "seconds": round(time.perf_counter() - wall, 1),
         "cpu_seconds": round(time.process_time() - cpu, 2),
     }
-    return found, spent
+    return result, spent
 
 
 def write(folder: Path, count: int, **training: Any) -> None:
@@ -187,10 +187,12 @@ def write(folder: Path, count: int, **training: Any) -> None:
     for project, document, own in zip(cycle(projects), documents(count), machines, strict=False):
         changed = cast("dict[str, Any]", copy.deepcopy(document))
         instance = cast("Mapping[str, Any]", own)["training"]["instance_type"]
-        given = changed["training"] | {"instance_type": instance} | training
-        given["source_dir"] = "training"
-        given["inputs"] = {"train": f"s3://corpus/{changed['name']}/"}
-        changed["training"] = given
+        changed["training"] |= {
+            "instance_type": instance,
+            "source_dir": "training",
+            "inputs": {"train": f"s3://corpus/{changed['name']}/"},
+            **training,
+        }
         changed["schedule"]["cron"] = "cron(0 3 * * ? *)"
         for entry in _entry_points(changed):
             (project / "training" / entry).write_text(f"print({project.name!r})\n")
@@ -208,12 +210,12 @@ def _entry_points(document: Mapping[str, Any]) -> set[str]:
 
 
 def _read(folder: Path) -> list[WorkloadFile]:
-    found = [read for _, read in read_files(find_files([folder]))]
-    sound = [read for read in found if isinstance(read, WorkloadFile)]
-    for read in found:
+    files = []
+    for _, read in read_files(find_files([folder])):
         if not isinstance(read, WorkloadFile):
             raise read
-    return sound
+        files.append(read)
+    return files
 
 
 def _peak_mib() -> float:
@@ -222,8 +224,4 @@ def _peak_mib() -> float:
 
 
 if __name__ == "__main__":
-    from benchmarks.__main__ import machine
-
-    found = json.dumps({"machine": machine(), **measure()}, indent=2)
-    (Path(__file__).parent / "registering.json").write_text(found + "\n")
-    print(found)
+    results.keep("registering", measure)

@@ -12,7 +12,7 @@ import math
 
 import numpy
 import torch
-from compilegate_runtime import environment, job
+from compilegate_runtime import job
 from compilegate_runtime.errors import DataError
 from families import optimisation, tiny, tokens, weights
 from families.processes import Processes
@@ -59,21 +59,21 @@ class Tokenizer:
     """Texts as token numbers with an end after each, and what makes it the one it is."""
 
     def __init__(self, knobs, cache, start):
-        self.found = None  # transformers' or tokenizers' own
+        self.library = None  # transformers' or tokenizers' own
         if knobs.model == "tiny":
             self.identity, self.size = "bytes", tiny.BYTES
             self._encode = lambda texts: [list(text.encode()) for text in texts]
             self._end = 0
         elif start:
-            self.found = found = tokens.of_weights(start)
-            self.identity, self.size, self._end = ["weights", start], len(found), found.eos_token_id
-            self._encode = lambda texts: found(texts, verbose=False)["input_ids"]
+            self.library = own = tokens.of_weights(start)
+            self.identity, self.size, self._end = ["weights", start], len(own), own.eos_token_id
+            self._encode = lambda texts: own(texts, verbose=False)["input_ids"]
         else:
             column = (knobs.text_column, "text_column")
-            self.found = found = tokens.trained(cache, "gpt2", knobs.vocabulary, column)
+            self.library = own = tokens.trained(cache, "gpt2", knobs.vocabulary, column)
             self.identity, self.size = ["bpe", knobs.vocabulary], knobs.vocabulary
-            self._end = found.token_to_id(tokens.END)
-            self._encode = lambda texts: [one.ids for one in found.encode_batch(texts)]
+            self._end = own.token_to_id(tokens.END)
+            self._encode = lambda texts: [one.ids for one in own.encode_batch(texts)]
 
     def __call__(self, texts):
         """The token numbers of each text."""
@@ -96,7 +96,7 @@ class Transformers(nn.Module):
     def __init__(self, network):
         super().__init__()
         self.network = network
-        network.config.use_cache = False  # of use when text is written, not when it is learnt
+        network.config.use_cache = False  # needed to generate text, not to train
 
     def forward(self, inputs, targets):
         """Loss of predicting ``targets`` from ``inputs``."""
@@ -157,7 +157,8 @@ def train(this):
         loss = evaluate(this, processes, training.model, held_out, block)
         this.recorder.metric("eval_loss", loss)
         this.recorder.metric("eval_perplexity", math.exp(min(loss, 700.0)))
-        save(this, training.model, tokenizer)
+        network = training.model if knobs.model == "tiny" else training.model.network
+        weights.save(this, network, tokenizer.library)
 
 
 @torch.no_grad()
@@ -177,20 +178,6 @@ def evaluate(this, processes, model, numbers, block):
         total += float(loss) * len(some)
     total, count = processes.summed(total, len(starts))
     return total / count
-
-
-def save(this, model, tokenizer):
-    """Leave the weights where the job's model artifact is made from."""
-    folder = environment.model_folder()
-    if folder is None:
-        return
-    if this.settings.model == "tiny":
-        this.compiler.save(model.state_dict(), folder / "model.pt")
-        return
-    if environment.rank():
-        return
-    model.network.cpu().save_pretrained(folder)  # PyTorch/XLA's tensors have no storage to read
-    tokens.save(tokenizer.found, folder)
 
 
 def _mp_fn(index):

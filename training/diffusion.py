@@ -1,7 +1,7 @@
 """A diffusion model's UNet, as Stable Diffusion is fine-tuned: which noise was added?
 
 Reads the channels ``train`` and ``validation``, folders of images, and reports ``eval_loss``: the
-mean squared error of the noise found in held-out images, under the same noise and timesteps in
+mean squared error of the noise predicted in held-out images, under the same noise and timesteps in
 every run. With the weights of the channel ``model`` or of a hub name (laid out as diffusers
 saves Stable Diffusion) the frozen autoencoder turns images into latents and the frozen text
 encoder reads what they show. Without weights there is neither: the UNet learns, from its
@@ -59,8 +59,8 @@ EVAL_SEED = 0  # of the held-out noise, whatever the run's seed
 # ---- model --------------------------------------------------------------------------------
 
 
-class NoiseFinder(nn.Module):
-    """The UNet; returns the mean squared error of the noise that it finds."""
+class NoisePredictor(nn.Module):
+    """The UNet; returns the mean squared error of the noise that it predicts."""
 
     def __init__(self, unet, things):
         super().__init__()
@@ -71,13 +71,13 @@ class NoiseFinder(nn.Module):
         self.thing = nn.Embedding(things, unet.config.cross_attention_dim) if things else None
 
     def forward(self, clean, noise, timesteps, shown):
-        """Add noise, and lose what of it is not found again."""
+        """Add noise; the loss is the error of its prediction."""
         kept = self.kept[timesteps].view(-1, 1, 1, 1)
         noisy = kept.sqrt() * clean + (1 - kept).sqrt() * noise
         if self.thing is not None:
             shown = self.thing(shown)[:, None]
-        found = self.unet(noisy, timesteps, encoder_hidden_states=shown).sample
-        return functional.mse_loss(found.float(), noise)
+        predicted = self.unet(noisy, timesteps, encoder_hidden_states=shown).sample
+        return functional.mse_loss(predicted.float(), noise)
 
 
 class Pretrained:
@@ -105,15 +105,15 @@ class Pretrained:
 
     @torch.no_grad()
     def shown(self, words):
-        """What the UNet is told of the images."""
-        found = self.tokenizer(
+        """The images' descriptions as the UNet reads them."""
+        numbers = self.tokenizer(
             words, padding="max_length", truncation=True, return_tensors="pt"
         ).input_ids
-        return self.text(found.to(self._kind))[0]
+        return self.text(numbers.to(self._kind))[0]
 
 
 class FromScratch:
-    """A UNet from its architecture alone, which sees pixels and is told the thing's number."""
+    """A UNet from its architecture alone, which sees pixels and the number of the thing shown."""
 
     pixels_per_side = 1
 
@@ -130,8 +130,8 @@ class FromScratch:
 
     def shown(self, words):
         """The number of each thing shown; the last one stands for all that training never saw."""
-        known = {name: number for number, name in enumerate(self._names)}
-        return torch.tensor([known.get(word, len(known)) for word in words])
+        numbers = {name: number for number, name in enumerate(self._names)}
+        return torch.tensor([numbers.get(word, len(numbers)) for word in words])
 
 
 # ---- data ---------------------------------------------------------------------------------
@@ -176,7 +176,7 @@ def train(this):
         Pretrained(start, this.device) if start else FromScratch(knobs, sorted(set(images.shows)))
     )
     batches = Batches(knobs, images, parts)
-    model = NoiseFinder(parts.unet, parts.things)
+    model = NoisePredictor(parts.unet, parts.things)
     training = optimisation.Training(this, processes, model, len(images))
 
     def batch_of(chosen, step):

@@ -79,8 +79,8 @@ def docstrings():
 def sources(root, module):
     """Source files of a module or package, tests left out; none where Python lacks it."""
     if (root / module).is_dir():
-        found = (root / module).rglob("*.py")
-        return sorted(p for p in found if not {"test", "tests"} & set(p.relative_to(root).parts))
+        files = (root / module).rglob("*.py")
+        return sorted(p for p in files if not {"test", "tests"} & set(p.relative_to(root).parts))
     path = root / (module + ".py")
     return [path] if path.is_file() else []
 

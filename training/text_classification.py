@@ -12,7 +12,7 @@ import json
 from types import SimpleNamespace
 
 import torch
-from compilegate_runtime import environment, job
+from compilegate_runtime import job
 from families import optimisation, records, tiny, tokens, weights
 from families.processes import Processes
 from torch import nn
@@ -60,27 +60,27 @@ class Tokenizer:
         text, length = (knobs.text_column, "text_column"), sizes["max_length"]
         size = self.size = sizes["vocabulary"]
         self.padding = tiny.PADDING
-        self.found = None  # transformers' or tokenizers' own
+        self.library = None  # transformers' or tokenizers' own
         if knobs.model == "tiny":
             what = {"words": size, "column": text}
-            found = cache.folder(what, lambda folder: write_words(folder, size, text))
+            numbered = cache.folder(what, lambda folder: write_words(folder, size, text))
             self.identity = ["words", size, length]
-            known = json.loads((found / "words.json").read_text())
-            self._encode = lambda texts: [tiny.encode(known, one, length) for one in texts]
+            numbers = json.loads((numbered / "words.json").read_text())
+            self._encode = lambda texts: [tiny.encode(numbers, one, length) for one in texts]
         elif start:
-            self.found = found = tokens.of_weights(start)
-            if found.pad_token is None:  # GPT-2 has none
-                found.pad_token = found.eos_token
+            self.library = own = tokens.of_weights(start)
+            if own.pad_token is None:  # GPT-2 has none
+                own.pad_token = own.eos_token
             self.identity = ["weights", start, length]
-            self.size, self.padding = len(found), found.pad_token_id
+            self.size, self.padding = len(own), own.pad_token_id
             cut = {"truncation": True, "max_length": length}
-            self._encode = lambda texts: found(texts, **cut)["input_ids"]
+            self._encode = lambda texts: own(texts, **cut)["input_ids"]
         else:
-            self.found = found = tokens.trained(cache, "bert", size, text)
-            found.enable_truncation(length)
+            self.library = own = tokens.trained(cache, "bert", size, text)
+            own.enable_truncation(length)
             self.identity = ["bpe", size, length]
-            self.padding = found.token_to_id(tokens.PADDING)
-            self._encode = lambda texts: [one.ids for one in found.encode_batch(texts)]
+            self.padding = own.token_to_id(tokens.PADDING)
+            self._encode = lambda texts: [one.ids for one in own.encode_batch(texts)]
 
     def __call__(self, texts):
         """The token numbers of each text."""
@@ -109,14 +109,14 @@ class Classifier(nn.Module):
         super().__init__()
         self.network, self.padding = network, padding
 
-    def scores(self, found):
+    def scores(self, rows):
         """One score per topic for each row of token numbers."""
-        scored = self.network(found, attention_mask=found != self.padding)
+        scored = self.network(rows, attention_mask=rows != self.padding)
         return getattr(scored, "logits", scored)
 
-    def forward(self, found, topics):
-        """Loss of taking the rows for something else than their topics."""
-        return functional.cross_entropy(self.scores(found).float(), topics)
+    def forward(self, rows, topics):
+        """Cross-entropy of the rows' topics."""
+        return functional.cross_entropy(self.scores(rows).float(), topics)
 
 
 def build(knobs, sizes, start, tokenizer, topics):
@@ -178,18 +178,18 @@ def train(this):
     )
     for batch in batches:
         loss, norm = training.step(batch)
-        found = int((batch[0] != tokenizer.padding).sum())
-        training.end_step(loss, norm, samples=len(batch[0]), tokens=found)
+        words = int((batch[0] != tokenizer.padding).sum())
+        training.end_step(loss, norm, samples=len(batch[0]), tokens=words)
     training.finish()
     if this.evaluates:
         accuracy = evaluate(this, processes, training.model, held_out, names)
         this.recorder.metric("eval_accuracy", accuracy)
-        save(this, training.model, tokenizer)
+        weights.save(this, training.model.network, tokenizer.library)
 
 
 @torch.no_grad()
 def evaluate(this, processes, model, texts, names):
-    """Share of held-out texts whose topic is found, by the model as written in both arms."""
+    """Share of held-out texts with the right topic, by the model as written in both arms."""
     order = sorted(range(len(texts)), key=lambda index: len(texts[index]))  # little padding
     order = processes.part(order)
     truth = [names.index(texts.labels[i]) if texts.labels[i] in names else -1 for i in order]
@@ -198,26 +198,11 @@ def evaluate(this, processes, model, texts, names):
     for begin in range(0, len(order), EVAL_BATCH):
         rows = [texts[index] for index in order[begin : begin + EVAL_BATCH]]
         with this.device.autocast():
-            found = model.scores(collate(rows, model.padding).to(this.device.kind))
-        right += int(
-            (found.argmax(-1).cpu() == torch.tensor(truth[begin : begin + EVAL_BATCH])).sum()
-        )
+            scores = model.scores(collate(rows, model.padding).to(this.device.kind))
+        topics = torch.tensor(truth[begin : begin + EVAL_BATCH])
+        right += int((scores.argmax(-1).cpu() == topics).sum())
     right, count = processes.summed(right, len(order))
     return right / count
-
-
-def save(this, model, tokenizer):
-    """Leave the weights where the job's model artifact is made from."""
-    folder = environment.model_folder()
-    if folder is None:
-        return
-    if this.settings.model == "tiny":
-        this.compiler.save(model.network.state_dict(), folder / "model.pt")
-        return
-    if environment.rank():
-        return
-    model.network.cpu().save_pretrained(folder)  # PyTorch/XLA's tensors have no storage to read
-    tokens.save(tokenizer.found, folder)
 
 
 def _mp_fn(index):

@@ -1,4 +1,4 @@
-"""A training script that reports what it finds in its container, then ends as asked.
+"""A training script that reports what its container has, then ends as asked.
 
 Endings (``--ending``): ``fail`` raises an error at once, ``wait`` runs until it is stopped.
 Runs on every image that Compilegate supports, from Python 3.8 on.

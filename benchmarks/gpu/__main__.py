@@ -26,8 +26,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.gpu import environment, judged, observe, quality, results, speed, table
-from benchmarks.gpu.processes import ROOT, Machine
+from benchmarks.gpu import judged, observe, results, runs
+from benchmarks.gpu.machine import ROOT, Machine, description
 from benchmarks.gpu.workloads import (
     BASELINE,
     FULL_RUN_STEPS,
@@ -48,14 +48,14 @@ BLOCKS, DRY_BLOCKS, SEEDS, DRY_SEEDS = 3, 2, 3, 1
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure what is asked for and still missing."""
+    """Measure what is chosen and still missing."""
     options = _options(arguments)
     if options.table:
-        table.write()
+        results.write()
         return
-    found = environment.read()
+    described = description()
     simulated = options.dry_run_cpu
-    if not simulated and not found["gpu"]:
+    if not simulated and not described["gpu"]:
         sys.exit("There is no GPU that torch can use here. Try the pipeline with --dry-run-cpu.")
     state = options.state or (DRY_STATE if simulated else STATE)
     limit = options.budget_minutes * 60 if options.budget_minutes else float("inf")
@@ -65,15 +65,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.profile:
         _profile(options.profile, chosen, machine)
         return
-    known = {arm.name for workload in chosen for arm in workload.arms}
-    if unknown := set(options.arms or ()) - known:
-        sys.exit(f"--arms knows {', '.join(sorted(known))}, not {', '.join(unknown)}")
-    whole = [_measure(workload, machine, options, found) for workload in chosen]
+    names = {arm.name for workload in chosen for arm in workload.arms}
+    if unknown := set(options.arms or ()) - names:
+        sys.exit(f"--arms: choose from {', '.join(sorted(names))}, not {', '.join(unknown)}")
+    whole = [_measure(workload, machine, options, described) for workload in chosen]
     print("all is measured" if all(whole) else "not all is measured yet: run the same again")
 
 
 def _measure(
-    workload: Workload, machine: Machine, options: argparse.Namespace, found: dict[str, Any]
+    workload: Workload, machine: Machine, options: argparse.Namespace, described: dict[str, Any]
 ) -> bool:
     """Measure one workload, keep its record whenever a part is done; True when it is whole."""
     lacking = missing(workload.needs)
@@ -87,40 +87,48 @@ def _measure(
     folder.mkdir(exist_ok=True)
 
     def keep() -> None:
-        failed = speed.failures(folder)
+        failed = runs.failures(folder)
         if BASELINE in failed:
             left_out[BASELINE] = failed[BASELINE]
-        _keep(workload, machine, options, {"environment": found, "left_out": left_out})
+        _keep(workload, machine, options, {"environment": described, "left_out": left_out})
 
-    def heard(text: str) -> None:
+    def report(text: str) -> None:
         say(f"{workload.name} {text}")
         keep()
 
     observe.flops(workload, machine)
-    speed.measure(workload, arms, machine, blocks=options.blocks, steps=options.steps, say=heard)
-    failed = speed.failures(folder)
+    runs.measure_speed(
+        workload, arms, machine, blocks=options.blocks, steps=options.steps, say=report
+    )
+    failed = runs.failures(folder)
     arms = [] if BASELINE in failed else [arm for arm in arms if arm.name not in failed]
-    quality.train(workload, arms, machine, seeds=options.seeds, say=heard)
+    runs.train(workload, arms, machine, seeds=options.seeds, say=report)
     keep()
-    print(table.table(results.read(_path(options))["cards"][_card(found)][workload.name]))
-    untrained = quality.missing(workload, arms, folder, options.seeds)
-    return not arms or (speed.measured(folder, arms) >= options.blocks and not untrained)
+    print(
+        results.table(
+            results.read(_path(options))["cards"][described["gpu"] or results.SIMULATED][
+                workload.name
+            ]
+        )
+    )
+    untrained = runs.untrained(workload, arms, folder, options.seeds)
+    return not arms or (runs.measured(folder, arms) >= options.blocks and not untrained)
 
 
 def _arms(workload: Workload, options: argparse.Namespace) -> tuple[list[Arm], dict[str, str]]:
     arms, left_out = [], {}
     for arm in workload.arms:
-        asked = arm.name in options.arms if options.arms else arm.quick or not options.quick
+        chosen = arm.name in options.arms if options.arms else arm.quick or not options.quick
         lacking = missing(arm.needs)
-        if arm.name == BASELINE or (asked and not lacking):
+        if arm.name == BASELINE or (chosen and not lacking):
             arms.append(arm)
-        elif asked and lacking:
+        elif chosen and lacking:
             left_out[arm.name] = lacking
     return arms, left_out
 
 
 def _keep(
-    workload: Workload, machine: Machine, options: argparse.Namespace, known: dict[str, Any]
+    workload: Workload, machine: Machine, options: argparse.Namespace, facts: dict[str, Any]
 ) -> None:
     folder = machine.state / workload.name
     document = judged.document(workload, folder)
@@ -130,7 +138,7 @@ def _keep(
     record = {
         "workload": workload.name,
         "simulated": options.dry_run_cpu,
-        **known,
+        **facts,
         "settings": dict(workload.settings),
         "metric": workload.metric,
         "goal": workload.goal,
@@ -138,37 +146,33 @@ def _keep(
         "speed_steps": options.steps,
         "full_run_steps": FULL_RUN_STEPS,
         "quality_steps": workload.quality_steps,
-        **judged.figures(workload, document, flops, known["environment"]["gpu"]),
+        **judged.figures(workload, document, flops, facts["environment"]["gpu"]),
     }
     results.keep(record, _path(options))
 
 
-def _profile(asked: str, workloads: Sequence[Workload], machine: Machine) -> None:
-    name, _, arm_name = asked.partition("/")
+def _profile(target: str, workloads: Sequence[Workload], machine: Machine) -> None:
+    name, _, arm_name = target.partition("/")
     for workload in workloads:
         for arm in workload.arms:
             if (workload.name, arm.name) == (name, arm_name):
-                found = observe.observe("profile", workload, arm, machine)
-                print(json.dumps(found, indent=1) if found else "the profiled run failed")
+                profile = observe.observe("profile", workload, arm, machine)
+                print(json.dumps(profile, indent=1) if profile else "the profiled run failed")
                 return
-    sys.exit(f"--profile takes WORKLOAD/ARM, for example bert-128/compile, not {asked!r}")
+    sys.exit(f"--profile takes WORKLOAD/ARM, for example bert-128/compile, not {target!r}")
 
 
 def _chosen(workloads: Sequence[Workload], names: Sequence[str] | None) -> list[Workload]:
-    known = [workload.name for workload in workloads]
-    unknown = [name for name in names or () if name not in known]
+    every = [workload.name for workload in workloads]
+    unknown = [name for name in names or () if name not in every]
     if unknown:
-        sys.exit(f"--only knows {', '.join(known)}, not {unknown[0]}")
+        sys.exit(f"--only: choose from {', '.join(every)}, not {unknown[0]}")
     return [workload for workload in workloads if not names or workload.name in names]
 
 
 def _path(options: argparse.Namespace) -> Path:
     dry = (options.state or DRY_STATE) / "results.json"
     return dry if options.dry_run_cpu else results.RESULTS
-
-
-def _card(found: dict[str, Any]) -> str:
-    return found["gpu"] or results.SIMULATED
 
 
 def say(text: str) -> None:

@@ -8,9 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.gpu import cards
-from benchmarks.gpu.quality import trained
-from benchmarks.gpu.speed import whole_blocks
+from benchmarks.gpu.runs import trained, whole_blocks
 from benchmarks.gpu.workloads import BASELINE, FULL_RUN_STEPS, Workload
 from compilegate.domain.arithmetic import deviation, mean, median
 from compilegate.domain.errors import InvalidEvidenceError
@@ -23,6 +21,7 @@ from compilegate.domain.judging.noninferiority import Samples, compare
 from compilegate.domain.judging.speed import Segments, analyse_segments, judge_speed
 from compilegate.usecases.trial.job_output import JobOutput, quality_run, read_steps, speed_runs
 
+CARDS = Path(__file__).with_name("cards.json")
 ERROR = 0.025  # of each side of an interval
 KEPT = (
     "samples_per_second", "compile_seconds_cold", "compile_seconds_warm", "graphs", "recompiles",
@@ -78,15 +77,18 @@ def _output(job: Path) -> JobOutput:
 
 
 def figures(
-    workload: Workload, found: Mapping[str, Any], flops: Mapping[str, Any] | None, card: str | None
+    workload: Workload,
+    document: Mapping[str, Any],
+    flops: Mapping[str, Any] | None,
+    card: str | None,
 ) -> dict[str, Any]:
-    """Every arm's figures and what the judge says of the whole; nothing is judged anew here."""
-    if len(found["arms"]) < 2 or not found["arms"][0]["runs"]:
+    """Every arm's figures and the judge's verdict."""
+    if len(document["arms"]) < 2 or not document["arms"][0]["runs"]:
         return {"arms": [], "verdict": None, "reasons": ["nothing measured yet"]}
     try:
-        evidence = read_evidence(found)
+        evidence = read_evidence(document)
         decision = judge(evidence)
-    except InvalidEvidenceError as error:  # measuring goes on; whoever reads the record sees it
+    except InvalidEvidenceError as error:  # measuring continues; the record says so
         return {"arms": [], "verdict": None, "reasons": [str(error)]}
     segments = analyse_segments(evidence)
     per_step = (flops or {}).get("flops")
@@ -97,23 +99,23 @@ def figures(
         "flops_over_6_parameters_tokens": _over_6n(workload, flops),
         "arms": [
             {**_speed(arm, evidence, segments), **_quality(arm, evidence)}
-            | _mfu(workload, arm, segments, (per_step, card))
+            | _mfu(workload, arm, segments, per_step, card)
             for arm in evidence.arms
         ],
     }
 
 
 def _speed(arm: Arm, evidence: Evidence, segments: Segments) -> dict[str, Any]:
-    told = arm_figures(arm, evidence, segments)
+    shown = arm_figures(arm, evidence, segments)
     failed = [run.detail.get("reason") for run in arm.speed if not run.finished]
-    found = {"name": arm.name, "failed": failed[0] if failed else None}
-    found |= {key: told[key] for key in KEPT}
+    row = {"name": arm.name, "failed": failed[0] if failed else None}
+    row |= {key: shown[key] for key in KEPT}
     if arm is evidence.baseline:
-        return {**found, "blocks": len(arm.speed), "full_run": None, "steady": None}
+        return {**row, "blocks": len(arm.speed), "full_run": None, "steady": None}
     speed = judge_speed(arm, evidence, segments, candidates=len(evidence.candidates))
     whole = {"estimate": speed.estimate, "interval": speed.interval} if speed.logs else None
     steady = ratio(_steady_logs(arm, evidence, segments))
-    return {**found, "blocks": speed.blocks, "full_run": whole, "steady": steady}
+    return {**row, "blocks": speed.blocks, "full_run": whole, "steady": steady}
 
 
 def _steady_logs(arm: Arm, evidence: Evidence, segments: Segments) -> list[float]:
@@ -147,27 +149,27 @@ def _quality(arm: Arm, evidence: Evidence) -> dict[str, Any]:
         evidence.oriented(metrics(evidence.baseline.full_runs)),
         (),
     )
-    found = compare(samples)
-    if found is None or found.df < 1 or found.spread <= 0:
+    comparison = compare(samples)
+    if comparison is None or comparison.df < 1 or comparison.spread <= 0:
         return {"quality": None}
-    low, high = found.interval(ERROR)
+    low, high = comparison.interval(ERROR)
     equal = low > -evidence.quality.margin
-    difference = {"difference": found.difference, "interval": (low, high)}
+    difference = {"difference": comparison.difference, "interval": (low, high)}
     return {"quality": {**difference, "within_margin": equal}}
 
 
 def _mfu(
-    workload: Workload, arm: Arm, segments: Segments, known: tuple[float | None, str | None]
+    workload: Workload, arm: Arm, segments: Segments, per_step: float | None, card: str | None
 ) -> dict[str, Any]:
-    asked = next(one for one in workload.arms if one.name == arm.name)
-    precision = {**workload.settings, **asked.changes}.get("precision", "fp32")
+    setup = next(one for one in workload.arms if one.name == arm.name)
+    precision = {**workload.settings, **setup.changes}.get("precision", "fp32")
     steady = [one.steady_step_seconds for one in segments[arm.name].values() if one is not None]
-    flops = known[0] * asked.batch_times if known[0] else None
-    peak = cards.peak_tflops(known[1], precision)
+    flops = per_step * setup.batch_times if per_step else None
+    peak = peak_tflops(card, precision)
     seconds = median(steady) if steady else None
     return {
         "steady_step_seconds": seconds,
-        "mfu": cards.utilisation(flops, seconds, peak),
+        "mfu": utilisation(flops, seconds, peak),
         "peak_tflops": peak,
     }
 
@@ -179,3 +181,19 @@ def _over_6n(workload: Workload, flops: Mapping[str, Any] | None) -> float | Non
         return None
     tokens = length * workload.settings["batch_size"]
     return float(flops["flops"] / (6 * flops["parameters"] * tokens))
+
+
+def peak_tflops(card: str | None, precision: str) -> float | None:
+    """Dense TFLOPS of the tensor cores, None where no source states them."""
+    for row in json.loads(CARDS.read_text()):
+        if card and all(word in card for word in row["contains"]):
+            peak = row.get(precision)
+            return float(peak) if peak else None
+    return None
+
+
+def utilisation(flops: float | None, seconds: float | None, peak: float | None) -> float | None:
+    """Model FLOPs utilisation of one step: a share of the peak, None where one is unknown."""
+    if not flops or not seconds or not peak:
+        return None
+    return flops / seconds / (peak * 1e12)

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from benchmarks.gpu.processes import ROOT, Machine
+from benchmarks.gpu.machine import ROOT, Machine
 from benchmarks.gpu.workloads import BASELINE, FULL_RUN_STEPS, Arm, Workload
 
 STEPS = {"flops": 3, "profile": 40}
@@ -33,11 +33,11 @@ def observe(what: str, workload: Workload, arm: Arm, machine: Machine) -> dict[s
     machine.run(command, machine.job(evidence, workload.data, "gpu-observed"), evidence / "log")
     if not out.exists():
         return None
-    found: dict[str, Any] = json.loads(out.read_text())
+    result: dict[str, Any] = json.loads(out.read_text())
     if what == "profile":
-        found["data_wait"] = _data_wait(evidence / "evidence" / "steps.jsonl", found["steps"])
-        out.write_text(json.dumps(found, indent=1) + "\n")
-    return found
+        result["data_wait"] = _data_wait(evidence / "evidence" / "steps.jsonl", result["steps"])
+        out.write_text(json.dumps(result, indent=1) + "\n")
+    return result
 
 
 def _data_wait(path: Path, steps: int) -> float:

@@ -70,9 +70,10 @@ class Workload:
         """What the script is started with; a larger batch trains on as many samples in all."""
         batch = self.settings["batch_size"] * arm.batch_times
         rate = scaled_learning_rate(self.settings["learning_rate"], arm.batch_times, "sqrt")
-        found = {"compiler": "none", **self.settings, **arm.changes}
         return {
-            **found,
+            "compiler": "none",
+            **self.settings,
+            **arm.changes,
             "batch_size": batch,
             "learning_rate": rate,
             "steps": max(1, steps // arm.batch_times),
@@ -81,11 +82,11 @@ class Workload:
     def overrides(self, arm: Arm) -> dict[str, Any]:
         """The arm's change as the judge reads it."""
         own = {"compiler", "compile_mode", "precision"}
-        found: dict[str, Any] = {key: v for key, v in arm.changes.items() if key in own}
+        changes: dict[str, Any] = {key: v for key, v in arm.changes.items() if key in own}
         others = {key: v for key, v in arm.changes.items() if key not in own}
         if arm.batch_times > 1:
-            found["batch_size"] = self.settings["batch_size"] * arm.batch_times
-        return {**found, "hyperparameters": others} if others else found
+            changes["batch_size"] = self.settings["batch_size"] * arm.batch_times
+        return {**changes, "hyperparameters": others} if others else changes
 
 
 BERT = {

@@ -5,7 +5,7 @@ SageMaker's container toolkit passes hyperparameters to the script as ``--name v
 before and after start an argument list (sagemaker-training, ``process.py``). A shell leaves a
 word alone only if none of its characters means anything to it, so that any other text has to be
 encoded, which only a script that decodes it can read: the launcher and the speed gate do
-(training/compilegate_runtime/encoded_text.py).
+(training/compilegate_runtime/hyperparameters.py).
 """
 
 from __future__ import annotations

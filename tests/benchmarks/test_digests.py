@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from benchmarks.digests import LIMIT_SECONDS, RESULTS, WORKLOADS, measure
+from benchmarks import results
+from benchmarks.digests import LIMIT_SECONDS, WORKLOADS, measure
 from compilegate.usecases.operations.weekly_summary import AT_ONCE
 from stacks.functions import STEPS
 
@@ -19,7 +20,7 @@ def test_a_workload_takes_four_calls() -> None:
 
 
 def test_what_is_on_file_fits_the_function_several_times_over() -> None:
-    stored = json.loads(RESULTS.read_text())
+    stored = json.loads(results.path("digests").read_text())
     (step,) = [step for step in STEPS if step.name == "weekly_digest"]
 
     assert (WORKLOADS, AT_ONCE) == (stored["workloads"], stored["threads"])

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 
-from benchmarks.flag_reads import BOTO3_ATTEMPTS, RESULTS, TokenBucket, burst
+from benchmarks import results
+from benchmarks.flag_reads import BOTO3_ATTEMPTS, TokenBucket, burst
 from compilegate.flags.backoff import Backoff
 
 JOBS, PER_SECOND = 1000, 4.0  # a tenth of the measured burst, at a tenth of the limit
@@ -39,7 +40,7 @@ def test_patience_ends_where_the_limit_leaves_too_little() -> None:
 
 
 def test_what_is_on_file_was_measured_with_the_client_as_it_is() -> None:
-    stored = json.loads(RESULTS.read_text())
+    stored = json.loads(results.path("flag-reads").read_text())
 
     assert asdict(Backoff()) == stored["backoff"]
     assert [0] * len(stored["bursts"]) == [row["fell_to_baseline"] for row in stored["bursts"]]

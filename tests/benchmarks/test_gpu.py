@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.gpu import cards, judged, results, speed, table, trace
-from benchmarks.gpu.processes import ROOT
+from benchmarks.gpu import judged, observed, results, runs
+from benchmarks.gpu.machine import ROOT
 from benchmarks.gpu.workloads import BASELINE, TINY, WORKLOADS
 from tests.domain.evidence_builder import judge
 
@@ -64,8 +64,8 @@ def test_a_block_that_was_cut_short_is_measured_again(tmp_path):
     folder = job(tmp_path, {BASELINE: 0.2, "compile": 0.1}, blocks=2)
     (folder / "evidence" / "block-1" / "compile" / "summary.json").unlink()
 
-    assert {0: [BASELINE, "compile"]} == speed.whole_blocks(folder)
-    assert 2 == speed.next_block(tmp_path / WORKLOAD.name)
+    assert {0: [BASELINE, "compile"]} == runs.whole_blocks(folder)
+    assert 2 == runs.next_block(tmp_path / WORKLOAD.name)
 
 
 def test_the_first_compilation_is_the_cold_one_whatever_call_it_was_in(tmp_path):
@@ -86,11 +86,11 @@ def test_a_segment_that_was_stopped_is_no_result_and_one_that_failed_is(tmp_path
     folder = job(tmp_path, {BASELINE: 0.2}, blocks=2)
     (folder / "job.json").write_text(json.dumps({"arms": {BASELINE: {}, "compile": {}}}))
     blocks = folder / "evidence"
-    segment(blocks / "block-0" / "compile", seconds=0.1, finished=False, reason=speed.STOPPED)
+    segment(blocks / "block-0" / "compile", seconds=0.1, finished=False, reason=runs.STOPPED)
     segment(blocks / "block-1" / "compile", seconds=0.1, finished=False, reason="no memory")
 
-    assert [1] == list(speed.whole_blocks(folder))
-    assert {"compile": "no memory"} == speed.failures(folder.parent)
+    assert [1] == list(runs.whole_blocks(folder))
+    assert {"compile": "no memory"} == runs.failures(folder.parent)
 
 
 @pytest.mark.parametrize(("simulated", "gpu"), [(True, "NVIDIA H200"), (False, None)])
@@ -98,7 +98,7 @@ def test_a_processors_figures_never_enter_the_gpus_results(simulated, gpu):
     record = {"workload": "bert-128", "simulated": simulated, "environment": {"gpu": gpu}}
     before = results.read()
 
-    with pytest.raises(ValueError, match="no GPU"):
+    with pytest.raises(ValueError, match="not a GPU"):
         results.keep(record)
 
     assert before == results.read()
@@ -107,16 +107,16 @@ def test_a_processors_figures_never_enter_the_gpus_results(simulated, gpu):
 def test_a_simulated_record_is_not_shown_on_the_page():
     record = {"simulated": True, "arms": []}
 
-    shown = table.everything({"cards": {"NVIDIA H200": {"bert-128": record}}})
+    shown = results.everything({"cards": {"NVIDIA H200": {"bert-128": record}}})
 
-    assert table.NOTHING == shown
+    assert results.NOTHING == shown
 
 
 def test_the_page_shows_what_the_kept_results_say():
-    """Where this fails: python -m benchmarks.gpu --table."""
-    text = table.PAGE.read_text()
+    """Where this fails: python -m benchmarks.gpu --results."""
+    text = results.PAGE.read_text()
 
-    assert table.refreshed(text) == text
+    assert results.refreshed(text) == text
 
 
 def test_a_kept_record_becomes_a_table_beside_what_others_report(tmp_path):
@@ -129,14 +129,14 @@ def test_a_kept_record_becomes_a_table_beside_what_others_report(tmp_path):
     }  # fmt: skip
     results.keep(record, tmp_path / "kept.json")
 
-    shown = table.refreshed(table.PAGE.read_text(), results.read(tmp_path / "kept.json"))
+    shown = results.refreshed(results.PAGE.read_text(), results.read(tmp_path / "kept.json"))
 
     assert "### NVIDIA H200" in shown
     assert "| compile | 2.00x (2.00 to 2.01) |" in shown
-    assert table.NOTHING not in shown
+    assert results.NOTHING not in shown
 
 
-@pytest.mark.parametrize("row", json.loads(cards.CARDS.read_text()))
+@pytest.mark.parametrize("row", json.loads(judged.CARDS.read_text()))
 def test_every_peak_has_its_source(row):
     known = [row[precision] for precision in ("bf16", "fp16", "fp8") if row[precision]]
 
@@ -154,7 +154,7 @@ def test_every_peak_has_its_source(row):
     ],
 )
 def test_a_peak_that_nobody_states_is_unknown(card, precision, expected):
-    assert expected == cards.peak_tflops(card, precision)
+    assert expected == judged.peak_tflops(card, precision)
 
 
 @pytest.mark.parametrize("workload", (*WORKLOADS, *TINY), ids=lambda one: one.name)
@@ -190,7 +190,7 @@ def test_a_trace_is_told_by_kind_of_work_and_idle_time():
         kernel("aten::mm", 0, 1000, cat="cpu_op"),
     ]
 
-    found = trace.summary(events, steps=2)
+    found = observed.summary(events, steps=2)
 
     assert "gpu" == found["device"]
     assert pytest.approx(0.30) == found["idle"]
@@ -200,7 +200,7 @@ def test_a_trace_is_told_by_kind_of_work_and_idle_time():
 
 
 def test_an_empty_trace_says_so():
-    assert "the trace holds no work" == trace.summary([], steps=1)["reason"]
+    assert "the trace holds no work" == observed.summary([], steps=1)["reason"]
 
 
 @pytest.mark.parametrize(("cost", "expected"), [(0.0, True), (0.03, False)])

@@ -37,7 +37,7 @@ SCRIPTS = {
     "launch.py": f"""
 import sys
 sys.path.insert(0, {str(RUNTIME)!r})
-from compilegate_runtime.encoded_text import decoded
+from compilegate_runtime.hyperparameters import decoded
 def words(given):
     return [decoded("word", word) for word in given]
 {SHOW}""",

@@ -8,8 +8,8 @@ from types import ModuleType, SimpleNamespace
 import pytest
 from compilegate_runtime.compilers import compiler_for, fp8
 from compilegate_runtime.compilers.xla import XlaCompiler, identify_process
+from compilegate_runtime.device import XlaDevice
 from compilegate_runtime.errors import CompilerUnavailableError, NotAppliedError
-from compilegate_runtime.xla_device import XlaDevice
 
 from tests.training.jobs import PYTHON, TRAINING
 from tests.training.test_jobs import LANGUAGE_MODEL

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from compilegate_runtime.data_schema import data_schema_digest
+from compilegate_runtime.fingerprint import data_schema_digest
 
 COLUMNS = {"text": "a film", "label": 1, "score": 0.5}
 

@@ -271,22 +271,22 @@ def state(samples, *, finished=True, reason=None):
 def test_samples_are_summed_over_all_processes():
     store = Store()
     for rank in (1, 2):
-        Ranks(rank, 3, store).tell(**state(10 * rank))
-    found = account(Ranks(0, 3, store).heard(), state(5))
+        Ranks(rank, 3, store).report(**state(10 * rank))
+    found = account(Ranks(0, 3, store).reports(), state(5))
 
     assert (35, 3, []) == (found["samples"], found["reported"], found["silent"])
 
 
 def test_a_process_that_dies_shows_and_no_sum_is_made_up():
     store = Store()
-    Ranks(1, 3, store).tell(**state(10, finished=False, reason="out of memory"))
+    Ranks(1, 3, store).report(**state(10, finished=False, reason="out of memory"))
     states = Ranks(0, 3, store).all_finished(within_seconds=0)
     found = account(states, state(5))
 
     assert (None, [2], {"1": "out of memory"}) == (
         found["samples"], found["silent"], found["failed"],
     )  # fmt: skip
-    assert "process 0 of 3 told nothing" in unfinished(states)
+    assert "process 0 of 3 reported nothing" in unfinished(states)
     assert "process 1 of 3 stopped after step 5: out of memory" in unfinished(
         [state(5), *states[1:]]
     )
@@ -296,7 +296,7 @@ def test_a_run_whose_other_process_died_is_not_finished(tmp_path, clock, monkeyp
     made = Recorder(tmp_path, {}, steps=1, compiler=NoCompiler(), device=Processor(), clock=clock)
     store = Store()
     made._ranks = Ranks(0, 2, store)
-    Ranks(1, 2, store).tell(**state(8, finished=False, reason="killed"))
+    Ranks(1, 2, store).report(**state(8, finished=False, reason="killed"))
     for loss in made.steps([1.0]):
         made.end_step(loss, samples=8)
 
@@ -308,19 +308,19 @@ def test_a_run_whose_other_process_died_is_not_finished(tmp_path, clock, monkeyp
 
 def test_without_a_store_nothing_is_said_about_other_processes():
     assert unfinished(Ranks(0, 2).all_finished(within_seconds=0)) is None
-    assert account(Ranks(0, 2).heard(), state(5))["samples"] is None
+    assert account(Ranks(0, 2).reports(), state(5))["samples"] is None
 
 
 def test_the_gpu_is_sampled_beside_the_training():
     library = Library(busy=75, used=3 * 2**30)
     sampler = Sampler(Nvml(uuid="GPU-1", library=library), every_seconds=0.001)
     sampler.start()
-    while not sampler.found()["samples"]:
+    while not sampler.figures()["samples"]:
         pass
     sampler.close()
 
     assert (0.75, 3.0, None) == tuple(
-        sampler.found()[key] for key in ("utilization", "memory_gib", "reason")
+        sampler.figures()[key] for key in ("utilization", "memory_gib", "reason")
     )
     assert "nvmlDeviceGetHandleByUUID" in library.asked
 

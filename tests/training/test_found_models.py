@@ -44,7 +44,7 @@ def one_step(compiler, *models):
     rows.sum().backward()
     watching.stop_watching()
     compiler.verify()
-    names = [type(model).__name__ for model in watching.found]
+    names = [type(model).__name__ for model in watching.models]
     return names, watching.initial_weights.sha256(), watching.initial_loss_known
 
 def checkpointing(reentrant, compiler):

@@ -10,7 +10,7 @@ from tests.training.jobs import PYTHON, TRAINING
 FINGERPRINTS = """
 import json
 import torch
-from compilegate_runtime.initial_weights import InitialWeights
+from compilegate_runtime.fingerprint import InitialWeights
 from torch import nn
 
 def of(*models):

@@ -10,8 +10,8 @@ from types import SimpleNamespace
 
 import pytest
 from compilegate_runtime.errors import HyperparameterError, NotAppliedError
-from compilegate_runtime.launching import arguments, frameworks, metrics
-from compilegate_runtime.launching.models import loss_in, size_of
+from compilegate_runtime.launching import arguments, frameworks
+from compilegate_runtime.launching.models import check_precision, loss_in, size_of
 
 from compilegate.domain.argument_text import encoded
 from tests.training.jobs import ROOT, TRAINING
@@ -100,14 +100,14 @@ def test_the_launchers_own_settings_are_read_encoded_and_plain():
     [
         ("--script absent.py", "script 'absent.py' is not in the source folder"),
         ("--argument_names {", "argument_names must be a JSON object"),
-        ('--argument_names {"rate":"lr"}', "argument_names knows no 'rate'"),
+        ('--argument_names {"rate":"lr"}', "'rate' is not a setting of a trial"),
         ("--batch_size 8 --script_kind trainer --per_device_train_batch_size 16",
-         "per_device_train_batch_size would keep the trial's batch_size .* training.batch_size"),
-        ('--argument_names {"seed":"number"} --number 3', "number would keep the trial's seed"),
+         "per_device_train_batch_size would override the trial's batch_size.* training.batch_size"),
+        ('--argument_names {"seed":"number"} --number 3', "number would override the trial's seed"),
         ("--full_run_steps 9 --script_kind accelerate --max_train_steps 5",
-         "max_train_steps would keep the trial's full_run_steps .* it gets full_run_steps"),
+         "max_train_steps would override the trial's full_run_steps.* full_run_steps sets it"),
         ("stray", "stray belongs to no hyperparameter"),
-        ('--metric_patterns {"loss":"loss([0-9"}', "metric_patterns loss is no regular expression"),
+        ('--metric_patterns {"loss":"loss([0-9"}', "loss is not a regular expression"),
         ('--metric_patterns {"loss":"loss=[0-9]+"}', "must have the number in brackets"),
     ],
 )  # fmt: skip
@@ -136,7 +136,7 @@ def test_how_a_script_trains_is_read_off_its_imports(tmp_path, source, kind):
 
 def test_the_last_match_of_a_printed_metric_counts_and_all_is_passed_on():
     found, stream = {}, io.StringIO()
-    printed = metrics.Printed(stream, {"eval_loss": "val loss ([0-9.]+)"}, found)
+    printed = frameworks.Printed(stream, {"eval_loss": "val loss ([0-9.]+)"}, found)
     for piece in ("step 0: val l", "oss 4.5\nstep 9: val loss 3.25, ", "train loss 1.0"):
         printed.write(piece)
     printed.finish()
@@ -148,7 +148,7 @@ def test_the_last_match_of_a_printed_metric_counts_and_all_is_passed_on():
 @pytest.mark.parametrize(("text", "expected"), [("3.25.", 3.25), ("1.2.3", math.nan)])
 def test_a_printed_metric_that_is_no_number_never_stops_the_script(text, expected):
     found = {"eval_loss": 1.0}
-    metrics.Printed(io.StringIO(), {"eval_loss": "val loss ([0-9.]+)"}, found).write(
+    frameworks.Printed(io.StringIO(), {"eval_loss": "val loss ([0-9.]+)"}, found).write(
         f"val loss {text}\n"
     )
 
@@ -159,7 +159,7 @@ def test_saved_results_are_read_without_times_and_counts(tmp_path):
     saved = {"eval_accuracy": 0.5, "eval_runtime": 3.0, "train_samples": 8, "epoch": 1.0, "x": "y"}
     (tmp_path / "all_results.json").write_text(json.dumps(saved))
 
-    assert {"eval_accuracy": 0.5} == metrics.telling(metrics.saved(tmp_path))
+    assert {"eval_accuracy": 0.5} == frameworks.without_counts(frameworks.saved(tmp_path))
 
 
 class Numbers:
@@ -210,9 +210,9 @@ def test_the_loss_is_found_among_a_models_outputs():
 
 def test_a_precision_that_the_script_does_not_train_in_fails_the_run():
     asked = SimpleNamespace(precision="bf16")
-    frameworks.check_precision(asked, {"float32", "bfloat16"})
+    check_precision(asked, {"float32", "bfloat16"})
     with pytest.raises(NotAppliedError, match="trains in float32"):
-        frameworks.check_precision(asked, {"float32"})
+        check_precision(asked, {"float32"})
 
 
 @pytest.fixture(scope="module")
@@ -376,8 +376,8 @@ def test_runs_of_a_script_that_sets_no_seed_start_alike(jobs):
     ("settings", "message"),
     [
         ({"model": "none"}, "no training step was seen"),
-        ({"width": 3}, "arguments that it does not know; it was given --width 3"),
-        ({"stop": "no more data"}, "the script ended by itself: exit code no more data"),
+        ({"width": 3}, "unknown arguments; its arguments were --width 3"),
+        ({"stop": "no more data"}, "the script ended with exit code no more data"),
         ({"stop": "nan"}, "the loss was nan or infinite at the end"),
     ],
 )

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 from compilegate_runtime import seeds
-from compilegate_runtime.initial_weights import InitialWeights
+from compilegate_runtime.fingerprint import InitialWeights
 from compilegate_runtime.launching.steps import Enough, Steps
 
 from tests.training.test_launch import BARE

@@ -282,4 +282,4 @@ def test_a_compiler_that_gave_up_on_ever_new_shapes_says_so(told):
 
     assert [True, 8, None] == found["ever_new_shapes"]
     assert 1 <= given_up
-    assert f"{given_up} times too often recompiled, eager from there on" in proof
+    assert f"{given_up} times over the recompile limit, eager from there on" in proof

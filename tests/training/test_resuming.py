@@ -12,12 +12,14 @@ import pytest
 from compilegate_runtime.compilers import NoCompiler
 from compilegate_runtime.device import Processor
 from compilegate_runtime.launching import frameworks, trainer_checkpoints
-from compilegate_runtime.launching.kept_evidence import KeptEvidence
-from compilegate_runtime.launching.lightning_checkpoints import LightningCheckpoints
-from compilegate_runtime.launching.trainer_checkpoints import TrainerCheckpoints
+from compilegate_runtime.launching.checkpoints import KeptEvidence
+from compilegate_runtime.launching.trainer_checkpoints import (
+    LightningCheckpoints,
+    TrainerCheckpoints,
+)
 from compilegate_runtime.ranks import Ranks
 from compilegate_runtime.recorder import Recorder
-from compilegate_runtime.save_schedule import AgreedSaves, SaveSchedule
+from compilegate_runtime.saving import AgreedSaves, SaveSchedule
 
 from tests.training.test_launch import SCRIPTS, TRAINER
 
@@ -113,7 +115,7 @@ class FromLightning:
 
         def save_checkpoint(self, path):
             checkpoint = {}
-            self.callbacks[0].on_save_checkpoint(self, None, checkpoint)
+            self.callbacks[-1].on_save_checkpoint(self, None, checkpoint)
             Path(path).write_text(json.dumps(checkpoint))
 
 
@@ -145,7 +147,7 @@ def a_process(monkeypatch, where, name, steps):
         take_step(recorder)
     trainer = lightning()
     trainer.clock, trainer.recorder = clock, recorder
-    return recorder, trainer.callbacks[0], trainer
+    return recorder, trainer.callbacks[-1], trainer
 
 
 def take_step(recorder):
@@ -161,7 +163,7 @@ def train_on(trainer, steps, seconds, batches=2):
                 take_step(trainer.recorder)
                 trainer.global_step += 1
                 trainer.clock.now += seconds
-            trainer.callbacks[0].on_train_batch_end(trainer, None, None, None, batch)
+            trainer.callbacks[-1].on_train_batch_end(trainer, None, None, None, batch)
 
 
 def test_lightning_saves_every_few_minutes_and_the_next_process_fits_on_from_there(
@@ -273,8 +275,8 @@ class TrainerProcess:
 @pytest.fixture
 def trainers(tmp_path, monkeypatch):
     """Makes processes of a Trainer's script in one job's folders."""
-    told = SimpleNamespace(told=False)
-    monkeypatch.setattr(trainer_checkpoints, "Stopping", lambda: told)
+    stopping = SimpleNamespace(requested=False)
+    monkeypatch.setattr(trainer_checkpoints, "Stopping", lambda: stopping)
     return SimpleNamespace(
         made=lambda name, **settings: TrainerProcess(tmp_path, name, settings),
         folder=tmp_path / "progress",

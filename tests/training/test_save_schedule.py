@@ -4,7 +4,7 @@ import threading
 
 import pytest
 from compilegate_runtime.ranks import Ranks
-from compilegate_runtime.save_schedule import LARGEST_SHARE, AgreedSaves, SaveSchedule
+from compilegate_runtime.saving import LARGEST_SHARE, AgreedSaves, SaveSchedule
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -10,7 +10,7 @@ import threading
 import pytest
 from compilegate_runtime import environment, mpi_segments
 from compilegate_runtime.errors import TrainingError
-from compilegate_runtime.segment_process import follow, rendezvous, why_it_failed
+from compilegate_runtime.segments import follow, rendezvous, why_it_failed
 
 from tests.training.jobs import PYTHON, TRAINING
 

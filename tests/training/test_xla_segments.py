@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from compilegate_runtime import environment, xla_segments
+from compilegate_runtime import environment, segments
 
 RUNTIME = Path(__file__).parents[2] / "training" / "compilegate_runtime"
 HOSTS = {"SM_NUM_GPUS": "4", "SM_HOSTS": '["algo-1", "algo-2"]', "SM_CURRENT_HOST": "algo-2"}
@@ -47,21 +47,21 @@ def test_the_runners_command_and_variables_are_the_toolkits(hosts):
         "XRT_MESH_SERVICE_ADDRESS": "algo-1:53957",
     }
 
-    assert expected.items() <= xla_segments.variables("xla_spawn").items()
+    assert expected.items() <= segments.launcher_variables("xla_spawn").items()
     assert [
         "-m", "torch_xla.distributed.xla_spawn", "--num_gpus", "4", "train.py",
-    ] == xla_segments.words("xla_spawn", "train.py")  # fmt: skip
+    ] == segments.launcher_words("xla_spawn", "train.py")  # fmt: skip
 
 
 def test_one_host_has_no_mesh(hosts, monkeypatch):
     monkeypatch.setenv("SM_HOSTS", '["algo-2"]')
 
-    assert "XRT_MESH_SERVICE_ADDRESS" not in xla_segments.variables("xla_spawn")
+    assert "XRT_MESH_SERVICE_ADDRESS" not in segments.launcher_variables("xla_spawn")
 
 
 def test_without_a_launcher_a_segment_is_the_script_alone():
     assert (["train.py"], {}) == (
-        xla_segments.words("none", "train.py"), xla_segments.variables("none"),
+        segments.launcher_words("none", "train.py"), segments.launcher_variables("none"),
     )  # fmt: skip
 
 

@@ -93,11 +93,11 @@ def _group_size(size):
 
 def _together(records):
     """One line for several steps: means, the last step's number, and ``steps``, their count."""
-    found = dict(records[-1], steps=len(records))
+    line = dict(records[-1], steps=len(records))
     for key in MEANS:
         values = [record[key] for record in records if record[key] is not None]
-        found[key] = rounded(sum(values) / len(values), 7) if values else None
-    return found
+        line[key] = rounded(sum(values) / len(values), 7) if values else None
+    return line
 
 
 def rounded(value, digits):

@@ -1,6 +1,8 @@
 """Reads SageMaker-style hyperparameters (``--key value``) over a script's own defaults."""
 
 import argparse
+import base64
+import binascii
 
 from compilegate_runtime.compilers import MODES, NAMES
 from compilegate_runtime.errors import HyperparameterError
@@ -19,6 +21,10 @@ COMMON = {
     "max_steps": 0,  # stop after so many steps and skip evaluation; 0 runs to the end
 }
 
+# Of values that were encoded to pass through the shell of a training container; why is said in
+# compilegate/domain/argument_text.py. Text without it stands for itself, as in older plans.
+ENCODED = "base64:"
+
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message):
@@ -30,9 +36,9 @@ def parse(knobs, arguments):
 
     Types follow the defaults. Raises HyperparameterError naming the key and the fix.
     """
-    known = {**COMMON, **knobs}
+    defaults = {**COMMON, **knobs}
     parser = _Parser(add_help=False, allow_abbrev=False)
-    for name, default in known.items():
+    for name, default in defaults.items():
         if isinstance(default, tuple):
             parser.add_argument("--" + name, choices=default, default=default[0])
         else:
@@ -41,7 +47,7 @@ def parse(knobs, arguments):
     if unknown:
         raise HyperparameterError(
             "unknown hyperparameter {}; this script knows {}".format(
-                unknown[0], ", ".join(sorted(known))
+                unknown[0], ", ".join(sorted(defaults))
             )
         )
     return values
@@ -68,3 +74,15 @@ def _boolean(text):
     if text.lower() not in words:
         raise argparse.ArgumentTypeError(f"{text!r} is neither true nor false")
     return words[text.lower()]
+
+
+def decoded(name, text):
+    """The value of hyperparameter ``name``. Raises HyperparameterError for broken base64."""
+    if not text.startswith(ENCODED):
+        return text
+    try:
+        return base64.urlsafe_b64decode(text[len(ENCODED) :]).decode()
+    except (binascii.Error, UnicodeDecodeError) as error:
+        raise HyperparameterError(
+            f"{name} is not urlsafe base64 of UTF-8 text: {text!r}"
+        ) from error

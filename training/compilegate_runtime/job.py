@@ -1,5 +1,6 @@
 """Runs a training script as a job: settings in, evidence and a readable failure out."""
 
+import contextlib
 import signal
 import sys
 import traceback
@@ -7,7 +8,7 @@ import traceback
 from compilegate_runtime import compile_cache, environment
 from compilegate_runtime.compilers import MANAGED, NoCompiler, compiler_for
 from compilegate_runtime.compilers.xla import identify_process
-from compilegate_runtime.device import PRECISIONS, Processor, TorchDevice
+from compilegate_runtime.device import PRECISIONS, Processor, TorchDevice, XlaDevice
 from compilegate_runtime.errors import CompilerUnavailableError, StoppedError, TrainingError
 from compilegate_runtime.fingerprint import fingerprint
 from compilegate_runtime.hyperparameters import parse
@@ -16,7 +17,6 @@ from compilegate_runtime.ranks import leave_process_group
 from compilegate_runtime.recorder import Recorder
 from compilegate_runtime.sampler import sampler_for
 from compilegate_runtime.seeds import seed_everything
-from compilegate_runtime.xla_device import XlaDevice
 
 
 class Job:
@@ -39,31 +39,68 @@ def run(train, knobs, uses_torch=True, index=None):
 
     ``index`` is what PyTorch/XLA's launcher hands to each process that it starts.
     """
-    try:
+    with explained():
         if index is not None:
             identify_process()
         settings = parse({"precision": PRECISIONS, **knobs}, sys.argv[1:])
-        with compile_cache.carried():
-            _run(train, settings, uses_torch)
-    except TrainingError as error:
-        end(str(error))
-    except Exception as error:  # noqa: BLE001 — whatever went wrong has to reach the failure file
-        traceback.print_exc()
-        end(f"{type(error).__name__}: {error}")
+        steps = min(settings.steps, settings.max_steps or settings.steps)
+        with compile_cache.carried(), recorded(settings, settings.steps, steps) as recorder:
+            device, compiler = _device(settings, uses_torch), _compiler(settings, uses_torch)
+            recorder.use(compiler, device, sampler_for(device))
+            recorder.fingerprint = fingerprint(device, settings)
+            if uses_torch:
+                seed_everything(settings.seed)
+            train(Job(settings, device, compiler, recorder))
+            recorder.finish()
 
 
-def _run(train, settings, uses_torch):
-    recorder = _recorder(settings, NoCompiler(settings.compiler), Processor())
-    record_termination(recorder)
+@contextlib.contextmanager
+def explained():
+    """End the process with 1 and the reason where SageMaker reads it if the block fails."""
     try:
-        device = _device(settings, uses_torch)
-        compiler = compiler_of(settings) if uses_torch else _torchless(settings)
-        recorder.use(compiler, device, sampler_for(device))
-        recorder.fingerprint = fingerprint(device, settings)
-        if uses_torch:
-            seed_everything(settings.seed)
-        train(Job(settings, device, compiler, recorder))
-        recorder.finish()
+        yield
+    except TrainingError as error:
+        _end(str(error))
+    except Exception as error:  # noqa: BLE001 — every reason has to reach the failure file
+        traceback.print_exc()
+        _end(f"{type(error).__name__}: {error}")
+
+
+def _end(reason):
+    write_line(f"compilegate failed: {reason}", sys.stderr)
+    environment.write_failure(reason)
+    sys.exit(1)
+
+
+@contextlib.contextmanager
+def recorded(settings, full_run_steps, steps):
+    """The run's Recorder, without compiler and device at first; it keeps why the block failed.
+
+    ``steps`` are those that this job plans, of the ``full_run_steps`` that a speed segment stands
+    for.
+    """
+    identity = {
+        "job": environment.job_name(),
+        "arm": settings.arm,
+        "replicate": settings.replicate,
+        "seed": settings.seed,
+        "full_run_steps": full_run_steps,
+    }
+    recorder = Recorder(
+        environment.evidence_folder(),
+        identity,
+        steps=steps,
+        compiler=NoCompiler(settings.compiler),
+        device=Processor(),
+    )
+
+    def stop(_signal, _frame):
+        recorder.fail("stopped by SIGTERM before it finished")
+        raise StoppedError
+
+    signal.signal(signal.SIGTERM, stop)
+    try:
+        yield recorder
     except (Exception, KeyboardInterrupt) as error:
         recorder.fail(str(error) or type(error).__name__)
         raise
@@ -72,27 +109,19 @@ def _run(train, settings, uses_torch):
     leave_process_group()
 
 
-def _recorder(settings, compiler, device):
-    run_identity = {
-        "job": environment.job_name(),
-        "arm": settings.arm,
-        "replicate": settings.replicate,
-        "seed": settings.seed,
-        "full_run_steps": settings.steps,  # what a speed segment stands for
-    }
-    steps = settings.steps
-    if settings.max_steps:
-        steps = min(steps, settings.max_steps)
-    return Recorder(
-        environment.evidence_folder(), run_identity, steps=steps, compiler=compiler, device=device
-    )
-
-
 def _device(settings, uses_torch):
     if not uses_torch:
         return Processor(settings.precision)
     kind = XlaDevice if settings.compiler == MANAGED else TorchDevice
     return kind(settings.precision)
+
+
+def _compiler(settings, uses_torch):
+    if not uses_torch and settings.compiler != "none":
+        raise CompilerUnavailableError(
+            f"compiler {settings.compiler} was asked for; this script has no graph to compile"
+        )
+    return compiler_of(settings) if uses_torch else NoCompiler()
 
 
 def compiler_of(settings):
@@ -104,28 +133,3 @@ def compiler_of(settings):
         optimizer=settings.compile_optimizer,
         regions=settings.compile_regions,
     )
-
-
-def _torchless(settings):
-    if settings.compiler != "none":
-        raise CompilerUnavailableError(
-            f"compiler {settings.compiler} was asked for; this script has no graph to compile"
-        )
-    return NoCompiler()
-
-
-def record_termination(recorder):
-    """Leave evidence and a reason when the job is told to stop."""
-
-    def stop(_signal, _frame):
-        recorder.fail("stopped by SIGTERM before it finished")
-        raise StoppedError
-
-    signal.signal(signal.SIGTERM, stop)
-
-
-def end(reason):
-    """End the process with 1 and the reason where SageMaker reads it."""
-    write_line(f"compilegate failed: {reason}", sys.stderr)
-    environment.write_failure(reason)
-    sys.exit(1)

@@ -1,4 +1,4 @@
-"""Runs a training script that knows nothing of Compilegate as one arm, and records it.
+"""Runs a training script that does not know Compilegate as one arm, and records it.
 
     python launch.py --script run_glue.py --compiler torch_compile --batch_size 32 …
 
@@ -9,12 +9,11 @@ is. docs/training.md says what is measured how.
 import contextlib
 import runpy
 import sys
-import traceback
 from pathlib import Path
 
 from compilegate_runtime import compile_cache, environment, job
-from compilegate_runtime.compilers import MANAGED, NoCompiler
-from compilegate_runtime.device import Processor, ScriptsDevice
+from compilegate_runtime.compilers import MANAGED
+from compilegate_runtime.device import ScriptsDevice
 from compilegate_runtime.errors import (
     CompilerUnavailableError,
     HyperparameterError,
@@ -22,62 +21,47 @@ from compilegate_runtime.errors import (
     TrainingError,
 )
 from compilegate_runtime.fingerprint import fingerprint
-from compilegate_runtime.launching import arguments, frameworks, metrics
-from compilegate_runtime.launching.kept_evidence import KeptEvidence
-from compilegate_runtime.launching.lightning_checkpoints import LightningCheckpoints
-from compilegate_runtime.launching.models import Models
-from compilegate_runtime.launching.resuming import OwnCheckpoints
+from compilegate_runtime.launching import arguments, frameworks, models
+from compilegate_runtime.launching.checkpoints import KeptEvidence, OwnCheckpoints
 from compilegate_runtime.launching.steps import Enough, Steps
-from compilegate_runtime.launching.trainer_checkpoints import TrainerCheckpoints
+from compilegate_runtime.launching.trainer_checkpoints import (
+    LightningCheckpoints,
+    TrainerCheckpoints,
+)
 from compilegate_runtime.progress import write_line
-from compilegate_runtime.ranks import Ranks, leave_process_group
-from compilegate_runtime.recorder import Recorder
+from compilegate_runtime.ranks import Ranks
 from compilegate_runtime.sampler import sampler_for
-from compilegate_runtime.save_schedule import AgreedSaves, SaveSchedule
+from compilegate_runtime.saving import AgreedSaves, SaveSchedule
 from compilegate_runtime.seeds import seed_everything, shift_seeds
 
-BAD_LOSSES_ALLOWED = 10  # in a row: loss scaling skips a few steps before it has settled
-
+BAD_LOSSES_ALLOWED = 10  # in a row: loss scaling skips a few steps at first
 USAGE = 2  # what argparse ends with
 
 
 class Launch:
-    """One run of somebody's script."""
+    """One run of a script with an open recorder."""
 
-    def __init__(self, settings, others):
-        self.settings, self.others = settings, others
+    def __init__(self, settings, others, recorder):
+        self.settings, self.others, self.recorder = settings, others, recorder
         self.source = Path(sys.argv[0]).resolve().parent
         self.metrics, self.full_run_steps = {}, settings.full_run_steps
-        identity = {
-            "job": environment.job_name(),
-            "arm": settings.arm,
-            "replicate": settings.replicate,
-            "seed": settings.seed,
-            "full_run_steps": settings.full_run_steps or None,
-        }
-        self.recorder = Recorder(
-            environment.evidence_folder(),
-            identity,
-            steps=settings.max_steps or settings.full_run_steps or None,
-            compiler=NoCompiler(settings.compiler),
-            device=Processor(),
-        )
-        self.recorder.bad_losses_allowed = BAD_LOSSES_ALLOWED
+        recorder.bad_losses_allowed = BAD_LOSSES_ALLOWED
 
     def run(self):
         """Run the script to its end, or until a segment has its steps."""
-        job.record_termination(self.recorder)
-        try:
-            words = self._prepare()
-            with self._printed():
-                self._run_script(words)
-            self._finish(words)
-        except (Exception, KeyboardInterrupt) as error:
-            self.recorder.fail(str(error) or type(error).__name__)
-            raise
-        finally:
-            self.recorder.close()
-        leave_process_group()
+        words = self._prepare()
+        with self._printed():
+            self._run_script(words)
+        if not self.recorder.steps_done:
+            raise TrainingError(
+                "no training step was seen: a step is a call of a model (a torch.nn.Module in "
+                "training mode) followed by an optimizer's step"
+            )
+        if not self.settings.max_steps:
+            saved = frameworks.without_counts(frameworks.saved(_output_folder(words)))
+            for name, value in sorted({**self.metrics, **saved}.items()):
+                self.recorder.metric(name, value)
+        self.recorder.finish()
 
     def _prepare(self):
         settings = self.settings
@@ -101,27 +85,26 @@ class Launch:
 
     def _hook(self, torch, compiler):
         settings = self.settings
-        models = Models(torch, compiler)
-        steps = Steps(torch, self.recorder, models, settings.max_steps)
-        steps.checks.append(lambda _: frameworks.check_precision(settings, models.types))
+        watched = models.Models(torch, compiler)
+        steps = Steps(torch, self.recorder, watched, settings.max_steps)
+        steps.checks.append(lambda _: models.check_precision(settings, watched.types))
         steps.checks.append(self._count_full_run)
-        models.fed = steps.fed
+        watched.fed = steps.fed
         steps.install()
         checkpoints = self._checkpoints(torch, steps)
-        frameworks.leave_compiling_to_the_arm(torch, compiler, models, settings.script.parent)
+        models.leave_compiling_to_the_arm(torch, compiler, watched, settings.script.parent)
         if settings.script_kind == "trainer":
             frameworks.listen_to_trainer(self.metrics, self._planned, checkpoints)
         elif settings.script_kind == "lightning":
             frameworks.listen_to_lightning(self.metrics, self._planned, checkpoints)
-        models.watch()
+        watched.watch()
 
     def _checkpoints(self, torch, steps):
-        """Let a whole run go on from what an earlier process of its job left."""
+        """Let a whole run continue from what an earlier process of its job saved."""
         place, settings = environment.checkpoint_folder(), self.settings
         if place is None or settings.max_steps:
             return None
-        run = {**vars(settings), **self.others}
-        kept = KeptEvidence(self.recorder, place / "progress", run)
+        kept = KeptEvidence(self.recorder, place / "progress", {**vars(settings), **self.others})
         steps.checks.append(lambda _: self._began(kept))
         kinds = {"trainer": TrainerCheckpoints, "lightning": LightningCheckpoints}
         if settings.script_kind not in kinds:
@@ -132,20 +115,20 @@ class Launch:
         return kinds[settings.script_kind](self.recorder, kept, place, saves, ranks)
 
     def _began(self, kept):
-        """The first step is done; it is the first of all where no earlier process has begun."""
+        """Called at this process's first step: a restart if an earlier process has begun too."""
         if kept.begun_before and not self.recorder.resumed:
             self.recorder.identify(restarted=True)
         kept.begin()
 
     def _count_full_run(self, samples):
-        """Know how long a whole run is, by its samples unless its steps are known."""
+        """Take the length of a whole run from its samples unless its steps are set."""
         settings = self.settings
         if settings.full_run_samples and samples:
             per_step = samples * environment.world_size()
             self._planned(max(1, round(settings.full_run_samples / per_step)))
         if settings.max_steps and not self.full_run_steps:
             raise HyperparameterError(
-                "nobody knows how many steps a whole run takes, so a segment says nothing about "
+                "the number of steps of a whole run is unknown, so a segment says nothing about "
                 "it: give full_run_samples (training samples times epochs) or full_run_steps"
             )
 
@@ -158,15 +141,15 @@ class Launch:
 
     @contextlib.contextmanager
     def _printed(self):
-        """Read metrics off what the script prints."""
-        patterns, kept = self.settings.metric_patterns, (sys.stdout, sys.stderr)
-        watched = [metrics.Printed(stream, patterns, self.metrics) for stream in kept]
+        """Read metrics from what the script prints."""
+        patterns, streams = self.settings.metric_patterns, (sys.stdout, sys.stderr)
+        watched = [frameworks.Printed(stream, patterns, self.metrics) for stream in streams]
         if patterns:
             sys.stdout, sys.stderr = watched
         try:
             yield
         finally:
-            sys.stdout, sys.stderr = kept
+            sys.stdout, sys.stderr = streams
             for one in watched:
                 one.finish()
 
@@ -185,32 +168,19 @@ class Launch:
             if end.code not in (None, 0):
                 raise TrainingError(_why_it_ended(end.code, words)) from end
 
-    def _finish(self, words):
-        if not self.recorder.steps_done:
-            raise TrainingError(
-                "no training step was seen: a step is a call of a model (a torch.nn.Module in "
-                "training mode) followed by an optimizer's step"
-            )
-        if not self.settings.max_steps:
-            found = dict(self.metrics)
-            found.update(metrics.telling(metrics.saved(_output_folder(words))))
-            for name, value in sorted(found.items()):
-                self.recorder.metric(name, value)
-        self.recorder.finish()
-
 
 def _why_it_ended(code, words):
     if code != USAGE:
-        return f"the script ended by itself: exit code {code}"
+        return f"the script ended with exit code {code}"
     return (
-        f"the script ended with exit code {USAGE}, as it does on arguments that it does not know; "
-        f"it was given {' '.join(words)}. argument_names says what the script calls a trial's "
-        "settings, and null passes none: '{\"seed\": null}'"
+        f"the script ended with exit code {USAGE}, as it does on unknown arguments; its arguments "
+        f"were {' '.join(words)}. argument_names says what the script calls a trial's settings, "
+        "and null passes none: '{\"seed\": null}'"
     )
 
 
 def _output_folder(words):
-    """The folder that the script was told to leave its results in, if it was told."""
+    """The folder that the command line names for the script's results, None without one."""
     for index, word in enumerate(words):
         if word.startswith("--output_dir="):
             return word.partition("=")[2]
@@ -221,12 +191,8 @@ def _output_folder(words):
 
 def main():
     """Run the script of the command line; exit 1 with the reason in the failure file."""
-    try:
+    with job.explained():
         settings, others = arguments.parse(sys.argv[1:])
-        with compile_cache.carried():
-            Launch(settings, others).run()
-    except TrainingError as error:
-        job.end(str(error))
-    except Exception as error:  # noqa: BLE001 — whatever went wrong has to reach the failure file
-        traceback.print_exc()
-        job.end(f"{type(error).__name__}: {error}")
+        whole, steps = settings.full_run_steps or None, settings.max_steps or None
+        with compile_cache.carried(), job.recorded(settings, whole, steps or whole) as recorder:
+            Launch(settings, others, recorder).run()

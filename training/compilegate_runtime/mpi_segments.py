@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 from compilegate_runtime.errors import TrainingError
-from compilegate_runtime.segment_process import DEFAULT_PORT
+from compilegate_runtime.segments import DEFAULT_PORT
 
 STARTERS = ("mpirun", "mpiexec", "orterun", "prterun")  # also as mpirun.real, behind a wrapper
 MEET_SECONDS = 600  # hosts start at different times; the toolkit itself waits longer
@@ -81,7 +81,7 @@ def wait_for_first_process():
 
 
 def _meeting_port():
-    """The job's own port; its segments have later ones (``segment_process.rendezvous``)."""
+    """The job's own port; its segments have later ones (``segments.rendezvous``)."""
     return int(os.environ.get("MASTER_PORT") or DEFAULT_PORT)
 
 

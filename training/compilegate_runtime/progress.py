@@ -41,10 +41,10 @@ class Progress:
 
     def _line(self, step, planned, loss):
         of = f"steps={planned} " if planned else ""
-        told = "nan" if loss is None else f"{loss:.4f}"
+        shown = "nan" if loss is None else f"{loss:.4f}"
         self.say(
             f"compilegate step={step} {of}seconds={self._seconds / self._steps:.4f} "
-            f"samples_per_second={self._samples / max(self._seconds, 1e-9):.1f} loss={told}"
+            f"samples_per_second={self._samples / max(self._seconds, 1e-9):.1f} loss={shown}"
         )
         self._begin()
 

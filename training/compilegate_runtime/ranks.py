@@ -1,6 +1,6 @@
 """What every process of a job did, so that the first one's evidence speaks for all of them.
 
-The processes tell each other through the store in which torch.distributed found them. No
+The processes report to each other through the store of torch.distributed. No
 collective operation is added to the training; only ``decided`` and ``all_here`` wait for another
 process, between steps.
 """
@@ -28,15 +28,15 @@ def leave_process_group():
 
 
 class Ranks:
-    """Tells what this process did and, in the first one, what the others told."""
+    """Reports what this process did and, in the first one, reads what the others reported."""
 
     def __init__(self, rank=None, count=None, store=None):
         self.rank = environment.rank() if rank is None else rank
         self.count = environment.world_size() if count is None else count
         self._store = store
 
-    def tell(self, **state):
-        """Say how far this process has come; unheard where the processes have no store."""
+    def report(self, **state):
+        """Say how far this process has come; without effect where the processes have no store."""
         store = self._shared() if self.count > 1 else None
         if store is not None:
             try:
@@ -44,29 +44,29 @@ class Ranks:
             except (RuntimeError, OSError):
                 self._store = None  # the process that keeps the store is gone
 
-    def heard(self):
-        """What each process told last, None for those that told nothing."""
-        found = [None] * self.count
+    def reports(self):
+        """What each process reported last, None for those that did not."""
+        states = [None] * self.count
         store = self._shared() if self.count > 1 else None
         if store is None:
-            return found
+            return states
         try:
             for number in range(self.count):
                 if store.check([_key(number)]):
-                    found[number] = json.loads(store.get(_key(number)))
+                    states[number] = json.loads(store.get(_key(number)))
         except (RuntimeError, OSError, ValueError):
-            pass  # gone with its process: what was heard until then stands
-        return found
+            pass  # gone with its process: what was read until then stands
+        return states
 
     def all_finished(self, within_seconds=FINISHED_WITHIN_SECONDS):
-        """What each process told, once all have finished or the time is over."""
+        """What each process reported, once all have finished or the time is over."""
         deadline = time.monotonic() + within_seconds
         while True:
-            found = self.heard()
-            waits = [s for s in found if s is None or not (s["finished"] or s["reason"])]
+            states = self.reports()
+            waits = [s for s in states if s is None or not (s["finished"] or s["reason"])]
             alone = self.count == 1 or self._shared() is None
             if alone or not waits or time.monotonic() > deadline:
-                return found
+                return states
             time.sleep(ASK_EVERY_SECONDS)
 
     def decided(self, name, decide):
@@ -110,14 +110,14 @@ class Ranks:
 
 
 def unfinished(states):
-    """Which process did not reach its end, in words; None when all did or nobody could tell."""
+    """Why a process did not reach its end, in words; None if all did or none reported."""
     if all(state is None for state in states):
         return None
     for number, state in enumerate(states):
         if state is None:
-            return f"process {number} of {len(states)} told nothing of itself"
+            return f"process {number} of {len(states)} reported nothing"
         if not state["finished"]:
-            why = state["reason"] or "it said nothing more"
+            why = state["reason"] or "without a reason"
             return f"process {number} of {len(states)} stopped after step {state['steps']}: {why}"
     return None
 
@@ -125,15 +125,15 @@ def unfinished(states):
 def account(states, own):
     """The ``ranks`` part of a summary; ``own`` is what the first process did itself."""
     states = [own, *states[1:]]
-    told = [state for state in states if state is not None]
-    complete = len(told) == len(states)
+    reported = [state for state in states if state is not None]
+    complete = len(reported) == len(states)
     return {
         "expected": len(states),
-        "reported": len(told),
+        "reported": len(reported),
         "silent": [number for number, state in enumerate(states) if state is None],
         "steps": [None if state is None else state["steps"] for state in states],
-        "samples": sum(state["samples"] for state in told) if complete else None,
-        "tokens": _total(told, "tokens") if complete else None,
+        "samples": sum(state["samples"] for state in reported) if complete else None,
+        "tokens": _total(reported, "tokens") if complete else None,
         "failed": {
             str(number): state["reason"]
             for number, state in enumerate(states)

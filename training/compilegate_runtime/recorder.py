@@ -52,7 +52,7 @@ class Recorder:
         self.use(compiler, device)
 
     def use(self, compiler, device, sampler=None):
-        """Take what was found after the run's evidence was opened."""
+        """Set what is available only after the run's evidence was opened."""
         self._compiler, self._device = compiler, device
         self._timer = device.timer(self._clock)
         self._sampler = sampler or Sampler()
@@ -63,8 +63,8 @@ class Recorder:
         self._run.update(facts)
 
     def state(self):
-        """What another process needs to go on from here; every step so far is in the files."""
-        self._settle()
+        """What another process needs to continue; every step so far is in the files."""
+        self._write_all()
         return {
             "steps": self.steps_done,
             "initial_loss": self.initial_loss,
@@ -77,7 +77,7 @@ class Recorder:
         }
 
     def resume(self, state, steps_file):
-        """Go on with the evidence of an earlier process, before the first step of this one."""
+        """Continue the evidence of an earlier process, before the first step of this one."""
         self._files.resume(state["files"], steps_file)
         self._curve.resume(state["curve"])
         self._totals.update(state["totals"])
@@ -87,15 +87,16 @@ class Recorder:
         self._earlier_seconds = state["wall_seconds"]
 
     def begin_after(self, steps):
-        """The script goes on after so many steps, None if nobody knows; their evidence is lost."""
+        """The script continues after so many steps, None if unknown; their evidence is lost."""
         self.steps_done, self._first, self.resumed = steps or 0, (steps or 0) + 1, [steps or 0]
         self._earlier_seconds, self.first_loss_is_initial = None, False
         self.identify(steps_without_evidence=steps)  # so the run's wall time is not known
 
     def _wall_seconds(self):
         age = environment.process_age_seconds()
-        known = None not in (age, self._earlier_seconds)
-        return round(age + self._earlier_seconds, 3) if known else None
+        if age is None or self._earlier_seconds is None:
+            return None
+        return round(age + self._earlier_seconds, 3)
 
     # ---- in every step --------------------------------------------------------------------
 
@@ -133,11 +134,11 @@ class Recorder:
         self._pending.append((step, mark, samples, learning_rate, self._compiled_now()))
         now = self._clock()
         if step == self._first:
-            self._settle()
+            self._write_all()
             self._compiler.verify()
             self.write_summary()
         elif step == self.steps_planned:
-            self._settle()
+            self._write_all()
         elif now - self._written >= WRITE_EVERY_SECONDS:
             self._written = now
             self._write_passed()
@@ -155,7 +156,7 @@ class Recorder:
 
     # ---- a few times a second -------------------------------------------------------------
 
-    def _settle(self):
+    def _write_all(self):
         """Wait for the device and write every step."""
         self._device.synchronize()
         self._write_passed()
@@ -187,8 +188,8 @@ class Recorder:
             "loss": rounded(loss, 7),
             "data_wait_seconds": rounded(wait, 4),
         }
-        told = {"learning_rate": learning_rate, "gradient_norm": norm}
-        record.update({key: rounded(v, 5) for key, v in told.items() if v is not None})
+        more = {"learning_rate": learning_rate, "gradient_norm": norm}
+        record.update({key: rounded(v, 5) for key, v in more.items() if v is not None})
         if compiled is not None:
             record["compile_seconds"] = round(compiled, 4)
         return record, loss is not None and not math.isfinite(loss)
@@ -217,7 +218,7 @@ class Recorder:
 
     def finish(self):
         """Declare the run complete. Raises when it did not do what was asked of it."""
-        self._settle()
+        self._write_all()
         if self._bad_losses:
             raise DivergedError("the loss was nan or infinite at the end")
         if self.steps_done < (self.steps_planned or 1):
@@ -230,8 +231,8 @@ class Recorder:
         self.write_summary(states)
 
     def _others(self):
-        """What every process told at its end; raises when one did not reach it."""
-        self._ranks.tell(**self._own())
+        """What every process reported at its end; raises when one did not reach it."""
+        self._ranks.report(**self._own())
         states = self._ranks.all_finished()
         lost = unfinished(states)
         if lost:
@@ -244,14 +245,14 @@ class Recorder:
         self._finished, self._reason = False, reason
         # A device that failed can neither be waited for nor read; a bad loss is known already.
         with contextlib.suppress(RuntimeError, DivergedError):
-            self._settle()
+            self._write_all()
         self.write_summary()
 
     def write_summary(self, states=None):
         """Bring ``summary.json`` up to date."""
         self._summarised = self._clock()
         own = self._own()
-        self._ranks.tell(**own)
+        self._ranks.report(**own)
         peak = self._device.peak_memory_gib()
         self._files.write_summary(
             {
@@ -261,7 +262,7 @@ class Recorder:
                 "metrics": self.metrics,
                 "loss_curve": self._curve.points,
                 "peak_memory_gib": round(peak, 3),
-                "gpu": self._sampler.found(),
+                "gpu": self._sampler.figures(),
                 "devices": environment.world_size(),
                 "fingerprint": self.fingerprint,
                 "initial_loss": self.initial_loss,
@@ -271,7 +272,7 @@ class Recorder:
                 "steps": self.steps_done,
                 "seconds": round(self._totals["seconds"], 4),
                 "data_wait_seconds": round(self._totals["data_wait_seconds"], 4),
-                "ranks": account(states or self._ranks.heard(), own),
+                "ranks": account(states or self._ranks.reports(), own),
                 "wall_seconds": self._wall_seconds(),
                 "resumed": self.resumed,
                 "node": environment.node(),

@@ -85,7 +85,7 @@ class Sampler:
             self._count, self._busy = self._count + 1, self._busy + busy
             self._most = max(self._most, used)
 
-    def found(self):
+    def figures(self):
         """Mean utilization and largest memory over the samples so far."""
         count = self._count
         return {

@@ -28,23 +28,23 @@ PATIENCE_SECONDS = 60
 
 
 class Stopping:
-    """Puts SIGTERM off to a step's end: ``told`` says that the job should end there.
+    """Puts SIGTERM off to a step's end: ``requested`` says whether the job should end there.
 
     Where that does not come, the process stops as it would have done at once.
     """
 
     def __init__(self):
-        self.told = False
+        self.requested = False
         self._at_once = signal.signal(signal.SIGTERM, self._stop)
 
     def _stop(self, _signal, _frame):
-        self.told = True
+        self.requested = True
         signal.signal(signal.SIGALRM, self._at_once)
         signal.alarm(PATIENCE_SECONDS)
 
     def at_once_again(self):
         """No step's end is to come."""
         signal.signal(signal.SIGTERM, self._at_once)
-        if self.told:
+        if self.requested:
             signal.alarm(0)
             self._at_once(signal.SIGTERM, None)

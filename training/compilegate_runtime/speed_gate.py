@@ -26,16 +26,11 @@ from pathlib import Path
 SOURCE = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(SOURCE))  # started by path, its own package is not importable yet
 
-from compilegate_runtime import (  # noqa: E402 — as above
-    compile_cache,
-    environment,
-    mpi_segments,
-    xla_segments,
-)
-from compilegate_runtime.encoded_text import decoded  # noqa: E402
+from compilegate_runtime import compile_cache, environment, mpi_segments, segments  # noqa: E402
 from compilegate_runtime.errors import HyperparameterError, StoppedError, TrainingError  # noqa: E402
+from compilegate_runtime.hyperparameters import decoded  # noqa: E402
 from compilegate_runtime.progress import write_line  # noqa: E402
-from compilegate_runtime.segment_process import follow, rendezvous, why_it_failed  # noqa: E402
+from compilegate_runtime.segments import follow, rendezvous, why_it_failed  # noqa: E402
 
 PROGRAM = "compilegate_runtime/speed_gate.py"  # as a job's request names it
 BASELINE = "baseline"
@@ -108,7 +103,7 @@ def parse(arguments):
     parser.add_argument("--blocks", type=int, required=True)
     parser.add_argument("--steps", type=int, required=True)
     parser.add_argument("--baseline", choices=("here", "elsewhere"), default="here")
-    parser.add_argument("--launcher", choices=xla_segments.LAUNCHERS, default="none")
+    parser.add_argument("--launcher", choices=segments.LAUNCHERS, default="none")
     # The model-parallel library finds it in SM_HP_MP_PARAMETERS, which every segment inherits.
     parser.add_argument("--mp_parameters")
     names = (re.fullmatch(r"--arm_(\d+)", word) for word in arguments)
@@ -165,9 +160,9 @@ def run_segment(arm, plan, folder, *, steps, block, place):
         labels = {"block": block, "arm": arm.name}
         status, lines = follow(command, variables, SOURCE, lambda text: say(text, **labels))
         if status != 0:
-            told = failure.read_text() if failure.exists() else ""
-            arm.failure = told or why_it_failed(status, lines)
-            record_failure(arm, folder, block, told)
+            own_reason = failure.read_text() if failure.exists() else ""
+            arm.failure = own_reason or why_it_failed(status, lines)
+            record_failure(arm, folder, block, own_reason)
 
 
 def _start(plan, words, own):
@@ -178,8 +173,8 @@ def _start(plan, words, own):
         variables = compile_cache.without_place(plan.mpirun.variables)
         return plan.mpirun.command(program, words, own), {**variables, **own}
     variables = compile_cache.without_place(os.environ)
-    command = [sys.executable, *xla_segments.words(plan.launcher, program), *words]
-    return command, {**variables, **xla_segments.variables(plan.launcher), **own}
+    command = [sys.executable, *segments.launcher_words(plan.launcher, program), *words]
+    return command, {**variables, **segments.launcher_variables(plan.launcher), **own}
 
 
 def argument(name, value):
@@ -187,16 +182,16 @@ def argument(name, value):
     return [("--" if len(name) > 1 else "-") + name, str(value)]
 
 
-def record_failure(arm, folder, block, told=""):
+def record_failure(arm, folder, block, own_reason=""):
     """Make sure that a failed segment says so, even when it died before its first line.
 
-    What its first process ``told`` itself is in its evidence. Where it told nothing, it was ended
-    from outside, and its evidence may say no more than that.
+    ``own_reason`` is what its first process left in its failure file. Without one it was ended from
+    outside, and its evidence may lack the reason.
     """
     path = folder / "summary.json"
     folder.mkdir(parents=True, exist_ok=True)
     summary = json.loads(path.read_text()) if path.exists() else _empty_summary(arm, block)
-    reason = (told and summary.get("reason")) or arm.failure
+    reason = (own_reason and summary.get("reason")) or arm.failure
     summary.update(finished=False, reason=reason)
     path.write_text(json.dumps(summary, indent=1) + "\n")
     (folder / "steps.jsonl").touch()

@@ -29,7 +29,7 @@ class HostMark:
 
 
 class HostTimer:
-    """Times steps of a device that works while it is told to."""
+    """Times steps of a device that works synchronously."""
 
     def __init__(self, clock):
         self._clock = clock

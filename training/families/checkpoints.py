@@ -1,4 +1,4 @@
-"""What a stopped job leaves behind so that the next one goes on with it.
+"""What a stopped job saves so that the next one continues from it.
 
 SageMaker copies the folder to S3 while the job runs, and back before a spot job goes on. A
 checkpoint is a folder of its own, renamed into place when it is whole; a list of its files says
@@ -11,15 +11,14 @@ import shutil
 import torch
 from compilegate_runtime import environment
 from compilegate_runtime.errors import StoppedError
-from compilegate_runtime.save_schedule import SaveSchedule
+from compilegate_runtime.saving import NEWEST_KEPT, SaveSchedule, is_whole, publish
 from compilegate_runtime.signals import Stopping
-from compilegate_runtime.whole_folders import NEWEST_KEPT, is_whole, publish
 
 
 class Checkpoints:
-    """Saves every so many minutes and when a stop is signalled; finds the newest one.
+    """Saves every so many minutes and at SIGTERM; finds the newest checkpoint.
 
-    Few stops are: AWS's images do not pass SIGTERM on to the script.
+    Few jobs see SIGTERM: AWS's images do not pass it on to the script.
     """
 
     def __init__(self, recorder, rank, minutes):
@@ -32,30 +31,30 @@ class Checkpoints:
     def newest(self, settings):
         """The newest whole checkpoint of a run with these settings, None where there is none.
 
-        Its state, what the recorder goes on from, and the steps written so far.
+        Its state, what the recorder continues from, and the steps written so far.
         """
-        found = reversed(self._oldest_first()) if self._folder else []
-        for folder in filter(is_whole, found):
-            told = json.loads((folder / "run.json").read_text())
-            if told["settings"] == settings:
+        folders = reversed(self._oldest_first()) if self._folder else []
+        for folder in filter(is_whole, folders):
+            run = json.loads((folder / "run.json").read_text())
+            if run["settings"] == settings:
                 state = torch.load(str(folder / "state.pt"), map_location="cpu")
-                return state, told["evidence"], folder / "steps.jsonl"
+                return state, run["evidence"], folder / "steps.jsonl"
             print(f"{folder} is another run's checkpoint: not used", flush=True)
         return None
 
     def after_step(self, state, settings):
-        """Save ``state()`` if it is time to; end the process if it was told to stop.
+        """Save ``state()`` if a save is due; end the process after SIGTERM.
 
-        The first process decides: the others go on until it has gone, so that no one waits in
+        The first process decides: the others continue until it has ended, so that none waits in
         a step that others never reach.
         """
         last = self._recorder.steps_done == self._recorder.steps_planned
         if self._folder is None or self._rank or last:
             return
-        if self._stopping.told or self._schedule.due():
+        if self._stopping.requested or self._schedule.due():
             with self._schedule.saving():
                 self._save(state(), settings)
-        if self._stopping.told:
+        if self._stopping.requested:
             step = self._recorder.steps_done
             self._recorder.fail(f"stopped by SIGTERM after step {step}; its checkpoint is saved")
             raise StoppedError

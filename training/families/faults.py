@@ -1,4 +1,4 @@
-"""A fault put in on purpose, so that one can see production's watch find it; off unless asked for.
+"""A fault injected on purpose, which production's watch has to detect; off by default.
 
 ``INJECTED_FAULT=learning_rate:0.1`` in a job's environment lets an arm with a compiler train with
 a tenth of its learning rate, as a silent bug in a compiled optimizer would. The baseline never has
@@ -16,7 +16,7 @@ LEARNING_RATE = "learning_rate"
 def learning_rate_share(compiler):
     """What is left of the learning rate: 1.0 without a fault, and without a compiler.
 
-    Raises HyperparameterError for a fault that is not known.
+    Raises HyperparameterError for an unknown fault.
     """
     asked = os.environ.get(VARIABLE)
     if not asked:
@@ -28,7 +28,7 @@ def learning_rate_share(compiler):
         share = -1.0
     if name != LEARNING_RATE or not 0 <= share < 1:
         raise HyperparameterError(
-            "{}={!r} is no fault that can be injected; use {}:SHARE with a share from 0 up to 1, "
+            "{}={!r} is not a known fault; use {}:SHARE with a share from 0 up to 1, "
             "or leave the variable out".format(VARIABLE, asked, LEARNING_RATE)
         )
     if compiler.requested == "none":

@@ -1,6 +1,6 @@
 """Images of a channel: a folder of files, as Hugging Face's image folders are laid out.
 
-What an image shows is told by ``metadata.jsonl`` (``file_name`` and ``text``), or else by the
+What an image shows is in ``metadata.jsonl`` (``file_name`` and ``text``), or else is the
 name of the folder it lies in. Files are opened when a batch needs them.
 """
 
@@ -24,13 +24,13 @@ class Images:
             raise DataError(
                 f"input channel {channel!r} ({folder}) holds no file ending in {', '.join(ENDINGS)}"
             )
-        told = {}
+        texts = {}
         for path in sorted(folder.rglob("metadata.jsonl")):
             for line in path.read_text(encoding="utf-8").splitlines():
                 row = json.loads(line)
-                told[path.parent / row["file_name"]] = row["text"]
+                texts[path.parent / row["file_name"]] = row["text"]
         self.shows = [
-            told.get(file, "" if file.parent == folder else file.parent.name)
+            texts.get(file, "" if file.parent == folder else file.parent.name)
             for file in self._files
         ]
 

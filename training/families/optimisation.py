@@ -17,8 +17,8 @@ import torch
 from compilegate_runtime import seeds
 from compilegate_runtime.compilers import MANAGED
 from compilegate_runtime.errors import HyperparameterError
-from compilegate_runtime.initial_weights import InitialWeights
-from compilegate_runtime.save_schedule import EVERY_MINUTES
+from compilegate_runtime.fingerprint import InitialWeights
+from compilegate_runtime.saving import EVERY_MINUTES
 
 from families import faults
 from families.checkpoints import Checkpoints
@@ -33,7 +33,7 @@ KNOBS = {
     "schedule": ("linear", "cosine"),  # from the peak down to zero
     "weight_decay": 0.01,  # of matrices; scales and biases decay in no family
     "clip_norm": 1.0,
-    "checkpoint_minutes": EVERY_MINUTES,  # between checkpoints; 0: only at a stop that is signalled
+    "checkpoint_minutes": EVERY_MINUTES,  # between checkpoints; 0: only at SIGTERM
 }
 
 
@@ -98,7 +98,7 @@ class Training:
         if self._knobs.compile_optimizer:
             raise HyperparameterError(
                 "compile_optimizer does not go with precision fp16, whose optimizer's step depends "
-                "on the gradients it finds; use bf16"
+                "on the gradients; use bf16"
             )
         if self._this.compiler.requested == MANAGED:
             from torch_xla.amp import GradScaler  # noqa: PLC0415 — exists in few images
@@ -211,10 +211,10 @@ class Training:
         }
 
     def _resume(self):
-        found = self._checkpoints.newest(vars(self._knobs))
-        if found is None:
+        newest = self._checkpoints.newest(vars(self._knobs))
+        if newest is None:
             return
-        state, evidence, steps_file = found
+        state, evidence, steps_file = newest
         self.model.load_state_dict(state["model"])
         self._optimizer.load_state_dict(state["optimizer"])
         self._schedule.load_state_dict(state["schedule"])
@@ -228,8 +228,8 @@ class Training:
 
 def _fused(device):
     """AdamW in one kernel, where torch (2.0 and later) and the device have it."""
-    known = inspect.signature(torch.optim.AdamW).parameters
-    return {"fused": True} if device.fuses_optimizer and "fused" in known else {}
+    parameters = inspect.signature(torch.optim.AdamW).parameters
+    return {"fused": True} if device.fuses_optimizer and "fused" in parameters else {}
 
 
 def _ahead(make, jobs, workers):
@@ -246,8 +246,8 @@ def _ahead(make, jobs, workers):
 
 def parameter_groups(model, weight_decay):
     """Matrices decay; scales and biases do not."""
-    found = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
     return [
-        {"params": [p for p in found if p.dim() >= 2], "weight_decay": weight_decay},
-        {"params": [p for p in found if p.dim() < 2], "weight_decay": 0.0},
+        {"params": [p for p in trained if p.dim() >= 2], "weight_decay": weight_decay},
+        {"params": [p for p in trained if p.dim() < 2], "weight_decay": 0.0},
     ]

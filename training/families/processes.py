@@ -1,4 +1,4 @@
-"""The processes that train together: who they are, and what they tell each other."""
+"""The processes that train together: their ranks and what they exchange."""
 
 import contextlib
 import datetime
@@ -33,7 +33,7 @@ class Processes:
             self._join(this.device)
 
     def _join(self, device):
-        hosts = json.loads(os.environ.get("SM_HOSTS", "[]"))  # for launchers that tell only MPI
+        hosts = json.loads(os.environ.get("SM_HOSTS", "[]"))  # some set MPI's variables alone
         for name, value in {
             "RANK": self.rank,
             "WORLD_SIZE": self.count,
@@ -69,9 +69,9 @@ class Processes:
         """Each value summed over the processes."""
         if not self._joined:
             return list(values)
-        found = torch.tensor(values, dtype=torch.float64, device=self._device.kind)
-        distributed.all_reduce(found)
-        return found.tolist()
+        sums = torch.tensor(values, dtype=torch.float64, device=self._device.kind)
+        distributed.all_reduce(sums)
+        return sums.tolist()
 
     @contextlib.contextmanager
     def first_of_machine(self):

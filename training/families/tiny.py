@@ -32,9 +32,9 @@ def build_vocabulary(texts, size):
     return {word: FIRST + 1 + rank for rank, word in enumerate(ranked[: size - FIRST - 1])}
 
 
-def encode(known, text, length):
+def encode(numbers, text, length):
     """A text as at most ``length`` word numbers, behind the token that the classifier reads."""
-    return [FIRST] + [known.get(word, UNKNOWN) for word in words(text)[: length - 1]]
+    return [FIRST] + [numbers.get(word, UNKNOWN) for word in words(text)[: length - 1]]
 
 
 # ---- decoder ------------------------------------------------------------------------------

@@ -49,26 +49,26 @@ class Cache:
 
     def __init__(self, data_digest):
         self._digest = data_digest
-        told = os.environ.get("COMPILEGATE_DATA_CACHE")
+        chosen = os.environ.get("COMPILEGATE_DATA_CACHE")
         beside = environment.channel("train").resolve().parent
         writable = os.access(beside, os.W_OK)
         place = beside if writable else Path(tempfile.gettempdir())
-        self._folder = Path(told) if told else place / "compilegate-cache"
+        self._folder = Path(chosen) if chosen else place / "compilegate-cache"
 
     def folder(self, what, make):
         """The folder that ``make(folder)`` filled for ``what``, a dictionary; filled once."""
         key = json.dumps([self._digest, what], sort_keys=True)
-        found = self._folder / hashlib.sha256(key.encode()).hexdigest()[:24]
-        if not found.exists():
+        folder = self._folder / hashlib.sha256(key.encode()).hexdigest()[:24]
+        if not folder.exists():
             self._folder.mkdir(parents=True, exist_ok=True)
             fresh = Path(tempfile.mkdtemp(dir=self._folder))
             make(fresh)
             try:
-                fresh.rename(found)
+                fresh.rename(folder)
             except OSError:  # another process was faster
-                if not found.exists():
+                if not folder.exists():
                     raise
-        return found
+        return folder
 
 
 def tokenised(cache, tokenizer, channel, text, label=None):
@@ -117,8 +117,8 @@ def trained(cache, kind, vocabulary, text):
     from tokenizers import Tokenizer  # noqa: PLC0415 — the small models do without
 
     what = {"tokenizer": kind, "vocabulary": vocabulary, "column": text}
-    found = cache.folder(what, lambda folder: _train(folder, kind, vocabulary, text))
-    return Tokenizer.from_file(str(found / "tokenizer.json"))
+    made = cache.folder(what, lambda folder: _train(folder, kind, vocabulary, text))
+    return Tokenizer.from_file(str(made / "tokenizer.json"))
 
 
 def save(tokenizer, folder):

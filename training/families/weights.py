@@ -1,8 +1,10 @@
-"""Where a model starts from: weights that the user has, or its architecture alone."""
+"""Where a model's weights come from and where trained ones go."""
 
 import os
 
 from compilegate_runtime import environment
+
+from families import tokens
 
 CHANNEL = "model"
 
@@ -11,7 +13,7 @@ def source(hub_name):
     """Folder or hub name of the weights to start from, None to train from scratch.
 
     The channel ``model`` comes first, so that weights in S3 need no other setting. Without a hub
-    name nothing is looked for on the network.
+    name nothing is searched on the network.
     """
     if CHANNEL in environment.channels():
         return str(environment.channel(CHANNEL))
@@ -23,3 +25,18 @@ def source(hub_name):
 def own(values, defaults):
     """``values`` with what is 0 replaced by the model's own."""
     return {name: values[name] or default for name, default in defaults.items()}
+
+
+def save(this, network, tokenizer):
+    """Leave the weights, and the tokenizer if they need one, where the model artifact is made.
+
+    Every process calls this.
+    """
+    folder = environment.model_folder()
+    if folder is None:
+        return
+    if this.settings.model == "tiny":
+        this.compiler.save(network.state_dict(), folder / "model.pt")
+    elif not environment.rank():
+        network.cpu().save_pretrained(folder)  # PyTorch/XLA's tensors have no storage to read
+        tokens.save(tokenizer, folder)

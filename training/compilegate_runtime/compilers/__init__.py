@@ -8,7 +8,7 @@
 The rest is the recorder's: what was compiled, how long it took, and whether it happened at all.
 
 A module of this folder is a compiler where it has ``REQUESTED``, the hyperparameter's value, and
-``create``, which makes the backend of a job's ``Settings``; they are found by that alone.
+``create``, which makes the backend of a job's ``Settings``.
 """
 
 import importlib
@@ -27,14 +27,14 @@ __all__ = ["MANAGED", "MODES", "NAMES", "NoCompiler", "TorchCompile", "compiler_
 Settings = namedtuple("Settings", "mode dynamic optimizer regions")
 
 
-def _found():
+def _discovered():
     """Compilers by the hyperparameter's value."""
     names = sorted(info.name for info in pkgutil.iter_modules(__path__))
     modules = [importlib.import_module(f"{__name__}.{name}") for name in names]
     return {module.REQUESTED: module for module in modules if hasattr(module, "create")}
 
 
-_COMPILERS = _found()
+_COMPILERS = _discovered()
 # The hyperparameters' values, their defaults first.
 NAMES = ("none", *sorted(_COMPILERS, key=lambda name: (name != "torch_compile", name)))
 MODES = tuple(

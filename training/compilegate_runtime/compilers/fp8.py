@@ -11,7 +11,6 @@ from compilegate_runtime.errors import NotAppliedError
 # Hopper's tensor cores, and Ada's, multiply fp8; https://docs.nvidia.com/cuda/parallel-thread-execution
 LOWEST_CAPABILITY = (8, 9)
 MULTIPLE_OF = 16  # what fp8 matrix multiplication asks of both dimensions
-RECIPES = ("tensorwise", "rowwise")
 
 
 def check(torch):
@@ -21,15 +20,14 @@ def check(torch):
     _torchao()
 
 
-def convert(module, recipe="tensorwise", **settings):
+def convert(module):
     """Give ``module`` fp8 linear layers and return how many.
 
     Raises NotAppliedError when no layer can have them.
     """
-    found = _torchao()
-    config = found.Float8LinearConfig
-    made = config(**settings) if settings else config.from_recipe_name(recipe)
-    found.convert_to_float8_training(module, config=made, module_filter_fn=_fits)
+    float8 = _torchao()
+    config = float8.Float8LinearConfig.from_recipe_name("tensorwise")
+    float8.convert_to_float8_training(module, config=config, module_filter_fn=_fits)
     count = sum(type(child).__name__ == "Float8Linear" for child in module.modules())
     if not count:
         raise _not_applied(f"no linear layer has both sizes a multiple of {MULTIPLE_OF}")

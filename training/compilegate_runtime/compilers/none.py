@@ -4,7 +4,7 @@ from compilegate_runtime import environment
 
 
 class NoCompiler:
-    """No compiler; one that was ``requested`` all the same counts as not applied."""
+    """No compiler; one that was ``requested`` counts as not applied."""
 
     # Whether the arm compiles what a script hands to torch.compile.
     compiles_modules = False

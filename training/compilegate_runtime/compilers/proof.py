@@ -1,4 +1,4 @@
-"""Proof that what an arm compiles was compiled, and not only something else in the process.
+"""Proof that what an arm compiles was compiled, and where its graphs broke.
 
 TorchDynamo's counters are the whole process's: a library's own compiled function moves them too.
 So each kind of model or function that the arm compiles has a backend of its own, which counts the
@@ -6,6 +6,14 @@ graphs that are handed to it.
 """
 
 import functools
+import logging
+import re
+
+LOGGERS = tuple(
+    f"torch._dynamo.{module}.__graph_breaks" for module in ("symbolic_convert", "convert_frame")
+)
+PLACE = re.compile(r"in user code at (.+?:\d+)")
+REASON_LENGTH = 200
 
 
 class Region:
@@ -87,3 +95,38 @@ class _CountingBackend:
 
     def __reduce__(self):
         return type(self._inductor), self._made_with
+
+
+class GraphBreaks(logging.Filter):
+    """Counts graph breaks by place and keeps them off the log, unless that was asked for."""
+
+    def __init__(self):
+        super().__init__()
+        self._breaks = {}
+        self._shown = {}
+        for name in LOGGERS:
+            log = logging.getLogger(name)
+            self._shown[name] = log.isEnabledFor(logging.DEBUG)
+            log.setLevel(logging.DEBUG)
+            log.addFilter(self)
+
+    def filter(self, record):
+        """Count a break; called by ``logging`` with every record."""
+        text = record.getMessage()
+        place = PLACE.search(text)
+        if place:
+            one = self._breaks.setdefault(place[1], {"place": place[1], "count": 0, "reason": ""})
+            one["count"] += 1
+            one["reason"] = one["reason"] or _reason(text)
+        return self._shown.get(record.name, True)
+
+    def places(self, limit):
+        """The ``limit`` places with most breaks."""
+        return sorted(self._breaks.values(), key=lambda one: -one["count"])[:limit]
+
+
+def _reason(text):
+    """The sentence of a break's explanation that names it."""
+    lines = [line.strip() for line in text.splitlines()[1:] if line.strip()]
+    named = [line for line in lines if not line.startswith("Graph Break Reason")]
+    return (named or lines or [text])[0][:REASON_LENGTH]

@@ -4,15 +4,14 @@ import os
 import re
 import time
 
-from compilegate_runtime.compilers.graph_breaks import GraphBreaks
 from compilegate_runtime.compilers.none import NoCompiler
-from compilegate_runtime.compilers.proof import Region
-from compilegate_runtime.compilers.regions import repeated_blocks
+from compilegate_runtime.compilers.proof import GraphBreaks, Region
 from compilegate_runtime.errors import CompilerUnavailableError, NotAppliedError
 
 REQUESTED = "torch_compile"
 # torch.compile's own names (https://pytorch.org/docs/stable/generated/torch.compile.html).
 MODES = ("default", "reduce-overhead", "max-autotune")
+ALL_REGIONS = "auto"
 REASONS_KEPT = 8
 REASON_LENGTH = 300
 DYNAMIC = {"auto": None, "false": False, "true": True}
@@ -55,8 +54,8 @@ class TorchCompile(NoCompiler):
         self.how = {"mode": mode, "dynamic": DYNAMIC[dynamic], "options": options}
         self._regions, self._blocks = regions, 0
         self._compiles_optimizer, self._optimizer_steps = optimizer, {}
-        self._compile = torch.compile  # a script's own calls of it are led elsewhere
-        self._found = {}  # a region of each kind
+        self._compile = torch.compile  # before a script's own calls are redirected
+        self._kinds = {}  # a region of each kind
         self._optimizer = Region(torch, self._compile, "the optimizer's step", options=options)
         self._preparing = 0.0
         self._breaks = GraphBreaks()
@@ -94,11 +93,11 @@ class TorchCompile(NoCompiler):
             own = isinstance(what, self._torch.nn.Module)
             module = what if own else getattr(what, "__self__", None)
         kind = what if module is None else type(module)
-        region = self._found.get(kind)
+        region = self._kinds.get(kind)
         if region is None:
             name = getattr(kind, "__name__", "a function")
             region = Region(self._torch, self._compile, name, **self.how)
-            self._found[kind] = region
+            self._kinds[kind] = region
         return region.compile(what, module)
 
     def step(self, optimizer, scaler=None):
@@ -106,8 +105,8 @@ class TorchCompile(NoCompiler):
         if not self._compiles_optimizer:
             super().step(optimizer, scaler)
             return
-        known = self._optimizer_steps.get(id(optimizer))
-        (known or self._compile_step(optimizer))()
+        compiled = self._optimizer_steps.get(id(optimizer))
+        (compiled or self._compile_step(optimizer))()
 
     def _compile_step(self, optimizer):
         # A learning rate that is a number would be compiled in, and again whenever it changes.
@@ -164,7 +163,7 @@ class TorchCompile(NoCompiler):
 
     @property
     def _training(self):
-        return [one for one in self._found.values() if one.trains or one.proven]
+        return [one for one in self._kinds.values() if one.trains or one.proven]
 
     def evidence(self):
         """The ``compiler`` part of a run's summary."""
@@ -185,7 +184,7 @@ class TorchCompile(NoCompiler):
             "given_up": self._given_up(),
             "recompile_reasons": [reason[:REASON_LENGTH] for reason in reasons[:REASONS_KEPT]],
             "graph_break_reasons": [str(r)[:REASON_LENGTH] for r in list(breaks)[:REASONS_KEPT]],
-            "graph_break_places": self._breaks.found(REASONS_KEPT),
+            "graph_break_places": self._breaks.places(REASONS_KEPT),
             "cache_hits": inductor.get("fxgraph_cache_hit", 0)
             + counters.get("aot_autograd", {}).get("autograd_cache_hit", 0),
             "cache_misses": inductor.get("fxgraph_cache_miss", 0),
@@ -193,28 +192,29 @@ class TorchCompile(NoCompiler):
 
     def graphs(self):
         """Graphs handed to the arm's own backends so far."""
-        return sum(one.graphs for one in [*self._found.values(), self._optimizer])
+        return sum(one.graphs for one in [*self._kinds.values(), self._optimizer])
 
     def _proof(self):
         frames = self._utils.counters.get("frames", {})
         dynamic = self.how["dynamic"]
-        said = "".join(f", {name} {value}" for name, value in (self.how["options"] or {}).items())
-        said += "" if dynamic is None else f", dynamic {str(dynamic).lower()}"
-        said += f", {self._blocks} repeated blocks" if self._regions else ""
-        said += f", {self._optimizer.graphs} optimizer graphs" if self._compiles_optimizer else ""
-        kinds = ", ".join(f"{one.graphs} of {one.name}" for one in self._found.values())
-        tired = self._given_up()
-        kinds += f"; {tired} times too often recompiled, eager from there on" if tired else ""
+        how = "".join(f", {name} {value}" for name, value in (self.how["options"] or {}).items())
+        how += "" if dynamic is None else f", dynamic {str(dynamic).lower()}"
+        how += f", {self._blocks} repeated blocks" if self._regions else ""
+        how += f", {self._optimizer.graphs} optimizer graphs" if self._compiles_optimizer else ""
+        kinds = ", ".join(f"{one.graphs} of {one.name}" for one in self._kinds.values())
+        given_up = self._given_up()
+        if given_up:
+            kinds += f"; {given_up} times over the recompile limit, eager from there on"
         return (
-            f"inductor, mode {self.how['mode']}{said}, torch {self._torch.__version__}: "
+            f"inductor, mode {self.how['mode']}{how}, torch {self._torch.__version__}: "
             f"{frames.get('ok', 0)} of {frames.get('total', 0)} frames compiled; "
             f"graphs: {kinds or 'none'}"
         )
 
     def _given_up(self):
-        """How often TorchDynamo went on uncompiled because it had compiled the same too often."""
-        told = self._utils.counters.get("unimplemented", {})
-        return sum(count for reason, count in told.items() if LIMIT.search(str(reason)))
+        """How often TorchDynamo ran eager code because of its recompile limit."""
+        reasons = self._utils.counters.get("unimplemented", {})
+        return sum(count for reason, count in reasons.items() if LIMIT.search(str(reason)))
 
     def _compiled_frames(self):
         """(code object, reason of recompilation) of every compiled forward frame."""
@@ -262,3 +262,35 @@ def _itself(value):
 
 def _place(code):
     return f"{os.path.basename(code[0])}:{code[1]}"  # noqa: PTH119 — not always a real path
+
+
+def repeated_blocks(module, where=ALL_REGIONS):
+    """Blocks that ``module`` holds in lists of equals; ``where`` names one list, or is ``auto``.
+
+    Lists inside of a block belong to it. Raises NotAppliedError when there is none.
+    """
+    lists = [
+        (name, blocks)
+        for name, blocks in _lists(module)
+        if where in (ALL_REGIONS, name) and len(blocks) > 1 and len(set(map(type, blocks))) == 1
+    ]
+    outer = [
+        blocks
+        for name, blocks in lists
+        if not any(name.startswith(other + ".") for other, _ in lists if other != name)
+    ]
+    if not outer:
+        raise NotAppliedError(
+            f"compile_regions {where} was asked for and not applied: the model has no such list "
+            "of equal blocks; name the attribute that holds them, or compile it whole"
+        )
+    return [block for blocks in outer for block in blocks]
+
+
+def _lists(module):
+    import torch  # noqa: PLC0415 — only compiled jobs pay for it
+
+    kinds = (torch.nn.ModuleList, torch.nn.Sequential)
+    for name, child in module.named_modules():
+        if isinstance(child, kinds):
+            yield name, list(child)

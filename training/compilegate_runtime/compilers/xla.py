@@ -1,8 +1,8 @@
-"""The managed compiler's PyTorch: tensors that PyTorch/XLA collects into graphs and compiles.
+"""The managed compiler: PyTorch/XLA, or TensorFlow's XLA, in AWS's own images.
 
 Written against the API of PyTorch/XLA 1.10 to 1.13 (https://docs.pytorch.org/xla/release/1.13/),
-which the managed compiler's images carry, and tested with a stand-in for it. It has not been run
-in one of those images: they exist on AWS only.
+which the managed compiler's images carry, and TensorFlow's documented API, and tested with
+stand-ins for both. It has not been run in one of those images: they exist on AWS only.
 """
 
 import importlib.util
@@ -97,13 +97,80 @@ class XlaCompiler(NoCompiler):
         return (0, 0.0) if data is None else (data[0], data[1])
 
 
+class TensorFlowXla(NoCompiler):
+    """TensorFlow's XLA; ``apply`` takes the function that trains one step, or a Keras model.
+
+    The image switches XLA on itself when the job asks for it; a Keras model needs no change, and
+    any other script must put its step under ``tf.function``. Source:
+    https://docs.aws.amazon.com/sagemaker/latest/dg/training-compiler-tensorflow.html.
+    """
+
+    def __init__(self):
+        super().__init__(REQUESTED)
+        try:
+            import tensorflow  # noqa: PLC0415 — exists in few images
+        except ImportError as error:
+            raise CompilerUnavailableError(f"this image has no TensorFlow: {error}") from error
+        self._tensorflow = tensorflow
+        self._steps = []
+
+    def apply(self, module):
+        """Return the step under ``tf.function``; of a Keras model, the model itself."""
+        if hasattr(module, "make_train_function"):
+            self._steps.append(lambda: getattr(module, "train_function", None))
+            return module
+        step = self._tensorflow.function(module)
+        self._steps.append(lambda: step)
+        return step
+
+    def save(self, state, path):
+        """Write a model as TensorFlow does."""
+        state.save(str(path))
+
+    def compilations(self):
+        """Graphs traced so far."""
+        made = (step() for step in self._steps)
+        counts = (getattr(one, "experimental_get_tracing_count", None) for one in made)
+        return sum(count() for count in counts if count is not None)
+
+    def compile_seconds(self):
+        """TensorFlow does not tell; the first steps' own time shows it."""
+        return 0.0
+
+    def verify(self):
+        """Raise NotAppliedError unless XLA is on and the step was traced to a graph."""
+        if not self._switched_on() or not self.compilations():
+            raise NotAppliedError(
+                f"compiler {REQUESTED} was asked for and not applied: {self._proof()}. The job "
+                "must ask for it when it starts, and the step must run under tf.function"
+            )
+
+    def evidence(self):
+        """The ``compiler`` part of a run's summary."""
+        graphs = self.compilations()
+        return {
+            "requested": self.requested,
+            "applied": bool(self._switched_on() and graphs),
+            "proof": self._proof(),
+            "compile_seconds": None,
+            "graphs": graphs,
+            "recompiles": max(0, graphs - 1),
+            "graph_breaks": 0,
+        }
+
+    def _switched_on(self):
+        flags = os.environ.get("TF_XLA_FLAGS", "")
+        return bool(self._tensorflow.config.optimizer.get_jit()) or "tf_xla_auto_jit" in flags
+
+    def _proof(self):
+        state = "on" if self._switched_on() else "off"
+        version = self._tensorflow.__version__
+        return f"XLA is {state}, {self.compilations()} graphs traced, TensorFlow {version}"
+
+
 def create(_settings):
     """The backend of this image's framework."""
     if _has("tensorflow") and not _has("torch"):
-        from compilegate_runtime.compilers.tensorflow import (  # noqa: PLC0415 — imports this one
-            TensorFlowXla,
-        )
-
         return TensorFlowXla()
     return XlaCompiler()
 

@@ -1,4 +1,4 @@
-"""What a trial asks for, in the words of somebody's own script."""
+"""A trial's settings as the arguments of a script that does not know Compilegate."""
 
 import ast
 import json
@@ -10,15 +10,14 @@ from pathlib import Path
 from compilegate_runtime import environment, hyperparameters
 from compilegate_runtime.compilers import MANAGED
 from compilegate_runtime.device import PRECISIONS
-from compilegate_runtime.encoded_text import decoded
 from compilegate_runtime.errors import HyperparameterError
-from compilegate_runtime.save_schedule import EVERY_MINUTES
+from compilegate_runtime.saving import EVERY_MINUTES
 
-TOLD = ("seed", "batch_size", "learning_rate", "precision", "full_run_steps")
+SETTINGS = ("seed", "batch_size", "learning_rate", "precision", "full_run_steps")
 KINDS = ("auto", "trainer", "accelerate", "lightning", "plain")
 STYLES = ("words", "equals")  # --name value, or --name=value
 
-# The launcher's own hyperparameters; whatever else comes is the script's.
+# The launcher's own hyperparameters; all others are the script's.
 KNOBS = {
     "script": "",  # the file to run, in the source folder
     "script_kind": KINDS,  # how it trains; auto reads its imports
@@ -52,7 +51,7 @@ INSTEAD = {
     "batch_size": " and write training.batch_size",
     "learning_rate": " and write training.learning_rate",
     "precision": " and write training.precision",
-    "full_run_steps": ", it gets full_run_steps",
+    "full_run_steps": ", full_run_steps sets it",
 }
 IMPORTS = (
     ("lightning", {"lightning", "pytorch_lightning"}),
@@ -62,11 +61,10 @@ TRAINERS = {"Trainer", "Seq2SeqTrainer", "SFTTrainer"}
 
 
 def parse(words):
-    """The launcher's settings and the script's own words, in order.
+    """The launcher's settings, and the script's own hyperparameters in order.
 
     Raises HyperparameterError naming what is wrong.
     """
-    known = {**hyperparameters.COMMON, **KNOBS}
     own, others = [], {}
     words = list(words)
     while words:
@@ -77,8 +75,8 @@ def parse(words):
         name, equals, value = word[len(dashes) :].partition("=")
         if not equals:
             value = words.pop(0) if words and not words[0].startswith("--") else "true"
-        value = decoded(name, value)
-        if name in known:
+        value = hyperparameters.decoded(name, value)
+        if name in hyperparameters.COMMON or name in KNOBS:
             own.append(f"--{name}={value}")
         else:
             others[name] = value
@@ -101,12 +99,12 @@ def _dashes(word):
 
 def _mapping(name, text):
     try:
-        found = json.loads(text)
+        mapping = json.loads(text)
     except ValueError:
-        found = None
-    if not isinstance(found, dict):
+        mapping = None
+    if not isinstance(mapping, dict):
         raise HyperparameterError(f"{name} must be a JSON object, got {text!r}")
-    return found
+    return mapping
 
 
 def _check_patterns(patterns):
@@ -115,7 +113,7 @@ def _check_patterns(patterns):
             groups = re.compile(pattern).groups
         except (re.error, TypeError) as error:
             raise HyperparameterError(
-                f"metric_patterns {name} is no regular expression: {error}"
+                f"metric_patterns {name} is not a regular expression: {error}"
             ) from error
         if not groups:
             raise HyperparameterError(
@@ -151,7 +149,7 @@ def kind_of(path):
 
 def script_words(settings, others):
     """The script's command line for this arm."""
-    values = {**_told(settings, others), **others}
+    values = {**_settings(settings, others), **others}
     if settings.script_kind == "trainer":
         values = {**_trainer_defaults(settings, others), **values}
         if settings.max_steps:  # a segment must neither find nor leave another one's checkpoints
@@ -169,46 +167,42 @@ def script_words(settings, others):
     return words
 
 
-def _told(settings, others):
+def _settings(settings, others):
     """Compilegate's settings under the script's own names, which ``others`` must not hold too."""
     names = {**NAMES[settings.script_kind], **settings.argument_names}
-    asked = {"seed": settings.seed}
-    if settings.batch_size:
-        asked["batch_size"] = settings.batch_size
-    if settings.learning_rate:
-        asked["learning_rate"] = settings.learning_rate
-    if settings.full_run_steps:
-        asked["full_run_steps"] = settings.full_run_steps
-    if names.get("precision"):
-        given = settings.precision
-        asked["precision"] = settings.precision_names.get(given, given)
     for name in names:
-        if name not in TOLD:
-            raise HyperparameterError(f"argument_names knows no {name!r} of a trial")
-    told = {names[key]: value for key, value in asked.items() if names.get(key)}
-    for key, name in names.items():
-        if name in told and name in others:
+        if name not in SETTINGS:
             raise HyperparameterError(
-                f"hyperparameter {name} would keep the trial's {key} from the script, so that no "
-                f"arm could change it: leave it out{INSTEAD.get(key, '')}"
+                f"argument_names: {name!r} is not a setting of a trial ({', '.join(SETTINGS)})"
             )
-    return told
+    values = {key: getattr(settings, key) for key in SETTINGS}
+    values["precision"] = settings.precision_names.get(settings.precision, settings.precision)
+    passed = {
+        names[key]: value
+        for key, value in values.items()
+        if names.get(key) and (value or key == "seed")
+    }
+    for key, name in names.items():
+        if name in passed and name in others:
+            raise HyperparameterError(
+                f"hyperparameter {name} would override the trial's {key}, so that no arm could "
+                f"change it: remove it{INSTEAD.get(key, '')}"
+            )
+    return passed
 
 
 def _trainer_defaults(settings, others):
-    """The Trainer's own arguments for what the arm asks."""
-    found = {} if "output_dir" in others else {"output_dir": _output_folder()}
-    found["disable_tqdm"] = "True"  # a progress bar would run into the lines that metrics come from
+    """The Trainer's own arguments for the arm's settings."""
+    values = {"disable_tqdm": "True"}  # a progress bar would run into the lines of metrics
+    if "output_dir" not in others:
+        folder = environment.model_folder() or tempfile.mkdtemp(prefix="compilegate-model-")
+        values["output_dir"] = str(folder)
     if settings.precision in ("fp16", "bf16", "tf32"):
-        found[settings.precision] = "True"
+        values[settings.precision] = "True"
     if settings.compiler not in ("none", MANAGED) and not settings.compile_regions:
-        found["torch_compile"] = "True"
-        found["torch_compile_mode"] = settings.compile_mode
-    return found
-
-
-def _output_folder():
-    return str(environment.model_folder() or tempfile.mkdtemp(prefix="compilegate-model-"))
+        values["torch_compile"] = "True"
+        values["torch_compile_mode"] = settings.compile_mode
+    return values
 
 
 def set_environment(settings):

@@ -1,8 +1,13 @@
-"""Finds the models that a script trains, compiles them, and notes what they are fed."""
+"""Finds the models that a script trains, compiles them, and counts what they are fed."""
 
 import contextlib
+import inspect
+import sys
+from pathlib import Path
 
-from compilegate_runtime.initial_weights import InitialWeights
+from compilegate_runtime.errors import NotAppliedError
+from compilegate_runtime.fingerprint import InitialWeights
+from compilegate_runtime.progress import write_line
 
 IMMEDIATE = "_compiled_call_impl"  # what nn.Module calls instead of itself, since PyTorch 2.2
 
@@ -17,7 +22,7 @@ class Models:
         self._torch, self._compiler, self.fed = torch, compiler, fed
         self.types = set()  # of numbers, in which the models compute and are kept
         self._original = None
-        self.found = []
+        self.models = []
         self.initial_loss = None
         self.initial_loss_known = False
         self.initial_weights = InitialWeights()
@@ -29,14 +34,14 @@ class Models:
         module.__call__ = self._caller()
 
     def stop_watching(self):
-        """Every model is known: calls of other modules cost nothing any more."""
+        """All models are known: calls of other modules cost nothing from here on."""
         if self._original is not None:
             self._torch.nn.Module.__call__ = self._original
             self._original = None
 
     @contextlib.contextmanager
     def unwatched(self):
-        """Torch as it is, for the moment: what torch.compile makes keeps the call it finds."""
+        """Restore torch's own call while torch.compile makes a module, which keeps that call."""
         if self._original is None:
             yield
             return
@@ -48,20 +53,18 @@ class Models:
             module.__call__ = watched
 
     def _caller(self):
-        models = self
-
         def call(module, *args, **kwargs):
-            original = models._original
+            original = self._original
             # Inside of a call nothing is watched: only the outermost module is a model, and the
             # compiler sees torch as it is.
-            models._torch.nn.Module.__call__ = original
+            self._torch.nn.Module.__call__ = original
             try:
-                if models._trains(module):
-                    models._adopt(module, args, kwargs)
+                if self._trains(module):
+                    self._adopt(module, args, kwargs)
                 return original(module, *args, **kwargs)
             finally:
-                if models._original is not None:
-                    models._torch.nn.Module.__call__ = models._caller()
+                if self._original is not None:
+                    self._torch.nn.Module.__call__ = self._caller()
 
         return call
 
@@ -69,20 +72,20 @@ class Models:
         return (
             module.training
             and self._torch.is_grad_enabled()
-            and not self._is_known(module)
+            and not self._is_watched(module)
             and any(parameter.requires_grad for parameter in module.parameters())
         )
 
-    def _is_known(self, module):
+    def _is_watched(self, module):
         """Whether it is a model or a part of one, which activation checkpointing calls again."""
-        return any(module is part for known in self.found for part in known.modules())
+        return any(module is part for model in self.models for part in model.modules())
 
     def _adopt(self, module, args, kwargs):
-        if not self.found:
+        if not self.models:
             self._measure_initial_loss(module, args, kwargs)
         elif self.initial_loss is None and self._has_dropout(module):
             self.initial_loss_known = False
-        self.found.append(module)
+        self.models.append(module)
         self.initial_weights.add(module)
         self.types |= {str(p.dtype).rpartition(".")[2] for p in module.parameters()}
         self.types |= self._cast_to()
@@ -119,11 +122,11 @@ class Models:
             inner = module.module
             inner.__dict__["forward" if old else IMMEDIATE] = self._compiled(inner)
             return plain
-        alone = _function_of_its_own(plain, module, len(self.found))
+        alone = _function_of_its_own(plain, module, len(self.models))
         return self._compiler.compiled(alone, module)
 
     def _noting(self, module, call):
-        number = len(self.found)
+        number = len(self.models)
 
         def noting(*args, **kwargs):
             if module.training and self._torch.is_grad_enabled():
@@ -155,7 +158,7 @@ class Models:
 
 @contextlib.contextmanager
 def _as_it_was(torch, module):
-    """Leave modes and random numbers as they are found."""
+    """Restore modes and random numbers afterwards."""
     modes = [(child, child.training) for child in module.modules()]
     devices = list(range(torch.cuda.device_count())) if torch.cuda.is_initialized() else []
     try:
@@ -218,3 +221,62 @@ def _flat(values):
             yield from _flat(value)
         else:
             yield value
+
+
+def leave_compiling_to_the_arm(torch, compiler, models, source):
+    """Make the arm alone decide how torch.compile compiles a model, whoever calls it.
+
+    Without a compiler the model stays as it is; with torch.compile it is compiled the arm's way.
+    The script's own functions, whose code lies in the folder ``source``, and methods of models
+    stay uncompiled in both arms: the models that they call are compiled. Functions that libraries
+    compile for themselves belong to both arms and stay as they are.
+    """
+    original = torch.compile
+
+    def compile_model(model=None, **kwargs):
+        if model is None:
+            return lambda decorated: compile_model(decorated, **kwargs)
+        of_a_model = isinstance(model, torch.nn.Module)
+        if not of_a_model and not _is_the_scripts(torch, model, source):
+            return original(model, **kwargs)
+        if not of_a_model or not compiler.compiles_modules:
+            write_line("compilegate script_compiles=left_out")
+            return model
+        with models.unwatched():
+            return compiler.compiled(model)
+
+    torch.compile = compile_model
+    if hasattr(torch.nn.Module, "compile"):
+
+        def compile_in_place(self, *_args, **_kwargs):
+            if compiler.compiles_modules:
+                self.__dict__[IMMEDIATE] = compiler.compiled(self._call_impl)
+
+        torch.nn.Module.compile = compile_in_place
+
+
+def _is_the_scripts(torch, function, source):
+    """Whether a function is the script's own, or a model's method."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    own = code is not None and source in Path(code.co_filename).resolve().parents
+    return own or isinstance(getattr(function, "__self__", None), torch.nn.Module)
+
+
+def check_precision(settings, seen):
+    """Raise NotAppliedError unless the script trains in the precision that the arm asks for.
+
+    ``seen`` are the types of number in which the model was called and its weights are kept.
+    """
+    asked = {"fp16": "float16", "bf16": "bfloat16"}.get(settings.precision)
+    state = getattr(sys.modules.get("accelerate.state"), "AcceleratorState", None)
+    mixed = getattr(state, "_shared_state", {}).get("_mixed_precision") if state else None
+    if settings.precision == "fp8":
+        done = mixed == "fp8"
+    else:
+        done = asked is None or asked in seen or mixed == settings.precision
+    if not done:
+        raise NotAppliedError(
+            f"precision {settings.precision} was asked for and not applied: the script trains in "
+            f"{', '.join(sorted(seen))}. Name the script's own argument for it: argument_names: "
+            '\'{"precision": "dtype"}\''
+        )

@@ -15,7 +15,7 @@ class Enough(BaseException):
 
 
 class Steps:
-    """Tells the recorder of each step; ``limit`` steps are enough when it is not 0."""
+    """Records each step of a script; ``limit`` steps end a segment when it is not 0."""
 
     def __init__(self, torch, recorder, models, limit):
         self._torch, self._recorder, self._models = torch, recorder, models
@@ -79,7 +79,7 @@ class Steps:
         if self._main is None:
             self._main = optimizer
             self._models.stop_watching()
-            self._know_the_start()
+            self._record_start()
             for check in self.checks:
                 check(self._most_fed()[0])
         if optimizer is not self._main:
@@ -99,11 +99,11 @@ class Steps:
             raise Enough
 
     def _succeeds(self, optimizer):
-        """Whether it trains weights of the one whose steps count, as one made anew does."""
+        """Whether it trains weights of the main optimizer, as a replacement does."""
         if optimizer in self._beside:
             return False
-        known = set(map(id, _weights(self._main)))
-        if known.isdisjoint(map(id, _weights(optimizer))):
+        weights = set(map(id, _weights(self._main)))
+        if weights.isdisjoint(map(id, _weights(optimizer))):
             self._beside.add(optimizer)
             return False
         return True
@@ -112,7 +112,7 @@ class Steps:
         """Samples and tokens of the model that saw most samples in this step."""
         return max(self._fed.values(), key=lambda fed: fed[0])
 
-    def _know_the_start(self):
+    def _record_start(self):
         if self._recorder.resumed:
             return  # of the first process's evidence
         self._recorder.initial_loss = self._models.initial_loss
@@ -123,7 +123,7 @@ class Steps:
         self._begun = True
         self._recorder.begin_step()
 
-    # ---- where it is noticed --------------------------------------------------------------
+    # ---- hooks --------------------------------------------------------------
 
     def install(self):
         """Hook optimizers, data loaders, backward passes and the clipping of gradients."""
@@ -133,7 +133,7 @@ class Steps:
         for place in (self._torch.nn.utils, self._torch.nn.utils.clip_grad):
             self._replace(place, "clip_grad_norm_", self._clipping)
         for scaler in _scalers(self._torch):
-            self._replace(scaler, "scale", _remembering_what_it_scales)
+            self._replace(scaler, "scale", _keeping_the_unscaled)
 
     def _replace(self, owner, name, wrapping):
         original = getattr(owner, name)
@@ -208,7 +208,7 @@ def _scalers(torch):
     return [newer or torch.cuda.amp.GradScaler]
 
 
-def _remembering_what_it_scales(original):
+def _keeping_the_unscaled(original):
     def scale(scaler, outputs):
         scaled = original(scaler, outputs)
         if hasattr(scaled, "detach"):

@@ -1,10 +1,11 @@
-"""Lets a Hugging Face Trainer save every few minutes and train on where an earlier process was.
+"""Lets a Trainer save every few minutes and continue where an earlier process stopped.
 
-A Trainer saves and loads whole checkpoints by itself. Each that it saves, by its own settings or
-because it is time to, is kept in the job's checkpoint folder with the evidence so far.
+Hugging Face's and Lightning's Trainers save and load whole checkpoints themselves. Those that are
+saved because one is due are kept in the job's checkpoint folder, with the evidence so far.
 """
 
 import functools
+import inspect
 import json
 import os
 import shutil
@@ -12,13 +13,16 @@ import time
 from pathlib import Path
 
 from compilegate_runtime.errors import StoppedError
-from compilegate_runtime.launching.saved_progress import SavedProgress
+from compilegate_runtime.launching.checkpoints import SavedProgress
 from compilegate_runtime.progress import write_line
 from compilegate_runtime.signals import Stopping
 
+EVIDENCE = "compilegate_evidence"  # in the mapping that Lightning saves
+LIGHTNING_FILE = "trainer.ckpt"
 
-class TrainerCheckpoints:
-    """A Trainer's checkpoints, kept whole in the folder ``place``.
+
+class _Checkpoints:
+    """Checkpoints of a run in the folder ``place``.
 
     ``saves`` (AgreedSaves) says when one is due; ``ranks`` are the job's processes.
     """
@@ -27,17 +31,80 @@ class TrainerCheckpoints:
         self._recorder, self._kept = recorder, kept
         self._saves, self._ranks = saves, ranks
         self._progress = SavedProgress(place / "progress", kept.settings)
-        self._stopping = None
-        self._asked = None  # what was changed in the Trainer's arguments for a save of ours
-        self._ours, self._began = False, 0.0
+
+    def _newest(self):
+        """The checkpoint to continue from, None once this process has taken a step."""
+        return None if self._recorder.steps_done else self._progress.newest()
+
+
+class LightningCheckpoints(_Checkpoints):
+    """A Lightning Trainer's checkpoints, each with the key of the evidence that belongs to it."""
+
+    _step = 0
 
     def install(self, trainer):
-        """Let every Trainer train on from the newest checkpoint, unless it is told another one."""
+        """Let every Trainer continue from the newest checkpoint unless the script names one."""
+        original = trainer.fit
+        signature = inspect.signature(original)
+        if "ckpt_path" not in signature.parameters:  # before 1.5
+            return
+
+        @functools.wraps(original)
+        def fit(this, *args, **kwargs):
+            bound, newest = signature.bind(this, *args, **kwargs), self._newest()
+            if newest and bound.arguments.get("ckpt_path") is None:
+                bound.arguments["ckpt_path"] = str(newest / LIGHTNING_FILE)
+            return original(*bound.args, **bound.kwargs)
+
+        trainer.fit = fit
+
+    def begins(self, step):
+        """Training begins, after ``step`` steps of an earlier process."""
+        self._step = step
+        self._saves.begin(step)
+
+    def batch_ended(self, trainer):
+        """Save if the batch was the last of a step and a save is due."""
+        step = trainer.global_step
+        if step == self._step or not self._recorder.steps_done:
+            return
+        self._step = step
+        if not self._saves.due(step):
+            return
+        with self._saves.schedule.saving():
+            if self._ranks.rank:  # its part of what the processes save together
+                trainer.save_checkpoint(str(self._progress.fresh(step) / LIGHTNING_FILE))
+            else:
+                self._progress.add(
+                    step, lambda fresh: trainer.save_checkpoint(str(fresh / LIGHTNING_FILE))
+                )
+
+    def saving(self, checkpoint):
+        """Lightning is about to save this."""
+        if self._recorder.steps_done:
+            checkpoint[EVIDENCE] = key = f"step-{self._recorder.steps_done}"
+            self._kept.keep(key)
+
+    def loaded(self, checkpoint):
+        """Lightning has read this."""
+        if EVIDENCE in checkpoint:
+            self._kept.resume(checkpoint[EVIDENCE])
+
+
+class TrainerCheckpoints(_Checkpoints):
+    """A Hugging Face Trainer's checkpoints: every one that it saves is kept."""
+
+    _stopping = None
+    _replaced = None  # the Trainer's arguments that a save of ours has changed
+    _ours, _began = False, 0.0
+
+    def install(self, trainer):
+        """Let every Trainer continue from the newest checkpoint unless the script names one."""
         original = trainer.train
 
         @functools.wraps(original)
         def train(this, resume_from_checkpoint=None, *args, **kwargs):
-            newest = None if self._recorder.steps_done else self._progress.newest()
+            newest = self._newest()
             chosen = resume_from_checkpoint or (newest and str(newest))
             return original(this, chosen or resume_from_checkpoint, *args, **kwargs)
 
@@ -46,7 +113,7 @@ class TrainerCheckpoints:
     def begins(self, step):
         """Training begins, after ``step`` steps of an earlier process."""
         if step:
-            self._kept.go_on(f"step-{step}", step)
+            self._kept.resume(f"step-{step}", step)
         self._stopping = Stopping()
         self._saves.begin(step)
 
@@ -58,7 +125,7 @@ class TrainerCheckpoints:
         self._ours = not control.should_save
         # The next process needs the optimizer's state, and the script its own older checkpoints.
         changes = {"save_only_model": False, **({"save_total_limit": None} if self._ours else {})}
-        self._asked = {name: getattr(args, name, None) for name in changes}
+        self._replaced = {name: getattr(args, name, None) for name in changes}
         _set(args, changes)
         control.should_save = True
         self._began = time.monotonic()
@@ -70,10 +137,10 @@ class TrainerCheckpoints:
     def saved(self, args, state):
         """The Trainer has left a checkpoint; end the process if it was told to stop."""
         folder = Path(args.output_dir) / f"checkpoint-{state.global_step}"
-        began, ours = (self._began, self._ours) if self._asked else (time.monotonic(), False)
-        if self._asked:
-            _set(args, self._asked)
-        self._asked, self._ours = None, False
+        began, ours = (self._began, self._ours) if self._replaced else (time.monotonic(), False)
+        if self._replaced:
+            _set(args, self._replaced)
+        self._replaced, self._ours = None, False
         stops = self._stops_here()
         complete = stops or self._ranks.all_here(f"saved/{state.global_step}")
         if not self._ranks.rank:
@@ -93,10 +160,10 @@ class TrainerCheckpoints:
 
     def _stops_here(self):
         """Whether the job was told to stop; the first process's checkpoint speaks for all."""
-        return self._stopping is not None and self._stopping.told and not self._ranks.rank
+        return self._stopping is not None and self._stopping.requested and not self._ranks.rank
 
     def _keep(self, folder, step, complete):
-        if not (folder.is_dir() and _can_go_on(folder)):
+        if not (folder.is_dir() and _can_continue(folder)):
             return
         sharded = _is_sharded(folder)
         if sharded and not complete:
@@ -115,7 +182,7 @@ def _set(args, values):
         setattr(args, name, value)
 
 
-def _can_go_on(folder):
+def _can_continue(folder):
     """Whether a Trainer's checkpoint has an optimizer's state: its own, FSDP's or DeepSpeed's.
 
     There is none with ``save_only_model``.

@@ -1,5 +1,13 @@
-"""One segment's process: where it meets the others of its kind, what it prints, how it ends."""
+"""One segment's processes: how they are started, where they meet, what they print, how they end.
 
+Under the managed compiler, an image's launcher starts a whole job on every GPU. A speed job runs as
+one plain process per host and calls the same launcher for each segment. Sources: ``pytorch_xla.py``
+of aws/sagemaker-training-toolkit@3383937 for the runner's command and variables,
+awsdocs/amazon-sagemaker-developer-guide training-compiler-enable-pytorch.md for ``sm_dist``.
+"""
+
+import json
+import os
 import re
 import signal
 import subprocess
@@ -9,11 +17,14 @@ import threading
 SEGMENT_TIMEOUT_SECONDS = 3600  # a hanging segment must not eat the job's whole time limit
 LINES_KEPT = 15
 DEFAULT_PORT = 29500  # torch's own, where the launcher names none
-# What a segment that is told to stop gets to save its evidence: SageMaker gives the job 120, but
+# What a segment gets after SIGTERM to save its evidence: SageMaker gives the job 120, but
 # torchrun kills its processes after 30.
 STOP_SECONDS = 25
 # What mpirun puts before each line of a process, see domain/request/metrics.py.
 TAG = re.compile(r"\[[^\]]*\]<(?:stdout|stderr)>: ?")
+WORKER_PORT = 43857
+MESH_SERVICE_PORT = 53957
+LAUNCHERS = ("none", "xla_spawn", "sm_dist")
 PROGRESS, FAILED = "compilegate ", "compilegate failed: "
 
 
@@ -78,10 +89,40 @@ def end(process):
 
 def why_it_failed(status, lines):
     """A reason for people, for a segment whose first process left none itself."""
-    told = [line[len(FAILED) :] for line in lines if line.startswith(FAILED)]
-    if told:
-        return told[0]
+    reasons = [line[len(FAILED) :] for line in lines if line.startswith(FAILED)]
+    if reasons:
+        return reasons[0]
     how = f"exit code {status}"
     if status < 0:
         how = f"it was ended by {signal.Signals(-status).name}"
     return " | ".join([how, *lines])
+
+
+def launcher_words(launcher, program):
+    """What follows the interpreter: the launcher and the program, or the program alone."""
+    if launcher == "xla_spawn":
+        gpus = os.environ["SM_NUM_GPUS"]
+        return ["-m", "torch_xla.distributed.xla_spawn", "--num_gpus", gpus, program]
+    if launcher == "sm_dist":
+        return ["-m", "torch_xla.distributed.sm_dist", "--training_script", program]
+    return [program]
+
+
+def launcher_variables(launcher):
+    """What the toolkit's runner would set; ``sm_dist`` sets up the nodes itself."""
+    if launcher != "xla_spawn":
+        return {}
+    hosts, gpus = json.loads(os.environ["SM_HOSTS"]), os.environ["SM_NUM_GPUS"]
+    workers = [f"localservice:{index};{host}:{WORKER_PORT}" for index, host in enumerate(hosts)]
+    own = {
+        "GPU_NUM_DEVICES": gpus,
+        "XRT_HOST_ORDINAL": str(hosts.index(os.environ["SM_CURRENT_HOST"])),
+        "XRT_SHARD_WORLD_SIZE": str(len(hosts)),
+        "XRT_WORKERS": "|".join(workers),
+        "NCCL_PROTO": "simple",
+        "FI_EFA_USE_DEVICE_RDMA": "1",
+        "OFI_NCCL_NIC_DUP_CONNS": gpus,
+    }
+    if len(hosts) > 1:
+        own["XRT_MESH_SERVICE_ADDRESS"] = f"{hosts[0]}:{MESH_SERVICE_PORT}"
+    return own

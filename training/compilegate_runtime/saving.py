@@ -1,12 +1,15 @@
-"""When a run saves: every few minutes, and for at most a small share of its time.
+"""When a run saves, and folders that another process may see half written or half copied.
 
+A run saves every few minutes, for at most a small share of its time.
 By time and not by steps, so that saving lengthens the runs of all arms by the same share: the ratio
 of two arms' times stays as it is. A save after every so many steps would cost a fast arm the larger
 share of its run.
 """
 
 import contextlib
+import json
 import math
+import shutil
 import time
 
 EVERY_MINUTES = 5.0
@@ -14,12 +17,16 @@ EVERY_MINUTES = 5.0
 # seconds loses least when it saves every sqrt(2 C M) seconds (J. W. Young, CACM 17(9), 1974): for
 # one interruption a day and C = 35 s that is every 41 minutes, or 1.4 %.
 LARGEST_SHARE = 0.02
+# Checkpoints of a run that stay. SageMaker copies a folder to S3 file by file, and deletes there
+# what was deleted here: the newest may be in S3 in part when a job is killed.
+NEWEST_KEPT = 2
+WHOLE = "whole.json"  # lists the files of a folder with their sizes
 
 
 class SaveSchedule:
     """Says when the next save is due; ``minutes`` of 0 means never.
 
-    What the first save costs is not known before; each one after it waits until the last one took
+    The first save's cost is unknown; each one after it waits until the last one took
     no more than LARGEST_SHARE of the time since.
     """
 
@@ -94,3 +101,24 @@ class AgreedSaves:
         if left >= taken * seconds_per_step:
             return taken
         return max(1, math.ceil(left / seconds_per_step))
+
+
+def publish(fresh, place):
+    """Give the complete folder ``fresh`` its name, with a list of its files."""
+    sizes = {
+        path.relative_to(fresh).as_posix(): path.stat().st_size
+        for path in fresh.rglob("*")
+        if path.is_file()
+    }
+    (fresh / WHOLE).write_text(json.dumps(sizes))
+    shutil.rmtree(place, ignore_errors=True)
+    fresh.rename(place)
+
+
+def is_whole(folder):
+    """Whether all files of the list are there."""
+    try:
+        sizes = json.loads((folder / WHOLE).read_text())
+        return all((folder / name).stat().st_size == size for name, size in sizes.items())
+    except (OSError, ValueError):
+        return False

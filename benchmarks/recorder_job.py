@@ -1,40 +1,40 @@
-"""What the recorder itself costs in a step; run by the training environment's Python.
+"""The runs behind recorder.py, in the training environment's Python.
 
-Each step hands over a loss, a gradient norm and counts as a real one does, and keeps the processor
-busy for 10 ms. Only the recorder's own calls are timed, lines and summaries that fall due in them
-included. The longest hundredth of the steps is left out: other programs interrupted them.
+``steps FOLDER COUNT`` times the recorder's own calls. Each step hands over a loss, a gradient norm
+and counts as a real one does, and keeps the processor busy for 10 ms; lines and summaries that fall
+due are included. The longest hundredth of the steps is left out: other programs interrupted them.
+``saves ARGUMENT...`` trains the language model and prints when it saved.
 """
 
 import json
+import runpy
 import sys
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "training"))
+TRAINING = Path(__file__).resolve().parents[1] / "training"
+sys.path.insert(0, str(TRAINING))
 
 import torch
 from compilegate_runtime.compilers import compiler_for
 from compilegate_runtime.device import TorchDevice
 from compilegate_runtime.recorder import Recorder
+from compilegate_runtime.saving import SaveSchedule
 
+SCRIPT = TRAINING / "causal_lm.py"
 STEP_SECONDS = 0.01
 
 
-def main(folder: str, steps: int) -> None:
+def steps(folder: str, count: int) -> None:
     """Print the recorder's time per step, and its share of the steps."""
     torch.set_num_threads(1)
     compiler = compiler_for("torch_compile")
     model = compiler.apply(torch.nn.Linear(4, 1))
-    recorder = Recorder(
-        folder,
-        {},
-        steps=steps,
-        compiler=compiler,
-        device=TorchDevice("fp32"),
-    )
+    device = TorchDevice("fp32")
+    recorder = Recorder(folder, {}, steps=count, compiler=compiler, device=device)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.001)
     rows, spent, lasted = torch.randn(8, 4), [], []
-    for _ in range(steps):
+    for _ in range(count):
         start = begin = time.perf_counter()
         recorder.begin_step()
         recorder.got_batch()
@@ -52,7 +52,7 @@ def main(folder: str, steps: int) -> None:
     recorder.finish()
     recorder.close()
     # The first step compiles, waits, and writes the first summary.
-    steady = sorted(zip(spent[1:], lasted[1:], strict=True))[: int(0.99 * steps)]
+    steady = sorted(zip(spent[1:], lasted[1:], strict=True))[: int(0.99 * count)]
     own, whole = (sum(times) for times in zip(*steady, strict=True))
     middle = steady[len(steady) // 2][0]
     print(
@@ -75,5 +75,28 @@ def work(rows: torch.Tensor, until: float) -> None:
         rows.mm(rows.T)
 
 
+def saves(*words: str) -> None:
+    """Train; the last line of output is a list of saves, each with step, end and seconds."""
+    made: list[dict[str, float]] = []
+    taken = [0]
+    saved, ended = SaveSchedule.saved, Recorder.end_step
+
+    def note_save(schedule: SaveSchedule, seconds: float = 0.0) -> None:
+        made.append({"step": taken[0], "at": time.monotonic(), "seconds": seconds})
+        saved(schedule, seconds)
+
+    def note_step(recorder: Recorder, *args: object, **kwargs: object) -> None:
+        ended(recorder, *args, **kwargs)
+        taken[0] = recorder.steps_done
+
+    SaveSchedule.saved, Recorder.end_step = note_save, note_step
+    sys.argv = [str(SCRIPT), *words]
+    runpy.run_path(str(SCRIPT), run_name="__main__")
+    print(json.dumps(made))
+
+
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]))
+    if sys.argv[1] == "steps":
+        steps(sys.argv[2], int(sys.argv[3]))
+    else:
+        saves(*sys.argv[2:])

@@ -1,8 +1,13 @@
-"""Starts training scripts as jobs: folders and variables as SageMaker sets them, and a deadline."""
+"""The machine that is measured: what it is, and training scripts run on it as jobs.
+
+Folders and variables are as SageMaker sets them. What cannot be read of the machine is None.
+"""
 
 from __future__ import annotations
 
+import json
 import os
+import platform
 import shutil
 import signal
 import subprocess
@@ -10,10 +15,22 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 GRACE_SECONDS = 60  # for a stopped segment to save its evidence
+PACKAGES = ("transformers", "diffusers", "torchao", "triton")
+CARD = ("driver_version", "power.limit", "clocks.max.sm", "clocks.sm", "memory.total")
+# In a process of its own: the one that measures must hold no memory on the card.
+PROBE = (
+    "import json, torch; gpu = torch.cuda.is_available(); print(json.dumps({"
+    "'torch': torch.__version__, 'cuda': torch.version.cuda, "
+    "'gpu': torch.cuda.get_device_name() if gpu else None, "
+    "'gpus': torch.cuda.device_count() if gpu else 0}))"
+)
 
 
 @dataclass(frozen=True)
@@ -121,3 +138,38 @@ class _Stop:
         if self._process.poll() is None:  # this measurement itself is being ended
             self._process.terminate()
             self._process.wait()
+
+
+def description() -> dict[str, Any]:
+    """The card, its driver, clocks and power limit, and the versions of what ran on it."""
+    card = json.loads(_output([sys.executable, "-c", PROBE]) or "{}")
+    return {
+        "gpu": None, "gpus": 0, "torch": None, "cuda": None, **card, **_card(),
+        "python": platform.python_version(),
+        "packages": {name: _version(name) for name in PACKAGES},
+        "commit": _output(["git", "-C", str(Path(__file__).parent), "rev-parse", "HEAD"]),
+        "date": datetime.now(UTC).date().isoformat(),
+    }  # fmt: skip
+
+
+def _card() -> dict[str, str | None]:
+    """What nvidia-smi says of the first card, each with its unit."""
+    line = _output(["nvidia-smi", f"--query-gpu={','.join(CARD)}", "--format=csv,noheader"])
+    values = [value.strip() for value in line.splitlines()[0].split(",")] if line else []
+    properties = dict(zip(CARD, values, strict=False))
+    return {name: properties.get(name) for name in CARD}
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _output(command: list[str]) -> str | None:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip() or None
