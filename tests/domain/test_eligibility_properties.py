@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compilegate.domain.eligibility.context import Context
-from compilegate.domain.eligibility.cost import most_trial_usd
+from compilegate.domain.eligibility.candidate_job import CandidateJob
+from compilegate.domain.eligibility.payoff import most_trial_usd
 from compilegate.domain.planning.plan import Plan, plan_trial
 from compilegate.domain.reasons import Reason
 from compilegate.domain.workload.model import Profile, Workload
@@ -107,14 +107,14 @@ def test_check_and_plan_never_contradict_each_other(workload: Workload) -> None:
 @quick
 def test_no_trial_is_expected_to_cost_more_than_the_quick_bound(workload: Workload) -> None:
     for index, candidate in enumerate(workload.candidates):
-        context = Context(workload, candidate, index, load_facts(), "us-east-1")
+        context = CandidateJob(workload, candidate, index, load_facts(), "us-east-1")
 
         assert (context.trial_usd or 0.0) <= most_trial_usd(context)
 
 
 def test_a_first_compilation_of_days_is_within_the_bound_too() -> None:
     slow = change(SOUND, profile=Profile(compile_seconds=1, compile_seconds_cold=1e6))
-    context = Context(slow, COMPILE, 0, load_facts(), "us-east-1")
+    context = CandidateJob(slow, COMPILE, 0, load_facts(), "us-east-1")
 
     assert 1e6 / 3600 * 20.36 < (context.trial_usd or 0.0) <= most_trial_usd(context)
 

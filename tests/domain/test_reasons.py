@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import compilegate
-from compilegate.domain.eligibility.bottleneck import FIXES
+from compilegate.domain.eligibility.payoff import FIXES
 from compilegate.domain.judging.probation import BLIND
 from compilegate.domain.judging.trial import QUALITY_VERDICTS, SPEED_VERDICTS
 from compilegate.domain.production.fingerprint import FIELDS

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from compilegate.domain.eligibility import (
-    amortisation,
     batch,
-    bottleneck,
-    cost,
     frameworks,
     hardware,
     launchers,
     managed,
-    quality,
-    same_job,
+    payoff,
     script,
-    shapes,
+    trial_rules,
 )
-from compilegate.domain.eligibility.context import WORKLOAD_FILE, Context
+from compilegate.domain.eligibility.candidate_job import CandidateJob
 from compilegate.domain.eligibility.derive import Derived, derive
-from compilegate.domain.eligibility.economics import Economics, economics_of
+from compilegate.domain.eligibility.economics import economics_of
 from compilegate.domain.eligibility.overhead import MeasuredOverhead
 from compilegate.domain.eligibility.result import (
     CandidateEligibility,
@@ -30,45 +26,42 @@ from compilegate.domain.eligibility.result import (
     verdict_of,
 )
 from compilegate.domain.facts.model import Facts
-from compilegate.domain.reasons import Reason, Severity, block
+from compilegate.domain.reasons import Reason, Severity
 from compilegate.domain.workload.model import BASELINE, Candidate, Workload
-
-Rule = Callable[[Context], tuple[Reason, ...]]
 
 # In the order a good engineer asks: where is the time, does it fit, do shapes repeat, is a run
 # long enough, precision, side effects, cost.
-RULES: tuple[Rule, ...] = (
-    bottleneck.bottleneck_rule,
+RULES: tuple[Callable[[CandidateJob], Iterable[Reason]], ...] = (
+    payoff.bottleneck_rule,
     hardware.instance_rule,
-    hardware.cluster_rule,
+    hardware.instance_groups_rule,
     hardware.gpu_rule,
     frameworks.no_graph_rule,
     frameworks.compiler_rule,
     frameworks.image_rule,
     frameworks.change_rule,
-    frameworks.family_rule,
+    payoff.family_rule,
     managed.version_rule,
     managed.region_rule,
-    managed.instance_rule,
+    managed.family_rule,
     managed.lifecycle_rule,
     launchers.baseline_rule,
     launchers.native_rule,
     launchers.managed_rule,
     launchers.launcher_rule,
-    script.platform_key_rule,
+    script.hyperparameters_rule,
     script.script_rule,
-    shapes.shapes_rule,
-    amortisation.amortisation_rule,
-    amortisation.mode_rule,
+    payoff.shapes_rule,
+    payoff.amortisation_rule,
+    payoff.mode_rule,
     hardware.precision_rule,
     batch.learning_rate_rule,
     batch.tested_rule,
     batch.memory_rule,
-    batch.run_length_rule,
-    batch.warm_up_rule,
-    cost.saving_rule,
-    cost.price_rule,
-    cost.cluster_rule,
+    batch.step_count_rule,
+    payoff.saving_rule,
+    payoff.price_rule,
+    payoff.cluster_price_rule,
 )
 
 DEFAULT_REGION = "us-east-1"
@@ -86,69 +79,52 @@ def check_eligibility(
     ``measured`` are compile times of this workload's earlier trials, oldest first.
     """
 
-    def context(candidate: Candidate, index: int | None) -> Context:
-        return Context(workload, candidate, index, facts, region, tuple(measured))
+    def job_of(candidate: Candidate, index: int | None = None) -> CandidateJob:
+        return CandidateJob(workload, candidate, index, facts, region, tuple(measured))
 
-    contexts = [context(candidate, index) for index, candidate in enumerate(workload.candidates)]
+    jobs = [job_of(candidate, index) for index, candidate in enumerate(workload.candidates)]
     derived = Derived((), ())
-    if not contexts:
-        unchanged = context(Candidate(BASELINE), None)
-        derived = derive(unchanged, lambda candidate: reasons_of(context(candidate, None)))
-        contexts = [context(candidate, None) for candidate, _ in derived.candidates]
+    if not jobs:
+        baseline = job_of(Candidate(BASELINE))
+        derived = derive(baseline, lambda candidate: reasons_of(job_of(candidate)))
+        jobs = [job_of(candidate) for candidate, _ in derived.candidates]
     why = {candidate.name: text for candidate, text in derived.candidates}
     answers: list[CandidateEligibility] = []
-    tried: list[Context] = []
-    for one in contexts:
-        twins = same_job.same_job_rule(one, (one.baseline, *tried))
-        answers.append(_candidate(one, twins, why.get(one.candidate.name, "")))
-        if answers[-1].verdict is not EligibilityVerdict.INELIGIBLE:
-            tried.append(one)
-    economics = economics_of(contexts, tried)
+    tried: list[CandidateJob] = []
+    for job in jobs:
+        reasons = (*trial_rules.same_job_rule(job, (job.baseline, *tried)), *reasons_of(job))
+        verdict = verdict_of(reasons)
+        answers.append(
+            CandidateEligibility(
+                job.candidate, job.compiler, verdict, reasons, why.get(job.candidate.name, "")
+            )
+        )
+        if verdict is not EligibilityVerdict.INELIGIBLE:
+            tried.append(job)
+    economics = economics_of(jobs, tried)
     return Eligibility(
         workload=workload.name,
         verdict=best([answer.verdict for answer in answers]),
         candidates=tuple(answers),
-        reasons=_own_reasons(contexts, tried, economics),
+        reasons=tuple(_trial_reasons(jobs[0], tried, economics.trial_usd)),
         economics=economics,
         left_out=derived.left_out,
     )
 
 
-def reasons_of(context: Context) -> tuple[Reason, ...]:
-    """Every rule's answer, each said once, the weightiest first."""
-    reasons = dict.fromkeys(reason for rule in RULES for reason in rule(context))
+def reasons_of(job: CandidateJob) -> tuple[Reason, ...]:
+    """Every rule's reasons without repetition, the weightiest first."""
+    reasons = dict.fromkeys(reason for rule in RULES for reason in rule(job))
     order = list(Severity)
     return tuple(sorted(reasons, key=lambda reason: order.index(reason.severity or Severity.BLOCK)))
 
 
-def _candidate(context: Context, twins: tuple[Reason, ...], why: str) -> CandidateEligibility:
-    reasons = (*twins, *reasons_of(context))
-    return CandidateEligibility(
-        candidate=context.candidate,
-        compiler=context.compiler,
-        verdict=verdict_of(reasons),
-        reasons=reasons,
-        why=why,
-    )
-
-
-def _own_reasons(
-    contexts: Sequence[Context], tried: Sequence[Context], economics: Economics
-) -> tuple[Reason, ...]:
+def _trial_reasons(
+    first: CandidateJob, tried: Sequence[CandidateJob], trial_usd: float | None
+) -> Iterator[Reason]:
     """What concerns the workload whatever the candidate."""
-    first = contexts[0]
-    if tried:
-        proof = quality.history_rule(first.workload, candidates=len(tried))
-        return (*cost.budget_reason(tried, economics.trial_usd), *proof)
-    if first.has_graph:
-        return ()
-    training, framework = first.workload.training, first.workload.framework
-    return (
-        block(
-            "not_gpu", "framework.name",
-            f"{framework.name} ({first.workload.model.name}) on {training.instance_type} is not a "
-            "tensor graph on a GPU, so no graph compiler applies",
-            fix=f"use instead: {frameworks.levers(framework.name)}",
-            source=WORKLOAD_FILE,
-        ),
-    )  # fmt: skip
+    if not tried:
+        yield from trial_rules.no_graph_rule(first)
+    else:
+        yield from trial_rules.budget_rule(tried, trial_usd)
+        yield from trial_rules.proof_rule(first.workload, candidates=len(tried))

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from compilegate.domain.compilers import COMPILERS, has_own_image
-from compilegate.domain.eligibility.context import Context
+from compilegate.domain.eligibility.candidate_job import CandidateJob
 from compilegate.domain.formats import money
 from compilegate.domain.planning.trial_design import expected_usd
 from compilegate.domain.reasons import Reason, Severity
@@ -56,10 +56,10 @@ class Derived:
     left_out: tuple[tuple[str, str], ...]
 
 
-def derive(baseline: Context, judge: Judge) -> Derived:
+def derive(baseline: CandidateJob, judge: Judge) -> Derived:
     """The candidates of a workload that names none; ``judge`` gives a candidate's reasons.
 
-    Where none applies the compiler alone is returned all the same, so that its reasons are told.
+    Where none applies the first compiler alone is returned, so that its reasons are shown.
     """
     kept: list[Option] = []
     left: list[tuple[str, str]] = []
@@ -82,18 +82,18 @@ def derive(baseline: Context, judge: Judge) -> Derived:
     )
 
 
-def _options(baseline: Context, kept: Sequence[Option]) -> Iterator[Option]:
-    """In the order of the plan; ``kept`` grows while this is asked."""
+def _options(baseline: CandidateJob, kept: Sequence[Option]) -> Iterator[Option]:
+    """In the order of the plan; ``kept`` grows while this runs."""
     if not baseline.has_graph:
         return
     yield from _compilers(baseline)
     if not kept:
-        return  # what keeps a compiler from paying is told first, before any other lever
+        return  # first show what keeps a compiler from paying, before any other lever
     yield _larger_batch(baseline, kept[0])
     yield from _precisions(baseline)
 
 
-def _compilers(baseline: Context) -> list[Option]:
+def _compilers(baseline: CandidateJob) -> list[Option]:
     """Each compiler alone; TensorFlow begins with those that are part of no other framework."""
     tensorflow = baseline.workload.framework.kind == "tensorflow"
     return [
@@ -112,7 +112,7 @@ def _obstacle(option: Option, reasons: Sequence[Reason]) -> str:
     return ""
 
 
-def _over_the_cap(baseline: Context, kept: Sequence[Option]) -> str:
+def _over_the_cap(baseline: CandidateJob, kept: Sequence[Option]) -> str:
     workload, cap = baseline.workload, baseline.workload.policy.max_trial_usd
     candidates = [option.candidate for option in kept]
     usd = expected_usd(workload, candidates, baseline.facts, region=baseline.region)
@@ -124,7 +124,7 @@ def _over_the_cap(baseline: Context, kept: Sequence[Option]) -> str:
     )
 
 
-def _larger_batch(baseline: Context, compiler: Option) -> Option:
+def _larger_batch(baseline: CandidateJob, compiler: Option) -> Option:
     """Compiler and batch together: a bundle, read beside the compiler alone."""
     batch = baseline.workload.training.batch_size
     room = (
@@ -149,22 +149,22 @@ def _larger_batch(baseline: Context, compiler: Option) -> Option:
     )
 
 
-def _headroom(baseline: Context) -> tuple[float, str] | str:
+def _headroom(baseline: CandidateJob) -> tuple[float, str] | str:
     """How much larger the batch may be if all memory in use grew with it, which errs low."""
     profile, instance = baseline.workload.profile, baseline.instance
     used = None if profile is None else profile.peak_memory_gib
     if used is None:
         return "profile.peak_memory_gib is not set, so the headroom is unknown"
     if instance is None or not instance.gpu_memory_gib:
-        return f"the GPU memory of {baseline.instance_type} is not on file"
+        return f"the GPU memory of {baseline.training.instance_type} is not on file"
     room = instance.gpu_memory_gib
     return MEMORY_USED * room / used, f"{used:g} of {room:g} GiB of GPU memory are in use"
 
 
-def _tested(baseline: Context, batch: int) -> tuple[float, str] | str:
+def _tested(baseline: CandidateJob, batch: int) -> tuple[float, str] | str:
     """What the managed compiler's tested models say; the least of several lengths."""
     workload = baseline.workload
-    model, where = workload.model.name, baseline.instance_type
+    model, where = workload.model.name, baseline.training.instance_type
     rows = baseline.facts.tested(workload.framework, model, where)
     options = [
         (row.compiled_batch / row.native_batch, row.native_batch, row.compiled_batch)
@@ -172,7 +172,7 @@ def _tested(baseline: Context, batch: int) -> tuple[float, str] | str:
         if row.native_batch and row.native_batch >= batch
     ]
     if not options:
-        return f"no tested model tells what fits of {model} on {where}"
+        return f"no tested model shows which batch of {model} fits {where}"
     growth, native, compiled = min(options)
     return (
         growth,
@@ -181,9 +181,9 @@ def _tested(baseline: Context, batch: int) -> tuple[float, str] | str:
     )
 
 
-def _precisions(baseline: Context) -> Iterator[Option]:
+def _precisions(baseline: CandidateJob) -> Iterator[Option]:
     """Half precision where fp32 is all there is, fp8 for a transformer that has left fp32."""
-    instance, precision = baseline.instance, baseline.precision
+    instance, precision = baseline.instance, baseline.training.precision
     if instance is None or instance.gpu is None:
         return
     gpu, has = instance.gpu, f"{instance.gpu.name} (compute capability"

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from compilegate.domain.economics import Range, annual_saving_usd, payback_days
-from compilegate.domain.eligibility.amortisation import BreakEven, break_even
-from compilegate.domain.eligibility.bottleneck import ceiling
-from compilegate.domain.eligibility.context import Context
-from compilegate.domain.eligibility.cost import annual_usd, plausible_saving
-from compilegate.domain.eligibility.overhead import Overhead
+from compilegate.domain.economics import Range, payback_days
+from compilegate.domain.eligibility.candidate_job import CandidateJob
+from compilegate.domain.eligibility.overhead import BreakEven, Overhead
 from compilegate.domain.formats import significant
 from compilegate.domain.planning.trial_design import expected_usd
 
@@ -24,7 +21,7 @@ SAVING_KEYS = (
 
 @dataclass(frozen=True)
 class Economics:
-    """USD, minutes and days; what is not known is None and ``unknown`` says why."""
+    """USD, minutes and days; ``unknown`` says why a figure is None."""
 
     annual_training_usd: float | None
     plausible_annual_saving_usd: Range | None
@@ -73,87 +70,82 @@ class Economics:
         }
 
 
-def economics_of(contexts: Sequence[Context], tried: Sequence[Context]) -> Economics:
+def economics_of(jobs: Sequence[CandidateJob], tried: Sequence[CandidateJob]) -> Economics:
     """Economics of the candidates a trial would include; of all, if none may be tried.
 
     Saving, ceiling and break-even are the most promising candidate's. Payback is the trial's
     price over the saving at the speed-up that just earns promotion, None where none is plausible.
     """
-    first = contexts[0]
-    tried = tried or [one for one in contexts if one.plausible_speedup is not None]
+    first = jobs[0]
+    tried = tried or [job for job in jobs if job.plausible_speedup is not None]
     price = first.baseline.price
-    hopeful = [one for one in tried if one.plausible_speedup is not None]
+    hopeful = [job for job in tried if job.plausible_speedup is not None]
     lead = max(hopeful, key=_promise, default=None)
-    trial = _trial(tried)
+    candidates = [job.candidate for job in tried]
+    trial = expected_usd(first.workload, candidates, first.facts, region=first.region)
     return Economics(
-        annual_training_usd=annual_usd(first),
-        plausible_annual_saving_usd=plausible_saving(lead) if lead else None,
+        annual_training_usd=first.annual_usd,
+        plausible_annual_saving_usd=lead.plausible_saving if lead else None,
         plausible_speedup=lead.plausible_speedup if lead else None,
-        largest_speedup=ceiling(lead) if lead else None,
+        largest_speedup=_ceiling(lead) if lead else None,
         trial_usd=trial,
-        break_even=break_even(lead) if lead else None,
+        break_even=lead.break_even if lead else None,
         overhead=lead.overhead if lead else None,
         payback_days=_payback(lead, trial) if lead else None,
         region=first.region,
         prices_region=price.region if price else None,
         prices_as_of=price.as_of if price else None,
         price_source=price.source if price else None,
-        assumptions=_assumptions(lead),
+        assumptions=tuple(_assumptions(lead)) if lead else (),
         unknown=_unknown(first, lead, tried, trial),
     )
 
 
-def _trial(tried: Sequence[Context]) -> float | None:
-    if len(tried) < 2:
-        return tried[0].trial_usd if tried else None
-    first, candidates = tried[0], [one.candidate for one in tried]
-    return expected_usd(first.workload, candidates, first.facts, region=first.region)
-
-
-def _promise(context: Context) -> tuple[float, float]:
+def _promise(job: CandidateJob) -> tuple[float, float]:
     """The largest plausible speed-up first, then the cheapest compilation."""
-    plausible, overhead = context.plausible_speedup, context.overhead
+    plausible, overhead = job.plausible_speedup, job.overhead
     return (
         plausible.high if plausible else 0.0,
         -overhead.sure_seconds if overhead else 0.0,
     )
 
 
-def _payback(lead: Context, trial: float | None) -> float | None:
-    annual, plausible, overhead = annual_usd(lead), lead.plausible_speedup, lead.overhead
-    if annual is None or plausible is None or trial is None:
-        return None
-    earned = lead.workload.policy.promote_speedup
-    if earned > plausible.high:
-        return None
-    seconds = 0.0 if overhead is None else overhead.warm_seconds
-    hours = lead.workload.schedule.run_hours
-    return payback_days(trial, annual_saving_usd(annual, hours, earned, seconds))
+def _ceiling(job: CandidateJob) -> float | None:
+    """The largest speed-up that Amdahl's law leaves this job; None without a share of waiting.
 
-
-def _assumptions(lead: Context | None) -> tuple[str, ...]:
-    if lead is None:
-        return ()
-    overhead, speedup = lead.overhead, lead.facts.compute_speedup(lead.compiler)
-    return tuple(
-        text
-        for text in (
-            overhead and f"compiling takes {_span(overhead)}; {overhead.basis}",
-            speedup
-            and f"compute {speedup.low:g} to {speedup.high:g} times as fast; {speedup.basis}",
-        )
-        if text
+    How busy the GPU is bounds nothing: fusing many small kernels also fills what was idle.
+    """
+    profile, plausible = job.workload.profile, job.plausible_speedup
+    waits_measured = profile is not None and (
+        profile.data_wait_fraction is not None or profile.communication_fraction is not None
     )
+    return plausible.high if waits_measured and plausible is not None else None
 
 
-def _span(overhead: Overhead) -> str:
-    warm, cold = f"{overhead.warm_seconds:g} s of a run", f"{overhead.cold_seconds:g} s"
-    same = overhead.warm_seconds == overhead.cold_seconds
-    return warm if same else f"{warm} with a cache, {cold} without"
+def _payback(lead: CandidateJob, trial: float | None) -> float | None:
+    required, plausible = lead.workload.policy.promote_speedup, lead.plausible_speedup
+    saving = lead.saving_usd(required)
+    if saving is None or trial is None or plausible is None or required > plausible.high:
+        return None
+    return payback_days(trial, saving)
+
+
+def _assumptions(lead: CandidateJob) -> Iterator[str]:
+    overhead, speedup = lead.overhead, lead.facts.compute_speedup(lead.compiler)
+    if overhead:
+        warm, cold = f"{overhead.warm_seconds:g} s of a run", f"{overhead.cold_seconds:g} s"
+        same = overhead.warm_seconds == overhead.cold_seconds
+        seconds = warm if same else f"{warm} with a cache, {cold} without"
+        yield f"compiling takes {seconds}; {overhead.basis}"
+    if speedup:
+        yield f"compute {speedup.low:g} to {speedup.high:g} times as fast; {speedup.basis}"
 
 
 def _unknown(
-    first: Context, lead: Context | None, tried: Sequence[Context], trial: float | None
+    first: CandidateJob,
+    lead: CandidateJob | None,
+    tried: Sequence[CandidateJob],
+    trial: float | None,
 ) -> dict[str, str]:
     base_type, price = first.workload.training.instance_type, first.baseline.price
     reasons: dict[str, str] = {}
@@ -174,7 +166,7 @@ def _unknown(
         )
         for key in SAVING_KEYS:
             reasons.setdefault(key, why)
-    elif ceiling(lead) is None:
+    elif _ceiling(lead) is None:
         none = first.workload.profile is None
         why = "no profile is given" if none else "the profile gives no share of a step that waits"
         reasons["largest_speedup"] = why
@@ -187,7 +179,7 @@ def _unknown(
     return reasons
 
 
-def _never_paid_back(lead: Context) -> str:
+def _never_paid_back(lead: CandidateJob) -> str:
     earned, plausible = lead.workload.policy.promote_speedup, lead.plausible_speedup
     if plausible is not None and earned > plausible.high:
         return (

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from compilegate.domain.eligibility.context import WORKLOAD_FILE, Context
-from compilegate.domain.eligibility.managed import applies, target_image
+from compilegate.domain.eligibility.candidate_job import WORKLOAD_FILE, CandidateJob
+from compilegate.domain.eligibility.managed import target_image
 from compilegate.domain.facts.images import CompilerImage
 from compilegate.domain.facts.versions import parts
 from compilegate.domain.reasons import Reason, block, warn
-from compilegate.domain.workload.model import Framework
 
 SOURCE = "sagemaker 2.257.7 fw_utils.py, tables of supported distributions"
 TORCH_LAUNCHERS = ("pytorchddp", "torch_distributed")
@@ -21,171 +20,136 @@ TORCHRUN_SINCE = (1, 13, 1)
 # Its second version, for PyTorch 2, comes in an image of its own: smdistributed-modelparallel.
 MODEL_PARALLEL_2_SINCE = (2,)
 SMDISTRIBUTED = ("smddp", "smp")
+MANAGED_ONLY = "it exists in the managed compiler's images only"
 
 
-def launcher_rule(context: Context) -> tuple[Reason, ...]:
+def launcher_rule(job: CandidateJob) -> Iterator[Reason]:
     """The baseline's launcher and the candidate's, wherever no compiler brings its own."""
-    runs = [context.baseline]
-    if not context.managed and (
-        context.candidate.distribution
-        or context.candidate.framework
-        or context.candidate.instance_type
-    ):
-        runs.append(context)
-    return tuple(dict.fromkeys(reason for run in runs for reason in _refused(run)))
+    change = job.candidate
+    changed = change.distribution or change.framework or change.instance_type
+    for run in [job.baseline, job] if changed and not job.managed else [job.baseline]:
+        for message, instead in _refusals(run):
+            yield block(
+                "distribution_unsupported", run.field("distribution"),
+                f"{run.training.distribution} cannot be used: {message}",
+                fix=f"set distribution: {instead}", source=SOURCE,
+            )  # fmt: skip
 
 
-def _refused(run: Context) -> Iterator[Reason]:
-    framework, launcher = run.framework, run.distribution
-    kind = framework.kind
+def _refusals(run: CandidateJob) -> Iterator[tuple[str, str]]:
+    """What the job's launcher lacks, and which one to use instead."""
+    framework, launcher, kind = run.framework, run.training.distribution, run.framework.kind
     if launcher in TORCH_LAUNCHERS and kind != "pytorch":
-        yield _block(run, f"{launcher} is a launcher of PyTorch, not of {framework.name}", "none")
-    elif launcher in ("smddp", "smp") and kind not in DATA_PARALLEL_UP_TO:
-        yield _block(run, f"SageMaker's libraries do not support {framework.name}", "none")
-    elif launcher == "torch_distributed" and _older(framework, TORCHRUN_SINCE):
-        yield _block(
-            run, f"torchrun needs PyTorch 1.13.1 or later, not {framework.version}",
-            "pytorchddp",
-        )  # fmt: skip
+        yield f"{launcher} is a launcher of PyTorch, not of {framework.name}", "none"
+    elif launcher in SMDISTRIBUTED and kind not in DATA_PARALLEL_UP_TO:
+        yield f"SageMaker's libraries do not support {framework.name}", "none"
+    elif launcher == "torch_distributed" and _before_torchrun(framework.version):
+        yield f"torchrun needs PyTorch 1.13.1 or later, not {framework.version}", "pytorchddp"
     elif launcher == "torch_distributed" and run.instance is not None and not run.instance.gpus:
-        yield _block(
-            run, f"torchrun starts a process per GPU, {run.instance_type} has none", "none"
-        )
+        yield f"torchrun starts a process per GPU, {run.training.instance_type} has none", "none"
     elif launcher == "smp" and kind == "pytorch" and _lacks_model_parallel(run):
-        yield _block(
-            run, f"{framework.name} {framework.version}'s image lacks the model parallel library",
+        yield (
+            f"{framework.name} {framework.version}'s image lacks the model parallel library",
             "torch_distributed, or name the library's own image under facts.images",
-        )  # fmt: skip
-    elif launcher == "smddp":
-        yield from _data_parallel(run, kind)
-    elif launcher == "pytorchddp" and framework.name == "pytorch":
-        # The PyTorch estimator makes it the data parallel library's runner.
-        yield from _outlived(run, kind)
+        )
+    # The PyTorch estimator makes pytorchddp the data parallel library's runner.
+    elif launcher == "smddp" or (launcher == "pytorchddp" and framework.name == "pytorch"):
+        yield from _data_parallel(run, types=launcher == "smddp")
 
 
-def _lacks_model_parallel(run: Context) -> bool:
+def _before_torchrun(version: str) -> bool:
+    """``1.13`` may be 1.13.1, so only the digits that are written count."""
+    own = parts(version)
+    return bool(own) and own < TORCHRUN_SINCE[: len(own)]
+
+
+def _lacks_model_parallel(run: CandidateJob) -> bool:
     own = {image.uri for image in run.facts.own_images}
-    return parts(run.framework.version) >= MODEL_PARALLEL_2_SINCE and run.image.uri not in own
+    return parts(run.framework.version) >= MODEL_PARALLEL_2_SINCE and run.image().uri not in own
 
 
-def _outlived(run: Context, kind: str) -> Iterator[Reason]:
+def _data_parallel(run: CandidateJob, *, types: bool) -> Iterator[tuple[str, str]]:
+    kind, instance_type = run.framework.kind, run.training.instance_type
     last = DATA_PARALLEL_UP_TO[kind]
+    instead = "torch_distributed" if kind == "pytorch" else "none"
     if parts(run.framework.version)[: len(last)] > last:
-        newest = ".".join(str(number) for number in last)
-        yield _block(
-            run, f"SageMaker's data parallel library supports {kind} up to {newest}",
-            "torch_distributed" if kind == "pytorch" else "none",
-        )  # fmt: skip
-
-
-def _data_parallel(run: Context, kind: str) -> Iterator[Reason]:
-    outlived = tuple(_outlived(run, kind))
-    yield from outlived
-    if outlived:
-        return
-    if run.instance is not None and run.instance_type not in DATA_PARALLEL_TYPES:
-        yield _block(
-            run, f"SageMaker's data parallel library does not support {run.instance_type}, only "
+        version = ".".join(str(number) for number in last)
+        yield f"SageMaker's data parallel library supports {kind} up to {version}", instead
+    elif types and run.instance is not None and instance_type not in DATA_PARALLEL_TYPES:
+        yield (
+            f"SageMaker's data parallel library does not support {instance_type}, only "
             "ml.p4d.24xlarge, ml.p4de.24xlarge and ml.p3dn.24xlarge",
-            "torch_distributed" if kind == "pytorch" else "none",
-        )  # fmt: skip
+            instead,
+        )
 
 
-def _older(framework: Framework, first: tuple[int, ...]) -> bool:
-    """``1.13`` may well be 1.13.1, so only what is named counts."""
-    named = parts(framework.version)
-    return bool(named) and named < first[: len(named)]
-
-
-def _block(run: Context, message: str, instead: str) -> Reason:
-    return block(
-        "distribution_unsupported", run.field("distribution"),
-        f"{run.distribution} cannot be used: {message}",
-        fix=f"set distribution: {instead}", source=SOURCE,
-    )  # fmt: skip
-
-
-def baseline_rule(context: Context) -> tuple[Reason, ...]:
+def baseline_rule(job: CandidateJob) -> Iterator[Reason]:
     """``pytorchxla`` belongs to the managed compiler; a baseline cannot run under it."""
-    if context.workload.training.distribution != "pytorchxla":
-        return ()
-    return (
-        block(
+    if job.workload.training.distribution == "pytorchxla":
+        yield block(
             "distribution_unsupported", "training.distribution",
             "the baseline cannot run under pytorchxla, which exists in the managed compiler's "
             "images only",
             fix="set training.distribution: torch_distributed, and distribution: pytorchxla on "
             "the candidate that uses the managed compiler",
-            source=context.facts.managed.instance_families_source,
-        ),
-    )  # fmt: skip
+            source=job.facts.managed.instance_families_source,
+        )  # fmt: skip
 
 
-def native_rule(context: Context) -> tuple[Reason, ...]:
+def native_rule(job: CandidateJob) -> Iterator[Reason]:
     """Without the managed compiler, several GPUs need a distribution that is not XLA's."""
-    if applies(context):
-        return ()
-    if context.candidate.distribution == "pytorchxla":
-        return (_unsupported(context, "it exists in the managed compiler's images only",
-                             "torch_distributed"),)  # fmt: skip
-    devices = context.devices or 1
-    several = devices > 1 and context.framework.name.endswith("pytorch")
-    if not several or context.distribution != "none":
-        return ()
-    return (
-        warn(
-            "distribution_missing", context.field("distribution"),
-            f"{devices} GPUs and no distribution: all but one per instance are idle, or each "
+    if job.runs_managed:
+        return
+    if job.candidate.distribution == "pytorchxla":
+        yield _unsupported(job, MANAGED_ONLY, "torch_distributed")
+    elif (
+        job.several_devices
+        and job.framework.kind == "pytorch"
+        and job.training.distribution == "none"
+    ):
+        yield warn(
+            "distribution_missing", job.field("distribution"),
+            f"{job.devices} GPUs and no distribution: all but one per instance are idle, or each "
             "trains a separate model",
             fix="set training.distribution: torch_distributed, which likely saves more than a "
             "compiler",
             source=WORKLOAD_FILE,
-        ),
-    )  # fmt: skip
-
-
-def managed_rule(context: Context) -> tuple[Reason, ...]:
-    """The managed compiler excludes SageMaker's libraries; each row knows one launcher."""
-    if not applies(context):
-        return ()
-    if context.distribution in SMDISTRIBUTED:
-        return (_unsupported(context, "the managed compiler excludes SageMaker's distributed "
-                             "libraries", "pytorchxla or none"),)  # fmt: skip
-    row = target_image(context)
-    return () if row is None else _row_rule(context, row)
-
-
-def _row_rule(context: Context, row: CompilerImage) -> tuple[Reason, ...]:
-    if row.multi_device == "pytorchxla":
-        return _xla(context, row, several=(context.devices or 1) > 1)
-    if context.distribution == "none":
-        return ()
-    how = "a launcher script" if row.multi_device == "launcher" else "tf.distribute in the script"
-    return (_unsupported(context, f"{row.framework} {row.version} uses several GPUs by "
-                         f"{how}, and no distribution", "none"),)  # fmt: skip
-
-
-def _xla(context: Context, row: CompilerImage, *, several: bool) -> tuple[Reason, ...]:
-    if context.distribution == "pytorchxla":
-        return ()
-    if context.distribution == "none":
-        if not several:
-            return ()
-        return (
-            block(
-                "distribution_missing", context.field("distribution"),
-                "without pytorchxla every GPU would train a separate model; the SDK only warns",
-                fix="set distribution: pytorchxla on the candidate", source=row.source,
-            ),
         )  # fmt: skip
-    why = f"{row.framework} {row.version} with the managed compiler accepts pytorchxla only"
-    return (_unsupported(context, why, "pytorchxla" if several else "none"),)
 
 
-def _unsupported(context: Context, message: str, instead: str) -> Reason:
+def managed_rule(job: CandidateJob) -> Iterator[Reason]:
+    """The managed compiler excludes SageMaker's libraries; each of its images has one launcher."""
+    row, launcher = target_image(job), job.training.distribution
+    if not job.runs_managed:
+        return
+    if launcher in SMDISTRIBUTED:
+        why = "the managed compiler excludes SageMaker's distributed libraries"
+        yield _unsupported(job, why, "pytorchxla or none")
+    elif row is not None and row.multi_device == "pytorchxla":
+        yield from _xla(job, row)
+    elif row is not None and launcher != "none":
+        how = "launcher script" if row.multi_device == "launcher" else "tf.distribute in the script"
+        why = f"{row.framework} {row.version} uses several GPUs by {how}, and no distribution"
+        yield _unsupported(job, why, "none")
+
+
+def _xla(job: CandidateJob, row: CompilerImage) -> Iterator[Reason]:
+    launcher = job.training.distribution
+    if launcher == "none" and job.several_devices:
+        yield block(
+            "distribution_missing", job.field("distribution"),
+            "without pytorchxla every GPU would train a separate model; the SDK only warns",
+            fix="set distribution: pytorchxla on the candidate", source=row.source,
+        )  # fmt: skip
+    elif launcher not in ("none", "pytorchxla"):
+        why = f"{row.framework} {row.version} with the managed compiler accepts pytorchxla only"
+        yield _unsupported(job, why, "pytorchxla" if job.several_devices else "none")
+
+
+def _unsupported(job: CandidateJob, message: str, instead: str) -> Reason:
     return block(
-        "distribution_unsupported", context.field("distribution"),
-        f"{context.distribution} cannot be used: {message}",
+        "distribution_unsupported", job.field("distribution"),
+        f"{job.training.distribution} cannot be used: {message}",
         fix=f"set distribution: {instead} on the candidate",
-        source=context.facts.managed.instance_families_source,
+        source=job.facts.managed.instance_families_source,
     )  # fmt: skip

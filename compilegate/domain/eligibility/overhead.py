@@ -1,4 +1,4 @@
-"""What a run pays for compilation: measured where it was measured, else assumed."""
+"""What a run pays for compilation, and from which length on a run earns it back."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from compilegate.domain.compilers import COMPILERS, keeps_cache
 from compilegate.domain.compilers.torch_compile import TORCH_COMPILE
+from compilegate.domain.economics import break_even_seconds
 from compilegate.domain.facts.model import CompileOverhead
 from compilegate.domain.workload.model import Candidate, Workload
 
@@ -39,8 +40,31 @@ class Overhead:
 
     @property
     def sure_seconds(self) -> float:
-        """What every run must be expected to pay: measured, or the worst that is assumed."""
+        """What every run must be expected to pay: the measured figure, or the worst assumption."""
         return self.warm_seconds if self.warm_is_measured else self.cold_seconds
+
+
+@dataclass(frozen=True)
+class BreakEven:
+    """Seconds of a baseline run from which compiling pays, at the best plausible speed-up.
+
+    A run must exceed ``sure_seconds``: from the measured overhead where there is one, else from
+    the largest that is assumed.
+    """
+
+    sure_seconds: float
+    warm_seconds: float
+    cold_seconds: float
+
+
+def break_even(overhead: Overhead, speedup: float) -> BreakEven | None:
+    """None where nothing is gained."""
+    if speedup <= 1:
+        return None
+    return BreakEven(*(
+        break_even_seconds(seconds, speedup) or 0.0
+        for seconds in (overhead.sure_seconds, overhead.warm_seconds, overhead.cold_seconds)
+    ))  # fmt: skip
 
 
 def overhead_of(
@@ -52,9 +76,9 @@ def overhead_of(
 ) -> Overhead | None:
     """Profile first, then the last trial on the same image, then the assumption of the facts.
 
-    None where nothing is known or assumed of the compiler.
+    None where the compiler has neither.
     """
-    warm, cold, basis = _profiled(workload, candidate) or _tried(candidate, measured, image)
+    warm, cold, basis = _profiled(workload, candidate) or _from_trial(candidate, measured, image)
     if not keeps_cache(candidate.compiler):
         warm = cold = max((one for one in (warm, cold) if one is not None), default=None)
     if assumed is None:
@@ -72,23 +96,26 @@ def overhead_of(
     return Overhead(warm, max(warm, cold), warm_is_measured=True, basis=basis)
 
 
-_Found = tuple[float | None, float | None, str]
+# Warm and cold seconds, None where not measured, and where they come from.
+_Measured = tuple[float | None, float | None, str]
 
 
-def _profiled(workload: Workload, candidate: Candidate) -> _Found | None:
-    """The profile's figures; of two compilers it is taken to speak of the first."""
+def _profiled(workload: Workload, candidate: Candidate) -> _Measured | None:
+    """The profile's figures; of two compilers they are taken to be the first one's."""
     profile = workload.profile
     seconds = profile and (profile.compile_seconds, profile.compile_seconds_cold)
     if profile is None or seconds == (None, None):
         return None
     used = {one.compiler for one in workload.candidates}
-    spoken_of = next((name for name in COMPILERS if name in used), TORCH_COMPILE)
-    if candidate.compiler != spoken_of:
+    profiled = next((name for name in COMPILERS if name in used), TORCH_COMPILE)
+    if candidate.compiler != profiled:
         return None
     return profile.compile_seconds, profile.compile_seconds_cold, "measured: the profile"
 
 
-def _tried(candidate: Candidate, measured: Sequence[MeasuredOverhead], image: str | None) -> _Found:
+def _from_trial(
+    candidate: Candidate, measured: Sequence[MeasuredOverhead], image: str | None
+) -> _Measured:
     """The largest figures of the newest trial that ran this compiler on this image."""
     alike = [
         one

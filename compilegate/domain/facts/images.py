@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from compilegate.domain.compilers import has_own_image
-from compilegate.domain.facts.versions import matches, parts
+from compilegate.domain.facts.versions import age, label, matches, parts
 from compilegate.domain.workload.model import Framework, OwnImage
 
 GIVEN = "given in the workload file or cdk.json"
@@ -142,8 +142,8 @@ def framework_image(
         and _agrees(framework.python, row.python)
     ]
     if not found:
-        return _none(f"no image of {_named(framework)}; {_near(family, framework)}")
-    row = max(found, key=_age)
+        return _none(f"no image of {framework.name} {label(framework)}; {_near(family, framework)}")
+    row = max(found, key=age)
     tag = row.gpu_tag if gpu else row.cpu_tag
     if tag is None:
         return _none(f"{row.repository} {row.version} has no {'GPU' if gpu else 'CPU'} variant")
@@ -162,7 +162,7 @@ def compiler_image(
     """The managed compiler's image for a framework in a region."""
     row = next((row for row in rows if row.fits(framework)), None)
     if row is None:
-        return _none(f"the managed compiler has no image of {_named(framework)}")
+        return _none(f"the managed compiler has no image of {framework.name} {label(framework)}")
     uri = registries[row.registry].uri(region, row.repository, row.tag)
     if uri is None or region not in row.regions:
         text = f"{row.repository} {row.version} is not published in {region}"
@@ -183,26 +183,10 @@ def _agrees(asked: str | None, available: str | None) -> bool:
     return asked is None or (available is not None and matches(asked, available))
 
 
-def _named(framework: Framework) -> str:
-    named = [f"{framework.name} {framework.version}"]
-    named += [f"transformers {framework.transformers}"] if framework.transformers else []
-    named += [framework.python] if framework.python else []
-    return ", ".join(named)
-
-
 def _near(family: Sequence[FrameworkImage], framework: Framework) -> str:
     same = [row for row in family if matches(framework.version, row.version)]
     if not same:
-        ordered = sorted(family, key=_age)
+        ordered = sorted(family, key=age)
         older = [row for row in ordered if parts(row.version) <= parts(framework.version)]
         same = [*older[-3:], *ordered[len(older) : len(older) + 3]]
-    offers = [
-        f"{row.version}{f' with transformers {row.transformers}' if row.transformers else ''}"
-        f"{f' ({row.python})' if row.python else ''}"
-        for row in same
-    ]
-    return f"there are {', '.join(offers[-6:])}"
-
-
-def _age(row: FrameworkImage) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    return parts(row.version), parts(row.transformers or "")
+    return f"there are {', '.join(label(row) for row in same[-6:])}"

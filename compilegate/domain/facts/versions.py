@@ -4,6 +4,18 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from typing import Protocol
+
+
+class Versions(Protocol):
+    """What names an image: a framework's versions, or a row of a table of images."""
+
+    @property
+    def version(self) -> str: ...  # noqa: D102 — the class says it
+    @property
+    def transformers(self) -> str | None: ...  # noqa: D102
+    @property
+    def python(self) -> str | None: ...  # noqa: D102
 
 
 @lru_cache(maxsize=1024)
@@ -18,3 +30,14 @@ def matches(asked: str, available: str) -> bool:
     return available == asked or (
         bool(asked) and available.startswith(asked) and available[len(asked)] in ".-"
     )
+
+
+def age(row: Versions) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """For ordering rows from the oldest versions to the newest."""
+    return parts(row.version), parts(row.transformers or "")
+
+
+def label(row: Versions) -> str:
+    """``1.11.0 with transformers 4.21.1 (py38)``."""
+    transformers = f" with transformers {row.transformers}" if row.transformers else ""
+    return f"{row.version}{transformers}{f' ({row.python})' if row.python else ''}"

@@ -26,6 +26,10 @@ NO_APPROVAL, REQUIRED = "none", "required"
 APPROVALS = (NO_APPROVAL, REQUIRED)
 SCALINGS = ("linear", "sqrt", "none")
 BASELINE = "baseline"
+# What of ``training`` a candidate may replace; hyperparameters are laid over it instead.
+TRAINING_KEYS = (
+    "instance_type", "instance_count", "distribution", "precision", "batch_size", "entry_point",
+)  # fmt: skip
 # What the name of a control adds to that of its candidate.
 CONTROL_SUFFIX = "-native"
 
@@ -186,6 +190,12 @@ class Candidate:
     framework: Framework | None = None
     entry_point: str | None = None
     hyperparameters: Mapping[str, Any] | None = None
+
+    def applied_to(self, base: Training) -> Training:
+        """The training as this candidate runs it."""
+        own = {key: getattr(self, key) for key in TRAINING_KEYS if getattr(self, key) is not None}
+        hyperparameters = {**base.hyperparameters, **(self.hyperparameters or {})}
+        return dataclasses.replace(base, **own, hyperparameters=hyperparameters)
 
     def overrides(self) -> dict[str, Any]:
         """The keys this candidate changes, with their values."""

@@ -1,0 +1,129 @@
+"""Rules on a trial as a whole: its budget, its proof of quality, and jobs measured twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from compilegate.domain.arithmetic import mean
+from compilegate.domain.eligibility.candidate_job import WORKLOAD_FILE, CandidateJob
+from compilegate.domain.eligibility.frameworks import LEVERS, OTHER_LEVERS
+from compilegate.domain.eligibility.payoff import POWER
+from compilegate.domain.errors import InvalidInputError
+from compilegate.domain.formats import money, significant
+from compilegate.domain.judging.quality import TELLING_HISTORY
+from compilegate.domain.planning.arms import Refusal, plan_arms
+from compilegate.domain.planning.proof import plan_proof
+from compilegate.domain.reasons import Reason, block, info, warn
+from compilegate.domain.request.build import quality_request
+from compilegate.domain.request.context import JobContext
+from compilegate.domain.workload.model import BASELINE, Workload
+
+# Of the metric's level: what a margin may be before it is doubted.
+WIDE = 0.5
+REQUESTS = "the CreateTrainingJob requests that both would send (compilegate plan FILE --json)"
+
+
+def no_graph_rule(job: CandidateJob) -> Iterator[Reason]:
+    """A workload that no graph compiler can help, with what can."""
+    framework, model = job.workload.framework.name, job.workload.model.name
+    if not job.has_graph:
+        yield block(
+            "not_gpu", "framework.name",
+            f"{framework} ({model}) on {job.workload.training.instance_type} is not a tensor graph "
+            "on a GPU, so no graph compiler applies",
+            fix=f"use instead: {LEVERS.get(framework, OTHER_LEVERS)}", source=WORKLOAD_FILE,
+        )  # fmt: skip
+
+
+def budget_rule(tried: Sequence[CandidateJob], trial: float | None) -> Iterator[Reason]:
+    """A trial whose price (``trial``, USD) is above the cap will be refused at planning."""
+    cap = tried[0].workload.policy.max_trial_usd
+    if trial is None or trial <= cap:
+        return
+    alone = [(one.trial_usd, one.candidate.name) for one in tried if one.trial_usd is not None]
+    fewer = ""
+    if len(tried) > 1 and alone:
+        usd, name = min(alone)
+        fewer = f", or name fewer candidates ({name} alone: {money(usd)})"
+    yield warn(
+        "trial_over_budget", "policy.max_trial_usd",
+        f"measuring is expected to cost {money(trial)}, the cap is {money(cap)}",
+        fix=f"raise policy.max_trial_usd, measure on a shorter or smaller run{fewer}",
+        source=WORKLOAD_FILE,
+    )  # fmt: skip
+
+
+def proof_rule(workload: Workload, *, candidates: int) -> Iterator[Reason]:
+    """Whether quality can be proven, by the plan's own refusal, and what history is missing."""
+    quality, proof = workload.quality, plan_proof(workload, candidates=candidates)
+    if proof is not None and proof.refused is not None:
+        yield warn(
+            "underpowered", "quality.margin",
+            f"no trial would be planned: {proof.refused.message}",
+            fix=proof.refused.fix, source=POWER,
+        )  # fmt: skip
+        return
+    if _margin_is_wide(workload):
+        yield warn(
+            "margin_wide", "quality.margin",
+            f"a margin of {quality.margin:g} lets {quality.metric} fall by more than half of its "
+            f"{significant(mean(quality.history))}, so nearly every candidate would pass",
+            fix="set the loss that you would accept, in the metric's own unit",
+            source=WORKLOAD_FILE,
+        )  # fmt: skip
+    if len(quality.history) < TELLING_HISTORY:
+        yield info(
+            "history_missing", "quality.history",
+            f"{len(quality.history)} past runs are on record; from {TELLING_HISTORY} on, fewer "
+            "new runs are needed, and the plan uses how much the metric varies",
+            fix=f"list the final {quality.metric} of past runs",
+            source=WORKLOAD_FILE,
+        )  # fmt: skip
+
+
+def _margin_is_wide(workload: Workload) -> bool:
+    """Whether a share may fall by half: most likely the margin is written in percent."""
+    quality = workload.quality
+    shares = quality.goal == "maximize" and all(0 <= value <= 1 for value in quality.history)
+    return shares and bool(quality.history) and quality.margin > WIDE * mean(quality.history)
+
+
+def same_job_rule(job: CandidateJob, others: Sequence[CandidateJob]) -> Iterator[Reason]:
+    """A setting may have two names: the same job twice would be measured twice."""
+    if job.index is None:
+        return
+    for other in others:
+        if _always_differ(job) == _always_differ(other) and _request(job) == _request(other):
+            twin = "the baseline" if other.candidate.name == BASELINE else other.candidate.name
+            yield block(
+                "same_job", f"candidates[{job.index}]",
+                f"it would be the same job as {twin}, and take a share of the error budget for "
+                "nothing",
+                fix="remove it, or change a setting that matters", source=REQUESTS,
+            )  # fmt: skip
+            return
+
+
+def _always_differ(job: CandidateJob) -> tuple[Any, ...]:
+    """What always makes a difference in a request; a quick comparison before the requests'."""
+    training = replace(job.training, distribution="")
+    return training, job.compiler, job.candidate.compile_mode
+
+
+def _request(job: CandidateJob) -> dict[str, Any] | object:
+    """The request of a full run under a common name; equal to nothing where there is none."""
+    change = job.candidate
+    changes = () if change.name == BASELINE else (change,)
+    arms = plan_arms(job.workload, changes, job.facts, region=job.region)
+    if isinstance(arms, Refusal):
+        return object()
+    arm = replace(arms[len(changes)], name=BASELINE)
+    where = JobContext(
+        bucket="", region=job.region, role_arn="", trial="", execution="", source_key=""
+    )
+    try:
+        return quality_request(job.workload, arm, run="", replicate=0, seed=0, context=where)
+    except InvalidInputError:
+        return object()
