@@ -9,8 +9,7 @@ from compilegate.domain import naming
 from compilegate.domain.failures import RESOURCE_LIMIT_ERROR
 from compilegate.domain.notification import SUBJECT_MAX
 from compilegate.domain.planning import rounds
-from compilegate.domain.planning.history import THROTTLE_ATTEMPTS
-from compilegate.domain.planning.rounds import QUEUE_AND_TRANSFER_SECONDS
+from compilegate.domain.planning.rounds import QUEUE_AND_TRANSFER_SECONDS, THROTTLE_ATTEMPTS
 
 State = dict[str, Any]
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compilegate.domain.planning.layout import (
+from compilegate.domain.planning.arm_plan import Cluster
+from compilegate.domain.planning.quotas import (
     MOST_AT_ONCE,
-    Cluster,
     makespan,
     max_concurrency,
     unlimited,

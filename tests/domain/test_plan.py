@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from compilegate.domain.eligibility import check_eligibility
 from compilegate.domain.planning.arm_plan import ArmPlan
-from compilegate.domain.planning.plan import Plan, Refusal, plan_trial
+from compilegate.domain.planning.arms import Refusal
+from compilegate.domain.planning.plan import Plan, plan_trial
 from compilegate.domain.reasons import with_fix
 from compilegate.domain.workload.model import Candidate, Workload
 from compilegate.facts import load_facts

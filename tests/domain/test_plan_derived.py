@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compilegate.domain.eligibility import Eligibility, check_eligibility
-from compilegate.domain.planning.plan import Plan, Refusal, plan_trial
+from compilegate.domain.planning.arms import Refusal
+from compilegate.domain.planning.plan import Plan, plan_trial
 from compilegate.domain.workload.model import Profile, Workload
 from compilegate.facts import load_facts
 from tests.domain.workload_builder import PYTORCH_XLA, SOUND, TENSORFLOW, TRCOMP, XGBOOST, change

@@ -74,7 +74,7 @@ def test_every_run_is_made_by_the_trial_or_by_production(
     past = tuple(0.9 + 0.0001 * n for n in range(history))
     proof = plan_proof(change(ROOMY, quality__history=past), candidates=1, mode=mode)
     assert proof is not None
-    extra, carried = proof.extra_runs(runs), proof.carried_runs(runs)
+    extra, carried = proof.extra_runs(runs), proof.production_runs(runs)
 
     assert 0 <= extra <= runs
     assert (carried >= runs - extra) if mode != "shadow" else carried == 0
@@ -90,10 +90,10 @@ def test_every_run_is_made_by_the_trial_or_by_production(
 def test_patience_covers_the_schedule_and_never_outlasts_the_machine(
     runs: int, per_week: float, hours: float, elapsed: int
 ) -> None:
-    needed = rounds.carried_seconds(runs, per_week, hours)
+    needed = rounds.production_seconds(runs, per_week, hours)
     if not rounds.has_time(elapsed, needed, limit_seconds=rounds.MACHINE_SECONDS):
         return
-    backoff = rounds.carried_timeout_seconds(runs, per_week, hours, elapsed_seconds=elapsed)
+    backoff = rounds.production_timeout_seconds(runs, per_week, hours, elapsed_seconds=elapsed)
 
     assert needed <= backoff
     assert elapsed + backoff + rounds.ENDING_SECONDS <= rounds.MACHINE_SECONDS

@@ -8,7 +8,6 @@ import time
 import pytest
 
 from compilegate.domain import naming
-from compilegate.domain.planning import history
 from compilegate.localcloud.emulator.sagemaker.quotas import NO_LIMIT
 from compilegate.localcloud.failures import set_quotas
 
@@ -59,10 +58,10 @@ def assert_within_history(running):
     pages = running.app.client("stepfunctions").get_paginator("get_execution_history")
     taken = sum(len(page["events"]) for page in pages.paginate(executionArn=running.execution))
     jobs = list(running.record("evidence")["plan"]["usd_by_job"])
-    rounds = {naming.job_run(running.workload, running.trial, job).round_number for job in jobs}
-    counted = history.events(len(rounds), jobs)
+    numbers = {naming.job_run(running.workload, running.trial, job).round_number for job in jobs}
+    counted = rounds.events(len(numbers), jobs)
 
-    assert counted / 2 < taken < counted + history.RESERVE
+    assert counted / 2 < taken < counted + rounds.RESERVE
 
 
 def wait_for_plan(running, seconds=30):

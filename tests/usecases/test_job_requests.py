@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from compilegate.domain.planning.plan import Plan, Refusal
+from compilegate.domain.planning.arms import Refusal
+from compilegate.domain.planning.plan import Plan
 from compilegate.domain.workload.model import Candidate
 from compilegate.ports import Services
 from compilegate.usecases.trial.plan_trial import plan_for, plan_trial

@@ -17,7 +17,8 @@ from compilegate.cli.plan.table import show_plan
 from compilegate.domain import naming
 from compilegate.domain.judging.next_step import FIRST_SEED
 from compilegate.domain.planning.arm_plan import CONTROL
-from compilegate.domain.planning.plan import Plan, Refusal
+from compilegate.domain.planning.arms import Refusal
+from compilegate.domain.planning.plan import Plan
 from compilegate.domain.planning.speed_jobs import speed_jobs
 from compilegate.domain.reasons import with_fix
 from compilegate.domain.request.build import quality_request, speed_request

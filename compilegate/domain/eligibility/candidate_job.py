@@ -23,7 +23,7 @@ from compilegate.domain.eligibility.overhead import (
 from compilegate.domain.facts.images import Image
 from compilegate.domain.facts.model import Facts, Instance, Price
 from compilegate.domain.judging.power import design_for
-from compilegate.domain.planning.trial_design import expected_usd
+from compilegate.domain.planning.plan import expected_usd
 from compilegate.domain.workload.model import BASELINE, Candidate, Framework, Training, Workload
 
 WORKLOAD_FILE = "workload file"

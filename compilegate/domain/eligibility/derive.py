@@ -16,7 +16,7 @@ from typing import Any
 from compilegate.domain.compilers import COMPILERS, has_own_image
 from compilegate.domain.eligibility.candidate_job import CandidateJob
 from compilegate.domain.formats import money
-from compilegate.domain.planning.trial_design import expected_usd
+from compilegate.domain.planning.plan import expected_usd
 from compilegate.domain.reasons import Reason, Severity
 from compilegate.domain.workload.model import Candidate
 

@@ -10,7 +10,7 @@ from compilegate.domain.economics import Range, payback_days
 from compilegate.domain.eligibility.candidate_job import CandidateJob
 from compilegate.domain.eligibility.overhead import BreakEven, Overhead
 from compilegate.domain.formats import significant
-from compilegate.domain.planning.trial_design import expected_usd
+from compilegate.domain.planning.plan import expected_usd
 
 SAVING_KEYS = (
     "plausible_annual_saving_usd", "plausible_speedup", "break_even_run_minutes",

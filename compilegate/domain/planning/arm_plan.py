@@ -1,4 +1,4 @@
-"""One arm of a trial as its jobs will be asked for."""
+"""One arm of a trial as its jobs will run, and the factors that it changes."""
 
 from __future__ import annotations
 
@@ -7,12 +7,30 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from compilegate.domain.compilers import has_own_image
-from compilegate.domain.planning.factors import label
-from compilegate.domain.planning.layout import Cluster
+from compilegate.domain.compilers import compiler_named, has_own_image
+from compilegate.domain.workload.model import BASELINE, Candidate, Workload
 
 CANDIDATE = "candidate"
 CONTROL = "control"
+# learning_rate_scaling follows the batch, and compile_mode is part of the compiler's treatment.
+FACTORS = {
+    "compiler": ("compiler",),
+    "batch size": ("batch_size",),
+    "precision": ("precision",),
+    "instances": ("instance_type", "instance_count"),
+    "distribution": ("distribution",),
+    "framework": (),
+    "script": ("entry_point",),
+    "hyperparameters": ("hyperparameters",),
+}
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """The machines of one job."""
+
+    instance_type: str
+    instances: int
 
 
 @dataclass(frozen=True)
@@ -21,9 +39,9 @@ class ArmPlan:
 
     ``overrides`` are the arm's own changes, empty for the baseline. ``entry_point`` None and empty
     ``framework`` are the workload's; ``hyperparameters`` are laid over the workload's. ``role`` is
-    baseline, candidate, or control: measured to tell effects apart, never promoted. ``why`` says
+    baseline, candidate, or control: measured to separate effects, never promoted. ``why`` says
     what the arm is there for, ``factors`` what it changes. ``compile_seconds`` are those of a
-    first compilation, known or assumed; None without either.
+    first compilation, profiled or assumed; None without either.
     """
 
     name: str
@@ -50,8 +68,8 @@ class ArmPlan:
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> ArmPlan:
         """An arm of a recorded plan, whichever release has written it."""
-        known = {one.name for one in fields(cls)}
-        return cls(**{key: value for key, value in record.items() if key in known})
+        keys = {one.name for one in fields(cls)}
+        return cls(**{key: value for key, value in record.items() if key in keys})
 
     @property
     def global_batch(self) -> int:
@@ -65,8 +83,12 @@ class ArmPlan:
 
     @property
     def label(self) -> str:
-        """What the arm changes: one factor or a bundle of several."""
-        return label(self.factors, self.name)
+        """What the arm changes: ``one factor: compiler``, ``bundle of compiler and batch size``."""
+        if not self.factors:
+            return "as it runs today" if self.name == BASELINE else "changes nothing"
+        if len(self.factors) == 1:
+            return f"one factor: {self.factors[0]}"
+        return f"bundle of {', '.join(self.factors[:-1])} and {self.factors[-1]}"
 
     @property
     def shares_nodes(self) -> tuple[str, str, int, str, str | None, bool]:
@@ -87,3 +109,36 @@ def scaled_learning_rate(rate: float, batch_ratio: float, scaling: str | None) -
     if scaling == "sqrt":
         return rate * math.sqrt(batch_ratio)
     return rate
+
+
+def changed_factors(
+    candidate: Candidate, workload: Workload, *, same_global_batch: bool, same_framework: bool
+) -> tuple[str, ...]:
+    """The factors in which a candidate differs from the workload, in the order of ``FACTORS``.
+
+    The batch that trains the model is the one of all devices: other machines change it too,
+    unless the batch of a device makes up for that (``same_global_batch``). A framework may be
+    named more loosely than the workload's and be the same (``same_framework``).
+    """
+    differs = {
+        factor: any(_differs(candidate, workload, key) for key in keys)
+        for factor, keys in FACTORS.items()
+    }
+    differs |= {"batch size": not same_global_batch, "framework": not same_framework}
+    return tuple(factor for factor in FACTORS if differs[factor])
+
+
+def _differs(candidate: Candidate, workload: Workload, key: str) -> bool:
+    value = getattr(candidate, key)
+    if value is None:
+        return False
+    if key == "compiler":
+        return bool(value != "none")
+    compiler = compiler_named(candidate.compiler)
+    launching = None if compiler is None else compiler.launching
+    if key == "distribution" and launching and value == launching.distribution:
+        return False  # exists in that compiler's images only, so it cannot be varied apart
+    now = getattr(workload.training, key)
+    if key == "hyperparameters":
+        return {**now, **value} != dict(now)
+    return bool(value != now)

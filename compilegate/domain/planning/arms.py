@@ -1,4 +1,4 @@
-"""The arms of a trial: the baseline, each candidate, and the controls that tell effects apart."""
+"""The arms of a trial: the baseline, each candidate, and the controls that separate effects."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from compilegate.domain.planning.arm_plan import (
     CANDIDATE,
     CONTROL,
     ArmPlan,
+    changed_factors,
     scaled_learning_rate,
 )
-from compilegate.domain.planning.factors import changed_factors
 from compilegate.domain.reasons import Reason
 from compilegate.domain.workload.model import BASELINE, CONTROL_SUFFIX, Candidate, Workload, plain
 
@@ -48,43 +48,56 @@ def plan_arms(
     """Baseline, candidates and controls, in this order; ``why`` each candidate is there."""
     arms: list[ArmPlan] = []
     for change in (Candidate(BASELINE), *candidates):
-        role, told = CANDIDATE, (why or {}).get(change.name, "")
+        role, reason = CANDIDATE, (why or {}).get(change.name, "")
         if change.name == BASELINE:
-            role, told = BASELINE, BASELINE_WHY
-        arm = _arm(workload, change, facts, region=region, role=role, why=told)
+            role, reason = BASELINE, BASELINE_WHY
+        arm = _arm(workload, change, facts, region=region, role=role, why=reason)
         if isinstance(arm, Refusal):
             return arm
         arms.append(arm)
     controls = tuple(_controls(workload, candidates, facts, region))
-    named = [arm if arm.why else replace(arm, why=_why(arm, [*arms, *controls])) for arm in arms]
-    return (*named, *controls)
+    explained = [
+        arm if arm.why else replace(arm, why=_why(arm, [*arms, *controls])) for arm in arms
+    ]
+    return (*explained, *controls)
 
 
 def _arm(
-    workload: Workload,
-    change: Candidate,
-    facts: Facts,
-    *,
-    region: str,
-    role: str,
-    why: str,
+    workload: Workload, change: Candidate, facts: Facts, *, region: str, role: str, why: str
 ) -> ArmPlan | Refusal:
-    instance_type = change.instance_type or workload.training.instance_type
-    price, instance = facts.price(instance_type), facts.instance(instance_type)
+    base, training = workload.training, change.applied_to(workload.training)
+    price, instance = facts.price(training.instance_type), facts.instance(training.instance_type)
     if price is None or instance is None:
         fix = "set it under facts.prices in the workload file, or price_overrides in cdk.json"
-        return Refusal(Reason("price_unknown", f"no price is known for {instance_type}", fix=fix))
+        text = f"no price is known for {training.instance_type}"
+        return Refusal(Reason("price_unknown", text, fix=fix))
     framework, compiler = change.framework or workload.framework, change.compiler or "none"
     image = facts.image(framework, compiler=compiler, region=region, instance=instance)
     if image.uri is None:
         return Refusal(Reason("no_compiler_image", f"{change.name}: {image.why}"))
-    arm = _job(workload, change, image.uri, instance)
     # The model is trained by the batch of all devices together, and the learning rate follows it.
-    growth = arm.global_batch / _global_batch(workload, facts)
-    return replace(
-        arm,
-        usd_per_hour=price.usd_per_hour * arm.instance_count,
-        learning_rate=scaled_learning_rate(arm.learning_rate, growth, change.learning_rate_scaling),
+    base_batch = base.batch_size * _devices(facts.instance(base.instance_type), base.instance_count)
+    devices = _devices(instance, training.instance_count)
+    growth = training.batch_size * devices / base_batch
+    return ArmPlan(
+        name=change.name,
+        compiler=compiler,
+        image=image.uri,
+        instance_type=training.instance_type,
+        instance_count=training.instance_count,
+        devices=devices,
+        usd_per_hour=price.usd_per_hour * training.instance_count,
+        precision=training.precision,
+        batch_size=training.batch_size,
+        learning_rate=scaled_learning_rate(
+            base.learning_rate, growth, change.learning_rate_scaling
+        ),
+        distribution=training.distribution,
+        overrides=change.overrides(),
+        compile_mode=change.compile_mode,
+        entry_point=change.entry_point,
+        framework={} if change.framework is None else plain(asdict(change.framework)),
+        hyperparameters=dict(change.hyperparameters or {}),
         role=role,
         why=why,
         factors=changed_factors(
@@ -99,69 +112,38 @@ def _arm(
     )
 
 
-def _job(workload: Workload, change: Candidate, image: str, instance: Instance) -> ArmPlan:
-    """The job with the candidate's changes, its learning rate and price still to be reckoned."""
-    base = workload.training
-    count = change.instance_count or base.instance_count
-    return ArmPlan(
-        name=change.name,
-        compiler=change.compiler or "none",
-        image=image,
-        instance_type=instance.instance_type,
-        instance_count=count,
-        devices=_devices(instance, count),
-        usd_per_hour=0.0,
-        precision=change.precision or base.precision,
-        batch_size=change.batch_size or base.batch_size,
-        learning_rate=base.learning_rate,
-        distribution=change.distribution or base.distribution,
-        overrides=change.overrides(),
-        compile_mode=change.compile_mode,
-        entry_point=change.entry_point,
-        framework={} if change.framework is None else plain(asdict(change.framework)),
-        hyperparameters=dict(change.hyperparameters or {}),
-    )
-
-
 def _devices(instance: Instance | None, count: int) -> int:
     return count if instance is None else max(instance.gpus, 1) * count
 
 
-def _global_batch(workload: Workload, facts: Facts) -> int:
-    """Samples of one of the baseline's optimiser steps."""
-    base = workload.training
-    return base.batch_size * _devices(facts.instance(base.instance_type), base.instance_count)
-
-
 def _compile_seconds(compiler: str, workload: Workload, facts: Facts) -> float | None:
     """A first compilation: the profile's, else what is assumed, at most a run's length."""
-    profile = workload.profile
-    descriptor = compiler_named(compiler)
+    profile, descriptor = workload.profile, compiler_named(compiler)
     profiled = descriptor is not None and descriptor.assumptions == TORCH_COMPILE
     if profiled and profile and profile.compile_seconds_cold is not None:
         return profile.compile_seconds_cold
     assumed = facts.compile_overhead(compiler, workload.model.family)
-    if assumed is None:
-        return None
-    return min(assumed.cold_seconds, workload.schedule.run_hours * 3600)
+    return (
+        None if assumed is None else min(assumed.cold_seconds, workload.schedule.run_hours * 3600)
+    )
 
 
 def _why(arm: ArmPlan, arms: Sequence[ArmPlan]) -> str:
     """Why a candidate that the workload file names is worth an arm."""
-    named = "named in the workload file: "
+    origin = "named in the workload file: "
     if not arm.factors:
-        return f"{named}changes nothing, so it should come out as the baseline does"
+        return f"{origin}changes nothing, so its result should equal the baseline's"
     if len(arm.factors) == 1:
-        return f"{named}the {arm.factors[0]} alone, so that what it brings is its own doing"
+        return f"{origin}the {arm.factors[0]} alone, which isolates its effect"
     parts = [other.name for other in arms if other.factors and _part_of(other, arm)]
     control = f"{arm.name}{CONTROL_SUFFIX}"
     if any(other.name == control for other in arms):
-        apart = f"its control {control} tells them apart"
+        apart = f"its control {control} separates their effects"
     elif parts:
         apart = f"read beside {' and '.join(parts)}, which changes less"
     else:
-        apart = "no other candidate makes a part of these changes, so nothing tells them apart"
-    return f"{named}a {arm.label}; {apart}"
+        apart = "no other candidate makes a part of these changes to separate their effects"
+    return f"{origin}a {arm.label}; {apart}"
 
 
 def _part_of(other: ArmPlan, arm: ArmPlan) -> bool:

@@ -18,19 +18,20 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from compilegate.domain.compilers import keeps_cache
 from compilegate.domain.judging.speed import LOOKS
 from compilegate.domain.planning.arm_plan import CANDIDATE, ArmPlan
-from compilegate.domain.planning.layout import (
-    Cluster,
+from compilegate.domain.planning.proof import Proof
+from compilegate.domain.planning.quotas import (
     QuotaLookup,
+    full_round,
     makespan,
     max_concurrency,
     unlimited,
     waves,
 )
-from compilegate.domain.planning.proof import Proof
 from compilegate.domain.planning.speed_jobs import SpeedJob, speed_jobs
 from compilegate.domain.workload.model import BASELINE
 
@@ -41,26 +42,26 @@ SEGMENT_HOURS = 0.1
 WEEK_HOURS = 168.0
 # Where nothing is known or assumed of a compiler.
 COMPILE_SECONDS = 360.0
-# One block stops most losers; the judge then asks for those up to its next look, two at most.
-BLOCKS_PER_ROUND = 2
 ROUND_ENDS = (1, *LOOKS)
 
 
 @dataclass(frozen=True)
-class Span:
+class ThreePoint:
     """Low, expected and high."""
 
     low: float
     expected: float
     high: float
 
-    def __add__(self, other: Span) -> Span:
+    def __add__(self, other: ThreePoint) -> ThreePoint:
         """End by end."""
-        return Span(self.low + other.low, self.expected + other.expected, self.high + other.high)
+        return ThreePoint(
+            self.low + other.low, self.expected + other.expected, self.high + other.high
+        )
 
-    def capped(self, most: float) -> Span:
+    def capped(self, most: float) -> ThreePoint:
         """No higher than ``most``, below which the expected end lies or no trial begins."""
-        return Span(self.low, self.expected, max(self.expected, min(self.high, most)))
+        return ThreePoint(self.low, self.expected, max(self.expected, min(self.high, most)))
 
 
 @dataclass(frozen=True)
@@ -68,8 +69,8 @@ class ArmEstimate:
     """What one arm may cost and for how many hours its cluster is billed."""
 
     name: str
-    usd: Span
-    hours: Span
+    usd: ThreePoint
+    hours: ThreePoint
 
 
 @dataclass(frozen=True)
@@ -118,44 +119,43 @@ def estimate(
     course = speed_course(arms, run_hours, quota)
     ends = [course[blocks] for blocks in (ROUND_ENDS[0], LOOKS[0], LOOKS[-1])]
     full = [_full_runs(arms, runs, proof) for runs in (0, proof.runs, proof.n_max)]
-    found = []
+    estimates = []
     for index, arm in enumerate(arms):
         blocks = [end.billed[index] for end in ends]
         runs = [counts[index] * run_hours for counts in full]
         rate = min(arm.usd_per_hour, arms[0].usd_per_hour)
         both = list(zip(blocks, runs, strict=True))
-        usd = Span(*(arm.usd_per_hour * short + rate * long for short, long in both))
-        hours = Span(*(short + long for short, long in both))
-        found.append(ArmEstimate(arm.name, usd.capped(cap_usd), hours))
-    total = sum((one.usd for one in found), Span(0.0, 0.0, 0.0))
+        usd = ThreePoint(*(arm.usd_per_hour * short + rate * long for short, long in both))
+        hours = ThreePoint(*(short + long for short, long in both))
+        estimates.append(ArmEstimate(arm.name, usd.capped(cap_usd), hours))
+    total = sum((one.usd for one in estimates), ThreePoint(0.0, 0.0, 0.0))
     speed_usd = ends[1].usd(arms)
-    pace = Pace(run_hours, runs_per_week)
-    quality_hours = [_quality_hours(arms, n, proof, pace, quota) for n in (proof.runs, proof.n_max)]
+    quality = partial(
+        _quality_hours, arms, proof=proof, run_hours=run_hours, runs_per_week=runs_per_week
+    )
     side_by_side = speed_course(arms, run_hours)[LOOKS[0]].elapsed
     return Estimate(
         usd=total.expected,
-        hours=ends[1].elapsed + quality_hours[0],
+        hours=ends[1].elapsed + quality(proof.runs, quota=quota),
         speed_usd=speed_usd,
         quality_usd=total.expected - speed_usd,
         low_usd=total.low,
         high_usd=total.capped(cap_usd).high,
         low_hours=ends[0].elapsed,
-        high_hours=ends[2].elapsed + quality_hours[1],
-        arms=tuple(found),
-        hours_side_by_side=side_by_side + _quality_hours(arms, proof.runs, proof, pace, unlimited),
+        high_hours=ends[2].elapsed + quality(proof.n_max, quota=quota),
+        arms=tuple(estimates),
+        hours_side_by_side=side_by_side + quality(proof.runs, quota=unlimited),
     )
 
 
-@dataclass(frozen=True)
-class Pace:
-    """Hours of one full run, and how many production makes a week."""
-
-    run_hours: float
-    runs_per_week: float
-
-
 def _quality_hours(
-    arms: Sequence[ArmPlan], runs: int, proof: Proof, pace: Pace, quota: QuotaLookup
+    arms: Sequence[ArmPlan],
+    runs: int,
+    proof: Proof,
+    *,
+    run_hours: float,
+    runs_per_week: float,
+    quota: QuotaLookup,
 ) -> float:
     """Hours of the full runs of every candidate, one candidate after the other.
 
@@ -166,14 +166,8 @@ def _quality_hours(
     for index, arm in enumerate(candidates):
         for more, base in proof.rounds(runs):
             clusters = full_round(arm, arms[0], more, 0 if index else base)
-            total += pace.run_hours * waves(len(clusters), max_concurrency(clusters, quota))
-    carried = len(candidates) * proof.carried_runs(runs)
-    return total + carried * WEEK_HOURS / pace.runs_per_week
-
-
-def full_round(candidate: ArmPlan, baseline: ArmPlan, more: int, base: int) -> list[Cluster]:
-    """Machines of a round of full runs: ``more`` of a candidate, ``base`` of the baseline."""
-    return [candidate.cluster] * more + [baseline.cluster] * base
+            total += run_hours * waves(len(clusters), max_concurrency(clusters, quota))
+    return total + len(candidates) * proof.production_runs(runs) * WEEK_HOURS / runs_per_week
 
 
 def speed_course(
@@ -192,7 +186,7 @@ def speed_course(
             blocks=end - start,
             control_blocks=controls,
         )
-        lengths = [_charge(job, hours, compiled, run_hours) for job in jobs]
+        lengths = [_bill(job, hours, compiled, run_hours) for job in jobs]
         clusters = [job.arms[0].cluster for job in jobs]
         elapsed += makespan(lengths, max_concurrency(clusters, quota))
         controls = dict.fromkeys(hours, end)
@@ -202,7 +196,7 @@ def speed_course(
 
 def job_hours(job: SpeedJob, run_hours: float) -> float:
     """Hours that one speed job is billed for, first compilations included."""
-    return _charge(job, dict.fromkeys((arm.name for arm in job.arms), 0.0), set(), run_hours)
+    return _bill(job, dict.fromkeys((arm.name for arm in job.arms), 0.0), set(), run_hours)
 
 
 def block_usd(arms: Sequence[ArmPlan], run_hours: float) -> float:
@@ -210,7 +204,7 @@ def block_usd(arms: Sequence[ArmPlan], run_hours: float) -> float:
     return speed_course(arms, run_hours)[LOOKS[-1]].usd(arms) / LOOKS[-1]
 
 
-def _charge(job: SpeedJob, hours: dict[str, float], compiled: set[str], run_hours: float) -> float:
+def _bill(job: SpeedJob, hours: dict[str, float], compiled: set[str], run_hours: float) -> float:
     """Add one job to its arms' hours, start-up shared evenly; returns the job's length."""
     total = STARTUP_HOURS
     for arm in job.arms:

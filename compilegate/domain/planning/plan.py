@@ -6,7 +6,7 @@ could hardly prove the margin, or whose jobs no quota holds, is refused before a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -15,16 +15,18 @@ from compilegate.domain.formats import money
 from compilegate.domain.judging.speed import LOOKS
 from compilegate.domain.planning import quotas
 from compilegate.domain.planning.arm_plan import ArmPlan
-from compilegate.domain.planning.arms import Refusal
-from compilegate.domain.planning.estimate import BLOCKS_PER_ROUND, Estimate, block_usd
-from compilegate.domain.planning.layout import QuotaLookup
-from compilegate.domain.planning.proof import SHADOW
-from compilegate.domain.planning.quotas import Need, RoundLayout
-from compilegate.domain.planning.trial_design import TrialDesign, design_trial
+from compilegate.domain.planning.arms import Refusal, plan_arms
+from compilegate.domain.planning.estimate import Estimate, block_usd, estimate
+from compilegate.domain.planning.proof import SHADOW, Proof, plan_proof
+from compilegate.domain.planning.quotas import (
+    BLOCKS_PER_ROUND,
+    Need,
+    QuotaLookup,
+    RoundLayout,
+    unlimited,
+)
 from compilegate.domain.reasons import Reason
 from compilegate.domain.workload.model import Candidate, Workload
-
-__all__ = ["Choice", "Plan", "Refusal", "plan_trial"]
 
 SPEED_STEPS = 320
 SHORT_SPEED_STEPS = 160
@@ -76,6 +78,58 @@ class Choice:
     candidates: tuple[Candidate, ...]
     why: Mapping[str, str] = field(default_factory=dict)
     left_out: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class TrialDesign:
+    """What would be run, how often, and what that may cost."""
+
+    arms: tuple[ArmPlan, ...]
+    proof: Proof
+    estimate: Estimate
+
+
+def design_trial(
+    workload: Workload,
+    candidates: Sequence[Candidate],
+    facts: Facts,
+    *,
+    region: str,
+    why: Mapping[str, str] | None = None,
+    mode: str = SHADOW,
+    quota: QuotaLookup = unlimited,
+) -> TrialDesign | Refusal:
+    """The trial of these candidates, or why there is none; ``mode`` says who makes full runs.
+
+    ``quota`` lays its rounds out, which makes them longer, never dearer.
+    """
+    arms = plan_arms(workload, candidates, facts, region=region, why=why)
+    if isinstance(arms, Refusal):
+        return arms
+    proof = plan_proof(workload, candidates=len(candidates), mode=mode)
+    if proof is None:
+        runs = f"{workload.schedule.runs_per_week:g}"
+        text = f"{runs} runs a week leave too few to prove quality on"
+        return Refusal(Reason("saving_below_trial_cost", text))
+    estimated = estimate(
+        arms,
+        run_hours=workload.schedule.run_hours,
+        proof=proof,
+        cap_usd=workload.policy.max_trial_usd,
+        runs_per_week=workload.schedule.runs_per_week,
+        quota=quota,
+    )
+    return TrialDesign(arms, proof, estimated)
+
+
+def expected_usd(
+    workload: Workload, candidates: Sequence[Candidate], facts: Facts, *, region: str
+) -> float | None:
+    """Expected price of a trial, as ``plan`` reckons it; None where none could be planned."""
+    if not candidates:
+        return None
+    design = design_trial(workload, candidates, facts, region=region)
+    return None if isinstance(design, Refusal) else design.estimate.usd
 
 
 def plan_trial(

@@ -15,7 +15,7 @@ from compilegate.domain.judging.quality import TELLING_HISTORY, underpowered
 from compilegate.domain.reasons import Reason
 from compilegate.domain.workload.model import Workload
 
-# Full runs of a candidate where nobody knows how much the metric differs from run to run.
+# Full runs of a candidate where the spread of the metric from run to run is unknown.
 ASSUMED_RUNS = 3
 SHADOW, HYBRID = "shadow", "hybrid"
 
@@ -58,8 +58,8 @@ class Proof:
         """Baseline runs beside a candidate's runs from ``start`` to ``end``."""
         return self.baseline_runs(end) - (self.baseline_runs(start) if start else 0)
 
-    def carried_runs(self, runs: int) -> int:
-        """Production runs that carry the rest, the baseline's of the same weeks included."""
+    def production_runs(self, runs: int) -> int:
+        """Production runs that make up the rest, the baseline's of the same weeks included."""
         extra = self.extra_runs(runs)
         beside = self.baseline_runs(runs) - (self.baseline_runs(extra) if extra else 0)
         return runs - extra + max(beside, 0) if extra < runs else 0
@@ -74,11 +74,6 @@ def plan_proof(workload: Workload, *, candidates: int, mode: str = SHADOW) -> Pr
 
     ``mode`` is the one that the trial uses, which may be another than policy asks for.
     """
-    found = _plan_proof(workload, candidates=candidates, mode=mode)
-    return None if found is None else replace(found, mode=mode)
-
-
-def _plan_proof(workload: Workload, *, candidates: int, mode: str) -> Proof | None:
     quality = workload.quality
     design = design_for(
         replace(workload.policy, quality_runs=mode),
@@ -91,37 +86,37 @@ def _plan_proof(workload: Workload, *, candidates: int, mode: str) -> Proof | No
     history = Samples((), (), quality.history)
     spread = math.sqrt(history.pooled_variance or 0.0)
     if len(quality.history) < TELLING_HISTORY or not spread:
-        return _assumed(workload, design)
-    refused = underpowered(history, quality.margin, design)
-    runs = design.runs_needed(spread / quality.margin) or design.n_max
-    likely = design.runs_needed(spread / quality.margin) is not None
+        runs, basis = _assumed(workload, design)
+        return Proof(runs, design.n_max, design.history, basis, mode=mode)
+    needed, refused = design.runs_needed(spread / quality.margin), None
+    if failure := underpowered(history, quality.margin, design):
+        fix = "widen quality.margin to that, or use a metric that varies less"
+        refused = Reason("underpowered", f"{quality.metric}: {failure.reason}", fix=fix)
     chance = (
-        f"{runs} runs of a candidate prove it with 80% chance if nothing is lost"
-        if likely
-        else "even the last look proves it with less than 80%"
+        "even the last look proves it with less than 80%"
+        if needed is None
+        else f"{needed} runs of a candidate prove it with 80% chance if nothing is lost"
     )
     basis = (
         f"{quality.metric} differs by {significant(spread)} from run to run over "
         f"{len(quality.history)} past runs, {significant(spread / quality.margin, 2)} of the "
         f"margin of {quality.margin:g}: {chance}"
     )
-    if refused:
-        fix = "widen quality.margin to that, or use a metric that varies less"
-        reason = Reason("underpowered", f"{quality.metric}: {refused.reason}", fix=fix)
-        return Proof(runs, design.n_max, design.history, basis, reason)
-    return Proof(runs, design.n_max, design.history, basis)
+    return Proof(needed or design.n_max, design.n_max, design.history, basis, refused, mode)
 
 
-def _assumed(workload: Workload, design: Design) -> Proof:
+def _assumed(workload: Workload, design: Design) -> tuple[int, str]:
+    """Full runs where the spread of the metric is unknown, and what they rest on."""
     quality = workload.quality
     runs = min(ASSUMED_RUNS, design.n_max)
-    known = "do not differ" if quality.history else "are on record"
-    how_many = f"{len(quality.history)} past runs {known}"
+    history = "do not differ" if quality.history else "are on record"
     provable = design.provable_margin(runs)
-    spread = quality.margin / provable if provable else None
-    enough = f", enough where it differs by {significant(spread, 2)} or less" if spread else ""
-    return Proof(
-        runs, design.n_max, design.history,
-        f"{how_many}, so nobody knows how much {quality.metric} differs from run to run: {runs} "
-        f"runs of a candidate are assumed{enough}",
-    )  # fmt: skip
+    enough = (
+        f", enough where it differs by {significant(quality.margin / provable, 2)} or less"
+        if provable
+        else ""
+    )
+    return runs, (
+        f"{len(quality.history)} past runs {history}, so the spread of {quality.metric} from run "
+        f"to run is unknown: {runs} runs of a candidate are assumed{enough}"
+    )

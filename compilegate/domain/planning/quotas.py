@@ -1,18 +1,31 @@
-"""Whether the account may run the plan's jobs: quotas count instances of a type at one time."""
+"""How many jobs of a round run at the same time, and whether the account's quotas hold them.
+
+A quota counts the instances of one type that training jobs use at one time. Where it holds fewer
+than all jobs of a round, the state machine starts as many as it holds and the next one as one
+ends. Whatever else uses the account's quota is waited for (``rounds.QUOTA_WAIT_SECONDS``).
+"""
 
 from __future__ import annotations
 
+import bisect
+import heapq
+import itertools
+import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from compilegate.domain.planning.arm_plan import CANDIDATE, ArmPlan
-from compilegate.domain.planning.estimate import BLOCKS_PER_ROUND, full_round
-from compilegate.domain.planning.layout import Cluster, QuotaLookup, max_concurrency, waves
+from compilegate.domain.planning.arm_plan import CANDIDATE, ArmPlan, Cluster
 from compilegate.domain.planning.proof import Proof
 from compilegate.domain.planning.speed_jobs import node_groups
 from compilegate.domain.reasons import Reason
 
+# Instances of a type that training jobs may run at once, None where that is not known.
+QuotaLookup = Callable[[str], int | None]
+# One block stops most losers; the judge then asks for those up to its next look, two at most.
+BLOCKS_PER_ROUND = 2
+# As many iterations as an inline Map of Step Functions runs at once.
+MOST_AT_ONCE = 40
 SPEED, QUALITY = "speed", "quality"
 
 
@@ -51,9 +64,47 @@ class RoundLayout:
         return waves(self.jobs, self.at_once)
 
 
+def max_concurrency(clusters: Sequence[Cluster], quota: QuotaLookup) -> int:
+    """Jobs of a round that may run at once whichever they are, at least one.
+
+    An unknown quota counts as the largest single job of its type: it may hold no more.
+    """
+    limit = min(max(len(clusters), 1), MOST_AT_ONCE)
+    for kind in dict.fromkeys(cluster.instance_type for cluster in clusters):
+        sizes = [cluster.instances for cluster in clusters if cluster.instance_type == kind]
+        limit = min(limit, _that_fit(sizes, quota(kind), of=len(clusters)))
+    return limit
+
+
+def makespan(hours: Sequence[float], at_once: int) -> float:
+    """Hours until the last of these jobs has ended, started in their order as places come free."""
+    free = [0.0] * max(1, min(at_once, len(hours)))
+    for job in hours:
+        heapq.heapreplace(free, free[0] + job)
+    return max(free)
+
+
+def waves(jobs: int, at_once: int) -> int:
+    """How many jobs at most run one after the other in the same place."""
+    return math.ceil(jobs / at_once)
+
+
+def unlimited(_instance_type: str) -> int | None:
+    """A quota that holds every round."""
+    return 10**9
+
+
 def unknown(_instance_type: str) -> int | None:
     """No quota is known."""
     return None
+
+
+def _that_fit(sizes: Sequence[int], quota: int | None, *, of: int) -> int:
+    """How many of a round's ``of`` jobs may run at once if the largest of this type come first."""
+    largest = sorted(sizes, reverse=True)
+    room = largest[0] if quota is None else quota
+    together = list(itertools.accumulate(largest))
+    return of if together[-1] <= room else max(bisect.bisect_right(together, room), 1)
 
 
 def needs(
@@ -66,16 +117,17 @@ def needs(
         one_job[arm.instance_type] = most
     at_once: Counter[str] = Counter()
     for clusters in (_speed_round(arms), *_full_rounds(arms, proof, proof.runs)):
-        at_once |= _instances(clusters)
+        kinds = (one.instance_type for one in clusters for _ in range(one.instances))
+        at_once |= Counter(kinds)
     return tuple(
         Need(kind, instances, max(instances, at_once[kind]), quota(kind), spot)
         for kind, instances in one_job.items()
     )
 
 
-def too_low(found: Sequence[Need]) -> Reason | None:
+def too_low(required: Sequence[Need]) -> Reason | None:
     """Why a trial would end at its first job: SageMaker would refuse it."""
-    for need in found:
+    for need in required:
         if need.quota is not None and need.one_job > need.quota:
             return Reason(
                 "quota_too_low",
@@ -93,18 +145,11 @@ def layouts(arms: Sequence[ArmPlan], proof: Proof, quota: QuotaLookup) -> tuple[
     full = [
         _layout(QUALITY, clusters, quota) for clusters in _full_rounds(arms, proof, proof.n_max)
     ]
-    return (speed, *([max(full, key=lambda found: (found.waves, found.jobs))] if full else []))
+    return (speed, *([max(full, key=lambda layout: (layout.waves, layout.jobs))] if full else []))
 
 
 def _layout(stage: str, clusters: Sequence[Cluster], quota: QuotaLookup) -> RoundLayout:
     return RoundLayout(stage, len(clusters), max_concurrency(clusters, quota))
-
-
-def _instances(clusters: Sequence[Cluster]) -> Counter[str]:
-    found: Counter[str] = Counter()
-    for cluster in clusters:
-        found[cluster.instance_type] += cluster.instances
-    return found
 
 
 def _speed_round(arms: Sequence[ArmPlan]) -> list[Cluster]:
@@ -120,3 +165,8 @@ def _full_rounds(arms: Sequence[ArmPlan], proof: Proof, runs: int) -> Iterator[l
         if arm.role == CANDIDATE:
             for more, base in proof.rounds(runs):
                 yield full_round(arm, arms[0], more, base)
+
+
+def full_round(candidate: ArmPlan, baseline: ArmPlan, more: int, base: int) -> list[Cluster]:
+    """Machines of a round of full runs: ``more`` of a candidate, ``base`` of the baseline."""
+    return [candidate.cluster] * more + [baseline.cluster] * base

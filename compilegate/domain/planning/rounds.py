@@ -1,7 +1,10 @@
-"""How long a trial may go on: rounds, and the time of the state machine and its lease."""
+"""How long a trial may go on: rounds, the state machine's time and events, and its lease."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from compilegate.domain import naming
 from compilegate.domain.workload.model import Training
 
 HOUR = 3600
@@ -44,16 +47,29 @@ ENDING_SECONDS = 3600
 LEASE_SECONDS = TRIAL_SECONDS + 3600
 # A round that production carries may take three times as long as the schedule says, and two weeks:
 # a holiday, a paused schedule, nights without capacity.
-PATIENCE = 3
+LATENESS = 3
 PAUSE_SECONDS = 14 * DAY
+# Step Functions ends an execution at so many events (facts/limits.json). A state that waits or
+# decides takes two events, a task five or six and three more for every retry; a test counts them
+# in the definition of EVALUATE.
+MOST_EVENTS = 25_000
+# JudgeArms, NextStep and the Map around a round's jobs, or the wait for production.
+EVENTS_PER_ROUND = 13
+# One iteration: its request is read and checked, the job is waited for, its end is settled.
+EVENTS_PER_JOB = 26
+EVENTS_PER_RETRY = 3
+THROTTLE_ATTEMPTS = 5
+MOST_RETRIES = QUOTA_ATTEMPTS + THROTTLE_ATTEMPTS
+# Before the first round and after the last one, an approval, retries of functions.
+RESERVE = 1_000
 
 
-def max_rounds(candidates: int, carried_runs: int = 0) -> int:
+def max_rounds(candidates: int, production_runs: int = 0) -> int:
     """A bound that no sound trial reaches: what is beyond it would go on for ever.
 
-    ``carried_runs`` of each candidate production may make, one a round.
+    ``production_runs`` of each candidate production may make, one a round.
     """
-    return SPEED_ROUNDS + (ROUNDS_PER_CANDIDATE + carried_runs) * candidates
+    return SPEED_ROUNDS + (ROUNDS_PER_CANDIDATE + production_runs) * candidates
 
 
 def job_seconds(max_runtime_hours: float) -> int:
@@ -101,14 +117,28 @@ def has_time(
     return elapsed_seconds + seconds + ENDING_SECONDS <= limit_seconds
 
 
-def carried_seconds(runs: int, runs_per_week: float, job_hours: float) -> int:
+def production_seconds(runs: int, runs_per_week: float, job_hours: float) -> int:
     """How long production takes for ``runs`` of a round by its schedule, the last one's end too."""
     return round(runs / runs_per_week * 7 * DAY) + attempt_seconds(job_hours)
 
 
-def carried_timeout_seconds(
+def production_timeout_seconds(
     runs: int, runs_per_week: float, job_hours: float, *, elapsed_seconds: float
 ) -> int:
     """How long a round may wait for production, at most until the machine's own limit."""
-    backoff = PATIENCE * carried_seconds(runs, runs_per_week, job_hours) + PAUSE_SECONDS
+    backoff = LATENESS * production_seconds(runs, runs_per_week, job_hours) + PAUSE_SECONDS
     return min(backoff, round(MACHINE_SECONDS - ENDING_SECONDS - elapsed_seconds))
+
+
+def events(rounds: int, jobs: Iterable[str]) -> int:
+    """Events of so many rounds with these jobs, whose names say how often each was asked for."""
+    retries = [naming.retries(job) for job in jobs]
+    return (
+        rounds * EVENTS_PER_ROUND + len(retries) * EVENTS_PER_JOB + sum(retries) * EVENTS_PER_RETRY
+    )
+
+
+def has_room(rounds: int, jobs: Iterable[str], next_jobs: int) -> bool:
+    """Whether one more round of ``next_jobs`` fits, each asked for as often as it may be."""
+    longest = EVENTS_PER_ROUND + next_jobs * (EVENTS_PER_JOB + MOST_RETRIES * EVENTS_PER_RETRY)
+    return events(rounds, jobs) + longest + RESERVE <= MOST_EVENTS

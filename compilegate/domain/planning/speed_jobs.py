@@ -12,8 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from compilegate.domain import naming
-from compilegate.domain.planning.arm_plan import CONTROL, ArmPlan
-from compilegate.domain.planning.layout import Cluster
+from compilegate.domain.planning.arm_plan import CONTROL, ArmPlan, Cluster
 from compilegate.domain.workload.model import controlled_by
 
 # A control tells two effects apart and decides nothing: as many blocks as the first look takes.

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 
 from compilegate.domain.decision import NextStep, QualityStep, SpeedStep
 from compilegate.domain.planning import rounds
+from compilegate.domain.planning.arm_plan import Cluster
 from compilegate.domain.planning.estimate import job_hours
-from compilegate.domain.planning.history import has_room
-from compilegate.domain.planning.layout import Cluster, max_concurrency, waves
-from compilegate.domain.planning.rounds import HOUR, job_seconds
+from compilegate.domain.planning.quotas import max_concurrency, waves
+from compilegate.domain.planning.rounds import HOUR, has_room, job_seconds
 from compilegate.domain.planning.speed_jobs import SpeedJob, speed_jobs
 from compilegate.domain.reasons import Reason
 from compilegate.domain.trial.evidence import TrialEvidence
@@ -92,7 +92,7 @@ def jobs_at_once(clusters: Sequence[Cluster], plan: RecordedPlan) -> int:
 def canary_timeout_seconds(step: QualityStep, evidence: TrialEvidence, now: int) -> int:
     """How long a round may wait for production to make its runs."""
     workload = evidence.workload
-    return rounds.carried_timeout_seconds(
+    return rounds.production_timeout_seconds(
         len(step.runs),
         workload.schedule.runs_per_week,
         rounds.longest_job_hours(workload.training),
@@ -166,7 +166,7 @@ def _longest_round(step: NextStep, evidence: TrialEvidence) -> tuple[int, str]:
     if isinstance(step, QualityStep) and step.is_canary:
         runs, per_week = len(step.runs), workload.schedule.runs_per_week
         limit = f"{runs} runs of production, of which a week has {per_week:g}"
-        return rounds.carried_seconds(runs, per_week, hours), limit
+        return rounds.production_seconds(runs, per_week, hours), limit
     clusters = _clusters(step, evidence)
     turns = waves(len(clusters), jobs_at_once(clusters, evidence.plan))
     spot = ", waiting for spot capacity included" if workload.training.spot else ""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from compilegate.domain.planning import rounds
 from compilegate.domain.planning.arm_plan import CONTROL, ArmPlan
-from compilegate.domain.planning.layout import waves
+from compilegate.domain.planning.quotas import waves
 from compilegate.domain.production.quality_mode import SHADOW, QualityMode
 from compilegate.domain.workload.model import Training
 

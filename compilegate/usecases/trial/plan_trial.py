@@ -13,7 +13,8 @@ from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.flag import promoted
 from compilegate.domain.judging.identity import ID_LENGTH
 from compilegate.domain.planning.arm_plan import CANDIDATE
-from compilegate.domain.planning.plan import Plan, Refusal
+from compilegate.domain.planning.arms import Refusal
+from compilegate.domain.planning.plan import Plan
 from compilegate.domain.planning.plan import plan_trial as design
 from compilegate.domain.production.cooldown import cooling_down
 from compilegate.domain.production.history import WorkloadHistory, history
