@@ -1,7 +1,4 @@
-"""Builds the evidence that users can try, and what the pages show of it.
-
-``python -m tests.docs.examples`` writes the documents and refreshes the pages' output.
-"""
+"""Builds the evidence that users can try, and runs the commands that pages show."""
 
 from __future__ import annotations
 
@@ -17,10 +14,6 @@ from compilegate.cli.main import app
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "docs" / "examples"
-PAGES = (
-    ROOT / "README.md",
-    *(ROOT / "docs" / f"{name}.md" for name in ("commands", "planning", "eligibility", "doctor")),
-)
 SHOWN = re.compile(
     r"(?P<start>```console\n\$ compilegate "
     r"(?P<command>judge docs/examples/[^\n|]*|judge --plan[^\n|]*|"
@@ -59,8 +52,8 @@ def trial() -> dict[str, Any]:
 
 def probation() -> dict[str, Any]:
     """Production runs after it: a fall, the check, and the compiler off again."""
-    rng, found = random.Random(21), trial()
-    arms = {arm["name"]: list(arm["runs"]) for arm in found["arms"]}
+    rng = random.Random(21)
+    arms = {arm["name"]: list(arm["runs"]) for arm in trial()["arms"]}
     order = sum(len(metrics) for metrics in METRICS.values())
     for metric in WATCHED:
         arms["compile"].append(_full_run("probation", order, "compile", metric, rng))
@@ -148,20 +141,8 @@ def _as_a_shell_would(part: str) -> list[str]:
     return sorted(str(path) for path in Path().glob(part)) if "*" in part else [part]
 
 
-def refreshed(page: str) -> str:
+def with_output(page: str) -> str:
     """The page with today's output."""
     return SHOWN.sub(
         lambda m: f"{m['start']}{output_of(m['command'], m['first'], m['last'])}{m['end']}", page
     )
-
-
-def main() -> None:
-    """Write documents and pages."""
-    for name, build in DOCUMENTS.items():
-        (EXAMPLES / name).write_text(text(build()))
-    for page in PAGES:
-        page.write_text(refreshed(page.read_text()))
-
-
-if __name__ == "__main__":
-    main()

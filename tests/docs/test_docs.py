@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import subprocess
 from collections.abc import Iterator
@@ -69,6 +70,34 @@ def test_every_decision_is_in_the_index() -> None:
     index = (ROOT / "docs" / "decisions" / "README.md").read_text()
     for page in (ROOT / "docs" / "decisions").glob("0*.md"):
         assert page.name in index
+
+
+def test_every_path_and_module_that_contributing_names_exists() -> None:
+    """NAME stands for what is added: others like it are there."""
+    page = (ROOT / "CONTRIBUTING.md").read_text()
+    top = {path.name for path in ROOT.iterdir()}
+    named = {text for text in re.findall(r"`([^`\n ]+)`", page) if text.split("/")[0] in top}
+    modules = set(re.findall(r"`python -m ([\w.]+)`", page))
+
+    assert len(named) > 40
+    assert [] == [path for path in named if not list(ROOT.glob(path.replace("NAME", "*")))]
+    assert all(importlib.util.find_spec(module) for module in modules)
+
+
+@pytest.mark.parametrize(
+    ("product", "folders"),
+    [("doctor", [""]), ("localcloud", ["", "emulator"]), ("verify", [""])],
+    ids=["doctor", "localcloud", "verify"],
+)
+def test_the_readme_of_a_product_lists_every_file(product: str, folders: list[str]) -> None:
+    home = ROOT / "compilegate" / product
+    blocks = re.findall(r"^```(\w*)\n(.*?)^```$", (home / "README.md").read_text(), re.M | re.S)
+    (listing,) = (text for language, text in blocks if not language)
+    listed = set(re.findall(r"\b\w+\.py\b", listing))
+    files = {path.name for folder in folders for path in (home / folder).glob("*.py")}
+
+    assert [] == sorted(file for file in files - listed if not file.startswith("__"))
+    assert listed <= {path.name for path in home.rglob("*.py")}
 
 
 def test_no_file_names_a_package_registrys_host() -> None:

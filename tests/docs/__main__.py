@@ -1,0 +1,11 @@
+"""``python -m tests.docs`` writes what pages and examples show from code and data."""
+
+from __future__ import annotations
+
+from tests.docs.examples import DOCUMENTS, EXAMPLES, text
+from tests.docs.generated import PAGES
+
+for name, build in DOCUMENTS.items():
+    (EXAMPLES / name).write_text(text(build()))
+for page, written in PAGES.items():
+    page.write_text(written(page.read_text(encoding="utf-8")), encoding="utf-8")

@@ -1,0 +1,187 @@
+"""The parts of pages made from code and data; ``python -m tests.docs`` writes them anew."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from compilegate.doctor import COMPILERS, RULES
+from compilegate.domain import naming
+from compilegate.domain.notification import Notification
+from compilegate.domain.reasons import ReasonKind
+from compilegate.domain.reasons.production import PRODUCTION
+from compilegate.domain.reasons.registry import REGISTRY
+from compilegate.domain.reasons.trial import TRIAL
+from compilegate.report.notifications.decision import DecisionText, decision_notification
+from compilegate.verify.assumptions import load_assumptions
+from tests.docs import examples
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+ELIGIBILITY, REASONS = DOCS / "eligibility.md", DOCS / "reasons.md"
+ASSUMPTIONS = ROOT / "compilegate" / "verify" / "README.md"
+MEASUREMENTS = ROOT / "benchmarks" / "README.md"
+NOTIFICATIONS = DOCS / "notifications.md"
+REASON_HEAD = ("code", "severity", "meaning", "what helps")
+REASON_ROW = re.compile(
+    r"^\| (?P<codes>`[a-z0-9_]+`.*?) \| (?P<severities>[a-z, ]+) \| .+ \| .+ \|$", re.MULTILINE
+)
+CHANGED = re.compile(r"(?P<begin>.* what was proven) in (?P<what>.*)(?P<end>; .*)")
+EXAMPLE = re.compile(r"(?P<begin><!-- (?P<name>\S+) -->\n```json\n).*?(?P<end>```\n)", re.DOTALL)
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]], rule: str = "---") -> str:
+    """A table in Markdown."""
+    lines = [head, *([cell.replace("|", r"\|") for cell in row] for row in rows)]
+    texts = [f"| {' | '.join(line)} |\n" for line in lines]
+    return "".join([texts[0], f"|{'|'.join([rule] * len(head))}|\n", *texts[1:]])
+
+
+def _between(page: str, name: str, text: str) -> str:
+    """The page with this text after the comment that begins with the name."""
+    place = re.compile(rf"(<!-- {name}\b[^\n]*-->\n).*?(\n<!-- end of {name} -->)", re.DOTALL)
+    return place.sub(lambda match: f"{match[1]}\n{text}{match[2]}", page)
+
+
+def documented_codes(page: str) -> dict[str, set[str]]:
+    """Each reason code of a page's tables with the severities of its row."""
+    return {
+        code: set(row["severities"].split(", "))
+        for row in REASON_ROW.finditer(page)
+        for code in re.findall(r"`([a-z0-9_]+)`", row["codes"])
+    }
+
+
+def _reason_row(codes: str, kind: ReasonKind, meaning: str = "") -> tuple[str, str, str, str]:
+    severities = ", ".join(map(str, kind.severities))
+    return codes, severities, meaning or kind.meaning, kind.fix or "Nothing to do."
+
+
+def eligibility(page: str) -> str:
+    """The rows of the registry, in the places that the page gives them."""
+
+    def row(match: re.Match[str]) -> str:
+        return f"| {' | '.join(_reason_row(match['codes'], REGISTRY[match['codes'].strip('`')]))} |"
+
+    return REASON_ROW.sub(row, page)
+
+
+def reasons(page: str) -> str:
+    """The codes of trials and of production; those of a changed job share a row."""
+    tables = {"trial": TRIAL, "production": PRODUCTION}
+    for name, kinds in tables.items():
+        page = _between(page, name, table(REASON_HEAD, _reason_rows(kinds)))
+    return page
+
+
+def _reason_rows(kinds: Mapping[str, ReasonKind]) -> list[tuple[str, str, str, str]]:
+    changed = {
+        code: match for code, kind in kinds.items() if (match := CHANGED.match(kind.meaning))
+    }
+    rows = [_reason_row(f"`{code}`", kinds[code]) for code in sorted(kinds.keys() - changed.keys())]
+    if changed:
+        codes = ", ".join(f"`{code}` ({changed[code]['what']})" for code in sorted(changed))
+        first = next(iter(changed))
+        meaning = changed[first]["begin"] + changed[first]["end"]
+        rows.append(_reason_row(codes, kinds[first], meaning))
+    return rows
+
+
+def doctor_rules(page: str) -> str:
+    """The rules of the doctor."""
+    names = {COMPILERS: "both", COMPILERS[:1]: "torch.compile", COMPILERS[1:]: "managed"}
+    rows = [
+        (f"[`{rule.id}`]({rule.link})", str(rule.severity), names[rule.compilers],
+         f"{rule.title}. {rule.why}")
+        for rule in RULES
+    ]  # fmt: skip
+    return _between(page, "rules", table(("rule", "severity", "compiler", "why"), rows))
+
+
+def assumptions(page: str) -> str:
+    """What is assumed of AWS."""
+    head = ("behaviour", "relied on in", "proven by", "`make verify-aws` looks at")
+    rows = [
+        (f"{one.behaviour} (`{one.id}`)", f"[`{one.relied_on}`](../../{one.relied_on})",
+         f"{one.proof}: {one.source}", one.check or f"not checked: {one.unchecked}")
+        for one in load_assumptions()
+    ]  # fmt: skip
+    return _between(page, "assumptions", table(head, rows))
+
+
+def flag_reads(page: str) -> str:
+    """What reading a flag takes, one at a time and in bursts, by ``flag-reads.json``."""
+    stored = json.loads((ROOT / "benchmarks" / "flag-reads.json").read_text())
+    reads = [
+        ("a fresh process: boto3, its client, the first answer", "fresh_process_ms"),
+        ("a client that has asked before", "warm_client_ms"),
+        ("the same flag within a minute", "cached_ms"),
+    ]
+    bursts = [
+        (f"{own['spread_seconds']:.0f}", f"{100 * own['used_by_others']:.0f} %",
+         f"{own['fell_to_baseline']:,}", f"{own['waited_median']:.0f} s",
+         f"{own['waited_longest']:.0f} s", f"{other['fell_to_baseline']:,}")
+        for own, other in zip(stored["bursts"], stored["boto3_alone"], strict=True)
+    ]  # fmt: skip
+    head = ("within, seconds", "limit used by others", "fall to the baseline", "wait, median",
+            "longest", "fall with boto3's own retries")  # fmt: skip
+    answers = [(what, f"{stored['reads'][key]:.3g} ms") for what, key in reads]
+    page = _between(page, "reads", table(("one answer", "takes"), answers))
+    return _between(page, "bursts", table(head, bursts, "---:"))
+
+
+def decision_message() -> Notification:
+    """The message about a trial that promotes."""
+    stage, workload, trial = "prod", "bert-docs", "0mabc123"
+    document = {
+        "verdict": "promote", "decision_id": "9f2c4d1e7ab0", "candidate": "compile",
+        "reasons": [{"code": "speedup_proven", "message": "compile is 1.36x faster."}],
+        "speedup": {"estimate": 1.36, "interval": [1.31, 1.41], "confidence": 0.95},
+        "quality": {"estimate": -0.0004, "interval": [-0.002, 0.001], "margin": 0.005},
+        "saving": {"usd_per_run": 216.0, "usd_per_year": 33700.0},
+        "flag": {"name": naming.flag_parameter(stage, workload), "action": "enable"},
+    }  # fmt: skip
+    text = "Turn the compiler on: 1.36x faster, quality held"
+    message = DecisionText(
+        f"[compilegate {stage}] {workload}: {text}",
+        f"{workload}: {text}.\n",
+        owner="ml-platform",
+        report=f"s3://data/reports/{workload}/{trial}/report.html",
+        act=f"compilegate report {workload} --trial {trial}",
+        flag_enabled=True,
+    )
+    return decision_notification(document, message, workload=workload, stage=stage)
+
+
+def notifications(page: str) -> str:
+    """The message's body, and what a channel gets of it."""
+    message = decision_message()
+    envelope: dict[str, str] = json.loads(message.envelope())
+    documents = {"decision": message.body(), "chat": json.loads(envelope["https"])}
+    return EXAMPLE.sub(
+        lambda match: match["begin"] + _json_by_line(documents[match["name"]]) + match["end"], page
+    )
+
+
+def _json_by_line(document: Mapping[str, Any]) -> str:
+    fields = [
+        f"  {json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}"
+        for key, value in document.items()
+    ]
+    return "{\n" + ",\n".join(fields) + "\n}\n"
+
+
+PAGES: Mapping[Path, Callable[[str], str]] = {
+    REASONS: reasons,
+    ASSUMPTIONS: assumptions,
+    MEASUREMENTS: flag_reads,
+    NOTIFICATIONS: notifications,
+    ELIGIBILITY: lambda page: examples.with_output(eligibility(page)),
+    DOCS / "doctor.md": lambda page: examples.with_output(doctor_rules(page)),
+    DOCS / "commands.md": examples.with_output,
+    DOCS / "planning.md": examples.with_output,
+    ROOT / "README.md": examples.with_output,
+}
