@@ -12,8 +12,7 @@ import sys
 import time
 from pathlib import Path
 
-TRAINING = Path(__file__).resolve().parents[1] / "training"
-sys.path.insert(0, str(TRAINING))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "training"))
 
 import torch
 from compilegate_runtime.compilers import compiler_for
@@ -21,7 +20,7 @@ from compilegate_runtime.device import TorchDevice
 from compilegate_runtime.recorder import Recorder
 from compilegate_runtime.saving import SaveSchedule
 
-SCRIPT = TRAINING / "causal_lm.py"
+SCRIPT = Path(sys.path[0]) / "causal_lm.py"
 STEP_SECONDS = 0.01
 
 
