@@ -23,7 +23,8 @@ from compilegate.domain.notification import BYTES_MAX
 from compilegate.domain.production.registration import Registration
 from compilegate.domain.records.runs import ProductionRun
 from compilegate.ports import Services
-from compilegate.usecases.operations.weekly_summary import AT_ONCE, digests
+from compilegate.usecases.operations.weekly_summary import digests
+from compilegate.usecases.registration.load import AT_ONCE
 from tests.domain.workload_builder import SOUND
 from tests.fakes import FixedClock, services
 

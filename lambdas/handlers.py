@@ -43,13 +43,13 @@ STEPS: Mapping[str, Step] = {
     "plan_trial": Step("trial.plan_trial:plan_trial"),
     "settle_run": Step("trial.on_job_ended:on_job_ended"),
     "judge_arms": Step("trial.judge_arms:judge_arms"),
-    "open_canary": Step("production.open_canary:open_canary"),
+    "open_canary": Step("production.canary:open_canary"),
     "record_decision": Step("trial.record_decision:record_decision"),
     "ask_approval": Step("flag.approval:ask_approval"),
     "await_approval": Step("flag.approval:await_approval"),
     "close_approval": Step("flag.approval:close_approval"),
     "apply_flag": Step("trial.apply_flag:apply_flag"),
-    "release_models": Step("production.release_models:release_models"),
+    "release_models": Step("production.canary:release_models"),
     "write_report": Step("trial.write_report:write_report"),
     "release_lock": Step("trial.lock:release_lock"),
     "abort_trial": Step("trial.abort_trial:abort_trial"),
@@ -59,7 +59,7 @@ STEPS: Mapping[str, Step] = {
     "record_run": Step("production.record_run:record_run"),
     "watch_production": Step("production.watch_production:watch_production"),
     # By the clock.
-    "sweep": Step("operations.daily:daily", needs=("ends", "topic", "training_logs")),
+    "sweep": Step("operations.sweep:daily", needs=("ends", "topic", "training_logs")),
     "weekly_digest": Step("operations.weekly_summary:send_digests", needs=("topic",)),
 }
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, BinaryIO
 
+from compilegate.adapters.dynamodb import Lock
 from compilegate.adapters.executions import ExecutionState
-from compilegate.adapters.ledger_overview import Lock
 from compilegate.cli.common.cloud import Cloud, Production, StartedCloud
 from compilegate.domain import ledger_keys
 from compilegate.domain.errors import EnvironmentNotReadyError, NotFoundError, WorkloadLockedError

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from botocore.exceptions import ClientError
 
 from compilegate.adapters.clients import error_code
+from compilegate.domain import ledger_keys
 from compilegate.domain.errors import WorkloadLockedError
 
 CONDITION_FAILED = "ConditionalCheckFailedException"
@@ -114,3 +116,53 @@ class DynamoDbLocks:
 
 def _lock_key(workload: str) -> dict[str, Any]:
     return {"pk": {"S": f"lock#{workload}"}, "sk": {"S": "lock"}}
+
+
+WORKLOAD = "workload#"
+LOCK = "lock#"
+
+
+@dataclass(frozen=True)
+class Lock:
+    """A lease on a workload; ``expires_at`` in epoch seconds."""
+
+    workload: str
+    owner: str
+    expires_at: int
+
+
+class DynamoDbOverview:
+    """Scans the ledger table; a table of decisions is small."""
+
+    def __init__(self, dynamodb: Any, table: str) -> None:
+        self._dynamodb = dynamodb
+        self._table = table
+
+    def workloads(self) -> Sequence[str]:
+        """Names of every workload with an entry, sorted."""
+        names = {key.removeprefix(WORKLOAD) for key in self._keys() if key.startswith(WORKLOAD)}
+        return sorted(names - {ledger_keys.DEPLOYMENT})
+
+    def locks(self) -> Sequence[Lock]:
+        """Every lease that is held."""
+        pages = self._dynamodb.get_paginator("scan").paginate(
+            TableName=self._table,
+            ConsistentRead=True,
+            FilterExpression="begins_with(pk, :lock)",
+            ExpressionAttributeValues={":lock": {"S": LOCK}},
+        )
+        return [
+            Lock(
+                workload=item["pk"]["S"].removeprefix(LOCK),
+                owner=item["owner"]["S"],
+                expires_at=int(item["expires_at"]["N"]),
+            )
+            for page in pages
+            for item in page["Items"]
+        ]
+
+    def _keys(self) -> Sequence[str]:
+        pages = self._dynamodb.get_paginator("scan").paginate(
+            TableName=self._table, ProjectionExpression="pk"
+        )
+        return [item["pk"]["S"] for page in pages for item in page["Items"]]

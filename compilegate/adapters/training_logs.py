@@ -1,8 +1,60 @@
-"""How long the logs of training jobs are kept."""
+"""What a running trial shows: its jobs' names and the lines they print."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
+
+from botocore.exceptions import ClientError
+
+from compilegate.adapters.clients import error_code
+
+LOG_GROUP = "/aws/sagemaker/TrainingJobs"
+
+
+class CloudJobWatch:
+    """SageMaker's list of jobs and their CloudWatch logs."""
+
+    def __init__(self, sagemaker: Any, logs: Any) -> None:
+        self._sagemaker = sagemaker
+        self._logs = logs
+        self._streams: dict[str, str] = {}
+
+    def names(self, prefix: str) -> Sequence[str]:
+        """Every job whose name begins with ``prefix``, oldest first."""
+        pages = self._sagemaker.get_paginator("list_training_jobs").paginate(
+            NameContains=prefix, SortBy="CreationTime", SortOrder="Ascending"
+        )
+        job_names = [
+            job["TrainingJobName"] for page in pages for job in page["TrainingJobSummaries"]
+        ]
+        return [name for name in job_names if name.startswith(prefix)]
+
+    def lines(self, job: str, token: str | None) -> tuple[Sequence[str], str | None]:
+        """Lines printed since ``token`` by the job's first machine, and the next token."""
+        stream = self._streams.get(job) or self._find_stream(job)
+        if stream is None:
+            return (), token
+        position = {"nextToken": token} if token else {}
+        page = self._logs.get_log_events(
+            logGroupName=LOG_GROUP, logStreamName=stream, startFromHead=True, **position
+        )
+        return [str(event["message"]) for event in page["events"]], page["nextForwardToken"]
+
+    def _find_stream(self, job: str) -> str | None:
+        try:
+            response = self._logs.describe_log_streams(
+                logGroupName=LOG_GROUP, logStreamNamePrefix=f"{job}/algo-1-"
+            )["logStreams"]
+        except ClientError as error:
+            if error_code(error) == "ResourceNotFoundException":
+                return None  # the group appears with the first job that ever prints
+            raise
+        if not response:
+            return None
+        self._streams[job] = str(response[0]["logStreamName"])
+        return self._streams[job]
+
 
 # SageMaker makes it with the account's first training job, without a retention.
 GROUP = "/aws/sagemaker/TrainingJobs"

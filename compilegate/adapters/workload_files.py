@@ -15,7 +15,6 @@ from pathlib import Path
 
 import yaml
 
-from compilegate.adapters.shipped_data import preparing_command
 from compilegate.adapters.yaml_document import YamlDocument
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.naming import LAUNCHER
@@ -23,7 +22,7 @@ from compilegate.domain.workload.model import Workload
 from compilegate.domain.workload.schedule_expression import UTC
 from compilegate.domain.workload.script_arguments import check_script_arguments
 from compilegate.ports import ObjectStore
-from compilegate.usecases.registration.workload_document import read_document
+from compilegate.usecases.trial.documents import read_document
 
 S3 = "s3://"
 PACKAGE_FILE = "setup.py"
@@ -277,3 +276,21 @@ def _check_s3_inputs(inputs: Mapping[str, str], store: ObjectStore) -> None:
                 value=location,
                 fix="correct the URI, or upload the data first",
             )
+
+
+SCRIPT = Path("training") / "prepare_data.py"
+FOLDER = Path("workloads") / "data"
+# What the script writes below FOLDER.
+SETS = ("docstrings", "table", "pictures")
+PYTHON = Path(".venv-training") / "bin" / "python"
+
+
+def preparing_command(place: Path, project: Path) -> str | None:
+    """The shell command that writes the missing ``place``; None where no script of ours does."""
+    made = any(place.is_relative_to(project / FOLDER / name) for name in SETS)
+    if not made or not (project / SCRIPT).is_file():
+        return None
+    steps = [] if project == Path.cwd() else [f"cd {project}"]
+    if not (project / PYTHON).exists():
+        steps.append("make setup")
+    return " && ".join([*steps, f"{PYTHON} {SCRIPT} {FOLDER}"])

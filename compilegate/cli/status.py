@@ -23,7 +23,7 @@ from compilegate.domain.production.waiting import RUN_SECONDS
 from compilegate.domain.records.trials import TrialDecided, TrialFailed
 from compilegate.domain.utc import minute
 from compilegate.domain.words import run_reason
-from compilegate.usecases.flag.answer_approval import waiting_approvals
+from compilegate.usecases.flag.approval import waiting_approvals
 from compilegate.usecases.operations.drain_mark import drain_mark
 
 LAST = 3

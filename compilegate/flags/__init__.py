@@ -12,11 +12,10 @@ Standard library and the domain alone are imported; boto3 only where no client i
 
 from __future__ import annotations
 
-from compilegate.flags.estimator import estimator_arguments
-from compilegate.flags.model_trainer import model_trainer_arguments
 from compilegate.flags.reading import resolve
 from compilegate.flags.release import may_release
 from compilegate.flags.request import training_job_request
+from compilegate.flags.sdk_jobs import estimator_arguments, model_trainer_arguments
 
 __all__ = [
     "estimator_arguments",

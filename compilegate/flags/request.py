@@ -8,8 +8,7 @@ from typing import Any
 
 from compilegate.domain.request.hyperparameters import encoded
 from compilegate.flags import overlay
-from compilegate.flags.carry import FlagLookup, Form, Job, carry, deployment
-from compilegate.flags.overlay import CannotCarryError
+from compilegate.flags.overlay import CannotCarryError, FlagLookup, Form, Job, carry, deployment
 from compilegate.flags.reading import Choice
 
 # What the SDK's estimators add for the toolkit in the image.

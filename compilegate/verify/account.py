@@ -11,8 +11,8 @@ from botocore.exceptions import ClientError
 
 from compilegate.adapters.clients import error_code
 from compilegate.adapters.executions import StepFunctionsExecutions, StepFunctionsTokens
-from compilegate.adapters.job_watch import CloudJobWatch
 from compilegate.adapters.sagemaker_jobs import SageMakerJobs
+from compilegate.adapters.training_logs import CloudJobWatch
 from compilegate.domain.errors import EnvironmentNotReadyError, NotFoundError
 
 ClientFactory = Callable[[str], Any]

@@ -13,7 +13,7 @@ from typing import Any
 
 from compilegate.domain import naming
 from compilegate.localcloud.failures import Failure, inject
-from compilegate.usecases.flag.answer_approval import answer_approval
+from compilegate.usecases.flag.approval import answer_approval
 from tests.asl.scenario_runner import PATIENCE_SECONDS, ScenarioRunner, setting
 from tests.e2e.production import Production, Promoted, iso
 from tests.e2e.test_approval import ANA, REQUIRED, services, wait_until_asked

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benchmarks import checks
-from compilegate.usecases.registration.workload_document import read_document
+from compilegate.usecases.trial.documents import read_document
 
 
 def test_its_documents_are_sound_and_differ() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks import results
 from benchmarks.digests import LIMIT_SECONDS, WORKLOADS, measure
-from compilegate.usecases.operations.weekly_summary import AT_ONCE
+from compilegate.usecases.registration.load import AT_ONCE
 from stacks.functions import STEPS
 
 

@@ -13,10 +13,9 @@ import pytest
 from moto import mock_aws
 
 from compilegate.adapters import clients
-from compilegate.adapters.dynamodb import DynamoDbLedger, DynamoDbLocks
+from compilegate.adapters.dynamodb import DynamoDbLedger, DynamoDbLocks, DynamoDbOverview
 from compilegate.adapters.executions import StepFunctionsExecutions
-from compilegate.adapters.job_watch import LOG_GROUP, CloudJobWatch
-from compilegate.adapters.ledger_overview import DynamoDbOverview
+from compilegate.adapters.training_logs import LOG_GROUP, CloudJobWatch
 from compilegate.cli.common import connect
 from compilegate.cli.common.deployed_stack import stack_outputs
 from compilegate.domain.errors import EnvironmentNotReadyError, NotFoundError

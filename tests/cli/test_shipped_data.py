@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from compilegate.adapters.shipped_data import PYTHON
+from compilegate.adapters.workload_files import PYTHON
 from tests.cli.conftest import Invoke
 from tests.cli.project import write_project
 

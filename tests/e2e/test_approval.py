@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from compilegate.adapters.executions import StepFunctionsTokens
-from compilegate.usecases.flag.answer_approval import answer_approval, waiting_approvals
+from compilegate.usecases.flag.approval import answer_approval, waiting_approvals
 from compilegate.usecases.flag.override import Override
 from compilegate.usecases.trial.replay import find_decision, replay
 from tests import fakes

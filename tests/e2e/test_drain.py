@@ -12,9 +12,8 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from compilegate.adapters.dynamodb import DynamoDbLocks
+from compilegate.adapters.dynamodb import DynamoDbLocks, DynamoDbOverview
 from compilegate.adapters.executions import StepFunctionsExecutions
-from compilegate.adapters.ledger_overview import DynamoDbOverview
 from compilegate.cli.common.cloud import Cloud
 from compilegate.cli.common.error_handling import Session
 from compilegate.cli.main import app as command

@@ -16,10 +16,10 @@ import yaml
 from rich.console import Console
 
 from compilegate.adapters.executions import StepFunctionsExecutions
-from compilegate.adapters.job_watch import CloudJobWatch
 from compilegate.adapters.sagemaker_jobs import SageMakerJobs
 from compilegate.adapters.schedules import EventBridgeSchedules
 from compilegate.adapters.ssm_flags import SsmFlags
+from compilegate.adapters.training_logs import CloudJobWatch
 from compilegate.adapters.wiring import SystemClock
 from compilegate.adapters.workload_files import read_workload
 from compilegate.cli.common.cloud import Cloud

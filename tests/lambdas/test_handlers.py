@@ -9,7 +9,7 @@ from moto import mock_aws
 from compilegate.adapters import clients, wiring
 from compilegate.domain.errors import NotFoundError
 from compilegate.domain.naming import REFUSED
-from compilegate.usecases.operations import daily
+from compilegate.usecases.operations import sweep
 from lambdas import handlers
 
 TRIAL = {"workload": "bert-docs", "trial": "t0000001", "spec_key": "workloads/x/specs/1.json"}
@@ -145,8 +145,8 @@ def test_the_sweep_stops_jobs_even_where_a_retention_cannot_be_set(deployed, mon
             raise PermissionError("logs:PutRetentionPolicy")
 
     swept = []
-    monkeypatch.setattr(daily, "sweep", lambda *_, **__: swept.append("jobs"))
+    monkeypatch.setattr(sweep, "sweep", lambda *_, **__: swept.append("jobs"))
     with pytest.raises(PermissionError):  # the alarm tells of it
-        daily.daily({}, services=wiring.services(), ends=None, topic=None, training_logs=Refusing())
+        sweep.daily({}, services=wiring.services(), ends=None, topic=None, training_logs=Refusing())
 
     assert ["jobs"] == swept

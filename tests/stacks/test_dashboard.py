@@ -5,7 +5,7 @@ import json
 import pytest
 
 from compilegate.domain import metrics
-from compilegate.usecases.operations.daily import measure_day
+from compilegate.usecases.operations.metrics import measure_day
 from tests.fakes import services
 
 

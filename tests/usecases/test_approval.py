@@ -10,8 +10,13 @@ import pytest
 from compilegate.domain import naming
 from compilegate.domain.approval import WAIT_SECONDS
 from compilegate.domain.errors import InvalidInputError
-from compilegate.usecases.flag.answer_approval import answer_approval, waiting_approvals
-from compilegate.usecases.flag.approval import ask_approval, await_approval, close_approval
+from compilegate.usecases.flag.approval import (
+    answer_approval,
+    ask_approval,
+    await_approval,
+    close_approval,
+    waiting_approvals,
+)
 from compilegate.usecases.flag.change_flag import change_flag
 from compilegate.usecases.flag.override import Override
 from compilegate.usecases.trial.abort_trial import abort_trial

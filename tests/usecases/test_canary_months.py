@@ -16,10 +16,8 @@ from compilegate.domain.production.history import history
 from compilegate.domain.production.registration import Registration
 from compilegate.domain.production.trained_job import TrainedJob
 from compilegate.domain.records.runs import BegunRun, ProductionRun
-from compilegate.usecases.production.close_canary import close_after_run
-from compilegate.usecases.production.open_canary import open_canary
-from compilegate.usecases.registration.workload_document import read_document
-from compilegate.usecases.trial.documents import to_json
+from compilegate.usecases.production.canary import close_after_run, open_canary
+from compilegate.usecases.trial.documents import read_document, to_json
 from compilegate.usecases.trial.judge_arms import judge_arms
 from compilegate.usecases.trial.lock import acquire_lock
 from compilegate.usecases.trial.plan_trial import plan_trial

@@ -8,7 +8,7 @@ import pytest
 
 from compilegate.domain.errors import WorkloadLockedError
 from compilegate.domain.production.history import history
-from compilegate.usecases.production.close_canary import close_after_run
+from compilegate.usecases.production.canary import close_after_run
 from compilegate.usecases.trial.lock import acquire_lock
 from tests.usecases.canary_builder import (
     JOB,

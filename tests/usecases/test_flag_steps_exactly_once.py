@@ -14,8 +14,12 @@ import pytest
 
 from compilegate.domain import naming
 from compilegate.ports import Services
-from compilegate.usecases.flag.answer_approval import answer_approval
-from compilegate.usecases.flag.approval import ask_approval, await_approval, close_approval
+from compilegate.usecases.flag.approval import (
+    answer_approval,
+    ask_approval,
+    await_approval,
+    close_approval,
+)
 from compilegate.usecases.flag.change_flag import change_flag
 from compilegate.usecases.flag.override import Override, find_candidate, revert_by_hand, set_by_hand
 from compilegate.usecases.trial.apply_flag import apply_flag

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from compilegate.domain import metrics
-from compilegate.usecases.operations.daily import measure_day
+from compilegate.usecases.operations.metrics import measure_day
 from tests.fakes import services
 from tests.usecases.production_ledger import NOW, decided, ran, register, write
 

@@ -27,7 +27,7 @@ from compilegate.domain.workload.model import Workload
 from compilegate.facts import read
 from compilegate.ports import Settings
 from compilegate.usecases.registration.load import facts_for_workload
-from compilegate.usecases.registration.workload_document import read_document
+from compilegate.usecases.trial.documents import read_document
 from compilegate.usecases.trial.plan_trial import plan_for
 from tests.domain.workload_documents import FULL, faulty, sound
 from tests.fuzzing import at_most

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from compilegate.adapters.dynamodb import Lock
 from compilegate.adapters.executions import ExecutionState
-from compilegate.adapters.ledger_overview import Lock
 from compilegate.domain.errors import EnvironmentNotReadyError
 from compilegate.domain.naming import stack_name
 from compilegate.ports import Schedules, Services, Topic

@@ -8,11 +8,11 @@ from contextlib import contextmanager
 
 from compilegate.adapters import wiring
 from compilegate.adapters.clients import client
+from compilegate.adapters.dynamodb import DynamoDbOverview
 from compilegate.adapters.executions import StepFunctionsExecutions
-from compilegate.adapters.job_watch import CloudJobWatch
-from compilegate.adapters.ledger_overview import DynamoDbOverview
 from compilegate.adapters.schedules import EventBridgeSchedules
 from compilegate.adapters.sns_topic import SnsTopic
+from compilegate.adapters.training_logs import CloudJobWatch
 from compilegate.cli.common import project
 from compilegate.cli.common.cloud import Cloud, Production, StartedCloud, aws_caller, os_user
 from compilegate.cli.common.deployed_stack import check_outputs, stack_outputs

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from compilegate.adapters.shipped_data import FOLDER, SCRIPT
+from compilegate.adapters.workload_files import FOLDER, SCRIPT
 from compilegate.domain.errors import EnvironmentNotReadyError
 from compilegate.localcloud.api import training_python
 

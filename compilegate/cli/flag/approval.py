@@ -20,7 +20,7 @@ from compilegate.domain.notification import command_at
 from compilegate.domain.production.history import Approval
 from compilegate.domain.records.flags import HUMAN
 from compilegate.domain.utc import minute
-from compilegate.usecases.flag.answer_approval import (
+from compilegate.usecases.flag.approval import (
     Answered,
     answer_approval,
     answer_words,

@@ -19,7 +19,7 @@ from compilegate.cli.common.workload_names import check_registered
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.fields import Fields
 from compilegate.domain.workload.candidates import parse_name
-from compilegate.usecases.production.job_request import JobSite, check_trainable
+from compilegate.usecases.production.build_request import JobSite, check_trainable
 from compilegate.usecases.registration.register import (
     Registered,
     RegisterOptions,

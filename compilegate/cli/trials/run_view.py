@@ -14,8 +14,7 @@ from compilegate.domain.production.history import WorkloadHistory, history
 from compilegate.domain.records.reviews import Review
 from compilegate.domain.records.runs import BegunRun, CapacityWait, ProductionRun
 from compilegate.domain.workload.model import BASELINE
-from compilegate.usecases.production.build_request import load_begun
-from compilegate.usecases.production.job_request import usd_per_hour
+from compilegate.usecases.production.build_request import load_begun, usd_per_hour
 from compilegate.usecases.trial.documents import Spec, Trial, spec_at
 
 

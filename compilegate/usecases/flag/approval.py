@@ -1,26 +1,31 @@
-"""Asks a person before a promotion takes effect, and waits for the answer.
+"""Asks a person before a promotion takes effect, waits for the answer, and records it.
 
 Three steps of the state machine: ask, wait, close. Each may be repeated. What counts is the
-answer in the ledger; the token only wakes whoever waits.
+answer in the ledger; a token only wakes the trial that waits.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from compilegate.domain import ledger_keys
 from compilegate.domain.approval import NOBODY, STOPPED, WAIT_SECONDS
 from compilegate.domain.decision import FlagAction
+from compilegate.domain.errors import InvalidInputError
+from compilegate.domain.notification import command_at
 from compilegate.domain.planning.rounds import LEASE_SECONDS
 from compilegate.domain.production.history import Approval, history
+from compilegate.domain.records.flags import HUMAN
 from compilegate.domain.records.trials import ApprovalAnswer, ApprovalRequested, ApprovalToken
 from compilegate.domain.workload.model import REQUIRED
 from compilegate.ports import Services
 from compilegate.report.notifications.approval import approval_needed
 from compilegate.usecases.flag.change_flag import latest_flag
-from compilegate.usecases.owners import owner_of
+from compilegate.usecases.flag.override import Override
+from compilegate.usecases.registration.load import owner_of
 from compilegate.usecases.trial.documents import Trial, load_spec
 
 UNANSWERED = f"nobody answered within {WAIT_SECONDS // 86400} days"
@@ -34,19 +39,16 @@ def needs_approval(trial: Trial, action: str, services: Services) -> bool:
 
 
 def ask_approval(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]:
-    """Write the question down and answer with the message that puts it to people."""
+    """Record the question and answer with the message that puts it to people."""
     trial, now = Trial.from_event(event), services.clock.now()
-    decision = json.loads(services.store.get(event["decision_key"]))
+    decision, until = json.loads(services.store.get(event["decision_key"])), now + WAIT_SECONDS
     # A month may pass until the next step: the lease has to outlive it.
     services.locks.acquire(
-        trial.workload,
-        str(event["execution"]),
-        now=now,
-        expires_at=now + WAIT_SECONDS + LEASE_SECONDS,
+        trial.workload, str(event["execution"]), now=now, expires_at=until + LEASE_SECONDS
     )
     request = ApprovalRequested(
         at=now,
-        until=now + WAIT_SECONDS,
+        until=until,
         trial=trial.trial,
         execution=str(event["execution"]),
         decision_id=decision["decision_id"],
@@ -66,23 +68,23 @@ def ask_approval(event: Mapping[str, Any], *, services: Services) -> dict[str, A
 
 
 def await_approval(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]:
-    """Keep the token that wakes the state machine; wake it at once where the answer is there."""
+    """Keep the token that wakes the state machine; use it at once where the answer is there."""
     trial, token = Trial.from_event(event), str(event["token"])
     approval = _with_token(trial, token, services)
     if approval.answer is not None:
-        wake(approval, services)
+        _wake(approval, services)
     return {"answered": approval.answer is not None}
 
 
 def close_approval(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]:
-    """What was answered; silence is written down as a no."""
+    """What was answered; silence is recorded as a no."""
     trial = Trial.from_event(event)
     answer = answer_once(trial, NOBODY, UNANSWERED, approved=False, services=services)
     return {"approved": answer.approved, "by": answer.by, "reason": answer.reason}
 
 
 def abandon_approval(trial: Trial, *, services: Services) -> None:
-    """The trial has ended without waiting on: an open question is answered with no."""
+    """The trial has ended while it waited: answer its open question with no."""
     approval = approval_of(trial, services)
     if approval is not None and approval.answer is None:
         reason = "the trial was stopped while it waited"
@@ -90,7 +92,7 @@ def abandon_approval(trial: Trial, *, services: Services) -> None:
 
 
 def approval_of(trial: Trial, services: Services) -> Approval | None:
-    """The question of one trial, None where nobody was asked."""
+    """The question of one trial, None where there is none."""
     entries = services.ledger.entries(trial.workload, ledger_keys.approval_entry(trial.trial))
     return history(entries).approval_of(trial.trial)
 
@@ -98,8 +100,8 @@ def approval_of(trial: Trial, services: Services) -> Approval | None:
 def answer_once(
     trial: Trial, by: str, reason: str, *, approved: bool, services: Services
 ) -> ApprovalAnswer:
-    """The answer that stands: this one, or the one that was given before."""
-    # Whoever approves knows what has been said until then.
+    """The answer that stands: this one, or an earlier one."""
+    # The answer accounts for every flag change up to this version.
     _, seen = latest_flag(trial.workload, services)
     now = services.clock.now()
     answer = ApprovalAnswer(now, trial.trial, by, approved, reason, flag_version=seen)
@@ -107,15 +109,88 @@ def answer_once(
     return ApprovalAnswer.from_entry(entry)
 
 
-def wake(approval: Approval, services: Services) -> bool:
-    """Tell whoever waits, the newest first; returns whether anybody did."""
+@dataclass(frozen=True)
+class Answered:
+    """The answer that stands; ``repeated`` where it had been given before.
+
+    ``woken`` says whether a trial still waited for it.
+    """
+
+    trial: str
+    answer: ApprovalAnswer
+    repeated: bool
+    woken: bool
+
+
+def waiting_approvals(workload: str, services: Services) -> list[Approval]:
+    """The open questions, oldest first."""
+    return [approval for approval in _approvals(workload, services) if approval.answer is None]
+
+
+def question(workload: str, services: Services) -> Approval:
+    """What a person can answer: the open question, else the newest that was answered.
+
+    Raises InvalidInputError where there is none.
+    """
+    approvals = _approvals(workload, services)
+    if not approvals:
+        raise InvalidInputError(
+            "has no promotion that waits for approval", field="WORKLOAD", value=workload,
+            fix=f"see `{command_at('compilegate status', services.settings.stage)}` for what waits",
+        )  # fmt: skip
+    still_open = [one for one in approvals if one.answer is None]
+    return (still_open or approvals)[-1]
+
+
+def answer_approval(
+    workload: str, override: Override, *, approved: bool, services: Services
+) -> Answered:
+    """Record the answer and wake the trial; the same answer again completes an interrupted call.
+
+    Raises InvalidInputError where there is no question, or the recorded answer is the other one.
+    """
+    approval = question(workload, services)
+    trial = Trial(workload, approval.trial, "")
+    by, reason = f"{HUMAN}{override.who}", override.reason.strip()
+    answer = answer_once(trial, by, reason, approved=approved, services=services)
+    if answer.approved is not approved:
+        refuse_other(workload, answer, services)
+    current = approval_of(trial, services) or approval
+    repeated = approval.answer is not None
+    return Answered(approval.trial, answer, repeated, _wake(current, services))
+
+
+def refuse_other(workload: str, answer: ApprovalAnswer, services: Services) -> None:
+    """Refuse the opposite of a recorded answer; raises InvalidInputError."""
+    stage = services.settings.stage
+    off = command_at(f'compilegate flag revert {workload} --reason "..."', stage)
+    on = command_at(f'compilegate flag set {workload} --candidate NAME --reason "..."', stage)
+    raise InvalidInputError(
+        f"was already answered: {answer_words(answer)} ({answer.reason})",
+        field=workload,
+        fix=f"to turn it off: {off}" if answer.approved else f"to turn it on anyway: {on}",
+    )
+
+
+def answer_words(answer: ApprovalAnswer) -> str:
+    """``approved by ana``."""
+    outcome = "approved" if answer.approved else "not approved"
+    return f"{outcome} by {answer.by.removeprefix(HUMAN)}"
+
+
+def _approvals(workload: str, services: Services) -> Sequence[Approval]:
+    return history(services.ledger.entries(workload, ledger_keys.APPROVAL_ENTRIES)).approvals
+
+
+def _wake(approval: Approval, services: Services) -> bool:
+    """Wake the trial by its newest token first; returns whether it still waited."""
     output = {key: getattr(approval.answer, key, None) for key in ("approved", "by", "reason")}
     waited = [services.tokens.send_success(token, output) for token in reversed(approval.tokens)]
     return any(waited)
 
 
 def _with_token(trial: Trial, token: str, services: Services) -> Approval:
-    """The question as it stands, this wait's token on it; a step that is repeated waits anew."""
+    """The question as it stands, with this wait's token on it; a repeated step waits anew."""
     while True:
         approval = approval_of(trial, services)
         if approval is None:

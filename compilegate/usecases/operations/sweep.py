@@ -1,6 +1,6 @@
-"""Once a day: cleans up after executions that have ended and left jobs or a lease behind.
+"""Once a day: cleans up after ended executions, records the day's metrics, limits log retention.
 
-Safe to repeat. What it did is in the ledger, and people are told.
+Safe to repeat. What the sweep did is in the ledger and published.
 """
 
 from __future__ import annotations
@@ -8,13 +8,11 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
 from compilegate.domain import naming
 from compilegate.domain.errors import NotFoundError
-from compilegate.domain.notification import Notification
 from compilegate.domain.production.orphans import (
     ENDED_BADLY,
     GRACE_SECONDS,
@@ -26,19 +24,36 @@ from compilegate.domain.production.orphans import (
     orphaned_leases,
 )
 from compilegate.domain.records.ledger import Swept
-from compilegate.ports import ExecutionEnds, Services, Topic
+from compilegate.ports import ExecutionEnds, Services, Topic, TrainingLogs
 from compilegate.report.notifications.sweep import swept as swept_message
+from compilegate.usecases.operations.metrics import measure_day
+from compilegate.usecases.registration.load import for_each_workload
 from compilegate.usecases.trial.abort_trial import abort_trial
 
 logger = logging.getLogger("compilegate")
 
-# Reading is waiting: so many requests are under way at once.
-AT_ONCE = 32
+
+def daily(
+    event: Mapping[str, Any],
+    *,
+    services: Services,
+    ends: ExecutionEnds,
+    topic: Topic,
+    training_logs: TrainingLogs,
+) -> dict[str, Any]:
+    """Do all three, the others also where one fails; returns what was swept."""
+    try:
+        return sweep(event, services=services, ends=ends, topic=topic)
+    finally:
+        try:
+            measure_day(services=services)
+        finally:
+            training_logs.limit_retention()
 
 
 @dataclass
 class _Orphans:
-    """What one workload has left over."""
+    """What ended executions left of one workload."""
 
     jobs: list[TaggedJob] = field(default_factory=list)
     leases: list[Lease] = field(default_factory=list)
@@ -46,13 +61,24 @@ class _Orphans:
     @property
     def executions(self) -> list[str]:
         """The executions that left it, each once."""
-        arns = [lease.execution for lease in self.leases]
-        return list(dict.fromkeys([*arns, *(job.execution for job in self.jobs)]))
+        return list(
+            dict.fromkeys([*self.released_leases_of, *(job.execution for job in self.jobs)])
+        )
 
     @property
     def owner(self) -> str | None:
-        """Whose workload it is, where a job says so."""
+        """The workload's owner, where a job names one."""
         return next((job.owner for job in self.jobs if job.owner), None)
+
+    @property
+    def stopped_jobs(self) -> tuple[str, ...]:
+        """Names of the jobs."""
+        return tuple(job.name for job in self.jobs)
+
+    @property
+    def released_leases_of(self) -> tuple[str, ...]:
+        """Executions that held the leases."""
+        return tuple(lease.execution for lease in self.leases)
 
 
 def sweep(
@@ -62,14 +88,21 @@ def sweep(
 
     ``grace_seconds`` of the event shortens how long after an execution's end it is left alone.
     One workload that fails does not keep back the others; raises the last failure at the end, so
-    that an alarm tells of it.
+    that it sets off an alarm.
     """
-    by_workload, ended = _find(services, ends, float(event.get("grace_seconds", GRACE_SECONDS)))
+    by_workload, ended = _read(services, ends, float(event.get("grace_seconds", GRACE_SECONDS)))
     stopped, released, failure = 0, 0, None
     for workload, orphans in sorted(by_workload.items()):
         try:
             _clean_up(workload, orphans, ended, services=services)
-            topic.publish(_notification(workload, orphans, services.settings.stage))
+            message = swept_message(
+                workload,
+                stopped_jobs=orphans.stopped_jobs,
+                released_leases_of=orphans.released_leases_of,
+                owner=orphans.owner,
+                stage=services.settings.stage,
+            )
+            topic.publish(message)
             stopped += len(orphans.jobs)
             released += len(orphans.leases)
         except Exception as error:
@@ -80,7 +113,7 @@ def sweep(
     return {"stopped_jobs": stopped, "released_leases": released}
 
 
-def _find(
+def _read(
     services: Services, ends: ExecutionEnds, grace_seconds: float
 ) -> tuple[dict[str, _Orphans], dict[str, ExecutionEnd]]:
     """Orphans by workload, and how the executions ended that left them."""
@@ -122,21 +155,17 @@ def _tagged(name: str, services: Services) -> TaggedJob | None:
 
 
 def _leases(services: Services) -> list[Lease]:
-    def held(workload: str) -> Lease | None:
+    def lease_of(workload: str) -> Lease | None:
         owner = services.locks.holder(workload)
         return Lease(workload, owner) if owner else None
 
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        leases = pool.map(held, services.store.folders(naming.WORKLOADS_PREFIX))
-        return [lease for lease in leases if lease is not None]
+    return [lease for lease in for_each_workload(lease_of, services.store) if lease is not None]
 
 
 def _ended(executions: Iterable[str], ends: ExecutionEnds) -> dict[str, ExecutionEnd]:
     """Those that have ended, and how."""
-    end_by_execution = {
-        execution: ends.end_of(execution) for execution in dict.fromkeys(executions)
-    }
-    return {execution: end for execution, end in end_by_execution.items() if end is not None}
+    by_execution = {execution: ends.end_of(execution) for execution in dict.fromkeys(executions)}
+    return {execution: end for execution, end in by_execution.items() if end is not None}
 
 
 def _clean_up(
@@ -148,17 +177,12 @@ def _clean_up(
         services.jobs.stop(job.name)
     for lease in orphans.leases:
         services.locks.release(workload, lease.execution)
-    now = services.clock.now()
-    swept = Swept(
-        at=now,
-        stopped_jobs=tuple(job.name for job in orphans.jobs),
-        released_leases_of=tuple(lease.execution for lease in orphans.leases),
-    )
+    swept = Swept(services.clock.now(), orphans.stopped_jobs, orphans.released_leases_of)
     services.ledger.put_once(workload, swept.key, swept.to_entry())
 
 
 def _abort(end: ExecutionEnd, execution: str, *, services: Services) -> None:
-    """What the lost event would have done for a trial; that this fails must not keep jobs alive."""
+    """What the lost event would have done for a trial; a failure must not keep jobs alive."""
     trial = naming.machine_name(services.settings.stage, naming.EVALUATE)
     if end.status not in ENDED_BADLY or execution.split(":")[6] != trial:
         return
@@ -166,20 +190,3 @@ def _abort(end: ExecutionEnd, execution: str, *, services: Services) -> None:
         abort_trial({"detail": end.detail}, services=services)
     except Exception:
         logger.exception("the clean-up of %s failed again", execution)
-
-
-def _figures(orphans: _Orphans) -> dict[str, Any]:
-    return {
-        "stopped_jobs": [job.name for job in orphans.jobs],
-        "released_leases_of": [lease.execution for lease in orphans.leases],
-    }
-
-
-def _notification(workload: str, orphans: _Orphans, stage: str) -> Notification:
-    return swept_message(
-        workload,
-        stopped_jobs=[job.name for job in orphans.jobs],
-        released_leases_of=[lease.execution for lease in orphans.leases],
-        owner=orphans.owner,
-        stage=stage,
-    )

@@ -6,11 +6,9 @@ import json
 import logging
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from compilegate.domain import naming
 from compilegate.domain.errors import NotFoundError
 from compilegate.domain.notification import Notification
 from compilegate.domain.production.history import history
@@ -23,14 +21,12 @@ from compilegate.domain.production.weekly_summary import (
 )
 from compilegate.ports import Services, Topic
 from compilegate.report.notifications.weekly_summary import digest, is_quiet
-from compilegate.usecases.registration.load import load_registration
+from compilegate.usecases.registration.load import for_each_workload, load_registration
 from compilegate.usecases.trial.documents import Trial, load_record, load_spec
 
 logger = logging.getLogger("compilegate")
 
 WEEK_SECONDS = 7 * 24 * 3600
-# Reading is waiting: so many requests are under way at once. The clients keep as many connections.
-AT_ONCE = 32
 
 
 @dataclass
@@ -94,13 +90,11 @@ def send_digests(_event: Mapping[str, Any], *, services: Services, topic: Topic)
 
 def _read_all(services: Services, window: TimeWindow) -> dict[str | None, _Owned]:
     owners: dict[str | None, _Owned] = defaultdict(_Owned)
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        names = services.store.folders(naming.WORKLOADS_PREFIX)
-        for read in pool.map(lambda name: _read(name, services, window), names):
-            if isinstance(read, WeeklySummary):
-                owners[read.owner].summaries.append(read)
-            elif read is not None:
-                owners[read.owner].unread.append(read.workload)
+    for read in for_each_workload(lambda name: _read(name, services, window), services.store):
+        if isinstance(read, WeeklySummary):
+            owners[read.owner].summaries.append(read)
+        elif read is not None:
+            owners[read.owner].unread.append(read.workload)
     return owners
 
 

@@ -26,11 +26,10 @@ from compilegate.report.notifications.decision import DecisionText, decision_not
 from compilegate.report.notifications.review import ReviewNews, paragraphs, subject
 from compilegate.report.render import render
 from compilegate.usecases.flag.change_flag import Changed, latest_flag
-from compilegate.usecases.owners import owner_of
 from compilegate.usecases.production.history_page import write_history
-from compilegate.usecases.registration.load import load_registered, load_registration
+from compilegate.usecases.registration.load import load_registered, load_registration, owner_of
+from compilegate.usecases.trial.check_eligibility import past_overheads
 from compilegate.usecases.trial.documents import Trial, load_record
-from compilegate.usecases.trial.past_overheads import past_overheads
 from compilegate.usecases.trial.plan_trial import plan_for
 
 LOCAL = "local"

@@ -30,7 +30,7 @@ from compilegate.ports import FlagStore, Services
 from compilegate.usecases.flag.change_flag import repair_if_possible
 from compilegate.usecases.operations.drain_mark import refuse_if_drained
 from compilegate.usecases.operations.metrics import count
-from compilegate.usecases.production.job_request import JobSite, request_of
+from compilegate.usecases.production.build_request import JobSite, request_of
 from compilegate.usecases.registration.load import Registered, facts_for_workload, load_registered
 from compilegate.usecases.trial.documents import Spec, Trial, load_record, spec_at
 

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from compilegate.domain import ledger_keys, naming
-from compilegate.domain.errors import NotFoundError
+from compilegate.domain.errors import InvalidInputError, NotFoundError
+from compilegate.domain.planning.arm_plan import ArmPlan
+from compilegate.domain.production.arm import baseline_arm, on_instance, with_overrides
 from compilegate.domain.production.attempt import Attempt
 from compilegate.domain.production.history import history
+from compilegate.domain.production.next_arm import SCHEDULED
 from compilegate.domain.records.runs import BegunRun
-from compilegate.ports import Ledger, Services
-from compilegate.usecases.production.job_request import JobSite, request_of
-from compilegate.usecases.trial.documents import spec_at, to_json
+from compilegate.domain.request.context import JobContext
+from compilegate.domain.request.production import ProductionJob, production_request
+from compilegate.domain.workload.model import BASELINE
+from compilegate.ports import Ledger, Services, Settings
+from compilegate.usecases.registration.load import facts_for_workload
+from compilegate.usecases.trial.documents import Spec, read_document, spec_at, to_json
+from compilegate.usecases.trial.job_requests import check_request
 
 
 def build_request(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]:
@@ -39,3 +47,101 @@ def load_begun(workload: str, run: str, ledger: Ledger) -> BegunRun:
     if begun is None:
         raise NotFoundError(f"production run {run} of {workload} was never begun")
     return begun
+
+
+@dataclass(frozen=True)
+class JobSite:
+    """Where jobs of a deployment run, and the bucket where their data lies."""
+
+    bucket: str
+    settings: Settings
+
+
+def arm_of(begun: BegunRun, attempt: Attempt, spec: Spec, settings: Settings) -> ArmPlan:
+    """The arm that an attempt trains.
+
+    Raises InvalidInputError for overrides that do not fit the registered job.
+    """
+    facts = facts_for_workload(spec.workload, settings)
+    baseline = baseline_arm(spec.workload, facts, region=settings.region)
+    if attempt.instance_type is not None:
+        return on_instance(baseline, attempt.instance_type, facts)
+    name = BASELINE if attempt.trains_baseline else begun.arm
+    return with_overrides(baseline, name, begun.overrides, facts)
+
+
+def usd_per_hour(begun: BegunRun, attempt: Attempt, spec: Spec, settings: Settings) -> float | None:
+    """Price of the attempt's cluster; None where the arm cannot be planned any more."""
+    try:
+        return arm_of(begun, attempt, spec, settings).usd_per_hour
+    except InvalidInputError:  # prices may have changed since the request was built
+        return None
+
+
+def request_of(begun: BegunRun, attempt: Attempt, spec: Spec, site: JobSite) -> dict[str, Any]:
+    """The complete request of an attempt, which SageMaker would take.
+
+    Raises InvalidInputError for one that it would refuse, or that cannot be built.
+    """
+    settings = site.settings
+    arm = arm_of(begun, attempt, spec, settings)
+    decision_id = None if attempt.trains_baseline else begun.decision_id
+    job = ProductionJob(
+        run=begun.run,
+        number=attempt.number,
+        replicate=begun.number,
+        seed=begun.seed,
+        variables=_variables(begun, attempt, arm, decision_id, settings.stage),
+        tags={} if attempt.trains_baseline else _tags(begun, decision_id),
+    )
+    context = JobContext(
+        bucket=site.bucket,
+        region=settings.region,
+        role_arn=settings.training_role_arn,
+        trial=begun.run,
+        execution=begun.execution,
+        source_key=begun.source_key,
+        kms_key_arn=settings.kms_key_arn,
+        subnet_ids=settings.subnet_ids,
+        security_group_ids=settings.security_group_ids,
+    )
+    request = production_request(spec.workload, arm, job, context)
+    check_request(request)
+    return request
+
+
+def check_trainable(document: Mapping[str, Any], site: JobSite) -> None:
+    """Build the baseline's request from a spec (workload, source_key) and throw it away.
+
+    Called before a workload is registered. Raises InvalidInputError where there is no image for
+    it, or SageMaker would refuse it.
+    """
+    spec = Spec(read_document(document["workload"]), str(document["source_key"]))
+    begun = BegunRun(
+        at=0, run=naming.trial_id(0), execution="", arm=BASELINE, why=SCHEDULED, seed=1, number=1,
+        spec_key="", source_key=spec.source_key,
+    )  # fmt: skip
+    try:
+        request_of(begun, Attempt(), spec, site)
+    except InvalidInputError as error:
+        fix = error.fix or "see what would fit with `compilegate check` and the workload file"
+        raise InvalidInputError(
+            f"could not be trained: {error.problem}", field=error.field, value=error.value, fix=fix
+        ) from error
+
+
+def _tags(begun: BegunRun, decision_id: str | None) -> dict[str, str]:
+    return {**begun.tags, **({naming.TAG_DECISION: decision_id} if decision_id else {})}
+
+
+def _variables(
+    begun: BegunRun, attempt: Attempt, arm: ArmPlan, decision_id: str | None, stage: str
+) -> dict[str, str]:
+    """What the script may want to know; the stage is where its flag lies."""
+    return {
+        "COMPILEGATE_STAGE": stage,
+        "COMPILEGATE_RUN": begun.run,
+        "COMPILEGATE_ARM": arm.name,
+        "COMPILEGATE_WHY": attempt.why(begun),
+        **({"COMPILEGATE_DECISION_ID": decision_id} if decision_id else {}),
+    }

@@ -1,4 +1,4 @@
-"""What a production job left behind, as the ledger keeps it."""
+"""What a production job left behind, as the ledger keeps it and the state machine is answered."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import Any
 
 from compilegate.domain.errors import InvalidEvidenceError, NotFoundError
 from compilegate.domain.judging.evidence_file import check_full_run
+from compilegate.domain.production.attempt import Attempt
 from compilegate.domain.production.recorded_run import JobEvidence
+from compilegate.domain.records.runs import ProductionRun
 from compilegate.ports import ObjectStore, TrainingJobs
 from compilegate.usecases.trial.job_output import quality_run, read_output
 
@@ -34,10 +36,9 @@ def output_uri(described: Mapping[str, Any]) -> str:
 
 
 def job_evidence(described: Mapping[str, Any], metric: str, store: ObjectStore) -> JobEvidence:
-    """The run as evidence has it, or nothing and why it cannot be read.
+    """The run as evidence, or why it cannot be read.
 
-    What the judge could not read is none: kept as evidence, one such run would make every later
-    review of the others fail.
+    A run that the judge could not read is not kept: it would make every later review fail.
     """
     try:
         stored = store.fetch(output_uri(described))
@@ -45,17 +46,28 @@ def job_evidence(described: Mapping[str, Any], metric: str, store: ObjectStore) 
         run = quality_run(output, job=str(described["TrainingJobName"]), metric=metric)
         kept = {key: value for key, value in run.items() if key not in NOT_KEPT}
         check_full_run(kept)
-        _check_size(kept)
     except NotFoundError as error:
         return JobEvidence(problem=f"it left no evidence that can be read: {error}")
     except InvalidEvidenceError as error:
         return JobEvidence(problem=f"its evidence cannot be read: {error}")
+    size = len(json.dumps(kept))
+    if size > LARGEST_RUN:
+        limit = f"its summary has {size} characters, and the ledger takes {LARGEST_RUN} of a run"
+        return JobEvidence(problem=f"its evidence cannot be read: {limit}")
     return JobEvidence(kept)
 
 
-def _check_size(run: Mapping[str, Any]) -> None:
-    size = len(json.dumps(run))
-    if size > LARGEST_RUN:
-        raise InvalidEvidenceError(
-            f"its summary has {size} characters, and the ledger takes {LARGEST_RUN} of a run"
-        )
+def run_answer(step: str, run: ProductionRun | None, owner: str | None) -> dict[str, Any]:
+    """RecordRun's answer to the state machine; ``run`` is None where nothing was recorded."""
+    return {
+        "next": step,
+        "run": run.run if run else None,
+        "arm": run.arm if run else None,
+        "status": run.status if run else "Ignored",
+        "reason": run.reason if run else None,
+        "counts": run is not None and run.counts,
+        "attempt": Attempt().to_dict(),
+        "wait_seconds": 0,
+        "owner": owner,
+        "tell": None,
+    }

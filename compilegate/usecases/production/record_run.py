@@ -1,18 +1,48 @@
 """Records how a production job ended, and says what comes next.
 
-The ledger's entry is written once: repeating the call, or a late one, finds it and answers the
-same.
+The ledger's entry is written once: a repeated or late call reads it and answers the same.
 """
 
 from __future__ import annotations
 
+import json
+import logging
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
+from compilegate.domain import ledger_keys, naming
+from compilegate.domain.errors import CompilegateError, InvalidInputError, NotFoundError
+from compilegate.domain.failures import explain
+from compilegate.domain.production.attempt import Attempt, attempt_number, attempt_of
+from compilegate.domain.production.ending import ENDED, Ending, job_end
+from compilegate.domain.production.history import WorkloadHistory, history
+from compilegate.domain.production.recorded_run import (
+    FAILED,
+    RERUN,
+    WAIT,
+    EndedAttempt,
+    attempt_run,
+    capacity_wait,
+    what_next,
+)
+from compilegate.domain.production.trained_job import TrainedJob
+from compilegate.domain.production.waiting import FIRST_SECONDS, most_wait_seconds
+from compilegate.domain.records.runs import BegunRun, CapacityWait, ProductionRun
 from compilegate.ports import Services
-from compilegate.usecases.production.record_attempt import record_attempt
-from compilegate.usecases.production.record_ended_execution import record_ended_execution
+from compilegate.report.notifications.runs import run_failed, run_waits
+from compilegate.usecases.production.build_request import JobSite, request_of, usd_per_hour
+from compilegate.usecases.production.canary import close_after_run
+from compilegate.usecases.production.job_evidence import describe, job_evidence, run_answer
 from compilegate.usecases.production.record_team_run import record_team_run
+from compilegate.usecases.trial.documents import Spec, spec_at
+
+IN_PROGRESS, TIMEOUT, EXECUTION_FAILED = "InProgress", "States.Timeout", "FAILED"
+logger = logging.getLogger("compilegate")
+
+
+class StillTrainsError(CompilegateError):
+    """A job still trains although the state machine no longer waits for it."""
 
 
 def record_run(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]:
@@ -27,3 +57,201 @@ def record_run(event: Mapping[str, Any], *, services: Services) -> dict[str, Any
     if "attempt" in event:
         return record_attempt(event, services=services)
     return record_team_run(event, services=services)
+
+
+def record_attempt(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]:
+    """Read the attempt, record its run or its wait, and answer the machine.
+
+    Raises StillTrainsError for a job that has not ended.
+    """
+    workload, run = str(event["workload"]), str(event["run"])
+    past = history(services.ledger.entries(workload, ledger_keys.run_entries(run)))
+    ended, spec = _read(event, past, services)
+    _stop_overdue(ended, event, services)
+    _stop_strays(ended, services)
+    gave_up = None
+    if ended.end.ending is Ending.NO_CAPACITY:
+        first = event.get("wait_seconds")
+        wait = capacity_wait(
+            ended,
+            most_wait_seconds(spec.workload),
+            first_seconds=FIRST_SECONDS if first is None else float(first),
+        )
+        if wait is not None:
+            entry = services.ledger.put_once(workload, wait.key, wait.to_entry())
+            return _waiting(CapacityWait.from_entry(entry), ended, services.settings.stage)
+        gave_up = f"gave up waiting for machines: {ended.end.reason}"
+    return _recorded(_write(ended, spec, services, gave_up), ended, services.settings.stage)
+
+
+def record_ended_execution(detail: Mapping[str, Any], *, services: Services) -> dict[str, Any]:
+    """Record the jobs of an execution that was stopped, ran out of time or failed. Safe to repeat.
+
+    ``detail`` is that of Step Functions' event. A job that trains goes on after a failure of the
+    machine, because its model is needed; where a person stopped the execution, or its time was up,
+    the job is stopped. Returns which jobs were recorded, and which go on unattended.
+    """
+    answer: dict[str, list[str]] = {"recorded": [], "going_on": []}
+    workload = json.loads(detail.get("input") or "{}").get("workload")
+    if not isinstance(workload, str):
+        return answer  # a team's job: its event can be sent again
+    past = history(services.ledger.entries(workload))
+    begun = past.run_of_execution(str(detail["executionArn"]))
+    if begun is None:  # a duplicate, or nothing to train
+        return answer
+    recorded = {run.job for run in past.runs if run.run == begun.run}
+    waits = past.waits_of(begun.run)
+    jobs = services.jobs.statuses(naming.trial_job_prefix(workload, begun.run))
+    unrecorded = sorted(set(jobs) - recorded - {wait.job for wait in waits})
+    if not unrecorded and not recorded:
+        unrecorded = [naming.job_base(workload, begun.run, naming.attempt(0))]
+    for job in unrecorded:
+        attempt = attempt_of(attempt_number(job), waits)
+        event = {"workload": workload, "run": begun.run, "job": job, "attempt": attempt.to_dict()}
+        answer[_record_unattended(event, past, detail, services)].append(job)
+    return answer
+
+
+def _record_unattended(
+    event: Mapping[str, Any], past: WorkloadHistory, detail: Mapping[str, Any], services: Services
+) -> str:
+    """Record the job of ``event`` as the machine would have; returns the key of the answer."""
+    job = str(event["job"])
+    described = describe(job, services.jobs)
+    if described is not None and described["TrainingJobStatus"] not in ENDED:
+        if detail["status"] == EXECUTION_FAILED:
+            return "going_on"
+        services.jobs.stop(job)
+    why = explain(str(detail.get("error") or detail["status"]), str(detail.get("cause") or ""))
+    gave_up = None if described is not None else f"the execution ended: {why}"
+    ended, spec = _read(event, past, services)
+    _write(ended, spec, services, gave_up)
+    return "recorded"
+
+
+def _read(
+    event: Mapping[str, Any], past: WorkloadHistory, services: Services
+) -> tuple[EndedAttempt, Spec]:
+    """The attempt that ``event`` is about, and the spec that its run began with.
+
+    ``past`` holds at least what the ledger says of the run. Raises NotFoundError for a run that
+    was never begun.
+    """
+    workload, run, job = str(event["workload"]), str(event["run"]), str(event["job"])
+    begun = past.begun_run(run)
+    if begun is None:
+        raise NotFoundError(f"production run {run} of {workload} was never begun")
+    spec, attempt = spec_at(services.store, begun.spec_key), Attempt.from_dict(event["attempt"])
+    described = describe(job, services.jobs)
+    end = job_end(described, str(event.get("error") or ""), str(event.get("cause") or ""))
+    ended = EndedAttempt(
+        workload=spec.workload,
+        begun=begun,
+        attempt=attempt,
+        job=job,
+        end=end,
+        described=described or {},
+        now=services.clock.now(),
+        waits=tuple(wait for wait in past.waits_of(run) if wait.attempt < attempt.number),
+        usd_per_hour=usd_per_hour(begun, attempt, spec, services.settings),
+    )
+    if end.ending is Ending.NO_CAPACITY:
+        site = JobSite(services.store.bucket, services.settings)
+        return replace(ended, fallbacks=_fallbacks(begun, attempt, spec, site)), spec
+    if end.ending is Ending.COMPLETED:
+        metric = spec.workload.quality.metric
+        evidence = job_evidence(ended.described, metric, services.store)
+        return replace(ended, evidence=evidence), spec
+    return ended, spec
+
+
+def _fallbacks(begun: BegunRun, attempt: Attempt, spec: Spec, site: JobSite) -> tuple[str, ...]:
+    """The types that the team allows and that its job can run on."""
+    usable = []
+    for instance_type in spec.workload.training.fallback_instances:
+        following = Attempt(number=attempt.number + 1, instance_type=instance_type)
+        try:
+            request_of(begun, following, spec, site)
+        except InvalidInputError as error:
+            logger.warning("%s: no fallback to %s: %s", spec.workload.name, instance_type, error)
+        else:
+            usable.append(instance_type)
+    return tuple(usable)
+
+
+def _stop_overdue(ended: EndedAttempt, event: Mapping[str, Any], services: Services) -> None:
+    """Stop a job whose time is up; raises StillTrainsError for any other that has not ended.
+
+    A run is recorded once: recorded too early, its true end would be lost.
+    """
+    if ended.described.get("TrainingJobStatus") != IN_PROGRESS:
+        return
+    error, cause = str(event.get("error") or ""), str(event.get("cause") or "")
+    if error != TIMEOUT:
+        raise StillTrainsError(
+            f"{ended.job} still trains, and waiting for it failed: {explain(error, cause)}. It "
+            "goes on, and leaves its model; its run is not recorded"
+        )
+    services.jobs.stop(ended.job)
+
+
+def _stop_strays(ended: EndedAttempt, services: Services) -> None:
+    """CreateTrainingJob may start a job and its answer be lost: the retry then starts another.
+
+    Only a retried job can have such a twin. SageMaker allows an account two lists of jobs a
+    second, so jobs are not listed for a first try.
+    """
+    if ended.job.endswith(naming.FIRST_TRY):
+        return
+    prefix = naming.trial_job_prefix(ended.workload.name, ended.begun.run)
+    for job in services.jobs.active(prefix):
+        if job != ended.job:
+            services.jobs.stop(job)
+
+
+def _write(
+    ended: EndedAttempt, spec: Spec, services: Services, gave_up: str | None
+) -> ProductionRun:
+    """The run as the ledger has it; ``gave_up`` says why it was not run at all.
+
+    A trial that waits for canary runs is woken afterwards, so that it reads the run.
+    """
+    workload, run = spec.workload.name, attempt_run(ended, gave_up=gave_up)
+    entry = services.ledger.put_once(workload, run.key, run.to_entry())
+    recorded = ProductionRun.from_entry(entry)
+    digest = TrainedJob(spec.workload, spec.code).digest
+    close_after_run(workload, recorded, job=digest, services=services)
+    return recorded
+
+
+def _recorded(run: ProductionRun, ended: EndedAttempt, stage: str) -> dict[str, Any]:
+    """The answer for an attempt that was recorded."""
+    step, owner, message = what_next(run), ended.workload.owner, None
+    following = Attempt(ended.attempt.number + 1, rerun=True) if step == RERUN else ended.attempt
+    if step == FAILED:
+        message = run_failed(run, ended.workload.name, owner=owner, stage=stage).to_answer()
+    return {**run_answer(step, run, owner), "attempt": following.to_dict(), "tell": message}
+
+
+def _waiting(wait: CapacityWait, ended: EndedAttempt, stage: str) -> dict[str, Any]:
+    """The answer for an attempt that got no capacity."""
+    seconds, owner, message = int(wait.wait_seconds), ended.workload.owner, None
+    following = Attempt(
+        number=ended.attempt.number + 1,
+        rerun=ended.attempt.rerun,
+        instance_type=wait.next_instance_type,
+    )
+    if seconds > 0 and not any(earlier.wait_seconds for earlier in ended.waits):
+        message = run_waits(wait, ended.workload.name, owner=owner, stage=stage).to_answer()
+    return {
+        "next": WAIT,
+        "run": wait.run,
+        "arm": ended.arm,
+        "status": "Waiting",
+        "reason": str(wait.reason),
+        "counts": False,
+        "attempt": following.to_dict(),
+        "wait_seconds": seconds,
+        "owner": owner,
+        "tell": message,
+    }

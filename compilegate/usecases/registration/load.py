@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import TypeVar
 
 from compilegate.domain import naming
-from compilegate.domain.errors import InvalidInputError, NotFoundError
+from compilegate.domain.errors import CompilegateError, InvalidInputError, NotFoundError
 from compilegate.domain.facts.model import Facts
 from compilegate.domain.production.registration import Registration
 from compilegate.domain.workload.model import Workload
 from compilegate.facts import load_facts
-from compilegate.ports import ObjectStore, Settings
-from compilegate.usecases.trial.documents import Spec, spec_at
+from compilegate.ports import ObjectStore, Services, Settings
+from compilegate.usecases.trial.documents import Spec, Trial, load_spec, spec_at
+
+# Reading is waiting: so many requests are under way at once. The clients keep as many connections.
+AT_ONCE = 32
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -59,6 +66,33 @@ def load_registration(store: ObjectStore, workload: str) -> Registration:
         ) from error
 
 
+def for_each_workload(read: Callable[[str], Result], store: ObjectStore) -> list[Result]:
+    """``read`` of every workload that was ever uploaded, many at a time, in order of name."""
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        return list(pool.map(read, store.folders(naming.WORKLOADS_PREFIX)))
+
+
 def facts_for_workload(workload: Workload, settings: Settings) -> Facts:
     """The shipped and refreshed facts; the deployment overrides them, the workload file both."""
     return load_facts(settings.region).overridden(settings.facts).overridden(workload.facts)
+
+
+def owner_of(trial: Trial, services: Services) -> str | None:
+    """The owner of a trial's workload; None where the spec names none or cannot be read.
+
+    A message without an owner still reaches every subscriber without a filter.
+    """
+    if not trial.spec_key:
+        return None
+    try:
+        return load_spec(services.store, trial).workload.owner
+    except (CompilegateError, KeyError, ValueError):
+        return None
+
+
+def owner_of_workload(workload: str, services: Services) -> str | None:
+    """The registered owner; None where it was never registered or that cannot be read."""
+    try:
+        return load_registration(services.store, workload).owner
+    except (CompilegateError, KeyError, ValueError):
+        return None

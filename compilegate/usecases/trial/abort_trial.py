@@ -13,11 +13,11 @@ from typing import Any
 
 from compilegate.domain import ledger_keys
 from compilegate.domain.failures import explain
+from compilegate.domain.production.canary import ABORTED
 from compilegate.domain.records.trials import TrialFailed, TrialStarted
 from compilegate.ports import Services
 from compilegate.usecases.flag.approval import abandon_approval
-from compilegate.usecases.production.close_canary import abort_canary
-from compilegate.usecases.production.release_models import reject_models
+from compilegate.usecases.production.canary import close_canary, reject_models
 from compilegate.usecases.trial.documents import Trial
 from compilegate.usecases.trial.stop_jobs import stop_jobs
 
@@ -31,7 +31,7 @@ def abort_trial(event: Mapping[str, Any], *, services: Services) -> dict[str, An
     error, cause = str(call.get("error", "")), str(call.get("cause", ""))
     if not _owns(trial, call, services):
         return {"error": error or "TrialFailed", "reason": explain(error, cause)}
-    abort_canary(trial, services=services)
+    close_canary(trial, ABORTED, services=services)
     abandon_approval(trial, services=services)
     stopped = stop_jobs(trial, services=services)
     _reject_models(trial, services)
@@ -50,7 +50,7 @@ def abort_trial(event: Mapping[str, Any], *, services: Services) -> dict[str, An
 
 
 def _reject_models(trial: Trial, services: Services) -> None:
-    """Held models of a trial without a verdict; that this fails must not leave the lease behind."""
+    """Reject held models; a failure of this must not keep the lease."""
     try:
         reject_models(trial, services=services)
     except Exception:
@@ -60,8 +60,7 @@ def _reject_models(trial: Trial, services: Services) -> None:
 def _owns(trial: Trial, call: Mapping[str, Any], services: Services) -> bool:
     """Whether this execution is the trial's own: one started again with the same input is not.
 
-    An execution that was refused the lease never wrote its start; what it finds then is the
-    start of the one that holds it, or nothing, and there is nothing of its own to clean up.
+    An execution that was refused the lease never wrote its start and has nothing to clean up.
     """
     started = TrialStarted(services.clock.now(), str(call["execution"]))
     key = ledger_keys.started_entry(trial.trial)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from compilegate.domain import ledger_keys
@@ -12,92 +12,111 @@ from compilegate.domain.flag import Flag, promoted
 from compilegate.domain.flag_change import EVALUATE, FlagChange
 from compilegate.domain.production.history import history
 from compilegate.domain.records.decisions import FlagOutcome, RecordedDecision
-from compilegate.domain.records.trials import ApprovalAnswer
+from compilegate.domain.records.trials import ApprovalAnswer, TrialStarted
+from compilegate.domain.trial.plan import RecordedPlan
 from compilegate.ports import Services
 from compilegate.usecases.flag.approval import approval_of, needs_approval
 from compilegate.usecases.flag.change_flag import Changed, change_flag, latest_flag
-from compilegate.usecases.trial.documents import Trial, save_record
-from compilegate.usecases.trial.recorded import load_decision, load_plan
+from compilegate.usecases.trial.documents import Trial, load_decision, load_plan, save_record
+
+
+@dataclass(frozen=True)
+class _Facts:
+    """What the change follows from; ``plan`` where the decision promotes a candidate."""
+
+    trial: Trial
+    decision_key: str
+    decision: RecordedDecision
+    approved: bool
+    answer: ApprovalAnswer | None
+    started: TrialStarted | None
+    plan: RecordedPlan | None
 
 
 def apply_flag(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]:
     """Enable, disable or keep the flag; an unchanged flag is not written.
 
-    Where the workload asks for approval, only an approval in the ledger promotes. What became of
-    the flag is kept beside the decision.
+    Where the workload asks for approval, only an approval in the ledger promotes. The outcome is
+    kept beside the decision.
     """
+    facts = _read(event, services)
+    return _write(facts, _change(facts), services)
+
+
+def _read(event: Mapping[str, Any], services: Services) -> _Facts:
     trial, key = Trial.from_event(event), str(event["decision_key"])
-    decision = load_decision(services.store, key)
-    asked = approval_of(trial, services)
-    answer = None if asked is None else asked.answer
-    approved = (asked is not None and asked.approved) or not needs_approval(
-        trial, decision.flag_action, services
+    decision, approval = load_decision(services.store, key), approval_of(trial, services)
+    promotes = decision.flag_action is FlagAction.ENABLE and decision.candidate is not None
+    entry = ledger_keys.started_entry(trial.trial)
+    started = history(services.ledger.entries(trial.workload, entry)).started
+    return _Facts(
+        trial=trial,
+        decision_key=key,
+        decision=decision,
+        approved=(approval is not None and approval.approved)
+        or not needs_approval(trial, decision.flag_action, services),
+        answer=None if approval is None else approval.answer,
+        started=started[0] if started else None,
+        plan=load_plan(services.store, trial) if promotes else None,
     )
-    if decision.flag_action is FlagAction.KEEP or not approved:
-        flag, version = latest_flag(trial.workload, services)
-        made = Changed(changed=False, flag=flag, version=version)
-    else:
-        change = _change(trial, decision, key, answer, services)
-        made = change_flag(trial.workload, change, services=services)
-    outcome = FlagOutcome(
-        changed=made.changed,
-        enabled=made.flag.enabled,
-        state=made.flag.state,
-        approved=approved,
-        overrode=made.overrode,
-        held_by=made.held_by,
-        approval=answer,
-    ).to_dict()
-    save_record(services.store, trial, "flag", outcome)
-    return {key: outcome[key] for key in ("changed", "enabled", "approval")}
 
 
-def _change(
-    trial: Trial,
-    decision: RecordedDecision,
-    decision_key: str,
-    answer: ApprovalAnswer | None,
-    services: Services,
-) -> FlagChange:
-    decided_at, seen_version = _known_until(trial, answer, services)
+def _change(facts: _Facts) -> FlagChange | None:
+    """The change that the decision asks for; None where the flag stays as it is."""
+    trial, decision, answer = facts.trial, facts.decision, facts.answer
+    if decision.flag_action is FlagAction.KEEP or not facts.approved:
+        return None
+    decided_at, seen_version = _seen(facts)
     return FlagChange(
         change_id=f"trial#{trial.trial}#flag",
         by=EVALUATE,
         action=str(decision.flag_action),
-        flag=_flag(decision, trial, services),
+        flag=_flag(decision, facts.plan),
         reason="; ".join(decision.messages),
         decided_at=decided_at,
         seen_version=seen_version,
         decision_id=decision.decision_id,
         details={
             "trial": trial.trial,
-            "decision_key": decision_key,
+            "decision_key": facts.decision_key,
             "evidence_key": trial.record_key("evidence"),
             "approved_by": None if answer is None else answer.by,
         },
     )
 
 
-def _flag(decision: RecordedDecision, trial: Trial, services: Services) -> Flag:
-    """The flag that the decision leads to."""
-    if decision.flag_action is FlagAction.DISABLE or decision.candidate is None:
+def _flag(decision: RecordedDecision, plan: RecordedPlan | None) -> Flag:
+    if plan is None:
         return Flag(enabled=False, state="off", decision_id=decision.decision_id)
-    plan = load_plan(services.store, trial)
-    arm, baseline = asdict(plan.arm(decision.candidate)), asdict(plan.baseline)
+    arm, baseline = asdict(plan.arm(str(decision.candidate))), asdict(plan.baseline)
     return promoted(arm, baseline, decision_id=decision.decision_id)
 
 
-def _known_until(
-    trial: Trial, answer: ApprovalAnswer | None, services: Services
-) -> tuple[int, int | None]:
-    """The time and the flag's version up to which the change knows of manual changes.
+def _seen(facts: _Facts) -> tuple[int, int | None]:
+    """The time and the flag's version up to which the change accounts for manual changes.
 
     Those of the approval, else of the trial's start. A trial that never recorded its start
-    overrules nobody.
+    overrules none of them.
     """
-    if answer is not None:
-        return answer.at, answer.flag_version
-    sort_key = ledger_keys.started_entry(trial.trial)
-    for started in history(services.ledger.entries(trial.workload, sort_key)).started:
-        return started.at, started.flag_version
-    return 0, None
+    since = facts.answer or facts.started
+    return (0, None) if since is None else (since.at, since.flag_version)
+
+
+def _write(facts: _Facts, change: FlagChange | None, services: Services) -> dict[str, Any]:
+    workload = facts.trial.workload
+    if change is None:
+        flag, version = latest_flag(workload, services)
+        made = Changed(changed=False, flag=flag, version=version)
+    else:
+        made = change_flag(workload, change, services=services)
+    outcome = FlagOutcome(
+        changed=made.changed,
+        enabled=made.flag.enabled,
+        state=made.flag.state,
+        approved=facts.approved,
+        overrode=made.overrode,
+        held_by=made.held_by,
+        approval=facts.answer,
+    ).to_dict()
+    save_record(services.store, facts.trial, "flag", outcome)
+    return {key: outcome[key] for key in ("changed", "enabled", "approval")}

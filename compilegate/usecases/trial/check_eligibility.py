@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from compilegate.domain.decision import JUDGE_VERSION, Decision, Verdict
-from compilegate.domain.eligibility import Eligibility
+from compilegate.domain.eligibility import Eligibility, MeasuredOverhead
 from compilegate.domain.eligibility import check_eligibility as check
-from compilegate.domain.production.history import history
+from compilegate.domain.errors import NotFoundError
+from compilegate.domain.production.history import WorkloadHistory, history
 from compilegate.domain.reasons import Reason, Severity
-from compilegate.ports import Services
+from compilegate.domain.records.trials import TrialDecided
+from compilegate.ports import ObjectStore, Services
 from compilegate.usecases.registration.load import facts_for_workload
 from compilegate.usecases.trial.documents import (
     Trial,
+    load_decision,
+    load_plan,
     load_spec,
     save_decision,
     save_record,
 )
-from compilegate.usecases.trial.past_overheads import past_overheads
 
 
 def check_eligibility(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]:
@@ -56,3 +59,46 @@ def _ineligible(eligibility: Eligibility, trial: Trial) -> Decision:
         candidate=None,
         reasons=tuple(dict.fromkeys(blocking)),
     )
+
+
+# Older ones would be of another model before they would be of use.
+TRIALS_READ = 3
+
+
+def past_overheads(
+    workload: str, past: WorkloadHistory, store: ObjectStore
+) -> tuple[MeasuredOverhead, ...]:
+    """Compile seconds that the last decided trials of a workload measured, oldest first."""
+    decided = sorted(past.decided, key=lambda one: one.key)
+    return tuple(
+        overhead
+        for decision in decided[-TRIALS_READ:]
+        for overhead in _measured(store, workload, decision)
+    )
+
+
+def _measured(
+    store: ObjectStore, workload: str, decided: TrialDecided
+) -> Iterator[MeasuredOverhead]:
+    """One trial's arms; nothing where it ended before a plan, or its documents are gone."""
+    trial = Trial(workload, decided.trial, spec_key="")
+    try:
+        figures = load_decision(store, decided.decision_key).arms
+        plan = load_plan(store, trial)
+    except NotFoundError:
+        return
+    arms = {arm.name: arm for arm in plan.arms}
+    for measured in figures:
+        arm = arms.get(str(measured["name"]))
+        # A compiler that counted no time at all was not measured.
+        warm, cold = (measured.get(f"compile_seconds_{key}") or None for key in ("warm", "cold"))
+        if arm is None or arm.compiler == "none" or (warm, cold) == (None, None):
+            continue
+        yield MeasuredOverhead(
+            trial=trial.trial,
+            compiler=arm.compiler,
+            compile_mode=arm.compile_mode,
+            image=arm.image,
+            warm_seconds=warm,
+            cold_seconds=cold,
+        )

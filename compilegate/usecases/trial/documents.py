@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from compilegate.domain import naming
 from compilegate.domain.decision import Decision
 from compilegate.domain.errors import NotFoundError, UnreadableRecordError
+from compilegate.domain.records.decisions import RecordedDecision, read_decision
+from compilegate.domain.trial.plan import RecordedPlan, read_plan
+from compilegate.domain.workload.file import parse_workload
+from compilegate.domain.workload.limits import check_limits
 from compilegate.domain.workload.model import Workload
 from compilegate.ports import ObjectStore, Services
-from compilegate.usecases.registration.workload_document import read_document
 
 # Of plan, evidence, decision and flag record alike; a document without one is of this schema.
 RECORD_SCHEMA = 1
@@ -46,8 +50,40 @@ class Spec:
 
     @property
     def code(self) -> str:
-        """What tells the team's code apart, the recorder that comes with it left out."""
+        """Identifies the team's code, without the recorder that is uploaded with it."""
         return self.code_digest or self.source_key
+
+
+@dataclass(frozen=True)
+class OpenTrial:
+    """A planned trial with everything a round of it reads."""
+
+    trial: Trial
+    spec: Spec
+    plan: RecordedPlan
+
+
+def read_document(document: object) -> Workload:
+    """The workload of a document: grammar first, then what the service would refuse.
+
+    Raises InvalidInputError naming field, value and fix.
+    """
+    workload = parse_workload(document)
+    check_limits(workload, _shapes())
+    return workload
+
+
+@cache
+def _shapes() -> dict[str, Any]:
+    from compilegate.facts import read  # noqa: PLC0415 - a third of what opening a trial imports
+
+    shapes: dict[str, Any] = read("create_training_job")["shapes"]
+    return shapes
+
+
+def open_trial(store: ObjectStore, trial: Trial) -> OpenTrial:
+    """Load a planned trial."""
+    return OpenTrial(trial, load_spec(store, trial), load_plan(store, trial))
 
 
 def load_spec(store: ObjectStore, trial: Trial) -> Spec:
@@ -60,6 +96,16 @@ def spec_at(store: ObjectStore, key: str) -> Spec:
     document = json.loads(store.get(key))
     workload = read_document(document["workload"])
     return Spec(workload, document["source_key"], document.get("code_digest"))
+
+
+def load_plan(store: ObjectStore, trial: Trial) -> RecordedPlan:
+    """The trial's plan; raises as ``load_record`` does."""
+    return read_plan(load_record(store, trial, "plan"))
+
+
+def load_decision(store: ObjectStore, key: str) -> RecordedDecision:
+    """The decision that a key holds; raises NotFoundError."""
+    return read_decision(json.loads(store.get(key)))
 
 
 def find_record(store: ObjectStore, trial: Trial, document: str) -> dict[str, Any] | None:
@@ -95,7 +141,7 @@ def save_record(store: ObjectStore, trial: Trial, document: str, value: object) 
 
 
 def save_decision(services: Services, trial: Trial, decision: Decision) -> str:
-    """Keep the decision where every later step finds it, and return its key."""
+    """Keep the decision where every later step reads it, and return its key."""
     flag_name = naming.flag_parameter(services.settings.stage, trial.workload)
     document = decision.to_dict(flag_name)
     return save_record(services.store, trial, "decision", {**document, "trial": trial.trial})

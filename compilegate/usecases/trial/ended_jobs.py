@@ -21,22 +21,23 @@ from compilegate.domain.trial.jobs import (
     OutputRuns,
     reached_time_limit,
 )
+from compilegate.ports import ObjectStore, Services, TrainingJobs
+from compilegate.usecases.trial.documents import OpenTrial
 from compilegate.usecases.trial.job_output import JobOutput, quality_run, read_output, speed_runs
-from compilegate.usecases.trial.recorded import OpenTrial
 from compilegate.usecases.trial.stop_jobs import stopped_by_trial
 
-logger = logging.getLogger("compilegate")
 ARM = re.compile(r"arm_\d+")
+logger = logging.getLogger("compilegate")
 
 
 def ended_job(
-    outcome: Mapping[str, Any], opened: OpenTrial, *, recorded: Collection[str]
+    outcome: Mapping[str, Any], opened: OpenTrial, services: Services, *, recorded: Collection[str]
 ) -> EndedJob:
     """The job of one outcome; what it left is not read again where it is ``recorded``."""
     name = str(outcome["job"])
-    described = describe(name, opened)
+    described = describe(name, services.jobs)
     if outcome["status"] == UNKNOWN:
-        outcome = {**outcome, **outcome_of(described)}
+        outcome = {**outcome, **_outcome_of(described)}
     job = EndedJob(
         run=naming.parse_run(str(outcome["run"])),
         job=name,
@@ -47,24 +48,26 @@ def ended_job(
         described=described,
     )
     if job.was_stopped:
-        own = stopped_by_trial(name, opened.trial, services=opened.services)
+        own = stopped_by_trial(name, opened.trial, services.store)
         job = replace(job, stopped_by_trial=own)
     if name in recorded:
         return job
     if job.run.group and (job.status != COMPLETED or job.controls(opened.plan.arms)):
-        job = replace(job, asked_arms=_asked_arms(job.run, opened))
-    return replace(job, output=_output(job, opened)) if job.status == COMPLETED else job
+        job = replace(job, asked_arms=_asked_arms(job.run, opened, services.store))
+    if job.status == COMPLETED:
+        job = replace(job, output=_output(job, opened, services.store))
+    return job
 
 
-def describe(job: str, opened: OpenTrial) -> Mapping[str, Any]:
+def describe(job: str, jobs: TrainingJobs) -> Mapping[str, Any]:
     """SageMaker's description of a job, empty where it never saw it."""
     try:
-        return opened.services.jobs.describe(job)
+        return jobs.describe(job)
     except NotFoundError:
         return {}
 
 
-def outcome_of(described: Mapping[str, Any]) -> dict[str, Any]:
+def _outcome_of(described: Mapping[str, Any]) -> dict[str, Any]:
     """How a job ended, by its description; one that SageMaker never saw could not be run."""
     if not described:
         return failed_outcome("the job could not be started")
@@ -84,10 +87,10 @@ def failed_outcome(cause: str) -> dict[str, Any]:
     }
 
 
-def _asked_arms(run: naming.RunId, opened: OpenTrial) -> tuple[str, ...]:
+def _asked_arms(run: naming.RunId, opened: OpenTrial, store: ObjectStore) -> tuple[str, ...]:
     """Names of the arms that a speed job was asked to measure, none where it was withdrawn."""
     key = naming.request_key(opened.trial.workload, opened.trial.trial, run.text)
-    request = json.loads(opened.services.store.get(key))
+    request = json.loads(store.get(key))
     if naming.WITHDRAWN in request:
         return ()
     parameters = request["HyperParameters"]
@@ -96,10 +99,10 @@ def _asked_arms(run: naming.RunId, opened: OpenTrial) -> tuple[str, ...]:
     return tuple(str(decoded_document(json.loads(text))["name"]) for text in described)
 
 
-def _output(job: EndedJob, opened: OpenTrial) -> OutputRuns:
-    """The runs that a completed job left; only a control may fail to be read in any way."""
+def _output(job: EndedJob, opened: OpenTrial, store: ObjectStore) -> OutputRuns:
+    """The runs that a completed job left; only a control's output may be broken in any way."""
     try:
-        return OutputRuns(_runs(job, opened))
+        return OutputRuns(_runs(job, opened, store))
     except InvalidEvidenceError as error:
         return OutputRuns(unreadable=str(error))
     except Exception as error:
@@ -110,20 +113,14 @@ def _output(job: EndedJob, opened: OpenTrial) -> OutputRuns:
         return OutputRuns(unreadable=str(error) if own else f"its evidence is broken: {error}")
 
 
-def _runs(job: EndedJob, opened: OpenTrial) -> tuple[ArmRun, ...]:
-    output = _read(job.job, opened)
+def _runs(job: EndedJob, opened: OpenTrial, store: ObjectStore) -> tuple[ArmRun, ...]:
+    key = naming.job_output_key(opened.trial.workload, opened.trial.trial, job.job)
+    try:
+        stored = store.fetch(f"s3://{store.bucket}/{key}")
+        output = read_output(stored.stream, stored.size)
+    except NotFoundError:
+        output = JobOutput()
     if job.run.arm_index is None:
         return tuple(ArmRun(arm, run) for arm, run in speed_runs(output, job=job.job))
-    metric = opened.spec.workload.quality.metric
-    run = quality_run(output, job=job.job, metric=metric)
+    run = quality_run(output, job=job.job, metric=opened.spec.workload.quality.metric)
     return (ArmRun(opened.plan.arms[job.run.arm_index].name, run),)
-
-
-def _read(job: str, opened: OpenTrial) -> JobOutput:
-    store, trial = opened.services.store, opened.trial
-    key = naming.job_output_key(trial.workload, trial.trial, job)
-    try:
-        output = store.fetch(f"s3://{store.bucket}/{key}")
-    except NotFoundError:
-        return JobOutput()
-    return read_output(output.stream, output.size)

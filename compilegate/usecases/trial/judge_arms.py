@@ -1,7 +1,7 @@
 """One round of a trial: record what the last jobs left, judge, ask for the next jobs.
 
-Returns ``next_stage`` ``none`` once the trial is settled; the decision is then recorded.
-``canary`` is a round that production makes: nothing is started for it.
+Returns ``next_stage`` ``none`` once the trial is decided, with the decision recorded. A ``canary``
+round is made by production: nothing is started for it.
 """
 
 from __future__ import annotations
@@ -22,11 +22,13 @@ from compilegate.domain.trial.jobs import EndedJob
 from compilegate.domain.trial.judge_round import RoundFacts, RoundOutcome, judge_round
 from compilegate.domain.trial.next_round import CanaryRound, NextRound
 from compilegate.domain.trial.production_evidence import ProductionFacts
-from compilegate.ports import Services
-from compilegate.usecases.production.close_canary import close_canary
+from compilegate.ports import ObjectStore, Services, TrainingJobs
+from compilegate.usecases.production.canary import close_canary
 from compilegate.usecases.trial.documents import (
+    OpenTrial,
     Trial,
     find_record,
+    open_trial,
     save_decision,
     save_record,
     spec_at,
@@ -34,7 +36,6 @@ from compilegate.usecases.trial.documents import (
 )
 from compilegate.usecases.trial.ended_jobs import describe, ended_job
 from compilegate.usecases.trial.job_requests import check_request, job_context
-from compilegate.usecases.trial.recorded import OpenTrial, open_trial
 
 
 class InfrastructureFailureError(CompilegateError):
@@ -50,12 +51,14 @@ def judge_arms(
 
 
 def _read(event: Mapping[str, Any], services: Services) -> RoundFacts:
-    opened, number = open_trial(Trial.from_event(event), services), int(event["round"])
-    # Whoever closes a canary round first says why it ended.
+    opened, number = open_trial(services.store, Trial.from_event(event)), int(event["round"])
+    # The first to close a canary round says why it ended.
     canary_ended = close_canary(opened.trial, OVERDUE, before=number, services=services)
     records = read_records(find_record(services.store, opened.trial, "evidence"))
     recorded = {record.job for record in records if record.runs}
-    ended = tuple(ended_job(outcome, opened, recorded=recorded) for outcome in event["runs"])
+    ended = tuple(
+        ended_job(outcome, opened, services, recorded=recorded) for outcome in event["runs"]
+    )
     return RoundFacts(
         trial=opened.trial.trial,
         round=number,
@@ -64,8 +67,8 @@ def _read(event: Mapping[str, Any], services: Services) -> RoundFacts:
         plan=opened.plan,
         records=records,
         ended=ended,
-        strays=tuple(_strays(opened, number, recorded | {job.job for job in ended})),
-        production=_production(opened, canary_ended),
+        strays=tuple(_strays(opened, number, recorded | {job.job for job in ended}, services.jobs)),
+        production=_production(opened, canary_ended, services),
         context=job_context(
             services,
             trial=opened.trial.trial,
@@ -76,32 +79,34 @@ def _read(event: Mapping[str, Any], services: Services) -> RoundFacts:
     )
 
 
-def _strays(opened: OpenTrial, round_number: int, waited_for: set[str]) -> Iterator[EndedJob]:
-    """Jobs of earlier rounds that nobody waits for.
+def _strays(
+    opened: OpenTrial, round_number: int, waited_for: set[str], jobs: TrainingJobs
+) -> Iterator[EndedJob]:
+    """Jobs of earlier rounds that the state machine does not wait for.
 
     Jobs of this round number or later are not touched: a repeated call that comes late must not
     stop what the first one's answer has started.
     """
     trial = opened.trial
     prefix = naming.trial_job_prefix(trial.workload, trial.trial)
-    for job, status in opened.services.jobs.statuses(prefix).items():
+    for job, status in jobs.statuses(prefix).items():
         run = naming.job_run(trial.workload, trial.trial, job)
         if job not in waited_for and run is not None and run.round_number < round_number:
-            yield EndedJob(run, job, status, described=describe(job, opened))
+            yield EndedJob(run, job, status, described=describe(job, jobs))
 
 
-def _production(opened: OpenTrial, canary_ended: str | None) -> ProductionFacts:
-    """What production has made, read only where its runs are evidence."""
+def _production(opened: OpenTrial, canary_ended: str | None, services: Services) -> ProductionFacts:
+    """Production's runs, read only where they are evidence."""
     if not opened.plan.runs_in_production:
         return ProductionFacts(canary_ended=canary_ended)
-    past = history(opened.services.ledger.entries(opened.trial.workload))
+    past = history(services.ledger.entries(opened.trial.workload))
     keys = dict.fromkeys(begun.spec_key for begun in past.begun)
-    return ProductionFacts(past, {key: _job_of(key, opened) for key in keys}, canary_ended)
+    return ProductionFacts(past, {key: _job_of(key, services.store) for key in keys}, canary_ended)
 
 
-def _job_of(spec_key: str, opened: OpenTrial) -> str | None:
+def _job_of(spec_key: str, store: ObjectStore) -> str | None:
     try:
-        spec = spec_at(opened.services.store, spec_key)
+        spec = spec_at(store, spec_key)
     except NotFoundError:
         return None
     return TrainedJob(spec.workload, spec.code).digest

@@ -1,10 +1,10 @@
-"""A job of a round has ended: say how, and stop what of the round cannot change the verdict.
+"""A job of a round has ended: says how, and stops what of the round cannot change the verdict.
 
-What a full run ended with, be it a crash, makes the judge look at the evidence so far: where it
-holds an arm for lost, that arm's other jobs are stopped, and requests whose turn is still to come
-are withdrawn. Where the cloud could not run a job, or somebody else stopped it, the round is
-stopped; not so for a control, which decides nothing, nor where the account's quota left no room
-for a job for hours, which says nothing about the others.
+After a full run, crashed or not, the judge takes an interim look at the evidence: where it rejects
+an arm, that arm's other jobs are stopped, and requests that have not started are withdrawn. Where
+the cloud could not run a job, or somebody else stopped it, the round is stopped; not so for a
+control, which decides nothing, nor where the account's quota left no room for a job for hours,
+which says nothing about the others.
 """
 
 from __future__ import annotations
@@ -31,9 +31,8 @@ from compilegate.domain.trial.jobs import (
     reached_time_limit,
 )
 from compilegate.ports import Services
-from compilegate.usecases.trial.documents import Trial, find_record
+from compilegate.usecases.trial.documents import Trial, find_record, load_plan, open_trial
 from compilegate.usecases.trial.ended_jobs import ended_job, failed_outcome
-from compilegate.usecases.trial.recorded import load_plan, open_trial
 from compilegate.usecases.trial.stop_jobs import (
     stop_as_own,
     stop_round,
@@ -61,7 +60,7 @@ class RoundSoFar:
 def on_job_ended(
     event: Mapping[str, Any], *, services: Services, judge: Judge = shipped_judge
 ) -> dict[str, Any]:
-    """The run's outcome for JudgeArms; ``settled_arms`` are those that the look gave up.
+    """The run's outcome for JudgeArms; ``settled_arms`` are those that the look rejected.
 
     Safe to repeat: the answer depends on the evidence, not on what is still running.
     """
@@ -69,7 +68,7 @@ def on_job_ended(
     lost: list[int] = []
     if _is_control(outcome, trial, services):
         return {**outcome, "settled_arms": lost}
-    if _is_no_result(outcome, trial, services):
+    if _failed_by_cloud(outcome, trial, services):
         if event.get("error") != RESOURCE_LIMIT_ERROR:
             stop_round(trial, event["runs"], services=services)
     elif not naming.parse_run(outcome["run"]).is_speed and len(event["runs"]) > 1:
@@ -89,7 +88,7 @@ def _is_control(outcome: Mapping[str, Any], trial: Trial, services: Services) ->
     return bool(run.group and controls_of(run, load_plan(services.store, trial).arms))
 
 
-def _is_no_result(outcome: Mapping[str, Any], trial: Trial, services: Services) -> bool:
+def _failed_by_cloud(outcome: Mapping[str, Any], trial: Trial, services: Services) -> bool:
     """Whether the cloud could not run the job, or somebody else stopped it."""
     job = EndedJob(
         run=naming.parse_run(outcome["run"]),
@@ -98,14 +97,14 @@ def _is_no_result(outcome: Mapping[str, Any], trial: Trial, services: Services) 
         infrastructure=bool(outcome.get("infrastructure")),
         timed_out=reached_time_limit(outcome),
     )
-    own = job.was_stopped and stopped_by_trial(job.job, trial, services=services)
+    own = job.was_stopped and stopped_by_trial(job.job, trial, services.store)
     return job.infrastructure or (job.was_stopped and not own)
 
 
 def _look_early(
     event: Mapping[str, Any], outcome: Mapping[str, Any], services: Services, judge: Judge
 ) -> list[int]:
-    """The look can only save money: whatever goes wrong with it must not cost the run."""
+    """The look can only save money: an error in it must not lose the run."""
     try:
         trial, so_far = Trial.from_event(event), _read(event, outcome, services)
         lost = lost_arms(so_far.ended, so_far.runs, so_far.evidence, judge, trial=trial.trial)
@@ -118,7 +117,7 @@ def _look_early(
 
 def _read(event: Mapping[str, Any], outcome: Mapping[str, Any], services: Services) -> RoundSoFar:
     """The round's jobs in its order; of several retries of a run the last."""
-    opened = open_trial(Trial.from_event(event), services)
+    opened = open_trial(services.store, Trial.from_event(event))
     trial, last = opened.trial, dict[str, tuple[str, str]]()
     statuses = services.jobs.statuses(naming.trial_job_prefix(trial.workload, trial.trial))
     for job in sorted(statuses):
@@ -136,7 +135,7 @@ def _read(event: Mapping[str, Any], outcome: Mapping[str, Any], services: Servic
     ]
     return RoundSoFar(
         jobs=jobs,
-        ended=tuple(ended_job(one, opened, recorded=recorded) for one in outcomes),
+        ended=tuple(ended_job(one, opened, services, recorded=recorded) for one in outcomes),
         evidence=assemble(opened.spec.workload, opened.plan, records),
     )
 

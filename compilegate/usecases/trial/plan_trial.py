@@ -9,7 +9,7 @@ from typing import Any
 
 from compilegate.domain.decision import JUDGE_VERSION, Decision, Verdict
 from compilegate.domain.eligibility import MeasuredOverhead, check_eligibility
-from compilegate.domain.errors import InvalidInputError
+from compilegate.domain.errors import InvalidInputError, NotFoundError
 from compilegate.domain.flag import promoted
 from compilegate.domain.judging.identity import ID_LENGTH
 from compilegate.domain.planning.arm_plan import CANDIDATE
@@ -18,22 +18,23 @@ from compilegate.domain.planning.plan import Plan
 from compilegate.domain.planning.plan import plan_trial as design
 from compilegate.domain.production.cooldown import cooling_down
 from compilegate.domain.production.history import WorkloadHistory, history
-from compilegate.domain.production.quality_mode import SHADOW
+from compilegate.domain.production.quality_mode import SHADOW, QualityMode, quality_mode
+from compilegate.domain.production.trained_job import TrainedJob
 from compilegate.domain.reasons import Reason
 from compilegate.domain.trial.plan import TrialContext, plan_document
 from compilegate.domain.workload.model import Workload
-from compilegate.ports import Quotas, Services, Settings
-from compilegate.usecases.production.quality_mode import mode_of_trial
-from compilegate.usecases.registration.load import facts_for_workload
+from compilegate.ports import ObjectStore, Quotas, Services, Settings
+from compilegate.usecases.registration.load import facts_for_workload, load_registration
+from compilegate.usecases.trial.check_eligibility import past_overheads
 from compilegate.usecases.trial.documents import (
     Spec,
     Trial,
     load_spec,
     save_decision,
     save_record,
+    spec_at,
 )
 from compilegate.usecases.trial.job_requests import refused_request
-from compilegate.usecases.trial.past_overheads import past_overheads
 
 
 @dataclass(frozen=True)
@@ -161,3 +162,20 @@ def _too_large_a_flag(plan: Plan) -> str | None:
             problem = f"has changes whose flag {error.problem}"
             return str(InvalidInputError(problem, field=place, fix=fix))
     return None
+
+
+def mode_of_trial(spec: Spec, past: WorkloadHistory, store: ObjectStore) -> QualityMode:
+    """The mode of a trial of ``spec``, by its registration and its workload's history."""
+    name = spec.workload.name
+    try:
+        registration = load_registration(store, name)
+        produced = spec_at(store, registration.spec_key)
+    except NotFoundError:
+        return quality_mode(_trained(spec), None, None, WorkloadHistory())
+    except InvalidInputError as error:
+        return QualityMode(spec.workload.policy.quality_runs, SHADOW, str(error))
+    return quality_mode(_trained(spec), registration, _trained(produced), past)
+
+
+def _trained(spec: Spec) -> TrainedJob:
+    return TrainedJob(spec.workload, spec.code)

@@ -1,4 +1,4 @@
-"""Stops jobs of a trial, those included whose turn is still to come, and remembers which ones."""
+"""Stops jobs of a trial, those that have not started included, and records which ones."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from compilegate.domain import naming
 from compilegate.domain.errors import NotFoundError
-from compilegate.ports import Services
+from compilegate.ports import ObjectStore, Services
 from compilegate.usecases.trial.documents import Trial, to_json
 
 # As JudgeArms asks for it: ``run``, ``request_key``, ``job_base``.
@@ -14,7 +14,7 @@ Run = Mapping[str, str]
 
 
 def stop_jobs(trial: Trial, *, services: Services) -> list[str]:
-    """Stop by name prefix, so that a job nobody wrote down is stopped as well."""
+    """Stop by name prefix, so that unrecorded jobs are stopped as well; returns their names."""
     active = _active(trial, services)
     for job in active:
         services.jobs.stop(job)
@@ -23,15 +23,15 @@ def stop_jobs(trial: Trial, *, services: Services) -> list[str]:
 
 def stop_round(trial: Trial, runs: Sequence[Run], *, services: Services) -> None:
     """Stop every job in progress, and ``runs`` that have no job yet, while the trial goes on."""
-    prefix = naming.trial_job_prefix(trial.workload, trial.trial)
-    jobs = services.jobs.statuses(prefix)
-    started = {found.text for job in jobs if (found := _run_of(job, trial)) is not None}
+    jobs = services.jobs.statuses(naming.trial_job_prefix(trial.workload, trial.trial))
+    runs_by_job = (naming.job_run(trial.workload, trial.trial, job) for job in jobs)
+    started = {run.text for run in runs_by_job if run is not None}
     withdraw([run for run in runs if run["run"] not in started], trial, services=services)
     stop_as_own(_active(trial, services), trial, services=services)
 
 
 def withdraw(runs: Iterable[Run], trial: Trial, *, services: Services) -> None:
-    """Take back the requests of runs whose turn is still to come, for the trial's own reasons.
+    """Take back the requests of runs that have not started, for the trial's own reasons.
 
     A run that has read its request already still starts.
     """
@@ -42,23 +42,19 @@ def withdraw(runs: Iterable[Run], trial: Trial, *, services: Services) -> None:
 
 
 def stop_as_own(jobs: Iterable[str], trial: Trial, *, services: Services) -> None:
-    """Stop jobs for the trial's own reasons, which is written down before the job can end."""
+    """Stop jobs for the trial's own reasons, which is recorded before the job can end."""
     for job in jobs:
         services.store.put(_key(trial, job), to_json({"at": services.clock.now()}))
         services.jobs.stop(job)
 
 
-def stopped_by_trial(job: str, trial: Trial, *, services: Services) -> bool:
+def stopped_by_trial(job: str, trial: Trial, store: ObjectStore) -> bool:
     """Whether it was the trial that stopped the job."""
     try:
-        services.store.get(_key(trial, job))
+        store.get(_key(trial, job))
     except NotFoundError:
         return False
     return True
-
-
-def _run_of(job: str, trial: Trial) -> naming.RunId | None:
-    return naming.job_run(trial.workload, trial.trial, job)
 
 
 def _active(trial: Trial, services: Services) -> list[str]:

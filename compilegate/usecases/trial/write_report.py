@@ -11,7 +11,7 @@ from compilegate.ports import Services
 from compilegate.report.model import Report, ReportInput
 from compilegate.report.notifications.decision import DecisionText, decision_notification
 from compilegate.report.render import render
-from compilegate.usecases.owners import owner_of
+from compilegate.usecases.registration.load import owner_of
 from compilegate.usecases.trial.documents import Trial, find_record
 
 

@@ -8,9 +8,9 @@ from compilegate.domain import naming
 from compilegate.domain.production.trained_job import TrainedJob
 from compilegate.domain.records.runs import CanarySlot
 from compilegate.facts import load_facts
-from compilegate.usecases.production import record_attempt
-from compilegate.usecases.production.record_attempt import StillTrainsError
-from compilegate.usecases.registration.workload_document import read_document
+from compilegate.usecases.production import record_run as record_attempt
+from compilegate.usecases.production.record_run import StillTrainsError
+from compilegate.usecases.trial.documents import read_document
 from tests.domain.workload_builder import SOUND, change
 from tests.usecases.production.runs import (
     CAPACITY,

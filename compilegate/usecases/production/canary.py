@@ -1,0 +1,234 @@
+"""Canary rounds: production's next runs serve as the full runs that a trial asks for.
+
+The ledger says what a round waits for; a task token lets the waiting trial go on. Each step may be
+repeated, and the next production run repairs a crash between two of them: it closes a round whose
+results are in, and reports a closed one to the trial that waits, until that is recorded as well.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from compilegate.domain import ledger_keys, naming
+from compilegate.domain.decision import Verdict
+from compilegate.domain.flag import promoted
+from compilegate.domain.planning.rounds import LEASE_SECONDS, attempt_seconds, longest_job_hours
+from compilegate.domain.production.canary import (
+    REJECTED,
+    RELEASED,
+    REPORTED_ENDS,
+    RETIRED,
+    comes_too_late,
+    ending_after,
+    held_runs,
+    in_turn,
+    round_ending,
+)
+from compilegate.domain.production.history import WorkloadHistory, history
+from compilegate.domain.production.trained_job import TrainedJob
+from compilegate.domain.production.waiting import most_wait_seconds
+from compilegate.domain.records.canary import (
+    CanaryClosed,
+    CanaryReported,
+    CanaryRound,
+    CanaryToken,
+    RequestedRun,
+)
+from compilegate.domain.records.runs import ProductionRun
+from compilegate.domain.trial.plan import RecordedPlan
+from compilegate.domain.workload.model import BASELINE, Workload
+from compilegate.ports import Services
+from compilegate.usecases.trial.documents import Spec, Trial, load_plan, load_spec
+
+# A candidate's run that fails is repeated by a job with the baseline.
+JOBS_PER_RUN = 2
+
+
+def open_canary(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]:
+    """Open the round that ``event`` asks for; ``token`` waits for its end.
+
+    ``event`` has the trial, ``execution``, ``round``, ``runs`` ({arm, seed} as the judge asked)
+    and ``timeout_seconds``. A repeated step waits with a token of its own. Raises
+    WorkloadLockedError where another trial holds the lease.
+    """
+    trial, now, token = Trial.from_event(event), services.clock.now(), str(event["token"])
+    until = now + int(event["timeout_seconds"])
+    # Months may pass until the next step: the lease has to outlive them.
+    services.locks.acquire(
+        trial.workload, str(event["execution"]), now=now, expires_at=until + LEASE_SECONDS
+    )
+    plan, spec = load_plan(services.store, trial), load_spec(services.store, trial)
+    requested = _round(event, plan, spec, _rounds(trial, services), now=now, until=until)
+    services.ledger.put_once(trial.workload, requested.key, requested.to_entry())
+    opened = _with_token(requested, token, trial.workload, services)
+    reason = opened.closed or _close_if_over(opened, trial.workload, services)
+    if reason is not None:  # an earlier wait ended before it was reported
+        services.tokens.send_success(token, {"round": opened.round, "reason": reason})
+        _record_reported(opened, trial.workload, services)
+    return {"round": opened.round, "closed": reason}
+
+
+def close_after_run(
+    workload: str, run: ProductionRun, *, job: str | None, services: Services
+) -> None:
+    """After ``run`` was recorded: close the rounds that are over and report their end.
+
+    ``job`` is the digest of what the run trained (``TrainedJob.digest``), None where that is
+    unknown. The ledger is read after the run was recorded: of two runs that end at once, the
+    later one sees both.
+    """
+    rounds = history(services.ledger.entries(workload, ledger_keys.CANARY_ENTRIES))
+    if comes_too_late(run, rounds):
+        services.jobs.tag(run.job, {naming.TAG_RELEASE: REJECTED})
+    waiting = [one for one in rounds.rounds if not one.reported]
+    if not waiting:
+        return
+    past = history(services.ledger.entries(workload))
+    for one in waiting:
+        over = ending_after(one, past, run, job)
+        reason = one.closed or (over and _close(one, over, workload, services))
+        if reason:
+            _report(one, reason, workload, services)
+
+
+def end_canary(workload: str, *, services: Services) -> None:
+    """The workload was taken out of production: let every trial that waits for it go on at once."""
+    entries = services.ledger.entries(workload, ledger_keys.CANARY_ENTRIES)
+    for one in history(entries).rounds:
+        if not one.reported:
+            reason = one.closed or _close(one, RETIRED, workload, services)
+            _report(one, reason, workload, services)
+
+
+def close_canary(
+    trial: Trial, reason: str, *, before: int | None = None, services: Services
+) -> str | None:
+    """Close the trial's rounds; returns why its last one ended, None where it never had one.
+
+    A closed round keeps its reason. Rounds from ``before`` on are left alone: a repeated call that
+    comes late must not end what the first one has begun.
+    """
+    last = None
+    for one in _rounds(trial, services).rounds:
+        if before is not None and one.round >= before:
+            continue
+        last = one.closed or _close(one, reason, trial.workload, services)
+        if not one.reported:
+            _record_reported(one, trial.workload, services)
+    return last
+
+
+def release_models(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]:
+    """Tag the models of the trial's candidates by its decision; repeating it changes nothing.
+
+    Until the verdict they are tagged as held back. Released are those of a candidate that was
+    promoted and whose flag is on: without a person's approval it is not. A tag stays with the job
+    whatever becomes of the flag later. Returns the jobs by their new tag.
+    """
+    trial = Trial.from_event(event)
+    decision = json.loads(services.store.get(event["decision_key"]))
+    on = decision["verdict"] == Verdict.PROMOTE and event["flag_enabled"] is True
+    return _tag_models(trial, decision["candidate"] if on else None, services)
+
+
+def reject_models(trial: Trial, *, services: Services) -> None:
+    """Tag the models that the candidates of a trial without a verdict made as rejected."""
+    _tag_models(trial, None, services)
+
+
+def _tag_models(trial: Trial, released: str | None, services: Services) -> dict[str, Any]:
+    """Release the models of the arm ``released``, reject all others; the jobs by their new tag."""
+    tagged: dict[str, Any] = {RELEASED: [], REJECTED: []}
+    for run in held_runs(history(services.ledger.entries(trial.workload)), trial.trial):
+        value = RELEASED if run.arm == released else REJECTED
+        services.jobs.tag(run.job, {naming.TAG_RELEASE: value})
+        tagged[value].append(run.job)
+    return tagged
+
+
+def _rounds(trial: Trial, services: Services) -> WorkloadHistory:
+    """The trial's rounds, as a history of them alone."""
+    prefix = ledger_keys.canary_entries(trial.trial)
+    return history(services.ledger.entries(trial.workload, prefix))
+
+
+def _round(
+    event: Mapping[str, Any],
+    plan: RecordedPlan,
+    spec: Spec,
+    past: WorkloadHistory,
+    *,
+    now: int,
+    until: int,
+) -> CanaryRound:
+    number = int(event["round"])
+    turn = sum(one.round < number for one in past.rounds)
+    runs = [RequestedRun(str(run["arm"]), int(run["seed"])) for run in event["runs"]]
+    return CanaryRound(
+        trial=str(event["trial"]),
+        round=number,
+        runs=in_turn(runs, turn),
+        arms={run.arm: _overrides(plan, run.arm) for run in runs},
+        job=TrainedJob(spec.workload, spec.code).digest,
+        until=until,
+        slot_seconds=_slot_seconds(spec.workload),
+        hold=spec.workload.policy.hold_models,
+        at=now,
+    )
+
+
+def _slot_seconds(workload: Workload) -> int:
+    """How long a production run may take: its waiting for capacity, and its job made twice."""
+    job = attempt_seconds(longest_job_hours(workload.training))
+    return round(most_wait_seconds(workload)) + JOBS_PER_RUN * job
+
+
+def _overrides(plan: RecordedPlan, name: str) -> Mapping[str, Any]:
+    """What the flag would change if the arm were promoted."""
+    if name == BASELINE:
+        return {}
+    arm, baseline = asdict(plan.arm(name)), asdict(plan.baseline)
+    return promoted(arm, baseline, decision_id="", since="").overrides
+
+
+def _with_token(
+    requested: CanaryRound, token: str, workload: str, services: Services
+) -> CanaryRound:
+    """The round as it stands, with this wait's token on it."""
+    while True:
+        (opened,) = history(services.ledger.entries(workload, requested.key)).rounds
+        if token in opened.tokens:
+            return opened
+        number = len(opened.tokens)
+        waiting = CanaryToken(services.clock.now(), opened.trial, opened.round, number, token)
+        services.ledger.put_once(workload, waiting.key, waiting.to_entry())
+
+
+def _close_if_over(opened: CanaryRound, workload: str, services: Services) -> str | None:
+    reason = round_ending(opened, history(services.ledger.entries(workload)))
+    return None if reason is None else _close(opened, reason, workload, services)
+
+
+def _close(canary: CanaryRound, reason: str, workload: str, services: Services) -> str:
+    """Why the round ended: the reason that was recorded first."""
+    closed = CanaryClosed(services.clock.now(), canary.trial, canary.round, reason)
+    entry = services.ledger.put_once(workload, closed.key, closed.to_entry())
+    return CanaryClosed.from_entry(entry).reason
+
+
+def _report(canary: CanaryRound, reason: str, workload: str, services: Services) -> None:
+    """Wake the trial by its newest token first; older tokens are of waits that were given up."""
+    if reason not in REPORTED_ENDS:
+        return
+    for token in reversed(canary.tokens):
+        services.tokens.send_success(token, {"round": canary.round, "reason": reason})
+    _record_reported(canary, workload, services)
+
+
+def _record_reported(canary: CanaryRound, workload: str, services: Services) -> None:
+    """Record that no trial waits for the round without knowing of its end."""
+    reported = CanaryReported(services.clock.now(), canary.trial, canary.round)
+    services.ledger.put_once(workload, reported.key, reported.to_entry())
