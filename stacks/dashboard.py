@@ -15,7 +15,7 @@ from constructs import Construct
 
 from compilegate.domain import metrics, naming
 from compilegate.domain.decision import Verdict
-from compilegate.domain.production.day import FAILED
+from compilegate.domain.production.summaries import FAILED
 from stacks.notifications import Watched
 
 HOUR, DAY = Duration.hours(1), Duration.days(1)

@@ -13,9 +13,9 @@ from collections.abc import Mapping
 
 from constructs import Construct
 
-from compilegate.domain.approval import WAIT_SECONDS
 from compilegate.domain.naming import REFUSED
 from compilegate.domain.planning.rounds import MACHINE_SECONDS
+from compilegate.domain.records.trials import WAIT_SECONDS
 from stacks.machine import MachineContext, TrainingMachine
 from stacks.permissions import REQUESTS
 from stacks.rounds import ABORT, CATCH_ALL, TOKEN, TRIAL, canary_round, quality_round, speed_round

@@ -15,7 +15,7 @@ from aws_cdk import aws_events_targets as targets
 from constructs import Construct
 
 from compilegate.domain import naming
-from compilegate.domain.production.waiting import RUN_SECONDS
+from compilegate.domain.production.attempts import RUN_SECONDS
 from stacks.machine import MachineContext, TrainingMachine
 from stacks.permissions import PRODUCTION_REQUESTS
 from stacks.states import (

@@ -37,8 +37,7 @@ from compilegate.domain.decision import Verdict
 from compilegate.domain.flag import Flag
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.probation import judge_probation
-from compilegate.domain.production.flag_reading import FlagReading
-from compilegate.domain.production.next_arm import Situation, next_arm
+from compilegate.domain.production.next_arm import FlagReading, Situation, next_arm
 from compilegate.domain.production.promotion import Promotion
 from compilegate.domain.production.watch import probation_document
 from compilegate.domain.records.reviews import Review

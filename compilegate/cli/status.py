@@ -18,8 +18,8 @@ from compilegate.cli.common.providers import open_cloud
 from compilegate.cli.trials.view import waiting_rounds
 from compilegate.domain import ledger_keys, naming
 from compilegate.domain.formats import clock
+from compilegate.domain.production.attempts import RUN_SECONDS
 from compilegate.domain.production.history import history
-from compilegate.domain.production.waiting import RUN_SECONDS
 from compilegate.domain.records.trials import TrialDecided, TrialFailed
 from compilegate.domain.utc import minute
 from compilegate.domain.words import run_reason

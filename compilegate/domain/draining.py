@@ -9,21 +9,24 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, Self
 
-# Kind of the ledger entries that say whether a deployment is drained.
-KIND = "drain"
+from compilegate.domain.ledger_keys import drain_entry
+from compilegate.domain.records import LedgerRecord
+
 # How long the deployment's own clean-up of a stopped trial may take before the drain does it.
 CLEAN_UP_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
-class DrainMark:
-    """Whether a deployment is drained, by whom and since when; ``at`` in epoch seconds.
+class DrainMark(LedgerRecord):
+    """Whether a deployment is drained, by whom and since when.
 
     ``schedules`` are those that a drain has disabled and that are to be enabled again after it.
     ``version`` counts the marks of a deployment from 1.
     """
+
+    kind = "drain"
 
     version: int
     drained: bool
@@ -31,30 +34,21 @@ class DrainMark:
     by: str
     schedules: tuple[str, ...] = ()
 
-    def to_entry(self) -> dict[str, Any]:
-        """The ledger entry."""
-        return {
-            "kind": KIND, "version": self.version, "drained": self.drained, "at": self.at,
-            "by": self.by, "schedules": list(self.schedules),
-        }  # fmt: skip
+    @property
+    def key(self) -> str:
+        """Sort key of the entry."""
+        return drain_entry(self.version)
 
     @classmethod
-    def from_entry(cls, entry: Mapping[str, Any]) -> DrainMark:
-        """Read a ledger entry."""
-        return cls(
-            version=int(entry["version"]),
-            # Anything else must not pass for a deployment that may start work.
-            drained=entry["drained"] is not False,
-            at=int(entry["at"]),
-            by=str(entry["by"]),
-            schedules=tuple(entry.get("schedules", ())),
-        )
+    def from_entry(cls, entry: Mapping[str, Any]) -> Self:
+        """Read a ledger entry; nothing but ``false`` lets a deployment start work."""
+        return super().from_entry({**entry, "drained": entry["drained"] is not False})
 
 
 def latest_mark(entries: Iterable[Mapping[str, Any]]) -> DrainMark | None:
     """The newest mark; None for a deployment that was never drained."""
-    marks = [DrainMark.from_entry(entry) for entry in entries if entry.get("kind") == KIND]
-    return max(marks, key=lambda mark: mark.version, default=None)
+    kept = (entry for entry in entries if entry.get("kind") == DrainMark.kind)
+    return max(map(DrainMark.from_entry, kept), key=lambda mark: mark.version, default=None)
 
 
 class RunPhase(StrEnum):

@@ -6,13 +6,13 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 REASON_MAX = 1000
 # What Step Functions calls CreateTrainingJob's answer that the account's quota is in use (Step
 # Functions developer guide, connect-sagemaker, sample state "SageMaker CreateTrainingJob").
 RESOURCE_LIMIT_ERROR = "SageMaker.ResourceLimitExceededException"
-
 # What the cloud could not provide says nothing about the arm that asked for it; more time, or
 # another instance type, may put it right.
 CAPACITY_MARKERS = (
@@ -22,6 +22,10 @@ CAPACITY_MARKERS = (
     "ResourceLimitExceeded",
     "ThrottlingException",
 )
+# Of a request that did not become a job.
+WAITS = (*CAPACITY_MARKERS, "Rate exceeded")
+# SageMaker's statuses of a job that has ended.
+ENDED = ("Completed", "Failed", "Stopped")
 # A FailureReason begins with the class of the failure and a colon: what a script that crashed has
 # printed follows this one, and may name anything.
 SCRIPT = "AlgorithmError"
@@ -34,7 +38,6 @@ NO_SPOT_CAPACITY = "MaxWaitTimeExceeded"
 # … and a job that reached the time limit of this name.
 TIME_LIMIT, TIME_LIMIT_NAME = "MaxRuntimeExceeded", "MaxRuntimeInSeconds"
 STOPPED = "Stopped"
-
 _EXPLANATIONS = (
     ("ResourceLimitExceeded", "the account's quota for this instance type is used up or zero: "
      "ask for more under Service Quotas, or choose another instance type"),
@@ -139,3 +142,54 @@ def _innermost(cause: str) -> str:
             if parsed.get(key):
                 return str(parsed[key])
     return cause
+
+
+class Ending(StrEnum):
+    """What became of a job."""
+
+    COMPLETED = "completed"
+    FAILED = "failed"
+    STOPPED = "stopped"
+    NO_CAPACITY = "no_capacity"
+    # Neither started nor waiting: a refused request, a role without permission.
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True)
+class JobEnd:
+    """``status`` is SageMaker's own, ``reason`` None for a job that completed.
+
+    ``about_arm`` says whether what happened may be the arm's doing.
+    """
+
+    ending: Ending
+    status: str
+    reason: str | None = None
+    about_arm: bool = True
+
+
+def job_end(described: Mapping[str, Any] | None, error: str, cause: str) -> JobEnd:
+    """How it ended, from the job's description where there is one, else from the task's error."""
+    if described is None:
+        waits = any(marker in f"{error} {cause}" for marker in WAITS)
+        ending = Ending.NO_CAPACITY if waits else Ending.REFUSED
+        return JobEnd(ending, "NotStarted", explain(error, cause), about_arm=False)
+    status = str(described["TrainingJobStatus"])
+    if status == "Completed":
+        return JobEnd(Ending.COMPLETED, status)
+    failure = explain_job(json.dumps(dict(described), default=str))
+    secondary = described.get("SecondaryStatus")
+    if failure.no_capacity:
+        return JobEnd(Ending.NO_CAPACITY, status, explain("", failure.reason), about_arm=False)
+    if status == "Failed":
+        return JobEnd(Ending.FAILED, status, failure.reason, about_arm=not failure.infrastructure)
+    return _stopped(status, secondary == TIME_LIMIT, error == "States.Timeout", failure.reason)
+
+
+def _stopped(status: str, timed_out: bool, overdue: bool, reason: str) -> JobEnd:
+    if timed_out:
+        return JobEnd(Ending.FAILED, status, reason)
+    if overdue:
+        text = "the job had not ended after its time limit and six hours of queueing and transfer"
+        return JobEnd(Ending.FAILED, status, text, about_arm=False)
+    return JobEnd(Ending.STOPPED, status, reason, about_arm=False)

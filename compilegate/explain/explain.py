@@ -8,9 +8,9 @@ from compilegate.domain.decision import EXIT_CODES, Decision, FlagAction, Probat
 from compilegate.domain.formats import percent
 from compilegate.domain.judging.evidence import PROBATION, Arm, Evidence
 from compilegate.domain.judging.evidence_file import read_evidence
-from compilegate.domain.judging.full_runs import design_of
+from compilegate.domain.judging.judge import CandidateFinding, judge_trial
+from compilegate.domain.judging.quality import design_of
 from compilegate.domain.judging.speed import Segments, analyse_segments, judge_speed
-from compilegate.domain.judging.trial import CandidateFinding, judge_trial
 from compilegate.domain.judging.validity import EXPLAINED, SAME_WORK, invalid_reasons
 from compilegate.domain.reasons import Reason
 from compilegate.explain.item import Item, Reporter, Section, sentence
@@ -191,7 +191,7 @@ def _second_gate(finding: CandidateFinding, evidence: Evidence) -> Iterator[Item
 
 
 def _probation(decision: Decision, evidence: Evidence, segments: Segments) -> Iterator[Item]:
-    promoted = evidence.arm(evidence.promoted or "") or evidence.baseline
+    promoted = evidence.promoted_arm
     speed = judge_speed(promoted, evidence, segments, candidates=1)
     yield from probation_items(decision, promoted, speed.estimate, evidence)
     yield from money_items(decision, promoted, speed, evidence, segments)

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from compilegate.domain.arithmetic import mean, squares
 from compilegate.domain.formats import percent, significant
 from compilegate.domain.judging.evidence import Arm, Evidence, walls
-from compilegate.domain.judging.full_runs import judge_full_runs, samples_of
 from compilegate.domain.judging.looks import CALIBRATED, look_at, spent
 from compilegate.domain.judging.noninferiority import (
     KAPPA,
@@ -18,16 +17,20 @@ from compilegate.domain.judging.noninferiority import (
     history_weight,
 )
 from compilegate.domain.judging.power import Design
+from compilegate.domain.judging.pricing import WALL_SD
 from compilegate.domain.judging.quality import (
     BEYOND_DOUBT,
     DOUBT_DF,
     FUTILE,
     QualityFinding,
     QualityOutcome,
+    WallClock,
     chance_of_passing,
+    judge_full_runs,
+    samples_of,
+    wall_clock,
 )
 from compilegate.domain.judging.student_t import quantile
-from compilegate.domain.judging.wall_clock import WALL_SD, WallClock, wall_clock
 from compilegate.explain.item import Item, Reporter, Section
 
 

@@ -10,8 +10,9 @@ from compilegate.domain.arithmetic import deviation, mean
 from compilegate.domain.formats import percent
 from compilegate.domain.judging import student_t
 from compilegate.domain.judging.evidence import Evidence
+from compilegate.domain.judging.judge import CandidateFinding
+from compilegate.domain.judging.looks import SPEED_LOOKS, speed_look_at
 from compilegate.domain.judging.speed import (
-    LOOKS,
     Segments,
     SpeedFinding,
     assumed_spread,
@@ -19,10 +20,8 @@ from compilegate.domain.judging.speed import (
     block_log_speedups,
     judge_speed,
     log_price_ratio,
-    look_at,
     lower_bound,
 )
-from compilegate.domain.judging.trial import CandidateFinding
 from compilegate.explain.item import Item, Reporter, Section
 
 LOG = "log ratio"
@@ -120,13 +119,13 @@ def _gate(
         "error of one look", speed.level,
         f"Chance of passing a slow candidate that one look may spend: the looks at {_listed()} "
         "blocks and the candidates share alpha.",
-        symbol="a", formula=f"alpha / ({len(LOOKS)} K)",
+        symbol="a", formula=f"alpha / ({len(SPEED_LOOKS)} K)",
         inputs={"alpha": evidence.policy.alpha, "K": len(evidence.candidates)}, of=judge_speed,
     )  # fmt: skip
-    look = look_at(len(net))
+    look = speed_look_at(len(net))
     if not look:
         words = f"The gate looks at {_listed()} blocks."
-        yield tell("blocks so far", len(net), words, unit="blocks", of=look_at)
+        yield tell("blocks so far", len(net), words, unit="blocks", of=speed_look_at)
         return
     seen, cost = net[:look], "" if net == list(speed.logs) else " - c"
     t, error = student_t.quantile(1 - speed.level, look - 1), deviation(seen) / math.sqrt(look)
@@ -203,4 +202,4 @@ def _hopeless(
 
 
 def _listed() -> str:
-    return f"{', '.join(map(str, LOOKS[:-1]))} and {LOOKS[-1]}"
+    return f"{', '.join(map(str, SPEED_LOOKS[:-1]))} and {SPEED_LOOKS[-1]}"

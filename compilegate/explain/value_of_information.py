@@ -7,17 +7,17 @@ from collections.abc import Iterator
 
 from compilegate.domain.formats import percent, significant
 from compilegate.domain.judging.evidence import Evidence
-from compilegate.domain.judging.full_runs import (
-    design_of,
-    refuse_before_spending,
-    value_of_shadow_runs,
-)
+from compilegate.domain.judging.judge import CandidateFinding
+from compilegate.domain.judging.looks import SPEED_LOOKS
 from compilegate.domain.judging.next_step import is_shadow
 from compilegate.domain.judging.noninferiority import Samples
 from compilegate.domain.judging.power import LIKELY, VERY_LIKELY, Design, allowed_runs, design_for
-from compilegate.domain.judging.quality import QualityOutcome
-from compilegate.domain.judging.speed import LOOKS
-from compilegate.domain.judging.trial import CandidateFinding
+from compilegate.domain.judging.quality import (
+    QualityOutcome,
+    design_of,
+    refuse_before_spending,
+    wall_clock,
+)
 from compilegate.domain.judging.value_of_information import (
     CHANCE_OF_A_WIN,
     CHANCE_QUALITY_HOLDS,
@@ -26,8 +26,8 @@ from compilegate.domain.judging.value_of_information import (
     TYPICAL_WIN,
     InformationValue,
     value_of_a_trial,
+    value_of_shadow_runs,
 )
-from compilegate.domain.judging.wall_clock import wall_clock
 from compilegate.explain.item import Item, Reporter, Section
 
 TELL = Reporter(Section.WORTH)
@@ -50,7 +50,7 @@ def _trial_value(evidence: Evidence) -> InformationValue | None:
         return None
     return value_of_a_trial(
         remaining, full_run_steps=steps, segment_steps=evidence.plan.speed_steps,
-        arms=len(evidence.arms), blocks=LOOKS[0],
+        arms=len(evidence.arms), blocks=SPEED_LOOKS[0],
     )  # fmt: skip
 
 
@@ -91,12 +91,12 @@ def _trial_figures(evidence: Evidence, value: InformationValue) -> Iterator[Item
     yield TELL(
         "cost of measuring",
         value.cost,
-        f"The first {LOOKS[0]} short blocks, as a share of one whole run. A gain below it would "
-        "have ended the trial before it began.",
+        f"The first {SPEED_LOOKS[0]} short blocks, as a share of one whole run. A gain below it "
+        "would have ended the trial before it began.",
         unit="baseline runs",
         formula="blocks x arms x steps of a segment / steps of a run",
         inputs={
-            "blocks": LOOKS[0],
+            "blocks": SPEED_LOOKS[0],
             "arms": len(evidence.arms),
             "segment": evidence.plan.speed_steps,
             "run": evidence.baseline.full_run_steps,

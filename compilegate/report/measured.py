@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from compilegate.domain.errors import InvalidEvidenceError
-from compilegate.domain.judging.evidence import Arm, Evidence, FullRun, SpeedRun
+from compilegate.domain.judging.evidence import Arm, Evidence, FullRun, SpeedRun, runs_apart
 from compilegate.domain.judging.evidence_file import read_evidence
-from compilegate.domain.judging.nodes import runs_apart
 from compilegate.domain.judging.speed import Segments, analyse_segments
 from compilegate.domain.judging.steady_state import Segment
 

@@ -8,11 +8,10 @@ from dataclasses import replace
 
 from compilegate.domain.formats import count, number, significant
 from compilegate.domain.judging.evidence import Evidence
-from compilegate.domain.judging.full_runs import design_of, samples_of, value_of_shadow_runs
-from compilegate.domain.judging.looks import SCHEDULE
+from compilegate.domain.judging.looks import SCHEDULE, SPEED_LOOKS
 from compilegate.domain.judging.power import LIKELY, Design
-from compilegate.domain.judging.speed import LOOKS
-from compilegate.domain.judging.value_of_information import value_of_a_trial
+from compilegate.domain.judging.quality import design_of, samples_of
+from compilegate.domain.judging.value_of_information import value_of_a_trial, value_of_shadow_runs
 from compilegate.domain.workload.model import Policy
 from compilegate.report.trial_report import TrialReport
 
@@ -139,7 +138,7 @@ def _trial_pays(evidence: Evidence) -> bool:
             full_run_steps=steps,
             segment_steps=evidence.plan.speed_steps,
             arms=len(evidence.arms),
-            blocks=LOOKS[0],
+            blocks=SPEED_LOOKS[0],
         ).pays
     )
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from compilegate.cli.common.cloud import Cloud
 from compilegate.domain import ledger_keys, naming
-from compilegate.domain.production.fault import injected_fault
+from compilegate.domain.production.registration import injected_fault
 from compilegate.domain.records.runs import ProductionRun
 from compilegate.domain.workload.model import BASELINE
 from compilegate.usecases.production.begin_run import begin_run

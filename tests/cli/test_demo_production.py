@@ -10,7 +10,7 @@ import pytest
 from compilegate.adapters.workload_files import load_yaml
 from compilegate.cli.common.cloud import Cloud
 from compilegate.cli.demo import production
-from compilegate.domain.production.fault import VARIABLE
+from compilegate.domain.production.registration import VARIABLE
 from compilegate.domain.workload.file import parse_workload
 from tests.cli.conftest import Invoke, Prepared
 from tests.cli.production_script import Production

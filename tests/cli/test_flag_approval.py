@@ -13,8 +13,8 @@ from compilegate.cli.common.cloud import Cloud
 from compilegate.cli.common.figures import flag_words
 from compilegate.cli.trials.view import TrialWatcher
 from compilegate.domain import ledger_keys, naming
-from compilegate.domain.approval import WAIT_SECONDS
 from compilegate.domain.planning.arm_plan import ArmPlan
+from compilegate.domain.records.trials import WAIT_SECONDS
 from compilegate.usecases.flag.approval import answer_once, ask_approval, await_approval
 from compilegate.usecases.trial.documents import Trial, save_record, to_json
 from tests.cli.conftest import Invoke

@@ -15,10 +15,10 @@ from compilegate.domain import naming
 from compilegate.domain.decision import Verdict
 from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.judging.evidence_file import read_evidence
+from compilegate.domain.judging.looks import SPEED_LOOKS
 from compilegate.domain.judging.speed import (
     ASSUMED_APART_SD,
     ASSUMED_BLOCK_SD,
-    LOOKS,
     SpeedOutcome,
     analyse_segments,
     assumed_spread,
@@ -188,8 +188,8 @@ def share_passed(speedup: float, trials: int = 2000) -> float:
         found = SpeedOutcome.MORE_BLOCKS
         while found is SpeedOutcome.MORE_BLOCKS:
             logs.append(math.log(speedup) + chance.gauss(0, 0.08 * math.sqrt(2)))
-            if len(logs) in (1, *LOOKS):
-                rules = (policy, policy.alpha / len(LOOKS), 6, ASSUMED_APART_SD)
+            if len(logs) in (1, *SPEED_LOOKS):
+                rules = (policy, policy.alpha / len(SPEED_LOOKS), 6, ASSUMED_APART_SD)
                 found, _ = outcome_of(logs, logs, rules)
         passed += found is SpeedOutcome.PASSED
     return passed / trials

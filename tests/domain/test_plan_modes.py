@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from compilegate.domain.eligibility import check_eligibility
 from compilegate.domain.judging.evidence_file import read_evidence
-from compilegate.domain.judging.full_runs import first_runs
+from compilegate.domain.judging.quality import first_runs
 from compilegate.domain.planning import rounds
 from compilegate.domain.planning.plan import Plan, plan_trial
 from compilegate.domain.planning.proof import plan_proof

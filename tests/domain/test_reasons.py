@@ -10,8 +10,8 @@ import pytest
 
 import compilegate
 from compilegate.domain.eligibility.payoff import FIXES
+from compilegate.domain.judging.judge import QUALITY_VERDICTS, SPEED_VERDICTS
 from compilegate.domain.judging.probation import BLIND
-from compilegate.domain.judging.trial import QUALITY_VERDICTS, SPEED_VERDICTS
 from compilegate.domain.production.fingerprint import FIELDS
 from compilegate.domain.reasons import Reason, Severity, in_one_line, with_fix
 from compilegate.domain.reasons.registry import REGISTRY, advice, headline

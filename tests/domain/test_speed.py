@@ -15,12 +15,8 @@ from scipy import stats
 from compilegate.domain.decision import Verdict
 from compilegate.domain.judging.evidence import TrialPlan
 from compilegate.domain.judging.evidence_file import read_evidence
-from compilegate.domain.judging.speed import (
-    LOOKS,
-    analyse_segments,
-    block_log_speedups,
-    judge_speed,
-)
+from compilegate.domain.judging.looks import SPEED_LOOKS
+from compilegate.domain.judging.speed import analyse_segments, block_log_speedups, judge_speed
 from compilegate.domain.workload.model import Policy
 from tests.domain.evidence_builder import (
     add_candidate,
@@ -148,7 +144,7 @@ def test_bounds_are_students_t_over_blocks_and_candidates_share_the_error(candid
     logs = [math.log(speedup) for speedup in (1.30, 1.36, 1.33)]
     error = stats.sem(logs)
     both = stats.t.interval(0.95, 2, loc=sum(logs) / 3, scale=error)
-    level = POLICY.alpha / (len(LOOKS) * candidates)
+    level = POLICY.alpha / (len(SPEED_LOOKS) * candidates)
     lower = sum(logs) / 3 - stats.t.isf(level, 2) * error
 
     assert pytest.approx(logs) == block_log_speedups(candidate, evidence, segments)

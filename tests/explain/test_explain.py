@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compilegate.cli.judge.documents import judged
-from compilegate.domain.judging.speed import LOOKS
+from compilegate.domain.judging.looks import SPEED_LOOKS
 from compilegate.explain.explain import explain
 from compilegate.explain.item import Section
 from tests.domain.evidence_builder import GOOD, document
@@ -50,7 +50,7 @@ def test_the_speed_shown_decides_as_the_gate_did(doc: dict[str, Any]) -> None:
         assert (outcome in ("too_slow", "below_promote")) == given_up
         assert (outcome == "passed") == (proven and asked >= 1.2 and not given_up)
         assert (bound is not None) == (
-            items["speed-up of a whole run"]["inputs"]["blocks"] >= LOOKS[0]
+            items["speed-up of a whole run"]["inputs"]["blocks"] >= SPEED_LOOKS[0]
         )
 
 

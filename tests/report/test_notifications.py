@@ -11,7 +11,7 @@ import pytest
 
 from compilegate.domain.flag import Flag
 from compilegate.domain.notification import SUBJECT_MAX, Notification
-from compilegate.domain.production.weekly_summary import TimeWindow, WeeklySummary
+from compilegate.domain.production.summaries import TimeWindow, WeeklySummary
 from compilegate.domain.reasons import Reason
 from compilegate.domain.records.flags import FlagVersion
 from compilegate.domain.records.reviews import PlannedTransition, Review

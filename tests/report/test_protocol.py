@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from compilegate.domain.judging.evidence_file import read_evidence
-from compilegate.domain.judging.full_runs import samples_of
 from compilegate.domain.judging.noninferiority import compare
+from compilegate.domain.judging.quality import samples_of
 from compilegate.report.metric_cards import metric_cards
 from compilegate.report.protocol import protocol
 from compilegate.report.reference import reference_of

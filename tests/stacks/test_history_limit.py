@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from compilegate.domain import naming
 from compilegate.domain.judging.looks import SCHEDULE
 from compilegate.domain.planning import rounds as planned
-from compilegate.domain.production.waiting import MOST_ATTEMPTS, next_wait
+from compilegate.domain.production.attempts import MOST_ATTEMPTS, next_wait
 from compilegate.domain.records.runs import CapacityWait
 from compilegate.domain.workload.training import MOST_FALLBACKS, MOST_HOURS
 from compilegate.facts import read

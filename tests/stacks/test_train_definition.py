@@ -5,8 +5,8 @@ import json
 import pytest
 
 from compilegate.domain.planning.rounds import QUEUE_AND_TRANSFER_SECONDS
+from compilegate.domain.production.attempts import RUN_SECONDS
 from compilegate.domain.production.recorded_run import END, FAILED, RERUN, WAIT
-from compilegate.domain.production.waiting import RUN_SECONDS
 from compilegate.domain.workload.training import MOST_HOURS
 from stacks.functions import STEPS, TRAIN
 from stacks.train import EVENT_FIELDS, definition

@@ -2,7 +2,7 @@
 
 import pytest
 
-from compilegate.domain.production.fault import VARIABLE
+from compilegate.domain.production.registration import VARIABLE
 from tests.training.test_jobs import LANGUAGE_MODEL
 
 TENTH = {VARIABLE: "learning_rate:0.1"}

@@ -9,8 +9,7 @@ from compilegate.domain import naming
 from compilegate.domain.decision import Decision, FullRunWanted, QualityStep
 from compilegate.domain.production.canary import open_slot
 from compilegate.domain.production.history import history
-from compilegate.domain.production.registration import Registration
-from compilegate.domain.production.trained_job import TrainedJob
+from compilegate.domain.production.registration import Registration, TrainedJob
 from compilegate.domain.records.runs import BegunRun, CanarySlot, ProductionRun
 from compilegate.usecases.production.canary import close_after_run, open_canary
 from compilegate.usecases.trial.documents import read_document, to_json

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from compilegate.domain import naming
-from compilegate.domain.approval import WAIT_SECONDS
 from compilegate.domain.errors import InvalidInputError
+from compilegate.domain.records.trials import WAIT_SECONDS
 from compilegate.usecases.flag.approval import (
     answer_approval,
     ask_approval,

@@ -13,8 +13,7 @@ from compilegate.domain import ledger_keys, naming
 from compilegate.domain.planning.rounds import DAY, MACHINE_SECONDS, TRIAL_SECONDS
 from compilegate.domain.production.canary import open_slot
 from compilegate.domain.production.history import history
-from compilegate.domain.production.registration import Registration
-from compilegate.domain.production.trained_job import TrainedJob
+from compilegate.domain.production.registration import Registration, TrainedJob
 from compilegate.domain.records.runs import BegunRun, ProductionRun
 from compilegate.usecases.production.canary import close_after_run, open_canary
 from compilegate.usecases.trial.documents import read_document, to_json

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from compilegate.domain.production.cooldown import DAY_SECONDS
+from compilegate.domain.production.promotion import DAY_SECONDS
 from compilegate.usecases.trial.plan_trial import plan_trial
 from tests.domain.workload_builder import SOUND, change
 from tests.usecases.production_builder import promote, record, watch

@@ -12,8 +12,7 @@ from compilegate.domain import ledger_keys, naming
 from compilegate.domain.errors import NotFoundError
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.production import replay_probation
-from compilegate.domain.production.fault import VARIABLE
-from compilegate.domain.production.registration import Registration
+from compilegate.domain.production.registration import VARIABLE, Registration
 from compilegate.usecases.flag.override import Override, revert_by_hand
 from compilegate.usecases.production.history_page import history_page
 from compilegate.usecases.trial.documents import to_json

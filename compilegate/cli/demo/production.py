@@ -26,7 +26,7 @@ from compilegate.cli.demo.scenario import (
 )
 from compilegate.cli.report.command import save_story
 from compilegate.cli.trials.start import read_workloads
-from compilegate.domain.production.fault import VARIABLE
+from compilegate.domain.production.registration import VARIABLE
 from compilegate.usecases.production.watch_production import watch_production
 
 FILE = REPOSITORY / "workloads" / "nightly-lm.yaml"

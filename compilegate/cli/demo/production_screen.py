@@ -15,7 +15,7 @@ from compilegate.cli.common.output import say, say_line
 from compilegate.cli.demo.scenario import NightlyRun, ScenarioResult
 from compilegate.cli.train.screen import flag_words
 from compilegate.domain.formats import UNKNOWN, clock, fixed
-from compilegate.domain.production.flag_reading import FlagReading
+from compilegate.domain.production.next_arm import FlagReading
 from compilegate.domain.workload.model import BASELINE
 
 # What the line says of a run beside its arm.

@@ -26,7 +26,7 @@ from compilegate.cli.trials.watching import watch
 from compilegate.domain.decision import Verdict
 from compilegate.domain.flag import Flag
 from compilegate.domain.flag_change import TRAIN
-from compilegate.domain.production.fault import VARIABLE
+from compilegate.domain.production.registration import VARIABLE
 from compilegate.domain.workload.model import BASELINE
 from compilegate.usecases.flag.change_flag import flag_versions, latest_flag
 from compilegate.usecases.registration.register import RegisterOptions

@@ -23,7 +23,7 @@ from compilegate.domain import naming
 from compilegate.domain.decision import Verdict
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.flag import parse_flag
-from compilegate.domain.production.flag_reading import MALFORMED, FlagReading
+from compilegate.domain.production.next_arm import MALFORMED, FlagReading
 from compilegate.domain.records.runs import ProductionRun
 from compilegate.ports import Services
 from compilegate.usecases.operations.drain_mark import refuse_if_drained

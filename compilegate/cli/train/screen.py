@@ -8,7 +8,7 @@ from typing import Any
 from compilegate.cli.common.output import say, say_line
 from compilegate.cli.trials.run_view import RunView
 from compilegate.domain.formats import UNKNOWN, clock, money, significant
-from compilegate.domain.production.flag_reading import FlagReading
+from compilegate.domain.production.next_arm import FlagReading
 from compilegate.domain.records.runs import BegunRun, ProductionRun
 from compilegate.domain.words import run_reason
 

@@ -9,7 +9,7 @@ from compilegate.cli.common.cloud import Cloud
 from compilegate.cli.trials.view import JobView, TrialView, look_at_job
 from compilegate.domain import ledger_keys, naming
 from compilegate.domain.errors import InvalidInputError, NotFoundError
-from compilegate.domain.production.attempt import Attempt, attempt_number, attempt_of
+from compilegate.domain.production.attempts import Attempt, attempt_number, attempt_of
 from compilegate.domain.production.history import WorkloadHistory, history
 from compilegate.domain.records.reviews import Review
 from compilegate.domain.records.runs import BegunRun, CapacityWait, ProductionRun

@@ -19,8 +19,8 @@ from compilegate.domain.planning.arm_plan import ArmPlan
 from compilegate.domain.planning.speed_jobs import measured_by, usd_per_hour
 from compilegate.domain.production.canary import open_rounds
 from compilegate.domain.production.history import history
-from compilegate.domain.production.quality_mode import SHADOW
 from compilegate.domain.records.canary import CanaryRound
+from compilegate.domain.trial.plan import SHADOW
 from compilegate.usecases.flag.approval import approval_of
 from compilegate.usecases.trial.documents import Trial
 

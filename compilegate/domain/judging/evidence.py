@@ -12,12 +12,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from compilegate.domain.arithmetic import mean
+from compilegate.domain.compilers import has_own_image
 from compilegate.domain.records.runs import TEAM
 from compilegate.domain.workload.model import BASELINE, Policy, Quality
 
 TRIAL = "trial"
 PROBATION = "probation"
 PHASES = (TRIAL, PROBATION)
+# Another machine, image, launcher or script: no job can hold such an arm and the baseline.
+OWN_NODES = frozenset(
+    {"instance_type", "instance_count", "distribution", "framework", "entry_point"}
+)
 
 
 @dataclass(frozen=True)
@@ -140,6 +145,11 @@ class Evidence:
         """The arm of that name, None when there is none."""
         return next((arm for arm in self.arms if arm.name == name), None)
 
+    @property
+    def promoted_arm(self) -> Arm:
+        """The arm that a probation's evidence is about; the baseline where none is named."""
+        return self.arm(self.promoted or "") or self.baseline
+
     def oriented(self, values: Sequence[float]) -> list[float]:
         """Metrics turned so that higher is better."""
         sign = 1.0 if self.quality.goal == "maximize" else -1.0
@@ -169,3 +179,24 @@ def walls(runs: Sequence[FullRun]) -> list[float]:
 def mean_or_none(values: Sequence[float]) -> float | None:
     """Their mean, None where there is nothing to average."""
     return mean(values) if values else None
+
+
+def may_run_apart(candidate: Arm, baseline: Arm) -> bool:
+    """Whether the candidate's own change explains other nodes than the baseline's."""
+    return (
+        bool(OWN_NODES & candidate.overrides.keys())
+        or has_own_image(candidate.overrides.get("compiler"))
+        or candidate.devices != baseline.devices
+        or candidate.usd_per_hour != baseline.usd_per_hour
+    )
+
+
+def runs_apart(candidate: Arm, baseline: Arm) -> bool:
+    """Whether the arms' blocks ran on different nodes: as recorded, else by the change."""
+    nodes = {run.block: run.node for run in baseline.speed if run.node}
+    pairs = [
+        (run.node, nodes[run.block]) for run in candidate.speed if run.node and run.block in nodes
+    ]
+    if pairs:
+        return any(ours != theirs for ours, theirs in pairs)
+    return may_run_apart(candidate, baseline)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import struct
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -18,12 +21,12 @@ from compilegate.domain.judging.evidence import (
     SpeedRun,
     TrialPlan,
 )
-from compilegate.domain.judging.identity import content_of
 from compilegate.domain.workload.file import parse_policy
 from compilegate.domain.workload.model import BASELINE, GOALS, QUALITY_RUNS, Quality
 
 STAGES = ("speed", "quality", "probation")
 MODES = ("shadow", "canary", "production")
+ID_LENGTH = 16
 
 
 def read_evidence(document: object) -> Evidence:
@@ -203,3 +206,35 @@ def _full_run(fields: Fields, stage: str) -> FullRun:
 def _wall_seconds(fields: Fields) -> Any:
     """Seconds, or None: a job that took no time was not measured."""
     return fields.number("wall_seconds", "seconds", low=0.0, default=None) or None
+
+
+def decision_id(content: str, judge_version: str) -> str:
+    """Sixteen hexadecimal digits of what was judged (``content_of``) and the judge's version."""
+    return hashlib.sha256(f"{judge_version}\n{content}".encode()).hexdigest()[:ID_LENGTH]
+
+
+def content_of(document: Mapping[str, Any]) -> str:
+    """One text of a valid evidence document, whatever the order of its arms and runs."""
+    rest = {key: value for key, value in document.items() if key not in ("arms", "controls")}
+    digests = sorted(_arm_digest(arm) for arm in document["arms"])
+    controls = sorted(_arm_digest(arm) for arm in document.get("controls") or ())
+    apart = ["controls", *controls] if controls else []
+    return "\n".join([_canonical(rest), *digests, *apart])
+
+
+def _arm_digest(arm: Mapping[str, Any]) -> str:
+    rest = {key: value for key, value in arm.items() if key != "runs"}
+    digests = sorted(_run_digest(run) for run in arm.get("runs") or ())
+    return hashlib.sha256("\n".join([_canonical(rest), *digests]).encode()).hexdigest()
+
+
+def _run_digest(run: Mapping[str, Any]) -> str:
+    steps = run.get("step_seconds") or ()
+    rest = {key: value for key, value in run.items() if key != "step_seconds"}
+    found = hashlib.sha256(_canonical(rest).encode())
+    found.update(struct.pack(f"<{len(steps)}d", *steps))
+    return found.hexdigest()
+
+
+def _canonical(value: object) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))

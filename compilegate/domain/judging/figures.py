@@ -28,12 +28,18 @@ from compilegate.domain.judging.evidence import (
     walls,
 )
 from compilegate.domain.judging.noninferiority import Comparison, Samples, compare
-from compilegate.domain.judging.pricing import trial_usd, usd_per_1000_samples, usd_per_run
+from compilegate.domain.judging.pricing import (
+    baseline_walls,
+    trial_usd,
+    usd_per_1000_samples,
+    usd_per_run,
+)
 from compilegate.domain.judging.speed import Segments, SpeedFinding
-from compilegate.domain.judging.wall_clock import baseline_walls
 
 if TYPE_CHECKING:  # the figures of production are made without the gates of a trial
     from compilegate.domain.judging.quality import QualityFinding
+from compilegate.domain.judging.speed import block_log_speedups
+from compilegate.domain.workload.model import controlled_by
 
 CONFIDENCE = 0.95
 
@@ -255,3 +261,47 @@ def _median(values: Sequence[float]) -> float | None:
 def _largest(values: Iterable[object]) -> float | None:
     numbers = [v for v in values if isinstance(v, int | float) and not isinstance(v, bool)]
     return max(numbers, default=None)
+
+
+def control_figures(control: Arm, evidence: Evidence, segments: Segments) -> dict[str, Any]:
+    """The control's own figures as an arm's; full-run speed-ups against both neighbours.
+
+    ``speedup``: the control over the baseline. ``compiler_speedup``: the candidate over the
+    control, from the blocks that all three completed. None where no block tells; ``reason``
+    says why the control was not measured.
+    """
+    name = controlled_by(control.name)
+    candidate = evidence.arm(name)
+    downgrade = block_log_speedups(control, evidence, segments)
+    return {
+        **arm_figures(control, evidence, segments),
+        "candidate": name,
+        "blocks": len(downgrade),
+        "speedup": _ratio(downgrade),
+        "compiler_speedup": _ratio(_compiler_alone(control, candidate, segments)),
+        "reason": None if downgrade else _why_not_measured(control),
+    }
+
+
+def _why_not_measured(control: Arm) -> str:
+    if not control.speed:
+        return "no block of it was run"
+    told = [str(run.detail["reason"]) for run in control.speed if run.detail.get("reason")]
+    return told[-1] if told else "none of its blocks can be compared with the baseline's"
+
+
+def _compiler_alone(control: Arm, candidate: Arm | None, segments: Segments) -> list[float]:
+    """ln of the control's full-run seconds over the candidate's, block by block."""
+    if candidate is None:
+        return []
+    ours, theirs = segments[candidate.name], segments[control.name]
+    steps = candidate.full_run_steps or 1, control.full_run_steps or 1
+    return [
+        math.log(native.full_run_seconds(steps[1]) / mine.full_run_seconds(steps[0]))
+        for block in sorted(ours.keys() & theirs.keys())
+        if (mine := ours[block]) is not None and (native := theirs[block]) is not None
+    ]
+
+
+def _ratio(logs: list[float]) -> float | None:
+    return math.exp(mean(logs)) if logs else None

@@ -1,27 +1,94 @@
 """The judge: evidence in, decision out, nothing else read and nothing remembered.
 
 A trial ends with ``promote`` only where speed and quality are both proven; a probation ends
-with ``permanent`` or ``revert``. Whatever is not settled yet is ``continue`` with the one
-step that would settle it most cheaply; whatever cannot be proven is ``inconclusive``.
+with ``permanent`` or ``revert`` (production.py). Whatever is still open is ``continue`` with the
+cheapest step that would decide it; whatever cannot be proven is ``inconclusive``.
+
+The order of questions in a trial is the order of cost: would an answer be worth its price, is the
+candidate fast enough (minutes), is its quality held (full runs, one candidate at a time,
+greatest saving first), do the full runs agree with the gate. With K candidates each gate
+works at alpha/K; a promotion needs both gates, so a bad one is promoted with a chance of at
+most alpha/K (intersection-union test, Berger 1982), and any of K with at most alpha.
 """
 
 from __future__ import annotations
 
-from compilegate.domain.decision import JUDGE_VERSION, Decision, Verdict
-from compilegate.domain.errors import InvalidEvidenceError
-from compilegate.domain.judging.controls import control_figures
-from compilegate.domain.judging.evidence import PROBATION, Evidence
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from compilegate.domain.decision import Decision, NextStep, Verdict
+from compilegate.domain.judging.evidence import PROBATION, Arm, Evidence, finished
 from compilegate.domain.judging.figures import (
-    arm_figures,
+    control_figures,
     quality_figures,
     saving_figures,
     speedup_figures,
 )
-from compilegate.domain.judging.identity import decision_id
-from compilegate.domain.judging.production import distinct, probation_decision
-from compilegate.domain.judging.speed import Segments, analyse_segments
-from compilegate.domain.judging.trial import TrialFinding, judge_trial
-from compilegate.domain.judging.validity import invalid_reasons
+from compilegate.domain.judging.looks import SPEED_LOOKS, next_look
+from compilegate.domain.judging.next_step import is_shadow, next_quality, next_speed
+from compilegate.domain.judging.power import Design
+from compilegate.domain.judging.production import computable, decision, judge_production
+from compilegate.domain.judging.quality import (
+    QualityFinding,
+    QualityOutcome,
+    design_of,
+    judge_full_runs,
+    refuse_before_spending,
+    wall_clock,
+)
+from compilegate.domain.judging.speed import (
+    Segments,
+    SpeedFinding,
+    SpeedOutcome,
+    analyse_segments,
+    judge_speed,
+)
+from compilegate.domain.judging.validity import invalid_reasons, unknown_start
+from compilegate.domain.judging.value_of_information import value_of_a_trial, value_of_shadow_runs
+from compilegate.domain.reasons import Reason
+from compilegate.domain.workload.model import BASELINE
+
+SPEED_VERDICTS = {
+    SpeedOutcome.PASSED: (Verdict.PROMOTE, "speedup_proven"),
+    SpeedOutcome.TOO_SLOW: (Verdict.STAY_OFF, "speedup_too_small"),
+    SpeedOutcome.BELOW_PROMOTE: (Verdict.STAY_OFF, "speedup_below_promote"),
+    SpeedOutcome.CRASHED: (Verdict.STAY_OFF, "candidate_crashed"),
+    SpeedOutcome.MORE_BLOCKS: (Verdict.CONTINUE, "speed_unsettled"),
+    SpeedOutcome.INCONCLUSIVE: (Verdict.INCONCLUSIVE, "speed_inconclusive"),
+}
+QUALITY_VERDICTS = {
+    QualityOutcome.HELD: (Verdict.PROMOTE, "quality_held"),
+    QualityOutcome.WORSE: (Verdict.STAY_OFF, "quality_worse"),
+    QualityOutcome.CRASHED: (Verdict.STAY_OFF, "candidate_crashed"),
+    QualityOutcome.MORE_RUNS: (Verdict.CONTINUE, "quality_unsettled"),
+    QualityOutcome.UNDERPOWERED: (Verdict.INCONCLUSIVE, "underpowered"),
+    QualityOutcome.INCONCLUSIVE: (Verdict.INCONCLUSIVE, "quality_inconclusive"),
+}
+
+
+@dataclass(frozen=True)
+class CandidateFinding:
+    """What both gates say of one candidate, and what follows for it."""
+
+    arm: Arm
+    verdict: Verdict
+    stage: str
+    reasons: tuple[Reason, ...]
+    speed: SpeedFinding
+    quality: QualityFinding | None = None
+
+
+@dataclass(frozen=True)
+class TrialFinding:
+    """The verdict on the workload: the finding that decides and everything else found."""
+
+    verdict: Verdict
+    stage: str
+    reasons: tuple[Reason, ...]
+    lead: CandidateFinding | None = None
+    findings: tuple[CandidateFinding, ...] = ()
+    next: NextStep | None = None
 
 
 def judge(evidence: Evidence) -> Decision:
@@ -29,41 +96,205 @@ def judge(evidence: Evidence) -> Decision:
 
     Raises InvalidEvidenceError for figures of a size that nothing can be computed from.
     """
-    try:
-        return _judge(evidence, decision_id(evidence.content, JUDGE_VERSION))
-    except (ArithmeticError, ValueError) as error:
-        # Finite figures of absurd size overflow somewhere; no verdict can rest on them.
-        raise InvalidEvidenceError(f"a figure is beyond what can be computed: {error}") from error
-
-
-def _judge(evidence: Evidence, identity: str) -> Decision:
-    segments = analyse_segments(evidence)
-    invalid = invalid_reasons(evidence)
-    if invalid:
-        stage = PROBATION if evidence.phase == PROBATION else "speed"
-        found = TrialFinding(Verdict.INVALID, stage, invalid)
-        return _trial_decision(evidence, identity, segments, found)
     if evidence.phase == PROBATION:
-        return probation_decision(evidence, identity, segments)
-    return _trial_decision(evidence, identity, segments, judge_trial(evidence, segments))
+        return judge_production(evidence)
+    with computable():
+        segments = analyse_segments(evidence)
+        invalid = invalid_reasons(evidence)
+        if invalid:
+            finding = TrialFinding(Verdict.INVALID, "speed", invalid)
+        else:
+            finding = judge_trial(evidence, segments)
+        lead = finding.lead
+        return decision(
+            evidence,
+            segments,
+            finding.stage,
+            finding.verdict,
+            finding.reasons,
+            candidate=lead.arm.name if lead else None,
+            speedup=speedup_figures(lead.speed) if lead else None,
+            quality=quality_figures(lead.quality, evidence, lead.arm) if lead else None,
+            saving=saving_figures(lead.arm, evidence, segments, lead.speed) if lead else None,
+            next=finding.next,
+            controls=tuple(control_figures(one, evidence, segments) for one in evidence.controls),
+        )
 
 
-def _trial_decision(
-    evidence: Evidence, identity: str, segments: Segments, found: TrialFinding
-) -> Decision:
-    lead = found.lead
-    return Decision(
-        workload=evidence.workload,
-        decision_id=identity,
-        judge_version=JUDGE_VERSION,
-        stage=found.stage,
-        verdict=found.verdict,
-        candidate=lead.arm.name if lead else None,
-        reasons=distinct(found.reasons),
-        speedup=speedup_figures(lead.speed) if lead else None,
-        quality=quality_figures(lead.quality, evidence, lead.arm) if lead else None,
-        arms=tuple(arm_figures(arm, evidence, segments) for arm in evidence.arms),
-        saving=saving_figures(lead.arm, evidence, segments, lead.speed) if lead else None,
-        next=found.next,
-        controls=tuple(control_figures(one, evidence, segments) for one in evidence.controls),
+def judge_trial(evidence: Evidence, segments: Segments) -> TrialFinding:
+    """Decide the trial as far as the evidence goes."""
+    design = design_of(evidence)
+    refused = _refused(evidence, design)
+    if refused or design is None:
+        return TrialFinding(Verdict.INCONCLUSIVE, "speed", tuple(refused))
+    if any(not run.finished for run in evidence.baseline.speed):
+        text = "the baseline failed in a speed block: nothing to compare with"
+        reason = Reason("baseline_failed", text, BASELINE)
+        return TrialFinding(Verdict.INCONCLUSIVE, "speed", (reason,))
+    findings = sorted(
+        (_speed_finding(arm, evidence, segments) for arm in evidence.candidates),
+        key=lambda finding: (-_saved_share(finding, evidence), finding.arm.name),
     )
+    return _in_order(evidence, findings, design, segments)
+
+
+def _refused(evidence: Evidence, design: Design | None) -> list[Reason]:
+    """Why the trial should not begin; what has begun is judged on what it has cost."""
+    if design is None:
+        text = f"{evidence.runs_remaining:g} production runs remain: too few to prove quality on"
+        return [Reason("saving_below_trial_cost", text)]
+    if any(arm.runs for arm in evidence.arms):
+        return []
+    underpowered = refuse_before_spending(evidence, design)
+    return [underpowered] if underpowered else list(_not_paying(evidence))
+
+
+def _not_paying(evidence: Evidence) -> Iterator[Reason]:
+    steps, remaining = evidence.baseline.full_run_steps, evidence.runs_remaining
+    if steps is None or remaining is None:
+        return
+    value = value_of_a_trial(
+        remaining,
+        full_run_steps=steps,
+        segment_steps=evidence.plan.speed_steps,
+        arms=len(evidence.arms),
+        blocks=SPEED_LOOKS[0],
+    )
+    if not value.pays:
+        yield Reason(
+            "saving_below_trial_cost",
+            f"measuring the speed takes {value.cost:.2f} runs' worth of time and is expected to "
+            f"save {value.gain:.2f} over the {remaining:g} runs that remain",
+        )
+
+
+def _speed_finding(candidate: Arm, evidence: Evidence, segments: Segments) -> CandidateFinding:
+    speed = judge_speed(candidate, evidence, segments, candidates=len(evidence.candidates))
+    verdict, code = SPEED_VERDICTS[speed.outcome]
+    words = ""
+    if speed.estimate is not None:
+        low, high = speed.interval or (None, None)
+        between = "" if low is None else f" ({low:.2f} to {high:.2f})"
+        words = f"{speed.estimate:.2f}x{between}, "
+    reason = Reason(code, f"{candidate.name}: {words}{speed.reason}", candidate.name)
+    return CandidateFinding(candidate, verdict, "speed", (reason,), speed)
+
+
+def _saved_share(finding: CandidateFinding, evidence: Evidence) -> float:
+    """Share of a run's price that is saved, as far as is known."""
+    return 1 - evidence.price_ratio(finding.arm) / (finding.speed.estimate or 1e-9)
+
+
+def _in_order(
+    evidence: Evidence, findings: list[CandidateFinding], design: Design, segments: Segments
+) -> TrialFinding:
+    """One candidate at a time, greatest saving first: only what is in question is paid for.
+
+    Candidates that save less than one whose speed is proven wait for its full runs.
+    """
+    settled = list(findings)
+    for index, finding in enumerate(findings):
+        if finding.verdict is Verdict.CONTINUE:
+            step: NextStep = next_speed(evidence, _open_ahead(findings[index:]))
+            return _finding(finding, settled[: index + 1], step)
+        if finding.verdict is not Verdict.PROMOTE:
+            continue
+        found = _quality_finding(finding, evidence, design)
+        settled[index] = found
+        if found.verdict is Verdict.CONTINUE:
+            lacking = found.quality is not None and found.quality.lacks_baseline_only
+            step = next_quality(evidence, found.arm, design, segments, lacks_baseline_only=lacking)
+            return _finding(found, settled[: index + 1], step)
+        if found.verdict is Verdict.PROMOTE:
+            return _finding(found, settled)
+    for verdict in (Verdict.INCONCLUSIVE, Verdict.STAY_OFF):
+        chosen = [finding for finding in settled if finding.verdict is verdict]
+        if chosen:
+            return _finding(chosen[0], settled)
+    raise AssertionError("every finding has one of the verdicts above")
+
+
+def _open_ahead(findings: list[CandidateFinding]) -> list[str]:
+    """Candidates whose speed is open, down to the first whose speed is proven."""
+    ahead = itertools.takewhile(lambda finding: finding.verdict is not Verdict.PROMOTE, findings)
+    return [finding.arm.name for finding in ahead if finding.verdict is Verdict.CONTINUE]
+
+
+def _quality_finding(
+    passed: CandidateFinding, evidence: Evidence, design: Design
+) -> CandidateFinding:
+    found = judge_full_runs(passed.arm, evidence, design)
+    verdict, code = QUALITY_VERDICTS[found.outcome]
+    words = f"{passed.arm.name}: {evidence.quality.metric}: {found.reason}"
+    reasons = [*passed.reasons, Reason(code, words, passed.arm.name)]
+    if verdict is Verdict.PROMOTE:
+        verdict = _agreed(passed.arm, evidence, design, reasons)
+    elif verdict is Verdict.CONTINUE:
+        verdict = _pays_to_go_on(passed, evidence, design, reasons)
+    if verdict is not Verdict.PROMOTE:  # what decides was found last and is told first
+        reasons.reverse()
+    if evidence.plan.asked_quality_runs not in (None, evidence.policy.quality_runs):
+        reasons.append(Reason("runs_as_shadow", _mode_words(evidence)))
+    unproven = unknown_start(passed.arm, evidence.baseline)
+    if unproven:
+        reasons.append(unproven)
+    return CandidateFinding(passed.arm, verdict, "quality", tuple(reasons), passed.speed, found)
+
+
+def _mode_words(evidence: Evidence) -> str:
+    why = evidence.plan.runs_as_shadow_because
+    asked = f"policy.quality_runs is {evidence.plan.asked_quality_runs}"
+    return f"{asked}, but the trial ran its own full runs{': ' + why if why else ''}"
+
+
+def _agreed(arm: Arm, evidence: Evidence, design: Design, reasons: list[Reason]) -> Verdict:
+    """A gate that the full runs' own wall clock does not bear out proves nothing."""
+    clock = wall_clock(arm, evidence)
+    bar = evidence.policy.reject_speedup * evidence.price_ratio(arm)
+    if not clock.doubtful:
+        return Verdict.PROMOTE
+    if clock.ratio is None:
+        text = f"{arm.name}: the wall clock of full runs is missing"
+        reasons.append(Reason("full_run_unmeasured", text, arm.name))
+    else:
+        text = (
+            f"{arm.name}: full jobs, start-up and evaluation included, were {clock.ratio:.2f}x, "
+            f"below {bar:.2f}x, although the short blocks were faster"
+        )
+        reasons.append(Reason("full_run_disagrees", text, arm.name))
+    more = next_look(len(finished(arm.quality)), design.n_max)
+    timed = all(run.wall_seconds for run in finished(arm.quality))
+    return Verdict.CONTINUE if more and timed and not clock.disproved else Verdict.INCONCLUSIVE
+
+
+def _pays_to_go_on(
+    passed: CandidateFinding, evidence: Evidence, design: Design, reasons: list[Reason]
+) -> Verdict:
+    clock = wall_clock(passed.arm, evidence)
+    if clock.disproved:
+        text = f"{passed.arm.name}: full jobs were {clock.ratio:.2f}x, conclusively too slow"
+        reasons.append(Reason("full_run_disagrees", text, passed.arm.name))
+        return Verdict.INCONCLUSIVE
+    speedup = passed.speed.estimate
+    if not is_shadow(evidence, passed.arm) or speedup is None:
+        return Verdict.CONTINUE
+    found = value_of_shadow_runs(passed.arm, evidence, design, speedup)
+    if found is None or found[0].pays:
+        return Verdict.CONTINUE
+    value, runs = found
+    text = (
+        f"{passed.arm.name}: proving its quality would take about {runs} more runs, worth "
+        f"{value.cost:.1f} baseline runs, to save an expected {value.gain:.1f}"
+    )
+    reasons.append(Reason("saving_below_trial_cost", text, passed.arm.name))
+    return Verdict.INCONCLUSIVE
+
+
+def _finding(
+    lead: CandidateFinding,
+    findings: list[CandidateFinding],
+    step: NextStep | None = None,
+) -> TrialFinding:
+    others = [finding for finding in findings if finding is not lead]
+    reasons = tuple(reason for f in [lead, *others] for reason in f.reasons)
+    return TrialFinding(lead.verdict, lead.stage, reasons, lead, tuple(findings), step)

@@ -1,6 +1,7 @@
-"""When the quality gate looks, and how much of the error each look may spend.
+"""When each gate looks at the data, and how much of the error each look may spend.
 
-Looks come at fixed numbers of candidate runs. Look n of n_max spends
+The speed gate looks at fixed numbers of blocks, which share its error evenly (Bonferroni). The
+quality gate looks at fixed numbers of candidate runs. Look n of n_max spends
 
     a(n) = c x level x sqrt(n / n_max)
 
@@ -17,10 +18,21 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+SPEED_LOOKS = (3, 4, 6)
 SCHEDULE = (2, 3, 5, 8, 12, 18, 24, 36)
 CALIBRATED: Mapping[int, float] = {
     2: 1.0, 3: 0.72, 5: 0.58, 8: 0.51, 12: 0.46, 18: 0.42, 24: 0.39, 36: 0.37,
 }  # fmt: skip
+
+
+def speed_level(alpha: float, candidates: int) -> float:
+    """The error that one look of the speed gate may spend on one of several candidates."""
+    return alpha / (len(SPEED_LOOKS) * candidates)
+
+
+def speed_look_at(blocks: int) -> int:
+    """The last look of the speed gate that so many blocks have reached, 0 before the first."""
+    return max((look for look in SPEED_LOOKS if look <= blocks), default=0)
 
 
 def last_look(most: float) -> int | None:

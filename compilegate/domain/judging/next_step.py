@@ -10,17 +10,16 @@ import math
 from collections.abc import Iterator, Sequence
 
 from compilegate.domain.decision import CANARY, SHADOW, FullRunWanted, QualityStep, SpeedStep
-from compilegate.domain.judging.evidence import Arm, Evidence, finished
-from compilegate.domain.judging.full_runs import (
-    concurrent_runs_missing,
-    first_runs,
-    paid_baseline_runs,
-)
-from compilegate.domain.judging.looks import next_look
-from compilegate.domain.judging.nodes import runs_apart
+from compilegate.domain.judging.evidence import Arm, Evidence, finished, runs_apart
+from compilegate.domain.judging.looks import SPEED_LOOKS, next_look
 from compilegate.domain.judging.power import Design
 from compilegate.domain.judging.pricing import usd_per_run
-from compilegate.domain.judging.speed import LOOKS, Segments
+from compilegate.domain.judging.quality import first_runs
+from compilegate.domain.judging.speed import Segments
+from compilegate.domain.judging.value_of_information import (
+    concurrent_runs_missing,
+    paid_baseline_runs,
+)
 from compilegate.domain.workload.model import BASELINE
 
 FIRST_SEED = 17
@@ -35,7 +34,7 @@ def next_speed(evidence: Evidence, open_arms: Sequence[str]) -> SpeedStep:
     used = {run.block for arm in evidence.arms for run in arm.speed}
     # A candidate that waited has fewer blocks than the baseline.
     done = max(len(arm.speed) for arm in evidence.arms if arm.name in open_arms)
-    looks = [look for look in LOOKS if done < look <= plan.max_blocks] or [plan.max_blocks]
+    looks = [look for look in SPEED_LOOKS if done < look <= plan.max_blocks] or [plan.max_blocks]
     blocks = max(1, min(looks[0] - done, plan.blocks_per_round)) if done else 1
     return SpeedStep(
         block=max(used, default=-1) + 1,

@@ -61,16 +61,16 @@ class ProbationFinding:
     monitors: Mapping[str, Monitor]
 
 
-# Hears of every run that was taken in: its arm, the run, the monitors as they stand after it.
-Seen = Callable[[str, FullRun, Mapping[str, Monitor]], None]
+# Called after every run that was watched: its arm, the run, the monitors as they stand after it.
+Observer = Callable[[str, FullRun, Mapping[str, Monitor]], None]
 
 
 def judge_probation(
-    evidence: Evidence, speedup: float | None, seen: Seen | None = None
+    evidence: Evidence, speedup: float | None, observer: Observer | None = None
 ) -> ProbationFinding:
     """Decide the probation; ``speedup`` is what the trial's short blocks proved, if known.
 
-    ``seen`` changes nothing: it is for who draws what the replay has gone through.
+    ``observer`` follows the replay, for a chart; it changes nothing.
     """
     promoted = evidence.arm(evidence.promoted or "")
     if promoted is None:
@@ -86,8 +86,8 @@ def judge_probation(
             watch.unapplied += 1  # it says nothing about the change, for or against
             continue
         _take(watch, name, run, promoted.name)
-        if seen is not None:
-            seen(name, run, watch.monitors)
+        if observer is not None:
+            observer(name, run, watch.monitors)
         if watch.reverted:
             return ProbationFinding(Verdict.REVERT, (watch.reverted,), None, watch.monitors)
         if watch.alarm is None and watch.watched >= evidence.policy.probation_runs:

@@ -11,14 +11,18 @@ trend, Lan and Wittes 1988). Giving up takes promotions away and so costs no err
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from compilegate.domain.arithmetic import normal_below
+from compilegate.domain.arithmetic import mean, normal_below
 from compilegate.domain.judging import student_t
+from compilegate.domain.judging.evidence import Arm, Evidence, finished, metrics, walls
 from compilegate.domain.judging.looks import look_at, spent
 from compilegate.domain.judging.noninferiority import Comparison, Samples, compare
-from compilegate.domain.judging.power import LIKELY, Design, runs_for_one_look
+from compilegate.domain.judging.power import LIKELY, Design, design_for, runs_for_one_look
+from compilegate.domain.judging.pricing import WALL_SD, baseline_walls
+from compilegate.domain.judging.speed import log_price_ratio
+from compilegate.domain.reasons import Reason
 
 # A loss as unlikely as this by chance ends the arm at any number of runs.
 BEYOND_DOUBT = 0.002
@@ -29,6 +33,8 @@ FUTILE = 0.15
 TELLING_HISTORY = 5
 # Metrics that agree to this share are one result copied.
 COPIED = 1e-12
+# Baseline runs that must have been trained in the same weeks as the candidate's.
+CONCURRENT_RUNS = 1
 
 
 class QualityOutcome(StrEnum):
@@ -163,3 +169,84 @@ def _unproven_words(found: Comparison, margin: float, design: Design) -> str:
         f"prove a margin of {provable:.4g}, not {margin:g} at a difference of "
         f"{found.difference:.4g}"
     )
+
+
+def design_of(evidence: Evidence) -> Design | None:
+    """What the quality gate of each candidate may use, None if not even two runs are left.
+
+    Runs that production made since the trial began count as remaining: the design is fixed
+    by what there was to begin with, whether or not ``runs_remaining`` is counted down.
+    """
+    remaining = evidence.runs_remaining
+    made = sum(run.mode != "shadow" for arm in evidence.arms for run in arm.quality)
+    return design_for(
+        evidence.policy,
+        history=len(evidence.quality.history),
+        candidates=len(evidence.candidates),
+        runs_remaining=None if remaining is None else remaining + made,
+    )
+
+
+def first_runs(evidence: Evidence) -> int:
+    """One run against a telling history can already prove disaster; else a spread needs two."""
+    return 1 if len(evidence.quality.history) >= TELLING_HISTORY else 2
+
+
+def samples_of(candidate: Arm, evidence: Evidence) -> Samples:
+    """The final metrics that the gate compares, higher is better."""
+    return Samples(
+        candidate=evidence.oriented(metrics(candidate.quality)),
+        baseline=evidence.oriented(metrics(evidence.baseline.quality)),
+        history=evidence.oriented(evidence.quality.history),
+    )
+
+
+def refuse_before_spending(evidence: Evidence, design: Design) -> Reason | None:
+    """Why no number of runs that policy allows would prove the margin, by history alone."""
+    history = Samples((), (), evidence.oriented(evidence.quality.history))
+    found = underpowered(history, evidence.quality.margin, design)
+    return Reason("underpowered", f"{evidence.quality.metric}: {found.reason}") if found else None
+
+
+def judge_full_runs(candidate: Arm, evidence: Evidence, design: Design) -> QualityFinding:
+    """Decide one candidate on its full runs."""
+    if any(not run.finished for run in candidate.quality):
+        return QualityFinding(QualityOutcome.CRASHED, "a full run crashed or diverged")
+    failures = sum(not run.finished for run in evidence.baseline.quality)
+    if failures >= 2 and failures > len(finished(evidence.baseline.quality)):
+        reason = f"{failures} full runs of the baseline failed: nothing to compare with"
+        return QualityFinding(QualityOutcome.INCONCLUSIVE, reason)
+    samples = samples_of(candidate, evidence)
+    found = judge_quality(samples, evidence.quality.margin, design)
+    if found.outcome is QualityOutcome.HELD and len(samples.baseline) < CONCURRENT_RUNS:
+        reason = "history alone may have drifted: a baseline run of today is missing"
+        return replace(
+            found, outcome=QualityOutcome.MORE_RUNS, reason=reason, lacks_baseline_only=True
+        )
+    return found
+
+
+@dataclass(frozen=True)
+class WallClock:
+    """Whole jobs, baseline over candidate; ``ratio`` None while a side was not timed."""
+
+    ratio: float | None
+    doubtful: bool
+    disproved: bool
+
+
+def wall_clock(candidate: Arm, evidence: Evidence) -> WallClock:
+    """Whether whole jobs bear out the gate: mean T_B / mean T_C against ``reject_speedup``.
+
+    ``doubtful`` means below it or unmeasured, ``disproved`` below it beyond node noise. On a
+    cluster of another price ``reject_speedup`` is asked of dollars per run, and a cheaper one
+    must not take longer beyond noise.
+    """
+    ours, theirs = walls(candidate.quality), baseline_walls(evidence)
+    if not theirs or len(ours) < len(finished(candidate.quality)) or not ours:
+        return WallClock(None, doubtful=True, disproved=False)
+    ratio, cost = mean(theirs) / mean(ours), log_price_ratio(candidate, evidence)
+    bar = math.log(evidence.policy.reject_speedup) + cost
+    best = math.log(ratio) + 3 * WALL_SD * math.sqrt(1 / len(ours) + 1 / len(theirs))
+    disproved = best < bar or (cost < 0 and best < 0)
+    return WallClock(ratio, math.log(ratio) < bar or disproved, disproved)

@@ -7,7 +7,7 @@ never counted as replicates (Kalibera and Jones 2013, section 6). For block b
     L_b = ln[(O_B + N_B m_B) / (O_C + N_C m_C)]
 
 with overhead O (compilation included), steady step m and steps N of a full run; the interval
-is Student's t over blocks. Looks at 3, 4 and 6 blocks share the error by Bonferroni. Where a
+is Student's t over blocks; looks.py shares the error among looks. Where a
 candidate's cluster has another price per hour, dollars per run are compared in place of hours:
 the log of the price ratio is taken off every L. A cheaper cluster must not take longer, either.
 
@@ -24,12 +24,11 @@ from enum import StrEnum
 
 from compilegate.domain.arithmetic import deviation, mean, median
 from compilegate.domain.judging import student_t
-from compilegate.domain.judging.evidence import Arm, Evidence
-from compilegate.domain.judging.nodes import runs_apart
+from compilegate.domain.judging.evidence import Arm, Evidence, runs_apart
+from compilegate.domain.judging.looks import speed_level, speed_look_at
 from compilegate.domain.judging.steady_state import MIN_STEPS, Segment, analyse
 from compilegate.domain.workload.model import Policy
 
-LOOKS = (3, 4, 6)
 # Spread of L over blocks assumed while there are too few blocks to measure it.
 ASSUMED_BLOCK_SD = 0.03
 # The same where the arms run on nodes of their own: identical GPUs differ by about 8 % (Sinha et
@@ -108,7 +107,7 @@ def judge_speed(
 ) -> SpeedFinding:
     """Decide one candidate's speed on the blocks there are; ``candidates`` share the error."""
     policy, baseline = evidence.policy, evidence.baseline
-    level = policy.alpha / (len(LOOKS) * candidates)
+    level = speed_level(policy.alpha, candidates)
     logs = block_log_speedups(candidate, evidence, segments)
     if any(not run.finished for run in candidate.speed):
         return _finding(SpeedOutcome.CRASHED, logs, level, "the candidate crashed in a speed block")
@@ -179,7 +178,7 @@ def _outcome(
     n, reject, centre = len(logs), math.log(policy.reject_speedup), mean(logs)
     if best_case(logs, policy.alpha, calm, assumed) < math.log(policy.promote_speedup):
         return _hopeless(centre, policy)
-    look = look_at(n)
+    look = speed_look_at(n)
     proven = bool(look) and lower_bound(logs[:look], level) > reject
     if proven and centre >= math.log(policy.promote_speedup):
         return SpeedOutcome.PASSED, f"proven above {policy.reject_speedup:.2f}x"
@@ -207,11 +206,6 @@ def _nothing_usable(max_blocks: int) -> tuple[SpeedOutcome, str]:
         return SpeedOutcome.MORE_BLOCKS, "no block measured yet"
     reason = f"no block reached a steady state: segments are too short (under {MIN_STEPS} steps)"
     return SpeedOutcome.INCONCLUSIVE, reason
-
-
-def look_at(blocks: int) -> int:
-    """The last look that so many blocks have reached, 0 before the first."""
-    return max((look for look in LOOKS if look <= blocks), default=0)
 
 
 def best_case(

@@ -6,7 +6,14 @@ that production still makes. L runs remain.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+
+from compilegate.domain.judging.evidence import Arm, Evidence, finished, walls
+from compilegate.domain.judging.looks import next_look
+from compilegate.domain.judging.noninferiority import history_weight
+from compilegate.domain.judging.power import EVEN, Design
+from compilegate.domain.judging.quality import CONCURRENT_RUNS, first_runs, samples_of
 
 # A trial before any measurement: share of candidates that win, and by how much when they do.
 CHANCE_OF_A_WIN = 0.4
@@ -54,3 +61,45 @@ def value_of_runs(
     return InformationValue(
         gain=CHANCE_QUALITY_HOLDS * max(0.0, runs_remaining - runs) * saved_share, cost=cost
     )
+
+
+def value_of_shadow_runs(
+    candidate: Arm, evidence: Evidence, design: Design, speedup: float
+) -> tuple[InformationValue, int] | None:
+    """What the dedicated runs still needed bring and cost, and how many; None if L is unknown."""
+    remaining = evidence.runs_remaining
+    samples = samples_of(candidate, evidence)
+    n, variance = len(samples.candidate), samples.pooled_variance
+    if remaining is None:
+        return None
+    needed = None
+    if variance and samples.degrees_of_freedom >= 2:
+        relative = math.sqrt(variance) / evidence.quality.margin
+        needed = design.runs_needed(relative, EVEN) or design.n_max
+    target = max(needed or 0, next_look(n, design.n_max) or n)
+    if evidence.policy.quality_runs == "hybrid":  # production carries all but the first
+        target = first_runs(evidence)
+    saved = 1 - evidence.price_ratio(candidate) / speedup
+    runs = max(target - n, 0)
+    cost = runs * (1 - saved) + paid_baseline_runs(evidence, n, target)
+    return value_of_runs(remaining, saved, cost, runs), runs
+
+
+def paid_baseline_runs(evidence: Evidence, n: int, target: int) -> int:
+    """Dedicated baseline runs that balance ``target`` candidate runs, history counted.
+
+    Production's own baseline runs come for nothing beside a shadow trial, so it pays for
+    some only when none came in.
+    """
+    have = len(finished(evidence.baseline.quality))
+    if evidence.plan.production_beside and (have or not n):
+        return 0
+    balanced = math.ceil(target - history_weight(len(evidence.quality.history))) - have
+    return max(balanced, concurrent_runs_missing(evidence, target))
+
+
+def concurrent_runs_missing(evidence: Evidence, target: int) -> int:
+    """Baseline runs of the same weeks without which ``target`` candidate runs prove nothing."""
+    have = len(finished(evidence.baseline.quality))
+    untimed = not walls(evidence.baseline.quality) and not evidence.history_wall_seconds
+    return max(CONCURRENT_RUNS - have, 0) if target >= 2 or untimed else 0

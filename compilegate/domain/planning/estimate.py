@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from compilegate.domain.compilers import keeps_cache
-from compilegate.domain.judging.speed import LOOKS
+from compilegate.domain.judging.looks import SPEED_LOOKS
 from compilegate.domain.planning.arm_plan import CANDIDATE, ArmPlan
 from compilegate.domain.planning.proof import Proof
 from compilegate.domain.planning.quotas import (
@@ -42,7 +42,7 @@ SEGMENT_HOURS = 0.1
 WEEK_HOURS = 168.0
 # Where nothing is known or assumed of a compiler.
 COMPILE_SECONDS = 360.0
-ROUND_ENDS = (1, *LOOKS)
+ROUND_ENDS = (1, *SPEED_LOOKS)
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ def estimate(
 ) -> Estimate:
     """Estimate of a trial of these arms, the baseline first, its rounds within ``quota``."""
     course = speed_course(arms, run_hours, quota)
-    ends = [course[blocks] for blocks in (ROUND_ENDS[0], LOOKS[0], LOOKS[-1])]
+    ends = [course[blocks] for blocks in (ROUND_ENDS[0], SPEED_LOOKS[0], SPEED_LOOKS[-1])]
     full = [_full_runs(arms, runs, proof) for runs in (0, proof.runs, proof.n_max)]
     estimates = []
     for index, arm in enumerate(arms):
@@ -133,7 +133,7 @@ def estimate(
     quality = partial(
         _quality_hours, arms, proof=proof, run_hours=run_hours, runs_per_week=runs_per_week
     )
-    side_by_side = speed_course(arms, run_hours)[LOOKS[0]].elapsed
+    side_by_side = speed_course(arms, run_hours)[SPEED_LOOKS[0]].elapsed
     return Estimate(
         usd=total.expected,
         hours=ends[1].elapsed + quality(proof.runs, quota=quota),
@@ -201,7 +201,7 @@ def job_hours(job: SpeedJob, run_hours: float) -> float:
 
 def block_usd(arms: Sequence[ArmPlan], run_hours: float) -> float:
     """Mean price of one block of all arms, start-up and first compilations included."""
-    return speed_course(arms, run_hours)[LOOKS[-1]].usd(arms) / LOOKS[-1]
+    return speed_course(arms, run_hours)[SPEED_LOOKS[-1]].usd(arms) / SPEED_LOOKS[-1]
 
 
 def _bill(job: SpeedJob, hours: dict[str, float], compiled: set[str], run_hours: float) -> float:

@@ -12,7 +12,7 @@ from typing import Any
 
 from compilegate.domain.facts.model import Facts, Price
 from compilegate.domain.formats import money
-from compilegate.domain.judging.speed import LOOKS
+from compilegate.domain.judging.looks import SPEED_LOOKS
 from compilegate.domain.planning import quotas
 from compilegate.domain.planning.arm_plan import ArmPlan
 from compilegate.domain.planning.arms import Refusal, plan_arms
@@ -187,7 +187,7 @@ def _plan(workload: Workload, design: TrialDesign, *, region: str) -> Plan:
         runs_basis=design.proof.basis,
         speed_steps=SHORT_SPEED_STEPS if run_hours < SHORT_RUN_HOURS else SPEED_STEPS,
         blocks_per_round=BLOCKS_PER_ROUND,
-        max_blocks=LOOKS[-1],
+        max_blocks=SPEED_LOOKS[-1],
         usd_per_block=block_usd(arms, run_hours),
         # A candidate gets full runs only once it is faster by its price as well.
         usd_per_quality_run=arms[0].usd_per_hour * run_hours,

@@ -9,19 +9,22 @@ from datetime import UTC, datetime
 from compilegate.domain import naming
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.flag import Flag
+from compilegate.domain.production.attempts import longest_run_seconds
 from compilegate.domain.production.canary import open_slot
 from compilegate.domain.production.fingerprint import Fingerprint, compare_with_proven
-from compilegate.domain.production.flag_reading import (
+from compilegate.domain.production.history import WorkloadHistory
+from compilegate.domain.production.next_arm import (
+    UNFIT,
+    Choice,
     FlagParameter,
     FlagReading,
+    Situation,
+    next_arm,
     promotion_to_compare,
     read_flag,
     without_stale,
 )
-from compilegate.domain.production.history import WorkloadHistory
-from compilegate.domain.production.next_arm import UNFIT, Choice, Situation, next_arm
-from compilegate.domain.production.trained_job import TrainedJob
-from compilegate.domain.production.waiting import longest_run_seconds
+from compilegate.domain.production.registration import TrainedJob
 from compilegate.domain.records.reviews import Review
 from compilegate.domain.records.runs import BegunRun
 from compilegate.domain.workload.model import BASELINE, KEEP

@@ -21,7 +21,7 @@ from compilegate.domain.errors import InvalidInputError, NotFoundError
 from compilegate.domain.facts.model import Facts
 from compilegate.domain.production.arm import baseline_arm, with_overrides
 from compilegate.domain.production.promotion import Promotion
-from compilegate.domain.production.trained_job import TrainedJob
+from compilegate.domain.production.registration import TrainedJob
 from compilegate.domain.reasons import Reason
 from compilegate.domain.records.runs import ProductionRun
 from compilegate.domain.workload.model import Framework, Training

@@ -11,10 +11,9 @@ from datetime import datetime
 from typing import Any
 
 from compilegate.domain import naming
+from compilegate.domain.failures import ENDED, Ending, JobEnd, job_end
 from compilegate.domain.flag_change import Versions
-from compilegate.domain.production.attempt import Attempt
-from compilegate.domain.production.ending import ENDED, Ending, JobEnd, job_end
-from compilegate.domain.production.waiting import next_wait
+from compilegate.domain.production.attempts import Attempt, next_wait
 from compilegate.domain.records.runs import TEAM, BegunRun, CapacityWait, ProductionRun
 from compilegate.domain.workload.model import BASELINE, Training, Workload
 

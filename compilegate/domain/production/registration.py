@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from compilegate.domain.records.registrations import RegistrationChange
+from compilegate.domain.workload.model import Workload
 from compilegate.domain.workload.schedule_expression import UTC
 
 SCHEMA = 1
+VARIABLE = "INJECTED_FAULT"
 
 
 @dataclass(frozen=True)
@@ -86,3 +90,38 @@ def changes(before: Any, after: Any, path: str = "") -> Iterator[Change]:
             yield from changes(before.get(key), after.get(key), place)
     elif before != after:
         yield Change(path, before, after)
+
+
+@dataclass(frozen=True)
+class TrainedJob:
+    """A workload as one spec holds it, and the digest of its code."""
+
+    workload: Workload
+    code: str
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """What the job trains, by dotted names: nothing of policy, quality and schedule.
+
+        Nor other machines that production may fall back to, as runs on those are no evidence.
+        """
+        document = self.workload.to_dict()
+        return {
+            f"{section}.{key}": value
+            for section in ("framework", "training")
+            for key, value in document[section].items()
+            if key != "fallback_instances"
+        }
+
+    @property
+    def digest(self) -> str:
+        """One text for one job: its fields and the source."""
+        text = json.dumps([self.fields, self.code], sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+def injected_fault(workload: Mapping[str, Any]) -> str | None:
+    """The fault that a workload (``Workload.to_dict``) asks for, None for any sound one."""
+    environment = (workload.get("training") or {}).get("environment") or {}
+    fault = environment.get(VARIABLE)
+    return str(fault) if fault else None

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass
+from typing import Any, Self
 
 from compilegate.domain import ledger_keys
+from compilegate.domain.records import LedgerRecord
 from compilegate.domain.records.runs import CanarySlot
 
 
@@ -19,19 +20,19 @@ class RequestedRun:
 
 
 @dataclass(frozen=True)
-class CanaryRound:
-    """One round as the ledger has it; times in epoch seconds.
+class CanaryRound(LedgerRecord):
+    """One round.
 
     ``arms`` are the overrides of each arm as a flag would hold them, the baseline's empty. ``job``
-    is the digest of what the trial measures (``TrainedJob.digest``). After ``until`` nobody waits
-    for it; a place whose run began ``slot_seconds`` ago without a result is free again. ``hold``
-    says whether candidate models wait for the verdict.
+    is the digest of what the trial measures (``TrainedJob.digest``). After ``until`` the trial no
+    longer waits for it; a place whose run began ``slot_seconds`` ago without a result is free
+    again. ``hold`` says whether candidate models wait for the verdict.
 
     Later entries add: ``closed`` is the reason why it ended, None while it is open; ``reported``
     says that the waiting trial knows of that; ``tokens`` wake the trial, oldest first.
     """
 
-    kind: ClassVar[str] = "canary_opened"
+    kind = "canary_opened"
 
     trial: str
     round: int
@@ -56,33 +57,24 @@ class CanaryRound:
         return CanarySlot(self.trial, self.round, position)
 
     def to_entry(self) -> dict[str, Any]:
-        """The entry that opens it."""
-        own = asdict(self)
+        """The entry that opens it, without what later entries add."""
+        entry = super().to_entry()
         for added_later in ("closed", "reported", "tokens"):
-            del own[added_later]
-        return {"kind": self.kind, **own}
+            del entry[added_later]
+        return entry
 
     @classmethod
     def from_entry(cls, entry: Mapping[str, Any]) -> Self:
-        """Read the entry that opens it."""
-        return cls(
-            trial=str(entry["trial"]),
-            round=int(entry["round"]),
-            runs=tuple(RequestedRun(str(run["arm"]), int(run["seed"])) for run in entry["runs"]),
-            arms=entry["arms"],
-            job=str(entry["job"]),
-            until=int(entry["until"]),
-            slot_seconds=int(entry["slot_seconds"]),
-            hold=entry["hold"] is not False,
-            at=int(entry["at"]),
-        )
+        """Read the entry that opens it; models are held unless it says that they are not."""
+        runs = tuple(RequestedRun(str(run["arm"]), int(run["seed"])) for run in entry["runs"])
+        return super().from_entry({**entry, "runs": runs, "hold": entry["hold"] is not False})
 
 
 @dataclass(frozen=True)
-class CanaryToken:
+class CanaryToken(LedgerRecord):
     """A state machine that waits for the round's end; a repeated wait has a token of its own."""
 
-    kind: ClassVar[str] = "canary_token"
+    kind = "canary_token"
 
     at: int
     trial: str
@@ -95,27 +87,17 @@ class CanaryToken:
         """Sort key of the entry."""
         return ledger_keys.canary_token_entry(self.trial, self.round, self.number)
 
-    def to_entry(self) -> dict[str, Any]:
-        """The ledger entry."""
-        return {"kind": self.kind, **asdict(self)}
-
     @classmethod
     def from_entry(cls, entry: Mapping[str, Any]) -> Self:
-        """Read a ledger entry."""
-        return cls(
-            at=int(entry["at"]),
-            trial=str(entry["trial"]),
-            round=int(entry["round"]),
-            number=int(entry.get("number", 0)),
-            token=str(entry["token"]),
-        )
+        """Read a ledger entry; the first releases had one token per round."""
+        return super().from_entry({"number": 0, **entry})
 
 
 @dataclass(frozen=True)
-class CanaryClosed:
-    """The round's end: whoever writes it first says why."""
+class CanaryClosed(LedgerRecord):
+    """The round's end: the first entry says why."""
 
-    kind: ClassVar[str] = "canary_closed"
+    kind = "canary_closed"
 
     at: int
     trial: str
@@ -127,22 +109,12 @@ class CanaryClosed:
         """Sort key of the entry."""
         return ledger_keys.canary_closed_entry(self.trial, self.round)
 
-    def to_entry(self) -> dict[str, Any]:
-        """The ledger entry."""
-        return {"kind": self.kind, **asdict(self)}
-
-    @classmethod
-    def from_entry(cls, entry: Mapping[str, Any]) -> Self:
-        """Read a ledger entry."""
-        trial, number = str(entry["trial"]), int(entry["round"])
-        return cls(int(entry["at"]), trial, number, str(entry["reason"]))
-
 
 @dataclass(frozen=True)
-class CanaryReported:
+class CanaryReported(LedgerRecord):
     """The waiting trial knows of the round's end."""
 
-    kind: ClassVar[str] = "canary_told"
+    kind = "canary_told"
 
     at: int
     trial: str
@@ -152,12 +124,3 @@ class CanaryReported:
     def key(self) -> str:
         """Sort key of the entry."""
         return ledger_keys.canary_told_entry(self.trial, self.round)
-
-    def to_entry(self) -> dict[str, Any]:
-        """The ledger entry."""
-        return {"kind": self.kind, **asdict(self)}
-
-    @classmethod
-    def from_entry(cls, entry: Mapping[str, Any]) -> Self:
-        """Read a ledger entry."""
-        return cls(int(entry["at"]), str(entry["trial"]), int(entry["round"]))

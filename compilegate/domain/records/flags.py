@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Self
 
 from compilegate.domain import ledger_keys
 from compilegate.domain.flag import OFF, Flag, parse_flag
+from compilegate.domain.records import LedgerRecord
 
 # What ``by`` begins with where a person made the change.
 HUMAN = "human:"
@@ -23,8 +24,8 @@ class Author:
 
 
 @dataclass(frozen=True)
-class FlagVersion:
-    """One change of the flag; ``at`` in epoch seconds.
+class FlagVersion(LedgerRecord):
+    """One change of the flag.
 
     ``value`` is the parameter's text from then on, ``previous_value`` the one before. ``overrode``
     is the manual change that it replaced. ``decided_at``, ``seen_version`` and ``based_on`` are
@@ -32,7 +33,10 @@ class FlagVersion:
     evidence_key, decision_key, approved_by.
     """
 
-    kind: ClassVar[str] = "flag"
+    kind = "flag"
+    stored_as: ClassVar[Mapping[str, str]] = {
+        "value": "to", "previous_value": "from", "parameter": "flag",
+    }  # fmt: skip
 
     version: int
     at: int
@@ -82,50 +86,16 @@ class FlagVersion:
         return str(trial) if trial else None
 
     def to_entry(self) -> dict[str, Any]:
-        """The ledger entry."""
-        return {
-            **self.details,
-            "kind": self.kind,
-            "at": self.at,
-            "version": self.version,
-            "change_id": self.change_id,
-            "by": self.by,
-            "action": self.action,
-            "reason": self.reason,
-            "decided_at": self.decided_at,
-            "seen_version": self.seen_version,
-            "based_on": self.based_on,
-            "decision_id": self.decision_id,
-            "flag": self.parameter,
-            "from": self.previous_value,
-            "to": self.value,
-            "overrode": None if self.overrode is None else asdict(self.overrode),
-        }
+        """The ledger entry, ``details`` among its fields."""
+        entry = super().to_entry()
+        return {**entry.pop("details"), **entry}
 
     @classmethod
     def from_entry(cls, entry: Mapping[str, Any]) -> Self:
         """Read a ledger entry."""
+        own = {"kind", *(cls.stored_as.get(one.name, one.name) for one in fields(cls))}
+        details = {key: value for key, value in entry.items() if key not in own}
         overrode = entry.get("overrode")
-        return cls(
-            version=int(entry["version"]),
-            at=int(entry["at"]),
-            change_id=str(entry.get("change_id", "")),
-            by=str(entry["by"]),
-            action=str(entry["action"]),
-            reason=str(entry.get("reason", "")),
-            value=str(entry["to"]),
-            previous_value=str(entry.get("from", OFF.to_json())),
-            parameter=str(entry.get("flag", "")),
-            decided_at=entry.get("decided_at"),
-            seen_version=entry.get("seen_version"),
-            based_on=entry.get("based_on"),
-            decision_id=entry.get("decision_id"),
-            overrode=None if overrode is None else Author(**overrode),
-            details={key: value for key, value in entry.items() if key not in _OWN},
-        )
-
-
-_OWN = (
-    "kind", "at", "version", "change_id", "by", "action", "reason", "decided_at", "seen_version",
-    "based_on", "decision_id", "flag", "from", "to", "overrode",
-)  # fmt: skip
+        author = None if overrode is None else Author(**overrode)
+        early = {"change_id": "", "reason": ""}  # which the first releases did not write
+        return super().from_entry({**early, **entry, "details": details, "overrode": author})

@@ -5,15 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any
 
 from compilegate.domain import ledger_keys
-from compilegate.domain.records.canary import (
-    CanaryClosed,
-    CanaryReported,
-    CanaryRound,
-    CanaryToken,
-)
+from compilegate.domain.records import LedgerRecord
+from compilegate.domain.records.canary import CanaryClosed, CanaryReported, CanaryRound, CanaryToken
 from compilegate.domain.records.flags import FlagVersion
 from compilegate.domain.records.registrations import RegistrationChange
 from compilegate.domain.records.reviews import ProbationEnd, Review
@@ -31,10 +27,10 @@ Entry = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Swept:
-    """What the daily sweep cleaned up; ``at`` in epoch seconds."""
+class Swept(LedgerRecord):
+    """What the daily sweep cleaned up."""
 
-    kind: ClassVar[str] = "swept"
+    kind = "swept"
 
     at: int
     stopped_jobs: tuple[str, ...] = ()
@@ -44,21 +40,6 @@ class Swept:
     def key(self) -> str:
         """Sort key of the entry."""
         return ledger_keys.swept_entry(self.at)
-
-    def to_entry(self) -> dict[str, Any]:
-        """The ledger entry."""
-        return {
-            "kind": self.kind,
-            "at": self.at,
-            "stopped_jobs": list(self.stopped_jobs),
-            "released_leases_of": list(self.released_leases_of),
-        }
-
-    @classmethod
-    def from_entry(cls, entry: Entry) -> Self:
-        """Read a ledger entry."""
-        jobs, leases = entry.get("stopped_jobs") or (), entry.get("released_leases_of") or ()
-        return cls(int(entry["at"]), tuple(jobs), tuple(leases))
 
 
 @dataclass(frozen=True)
@@ -107,8 +88,6 @@ _READERS: Mapping[str, Callable[[Entry], Record]] = {
     RegistrationChange.REGISTERED: RegistrationChange.from_entry,
     RegistrationChange.RETIRED: RegistrationChange.from_entry,
 }  # fmt: skip
-
-
 KINDS = tuple(_READERS)
 
 

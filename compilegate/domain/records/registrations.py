@@ -7,22 +7,24 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from compilegate.domain import ledger_keys
+from compilegate.domain.records import LedgerRecord
 
 
 @dataclass(frozen=True)
-class RegistrationChange:
+class RegistrationChange(LedgerRecord):
     """One change of the registration; ``active`` is False where the workload was retired.
 
     ``changes`` are ``{field, before, after}`` each. ``document`` is the registration as stored
-    (production/registration.py). ``at`` in epoch seconds, revisions begin at 1.
+    (production/registration.py). Revisions begin at 1.
     """
 
     REGISTERED: ClassVar[str] = "registered"
     RETIRED: ClassVar[str] = "retired"
+    stored_as: ClassVar[Mapping[str, str]] = {"document": "registration"}
 
-    at: int
     revision: int
     active: bool
+    at: int = 0
     by: str | None = None
     changes: tuple[Mapping[str, Any], ...] = ()
     document: Mapping[str, Any] | None = None
@@ -38,24 +40,12 @@ class RegistrationChange:
         return ledger_keys.registered_entry(self.revision)
 
     def to_entry(self) -> dict[str, Any]:
-        """The ledger entry."""
-        return {
-            "kind": self.kind,
-            "at": self.at,
-            "by": self.by,
-            "revision": self.revision,
-            "changes": [dict(change) for change in self.changes],
-            "registration": self.document,
-        }
+        """The ledger entry, whose kind says whether it is active."""
+        entry = super().to_entry()
+        del entry["active"]
+        return entry
 
     @classmethod
     def from_entry(cls, entry: Mapping[str, Any]) -> Self:
         """Read a ledger entry."""
-        return cls(
-            at=int(entry.get("at", 0)),
-            revision=int(entry["revision"]),
-            active=entry["kind"] == cls.REGISTERED,
-            by=entry.get("by"),
-            changes=tuple(entry.get("changes") or ()),
-            document=entry.get("registration"),
-        )
+        return super().from_entry({**entry, "active": entry["kind"] == cls.REGISTERED})

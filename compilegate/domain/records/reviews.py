@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from compilegate.domain import ledger_keys, naming
 from compilegate.domain.flag import Flag, parse_flag
 from compilegate.domain.reasons import Reason
+from compilegate.domain.records import LedgerRecord
 
 
 @dataclass(frozen=True)
@@ -62,8 +63,8 @@ class RequestedArm:
 
 
 @dataclass(frozen=True)
-class Review:
-    """One review of a promotion after a production run; ``at`` in epoch seconds.
+class Review(LedgerRecord):
+    """One review of a promotion after a production run.
 
     ``verdict`` and ``next`` are the judge's, None where there was nothing to judge. ``changed`` is
     what differs from what was measured, ``differs`` the names of all that makes the promotion
@@ -72,12 +73,13 @@ class Review:
     that it is worth, None for none.
     """
 
-    kind: ClassVar[str] = "watch"
+    kind = "watch"
+    stored_as: ClassVar[Mapping[str, str]] = {"transition": "change", "message_kind": "tell"}
 
     at: int
     run: str
     trial: str
-    candidate: str
+    candidate: str = ""
     by_human: bool = False
     verdict: str | None = None
     next: Mapping[str, Any] | None = None
@@ -122,107 +124,47 @@ class Review:
         return next((reason.message for reason in self.reasons if reason.code == code), None)
 
     def to_entry(self) -> dict[str, Any]:
-        """The ledger entry."""
-        return {
-            "kind": self.kind,
-            "at": self.at,
-            "run": self.run,
-            "trial": self.trial,
-            "candidate": self.candidate,
-            "by_human": self.by_human,
-            "verdict": self.verdict,
-            "next": self.next,
-            "reasons": _reason_entries(self.reasons),
-            "notes": _reason_entries(self.notes),
-            "changed": _reason_entries(self.changed),
-            "differs": list(self.differs),
-            "not_compared": list(self.not_compared),
-            "runs": self.runs,
-            "unseen": self.unseen,
-            "launched_by": list(self.launched_by),
-            "cooldown_days": self.cooldown_days,
-            "change": self.transition.to_entry() if self.transition else None,
-            "decision_id": self.decision_id,
-            "decision_key": self.decision_key,
-            "evidence_key": self.evidence_key,
-            "tell": self.message_kind,
+        """The ledger entry; a reason is kept by its code and message."""
+        reasons = {
+            name: [{"code": one.code, "message": one.message} for one in getattr(self, name)]
+            for name in _REASONS
         }
+        change = self.transition.to_entry() if self.transition else None
+        return {**super().to_entry(), **reasons, "change": change}
 
     @classmethod
     def from_entry(cls, entry: Mapping[str, Any]) -> Self:
         """Read a ledger entry, whichever release has written it."""
+        reasons = {
+            name: tuple(Reason(one["code"], one["message"]) for one in entry.get(name) or ())
+            for name in _REASONS
+        }
         change = entry.get("change")
-        return cls(
-            at=int(entry["at"]),
-            run=str(entry["run"]),
-            trial=str(entry["trial"]),
-            candidate=str(entry.get("candidate", "")),
-            by_human=entry.get("by_human") is True,
-            verdict=entry.get("verdict"),
-            next=entry.get("next"),
-            reasons=_reasons(entry.get("reasons")),
-            notes=_reasons(entry.get("notes")),
-            changed=_reasons(entry.get("changed")),
-            differs=tuple(entry.get("differs") or ()),
-            not_compared=tuple(entry.get("not_compared") or ()),
-            runs=int(entry.get("runs", 0)),
-            unseen=int(entry.get("unseen", 0)),
-            launched_by=tuple(entry.get("launched_by") or ()),
-            cooldown_days=entry.get("cooldown_days", 0),
-            transition=PlannedTransition.from_entry(change) if change else None,
-            decision_id=entry.get("decision_id"),
-            decision_key=entry.get("decision_key"),
-            evidence_key=entry.get("evidence_key"),
-            message_kind=entry.get("tell"),
-        )
+        transition = PlannedTransition.from_entry(change) if change else None
+        return super().from_entry({**entry, **reasons, "change": transition})
+
+
+_REASONS = ("reasons", "notes", "changed")
 
 
 @dataclass(frozen=True)
-class ProbationEnd:
-    """The last decision of a probation, beside the trial's own; ``at`` in epoch seconds."""
+class ProbationEnd(LedgerRecord):
+    """The last decision of a probation, beside the trial's own."""
 
-    kind: ClassVar[str] = "probation"
+    kind = "probation"
 
     at: int
     trial: str
-    run: str
-    decision_id: str
-    decision_key: str | None
-    evidence_key: str | None
-    verdict: str | None
-    candidate: str | None
-    judge_version: str
-    reasons: tuple[str, ...]
+    run: str = ""
+    decision_id: str = ""
+    decision_key: str | None = None
+    evidence_key: str | None = None
+    verdict: str | None = None
+    candidate: str | None = None
+    judge_version: str = ""
+    reasons: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:
         """Sort key of the entry."""
         return f"trial#{self.trial}#{naming.probation_record(self.decision_id)}"
-
-    def to_entry(self) -> dict[str, Any]:
-        """The ledger entry."""
-        return {"kind": self.kind, **asdict(self), "reasons": list(self.reasons)}
-
-    @classmethod
-    def from_entry(cls, entry: Mapping[str, Any]) -> Self:
-        """Read a ledger entry."""
-        return cls(
-            at=int(entry["at"]),
-            trial=str(entry["trial"]),
-            run=str(entry.get("run", "")),
-            decision_id=str(entry.get("decision_id")),
-            decision_key=entry.get("decision_key"),
-            evidence_key=entry.get("evidence_key"),
-            verdict=entry.get("verdict"),
-            candidate=entry.get("candidate"),
-            judge_version=str(entry.get("judge_version", "")),
-            reasons=tuple(entry.get("reasons") or ()),
-        )
-
-
-def _reason_entries(reasons: Sequence[Reason]) -> list[dict[str, str]]:
-    return [{"code": reason.code, "message": reason.message} for reason in reasons]
-
-
-def _reasons(entries: Sequence[Mapping[str, Any]] | None) -> tuple[Reason, ...]:
-    return tuple(Reason(str(one["code"]), str(one["message"])) for one in entries or ())

@@ -4,19 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 from compilegate.domain import ledger_keys
+from compilegate.domain.decision import FlagAction
+from compilegate.domain.reasons import Reason
+from compilegate.domain.records import LedgerRecord
+from compilegate.domain.records.flags import Author
+
+# A month: long enough for holidays, short enough that the evidence is still today's.
+WAIT_SECONDS = 30 * 24 * 3600
+# Who answers where no person does.
+NOBODY, STOPPED = "nobody", "evaluate"
 
 
 @dataclass(frozen=True)
-class TrialStarted:
-    """Which execution runs a trial, since when (epoch seconds).
+class TrialStarted(LedgerRecord):
+    """Which execution runs a trial, since when.
 
-    ``flag_version`` is the flag's version that the trial knows of, None where nobody noted it.
+    ``flag_version`` is the flag's version that the trial knows of, None where it was not recorded.
     """
 
-    kind: ClassVar[str] = "started"
+    kind = "started"
 
     at: int
     execution: str
@@ -34,25 +43,19 @@ class TrialStarted:
 
     def to_entry(self) -> dict[str, Any]:
         """The ledger entry."""
-        seen = {} if self.flag_version is None else {"flag_version": self.flag_version}
-        return {"kind": self.kind, "at": self.at, "execution": self.execution, **seen}
-
-    @classmethod
-    def from_entry(cls, entry: Mapping[str, Any]) -> Self:
-        """Read a ledger entry."""
-        return cls(int(entry["at"]), str(entry["execution"]), entry.get("flag_version"))
+        return {name: value for name, value in super().to_entry().items() if value is not None}
 
 
 @dataclass(frozen=True)
-class TrialDecided:
-    """The decision of a trial; ``at`` in epoch seconds, ``reasons`` in words."""
+class TrialDecided(LedgerRecord):
+    """The decision of a trial; ``reasons`` in words."""
 
-    kind: ClassVar[str] = "decision"
+    kind = "decision"
 
     at: int
     trial: str
     verdict: str
-    decision_key: str
+    decision_key: str = ""
     decision_id: str = ""
     candidate: str | None = None
     judge_version: str | None = None
@@ -64,34 +67,15 @@ class TrialDecided:
         """Sort key of the entry."""
         return ledger_keys.decision_entry(self.trial)
 
-    def to_entry(self) -> dict[str, Any]:
-        """The ledger entry."""
-        return {"kind": self.kind, **asdict(self), "reasons": list(self.reasons)}
-
-    @classmethod
-    def from_entry(cls, entry: Mapping[str, Any]) -> Self:
-        """Read a ledger entry."""
-        return cls(
-            at=int(entry["at"]),
-            trial=str(entry["trial"]),
-            verdict=str(entry["verdict"]),
-            decision_key=str(entry.get("decision_key", "")),
-            decision_id=str(entry.get("decision_id") or ""),
-            candidate=entry.get("candidate"),
-            judge_version=entry.get("judge_version"),
-            spent_usd=entry.get("spent_usd"),
-            reasons=tuple(str(reason) for reason in entry.get("reasons") or ()),
-        )
-
 
 @dataclass(frozen=True)
-class TrialFailed:
-    """A trial that ended without a decision; ``at`` in epoch seconds."""
+class TrialFailed(LedgerRecord):
+    """A trial that ended without a decision."""
 
-    kind: ClassVar[str] = "failed"
+    kind = "failed"
 
     at: int
-    trial: str
+    trial: str = ""
     execution: str = ""
     error: str = ""
     reason: str = ""
@@ -102,65 +86,32 @@ class TrialFailed:
         """Sort key of the entry."""
         return ledger_keys.failed_entry(self.trial)
 
-    def to_entry(self) -> dict[str, Any]:
-        """The ledger entry."""
-        return {"kind": self.kind, **asdict(self), "stopped_jobs": list(self.stopped_jobs)}
-
-    @classmethod
-    def from_entry(cls, entry: Mapping[str, Any]) -> Self:
-        """Read a ledger entry."""
-        return cls(
-            at=int(entry["at"]),
-            trial=str(entry.get("trial", "")),
-            execution=str(entry.get("execution", "")),
-            error=str(entry.get("error", "")),
-            reason=str(entry.get("reason", "")),
-            stopped_jobs=tuple(entry.get("stopped_jobs") or ()),
-        )
-
 
 @dataclass(frozen=True)
-class ApprovalRequested:
-    """The question whether a promotion may take effect; times in epoch seconds."""
+class ApprovalRequested(LedgerRecord):
+    """The question whether a promotion may take effect."""
 
-    kind: ClassVar[str] = "approval_asked"
+    kind = "approval_asked"
 
     at: int
     until: int
     trial: str
-    execution: str
-    decision_id: str | None
-    decision_key: str
-    candidate: str | None
+    execution: str = ""
+    decision_id: str | None = None
+    decision_key: str = ""
+    candidate: str | None = None
 
     @property
     def key(self) -> str:
         """Sort key of the entry."""
         return ledger_keys.approval_entry(self.trial)
 
-    def to_entry(self) -> dict[str, Any]:
-        """The ledger entry."""
-        return {"kind": self.kind, **asdict(self)}
-
-    @classmethod
-    def from_entry(cls, entry: Mapping[str, Any]) -> Self:
-        """Read a ledger entry."""
-        return cls(
-            at=int(entry["at"]),
-            until=int(entry.get("until", 0)),
-            trial=str(entry["trial"]),
-            execution=str(entry.get("execution", "")),
-            decision_id=entry.get("decision_id"),
-            decision_key=str(entry.get("decision_key", "")),
-            candidate=entry.get("candidate"),
-        )
-
 
 @dataclass(frozen=True)
-class ApprovalToken:
+class ApprovalToken(LedgerRecord):
     """A state machine that waits for the answer."""
 
-    kind: ClassVar[str] = "approval_token"
+    kind = "approval_token"
 
     at: int
     trial: str
@@ -172,28 +123,18 @@ class ApprovalToken:
         """Sort key of the entry."""
         return ledger_keys.approval_token_entry(self.trial, self.number)
 
-    def to_entry(self) -> dict[str, Any]:
-        """The ledger entry."""
-        return {"kind": self.kind, **asdict(self)}
-
-    @classmethod
-    def from_entry(cls, entry: Mapping[str, Any]) -> Self:
-        """Read a ledger entry."""
-        trial, number = str(entry["trial"]), int(entry["number"])
-        return cls(int(entry["at"]), trial, number, str(entry["token"]))
-
 
 @dataclass(frozen=True)
-class ApprovalAnswer:
-    """The answer; ``flag_version`` is the flag's version that whoever answered knows of."""
+class ApprovalAnswer(LedgerRecord):
+    """The answer; ``flag_version`` is the flag's version that its author knows of."""
 
-    kind: ClassVar[str] = "approval"
+    kind = "approval"
 
     at: int
     trial: str
     by: str
     approved: bool
-    reason: str
+    reason: str = ""
     flag_version: int | None = None
 
     @property
@@ -201,18 +142,70 @@ class ApprovalAnswer:
         """Sort key of the entry."""
         return ledger_keys.approval_answer_entry(self.trial)
 
-    def to_entry(self) -> dict[str, Any]:
-        """The ledger entry."""
-        return {"kind": self.kind, **asdict(self)}
-
     @classmethod
     def from_entry(cls, entry: Mapping[str, Any]) -> Self:
-        """Read a ledger entry."""
-        return cls(
-            at=int(entry["at"]),
-            trial=str(entry["trial"]),
-            by=str(entry["by"]),
-            approved=entry["approved"] is True,
-            reason=str(entry.get("reason") or ""),
-            flag_version=entry.get("flag_version"),
-        )
+        """Read a ledger entry; nothing but ``true`` approves."""
+        return super().from_entry({**entry, "approved": entry["approved"] is True})
+
+
+@dataclass(frozen=True)
+class RecordedDecision:
+    """A decision document (docs/contracts.md); ``Decision.to_dict`` writes it.
+
+    ``arms`` are the judge's figures of each arm, none where nothing was measured.
+    """
+
+    decision_id: str
+    judge_version: str
+    verdict: str
+    candidate: str | None
+    flag_action: FlagAction
+    reasons: tuple[Reason, ...] = ()
+    arms: tuple[Mapping[str, Any], ...] = ()
+
+    @property
+    def messages(self) -> tuple[str, ...]:
+        """Why, for a person."""
+        return tuple(reason.message for reason in self.reasons)
+
+
+def read_decision(document: Mapping[str, Any]) -> RecordedDecision:
+    """A decision document, whichever release has written it."""
+    return RecordedDecision(
+        decision_id=str(document["decision_id"]),
+        judge_version=str(document["judge_version"]),
+        verdict=str(document["verdict"]),
+        candidate=document["candidate"],
+        flag_action=FlagAction(document["flag"]["action"]),
+        # The reasons of release 0.1 name no arm.
+        reasons=tuple(
+            Reason(str(one["code"]), str(one["message"]), arm=one.get("arm"))
+            for one in document["reasons"]
+        ),
+        arms=tuple(document.get("arms") or ()),
+    )
+
+
+@dataclass(frozen=True)
+class FlagOutcome:
+    """What became of the flag after a decision, kept beside it.
+
+    ``overrode`` and ``held_by`` are the manual change that was replaced or respected, ``approval``
+    the answer, None where nobody was asked.
+    """
+
+    changed: bool
+    enabled: bool
+    state: str
+    approved: bool
+    overrode: Author | None = None
+    held_by: Author | None = None
+    approval: ApprovalAnswer | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The document."""
+        answer = self.approval
+        shown = answer and {
+            "approved": answer.approved, "by": answer.by, "at": answer.at, "reason": answer.reason,
+        }  # fmt: skip
+        return {**asdict(self), "approval": shown}

@@ -17,9 +17,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from compilegate.domain.planning.arm_plan import CONTROL, ArmPlan
-from compilegate.domain.production.quality_mode import SHADOW
 from compilegate.domain.trial.jobs import ArmRun
-from compilegate.domain.trial.plan import RecordedPlan
+from compilegate.domain.trial.plan import SHADOW, RecordedPlan
 from compilegate.domain.workload.model import Workload
 
 WEEKS_PER_YEAR = 52

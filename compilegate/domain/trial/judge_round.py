@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from compilegate.domain.decision import Decision, Verdict
 from compilegate.domain.judging.production import Judge
+from compilegate.domain.naming import RunId
 from compilegate.domain.request.context import JobContext
 from compilegate.domain.trial.evidence import JobRecord, TrialEvidence, assemble, to_document
 from compilegate.domain.trial.jobs import IN_PROGRESS, EndedJob
@@ -25,6 +26,8 @@ from compilegate.domain.workload.model import Workload
 
 # Rounds in which the cloud may fail a trial; what they lacked is asked for again.
 LOST_ROUNDS = 2
+# What the judge says of a candidate that has lost, whatever its other runs bring.
+LOST = ("quality_worse", "candidate_crashed")
 
 
 @dataclass(frozen=True)
@@ -117,3 +120,28 @@ def _within_limits(decision: Decision, evidence: TrialEvidence, facts: RoundFact
     if reason is not None:
         return inconclusive(decision, reason)
     return while_in_production(decision, facts.production.canary_ended)
+
+
+def lost_arms(
+    ended: Sequence[EndedJob],
+    under_test: Iterable[RunId],
+    evidence: TrialEvidence,
+    judge: Judge,
+    *,
+    trial: str,
+) -> set[int]:
+    """Indexes of the arms whose further runs cannot matter; ``under_test`` are the runs so far.
+
+    The baseline's runs are needed while any candidate is left.
+    """
+    decision = judge_with(ended, evidence, judge, trial=trial).decision
+    arms = evidence.plan.arms
+    if decision.verdict in (Verdict.STAY_OFF, Verdict.INVALID):
+        return set(range(len(arms)))
+    lost = _lost(decision)
+    indexes = {run.arm_index for run in under_test if run.arm_index}
+    return {index for index in indexes if arms[index].name in lost}
+
+
+def _lost(decision: Decision) -> set[str | None]:
+    return {reason.arm for reason in decision.reasons if reason.code in LOST}

@@ -19,7 +19,7 @@ from compilegate.domain.production.canary import (
     canary_runs,
 )
 from compilegate.domain.production.history import WorkloadHistory
-from compilegate.domain.production.trained_job import TrainedJob
+from compilegate.domain.production.registration import TrainedJob
 from compilegate.domain.reasons import Reason
 from compilegate.domain.records.runs import ProductionRun
 from compilegate.domain.trial.evidence import JobRecord, TrialEvidence

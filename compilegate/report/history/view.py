@@ -13,8 +13,8 @@ from typing import Any
 from compilegate.domain.arithmetic import mean
 from compilegate.domain.flag import OFF, Flag
 from compilegate.domain.formats import number
-from compilegate.domain.production.fault import VARIABLE
 from compilegate.domain.production.promotion import latest_promotion
+from compilegate.domain.production.registration import VARIABLE
 from compilegate.domain.production.savings import ROLLING, Savings, savings_so_far
 from compilegate.domain.records.flags import FlagVersion
 from compilegate.domain.records.registrations import RegistrationChange

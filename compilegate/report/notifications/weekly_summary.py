@@ -10,7 +10,7 @@ from typing import Any
 
 from compilegate.domain.formats import money, percent, plural
 from compilegate.domain.notification import Notification, command_at
-from compilegate.domain.production.weekly_summary import TimeWindow, WeeklySummary
+from compilegate.domain.production.summaries import TimeWindow, WeeklySummary
 from compilegate.domain.utc import iso
 from compilegate.domain.workload.model import BASELINE
 

@@ -12,14 +12,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from compilegate.domain import ledger_keys
-from compilegate.domain.approval import NOBODY, STOPPED, WAIT_SECONDS
 from compilegate.domain.decision import FlagAction
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.notification import command_at
 from compilegate.domain.planning.rounds import LEASE_SECONDS
 from compilegate.domain.production.history import Approval, history
 from compilegate.domain.records.flags import HUMAN
-from compilegate.domain.records.trials import ApprovalAnswer, ApprovalRequested, ApprovalToken
+from compilegate.domain.records.trials import (
+    NOBODY,
+    STOPPED,
+    WAIT_SECONDS,
+    ApprovalAnswer,
+    ApprovalRequested,
+    ApprovalToken,
+)
 from compilegate.domain.workload.model import REQUIRED
 from compilegate.ports import Services
 from compilegate.report.notifications.approval import approval_needed

@@ -38,8 +38,7 @@ def put_mark(
     while True:
         version = 1 if before is None else before.version + 1
         mark = DrainMark(version, drained, services.clock.now(), by, schedules)
-        key = ledger_keys.drain_entry(version)
-        entry = services.ledger.put_once(ledger_keys.DEPLOYMENT, key, mark.to_entry())
+        entry = services.ledger.put_once(ledger_keys.DEPLOYMENT, mark.key, mark.to_entry())
         before = DrainMark.from_entry(entry)
         if before == mark:
             return mark

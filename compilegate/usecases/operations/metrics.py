@@ -12,8 +12,8 @@ from dataclasses import asdict
 from typing import Any
 
 from compilegate.domain import metrics
-from compilegate.domain.production.day import DayFigures, day_of
 from compilegate.domain.production.history import history
+from compilegate.domain.production.summaries import DayFigures, day_of
 from compilegate.ports import Services
 from compilegate.usecases.registration.load import for_each_workload
 

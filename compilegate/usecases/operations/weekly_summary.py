@@ -12,7 +12,7 @@ from typing import Any, cast
 from compilegate.domain.errors import NotFoundError
 from compilegate.domain.notification import Notification
 from compilegate.domain.production.history import history
-from compilegate.domain.production.weekly_summary import (
+from compilegate.domain.production.summaries import (
     ExpectedSavings,
     TimeWindow,
     WeeklySummary,

@@ -10,7 +10,7 @@ from typing import Any
 from compilegate.domain import naming
 from compilegate.domain.errors import CompilegateError, InvalidInputError
 from compilegate.domain.metrics import FLAG_PROBLEMS
-from compilegate.domain.production.attempt import Attempt
+from compilegate.domain.production.attempts import Attempt
 from compilegate.domain.production.begin import (
     BeginInput,
     RunStart,
@@ -20,10 +20,10 @@ from compilegate.domain.production.begin import (
     on_baseline,
 )
 from compilegate.domain.production.fingerprint import proven_fingerprint, registered_fingerprint
-from compilegate.domain.production.flag_reading import STALE, FlagParameter, FlagReading
 from compilegate.domain.production.history import WorkloadHistory, history
+from compilegate.domain.production.next_arm import STALE, FlagParameter, FlagReading
 from compilegate.domain.production.promotion import standing_promotion
-from compilegate.domain.production.trained_job import TrainedJob
+from compilegate.domain.production.registration import TrainedJob
 from compilegate.domain.records.runs import BegunRun
 from compilegate.domain.workload.model import BASELINE
 from compilegate.ports import FlagStore, Services

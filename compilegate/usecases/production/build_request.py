@@ -10,7 +10,7 @@ from compilegate.domain import ledger_keys, naming
 from compilegate.domain.errors import InvalidInputError, NotFoundError
 from compilegate.domain.planning.arm_plan import ArmPlan
 from compilegate.domain.production.arm import baseline_arm, on_instance, with_overrides
-from compilegate.domain.production.attempt import Attempt
+from compilegate.domain.production.attempts import Attempt
 from compilegate.domain.production.history import history
 from compilegate.domain.production.next_arm import SCHEDULED
 from compilegate.domain.records.runs import BegunRun

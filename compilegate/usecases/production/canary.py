@@ -16,6 +16,7 @@ from compilegate.domain import ledger_keys, naming
 from compilegate.domain.decision import Verdict
 from compilegate.domain.flag import promoted
 from compilegate.domain.planning.rounds import LEASE_SECONDS, attempt_seconds, longest_job_hours
+from compilegate.domain.production.attempts import most_wait_seconds
 from compilegate.domain.production.canary import (
     REJECTED,
     RELEASED,
@@ -28,8 +29,7 @@ from compilegate.domain.production.canary import (
     round_ending,
 )
 from compilegate.domain.production.history import WorkloadHistory, history
-from compilegate.domain.production.trained_job import TrainedJob
-from compilegate.domain.production.waiting import most_wait_seconds
+from compilegate.domain.production.registration import TrainedJob
 from compilegate.domain.records.canary import (
     CanaryClosed,
     CanaryReported,

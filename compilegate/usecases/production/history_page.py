@@ -8,10 +8,10 @@ from typing import Any
 
 from compilegate.domain import naming
 from compilegate.domain.errors import CompilegateError, NotFoundError
-from compilegate.domain.production.fault import injected_fault
 from compilegate.domain.production.flag_transition import PERMANENT
 from compilegate.domain.production.history import WorkloadHistory, history
 from compilegate.domain.production.promotion import latest_promotion
+from compilegate.domain.production.registration import injected_fault
 from compilegate.domain.records.reviews import Review
 from compilegate.ports import ObjectStore, Services
 from compilegate.report.history import HistoryInput, HistoryReport, render_history

@@ -8,7 +8,7 @@ from typing import Any
 
 from compilegate.domain.errors import InvalidEvidenceError, NotFoundError
 from compilegate.domain.judging.evidence_file import check_full_run
-from compilegate.domain.production.attempt import Attempt
+from compilegate.domain.production.attempts import Attempt
 from compilegate.domain.production.recorded_run import JobEvidence
 from compilegate.domain.records.runs import ProductionRun
 from compilegate.ports import ObjectStore, TrainingJobs

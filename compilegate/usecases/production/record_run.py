@@ -13,9 +13,14 @@ from typing import Any
 
 from compilegate.domain import ledger_keys, naming
 from compilegate.domain.errors import CompilegateError, InvalidInputError, NotFoundError
-from compilegate.domain.failures import explain
-from compilegate.domain.production.attempt import Attempt, attempt_number, attempt_of
-from compilegate.domain.production.ending import ENDED, Ending, job_end
+from compilegate.domain.failures import ENDED, Ending, explain, job_end
+from compilegate.domain.production.attempts import (
+    FIRST_SECONDS,
+    Attempt,
+    attempt_number,
+    attempt_of,
+    most_wait_seconds,
+)
 from compilegate.domain.production.history import WorkloadHistory, history
 from compilegate.domain.production.recorded_run import (
     FAILED,
@@ -26,8 +31,7 @@ from compilegate.domain.production.recorded_run import (
     capacity_wait,
     what_next,
 )
-from compilegate.domain.production.trained_job import TrainedJob
-from compilegate.domain.production.waiting import FIRST_SECONDS, most_wait_seconds
+from compilegate.domain.production.registration import TrainedJob
 from compilegate.domain.records.runs import BegunRun, CapacityWait, ProductionRun
 from compilegate.ports import Services
 from compilegate.report.notifications.runs import run_failed, run_waits

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from compilegate.domain.errors import CompilegateError
-from compilegate.domain.production.ending import Ending, job_end
+from compilegate.domain.failures import Ending, job_end
 from compilegate.domain.production.recorded_run import END, WATCH, JobEvidence, refusal, team_run
 from compilegate.domain.records.runs import ProductionRun
 from compilegate.domain.workload.model import Workload

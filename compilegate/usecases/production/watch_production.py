@@ -21,8 +21,8 @@ from compilegate.domain.production.fingerprint import proven_fingerprint, regist
 from compilegate.domain.production.flag_transition import PERMANENT
 from compilegate.domain.production.history import WorkloadHistory, history
 from compilegate.domain.production.promotion import Promotion, standing_promotion
+from compilegate.domain.production.registration import TrainedJob
 from compilegate.domain.production.review import ReviewInput, review_promotion
-from compilegate.domain.production.trained_job import TrainedJob
 from compilegate.domain.records.reviews import ProbationEnd, Review
 from compilegate.ports import Services
 from compilegate.usecases.flag.change_flag import Changed, change_flag

@@ -11,8 +11,12 @@ from compilegate.domain.decision import FlagAction
 from compilegate.domain.flag import Flag, promoted
 from compilegate.domain.flag_change import EVALUATE, FlagChange
 from compilegate.domain.production.history import history
-from compilegate.domain.records.decisions import FlagOutcome, RecordedDecision
-from compilegate.domain.records.trials import ApprovalAnswer, TrialStarted
+from compilegate.domain.records.trials import (
+    ApprovalAnswer,
+    FlagOutcome,
+    RecordedDecision,
+    TrialStarted,
+)
 from compilegate.domain.trial.plan import RecordedPlan
 from compilegate.ports import Services
 from compilegate.usecases.flag.approval import approval_of, needs_approval

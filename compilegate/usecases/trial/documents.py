@@ -11,7 +11,7 @@ from typing import Any
 from compilegate.domain import naming
 from compilegate.domain.decision import Decision
 from compilegate.domain.errors import NotFoundError, UnreadableRecordError
-from compilegate.domain.records.decisions import RecordedDecision, read_decision
+from compilegate.domain.records.trials import RecordedDecision, read_decision
 from compilegate.domain.trial.plan import RecordedPlan, read_plan
 from compilegate.domain.workload.file import parse_workload
 from compilegate.domain.workload.limits import check_limits

@@ -16,7 +16,7 @@ from compilegate.domain.judging.judge import judge as shipped_judge
 from compilegate.domain.judging.production import Judge
 from compilegate.domain.production.canary import OVERDUE
 from compilegate.domain.production.history import history
-from compilegate.domain.production.trained_job import TrainedJob
+from compilegate.domain.production.registration import TrainedJob
 from compilegate.domain.trial.evidence import read_records
 from compilegate.domain.trial.jobs import EndedJob
 from compilegate.domain.trial.judge_round import RoundFacts, RoundOutcome, judge_round

@@ -15,13 +15,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from compilegate.domain import naming
-from compilegate.domain.failures import RESOURCE_LIMIT_ERROR
+from compilegate.domain.failures import ENDED, RESOURCE_LIMIT_ERROR
 from compilegate.domain.judging.judge import judge as shipped_judge
 from compilegate.domain.judging.production import Judge
 from compilegate.domain.naming import RunId
 from compilegate.domain.planning.speed_jobs import controls_of
-from compilegate.domain.production.ending import ENDED
-from compilegate.domain.trial.early_look import lost_arms
 from compilegate.domain.trial.evidence import TrialEvidence, assemble, read_records
 from compilegate.domain.trial.jobs import (
     COMPLETED,
@@ -30,6 +28,7 @@ from compilegate.domain.trial.jobs import (
     EndedJob,
     reached_time_limit,
 )
+from compilegate.domain.trial.judge_round import lost_arms
 from compilegate.ports import Services
 from compilegate.usecases.trial.documents import Trial, find_record, load_plan, open_trial
 from compilegate.usecases.trial.ended_jobs import ended_job, failed_outcome

@@ -11,17 +11,22 @@ from compilegate.domain.decision import JUDGE_VERSION, Decision, Verdict
 from compilegate.domain.eligibility import MeasuredOverhead, check_eligibility
 from compilegate.domain.errors import InvalidInputError, NotFoundError
 from compilegate.domain.flag import promoted
-from compilegate.domain.judging.identity import ID_LENGTH
+from compilegate.domain.judging.evidence_file import ID_LENGTH
 from compilegate.domain.planning.arm_plan import CANDIDATE
 from compilegate.domain.planning.arms import Refusal
 from compilegate.domain.planning.plan import Plan
 from compilegate.domain.planning.plan import plan_trial as design
-from compilegate.domain.production.cooldown import cooling_down
 from compilegate.domain.production.history import WorkloadHistory, history
-from compilegate.domain.production.quality_mode import SHADOW, QualityMode, quality_mode
-from compilegate.domain.production.trained_job import TrainedJob
+from compilegate.domain.production.promotion import cooling_down
+from compilegate.domain.production.registration import TrainedJob
 from compilegate.domain.reasons import Reason
-from compilegate.domain.trial.plan import TrialContext, plan_document
+from compilegate.domain.trial.plan import (
+    SHADOW,
+    QualityMode,
+    TrialContext,
+    plan_document,
+    quality_mode,
+)
 from compilegate.domain.workload.model import Workload
 from compilegate.ports import ObjectStore, Quotas, Services, Settings
 from compilegate.usecases.registration.load import facts_for_workload, load_registration

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from compilegate.domain.production.attempt import Attempt, attempt_number, attempt_of
+from compilegate.domain.production.attempts import Attempt, attempt_number, attempt_of
 from compilegate.domain.records.runs import CapacityWait
 
 

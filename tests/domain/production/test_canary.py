@@ -10,7 +10,7 @@ import pytest
 from compilegate.domain.production import canary
 from compilegate.domain.production.canary import open_slot, result_ending
 from compilegate.domain.production.history import history
-from compilegate.domain.production.trained_job import TrainedJob
+from compilegate.domain.production.registration import TrainedJob
 from compilegate.domain.records.canary import (
     CanaryClosed,
     CanaryRound,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from compilegate.domain.flag import OFF
-from compilegate.domain.production.cooldown import DAY_SECONDS, cooling_down
+from compilegate.domain.production.promotion import DAY_SECONDS, cooling_down
 from compilegate.domain.records.flags import FlagVersion
 from tests.domain.production.run_builder import BEGIN
 

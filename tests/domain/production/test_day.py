@@ -2,8 +2,8 @@
 
 import pytest
 
-from compilegate.domain.production.day import DayFigures, day_of
 from compilegate.domain.production.history import history
+from compilegate.domain.production.summaries import DayFigures, day_of
 from compilegate.domain.records.reviews import ProbationEnd
 from compilegate.domain.records.trials import TrialFailed
 from tests.fakes import services

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from compilegate.domain.production.ending import Ending, job_end
+from compilegate.domain.failures import Ending, job_end
 
 CAPACITY = "CapacityError: Unable to provision requested ML compute capacity."
 

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from compilegate.domain.flag import OFF, STATES, Flag
 from compilegate.domain.production.canary import OpenSlot
-from compilegate.domain.production.flag_reading import FlagReading
 from compilegate.domain.production.next_arm import (
     PROBLEMS,
     REFRESH_EVERY,
+    FlagReading,
     Situation,
     next_arm,
 )

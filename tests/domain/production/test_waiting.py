@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from compilegate.domain.production.waiting import (
+from compilegate.domain.production.attempts import (
     LONGEST_SECONDS,
     Wait,
     most_wait_seconds,

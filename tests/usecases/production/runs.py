@@ -9,7 +9,7 @@ from typing import Any
 
 from compilegate.domain import ledger_keys, naming
 from compilegate.domain.flag import Flag
-from compilegate.domain.production.attempt import Attempt
+from compilegate.domain.production.attempts import Attempt
 from compilegate.domain.production.history import history
 from compilegate.domain.production.registration import Registration
 from compilegate.domain.records.runs import ProductionRun

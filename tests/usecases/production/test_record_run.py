@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from compilegate.domain import naming
-from compilegate.domain.production.trained_job import TrainedJob
+from compilegate.domain.production.registration import TrainedJob
 from compilegate.domain.records.runs import CanarySlot
 from compilegate.facts import load_facts
 from compilegate.usecases.production import record_run as record_attempt
