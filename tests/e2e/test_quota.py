@@ -8,6 +8,7 @@ import time
 import pytest
 
 from compilegate.domain import naming
+from compilegate.domain.planning import rounds
 from compilegate.localcloud.emulator.sagemaker.quotas import NO_LIMIT
 from compilegate.localcloud.failures import set_quotas
 

@@ -35,11 +35,14 @@ def leaves(value):
 
 def edges(state):
     """Names of the states that may come next, errors included."""
-    found = [state["Next"]] if "Next" in state else []
-    found += [choice["Next"] for choice in state.get("Choices", ())]
-    found += [state["Default"]] if "Default" in state else []
-    found += [catcher["Next"] for catcher in state.get("Catch", ())]
-    return found
+    names = [state.get("Next"), state.get("Default")]
+    names += [item["Next"] for item in (*state.get("Choices", ()), *state.get("Catch", ()))]
+    return [name for name in names if name]
+
+
+def called(state):
+    """The function that a state invokes."""
+    return state["Arguments"]["FunctionName"].rpartition(":")[2]
 
 
 def reachable(machine, start=None):

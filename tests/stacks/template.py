@@ -22,6 +22,7 @@ PSEUDO = {
 
 # Whose roles are neither a function's nor a machine's.
 SERVICES = {
+    "chatbot.amazonaws.com": "chatbot",
     "sagemaker.amazonaws.com": "training",
     "events.amazonaws.com": "events",
     "scheduler.amazonaws.com": "scheduler",
@@ -61,10 +62,13 @@ class Template:
         return {key: value for key, value in self.resources.items() if value["Type"] == kind}
 
     def one(self, kind):
-        """The only resource of a type."""
-        found = self.of_type(kind)
-        assert len(found) == 1, f"{kind}: {sorted(found)}"
-        return next(iter(found.values()))
+        """The only resource of a type, resolved."""
+        (resource,) = self.of_type(kind).values()
+        return self.resolve(resource)
+
+    def properties(self, kind):
+        """The properties of every resource of a type, resolved."""
+        return [self.resolve(item["Properties"]) for item in self.of_type(kind).values()]
 
     def resolve(self, value):
         """Text with ``<LogicalId>`` or ``<LogicalId.Attribute>`` where the template refers."""
@@ -83,10 +87,9 @@ class Template:
 
     def machines(self):
         """The state machines by what they do: ``evaluate``, ``train``."""
-        found = self.of_type("AWS::StepFunctions::StateMachine")
         return {
             machine["Properties"]["StateMachineName"].rpartition("-")[2]: (key, machine)
-            for key, machine in found.items()
+            for key, machine in self.of_type("AWS::StepFunctions::StateMachine").items()
         }
 
     def definition(self, name):
@@ -136,16 +139,20 @@ class Template:
             for statement in policy["Properties"]["PolicyDocument"]["Statement"]
         ]
 
+    def actions(self, owner):
+        """Every action that one owner's role allows."""
+        return {item for one in self.statements(owner) for item in as_list(one["Action"])}
+
     def allowed(self, action):
         """Owner → resources on which it may do ``action``."""
-        found = {}
+        grants = {}
         for owner in self.role_owners().values():
             for statement in self.statements(owner):
                 patterns = as_list(statement["Action"])
                 if any(fnmatch.fnmatchcase(action, pattern) for pattern in patterns):
                     assert "Allow" == statement["Effect"]
-                    found.setdefault(owner, []).extend(as_list(statement["Resource"]))
-        return {owner: sorted(found[owner]) for owner in sorted(found)}
+                    grants.setdefault(owner, []).extend(as_list(statement["Resource"]))
+        return {owner: sorted(grants[owner]) for owner in sorted(grants)}
 
     @staticmethod
     def _role(reference):

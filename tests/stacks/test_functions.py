@@ -1,68 +1,116 @@
-"""Every Lambda: right runtime, bounded, observed, from the one bundle."""
+"""Every Lambda: bounded, observed, from one bundle; executions keep the code they began with."""
 
 import json
 
+import pytest
+
+import app
 from lambdas import handlers
+from stacks.assets import stage_bundle
+from stacks.functions import STEPS
 from stacks.states import LAMBDA_SECONDS
 from tests.stacks.conftest import VPC
-from tests.stacks.template import REGION
+from tests.stacks.template import REGION, load
+
+MACHINES = ("evaluate", "train")
+VARIABLES = {
+    "DATA_BUCKET", "DATA_KEY_ARN", "LEDGER_TABLE", "SETTINGS", "STAGE", "TRAINING_ROLE_ARN",
+}  # fmt: skip
 
 
-def properties(template):
-    return [item["Properties"] for item in template.of_type("AWS::Lambda::Function").values()]
+def functions(template):
+    return template.properties("AWS::Lambda::Function")
 
 
 def test_every_step_of_the_table_is_deployed_and_nothing_else(template):
-    deployed = {item["Handler"] for item in properties(template)}
+    deployed = {item["Handler"] for item in functions(template)}
 
     assert deployed == {f"lambdas.handlers.{step}" for step in handlers.STEPS}
 
 
-def test_all_share_one_bundle(template):
-    assert 1 == len({json.dumps(item["Code"], sort_keys=True) for item in properties(template)})
+def test_functions_share_a_bundle_are_traced_and_log_json_into_their_own_group(template):
+    groups = template.of_type("AWS::Logs::LogGroup")
 
-
-def test_runtime_tracing_and_structured_logs(template):
-    for item in properties(template):
+    assert 1 == len({json.dumps(item["Code"]) for item in functions(template)})
+    for item in functions(template):
         assert "python3.12" == item["Runtime"]
         assert {"Mode": "Active"} == item["TracingConfig"]
         assert "JSON" == item["LoggingConfig"]["LogFormat"]
+        group = groups[item["LoggingConfig"]["LogGroup"].strip("<>")]["Properties"]
+        assert f"/aws/lambda/{item['FunctionName']}" == group["LogGroupName"]
 
 
-def test_every_function_writes_to_a_log_group_with_retention(template):
-    groups = template.of_type("AWS::Logs::LogGroup")
-    for item in properties(template):
-        group = groups[item["LoggingConfig"]["LogGroup"]["Ref"]]
-        assert 90 == group["Properties"]["RetentionInDays"]
-        assert f"/aws/lambda/{item['FunctionName']}" == group["Properties"]["LogGroupName"]
-
-
-def test_no_log_group_is_kept_for_ever(template):
-    for group in template.of_type("AWS::Logs::LogGroup").values():
-        assert group["Properties"]["RetentionInDays"] > 0
-
-
-def test_a_function_gives_up_before_the_state_that_waits_for_it(template):
-    for item in properties(template):
-        assert item["Timeout"] < LAMBDA_SECONDS
+def test_a_function_times_out_before_the_state_that_waits_for_it(template):
+    assert all(item["Timeout"] < LAMBDA_SECONDS for item in functions(template))
 
 
 def test_the_environment_is_what_the_wiring_reads(template):
-    for item in properties(template):
-        variables = template.resolve(item["Environment"]["Variables"])
-        expected = {
-            "DATA_BUCKET", "DATA_KEY_ARN", "LEDGER_TABLE", "SETTINGS", "STAGE", "TRAINING_ROLE_ARN",
-        }  # fmt: skip
+    for item in functions(template):
+        variables = item["Environment"]["Variables"]
         publishes = item["Handler"].rpartition(".")[2] in ("sweep", "weekly_digest")
-        tells = {"TOPIC_ARN"} if publishes else set()
-        assert expected | tells == set(variables)
+        assert VARIABLES | ({"TOPIC_ARN"} if publishes else set()) == set(variables)
         assert "prod" == variables["STAGE"]
         assert REGION == json.loads(variables["SETTINGS"])["region"]
 
 
-def test_the_function_that_tells_the_deployed_vpc_has_the_name_that_the_command_asks_for(changed):
+def test_the_deployed_vpc_is_read_from_a_function_by_its_name(changed):
+    """`compilegate doctor --deployment` asks for it by this name."""
     _, function = changed.function("plan_trial")
-    properties = function["Properties"]
 
-    assert "compilegate-prod-plan-trial" == properties["FunctionName"]
-    assert VPC == json.loads(properties["Environment"]["Variables"]["SETTINGS"])["vpc"]
+    assert "compilegate-prod-plan-trial" == function["Properties"]["FunctionName"]
+    variables = function["Properties"]["Environment"]["Variables"]
+    assert VPC == json.loads(variables["SETTINGS"])["vpc"]
+
+
+def versions(template):
+    """Version's logical id → its function's."""
+    return {
+        key: resource["Properties"]["FunctionName"]["Ref"]
+        for key, resource in template.of_type("AWS::Lambda::Version").items()
+    }
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_a_definition_names_versions_only(template, machine):
+    _, resource = template.machines()[machine]
+    text = json.dumps(resource["Properties"]["DefinitionString"])
+    others = (*template.of_type("AWS::Lambda::Function"), *template.of_type("AWS::Lambda::Alias"))
+
+    assert {template.function(step.name)[0] for step in STEPS if step.machine == machine} == {
+        function for key, function in versions(template).items() if f'"{key}"' in text
+    }
+    assert not [key for key in others if f'"{key}"' in text]
+
+
+def test_every_function_has_one_version_and_an_alias_that_names_it(template):
+    assert set(template.of_type("AWS::Lambda::Function")) == set(versions(template).values())
+    assert versions(template) == {
+        alias["FunctionVersion"].partition(".")[0].strip("<"): alias["FunctionName"].strip("<>")
+        for alias in template.properties("AWS::Lambda::Alias")
+    }
+
+
+def test_a_replaced_version_stays_while_executions_may_call_it(template):
+    for resource in template.of_type("AWS::Lambda::Version").values():
+        # Except where the deployment that published it fails.
+        assert ("RetainExceptOnCreate", "Retain") == (
+            resource["DeletionPolicy"], resource["UpdateReplacePolicy"],
+        )  # fmt: skip
+
+
+def test_changed_code_publishes_new_versions_and_keeps_every_other_logical_id(
+    template, synthesise, monkeypatch
+):
+    def stage_changed(folder):
+        stage_bundle(folder)
+        (folder / "compilegate" / "changed.py").write_text("CHANGED = True\n")
+        return folder
+
+    monkeypatch.setattr(app, "stage_bundle", stage_changed)
+    changed_code = load(synthesise())
+
+    def ids(found):
+        return set(found.resources) - set(versions(found))
+
+    assert ids(template) == ids(changed_code)
+    assert not set(versions(template)) & set(versions(changed_code))

@@ -1,4 +1,10 @@
-"""No execution's history exceeds the 25,000 events at which Step Functions ends it."""
+"""No execution's history exceeds the 25,000 events at which Step Functions ends it.
+
+Events of states are counted after the types of HistoryEvent in the API reference of Step Functions:
+every state is entered and exited; a task is scheduled, started and succeeds, or is submitted in
+between where it is waited for; every failed attempt is scheduled, started and fails; a Map starts
+and succeeds, and so does each of its iterations.
+"""
 
 from __future__ import annotations
 
@@ -16,17 +22,42 @@ from compilegate.domain.production.attempts import MOST_ATTEMPTS, next_wait
 from compilegate.domain.records.runs import CapacityWait
 from compilegate.domain.workload.training import MOST_FALLBACKS, MOST_HOURS
 from compilegate.facts import read
-from stacks.functions import STEPS, TRAIN
-from stacks.train import definition
-from tests.stacks import history
+from stacks.functions import TRAIN
+from tests.stacks.asl import edges
+from tests.stacks.test_definitions import DEFINITIONS
 from tests.stacks.test_evaluate_definition import MACHINE as EVALUATE
 from tests.stacks.test_evaluate_definition import ROUNDS
 
-FUNCTIONS = {step.name: f"arn:{step.name}" for step in STEPS if step.machine == TRAIN}
-MACHINE = definition(FUNCTIONS, bucket="data", topic_arn="arn:topic")
-STATES = MACHINE["States"]
+STATES = DEFINITIONS[TRAIN]["States"]
 CYCLE = ("BuildRequest", "LoadRequest", "Train", "RecordRun", "WhatNext", "WaitForCapacity")
 THROTTLED = STATES["Train"]["Retry"][0]["MaxAttempts"]
+
+
+WAITED_FOR = (".sync", ".waitForTaskToken")
+ATTEMPT = 3
+
+
+def events_of(state, *, retries=0):
+    """Events of one visit to a state that succeeds in the end."""
+    if state["Type"] == "Task":
+        return 2 + ATTEMPT + state["Resource"].endswith(WAITED_FOR) + retries * ATTEMPT
+    return {"Map": 4, "Fail": 1}.get(state["Type"], 2)
+
+
+def longest_way(machine, start, ends):
+    """The most events on any way from ``start`` to one of ``ends``, catchers included, no loops."""
+
+    def walk(name, seen):
+        here = events_of(machine["States"][name])
+        if name in ends:
+            return here
+        ways = [
+            walk(after, {*seen, name})
+            for after in set(edges(machine["States"][name])) - seen - {name}
+        ]
+        return here + max(ways, default=0)
+
+    return walk(start, set())
 
 
 def waited(seconds, spent):
@@ -54,8 +85,8 @@ def test_the_limit_is_the_one_on_file():
 
 def test_the_longest_wait_of_a_production_run_fits_into_its_history():
     """Every attempt throttled as often as it may be, and a rerun of the baseline in the end."""
-    cycle = sum(history.events(STATES[name]) for name in CYCLE) + THROTTLED * history.ATTEMPT
-    around = sum(history.events(state) for state in STATES.values()) + 2 * cycle
+    cycle = sum(events_of(STATES[name]) for name in CYCLE) + THROTTLED * ATTEMPT
+    around = sum(events_of(state) for state in STATES.values()) + 2 * cycle
 
     assert 40 >= cycle
     assert MOST_ATTEMPTS * cycle + around <= planned.MOST_EVENTS - 4_000
@@ -91,15 +122,15 @@ def test_whatever_pause_a_rehearsal_begins_with(first, hours, count, spent):
 
 def test_a_round_and_a_job_take_as_many_events_as_the_planner_counts():
     states = EVALUATE["States"]
-    judged = history.events(states["JudgeArms"]) + history.events(states["NextStep"])
-    around = max(history.events(states[name]) for name in (*ROUNDS, "CanaryRuns"))
+    judged = events_of(states["JudgeArms"]) + events_of(states["NextStep"])
+    around = max(events_of(states[name]) for name in (*ROUNDS, "CanaryRuns"))
     longest = max(
-        2 + history.longest_way(machine, machine["StartAt"], set())
+        2 + longest_way(machine, machine["StartAt"], set())
         for machine in (states[name]["ItemProcessor"] for name in ROUNDS)
     )
 
     assert (planned.EVENTS_PER_ROUND, planned.EVENTS_PER_JOB) == (judged + around, longest)
-    assert planned.EVENTS_PER_RETRY == history.ATTEMPT
+    assert planned.EVENTS_PER_RETRY == ATTEMPT
     for name, stage in ROUNDS.items():
         train = states[name]["ItemProcessor"]["States"][f"{stage}Train"]
         assert planned.MOST_RETRIES == sum(policy["MaxAttempts"] for policy in train["Retry"])
@@ -146,5 +177,5 @@ def test_what_is_before_and_after_the_rounds_fits_into_the_reserve():
 
     assert "Map" not in text
     retries = sum(p["MaxAttempts"] for s in outside.values() for p in s.get("Retry", ()))
-    total = sum(history.events(state) for state in outside.values()) + history.ATTEMPT * retries
+    total = sum(events_of(state) for state in outside.values()) + ATTEMPT * retries
     assert total < planned.RESERVE

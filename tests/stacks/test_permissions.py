@@ -10,82 +10,130 @@ from stacks.training_role import TRAINING_IMAGES
 from tests.stacks.template import ACCOUNT, REGION, as_list
 
 MACHINES = ("evaluate", "train")
-JOBS = f"arn:aws:sagemaker:{REGION}:{ACCOUNT}:training-job/cg-*"
+ARN = f"{REGION}:{ACCOUNT}"
+JOBS = f"arn:aws:sagemaker:{ARN}:training-job/cg-*"
+FLAGS = f"arn:aws:ssm:{ARN}:parameter/compilegate/prod/workloads/*/compiler"
+SYNC_RULE = f"arn:aws:events:{ARN}:rule/StepFunctionsGetEventsForSageMakerTrainingJobsRule"
+EVALUATE = f"arn:aws:states:{ARN}:stateMachine:compilegate-prod-evaluate"
+EXECUTIONS = [f"arn:aws:states:{ARN}:execution:compilegate-prod-{name}:*" for name in MACHINES]
+TRAINING_LOGS = f"arn:aws:logs:{ARN}:log-group:/aws/sagemaker/TrainingJobs"
+CHECKPOINTS = ["/experiments/*/*/jobs/checkpoints/*/*", "/production/*/*/jobs/checkpoints/*"]
 # Actions that know no resources; each is narrowed by its own nature or by a condition.
 UNNARROWABLE = {
-    "cloudwatch:PutMetricData",
-    "ecr:GetAuthorizationToken",
-    "sagemaker:ListTrainingJobs",
-    "servicequotas:GetAWSDefaultServiceQuota",
-    "servicequotas:GetServiceQuota",
-    "servicequotas:ListServiceQuotas",
-    "xray:PutTelemetryRecords",
-    "xray:PutTraceSegments",
-    "xray:GetSamplingRules",
-    "xray:GetSamplingTargets",
+    "cloudwatch:PutMetricData", "ecr:GetAuthorizationToken", "sagemaker:ListTrainingJobs",
+    "servicequotas:GetAWSDefaultServiceQuota", "servicequotas:GetServiceQuota",
+    "servicequotas:ListServiceQuotas", "xray:PutTelemetryRecords", "xray:PutTraceSegments",
+    "xray:GetSamplingRules", "xray:GetSamplingTargets",
     # What Step Functions needs to deliver its logs, granted as AWS documents it.
-    "logs:CreateLogDelivery",
-    "logs:DeleteLogDelivery",
-    "logs:DescribeLogGroups",
-    "logs:DescribeResourcePolicies",
-    "logs:GetLogDelivery",
-    "logs:ListLogDeliveries",
-    "logs:PutResourcePolicy",
-    "logs:UpdateLogDelivery",
-}
+    "logs:CreateLogDelivery", "logs:DeleteLogDelivery", "logs:DescribeLogGroups",
+    "logs:DescribeResourcePolicies", "logs:GetLogDelivery", "logs:ListLogDeliveries",
+    "logs:PutResourcePolicy", "logs:UpdateLogDelivery",
+}  # fmt: skip
 
 
-def only_key(template, kind):
-    (key,) = template.of_type(kind)
-    return key
+@pytest.mark.parametrize(
+    ("action", "resources", "owners"),
+    [
+        ("ssm:PutParameter", [FLAGS], ("apply_flag", "read_flag", "record_run",
+                                       "watch_production")),
+        ("ssm:DeleteParameter", [], ()),
+        ("sagemaker:CreateTrainingJob", [JOBS], MACHINES),
+        ("sagemaker:StopTrainingJob", [JOBS], (
+            "abort_trial", "evaluate", "judge_arms", "record_run", "settle_run", "sweep", "train",
+        )),
+        ("events:PutRule", [SYNC_RULE], MACHINES),
+        ("states:SendTaskSuccess", [EVALUATE], ("await_approval", "open_canary", "record_run")),
+        ("states:DescribeExecution", EXECUTIONS, ("sweep",)),
+        ("logs:PutRetentionPolicy", [], ()),
+        ("ec2:CreateNetworkInterface", [], ()),
+    ],
+)  # fmt: skip
+def test_exactly_these_may_on_these_resources(template, action, resources, owners):
+    assert dict.fromkeys(sorted(owners), resources) == template.allowed(action)
 
 
-def test_only_those_that_decide_about_the_flag_may_write_it(template):
-    flags = f"arn:aws:ssm:{REGION}:{ACCOUNT}:parameter/compilegate/prod/workloads/*/compiler"
+@pytest.mark.parametrize(
+    ("action", "owners"),
+    [
+        ("dynamodb:PutItem", {
+            "abort_trial", "acquire_lock", "apply_flag", "ask_approval", "await_approval",
+            "close_approval", "judge_arms", "open_canary", "read_flag", "record_decision",
+            "record_run", "sweep", "watch_production",
+        }),
+        ("dynamodb:DeleteItem", {"abort_trial", "release_lock", "sweep"}),
+        ("dynamodb:UpdateItem", set()),
+        ("dynamodb:Query", {
+            "abort_trial", "acquire_lock", "apply_flag", "await_approval", "build_request",
+            "check_eligibility", "close_approval", "judge_arms", "open_canary", "plan_trial",
+            "read_flag", "record_run", "release_models", "sweep", "watch_production",
+            "weekly_digest",
+        }),
+        ("s3:DeleteObject", {"training"}),
+        ("servicequotas:GetServiceQuota", {"plan_trial"}),
+        ("servicequotas:GetAWSDefaultServiceQuota", {"plan_trial"}),
+        ("servicequotas:ListServiceQuotas", {"plan_trial"}),
+        ("s3:PutObject", {
+            "apply_flag", "build_request", "check_eligibility", "judge_arms", "plan_trial",
+            "settle_run", "training", "watch_production", "write_report",
+        }),
+        # Without s3:ListBucket, S3 answers 403 where the code expects 404.
+        ("s3:ListBucket", {
+            "check_eligibility", "judge_arms", "plan_trial", "read_flag", "record_decision",
+            "record_run", "settle_run", "sweep", "training", "watch_production", "weekly_digest",
+            "write_report",
+        }),
+    ],
+)  # fmt: skip
+def test_exactly_these_may(template, action, owners):
+    assert owners == set(template.allowed(action))
 
-    owners = ("apply_flag", "read_flag", "record_run", "watch_production")
-    assert {owner: [flags] for owner in owners} == template.allowed("ssm:PutParameter")
-    assert {} == template.allowed("ssm:DeleteParameter")
+
+@pytest.mark.parametrize(
+    ("owner", "action", "patterns"),
+    [
+        ("evaluate", "s3:GetObject", ["/experiments/*/requests/*"]),
+        ("train", "s3:GetObject", ["/production/*/*/requests/*"]),
+        ("settle_run", "s3:PutObject", ["/experiments/*/requests/*", "/experiments/*/stopped/*"]),
+        ("training", "s3:GetObject", ["/compile-cache/*", *CHECKPOINTS, "/workloads/*"]),
+        # Not the requests, which the state machine executes as they are.
+        ("training", "s3:PutObject",
+         ["/compile-cache/*", "/experiments/*/*/jobs/*", "/production/*/*/jobs/*"]),
+        ("training", "s3:DeleteObject", CHECKPOINTS),
+        ("weekly_digest", "s3:GetObject",
+         ["/decisions/*", "/workloads/*/registration.json", "/workloads/*/specs/*"]),
+    ],
+)  # fmt: skip
+def test_of_the_bucket_it_touches_these_keys_only(template, owner, action, patterns):
+    arns = template.allowed(action)[owner]
+
+    assert patterns == sorted(arn.partition(">")[2] for arn in arns)
+
+
+def statement_of(template, owner, action):
+    (statement,) = [one for one in template.statements(owner) if action in as_list(one["Action"])]
+    return statement
 
 
 def test_only_machines_may_pass_a_role_and_only_the_training_role_to_sagemaker(template):
     training = next(key for key, owner in template.role_owners().items() if owner == "training")
 
-    passed = {machine: [f"<{training}.Arn>"] for machine in MACHINES}
-    assert passed == template.allowed("iam:PassRole")
+    assert {machine: [f"<{training}.Arn>"] for machine in MACHINES} == template.allowed(
+        "iam:PassRole"
+    )
     for machine in MACHINES:
-        (statement,) = [
-            statement
-            for statement in template.statements(machine)
-            if "iam:PassRole" in as_list(statement["Action"])
-        ]
         expected = {"StringEquals": {"iam:PassedToService": "sagemaker.amazonaws.com"}}
-        assert expected == statement["Condition"]
+        assert expected == statement_of(template, machine, "iam:PassRole")["Condition"]
 
 
 def test_only_machines_and_scheduled_functions_may_publish(template):
-    topic = f"<{only_key(template, 'AWS::SNS::Topic')}>"
+    (topic,) = template.of_type("AWS::SNS::Topic")
+    owners = (*MACHINES, "sweep", "weekly_digest")
 
-    tellers = (*MACHINES, "sweep", "weekly_digest")
-    assert {teller: [topic] for teller in tellers} == template.allowed("sns:Publish")
-
-
-def test_only_machines_may_start_training_jobs(template):
-    assert {machine: [JOBS] for machine in MACHINES} == template.allowed(
-        "sagemaker:CreateTrainingJob"
-    )
+    assert {owner: [f"<{topic}>"] for owner in owners} == template.allowed("sns:Publish")
 
 
-def test_whoever_cleans_up_may_stop_jobs(template):
-    owners = (
-        "abort_trial", "evaluate", "judge_arms", "record_run", "settle_run", "sweep", "train",
-    )  # fmt: skip
-
-    assert {owner: [JOBS] for owner in owners} == template.allowed("sagemaker:StopTrainingJob")
-
-
-def test_a_machine_invokes_its_functions_and_no_others(template):
-    expected = {
+def test_a_machine_invokes_every_version_of_its_functions_and_no_others(template):
+    assert {
         machine: sorted(
             f"<{template.function(step.name)[0]}.Arn>{version}"
             for step in STEPS
@@ -93,193 +141,85 @@ def test_a_machine_invokes_its_functions_and_no_others(template):
             for version in ("", ":*")
         )
         for machine in MACHINES
-    }
-
-    assert expected == template.allowed("lambda:InvokeFunction")
+    } == template.allowed("lambda:InvokeFunction")
 
 
-@pytest.mark.parametrize(
-    ("machine", "requests"),
-    [("evaluate", "/experiments/*/requests/*"), ("train", "/production/*/*/requests/*")],
-)
-def test_a_machine_reads_its_requests_and_nothing_else_of_the_bucket(template, machine, requests):
-    allowed = template.allowed("s3:GetObject")[machine]
-
-    assert [requests] == [arn.partition(">")[2] for arn in allowed]
-    assert machine not in template.allowed("s3:PutObject")
-
-
-def test_machines_manage_only_the_rule_that_sync_needs(template):
-    rule = (
-        f"arn:aws:events:{REGION}:{ACCOUNT}:rule/StepFunctionsGetEventsForSageMakerTrainingJobsRule"
-    )
-
-    assert {machine: [rule] for machine in MACHINES} == template.allowed("events:PutRule")
-
-
-def test_a_teams_job_starts_production_runs_and_nothing_else(template):
+def test_schedules_and_events_start_production_runs_and_nothing_else(template):
     train, _ = template.machines()["train"]
 
-    assert [f"<{train}>"] == template.allowed("states:StartExecution")["events"]
+    expected = {"events": [f"<{train}>"], "scheduler": [f"<{train}>"]}
+    assert expected == template.allowed("states:StartExecution")
+    assert {"states:StartExecution"} == template.actions("scheduler")
 
 
-@pytest.mark.parametrize(
-    ("action", "owners"),
-    [
-        (
-            "dynamodb:PutItem",
-            {
-                "abort_trial",
-                "acquire_lock",
-                "apply_flag",
-                "ask_approval",
-                "await_approval",
-                "close_approval",
-                "judge_arms",
-                "open_canary",
-                "read_flag",
-                "record_decision",
-                "record_run",
-                "sweep",
-                "watch_production",
-            },
-        ),
-        ("dynamodb:DeleteItem", {"abort_trial", "release_lock", "sweep"}),
-        ("dynamodb:UpdateItem", set()),
-        (
-            "dynamodb:Query",
-            {
-                "abort_trial",
-                "acquire_lock",
-                "apply_flag",
-                "await_approval",
-                "build_request",
-                "check_eligibility",
-                "close_approval",
-                "judge_arms",
-                "open_canary",
-                "plan_trial",
-                "read_flag",
-                "record_run",
-                "release_models",
-                "sweep",
-                "watch_production",
-                "weekly_digest",
-            },
-        ),
-        ("s3:DeleteObject", {"training"}),
-        ("servicequotas:GetServiceQuota", {"plan_trial"}),
-        ("servicequotas:GetAWSDefaultServiceQuota", {"plan_trial"}),
-        ("servicequotas:ListServiceQuotas", {"plan_trial"}),
-        (
-            "s3:PutObject",
-            {
-                "apply_flag",
-                "build_request",
-                "check_eligibility",
-                "judge_arms",
-                "plan_trial",
-                "settle_run",
-                "training",
-                "watch_production",
-                "write_report",
-            },
-        ),
-    ],
-)
-def test_exactly_these_may(template, action, owners):
-    assert owners == set(template.allowed(action))
+def test_only_schedules_of_the_stages_group_can_assume_their_role(template):
+    (group,) = template.of_type("AWS::Scheduler::ScheduleGroup")
+    (role,) = [key for key, owner in template.role_owners().items() if owner == "scheduler"]
+    properties = template.resolve(template.resources[role]["Properties"])
+    (statement,) = properties["AssumeRolePolicyDocument"]["Statement"]
+
+    assert {
+        "StringEquals": {"aws:SourceAccount": ACCOUNT, "aws:SourceArn": f"<{group}.Arn>"},
+    } == statement["Condition"]
 
 
-def test_settling_a_run_writes_what_it_stopped_and_withdrew_and_nothing_else(template):
-    writes = [arn.partition(">")[2] for arn in template.allowed("s3:PutObject")["settle_run"]]
+@pytest.mark.parametrize("owner", ["abort_trial", "record_run", "release_models"])
+def test_models_are_tagged_by_one_key_and_on_our_own_jobs_only(template, owner):
+    statement = statement_of(template, owner, "sagemaker:AddTags")
 
-    assert ["/experiments/*/requests/*", "/experiments/*/stopped/*"] == sorted(writes)
+    assert JOBS == statement["Resource"]
+    only = {"aws:TagKeys": ["compilegate:release"]}
+    assert {"ForAllValues:StringEquals": only} == statement["Condition"]
 
 
 def test_history_can_be_added_to_but_not_removed(template):
-    deletes = [
-        statement
-        for owner in template.role_owners().values()
-        for statement in template.statements(owner)
-        if "dynamodb:DeleteItem" in as_list(statement["Action"])
-    ]
-
-    for statement in deletes:
-        keys = statement["Condition"]["ForAllValues:StringLike"]["dynamodb:LeadingKeys"]
-        assert ["lock#*"] == keys
+    for owner in template.allowed("dynamodb:DeleteItem"):
+        condition = statement_of(template, owner, "dynamodb:DeleteItem")["Condition"]
+        assert ["lock#*"] == condition["ForAllValues:StringLike"]["dynamodb:LeadingKeys"]
 
 
-def test_functions_that_look_for_what_may_be_absent_can_tell_absent_from_denied(template):
-    """Without s3:ListBucket, S3 answers 403 where the code expects 404."""
-    allowed = template.allowed("s3:ListBucket")
-
-    expected = {
-        "check_eligibility", "judge_arms", "plan_trial", "read_flag", "record_decision",
-        "record_run", "settle_run", "sweep", "training", "watch_production", "weekly_digest",
-        "write_report",
-    }  # fmt: skip
-    assert expected == set(allowed)
+def test_the_digest_reads_and_publishes_and_changes_nothing(template):
+    assert {
+        "dynamodb:Query", "kms:Decrypt", "kms:GenerateDataKey", "logs:CreateLogStream",
+        "logs:PutLogEvents", "s3:GetObject", "s3:ListBucket", "sns:Publish",
+        "sqs:GetQueueAttributes", "sqs:GetQueueUrl", "sqs:SendMessage",
+        "xray:PutTelemetryRecords", "xray:PutTraceSegments",
+    } == template.actions("weekly_digest")  # fmt: skip
 
 
-def test_training_touches_its_prefixes_only(template):
-    reads = [arn.partition(">")[2] for arn in template.allowed("s3:GetObject")["training"]]
-    writes = [arn.partition(">")[2] for arn in template.allowed("s3:PutObject")["training"]]
+def test_the_logs_of_all_training_jobs_are_limited_only_where_a_setting_asks(template, changed):
+    def days(found):
+        _, function = found.function("sweep")
+        return function["Properties"]["Environment"]["Variables"].get("TRAINING_LOG_DAYS")
 
-    expected = [
-        "/compile-cache/*",
-        "/experiments/*/*/jobs/checkpoints/*/*",
-        "/production/*/*/jobs/checkpoints/*",
-        "/workloads/*",
-    ]
-    assert expected == reads
-    # Not the requests, which the state machine executes as they are.
-    assert ["/compile-cache/*", "/experiments/*/*/jobs/*", "/production/*/*/jobs/*"] == writes
-
-
-def test_training_deletes_checkpoints_only(template):
-    deletes = [arn.partition(">")[2] for arn in template.allowed("s3:DeleteObject")["training"]]
-
-    expected = ["/experiments/*/*/jobs/checkpoints/*/*", "/production/*/*/jobs/checkpoints/*"]
-    assert expected == deletes
+    assert (None, "30") == (days(template), days(changed))
+    allowed = changed.allowed("logs:PutRetentionPolicy")
+    assert {"sweep": [TRAINING_LOGS, f"{TRAINING_LOGS}:*"]} == allowed
 
 
 def test_training_lists_its_prefixes_only(template):
-    (statement,) = [
-        statement
-        for statement in template.statements("training")
-        if "s3:ListBucket" in as_list(statement["Action"])
-    ]
+    condition = statement_of(template, "training", "s3:ListBucket")["Condition"]
 
-    expected = [
+    assert [
         "compile-cache/*", "experiments/*/*/jobs/*", "production/*/*/jobs/*", "workloads/*",
-    ]  # fmt: skip
-    assert expected == statement["Condition"]["StringLike"]["s3:prefix"]
-
-
-def test_training_pulls_training_images_only(template):
-    arns = template.allowed("ecr:BatchGetImage")["training"]
-
-    assert all(arn.startswith(f"arn:aws:ecr:{REGION}:*:repository/") for arn in arns)
-    assert "*" not in {arn.rpartition("/")[2] for arn in arns}
-    assert "training" in template.allowed("ecr:GetAuthorizationToken")
+    ] == condition["StringLike"]["s3:prefix"]  # fmt: skip
 
 
 def test_training_may_not_start_jobs_invoke_publish_or_touch_the_ledger(template):
-    actions = {
-        action
-        for statement in template.statements("training")
-        for action in as_list(statement["Action"])
-    }
+    services = {action.split(":")[0] for action in template.actions("training")}
 
-    assert {"cloudwatch", "ecr", "kms", "logs", "s3"} == {
-        action.split(":")[0] for action in actions
-    }
+    assert {"cloudwatch", "ecr", "kms", "logs", "s3"} == services
 
 
-def test_buckets_that_hold_foreign_inputs_are_read_only(changed):
-    assert "arn:aws:s3:::corpus/*" in changed.allowed("s3:GetObject")["training"]
-    assert "arn:aws:s3:::corpus/*" not in changed.allowed("s3:PutObject")["training"]
+def test_training_pulls_every_image_that_the_facts_know_and_no_repository_at_large(template):
+    """A repository that no pattern covers would fail every job at the pull."""
+    arns = template.allowed("ecr:BatchGetImage")["training"]
+    facts = (*read("framework_images")["images"], *read("compiler_versions")["versions"])
+
+    assert all(arn.startswith(f"arn:aws:ecr:{REGION}:*:repository/") for arn in arns)
+    assert "*" not in {arn.rpartition("/")[2] for arn in arns}
+    for repository in {row["repository"] for row in facts}:
+        assert any(fnmatch(repository, pattern) for pattern in TRAINING_IMAGES), repository
 
 
 def test_training_may_pull_the_images_that_the_deployment_brings(template, changed):
@@ -288,6 +228,46 @@ def test_training_may_pull_the_images_that_the_deployment_brings(template, chang
 
     own = "arn:aws:ecr:us-east-1:210987654321:repository"
     assert {f"{own}/team/train", f"{own}/train"} == repositories(changed) - repositories(template)
+
+
+def test_what_settings_add_to_training_is_reading_input_buckets_and_a_network(changed):
+    assert "arn:aws:s3:::corpus/*" in changed.allowed("s3:GetObject")["training"]
+    assert "arn:aws:s3:::corpus/*" not in changed.allowed("s3:PutObject")["training"]
+    assert ["training"] == list(changed.allowed("ec2:CreateNetworkInterface"))
+
+
+def test_the_channels_role_reads_metrics_and_nothing_else(changed):
+    assert {
+        "cloudwatch:DescribeAlarms", "cloudwatch:GetMetricData", "cloudwatch:GetMetricStatistics",
+        "cloudwatch:ListMetrics",
+    } == changed.actions("chatbot")  # fmt: skip
+
+
+def test_services_of_this_account_may_publish_to_the_encrypted_topic(template, changed):
+    services = {"cloudwatch.amazonaws.com", "budgets.amazonaws.com"}
+    for found, expected in ((template, {"cloudwatch.amazonaws.com"}), (changed, services)):
+        (topic,) = found.properties("AWS::SNS::Topic")
+        (policy,) = found.properties("AWS::SNS::TopicPolicy")
+        (key,) = found.properties("AWS::KMS::Key")
+
+        assert "KmsMasterKeyId" in topic
+        statements = policy["PolicyDocument"]["Statement"]
+        assert expected == publishers(statements, "sns:Publish")
+        assert expected == publishers(key["KeyPolicy"]["Statement"], "kms:GenerateDataKey*")
+        denied = [one["Condition"] for one in statements if one["Effect"] == "Deny"]
+        assert {"Bool": {"aws:SecureTransport": "false"}} in denied
+
+
+def publishers(statements, action):
+    """Services that may do ``action`` for this account alone."""
+    return {
+        service
+        for one in statements
+        if one["Effect"] == "Allow"
+        and action in as_list(one["Action"])
+        and {"StringEquals": {"aws:SourceAccount": ACCOUNT}} == one.get("Condition")
+        for service in as_list(one["Principal"]["Service"])
+    }
 
 
 def test_no_statement_allows_everything(template):
@@ -299,24 +279,16 @@ def test_no_statement_allows_everything(template):
                 assert set(actions) <= UNNARROWABLE, (owner, actions)
 
 
-def test_every_role_is_trusted_to_one_service_and_carries_no_managed_policy(template):
-    for key, role in template.of_type("AWS::IAM::Role").items():
+def test_every_role_is_trusted_to_one_service_and_carries_no_managed_policy(changed):
+    for key, role in changed.of_type("AWS::IAM::Role").items():
         (statement,) = role["Properties"]["AssumeRolePolicyDocument"]["Statement"]
         assert ["Service"] == list(statement["Principal"]), key
         assert "ManagedPolicyArns" not in role["Properties"], key
 
 
-def test_a_role_belongs_to_one_function(template):
+def test_a_role_belongs_to_one_function_or_service(template):
     owners = template.role_owners()
 
     assert len(template.of_type("AWS::IAM::Role")) == len(owners)
     others = {*MACHINES, "training", "events", "scheduler"}
     assert sorted({step.name for step in STEPS} | others) == sorted(owners.values())
-
-
-def test_training_may_pull_every_image_that_the_facts_know(template):
-    """A repository that no pattern covers would fail every job at the pull."""
-    patterns = TRAINING_IMAGES
-    facts = (*read("framework_images")["images"], *read("compiler_versions")["versions"])
-    for repository in {row["repository"] for row in facts}:
-        assert any(fnmatch(repository, pattern) for pattern in patterns), repository

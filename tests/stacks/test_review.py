@@ -1,4 +1,4 @@
-"""AWS's own review of the template: what it finds is fixed, or accepted with a reason."""
+"""cfn-lint and AWS's own review of the template: findings are fixed, or accepted with a reason."""
 
 import json
 
@@ -7,6 +7,7 @@ import pytest
 import app
 from stacks.assets import stage_bundle
 from stacks.settings import Settings
+from tests.stacks.template import Template, lint_template
 
 ACCEPTED = {
     "AwsSolutions-IAM5": "patterns within one bucket, one job prefix and one parameter path; "
@@ -37,3 +38,23 @@ def test_the_review_finds_nothing_that_is_not_accepted_with_a_reason(tmp_path):
     ]
     found = {violation["ruleName"].partition("[")[0] for violation in review["violations"]}
     assert set(ACCEPTED) == found
+
+
+def errors(template):
+    """What cfn-lint finds wrong, without hints and warnings."""
+    matches = lint_template(json.dumps(template.document))
+    return [str(match) for match in matches if match.rule.id.startswith("E")]
+
+
+@pytest.mark.parametrize("name", [pytest.param("template", marks=pytest.mark.slow), "changed"])
+def test_the_linter_finds_no_errors(request, name):
+    assert [] == errors(request.getfixturevalue(name))
+
+
+def test_the_linter_finds_a_seeded_error(template):
+    (key,) = template.of_type("AWS::SQS::Queue")
+    queue = template.resources[key]
+    too_long = {**queue["Properties"], "MessageRetentionPeriod": 15 * 24 * 3600}
+    seeded = Template({"Resources": {key: {**queue, "Properties": too_long}}})
+
+    assert 1 == len(errors(seeded))

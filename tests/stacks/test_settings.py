@@ -9,7 +9,8 @@ import pytest
 
 import app
 from compilegate.domain.errors import InvalidInputError
-from stacks.settings import CustomerKey, Settings, Vpc
+from compilegate.domain.request import build
+from stacks.settings import CustomerKey, Settings, Vpc, check_job_fields
 
 GOOD = {"stage": "prod", "region": "eu-west-1"}
 
@@ -62,47 +63,29 @@ def test_a_wrong_value_is_named_with_its_key_and_a_fix(key, value):
 @pytest.mark.parametrize(
     ("changes", "place"),
     [
+        *(({"price_overrides": {"ml.g5.xlarge": usd}}, "context.price_overrides.ml.g5.xlarge")
+          for usd in (0, -1, "1.41", True, None, 1e6)),
+        ({"price_overrides": {"g5.xlarge": 1.0}}, "context.price_overrides.g5.xlarge"),
+        ({"vpc": {"subnet_ids": ["subnet-1"]}}, "context.vpc.security_group_ids"),
+        ({"vpc": {"security_group_ids": ["sg-1"]}}, "context.vpc.subnet_ids"),
+        ({"vpc": {"subnet_ids": ["sub-1"], "security_group_ids": ["sg-1"]}},
+         "context.vpc.subnet_ids"),
+        ({"vpc": {"subnet_ids": ["subnet-1"], "security_group_ids": ["sg-1"], "id": 1}},
+         "context.vpc.id"),
         ({"owner_emails": {"ml": "nobody"}}, "context.owner_emails.ml"),
         ({"owner_emails": {"ml": None}}, "context.owner_emails.ml"),
         ({"slack": {"workspace_id": "T01"}}, "context.slack.channel_id"),
         ({"slack": {"workspace_id": "t 1", "channel_id": "C01"}}, "context.slack.workspace_id"),
         ({"slack": {"workspace_id": "T01", "channel_id": "#a"}}, "context.slack.channel_id"),
         ({"slack": {"workspace_id": "T0", "channel_id": "C0", "x": 1}}, "context.slack.x"),
+        ({"price_override": {}}, "did you mean `price_overrides`?"),
     ],
-)
-def test_a_wrong_recipient_is_named_with_its_key_and_a_fix(changes, place):
+)  # fmt: skip
+def test_a_wrong_part_of_a_section_is_named_with_its_key_and_a_fix(changes, place):
     message = error_of(**changes)
 
     assert place in message
     assert "Fix: " in message
-
-
-@pytest.mark.parametrize("usd", [0, -1, "1.41", True, None, 1e6])
-def test_a_price_that_is_no_price_is_named_with_its_instance(usd):
-    message = error_of(price_overrides={"ml.g5.xlarge": usd})
-
-    assert "context.price_overrides.ml.g5.xlarge" in message
-
-
-def test_a_price_for_something_that_is_no_instance_is_refused():
-    assert "context.price_overrides.g5.xlarge" in error_of(price_overrides={"g5.xlarge": 1.0})
-
-
-@pytest.mark.parametrize(
-    ("vpc", "key"),
-    [
-        ({"subnet_ids": ["subnet-1"]}, "vpc.security_group_ids"),
-        ({"security_group_ids": ["sg-1"]}, "vpc.subnet_ids"),
-        ({"subnet_ids": ["sub-1"], "security_group_ids": ["sg-1"]}, "vpc.subnet_ids"),
-        ({"subnet_ids": ["subnet-1"], "security_group_ids": ["sg-1"], "id": 1}, "vpc.id"),
-    ],
-)
-def test_a_vpc_needs_subnets_and_security_groups_and_nothing_else(vpc, key):
-    assert f"context.{key}" in error_of(vpc=vpc)
-
-
-def test_a_misspelt_key_is_refused_with_the_likely_one():
-    assert "did you mean `price_overrides`?" in error_of(price_override={})
 
 
 def test_the_cdks_own_keys_are_left_alone():
@@ -142,10 +125,6 @@ def test_functions_get_what_they_need_as_json():
     assert expected == json.loads(settings.for_functions())
 
 
-def test_the_shipped_context_is_valid():
-    assert "prod" == Settings.from_context(app.default_context()).stage
-
-
 def test_the_app_ends_with_one_line_and_no_traceback():
     result = subprocess.run(
         [sys.executable, "app.py"],
@@ -159,3 +138,15 @@ def test_the_app_ends_with_one_line_and_no_traceback():
     assert 1 == result.returncode
     assert result.stderr.startswith("error: cdk.json: context.stage: is not usable (got 'NO').")
     assert 1 == len(result.stderr.splitlines())
+
+
+@pytest.mark.parametrize("vpc", [None, Vpc(("subnet-1",), ("sg-1",))], ids=["no VPC", "VPC"])
+def test_the_requests_of_a_deployment_have_supported_fields_only(vpc):
+    check_job_fields(Settings(stage="test", region="us-east-1", vpc=vpc))
+
+
+def test_a_field_that_step_functions_would_not_pass_on_is_refused(monkeypatch):
+    monkeypatch.setattr(build, "network", lambda _context: {"ProfilerConfig": {"S3OutputPath": ""}})
+
+    with pytest.raises(InvalidInputError, match="ProfilerConfig"):
+        check_job_fields(Settings(stage="test", region="us-east-1"))

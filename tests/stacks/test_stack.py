@@ -9,9 +9,9 @@ import sys
 import pytest
 
 import app
-from compilegate.domain import naming
-from compilegate.domain.metrics import FLAG_PROBLEMS, NAMESPACE, STAGE
-from tests.stacks.conftest import VPC
+from compilegate.domain import metrics
+from compilegate.usecases.operations.metrics import measure_day
+from tests.fakes import services
 from tests.stacks.template import TEMPLATE
 
 
@@ -23,9 +23,7 @@ def files(assembly):
     }
 
 
-def test_the_same_repository_gives_the_same_assembly_whatever_the_clock_says(
-    assembly, synthesise, monkeypatch
-):
+def test_the_same_repository_gives_the_same_assembly_at_any_time(assembly, synthesise, monkeypatch):
     source = app.REPOSITORY / "lambdas" / "handlers.py"
     before = source.stat()
     monkeypatch.setenv("TZ", "Asia/Tokyo")
@@ -49,162 +47,14 @@ def test_the_local_stage_differs_in_its_name_only(assembly, synthesise):
     assert neutral(shipped, "prod") == neutral(local, "local")
 
 
-def test_synthesis_asks_for_no_account(assembly, template):
+def test_synthesis_needs_neither_an_account_nor_docker(assembly):
     manifest = json.loads((assembly / "manifest.json").read_text())
-    environment = manifest["artifacts"]["Compilegate"]["environment"]
-
-    assert "aws://unknown-account/us-east-1" == environment
-    assert "missing" not in manifest
-
-
-def test_deployment_builds_no_docker_image(assembly):
     assets = json.loads((assembly / "Compilegate.assets.json").read_text())
 
+    environment = manifest["artifacts"]["Compilegate"]["environment"]
+    assert "aws://unknown-account/us-east-1" == environment
+    assert "missing" not in manifest
     assert {} == assets["dockerImages"]
-
-
-def test_the_outputs_are_those_that_commands_read(template):
-    expected = [
-        "DataBucket", "DeadLetterQueue", "DecisionTopic", "EvaluateStateMachine",
-        "LedgerTable", "ScheduleGroup", "SchedulerRole", "Stage", "TrainStateMachine",
-        "TrainingRole",
-    ]  # fmt: skip
-    assert expected == sorted(template.document["Outputs"])
-
-
-def test_everything_that_can_carry_a_tag_says_whose_it_is(template):
-    for kind in (
-        "AWS::S3::Bucket", "AWS::DynamoDB::Table", "AWS::KMS::Key", "AWS::SNS::Topic",
-        "AWS::Lambda::Function", "AWS::IAM::Role", "AWS::StepFunctions::StateMachine",
-        "AWS::Logs::LogGroup",
-    ):  # fmt: skip
-        for key, resource in template.of_type(kind).items():
-            tags = {tag["Key"]: tag["Value"] for tag in resource["Properties"]["Tags"]}
-            assert "compilegate" == tags["application"], key
-            assert "prod" == tags["compilegate:deployment"], key
-
-
-def test_a_vpc_reaches_the_functions_and_the_training_role(changed):
-    _, function = changed.function("plan_trial")
-    settings = json.loads(function["Properties"]["Environment"]["Variables"]["SETTINGS"])
-    assert VPC == settings["vpc"]
-    assert "training" in changed.allowed("ec2:CreateNetworkInterface")
-
-
-def test_without_a_vpc_training_has_no_network_permissions(template):
-    assert {} == template.allowed("ec2:CreateNetworkInterface")
-
-
-def test_the_topic_is_encrypted_and_refuses_plain_text(template):
-    assert "KmsMasterKeyId" in template.one("AWS::SNS::Topic")["Properties"]
-    policy = template.one("AWS::SNS::TopicPolicy")["Properties"]["PolicyDocument"]["Statement"]
-    denied = [statement for statement in policy if statement["Effect"] == "Deny"]
-    assert {"Bool": {"aws:SecureTransport": "false"}} in [item["Condition"] for item in denied]
-
-
-def test_alarms_may_publish_to_the_topic(template):
-    policy = template.one("AWS::SNS::TopicPolicy")["Properties"]["PolicyDocument"]["Statement"]
-    allowed = [statement for statement in policy if statement["Effect"] == "Allow"]
-
-    assert [{"Service": "cloudwatch.amazonaws.com"}] == [item["Principal"] for item in allowed]
-
-
-def test_every_bad_ending_and_every_function_error_raises_an_alarm(template):
-    topic = template.one("AWS::SNS::TopicPolicy")["Properties"]["Topics"][0]
-    alarms = [item["Properties"] for item in template.of_type("AWS::CloudWatch::Alarm").values()]
-    watched = [
-        (alarm["MetricName"], *[str(dim["Value"]) for dim in alarm["Dimensions"]])
-        for alarm in alarms
-    ]
-
-    endings = {"ExecutionsFailed", "ExecutionsTimedOut", "ExecutionsAborted"}
-    machines = template.of_type("AWS::StepFunctions::StateMachine")
-    expected = {(ending, str({"Ref": machine})) for ending in endings for machine in machines}
-    assert expected == {found for found in watched if found[0] in endings}
-    functions = template.of_type("AWS::Lambda::Function")
-    assert {str({"Ref": key}) for key in functions} == {
-        name for metric, name in watched if metric == "Errors"
-    }
-    for alarm in alarms:
-        assert [topic] == alarm["AlarmActions"]
-        assert "notBreaching" == alarm["TreatMissingData"]
-
-
-def test_a_flag_that_production_could_not_follow_raises_an_alarm(template):
-    """By the names under which the functions count it."""
-    alarms = [item["Properties"] for item in template.of_type("AWS::CloudWatch::Alarm").values()]
-    (alarm,) = [alarm for alarm in alarms if alarm["MetricName"] == FLAG_PROBLEMS]
-
-    assert (NAMESPACE, [{"Name": STAGE, "Value": "prod"}], "Sum", 1) == (
-        alarm["Namespace"], alarm["Dimensions"], alarm["Statistic"], alarm["Threshold"],
-    )  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("machine", "function"), [("evaluate", "abort_trial"), ("train", "record_run")]
-)
-def test_an_execution_that_ends_badly_is_cleaned_up_by_event(template, machine, function):
-    key, _ = template.machines()[machine]
-    (rule,) = [rule for rule in rules(template) if {"Ref": key} in leaves(rule["EventPattern"])]
-    target, _ = template.function(function)
-
-    assert {
-        "source": ["aws.states"],
-        "detail-type": ["Step Functions Execution Status Change"],
-        "detail": {
-            "stateMachineArn": [{"Ref": key}],
-            "status": ["FAILED", "TIMED_OUT", "ABORTED"],
-        },
-    } == rule["EventPattern"]
-    arn = {"Ref": template.live(target)}
-    assert [arn] == [target["Arn"] for target in rule["Targets"]]
-    (permission,) = [
-        item["Properties"]
-        for item in template.of_type("AWS::Lambda::Permission").values()
-        if item["Properties"]["FunctionName"] == arn
-    ]
-    assert "events.amazonaws.com" == permission["Principal"]
-    assert "SourceArn" in permission
-
-
-def test_a_teams_job_that_has_ended_is_recorded_by_event(template):
-    (rule,) = [r for r in rules(template) if ["aws.sagemaker"] == r["EventPattern"]["source"]]
-    train, _ = template.machines()["train"]
-
-    assert {
-        "TrainingJobStatus": ["Completed", "Failed", "Stopped"],
-        "Tags": {
-            naming.TAG_STAGE: [naming.TEAM_STAGE],
-            naming.TAG_WORKLOAD: [{"exists": True}],
-        },
-    } == rule["EventPattern"]["detail"]
-    assert [{"Ref": train}] == [target["Arn"] for target in rule["Targets"]]
-
-
-def rules(template):
-    """Those that wait for an event; one is a schedule (test_weekly_digest.py)."""
-    found = [item["Properties"] for item in template.of_type("AWS::Events::Rule").values()]
-    return [rule for rule in found if "EventPattern" in rule]
-
-
-def leaves(pattern):
-    """What a pattern's lists hold."""
-    if isinstance(pattern, list):
-        return pattern
-    return [leaf for value in pattern.values() for leaf in leaves(value)]
-
-
-@pytest.mark.parametrize("name", ["evaluate", "train"])
-def test_a_machine_logs_everything_and_is_traced(template, name):
-    machine = template.machines()[name][1]["Properties"]
-
-    logging = machine["LoggingConfiguration"]
-    assert "ALL" == logging["Level"]
-    assert logging["IncludeExecutionData"] is True
-    assert {"Enabled": True} == machine["TracingConfiguration"]
-    (destination,) = logging["Destinations"]
-    group = destination["CloudWatchLogsLogGroup"]["LogGroupArn"]["Fn::GetAtt"][0]
-    assert 90 == template.of_type("AWS::Logs::LogGroup")[group]["Properties"]["RetentionInDays"]
 
 
 @pytest.mark.slow
@@ -218,3 +68,140 @@ def test_the_script_writes_what_the_function_does(assembly, tmp_path):
     )
 
     assert files(assembly) == files(tmp_path)
+
+
+def test_the_outputs_are_those_that_commands_read(template):
+    outputs = template.resolve(template.document["Outputs"])
+
+    assert {
+        "DataBucket", "DeadLetterQueue", "DecisionTopic", "EvaluateStateMachine",
+        "LedgerTable", "ScheduleGroup", "SchedulerRole", "Stage", "TrainStateMachine",
+        "TrainingRole",
+    } == set(outputs)  # fmt: skip
+    assert "compilegate-prod" == outputs["ScheduleGroup"]["Value"]
+
+
+def test_everything_that_can_carry_a_tag_names_its_deployment(template):
+    for kind in (
+        "AWS::S3::Bucket", "AWS::DynamoDB::Table", "AWS::KMS::Key", "AWS::SNS::Topic",
+        "AWS::Lambda::Function", "AWS::IAM::Role", "AWS::StepFunctions::StateMachine",
+        "AWS::Logs::LogGroup",
+    ):  # fmt: skip
+        for properties in template.properties(kind):
+            tags = {tag["Key"]: tag["Value"] for tag in properties["Tags"]}
+            assert ("compilegate", "prod") == (
+                tags["application"], tags["compilegate:deployment"],
+            ), kind  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["evaluate", "train"])
+def test_a_machine_logs_everything_and_is_traced(template, name):
+    machine = template.machines()[name][1]["Properties"]
+
+    logging = machine["LoggingConfiguration"]
+    assert ("ALL", True) == (logging["Level"], logging["IncludeExecutionData"])
+    assert {"Enabled": True} == machine["TracingConfiguration"]
+
+
+def test_schedules_go_with_the_stack_and_their_group_blocks_no_next_deployment(template):
+    group = template.one("AWS::Scheduler::ScheduleGroup")
+
+    assert ("Delete", "Delete") == (group["DeletionPolicy"], group["UpdateReplacePolicy"])
+
+
+@pytest.fixture(scope="module")
+def widgets(template):
+    (dashboard,) = template.properties("AWS::CloudWatch::Dashboard")
+    return {
+        widget["properties"]["title"]: widget["properties"]["metrics"]
+        for widget in json.loads(dashboard["DashboardBody"])["widgets"]
+    }
+
+
+def shown(widgets, namespace):
+    """Names of the metrics of one namespace."""
+    return {metric[1] for graph in widgets.values() for metric in graph if metric[0] == namespace}
+
+
+def test_every_daily_figure_that_is_written_is_shown_and_no_other(widgets, caplog):
+    with caplog.at_level("INFO"):
+        measure_day(services=services())
+    written = {
+        item["Name"]
+        for record in caplog.records
+        if hasattr(record, "_aws")
+        for item in record._aws["CloudWatchMetrics"][0]["Metrics"]
+    }
+
+    counted = {metrics.DECISIONS, metrics.FLAG_PROBLEMS}
+    assert written | counted == shown(widgets, metrics.NAMESPACE)
+
+
+def test_decisions_are_shown_by_verdict_of_this_stage(widgets):
+    graph = widgets["Decisions by verdict, per day"]
+
+    dimensions = [dict(zip(metric[2:-1:2], metric[3:-1:2], strict=True)) for metric in graph]
+    assert {"prod"} == {item[metrics.STAGE] for item in dimensions}
+    verdicts = {item[metrics.VERDICT] for item in dimensions}
+    assert {"promote", "stay_off", "revert", "inconclusive", "failed"} <= verdicts
+    assert "continue" not in verdicts  # never ends a trial
+
+
+def test_executions_failures_and_lost_events_are_shown(widgets):
+    assert {
+        "ExecutionsStarted", "ExecutionsSucceeded", "ExecutionsFailed", "ExecutionsTimedOut",
+        "ExecutionsAborted",
+    } == shown(widgets, "AWS/States")  # fmt: skip
+    assert {"ApproximateNumberOfMessagesVisible"} == shown(widgets, "AWS/SQS")
+    assert {"InvocationDroppedCount"} == shown(widgets, "AWS/Scheduler")
+
+
+def test_errors_of_every_function_are_added_up_and_an_idle_one_hides_none(template, widgets):
+    graph = widgets["Failures"]
+    errors = [metric for metric in graph if metric[:2] == ["AWS/Lambda", "Errors"]]
+    (total,) = [metric[0]["expression"] for metric in graph if isinstance(metric[0], dict)]
+
+    functions = template.of_type("AWS::Lambda::Function")
+    assert {f"<{key}>" for key in functions} == {metric[3] for metric in errors}
+    # Lambda writes no figure for an hour without a call, and without one a sum has none either.
+    assert [f"FILL({metric[-1]['id']}, 0)" for metric in errors] == total.split(" + ")
+
+
+def test_a_budget_counts_jobs_of_state_machines_and_notifies_the_topic(template, changed):
+    assert {} == template.of_type("AWS::Budgets::Budget")
+    (budget,) = changed.properties("AWS::Budgets::Budget")
+    (topic,) = changed.of_type("AWS::SNS::Topic")
+
+    assert {"Amount": 5000.5, "Unit": "USD"} == budget["Budget"]["BudgetLimit"]
+    stages = ("speed", "quality", "production")  # not a team's own jobs
+    tags = [f"user:compilegate:stage${stage}" for stage in stages]
+    assert {"TagKeyValue": tags} == budget["Budget"]["CostFilters"]
+    notifications = budget["NotificationsWithSubscribers"]
+    kinds = [item["Notification"]["NotificationType"] for item in notifications]
+    assert ["ACTUAL", "FORECASTED"] == kinds
+    for item in notifications:
+        assert [{"Address": f"<{topic}>", "SubscriptionType": "SNS"}] == item["Subscribers"]
+
+
+def test_by_default_the_topic_has_no_subscribers(template):
+    assert {} == template.of_type("AWS::SNS::Subscription")
+    assert {} == template.of_type("AWS::Chatbot::SlackChannelConfiguration")
+
+
+def test_one_address_gets_every_message_and_an_owners_only_theirs(changed):
+    filters = {
+        item["Endpoint"]: item.get("FilterPolicy")
+        for item in changed.properties("AWS::SNS::Subscription")
+    }
+
+    owner = {"owner": ["ml-platform"]}
+    assert {"team@example.com": None, "ml@example.com": owner} == filters
+
+
+def test_a_channel_subscribes_under_a_guardrail_that_reads_metrics_only(changed):
+    (channel,) = changed.properties("AWS::Chatbot::SlackChannelConfiguration")
+
+    assert ("T01ABC", "C02DEF") == (channel["SlackWorkspaceId"], channel["SlackChannelId"])
+    assert [f"<{key}>" for key in changed.of_type("AWS::SNS::Topic")] == channel["SnsTopicArns"]
+    (guardrail,) = channel["GuardrailPolicies"]
+    assert guardrail.endswith("/CloudWatchReadOnlyAccess")

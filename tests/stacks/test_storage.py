@@ -1,80 +1,171 @@
-"""What must survive, stay private and not pile up."""
+"""What must survive, stay private and not pile up; whose keys encrypt it."""
 
-from tests.stacks.template import ACCOUNT
+import pytest
+
+from tests.stacks.template import ACCOUNT, REGION, as_list, load
+
+ARN = "arn:aws:kms:us-east-1:123456789012:key/0a1b2c3d-0000-1111-2222-333344445555"
+NO_TLS = {"Bool": {"aws:SecureTransport": "false"}}
+# What a destroyed stack leaves behind, and why.
+RETAINED = {
+    "AWS::DynamoDB::Table": "the ledger is the history of every decision",
+    "AWS::KMS::Key": "without it nothing in the bucket can be read",
+    "AWS::Lambda::Version": "running executions call it; it goes with its function",
+    "AWS::S3::Bucket": "models, evidence and reports",
+}
 
 
-def test_the_key_rotates_and_is_retained(template):
-    key = template.one("AWS::KMS::Key")
+@pytest.fixture(scope="module")
+def own(synthesise):
+    """The stack's own key."""
+    return load(synthesise(customer_key=True))
 
-    assert key["Properties"]["EnableKeyRotation"] is True
-    assert "Retain" == key["DeletionPolicy"] == key["UpdateReplacePolicy"]
+
+@pytest.fixture(scope="module")
+def imported(synthesise):
+    """A key of the team's."""
+    return load(synthesise(customer_key=ARN))
+
+
+def key_of(template):
+    (key,) = template.of_type("AWS::KMS::Key")
+    return f"<{key}.Arn>"
+
+
+def key_policy(template):
+    return template.one("AWS::KMS::Key")["Properties"]["KeyPolicy"]["Statement"]
+
+
+def test_only_what_has_a_reason_to_stay_is_retained(template, changed):
+    for each in (template, changed):
+        assert set(RETAINED) == {
+            resource["Type"]
+            for resource in each.resources.values()
+            if resource.get("DeletionPolicy", "Delete") != "Delete"
+        }
 
 
 def test_only_the_account_and_its_alarms_may_use_the_key_by_its_policy(template):
-    statements = template.resolve(template.one("AWS::KMS::Key"))["Properties"]["KeyPolicy"][
-        "Statement"
-    ]
+    statements = key_policy(template)
 
-    principals = [statement["Principal"] for statement in statements]
     assert [
         {"AWS": f"arn:aws:iam::{ACCOUNT}:root"},
         {"Service": "cloudwatch.amazonaws.com"},
-    ] == principals
+    ] == [statement["Principal"] for statement in statements]
     assert {"StringEquals": {"aws:SourceAccount": ACCOUNT}} == statements[1]["Condition"]
 
 
-def test_the_data_bucket_is_encrypted_versioned_private_and_retained(template):
-    bucket = template.resolve(template.one("AWS::S3::Bucket"))
-    properties = bucket["Properties"]
-    (rule,) = properties["BucketEncryption"]["ServerSideEncryptionConfiguration"]
+def test_the_data_bucket_is_encrypted_versioned_and_private(template):
+    (bucket,) = template.properties("AWS::S3::Bucket")
+    (rule,) = bucket["BucketEncryption"]["ServerSideEncryptionConfiguration"]
+    (policy,) = template.properties("AWS::S3::BucketPolicy")
 
-    assert "Retain" == bucket["DeletionPolicy"] == bucket["UpdateReplacePolicy"]
     assert "aws:kms" == rule["ServerSideEncryptionByDefault"]["SSEAlgorithm"]
-    assert rule["BucketKeyEnabled"] is True
-    assert {"Status": "Enabled"} == properties["VersioningConfiguration"]
-    assert all(properties["PublicAccessBlockConfiguration"].values())
-    assert 4 == len(properties["PublicAccessBlockConfiguration"])
+    assert {"Status": "Enabled"} == bucket["VersioningConfiguration"]
+    assert [True] * 4 == list(bucket["PublicAccessBlockConfiguration"].values())
+    denied = [
+        one["Condition"] for one in policy["PolicyDocument"]["Statement"] if one["Effect"] == "Deny"
+    ]
+    assert NO_TLS in denied
+    assert {"NumericLessThan": {"s3:TlsVersion": 1.2}} in denied
 
 
-def test_the_data_bucket_refuses_everything_without_tls(template):
-    statements = template.one("AWS::S3::BucketPolicy")["Properties"]["PolicyDocument"]["Statement"]
-    conditions = [
-        statement["Condition"] for statement in statements if statement["Effect"] == "Deny"
+def test_experiments_and_caches_expire_while_decisions_and_reports_stay(template, changed):
+    def expiring(found):
+        (bucket,) = found.properties("AWS::S3::Bucket")
+        rules = bucket["LifecycleConfiguration"]["Rules"]
+        return {one.get("Prefix"): one.get("ExpirationInDays") for one in rules}
+
+    # None: the rule for old versions and unfinished uploads, which expires no current object.
+    assert {"experiments/": 90, "compile-cache/": 30, None: None} == expiring(template)
+    assert 7 == expiring(changed)["experiments/"]
+
+
+def test_the_ledger_is_recoverable_and_protected(template):
+    (table,) = template.properties("AWS::DynamoDB::Table")
+
+    assert table["PointInTimeRecoverySpecification"]["PointInTimeRecoveryEnabled"] is True
+    assert table["DeletionProtectionEnabled"] is True
+
+
+def test_cloudformation_never_owns_a_flag_or_a_schedule(template):
+    assert {} == template.of_type("AWS::SSM::Parameter")
+    assert {} == template.of_type("AWS::Scheduler::Schedule")
+
+
+def test_no_log_group_is_kept_for_ever(template, changed):
+    for found, days in ((template, 90), (changed, 14)):
+        groups = found.properties("AWS::Logs::LogGroup")
+        assert {days} == {group["RetentionInDays"] for group in groups}
+
+
+def encryption(template):
+    """What each kind of storage is encrypted with."""
+    (bucket,) = template.properties("AWS::S3::Bucket")
+    (table,) = template.properties("AWS::DynamoDB::Table")
+    (rule,) = bucket["BucketEncryption"]["ServerSideEncryptionConfiguration"]
+    groups = template.properties("AWS::Logs::LogGroup")
+    return (
+        rule["ServerSideEncryptionByDefault"]["KMSMasterKeyID"],
+        table.get("SSESpecification", {}).get("KMSMasterKeyId"),
+        *sorted({str(group.get("KmsKeyId")) for group in groups}),
+    )
+
+
+def test_a_customer_managed_key_encrypts_data_ledger_and_logs(template, own, imported):
+    assert (key_of(template), None, "None") == encryption(template)
+    assert (key_of(own),) * 3 == encryption(own)
+    assert (ARN,) * 3 == encryption(imported)
+    (variables,) = {
+        item["Environment"]["Variables"]["DATA_KEY_ARN"]
+        for item in imported.properties("AWS::Lambda::Function")
+    }
+    assert ARN == variables
+
+
+def test_every_resource_of_the_default_template_stays_in_place(template, own, imported):
+    """Key and encryption of a bucket, a table and a log group change without replacement."""
+
+    def kept(found):
+        return {
+            key: resource["Type"]
+            for key, resource in found.resources.items()
+            if resource["Type"] != "AWS::Lambda::Version"
+        }
+
+    assert kept(template) == kept(own) == kept(imported)
+
+
+def test_roles_that_use_the_ledger_may_use_its_key_through_dynamodb(own, imported):
+    via = {"StringEquals": {"kms:ViaService": f"dynamodb.{REGION}.amazonaws.com"}}
+
+    for template, key in ((own, key_of(own)), (imported, ARN)):
+        for owner in template.allowed("dynamodb:Query") | template.allowed("dynamodb:PutItem"):
+            actions = {
+                action
+                for statement in template.statements(owner)
+                if via == statement.get("Condition") and key in as_list(statement["Resource"])
+                for action in as_list(statement["Action"])
+            }
+            assert {"kms:Decrypt", "kms:Encrypt", "kms:GenerateDataKey"} <= actions, owner
+
+
+def test_logs_may_use_the_stacks_key_for_its_own_groups_only(own):
+    (logs,) = [
+        statement
+        for statement in key_policy(own)
+        if statement["Principal"] == {"Service": f"logs.{REGION}.amazonaws.com"}
     ]
 
-    assert {"Bool": {"aws:SecureTransport": "false"}} in conditions
-    assert {"NumericLessThan": {"s3:TlsVersion": 1.2}} in conditions
+    group = f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:"
+    prefixes = ("/aws/lambda/compilegate-prod-", "/aws/vendedlogs/states/compilegate-prod-")
+    patterns = [f"{group}{prefix}*" for prefix in prefixes]
+    assert {"ArnLike": {"kms:EncryptionContext:aws:logs:arn": patterns}} == logs["Condition"]
+    names = [item["LogGroupName"] for item in own.properties("AWS::Logs::LogGroup")]
+    assert all(name.startswith(prefixes) for name in names)
 
 
-def test_experiments_and_caches_expire_while_decisions_and_reports_stay(template):
-    rules = template.one("AWS::S3::Bucket")["Properties"]["LifecycleConfiguration"]["Rules"]
-
-    expiring = {rule["Prefix"]: rule["ExpirationInDays"] for rule in rules if "Prefix" in rule}
-    assert {"experiments/": 90, "compile-cache/": 30} == expiring
-    (general,) = [rule for rule in rules if "Prefix" not in rule]
-    assert {"NoncurrentDays": 30} == general["NoncurrentVersionExpiration"]
-    assert "ExpirationInDays" not in general
-    assert "AbortIncompleteMultipartUpload" in general
-
-
-def test_the_ledger_is_on_demand_recoverable_and_retained(template):
-    table = template.one("AWS::DynamoDB::Table")
-    properties = table["Properties"]
-
-    assert "Retain" == table["DeletionPolicy"] == table["UpdateReplacePolicy"]
-    assert "PAY_PER_REQUEST" == properties["BillingMode"]
-    assert properties["PointInTimeRecoverySpecification"]["PointInTimeRecoveryEnabled"] is True
-    assert properties["DeletionProtectionEnabled"] is True
-    assert ["pk", "sk"] == [key["AttributeName"] for key in properties["KeySchema"]]
-
-
-def test_cloudformation_never_owns_a_flag(template):
-    assert {} == template.of_type("AWS::SSM::Parameter")
-
-
-def test_names_and_days_come_from_the_context(changed):
-    bucket = changed.one("AWS::S3::Bucket")["Properties"]
-    assert "my-data" == bucket["BucketName"]
-    assert 7 == bucket["LifecycleConfiguration"]["Rules"][0]["ExpirationInDays"]
-    groups = changed.of_type("AWS::Logs::LogGroup").values()
-    assert {14} == {group["Properties"]["RetentionInDays"] for group in groups}
+def test_objects_under_the_stacks_key_stay_readable_with_an_imported_key(imported):
+    """Objects keep the key that they were written with."""
+    for owner in ("judge_arms", "training", "write_report"):
+        assert {ARN, key_of(imported)} <= set(imported.allowed("kms:Decrypt")[owner]), owner

@@ -1,35 +1,17 @@
 """TRAIN as a document: where every edge goes, what is retried, what travels."""
 
-import json
-
 import pytest
 
 from compilegate.domain.planning.rounds import QUEUE_AND_TRANSFER_SECONDS
-from compilegate.domain.production.attempts import RUN_SECONDS
 from compilegate.domain.production.recorded_run import END, FAILED, RERUN, WAIT
 from compilegate.domain.workload.training import MOST_HOURS
-from stacks.functions import STEPS, TRAIN
-from stacks.train import EVENT_FIELDS, definition
-from tests.stacks.asl import (
-    assigned_on_every_path,
-    build,
-    catchers,
-    edges,
-    leaves,
-    lint,
-    reachable,
-    reads,
-)
+from stacks.functions import TRAIN
+from stacks.train import EVENT_FIELDS
+from tests.stacks.asl import catchers, edges, reachable
+from tests.stacks.test_definitions import DEFINITIONS
 
-FUNCTIONS = {
-    step.name: f"arn:aws:lambda:us-east-1:123456789012:function:{step.name}"
-    for step in STEPS
-    if step.machine == TRAIN
-}
-MACHINE = definition(
-    FUNCTIONS, bucket="data", topic_arn="arn:aws:sns:us-east-1:123456789012:decisions"
-)
-STATES = build(MACHINE)
+MACHINE = DEFINITIONS[TRAIN]
+STATES = MACHINE["States"]
 # What tells people must hold nothing up.
 TELLING = {
     "TellOfWaiting": "WaitForCapacity",
@@ -38,38 +20,6 @@ TELLING = {
     "NotifyBroken": "Broken",
 }
 BREAKING = ("ReadFlag", "BuildRequest", "LoadRequest", "Train", "RecordRun", "RecordTeamRun")
-
-
-def called(state):
-    """The function that a state invokes."""
-    return state["Arguments"]["FunctionName"].rpartition(":")[2]
-
-
-def lambdas():
-    return {name: s for name, s in STATES.items() if "lambda" in s.get("Resource", "")}
-
-
-def test_the_deployed_definition_is_this_one(template):
-    deployed = template.definition("train")
-
-    assert list(STATES) == list(deployed["States"])
-    assert MACHINE["TimeoutSeconds"] == deployed["TimeoutSeconds"]
-
-
-def test_nothing_is_null_which_synthesis_would_drop():
-    assert None not in leaves(MACHINE)
-
-
-def test_every_state_can_be_reached_and_every_edge_leads_to_one():
-    assert set(STATES) == reachable(MACHINE)
-    for name, state in STATES.items():
-        assert set(edges(state)) <= set(STATES), name
-        ends = state["Type"] in ("Succeed", "Fail")
-        assert ends != bool(edges({**state, "Catch": ()})), name
-
-
-def test_every_function_is_called():
-    assert set(FUNCTIONS) == {called(state) for state in lambdas().values()}
 
 
 def test_whose_workload_it_is_is_known_from_the_first_answer_that_tells():
@@ -141,16 +91,6 @@ def test_a_run_that_could_not_be_judged_is_told_and_ends_as_it_would():
     assert {"error", "cause"} == set(catcher["Assign"]["watch_failed"])
 
 
-def test_every_retry_has_jitter_and_every_task_gives_up_in_the_end():
-    policies = [policy for state in STATES.values() for policy in state.get("Retry", ())]
-
-    assert {"FULL"} == {policy["JitterStrategy"] for policy in policies}
-    for name, state in STATES.items():
-        assert state["Type"] != "Task" or "TimeoutSeconds" in state, name
-    assert RUN_SECONDS == MACHINE["TimeoutSeconds"]
-    assert f" + {QUEUE_AND_TRANSFER_SECONDS} %}}" in STATES["Train"]["TimeoutSeconds"]
-
-
 def test_the_longest_run_ends_before_the_machines_own_limit():
     """A candidate at its time limit, its rerun, and the longest wait that a file may name."""
     longest = 3 * MOST_HOURS * 3600 + 2 * QUEUE_AND_TRANSFER_SECONDS
@@ -158,30 +98,6 @@ def test_the_longest_run_ends_before_the_machines_own_limit():
     assert longest < MACHINE["TimeoutSeconds"]
 
 
-def test_functions_get_keys_and_names_only():
-    allowed = {
-        "workload", "run", "execution", "started", "scheduled", "attempt", "job", "error", "cause",
-        "wait_seconds",
-    }  # fmt: skip
-    for state in lambdas().values():
-        assert set(state["Arguments"]["Payload"]) <= allowed
-
-
-def test_variables_are_assigned_before_anything_can_read_them():
-    """Those of a record that was made are there after RecordRun or RecordTeamRun."""
-    for name, state in STATES.items():
-        for variable in reads(state):
-            assert assigned_on_every_path(MACHINE, name, variable), (name, variable)
-
-
 def test_the_output_tells_what_became_of_the_run():
     assert set(EVENT_FIELDS) == set(STATES["Done"]["Output"])
     assert set(EVENT_FIELDS) <= set(STATES["Begin"]["Assign"])
-
-
-def test_the_definition_is_valid_amazon_states_language():
-    document = json.loads(json.dumps(MACHINE))
-    # cfn-lint takes a number only; in JSONata the language takes an expression as well.
-    document["States"]["Train"]["TimeoutSeconds"] = 1
-
-    assert [] == lint(document)

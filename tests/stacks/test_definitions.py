@@ -1,0 +1,135 @@
+"""What holds for every state machine as a document: edges, retries, payloads, variables."""
+
+import json
+
+import pytest
+
+from compilegate.domain.failures import RESOURCE_LIMIT_ERROR
+from compilegate.domain.planning.rounds import MACHINE_SECONDS
+from compilegate.domain.production.attempts import RUN_SECONDS
+from stacks import evaluate, train
+from stacks.functions import EVALUATE, STEPS, TRAIN
+from tests.stacks.asl import (
+    assigned_on_every_path,
+    build,
+    called,
+    edges,
+    leaves,
+    lint,
+    machines,
+    reachable,
+    reads,
+)
+
+
+def definition_of(module, name):
+    functions = {
+        step.name: f"arn:aws:lambda:us-east-1:123456789012:function:{step.name}"
+        for step in STEPS
+        if step.machine == name
+    }
+    topic = "arn:aws:sns:us-east-1:123456789012:decisions"
+    return module.definition(functions, bucket="data", topic_arn=topic)
+
+
+DEFINITIONS = {
+    EVALUATE: definition_of(evaluate, EVALUATE),
+    TRAIN: definition_of(train, TRAIN),
+}
+SECONDS = {EVALUATE: MACHINE_SECONDS, TRAIN: RUN_SECONDS}
+# Keys, names and figures; documents travel through S3.
+PAYLOADS = {
+    EVALUATE: {
+        "workload", "trial", "spec_key", "execution", "decision_key", "round", "runs", "run",
+        "job", "status", "error", "cause", "flag_enabled", "token", "timeout_seconds",
+    },
+    TRAIN: {
+        "workload", "run", "execution", "started", "scheduled", "attempt", "job", "error",
+        "cause", "wait_seconds",
+    },
+}  # fmt: skip
+
+
+@pytest.fixture(params=DEFINITIONS)
+def name(request):
+    return request.param
+
+
+@pytest.fixture
+def definition(name):
+    return DEFINITIONS[name]
+
+
+@pytest.fixture
+def states(definition):
+    """Every state, those inside Maps included; their names are unique."""
+    return build(definition)
+
+
+def test_the_deployed_definition_is_this_one(template, name, definition):
+    deployed = template.definition(name)
+
+    assert list(definition["States"]) == list(deployed["States"])
+    assert definition["TimeoutSeconds"] == deployed["TimeoutSeconds"] == SECONDS[name]
+
+
+def test_nothing_is_null_which_synthesis_would_drop(definition):
+    assert None not in leaves(definition)
+
+
+def test_every_state_can_be_reached_and_leads_on_or_ends(definition):
+    for machine in machines(definition):
+        assert set(machine["States"]) == reachable(machine)
+        for name, state in machine["States"].items():
+            assert len(name) <= 80, name
+            assert set(edges(state)) <= set(machine["States"]), name
+            ends = state["Type"] in ("Succeed", "Fail") or state.get("End") is True
+            assert ends != bool(edges({**state, "Catch": ()})), name
+
+
+def test_every_function_is_called_with_keys_and_names_only(name, states):
+    invoked = [state for state in states.values() if "lambda" in state.get("Resource", "")]
+
+    assert {step.name for step in STEPS if step.machine == name} == set(map(called, invoked))
+    for state in invoked:
+        assert set(state["Arguments"]["Payload"]) <= PAYLOADS[name]
+
+
+def test_every_retry_but_the_one_for_quotas_has_jitter(states):
+    policies = [policy for state in states.values() for policy in state.get("Retry", ())]
+    others = [policy for policy in policies if policy["ErrorEquals"] != [RESOURCE_LIMIT_ERROR]]
+
+    assert {"FULL"} == {policy["JitterStrategy"] for policy in others}
+
+
+def test_every_task_has_a_time_limit(states):
+    for name, state in states.items():
+        assert state["Type"] != "Task" or "TimeoutSeconds" in state, name
+
+
+def test_variables_are_assigned_on_every_path_before_they_are_read(definition):
+    for machine in machines(definition):
+        outer = set() if machine is definition else {"runs"}
+        for name, state in machine["States"].items():
+            for variable in reads(state) - outer:
+                assert assigned_on_every_path(machine, name, variable), (name, variable)
+
+
+def with_numbers(definition):
+    """cfn-lint takes numbers only where JSONata allows an expression as well."""
+    document = json.loads(json.dumps(definition))
+    for state in build(document).values():
+        for field in {"TimeoutSeconds", "MaxConcurrency"} & set(state):
+            state[field] = 1
+    return document
+
+
+def test_the_definition_is_valid_amazon_states_language(definition):
+    assert [] == lint(with_numbers(definition))
+
+
+def test_the_check_of_the_language_finds_a_seeded_fault():
+    document = with_numbers(DEFINITIONS[EVALUATE])
+    document["States"]["Notify"]["Reesource"] = "$.x"
+
+    assert any("Reesource" in message for message in lint(document))
