@@ -14,9 +14,9 @@ from typing import Any
 from compilegate.domain import naming
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.fields import Fields
-from compilegate.domain.request.context import JobContext
-from compilegate.domain.request.integration import unsupported_fields
+from compilegate.domain.request.problems import unsupported_fields
 from compilegate.domain.request.sample import sample_requests
+from compilegate.domain.request.sections import JobContext
 from compilegate.domain.workload.model import FactOverrides
 from compilegate.domain.workload.own_facts import own_images, prices
 from compilegate.facts import step_functions_fields

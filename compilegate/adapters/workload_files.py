@@ -18,9 +18,9 @@ import yaml
 from compilegate.adapters.yaml_document import YamlDocument
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.naming import LAUNCHER
+from compilegate.domain.workload.limits import check_script_arguments
 from compilegate.domain.workload.model import Workload
 from compilegate.domain.workload.schedule_expression import UTC
-from compilegate.domain.workload.script_arguments import check_script_arguments
 from compilegate.ports import ObjectStore
 from compilegate.usecases.trial.documents import read_document
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from compilegate.domain.errors import InvalidInputError
 
+T = TypeVar("T")
 # Stands for the default of a key that must be there.
 REQUIRED = object()
 # No quantity of a training job comes near; above it, sums and squares start to overflow.
@@ -23,7 +24,7 @@ LARGEST_WHOLE = 2**64
 
 
 class Fields:
-    """One mapping of a document; call ``done()`` once every known key was read."""
+    """One mapping of a document; call ``done()`` once every expected key was read."""
 
     def __init__(self, value: object, path: str = "") -> None:
         if not isinstance(value, Mapping):
@@ -172,15 +173,15 @@ class Fields:
 
         What YAML reads as 1.1 or true may have been written 1.10 or yes.
         """
-        found = self.mapping(key)
-        for name, item in found.items():
+        items = self.mapping(key)
+        for name, item in items.items():
             if not isinstance(item, str | int) or isinstance(item, bool):
                 fix = f'put quotes around it, as it is meant: {name}: "…"'
                 raise self.wrong_item(key, name, "must be text", fix)
             problem = _not_plain_text(str(item), least=0)
             if problem or not name:
                 raise self.wrong_item(key, name, *(problem or ("has no name", f"write {example}")))
-        return {name: str(item) for name, item in found.items()}
+        return {name: str(item) for name, item in items.items()}
 
     def section(self, key: str) -> Fields:
         """A nested mapping that must be there."""
@@ -200,11 +201,11 @@ class Fields:
             yield Fields(value, self.path(f"{key}[{index}]"))
 
     def rest(self) -> dict[str, Any]:
-        """Every key that nobody read, for documents that may carry more than is judged."""
+        """Every key not read yet, for documents that may hold more than is judged."""
         return {key: value for key, value in self._data.items() if key not in self._read}
 
     def wrong(self, key: str, problem: str, fix: str) -> InvalidInputError:
-        """The error for a key of this mapping, with the value that was found."""
+        """The error for a key of this mapping, with its value."""
         return InvalidInputError(problem, field=self.path(key), value=self._data.get(key), fix=fix)
 
     def wrong_item(self, key: str, name: str, problem: str, fix: str) -> InvalidInputError:
@@ -213,18 +214,23 @@ class Fields:
             problem, field=self.path(f"{key}.{name}"), value=self._data[key][name], fix=fix
         )
 
+    def complete(self, value: T) -> T:
+        """``value``, read from this mapping; raises InvalidInputError for a key left over."""
+        self.done()
+        return value
+
     def done(self) -> None:
-        """Reject every key that nobody read."""
+        """Raises InvalidInputError for a key that was not read."""
         for key in self._data:
             if key not in self._read:
                 near = _nearest(key, self._read)
                 fix = f"did you mean `{near}`?" if near else "remove it."
-                known = ", ".join(sorted(set(self._read)))
+                keys = ", ".join(sorted(set(self._read)))
                 raise InvalidInputError(
                     "is not a known key",
                     field=self.path(str(key)),
                     value=self._data[key],
-                    fix=f"{fix} Known keys here: {known}",
+                    fix=f"{fix} Known keys here: {keys}",
                 )
 
 
@@ -245,8 +251,8 @@ def _is_sound(value: float | str) -> bool:
     return isinstance(value, str) or abs(value) <= LARGEST_WHOLE
 
 
-def _nearest(value: object, known: Sequence[str]) -> str | None:
-    """The known word that was probably meant; of no use, and slow, for what is no short text."""
+def _nearest(value: object, allowed: Sequence[str]) -> str | None:
+    """The word that was probably meant; None for long text, where the search would be slow."""
     if not isinstance(value, str) or len(value) > LONGEST_TEXT:
         return None
-    return next(iter(difflib.get_close_matches(value, known, n=1)), None)
+    return next(iter(difflib.get_close_matches(value, allowed, n=1)), None)

@@ -18,7 +18,8 @@ from compilegate.domain.argument_text import for_launcher, survives
 from compilegate.domain.compilers import has_own_image
 from compilegate.domain.production.arm import check_overrides
 from compilegate.domain.production.next_arm import REFRESH_EVERY
-from compilegate.domain.request.hyperparameters import PARTITIONING, partitioning
+from compilegate.domain.request.hyperparameters import partitioning
+from compilegate.domain.workload.names import PARTITIONING
 from compilegate.flags.reading import Choice, choose, stage_name
 
 logger = logging.getLogger("compilegate.flags")

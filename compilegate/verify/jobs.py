@@ -14,7 +14,7 @@ from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.planning.arm_plan import ArmPlan
 from compilegate.domain.planning.arms import Refusal, plan_arms
 from compilegate.domain.request.build import quality_request, speed_request
-from compilegate.domain.request.context import JobContext
+from compilegate.domain.request.sections import JobContext
 from compilegate.domain.workload.file import parse_workload
 from compilegate.domain.workload.model import Workload
 from compilegate.ports import Settings

@@ -14,7 +14,7 @@ from compilegate.domain.planning.arm_plan import ArmPlan
 from compilegate.domain.production.arm import with_overrides
 from compilegate.domain.reasons import Severity
 from compilegate.domain.request.build import quality_request
-from compilegate.domain.request.context import JobContext
+from compilegate.domain.request.sections import JobContext
 from compilegate.domain.workload.file import parse_workload
 from compilegate.domain.workload.model import Workload
 from compilegate.facts import load_facts

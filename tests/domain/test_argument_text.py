@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from compilegate.domain import argument_text as arguments
 from compilegate.domain.errors import InvalidInputError
-from compilegate.domain.workload.script_arguments import check_script_arguments
+from compilegate.domain.workload.limits import check_script_arguments
 from tests.domain.workload_builder import SOUND, change
 
 

@@ -17,7 +17,7 @@ from compilegate.domain.argument_text import decoded_document
 from compilegate.domain.planning.arm_plan import ArmPlan, scaled_learning_rate
 from compilegate.domain.planning.rounds import MIN_RUNTIME_SECONDS
 from compilegate.domain.request.build import quality_request, speed_request
-from compilegate.domain.request.context import JobContext
+from compilegate.domain.request.sections import JobContext
 from compilegate.domain.workload.file import parse_workload
 from compilegate.domain.workload.model import Workload
 from tests.domain.test_workload import changed

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from compilegate.domain.errors import InvalidInputError
-from compilegate.domain.request.integration import unsupported_fields
+from compilegate.domain.request.problems import unsupported_fields
 from compilegate.domain.request.sample import sample_requests
 from compilegate.facts import step_functions_fields
 from compilegate.usecases.trial.job_requests import check_request

@@ -10,8 +10,7 @@ from botocore.validate import ParamValidator
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compilegate.domain.request.problems import problems
-from compilegate.domain.request.rules import broken_rules
+from compilegate.domain.request.problems import broken_rules, problems
 from compilegate.domain.service_limits import Violation, violations
 from compilegate.facts import read
 from compilegate.localcloud.emulator.sagemaker import validation

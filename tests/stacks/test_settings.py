@@ -9,7 +9,7 @@ import pytest
 
 import app
 from compilegate.domain.errors import InvalidInputError
-from compilegate.domain.request import build
+from compilegate.domain.request import sections
 from stacks.settings import CustomerKey, Settings, Vpc, check_job_fields
 
 GOOD = {"stage": "prod", "region": "eu-west-1"}
@@ -146,7 +146,9 @@ def test_the_requests_of_a_deployment_have_supported_fields_only(vpc):
 
 
 def test_a_field_that_step_functions_would_not_pass_on_is_refused(monkeypatch):
-    monkeypatch.setattr(build, "network", lambda _context: {"ProfilerConfig": {"S3OutputPath": ""}})
+    monkeypatch.setattr(
+        sections, "network", lambda _context: {"ProfilerConfig": {"S3OutputPath": ""}}
+    )
 
     with pytest.raises(InvalidInputError, match="ProfilerConfig"):
         check_job_fields(Settings(stage="test", region="us-east-1"))

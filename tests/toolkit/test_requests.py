@@ -16,9 +16,13 @@ from botocore.exceptions import ClientError
 
 from compilegate.adapters.bundle import RUNTIME, make_bundle
 from compilegate.domain.argument_text import decoded_document
-from compilegate.domain.request.build import quality_request, speed_request
-from compilegate.domain.request.context import JobContext
-from compilegate.domain.request.production import ProductionJob, production_request
+from compilegate.domain.request.build import (
+    ProductionJob,
+    production_request,
+    quality_request,
+    speed_request,
+)
+from compilegate.domain.request.sections import JobContext
 from compilegate.domain.workload.model import Workload
 from compilegate.flags import training_job_request
 from compilegate.localcloud.environments import REPOSITORY, Places

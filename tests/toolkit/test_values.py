@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from compilegate.domain.argument_text import PREFIX, argument, for_launcher, survives
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.request.hyperparameters import encoded
-from compilegate.domain.workload.script_arguments import check_script_arguments
+from compilegate.domain.workload.limits import check_script_arguments
 from compilegate.localcloud.environments import REPOSITORY
 from tests.domain.workload_builder import SOUND, change
 from tests.fuzzing import at_most

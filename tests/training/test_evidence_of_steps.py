@@ -19,7 +19,7 @@ from compilegate_runtime.recorder import Recorder
 from compilegate_runtime.sampler import Nvml, Sampler
 from compilegate_runtime.timing import CudaTimer, QueuedHostTimer
 
-from compilegate.domain.request.metrics import metric_definitions
+from compilegate.domain.request.sections import metric_definitions
 from compilegate.usecases.trial.job_output import read_steps
 from tests.training.jobs import TRAINING
 from tests.training.stand_ins import Library, Queue, Store, Tensor, torch_with

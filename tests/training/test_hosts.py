@@ -13,7 +13,7 @@ import pytest
 
 from compilegate.domain.planning.arm_plan import ArmPlan
 from compilegate.domain.request.build import quality_request, speed_request
-from compilegate.domain.request.metrics import metric_definitions
+from compilegate.domain.request.sections import metric_definitions
 from compilegate.domain.workload.model import Framework, Workload
 from tests.domain.test_request import CONTEXT, arm
 from tests.domain.test_request_launch import HF, LARGE, job

@@ -22,8 +22,7 @@ from compilegate.domain.planning.plan import Plan
 from compilegate.domain.planning.speed_jobs import speed_jobs
 from compilegate.domain.reasons import with_fix
 from compilegate.domain.request.build import quality_request, speed_request
-from compilegate.domain.request.context import JobContext
-from compilegate.domain.request.data import uploaded
+from compilegate.domain.request.sections import JobContext, uploaded
 from compilegate.domain.workload.model import Workload
 from compilegate.usecases.trial.plan_trial import plan_for
 

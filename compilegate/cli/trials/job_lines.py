@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from compilegate.domain.request.metrics import PROGRESS_LINE
+from compilegate.domain.request.sections import PROGRESS_LINE
 
 _PREFIX = re.compile(PROGRESS_LINE)
 

@@ -17,7 +17,7 @@ from compilegate.domain.planning.arms import Refusal, plan_arms
 from compilegate.domain.planning.proof import plan_proof
 from compilegate.domain.reasons import Reason, block, info, warn
 from compilegate.domain.request.build import quality_request
-from compilegate.domain.request.context import JobContext
+from compilegate.domain.request.sections import JobContext
 from compilegate.domain.workload.model import BASELINE, Workload
 
 # Of the metric's level: what a margin may be before it is doubted.

@@ -1,4 +1,4 @@
-"""Builds complete CreateTrainingJob requests.
+"""Builds complete CreateTrainingJob requests: full runs, speed jobs and production's runs.
 
 The job name lacks its retry suffix, which the state machine appends, so that a retried job never
 reuses a name.
@@ -7,23 +7,37 @@ reuses a name.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from compilegate.domain import naming
 from compilegate.domain.argument_text import encoded_document
 from compilegate.domain.planning.arm_plan import ArmPlan
 from compilegate.domain.planning.rounds import speed_job_seconds
-from compilegate.domain.request import hyperparameters as told
-from compilegate.domain.request.context import JobContext
-from compilegate.domain.request.data import checkpoints, environment, inputs, output
+from compilegate.domain.request import hyperparameters, sections
 from compilegate.domain.request.launcher import Launch, launch, launch_segments
-from compilegate.domain.request.machines import machines, network, stopping
-from compilegate.domain.request.metrics import metric_definitions
-from compilegate.domain.request.tags import tags
+from compilegate.domain.request.sections import JobContext
 from compilegate.domain.workload.model import BASELINE, Framework, Workload
+from compilegate.domain.workload.names import PARTITIONING
 
 SPEED_PROGRAM = f"{naming.RUNTIME_PACKAGE}/speed_gate.py"
 ALL_ARMS = "all"
+
+
+@dataclass(frozen=True)
+class ProductionJob:
+    """One attempt at a run; ``run`` is the run's id, ``number`` the attempt's from 0.
+
+    ``replicate`` counts the workload's runs. ``variables`` and ``tags`` are the job's beside the
+    workload's own: what the script may want to know of the decision behind it.
+    """
+
+    run: str
+    number: int
+    replicate: int
+    seed: int
+    variables: Mapping[str, str] = field(default_factory=dict)
+    tags: Mapping[str, str] = field(default_factory=dict)
 
 
 def quality_request(
@@ -34,12 +48,12 @@ def quality_request(
     Raises InvalidInputError for a tag, a hyperparameter or a launcher that cannot be asked for.
     """
     script = _script(workload, arm)
-    own = told.as_read_by(script, told.of_arm(workload, arm))
+    own = hyperparameters.as_read_by(script, hyperparameters.of_arm(workload, arm))
     values = {**own, "seed": seed, "replicate": replicate}
     start = launch(arm, _framework(workload, arm), script)
     return {
         **_request(workload, arm, start, values, run=run, context=context),
-        "Tags": tags(workload, run, "quality", arm.name, context),
+        "Tags": sections.tags(workload, run, "quality", arm.name, context),
     }
 
 
@@ -67,17 +81,51 @@ def speed_request(
     if all(arm.name != BASELINE for arm in arms):
         values["baseline"] = "elsewhere"
     for index, arm in enumerate(arms):
-        own = told.in_segment(_script(workload, arm), told.of_arm(workload, arm))
-        if told.PARTITIONING in own:
-            values[told.PARTITIONING] = own.pop(told.PARTITIONING)
+        of_arm = hyperparameters.of_arm(workload, arm)
+        own = hyperparameters.as_read_by(_script(workload, arm), of_arm, shell=False)
+        if PARTITIONING in own:
+            values[PARTITIONING] = own.pop(PARTITIONING)
         values[f"arm_{index}"] = encoded_document({"name": arm.name, "hyperparameters": own})
     hours = workload.training.max_runtime_hours
     limit = speed_job_seconds(hours, arms=len(arms), blocks=blocks)
     start = launch_segments(arms[0], _framework(workload, arms[0]), SPEED_PROGRAM)
     return {
         **_request(workload, arms[0], start, values, run=run, context=context),
-        "StoppingCondition": stopping(workload.training, limit),
-        "Tags": tags(workload, run, "speed", ALL_ARMS, context),
+        "StoppingCondition": sections.stopping(workload.training, limit),
+        "Tags": sections.tags(workload, run, "speed", ALL_ARMS, context),
+    }
+
+
+def production_request(
+    workload: Workload, arm: ArmPlan, job: ProductionJob, context: JobContext
+) -> dict[str, Any]:
+    """The request; ``context.trial`` is the run's id. Raises InvalidInputError as a trial's does.
+
+    Its output lies where nothing expires, a spot job's checkpoints beside it.
+    """
+    request = quality_request(
+        workload,
+        arm,
+        run=naming.attempt(job.number),
+        replicate=job.replicate,
+        seed=job.seed,
+        context=context,
+    )
+    output = context.uri(naming.production_jobs_prefix(workload.name, job.run))
+    checkpoints = request["CheckpointConfig"]
+    if workload.training.spot:  # any other job has the compile cache alone
+        own = f"{output}/checkpoints/{naming.attempt(job.number)}/"
+        checkpoints = {**checkpoints, "S3Uri": own}
+    tags = sections.tags(workload, job.run, naming.PRODUCTION_STAGE, arm.name, context)
+    return {
+        **request,
+        "OutputDataConfig": {**request["OutputDataConfig"], "S3OutputPath": output},
+        "CheckpointConfig": checkpoints,
+        "Environment": {**request["Environment"], **job.variables},
+        "Tags": [
+            *(tag for tag in tags if tag["Key"] != naming.TAG_TRIAL),
+            *({"Key": key, "Value": value} for key, value in job.tags.items()),
+        ],
     }
 
 
@@ -99,8 +147,8 @@ def _request(
     context: JobContext,
 ) -> dict[str, Any]:
     source_uri = context.uri(context.source_key)
-    platform = told.of_platform(start.program, source_uri, context.region)
-    variables = {**start.environment, **environment(workload.training, arm)}
+    platform = hyperparameters.of_platform(start.program, source_uri, context.region)
+    training = workload.training
     return {
         "TrainingJobName": naming.job_base(workload.name, context.trial, run),
         "RoleArn": context.role_arn,
@@ -108,13 +156,13 @@ def _request(
             "TrainingImage": arm.image,
             "TrainingInputMode": "File",
             "EnableSageMakerMetricsTimeSeries": True,
-            "MetricDefinitions": metric_definitions(workload.quality.metric),
+            "MetricDefinitions": sections.metric_definitions(workload.quality.metric),
         },
-        "HyperParameters": told.encoded({**values, **start.hyperparameters, **platform}),
-        "Environment": variables,
-        **inputs(workload.training),
-        "OutputDataConfig": output(workload, context),
-        "CheckpointConfig": checkpoints(workload, run, context),
-        **machines(workload.training, arm),
-        **network(context),
+        "HyperParameters": hyperparameters.encoded({**values, **start.hyperparameters, **platform}),
+        "Environment": {**start.environment, **sections.environment(training, arm)},
+        **sections.inputs(training),
+        "OutputDataConfig": sections.output(workload, context),
+        "CheckpointConfig": sections.checkpoints(workload, run, context),
+        **sections.machines(training, arm),
+        **sections.network(context),
     }

@@ -1,4 +1,4 @@
-"""What the training script is told, and how it is written down.
+"""The hyperparameters of a job, and how they are written.
 
 Values are JSON text, as the SageMaker Python SDK sends them and the training toolkit decodes them.
 """
@@ -14,10 +14,9 @@ from compilegate.domain.argument_text import for_launcher
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.planning.arm_plan import ArmPlan
 from compilegate.domain.workload.model import Workload
+from compilegate.domain.workload.names import PARTITIONING, json_object
 
 PLATFORM_PREFIX = "sagemaker_"
-# The model-parallel library finds its settings as SM_HP_MP_PARAMETERS, so they are the job's.
-PARTITIONING = "mp_parameters"
 # The toolkit's own default, which the SDK writes out: Python's logging.INFO.
 LOG_LEVEL = 20
 
@@ -49,22 +48,18 @@ def of_arm(workload: Workload, arm: ArmPlan) -> dict[str, Any]:
     }
 
 
-def as_read_by(script: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values as ``script`` reads them: the launcher decodes what a shell would change."""
+def as_read_by(script: str, values: Mapping[str, Any], *, shell: bool = True) -> dict[str, Any]:
+    """The values as ``script`` reads them: the launcher decodes what a shell would change.
+
+    Without a ``shell``: the speed gate starts the script itself.
+    """
     if script != naming.LAUNCHER:
         return dict(values)
-    return {name: for_launcher(value) for name, value in values.items()}
-
-
-def in_segment(script: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    """As ``as_read_by``, where the speed gate starts the script and no shell comes between."""
-    if script != naming.LAUNCHER:
-        return dict(values)
-    return {name: for_launcher(value, shell=False) for name, value in values.items()}
+    return {name: for_launcher(value, shell=shell) for name, value in values.items()}
 
 
 def of_platform(program: str, source_uri: str, region: str) -> dict[str, Any]:
-    """What the toolkit itself reads: where the code lies and what to start."""
+    """What the toolkit itself reads: the location of the code and the program to start."""
     return {
         "sagemaker_program": program,
         "sagemaker_submit_directory": source_uri,
@@ -79,12 +74,9 @@ def encoded(values: Mapping[str, Any]) -> dict[str, str]:
 
 
 def partitioning(value: object) -> dict[str, Any]:
-    """A workload file holds plain values only, so these settings stand in it as JSON text."""
-    try:
-        settings = json.loads(value) if isinstance(value, str) else None
-    except ValueError:
-        settings = None
-    if not isinstance(settings, dict):
+    """The settings of the model-parallel library. Raises InvalidInputError for other text."""
+    settings = json_object(value)
+    if settings is None:
         raise InvalidInputError(
             "must be a JSON object in quotes",
             field=f"training.hyperparameters.{PARTITIONING}",

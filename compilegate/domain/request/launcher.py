@@ -7,7 +7,7 @@ launcher that it finds, so a request names one at most.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,6 +31,21 @@ _TENSORFLOW = ("huggingface-tensorflow", "tensorflow")
 _DEVICES = "GPU_NUM_DEVICES"
 _RUNNER = "sagemaker_pytorch_xla_multi_worker_enabled"
 _SCRIPT = "training_script"
+_TORCHRUN = {"sagemaker_torch_distributed_enabled": True}
+_DATA_PARALLEL = {
+    "sagemaker_distributed_dataparallel_enabled": True,
+    "sagemaker_distributed_dataparallel_custom_mpi_options": "",
+}
+# The switches by distribution and framework; of smp they depend on the version. The PyTorch
+# estimator turns pytorchddp into smdistributed's data parallel runner, the Hugging Face one does
+# not; in the container both are the same runner.
+_LAUNCHERS: Mapping[tuple[str, str], Mapping[str, Any]] = {
+    **{("torch_distributed", name): _TORCHRUN for name in _PYTORCH},
+    ("pytorchddp", "huggingface-pytorch"): {"sagemaker_pytorch_ddp_enabled": True},
+    ("pytorchddp", "pytorch"): _DATA_PARALLEL,
+    **{("smddp", name): _DATA_PARALLEL for name in (*_PYTORCH, *_TENSORFLOW)},
+    **{("smp", name): {} for name in (*_PYTORCH, *_TENSORFLOW)},
+}
 
 
 @dataclass(frozen=True)
@@ -50,19 +65,21 @@ def launch(arm: ArmPlan, framework: Framework, script: str) -> Launch:
     compiler = compiler_named(arm.compiler)
     if compiler is not None and compiler.launching is not None:
         return _managed(arm, framework, script, compiler.launching)
-    keys = _LAUNCHERS.get((arm.distribution, framework.name))
     if arm.distribution == "none":
         return Launch(script)
-    if keys is None:
+    if (arm.distribution, framework.name) not in _LAUNCHERS:
         raise _refused(arm, framework)
-    return Launch(script, keys(arm, framework))
+    switches = _LAUNCHERS[arm.distribution, framework.name]
+    if arm.distribution == "smp":
+        switches = _model_parallel(arm, framework)
+    return Launch(script, {**switches, "sagemaker_instance_type": arm.instance_type})
 
 
 def _managed(arm: ArmPlan, framework: Framework, script: str, launching: Launching) -> Launch:
     """SageMaker Training Compiler: its switches, and its way onto several GPUs.
 
     Source: awsdocs training-compiler-enable-pytorch.md and training-compiler-troubleshooting.md,
-    which wants GPU_NUM_DEVICES wherever the runner does not set it.
+    which requires GPU_NUM_DEVICES wherever the runner does not set it.
     """
     switches = dict(launching.switches)
     pytorch = framework.name in _PYTORCH
@@ -93,53 +110,16 @@ def launch_segments(arm: ArmPlan, framework: Framework, gate: str) -> Launch:
     return Launch(gate, kept, whole.environment)
 
 
-def _torch_distributed(arm: ArmPlan, _: Framework) -> dict[str, Any]:
-    return {
-        "sagemaker_torch_distributed_enabled": True,
-        "sagemaker_instance_type": arm.instance_type,
-    }
-
-
-def _pytorch_ddp(arm: ArmPlan, _: Framework) -> dict[str, Any]:
-    return {
-        "sagemaker_pytorch_ddp_enabled": True,
-        "sagemaker_instance_type": arm.instance_type,
-    }
-
-
-def _data_parallel(arm: ArmPlan, _: Framework) -> dict[str, Any]:
-    return {
-        "sagemaker_distributed_dataparallel_enabled": True,
-        "sagemaker_instance_type": arm.instance_type,
-        "sagemaker_distributed_dataparallel_custom_mpi_options": "",
-    }
-
-
 def _model_parallel(arm: ArmPlan, framework: Framework) -> dict[str, Any]:
-    common = {
-        "sagemaker_distributed_dataparallel_enabled": False,
-        "sagemaker_instance_type": arm.instance_type,
-    }
+    common = {"sagemaker_distributed_dataparallel_enabled": False}
     if framework.name in _PYTORCH and parts(framework.version)[:2] >= SMP_2_SINCE:
-        return {**common, "sagemaker_torch_distributed_enabled": True}
+        return {**common, **_TORCHRUN}
     return {
         **common,
         "sagemaker_mpi_enabled": True,
         "sagemaker_mpi_num_of_processes_per_host": arm.devices // arm.instance_count,
         "sagemaker_mpi_custom_mpi_options": "",
     }
-
-
-_Keys = Callable[[ArmPlan, Framework], dict[str, Any]]
-# The PyTorch estimator turns pytorchddp into smdistributed's data parallel runner, the Hugging
-# Face one does not; in the container both are the same runner.
-_LAUNCHERS: Mapping[tuple[str, str], _Keys] = {
-    **{("torch_distributed", name): _torch_distributed for name in _PYTORCH},
-    ("pytorchddp", "huggingface-pytorch"): _pytorch_ddp,
-    ("pytorchddp", "pytorch"): _data_parallel,
-    **{("smddp", name): _data_parallel for name in (*_PYTORCH, *_TENSORFLOW)},
-    **{("smp", name): _model_parallel for name in (*_PYTORCH, *_TENSORFLOW)},
-}
 
 
 def _refused(arm: ArmPlan, framework: Framework) -> InvalidInputError:

@@ -1,15 +1,19 @@
-"""What the service would refuse a request for, in the words of the workload file."""
+"""What SageMaker or Step Functions would refuse a request for.
+
+The service's model states most rules (``service_limits``); ``broken_rules`` are those that its
+documentation adds (API reference of CreateTrainingJob, StoppingCondition and Tag).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 from compilegate.domain.errors import InvalidInputError
-from compilegate.domain.request.rules import broken_rules
 from compilegate.domain.service_limits import Violation, violations
 
-# Where a request's field comes from, and how to mend it; the first prefix that fits holds.
+Request = Mapping[str, Any]
+# Where a request's field comes from, and the fix; the first prefix that fits holds.
 _FIELDS: Mapping[str, tuple[str, str]] = {
     "TrainingJobName": ("name", "choose a shorter name"),
     "RoleArn": ("the deployment's training role", "deploy the stack again"),
@@ -33,24 +37,109 @@ _FIELDS: Mapping[str, tuple[str, str]] = {
 # The state machine appends it to the name; one digit is the longest.
 RETRY_SUFFIX = "-r9"
 _SHOWN = 80
+NOT_PASSED_ON = "is not a field that Step Functions passes on to SageMaker"
 
 
 def problems(request: Mapping[str, Any], model: Mapping[str, Any]) -> Iterator[InvalidInputError]:
     """Everything that the service would refuse; ``model`` is facts/create_training_job.json."""
     named = {**request, "TrainingJobName": f"{request['TrainingJobName']}{RETRY_SUFFIX}"}
-    found = list(violations(model["shapes"], model["input"], named))
+    broken = list(violations(model["shapes"], model["input"], named))
     # The rules read fields that the model requires.
-    for violation in found or broken_rules(named):
+    for violation in broken or broken_rules(named):
         yield problem_of(violation)
 
 
 def problem_of(violation: Violation) -> InvalidInputError:
     """The violation as an error that names the field of the workload file, and a fix."""
     field, fix = next(
-        (told for prefix, told in _FIELDS.items() if violation.path.startswith(prefix)),
+        (origin for prefix, origin in _FIELDS.items() if violation.path.startswith(prefix)),
         ("the workload", "change what the message names"),
     )
     value = violation.value if len(repr(violation.value)) <= _SHOWN else None
     return InvalidInputError(
         f"{violation.path} of the job's request {violation.rule}", field=field, value=value, fix=fix
     )
+
+
+def broken_rules(request: Request) -> Iterator[Violation]:
+    """Every rule that the request breaks; it is of the model's shape."""
+    for rule in _RULES:
+        yield from rule(request)
+
+
+def _algorithm(request: Request) -> Iterator[Violation]:
+    algorithm = request["AlgorithmSpecification"]
+    named = [name for name in ("TrainingImage", "AlgorithmName") if algorithm.get(name)]
+    if len(named) != 1:
+        yield Violation("AlgorithmSpecification", named, "needs TrainingImage or AlgorithmName")
+
+
+def _cluster(request: Request) -> Iterator[Violation]:
+    cluster = request["ResourceConfig"]
+    if cluster.get("InstanceGroups"):
+        return
+    if not cluster.get("InstanceType") or not cluster.get("InstanceCount"):
+        yield Violation("ResourceConfig", cluster, "needs InstanceType and InstanceCount")
+
+
+def _channels(request: Request) -> Iterator[Violation]:
+    names = [channel["ChannelName"] for channel in request.get("InputDataConfig", ())]
+    if len(set(names)) != len(names):
+        yield Violation("InputDataConfig", names, "must have channels of different names")
+
+
+def _spot(request: Request) -> Iterator[Violation]:
+    limits = request["StoppingCondition"]
+    wait, runtime = limits.get("MaxWaitTimeInSeconds"), limits.get("MaxRuntimeInSeconds")
+    spot = bool(request.get("EnableManagedSpotTraining"))
+    path = "StoppingCondition.MaxWaitTimeInSeconds"
+    if spot and wait is None:
+        yield Violation(path, None, "is missing, a spot job needs it")
+    if not spot and wait is not None:
+        yield Violation(path, wait, "is for spot jobs only")
+    if wait is not None and runtime is not None and wait < runtime:
+        yield Violation(path, wait, f"must be at least MaxRuntimeInSeconds ({runtime})")
+
+
+def _tags(request: Request) -> Iterator[Violation]:
+    keys = [tag["Key"] for tag in request.get("Tags", ())]
+    for key in keys:
+        if key.lower().startswith("aws:"):
+            yield Violation("Tags", key, "must not begin with aws:, which is reserved")
+    if len(set(keys)) != len(keys):
+        yield Violation("Tags", keys, "must have different keys")
+
+
+_RULES: tuple[Callable[[Request], Iterator[Violation]], ...] = (
+    _algorithm,
+    _cluster,
+    _channels,
+    _spot,
+    _tags,
+)
+
+
+def unsupported_fields(supported: Collection[str], request: Mapping[str, Any]) -> list[Violation]:
+    """Fields of ``request`` that Step Functions' optimised integration does not pass on.
+
+    ``supported`` are paths to leaves (``facts/step_functions_fields.json``), through lists as if
+    each held one entry; below a leaf every name is allowed. Any other field ends the execution as
+    ``States.Runtime``, which no Catch sees, and only when the state runs.
+    """
+    ways = {leaf[:end] for leaf in supported for end, c in enumerate(leaf) if c == "."}
+    return list(_unsupported(frozenset(supported), frozenset(ways), request, ""))
+
+
+def _unsupported(
+    leaves: frozenset[str], ways: frozenset[str], value: object, path: str
+) -> Iterator[Violation]:
+    if path in leaves:
+        return
+    if path and path not in ways:
+        yield Violation(path, value, NOT_PASSED_ON)
+    elif isinstance(value, Mapping):
+        for name, item in value.items():
+            yield from _unsupported(leaves, ways, item, f"{path}.{name}" if path else str(name))
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _unsupported(leaves, ways, item, path)

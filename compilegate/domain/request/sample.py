@@ -10,9 +10,13 @@ from typing import Any
 
 from compilegate.domain import naming
 from compilegate.domain.planning.arm_plan import ArmPlan
-from compilegate.domain.request.build import quality_request, speed_request
-from compilegate.domain.request.context import JobContext
-from compilegate.domain.request.production import ProductionJob, production_request
+from compilegate.domain.request.build import (
+    ProductionJob,
+    production_request,
+    quality_request,
+    speed_request,
+)
+from compilegate.domain.request.sections import JobContext
 from compilegate.domain.workload.file import parse_workload
 
 _DOCUMENT = {

@@ -9,7 +9,7 @@ from typing import Any
 from compilegate.domain.decision import Decision, Verdict
 from compilegate.domain.judging.production import Judge
 from compilegate.domain.naming import RunId
-from compilegate.domain.request.context import JobContext
+from compilegate.domain.request.sections import JobContext
 from compilegate.domain.trial.evidence import JobRecord, TrialEvidence, assemble, to_document
 from compilegate.domain.trial.jobs import IN_PROGRESS, EndedJob
 from compilegate.domain.trial.limits import limit_met

@@ -10,7 +10,7 @@ from compilegate.domain import naming
 from compilegate.domain.decision import NextStep, QualityStep, SpeedStep
 from compilegate.domain.planning.speed_jobs import cluster, controls_of
 from compilegate.domain.request.build import quality_request, speed_request
-from compilegate.domain.request.context import JobContext
+from compilegate.domain.request.sections import JobContext
 from compilegate.domain.trial.evidence import TrialEvidence
 from compilegate.domain.trial.limits import (
     affordable_seconds,

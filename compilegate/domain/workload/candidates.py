@@ -61,18 +61,19 @@ def parse_candidates(
             "one more makes a proof longer for all",
         )
     seen: dict[str, Mapping[str, Any]] = {}
-    found = []
+    candidates = []
     for item in items:
         candidate = _candidate(item)
         changes = _changes(candidate, training, framework)
         _check_name(item, candidate.name, seen)
         _check_change(item, changes, seen)
         seen[candidate.name] = changes
-        found.append(candidate)
-    return tuple(found)
+        candidates.append(candidate)
+    return tuple(candidates)
 
 
 def _candidate(fields: Fields) -> Candidate:
+    framework = fields.optional_section("framework")
     candidate = Candidate(
         name=parse_name(fields),
         compiler=fields.choice("compiler", NAMES, None),
@@ -83,7 +84,7 @@ def _candidate(fields: Fields) -> Candidate:
         precision=fields.choice("precision", PRECISIONS, None),
         distribution=fields.choice("distribution", DISTRIBUTIONS, None),
         compile_mode=fields.choice("compile_mode", MODES, None),
-        framework=_own_framework(fields),
+        framework=parse_framework(framework) if framework else None,
         entry_point=entry_point(fields, None),
         hyperparameters=hyperparameters(fields) or None,
     )
@@ -97,30 +98,16 @@ def _candidate(fields: Fields) -> Candidate:
     return candidate
 
 
-def _own_framework(fields: Fields) -> Framework | None:
-    found = fields.optional_section("framework")
-    return None if found is None else parse_framework(found)
-
-
 def _changes(candidate: Candidate, training: Training, framework: Framework) -> dict[str, Any]:
     """What a candidate really changes: not what it says again, nor how it says it."""
-    changes = candidate.overrides()
-    if changes.get("compiler") == "none":
-        del changes["compiler"]
-    if changes.get("compile_mode") == "default":
-        del changes["compile_mode"]
+    unchanged = {**vars(training), "compiler": "none", "compile_mode": "default"}
+    changes = {
+        key: value for key, value in candidate.overrides().items() if value != unchanged.get(key)
+    }
     if candidate.framework == framework:
         del changes["framework"]
-    own = {
-        key: value
-        for key, value in (candidate.hyperparameters or {}).items()
-        if key not in training.hyperparameters or training.hyperparameters[key] != value
-    }
-    changes["hyperparameters"] = own
-    for key, value in list(changes.items()):
-        if value == getattr(training, key, None) or (key == "hyperparameters" and not own):
-            del changes[key]
-    return changes
+    own = changes.pop("hyperparameters", {}).items() - training.hyperparameters.items()
+    return {**changes, "hyperparameters": dict(own)} if own else changes
 
 
 def _check_name(fields: Fields, name: str, seen: Mapping[str, object]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from compilegate.domain.fields import Fields
@@ -33,14 +34,14 @@ from compilegate.domain.workload.schedule_expression import (
 )
 from compilegate.domain.workload.training import MOST_HOURS, parse_framework, parse_training
 
-# Beyond what anybody trains or spends: more is a slip of the keyboard.
+# Larger values are typing errors.
 MOST_RUNS_PER_WEEK = 1e5
 MOST_USD = 1e9
 MOST_RUNS = 10_000
 MOST_SECONDS = 1e6
 MOST_DAYS = 3650
 MOST_GIB = 1e5
-# No number of runs that anybody makes proves anything at a smaller error.
+# A smaller error takes more runs than any team makes.
 LEAST_ALPHA = 1e-6
 
 
@@ -76,8 +77,7 @@ def parse_workload(document: object) -> Workload:
 
 def _model(fields: Fields) -> Model:
     model = Model(family=fields.choice("family", FAMILIES), name=fields.text("name"))
-    fields.done()
-    return model
+    return fields.complete(model)
 
 
 def _shapes(fields: Fields) -> Shapes:
@@ -87,8 +87,7 @@ def _shapes(fields: Fields) -> Shapes:
         drop_last=fields.flag("drop_last", True),
         loader=fields.choice("loader", LOADERS, "standard"),
     )
-    fields.done()
-    return shapes
+    return fields.complete(shapes)
 
 
 def _schedule(fields: Fields, training: Training) -> Schedule:
@@ -160,30 +159,28 @@ def parse_policy(fields: Fields | None) -> Policy:
     if fields is None:
         return Policy()
     base = Policy()
+
+    def number(key: str, unit: str, **bounds: float) -> Any:
+        return fields.number(key, unit, default=getattr(base, key), **bounds)
+
+    def runs(key: str, unit: str, low: int) -> Any:
+        return fields.integer(key, unit, low=low, high=MOST_RUNS, default=getattr(base, key))
+
+    def choice(key: str, allowed: Sequence[str]) -> Any:
+        return fields.choice(key, allowed, getattr(base, key))
+
     policy = Policy(
-        promote_speedup=fields.number(
-            "promote_speedup", "times baseline", low=1.0, default=base.promote_speedup
-        ),
-        reject_speedup=fields.number(
-            "reject_speedup", "times baseline", low=1.0, default=base.reject_speedup
-        ),
-        alpha=fields.number(
-            "alpha", "error probability", low=LEAST_ALPHA, high=0.5, default=base.alpha
-        ),
-        quality_runs=fields.choice("quality_runs", QUALITY_RUNS, base.quality_runs),
-        max_quality_runs=fields.integer(
-            "max_quality_runs",
-            "runs per candidate",
-            low=2,
-            high=MOST_RUNS,
-            default=base.max_quality_runs,
-        ),
-        max_trial_usd=fields.number(
-            "max_trial_usd", "US dollars", above=0.0, high=MOST_USD, default=base.max_trial_usd
-        ),
+        promote_speedup=number("promote_speedup", "times baseline", low=1.0),
+        reject_speedup=number("reject_speedup", "times baseline", low=1.0),
+        alpha=number("alpha", "error probability", low=LEAST_ALPHA, high=0.5),
+        quality_runs=choice("quality_runs", QUALITY_RUNS),
+        max_quality_runs=runs("max_quality_runs", "runs per candidate", low=2),
+        max_trial_usd=number("max_trial_usd", "US dollars", above=0.0, high=MOST_USD),
         hold_models=fields.flag("hold_models", base.hold_models),
-        approval=fields.choice("approval", APPROVALS, base.approval),
-        **_after_promotion(fields, base),
+        approval=choice("approval", APPROVALS),
+        probation_runs=runs("probation_runs", "runs", low=1),
+        on_stale=choice("on_stale", ON_STALE),
+        cooldown_days=number("cooldown_days", "days", low=0.0, high=MOST_DAYS),
     )
     fields.done()
     if policy.promote_speedup < policy.reject_speedup:
@@ -193,16 +190,3 @@ def parse_policy(fields: Fields | None) -> Policy:
             "promote at or above the speed-up below which you would reject",
         )
     return policy
-
-
-def _after_promotion(fields: Fields, base: Policy) -> dict[str, Any]:
-    """How a promotion is watched, and what follows its end."""
-    return {
-        "probation_runs": fields.integer(
-            "probation_runs", "runs", low=1, high=MOST_RUNS, default=base.probation_runs
-        ),
-        "on_stale": fields.choice("on_stale", ON_STALE, base.on_stale),
-        "cooldown_days": fields.number(
-            "cooldown_days", "days", low=0.0, high=MOST_DAYS, default=base.cooldown_days
-        ),
-    }

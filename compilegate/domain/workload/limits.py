@@ -1,7 +1,9 @@
-"""What SageMaker's own model of a training job forbids in a workload, one value at a time.
+"""What SageMaker would refuse in a workload, and what its container toolkit would change.
 
-What only the whole request shows, such as the number of hyperparameters with the trial's own,
-is checked when the trial is planned.
+``check_limits`` looks at one value at a time, by the service's own model; what only the whole
+request shows, such as the number of hyperparameters with the trial's own, is checked when the
+trial is planned. ``check_script_arguments`` refuses what would not reach the script unchanged. Only
+new workload files and new trials are checked for that: what a deployment has stored keeps training.
 """
 
 from __future__ import annotations
@@ -10,11 +12,20 @@ import json
 from collections.abc import Iterator, Mapping, Sized
 from typing import Any
 
-from compilegate.domain.argument_text import PREFIX, for_launcher
+from compilegate.domain.argument_text import (
+    PREFIX,
+    argument,
+    encoded_document,
+    entry_point_survives,
+    for_launcher,
+    name_survives,
+    survives,
+)
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.naming import LAUNCHER
 from compilegate.domain.service_limits import Shapes, violations
-from compilegate.domain.workload.model import Training, Workload
+from compilegate.domain.workload.model import BASELINE, Training, Workload
+from compilegate.domain.workload.names import PARTITIONING
 
 # Field of the workload file, the value, its shape in the model.
 Limited = tuple[str, object, str]
@@ -28,6 +39,18 @@ _CHARACTERS = {
 
 _BEGINS_ENCODED = f'"{PREFIX}'
 _ENCODED = "; a shell would change it, so it travels encoded, a third longer than it is written"
+_LAUNCHER_FIX = f"start the script with {LAUNCHER} (docs/training.md), which passes on any text"
+# HyperParameterValue in the service's model.
+MOST_CHARACTERS = 2500
+# What sagemaker-pytorch-training sets before it starts a script, whatever the job asks for
+# (``training.py``, releases 2.4.0 to 3.0.0); None stands for what only the running job has.
+_SET_BY_TOOLKIT: Mapping[str, str | None] = {
+    "MASTER_ADDR": None,
+    "MASTER_PORT": "7777",
+    "NCCL_SOCKET_IFNAME": None,
+    "NCCL_IB_DISABLE": "1",
+    "NCCL_DEBUG": "WARN",
+}
 
 
 def check_limits(workload: Workload, shapes: Shapes) -> None:
@@ -73,13 +96,13 @@ def _limited(workload: Workload) -> Iterator[Limited]:
     yield from _inputs(training)
     for index, group in enumerate(training.instance_groups):
         yield f"training.instance_groups[{index}].name", group.name, "InstanceGroupName"
-    yield from _mapping("training.environment", training.environment, "TrainingEnvironment")
+    yield from _entries("training.environment", training.environment, "TrainingEnvironment")
     yield from _hyperparameters("training", training.hyperparameters, training.entry_point)
     for index, candidate in enumerate(workload.candidates):
         entry_point = candidate.entry_point or training.entry_point
         values = candidate.hyperparameters or {}
         yield from _hyperparameters(f"candidates[{index}]", values, entry_point)
-    yield from _mapping("tags", workload.tags, "Tag")
+    yield from _entries("tags", workload.tags, "Tag")
     if workload.owner is not None:
         yield "owner", workload.owner, "TagValue"
     yield "quality.metric", workload.quality.metric, "MetricName"
@@ -96,11 +119,125 @@ def _hyperparameters(place: str, values: Mapping[str, Any], entry_point: str) ->
     for name, value in values.items():
         yield f"{place}.hyperparameters.{name}", name, "HyperParameterKey"
         # As a request has it; the toolkit decodes it again.
-        carried = for_launcher(value) if entry_point == LAUNCHER else value
-        yield f"{place}.hyperparameters.{name}", json.dumps(carried), "HyperParameterValue"
+        text = json.dumps(for_launcher(value) if entry_point == LAUNCHER else value)
+        yield f"{place}.hyperparameters.{name}", text, "HyperParameterValue"
 
 
-def _mapping(field: str, values: Mapping[str, str], shape: str) -> Iterator[Limited]:
+def _entries(field: str, values: Mapping[str, str], shape: str) -> Iterator[Limited]:
     for name, value in values.items():
         yield f"{field}.{name}", name, f"{shape}Key"
         yield f"{field}.{name}", value, f"{shape}Value"
+
+
+def check_script_arguments(workload: Workload) -> None:
+    """Raises InvalidInputError for the first value that would not reach a script unchanged."""
+    for problem in _problems(workload):
+        raise problem
+
+
+def _problems(workload: Workload) -> Iterator[InvalidInputError]:
+    training = workload.training
+    yield from _started(training.entry_point, "training")
+    yield from _arguments(training.hyperparameters, training.entry_point, "training")
+    yield from _environment(workload)
+    yield from _combined(workload, "training", training.hyperparameters, training.entry_point)
+    for index, candidate in enumerate(workload.candidates):
+        place, own = f"candidates[{index}]", candidate.hyperparameters or {}
+        if candidate.entry_point is not None:
+            yield from _started(candidate.entry_point, place)
+            inherited = {k: v for k, v in training.hyperparameters.items() if k not in own}
+            yield from _arguments(inherited, candidate.entry_point, "training")
+        entry_point = candidate.entry_point or training.entry_point
+        yield from _arguments(own, entry_point, place)
+        yield from _combined(workload, place, own, entry_point)
+
+
+def _started(entry_point: str, place: str) -> Iterator[InvalidInputError]:
+    if not entry_point_survives(entry_point):
+        yield InvalidInputError(
+            "is a path that SageMaker's container toolkit does not start",
+            field=f"{place}.entry_point",
+            value=entry_point,
+            fix="use letters, digits and ._+-/ only, without a leading - or ./",
+        )
+
+
+def _arguments(
+    values: Mapping[str, Any], entry_point: str, place: str
+) -> Iterator[InvalidInputError]:
+    for name, value in values.items():
+        field = f"{place}.hyperparameters.{name}"
+        if not name_survives(name):
+            yield InvalidInputError(
+                "is a name that a shell in the training container would change",
+                field=field,
+                value=value,
+                fix="use letters, digits and _@%+:,./- only",
+            )
+        elif "\0" in argument(value):
+            yield InvalidInputError(
+                "holds a null character, which no argument can", field=field, fix="remove it"
+            )
+        elif name == PARTITIONING:
+            if not survives(json.loads(value)):
+                instead = "use plain numbers, true, false and words without spaces"
+                yield _changed(field, value, instead)
+        elif entry_point != LAUNCHER and not survives(value):
+            yield _changed(field, value, _LAUNCHER_FIX)
+        elif entry_point == LAUNCHER and not survives(for_launcher(value)):
+            yield _changed(field, value, "write it as text")
+
+
+def _combined(
+    workload: Workload, place: str, own: Mapping[str, Any], entry_point: str
+) -> Iterator[InvalidInputError]:
+    """A speed job carries all values of an arm in one hyperparameter (``request/build.py``).
+
+    Counted with what every arm has; the few characters that some have more show in the plan.
+    """
+    training = workload.training
+    values = {k: v for k, v in {**training.hyperparameters, **own}.items() if k != PARTITIONING}
+    if entry_point == LAUNCHER:
+        values = {name: for_launcher(value, shell=False) for name, value in values.items()}
+    every = {"precision": training.precision, "batch_size": training.batch_size}
+    every |= {"learning_rate": training.learning_rate, "arm": BASELINE, "compiler": "none"}
+    text = encoded_document({"name": BASELINE, "hyperparameters": {**values, **every}})
+    length = len(json.dumps(text))
+    if length > MOST_CHARACTERS and values:
+        longest = max(values, key=lambda name: len(str(values[name])))
+        yield InvalidInputError(
+            f"makes the arm's values {length} characters long as a speed job carries them, and "
+            f"SageMaker takes {MOST_CHARACTERS}",
+            field=f"{place if longest in own else 'training'}.hyperparameters.{longest}",
+            value=values[longest],
+            fix="shorten or leave out values, or let the script read them from a file",
+        )
+
+
+def _changed(field: str, value: Any, alternative: str) -> InvalidInputError:
+    problem = (
+        "is empty, and a shell in the training container would drop it"
+        if argument(value) == ""
+        else "has characters that a shell in the training container would change"
+    )
+    return InvalidInputError(
+        problem,
+        field=field,
+        value=value,
+        fix=f"use letters, digits and _@%+=:,./- only, or {alternative}",
+    )
+
+
+def _environment(workload: Workload) -> Iterator[InvalidInputError]:
+    frameworks = [workload.framework, *(one.framework for one in workload.candidates)]
+    if not any(one is not None and one.name.endswith("pytorch") for one in frameworks):
+        return
+    for name, value in workload.training.environment.items():
+        if name in _SET_BY_TOOLKIT and value != _SET_BY_TOOLKIT[name]:
+            yield InvalidInputError(
+                "is set by SageMaker's container toolkit, so this value would never reach the "
+                "script",
+                field=f"training.environment.{name}",
+                value=value,
+                fix="remove it, and set it in the script if it must differ",
+            )

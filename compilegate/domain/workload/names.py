@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from compilegate.domain.fields import Fields
 
@@ -22,7 +23,8 @@ OWN_HYPERPARAMETERS = {
     "the ready-made scripts",
     "training_script": "write training.entry_point",
 }
-# The settings of SageMaker's model-parallel library, which hold mappings of their own.
+# The settings of SageMaker's model-parallel library, JSON text in a workload file. The library
+# reads them as SM_HP_MP_PARAMETERS, so they are the whole job's.
 PARTITIONING = "mp_parameters"
 OWN_ENVIRONMENT = ("TORCHINDUCTOR_CACHE_DIR", "GPU_NUM_DEVICES")
 # The trial's own; and what the training toolkit fills in for the script.
@@ -46,16 +48,18 @@ def check_hyperparameters(fields: Fields, values: Mapping[str, object]) -> None:
             problem = "is a name that cannot be an argument of a script"
             fix = "use letters, digits and _@%+:,./- only, without a leading dash"
             raise fields.wrong_item("hyperparameters", name, problem, fix)
-    if PARTITIONING in values and not _is_json_object(values[PARTITIONING]):
+    if PARTITIONING in values and json_object(values[PARTITIONING]) is None:
         problem, fix = "must be a JSON object in quotes", """for example '{"partitions": 2}'"""
         raise fields.wrong_item("hyperparameters", PARTITIONING, problem, fix)
 
 
-def _is_json_object(value: object) -> bool:
+def json_object(value: object) -> dict[str, Any] | None:
+    """The mapping that a value holds as JSON text; None for any other value."""
     try:
-        return isinstance(value, str) and isinstance(json.loads(value), dict)
+        document = json.loads(value) if isinstance(value, str) else None
     except (ValueError, RecursionError):
-        return False
+        return None
+    return document if isinstance(document, dict) else None
 
 
 def check_environment(fields: Fields, names: Iterable[str]) -> None:
@@ -67,7 +71,7 @@ def check_environment(fields: Fields, names: Iterable[str]) -> None:
 
 
 def check_tags(fields: Fields, names: Iterable[str], *, owner: str | None) -> None:
-    """Keys with a reserved prefix, and the owner told twice."""
+    """Keys with a reserved prefix, and the owner named twice."""
     for name in names:
         if name.lower().startswith(TAG_PREFIXES):
             problem = f"begins with a reserved prefix ({' or '.join(TAG_PREFIXES)})"

@@ -19,15 +19,13 @@ def fact_overrides(fields: Fields | None) -> FactOverrides:
     """The ``facts`` section, nothing when absent."""
     if fields is None:
         return FactOverrides()
-    found = FactOverrides(prices(fields, "prices"), own_images(fields, "images"))
-    fields.done()
-    return found
+    return fields.complete(FactOverrides(prices(fields, "prices"), own_images(fields, "images")))
 
 
 def prices(fields: Fields, key: str) -> dict[str, float]:
     """USD per hour of one instance, by type; raises InvalidInputError."""
-    found = fields.mapping(key)
-    for name, usd in found.items():
+    by_type = fields.mapping(key)
+    for name, usd in by_type.items():
         number = isinstance(usd, int | float) and not isinstance(usd, bool)
         if not INSTANCE.fullmatch(name) or not number or not 0 < usd < MOST_USD:
             raise InvalidInputError(
@@ -37,7 +35,7 @@ def prices(fields: Fields, key: str) -> dict[str, float]:
                 fix="write an instance type and US dollars per hour, "
                 'for example {"ml.g5.xlarge": 1.41}',
             )
-    return {name: float(usd) for name, usd in found.items()}
+    return {name: float(usd) for name, usd in by_type.items()}
 
 
 def own_images(fields: Fields, key: str) -> tuple[OwnImage, ...]:
@@ -54,8 +52,7 @@ def _own_image(fields: Fields) -> OwnImage:
         compiler=fields.choice("compiler", NAMES, None),
         uri=image_uri(fields, "uri"),
     )
-    fields.done()
-    return image
+    return fields.complete(image)
 
 
 def image_uri(fields: Fields, key: str) -> str:
@@ -64,7 +61,7 @@ def image_uri(fields: Fields, key: str) -> str:
     if not _IMAGE.fullmatch(uri) or len(uri) > IMAGE_MAX:
         raise fields.wrong(
             key,
-            "is no image of an ECR registry",
+            "is not an image of an ECR registry",
             "write it like 123456789012.dkr.ecr.us-east-1.amazonaws.com/team/train:1",
         )
     return uri

@@ -35,23 +35,22 @@ def schedule_problem(expression: str) -> tuple[str, str] | None:
     """What is wrong with a recurring schedule, and the fix; None for a sound one."""
     if _RATE.fullmatch(expression):
         return None
-    found = _CRON.fullmatch(expression)
-    if found:
-        return _cron_problem(found[1].split())
+    if cron := _CRON.fullmatch(expression):
+        return _cron_problem(cron[1].split())
     if expression.startswith("at("):
         return "runs once only", f"write a recurring schedule such as {DAILY} or rate(7 days)"
     fields = expression.split()
     if len(fields) == UNIX_FIELDS and all(map(_is_unix, fields)):
         return "is a cron line of Unix", f"write six fields in cron(), the last a year: {DAILY}"
-    return "is no schedule that EventBridge Scheduler knows", f"write {DAILY} or rate(7 days)"
+    return "is not a schedule of EventBridge Scheduler", f"write {DAILY} or rate(7 days)"
 
 
 def timezone_problem(zone: str, expression: str | None) -> tuple[str, str] | None:
     """What is wrong with a schedule's time zone, and the fix; None for a sound one."""
     if not _ZONE.fullmatch(zone):
-        return "is no name of a time zone", f"write one such as Europe/Berlin, or {UTC}"
+        return "is not the name of a time zone", f"write one such as Europe/Berlin, or {UTC}"
     if zone != UTC and (expression is None or not expression.startswith("cron(")):
-        return "has no cron(…) to be the zone of", f"write schedule.cron, such as {DAILY}"
+        return "needs schedule.cron as cron(…)", f"write schedule.cron, such as {DAILY}"
     return None
 
 
@@ -80,8 +79,8 @@ def _is_listed(text: str, low: int, high: int, words: Sequence[str]) -> bool:
     numbers = {word: low + index for index, word in enumerate(words)}
 
     def number(part: str) -> int | None:
-        found = numbers.get(part, int(part) if re.fullmatch(r"\d{1,4}", part) else None)
-        return found if found is not None and low <= found <= high else None
+        value = numbers.get(part, int(part) if re.fullmatch(r"\d{1,4}", part) else None)
+        return value if value is not None and low <= value <= high else None
 
     def sound(item: str) -> bool:
         start, slash, step = item.partition("/")

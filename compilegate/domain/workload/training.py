@@ -47,7 +47,9 @@ def parse_framework(fields: Fields) -> Framework:
     )
     fields.done()
     if framework.python is not None and not _PYTHON.fullmatch(framework.python):
-        raise fields.wrong("python", "is no Python as images name it", "write it like py310")
+        raise fields.wrong(
+            "python", "is not a Python version as images name it", "write it like py310"
+        )
     if framework.transformers and not framework.name.startswith("huggingface-"):
         fix = f"use huggingface-{framework.name}, or put transformers in requirements.txt"
         raise fields.wrong("transformers", "is in the Hugging Face images only", fix)
@@ -57,7 +59,7 @@ def parse_framework(fields: Fields) -> Framework:
 def _version(fields: Fields, key: str, default: Any = REQUIRED) -> Any:
     value = fields.text(key, default)
     if value is not default and (not _VERSION.fullmatch(value) or len(value) > _LONGEST_VERSION):
-        raise fields.wrong(key, "is no version", f'write it like {key}: "2.1.0"')
+        raise fields.wrong(key, "is not a version", f'write it like {key}: "2.1.0"')
     return value
 
 
@@ -87,7 +89,9 @@ def parse_training(fields: Fields) -> Training:
     fields.done()
     check_environment(fields, training.environment)
     _check_waiting(fields, training)
-    _check_groups(fields, training)
+    names = [group.name for group in training.instance_groups]
+    if len(set(names)) < len(names):
+        raise fields.wrong("instance_groups", "has two groups of one name", "give each its own")
     return training
 
 
@@ -97,10 +101,10 @@ def entry_point(fields: Fields, default: Any = REQUIRED) -> Any:
 
 
 def hyperparameters(fields: Fields) -> dict[str, Any]:
-    """What the script is told beside the trial's own settings."""
-    found = fields.mapping("hyperparameters")
-    check_hyperparameters(fields, found)
-    return found
+    """The script's arguments beside the trial's own."""
+    values = fields.mapping("hyperparameters")
+    check_hyperparameters(fields, values)
+    return values
 
 
 def batch_size(fields: Fields, default: Any = REQUIRED) -> Any:
@@ -109,12 +113,9 @@ def batch_size(fields: Fields, default: Any = REQUIRED) -> Any:
     return fields.integer("batch_size", unit, low=1, high=MOST_SAMPLES, default=default)
 
 
-def learning_rate(fields: Fields) -> float:
-    """What the optimizer begins with."""
-    found: float = fields.number(
-        "learning_rate", "learning rate", above=0.0, high=MOST_LEARNING_RATE
-    )
-    return found
+def learning_rate(fields: Fields) -> Any:
+    """The optimizer's first learning rate."""
+    return fields.number("learning_rate", "learning rate", above=0.0, high=MOST_LEARNING_RATE)
 
 
 def instance_count(fields: Fields, default: Any = REQUIRED) -> Any:
@@ -149,26 +150,26 @@ def _is_inner(path: str) -> bool:
 
 
 def _inputs(fields: Fields) -> dict[str, str]:
-    found = fields.words("inputs", "train: s3://bucket/train/")
-    for channel, given in found.items():
-        problem = _input_problem(given)
+    places = fields.words("inputs", "train: s3://bucket/train/")
+    for channel, place in places.items():
+        problem = _input_problem(place)
         if problem:
             raise fields.wrong_item("inputs", channel, *problem)
-    check_channels(fields, found)
-    return found
+    check_channels(fields, places)
+    return places
 
 
-def _input_problem(given: str) -> tuple[str, str] | None:
+def _input_problem(place: str) -> tuple[str, str] | None:
     write = "write s3://bucket/folder/, or a path inside the project"
-    if given.startswith(S3):
-        bucket = given.removeprefix(S3).partition("/")[0]
+    if place.startswith(S3):
+        bucket = place.removeprefix(S3).partition("/")[0]
         if _BUCKET.fullmatch(bucket):
             return None
         return f"has no bucket that S3 could have ({bucket!r})", write
-    if "://" in given or given.startswith("s3:"):
+    if "://" in place or place.startswith("s3:"):
         return "is neither an S3 URI nor a path", "write s3://bucket/key"
-    if not _is_inner(given) or not PurePosixPath(given).parts:
-        return "is no path inside the project", write
+    if not _is_inner(place) or not PurePosixPath(place).parts:
+        return "is not a path inside the project", write
     return None
 
 
@@ -178,35 +179,27 @@ def _instance_group(fields: Fields) -> InstanceGroup:
         instance_type=instance_type(fields),
         instance_count=instance_count(fields),
     )
-    fields.done()
-    return group
+    return fields.complete(group)
 
 
 def _fallbacks(fields: Fields) -> tuple[str, ...]:
-    found: tuple[str, ...] = fields.texts("fallback_instances")
+    kinds = fields.texts("fallback_instances")
     own = fields.text("instance_type")
-    for kind in found:
+    for kind in kinds:
         if not INSTANCE.fullmatch(kind):
             fix = "write each like ml.g5.48xlarge"
             raise fields.wrong(
-                "fallback_instances", f"holds {kind!r}, no SageMaker instance type", fix
+                "fallback_instances", f"holds {kind!r}, which is not a SageMaker type", fix
             )
         if kind == own:
             fix = "list other types: training.instance_type is always tried first"
             raise fields.wrong("fallback_instances", f"holds {kind!r}, the job's own type", fix)
-    if len(set(found)) < len(found):
+    if len(set(kinds)) < len(kinds):
         raise fields.wrong("fallback_instances", "names a type twice", "list each once")
-    if len(found) > MOST_FALLBACKS:
-        problem = f"holds {len(found)} types"
+    if len(kinds) > MOST_FALLBACKS:
+        problem = f"holds {len(kinds)} types"
         raise fields.wrong("fallback_instances", problem, f"list at most {MOST_FALLBACKS}")
-    return found
-
-
-def _check_groups(fields: Fields, training: Training) -> None:
-    names = [group.name for group in training.instance_groups]
-    if len(set(names)) < len(names):
-        problem, fix = "has two groups of one name", "give each its own"
-        raise fields.wrong("instance_groups", problem, fix)
+    return kinds
 
 
 def _check_waiting(fields: Fields, training: Training) -> None:

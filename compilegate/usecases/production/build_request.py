@@ -14,8 +14,8 @@ from compilegate.domain.production.attempts import Attempt
 from compilegate.domain.production.history import history
 from compilegate.domain.production.next_arm import SCHEDULED
 from compilegate.domain.records.runs import BegunRun
-from compilegate.domain.request.context import JobContext
-from compilegate.domain.request.production import ProductionJob, production_request
+from compilegate.domain.request.build import ProductionJob, production_request
+from compilegate.domain.request.sections import JobContext
 from compilegate.domain.workload.model import BASELINE
 from compilegate.ports import Ledger, Services, Settings
 from compilegate.usecases.registration.load import facts_for_workload

@@ -11,12 +11,10 @@ from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.planning.arm_plan import ArmPlan
 from compilegate.domain.planning.speed_jobs import node_groups
 from compilegate.domain.request.build import quality_request, speed_request
-from compilegate.domain.request.context import JobContext
-from compilegate.domain.request.data import uploaded
-from compilegate.domain.request.integration import unsupported_fields
-from compilegate.domain.request.problems import problem_of, problems
+from compilegate.domain.request.problems import problem_of, problems, unsupported_fields
+from compilegate.domain.request.sections import JobContext, uploaded
+from compilegate.domain.workload.limits import check_script_arguments
 from compilegate.domain.workload.model import Workload
-from compilegate.domain.workload.script_arguments import check_script_arguments
 from compilegate.ports import Services, Settings
 
 # What a trial knows only later, at its longest.
