@@ -38,12 +38,12 @@ class ServiceQuotas:
     A type whose quota code is known is asked for by it. Any other is looked up in the listing of
     all of SageMaker's quotas, which is kept for a minute and may be cut off: what it has not
     reached is unknown.
-    ``client`` and ``codes`` are called when a quota is first asked for.
+    ``codes`` is called when a quota is first asked for.
     """
 
     def __init__(
         self,
-        client: Callable[[], Any],
+        client: Any,
         codes: Callable[[], Mapping[Key, str]],
         seconds: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -80,7 +80,7 @@ class ServiceQuotas:
     def _quota(self, operation: str, code: str) -> Mapping[str, Any] | None:
         """One quota; None where there is none, or Service Quotas does not answer at all."""
         try:
-            answer = getattr(self._client(), operation)(ServiceCode=SERVICE, QuotaCode=code)
+            answer = getattr(self._client, operation)(ServiceCode=SERVICE, QuotaCode=code)
         except Exception as error:
             if error_code(error) != "NoSuchResourceException":
                 log.warning("quota %s could not be read", code, exc_info=True)
@@ -98,7 +98,7 @@ class ServiceQuotas:
         limits: dict[Key, int] = {}
         deadline = self._seconds() + PATIENCE_SECONDS
         try:
-            pages = self._client().get_paginator("list_service_quotas")
+            pages = self._client.get_paginator("list_service_quotas")
             for page in pages.paginate(
                 ServiceCode=SERVICE, PaginationConfig={"PageSize": PAGE_SIZE}
             ):

@@ -1,4 +1,4 @@
-"""What a running trial shows: its jobs' names and the lines they print."""
+"""The logs of training jobs: the lines that they print, and how long these are kept."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from botocore.exceptions import ClientError
 
 from compilegate.adapters.clients import error_code
 
+# SageMaker makes it with the account's first training job, without a retention.
 LOG_GROUP = "/aws/sagemaker/TrainingJobs"
 
 
@@ -56,10 +57,6 @@ class CloudJobWatch:
         return self._streams[job]
 
 
-# SageMaker makes it with the account's first training job, without a retention.
-GROUP = "/aws/sagemaker/TrainingJobs"
-
-
 class CloudWatchTrainingLogs:
     """The account's group of training logs; ``days`` is None where the deployment sets no limit."""
 
@@ -71,9 +68,9 @@ class CloudWatchTrainingLogs:
         """Give the group a retention, unless it has one; returns whether it was set."""
         if self._days is None:
             return False
-        groups = self._logs.describe_log_groups(logGroupNamePrefix=GROUP)["logGroups"]
-        group = next((group for group in groups if group["logGroupName"] == GROUP), None)
+        groups = self._logs.describe_log_groups(logGroupNamePrefix=LOG_GROUP)["logGroups"]
+        group = next((group for group in groups if group["logGroupName"] == LOG_GROUP), None)
         if group is None or "retentionInDays" in group:
             return False
-        self._logs.put_retention_policy(logGroupName=GROUP, retentionInDays=self._days)
+        self._logs.put_retention_policy(logGroupName=LOG_GROUP, retentionInDays=self._days)
         return True

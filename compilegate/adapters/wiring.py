@@ -36,7 +36,7 @@ def services() -> Services:
 
 @lru_cache(maxsize=1)
 def topic() -> Topic:
-    """The deployment's topic, for the functions that tell something themselves."""
+    """The deployment's topic, for the functions that publish messages themselves."""
     from compilegate.adapters.clients import client  # noqa: PLC0415 - botocore is slow to import
     from compilegate.adapters.sns_topic import SnsTopic  # noqa: PLC0415 - few functions need it
 
@@ -79,7 +79,7 @@ def build(*, bucket: str, table: str, settings: Settings) -> Services:
         locks=DynamoDbLocks(client("dynamodb"), table),
         flags=SsmFlags(client("ssm")),
         jobs=SageMakerJobs(client("sagemaker")),
-        quotas=ServiceQuotas(lambda: client("service-quotas", hasty=True), _quota_codes),
+        quotas=ServiceQuotas(client("service-quotas", hasty=True), _quota_codes),
         tokens=StepFunctionsTokens(client("stepfunctions")),
         clock=SystemClock(),
         settings=settings,

@@ -1,7 +1,11 @@
-"""What every form of a team's job has in common: hyperparameters, tags, variables, and the rules.
+"""Applies a flag to a team's job, or leaves the job as it is and says why.
 
-A job that carries a flag is told what a job of Compilegate's own is told
-(domain/request/hyperparameters.py), so that the launcher and the recorder read the same words.
+A job with a flag gets the hyperparameters that a job of Compilegate's own gets
+(domain/request/hyperparameters.py), so that the launcher and the recorder read the same names.
+
+During a probation some jobs are left on the baseline, as TRAIN does it (production/next_arm.py):
+without baselines of today, a change of the data would be blamed on the candidate. Here it is by
+chance, because no run knows of those before it.
 """
 
 from __future__ import annotations
@@ -11,7 +15,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Any, Protocol
+from typing import Any
 
 from compilegate.domain import naming
 from compilegate.domain.argument_text import for_launcher, survives
@@ -26,7 +30,7 @@ logger = logging.getLogger("compilegate.flags")
 
 # Overrides that reach the script as hyperparameters.
 SCRIPT_ARGUMENTS = ("compiler", "compile_mode", "precision", "batch_size", "learning_rate")
-# What scripts call two of them; one of these beside ours would leave it open which one counts.
+# What scripts call two of them; with one of these beside ours it would be open which one counts.
 ALIASES: Mapping[str, tuple[str, ...]] = {
     "batch_size": (
         "per_device_train_batch_size", "train_batch_size", "batch-size", "train-batch-size", "bs",
@@ -37,11 +41,74 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
 MOST_HYPERPARAMETERS, MOST_VARIABLES, MOST_TAGS = 100, 100, 50
 
 
+Job = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class FlagLookup:
+    """Whose flag, and the script's own names for our hyperparameters."""
+
+    name: str
+    stage: str | None = None
+    client: Any = None
+    names: Mapping[str, str] = field(default_factory=dict)
+    chance: Callable[[], float] = random.SystemRandom().random
+
+    @property
+    def deployment(self) -> str:
+        """The stage whose flag is read."""
+        return stage_name(self.stage)
+
+
+@dataclass(frozen=True)
+class Form:
+    """How a team writes a job: where its tags, variables and image are.
+
+    ``overridden`` applies the flag's changes; it may raise any error.
+    """
+
+    overridden: Callable[[Job, Choice, FlagLookup], Job]
+    image: Callable[[Job], Any]
+    tags: str = "tags"
+    environment: str = "environment"
+    tag_keys: tuple[str, str] = ("Key", "Value")
+
+
 class CannotCarryError(Exception):
     """This job cannot be changed as the flag says; its message says why and what would help."""
 
 
-def check(overrides: Mapping[str, Any]) -> None:
+def carry(job: Mapping[str, Any], form: Form, lookup: FlagLookup) -> Job:
+    """The job as production should run it today; unchanged where anything fails."""
+    original = dict(job)
+    try:
+        choice = choose(lookup.name, stage=lookup.stage, client=lookup.client)
+    except Exception as error:  # noqa: BLE001 - a run never fails because of a flag
+        choice = _baseline(lookup, "its flag cannot be read", error)
+    if choice.watched and lookup.chance() * REFRESH_EVERY < 1:
+        logger.info(
+            "%s: a baseline run, as one in %d is during a probation", lookup.name, REFRESH_EVERY
+        )
+        choice = Choice(decision_id=choice.decision_id)
+    if choice.overrides:
+        try:
+            _check(choice.overrides)
+            return _marked(form.overridden(original, choice, lookup), form, choice, lookup)
+        except Exception as error:  # noqa: BLE001 - as above
+            choice = _baseline(lookup, "its job cannot carry the flag", error)
+    try:
+        return _marked(original, form, choice, lookup)
+    except Exception as error:  # noqa: BLE001 - as above
+        _baseline(lookup, "its run will not be recorded", error)
+    return original
+
+
+def _baseline(lookup: FlagLookup, what: str, error: Exception) -> Choice:
+    logger.warning("%s: %s, training with the baseline: %s", lookup.name, what, error)
+    return Choice(problem=f"{type(error).__name__}: {error}")
+
+
+def _check(overrides: Mapping[str, Any]) -> None:
     """Raises CannotCarryError or InvalidInputError for what no form of a job can carry."""
     check_overrides(overrides)
     if "framework" in overrides and "image" not in overrides:
@@ -76,7 +143,7 @@ def hyperparameters(
     renamed = {names.get(key, key): value for key, value in changes.items()}
     candidates = _readable(choice.overrides.get("hyperparameters", {}), script)
     merged = {**own, **candidates, "arm": choice.arm, **renamed}
-    return limited(merged, MOST_HYPERPARAMETERS, "hyperparameters")
+    return _limited(merged, MOST_HYPERPARAMETERS, "hyperparameters")
 
 
 def _readable(values: Mapping[str, Any], script: object) -> dict[str, Any]:
@@ -94,48 +161,14 @@ def _readable(values: Mapping[str, Any], script: object) -> dict[str, Any]:
     return readable
 
 
-def tags(name: str, choice: Choice, *, stage: str) -> dict[str, str]:
-    """How the job's end finds its way to its deployment's ledger (stacks/train)."""
-    decision = {naming.TAG_DECISION: choice.decision_id} if choice.decision_id else {}
-    return {
-        naming.TAG_WORKLOAD: name,
-        naming.TAG_STAGE: naming.TEAM_STAGE,
-        naming.TAG_DEPLOYMENT: stage,
-        naming.TAG_ARM: choice.arm,
-        **decision,
+def machines(overrides: Mapping[str, Any], groups: object) -> dict[str, Any]:
+    """The flag's instance type and count; ``groups`` are the instance groups of the job."""
+    changes = {
+        key: overrides[key] for key in ("instance_type", "instance_count") if key in overrides
     }
-
-
-def tag_list(
-    tags: Mapping[str, str] | Sequence[Any] | None,
-    own: Mapping[str, str],
-    key: str = "Key",
-    value: str = "Value",
-) -> list[Any]:
-    """The team's tags as a list, ours last; entries that are not ours stay as they are."""
-    if isinstance(tags, Mapping):
-        tags = [{key: name, value: text} for name, text in tags.items()]
-    kept = [tag for tag in tags or () if _key_of(tag, key) not in own]
-    merged = [*kept, *({key: name, value: text} for name, text in own.items())]
-    if len(merged) > MOST_TAGS:
-        raise CannotCarryError(f"a job may have {MOST_TAGS} tags, with ours it has {len(merged)}")
-    return merged
-
-
-def variables(
-    environment: Mapping[str, Any] | None, choice: Choice, *, stage: str, image: Any
-) -> dict[str, Any]:
-    """The job's variables: its arm, so that its script need not ask the flag once more."""
-    image_variable = {"COMPILEGATE_IMAGE": image} if isinstance(image, str) else {}
-    own = {"COMPILEGATE_ARM": choice.arm, "COMPILEGATE_STAGE": stage, **image_variable}
-    return limited({**(environment or {}), **own}, MOST_VARIABLES, "environment variables")
-
-
-def limited(values: dict[str, Any], most: int, what: str) -> dict[str, Any]:
-    """Raises CannotCarryError for more values than the service takes."""
-    if len(values) > most:
-        raise CannotCarryError(f"a job may have {most} {what}, with ours it has {len(values)}")
-    return values
+    if changes and groups:
+        raise CannotCarryError("the job has instance groups, the flag one kind of instance")
+    return changes
 
 
 def script(name: str, entry_point: str, source: object) -> str:
@@ -152,66 +185,55 @@ def script(name: str, entry_point: str, source: object) -> str:
     )
 
 
-def _key_of(tag: Any, key: str) -> Any:
-    return tag.get(key) if isinstance(tag, Mapping) else getattr(tag, key, None)
+def field_of(settings: Any, key: str) -> Any:
+    """One field of an object of the SDK's, or of a mapping."""
+    return settings.get(key) if isinstance(settings, Mapping) else getattr(settings, key, None)
 
 
-Job = dict[str, Any]
+def _marked(job: Job, form: Form, choice: Choice, lookup: FlagLookup) -> Job:
+    """The job with tags and variables that say its arm."""
+    return {
+        **job,
+        form.tags: _tags(job.get(form.tags), form, choice, lookup),
+        form.environment: _variables(job, form, choice, lookup.deployment),
+    }
 
 
-@dataclass(frozen=True)
-class FlagLookup:
-    """Whose flag, and how its words are called in the team's script."""
+def _tags(
+    team: Mapping[str, str] | Sequence[Any] | None, form: Form, choice: Choice, lookup: FlagLookup
+) -> list[Any]:
+    """The team's tags as a list, ours last; entries that are not ours stay as they are.
 
-    name: str
-    stage: str | None = None
-    client: Any = None
-    names: Mapping[str, str] = field(default_factory=dict)
-    chance: Callable[[], float] = random.SystemRandom().random
-
-
-class Form(Protocol):
-    """One way to write a job down; both raise whatever they like."""
-
-    def overridden(self, job: Job, choice: Choice, lookup: FlagLookup) -> Job:
-        """The job with the flag's changes."""
-        ...
-
-    def marked(self, job: Job, choice: Choice, lookup: FlagLookup) -> Job:
-        """The job with tags and variables that say its arm."""
-        ...
-
-
-def carry(job: Mapping[str, Any], form: Form, lookup: FlagLookup) -> Job:
-    """The job as production should run it today; the one that was given where anything fails."""
-    original = dict(job)
-    try:
-        choice = choose(lookup.name, stage=lookup.stage, client=lookup.client)
-    except Exception as error:  # noqa: BLE001 - a run never fails because of a flag
-        choice = _instead(lookup, "its flag cannot be asked for", error)
-    if choice.watched and lookup.chance() * REFRESH_EVERY < 1:
-        logger.info(
-            "%s: a baseline run, as one in %d is during a probation", lookup.name, REFRESH_EVERY
-        )
-        choice = Choice(decision_id=choice.decision_id)
-    if choice.overrides:
-        try:
-            check(choice.overrides)
-            return form.marked(form.overridden(original, choice, lookup), choice, lookup)
-        except Exception as error:  # noqa: BLE001 - as above
-            choice = _instead(lookup, "its job cannot carry the flag", error)
-    try:
-        return form.marked(original, choice, lookup)
-    except Exception as error:  # noqa: BLE001 - as above
-        _instead(lookup, "its run will not be recorded", error)
-    return original
+    By ours the job's end is recorded in its deployment's ledger (stacks/train).
+    """
+    own = {
+        naming.TAG_WORKLOAD: lookup.name,
+        naming.TAG_STAGE: naming.TEAM_STAGE,
+        naming.TAG_DEPLOYMENT: lookup.deployment,
+        naming.TAG_ARM: choice.arm,
+        **({naming.TAG_DECISION: choice.decision_id} if choice.decision_id else {}),
+    }
+    key, value = form.tag_keys
+    if isinstance(team, Mapping):
+        team = [{key: name, value: text} for name, text in team.items()]
+    kept = [tag for tag in team or () if field_of(tag, key) not in own]
+    merged = [*kept, *({key: name, value: text} for name, text in own.items())]
+    if len(merged) > MOST_TAGS:
+        raise CannotCarryError(f"a job may have {MOST_TAGS} tags, with ours it has {len(merged)}")
+    return merged
 
 
-def deployment(lookup: FlagLookup) -> str:
-    """The stage whose flag was lookup."""
-    return stage_name(lookup.stage)
+def _variables(job: Job, form: Form, choice: Choice, stage: str) -> dict[str, Any]:
+    """The job's variables: its arm, so that its script need not read the flag again."""
+    image = form.image(job)
+    image_variable = {"COMPILEGATE_IMAGE": image} if isinstance(image, str) else {}
+    own = {"COMPILEGATE_ARM": choice.arm, "COMPILEGATE_STAGE": stage, **image_variable}
+    merged = {**(job.get(form.environment) or {}), **own}
+    return _limited(merged, MOST_VARIABLES, "environment variables")
 
 
-def _instead(lookup: FlagLookup, what: str, error: Exception) -> Choice:
-    logger.warning("%s: %s, training with the baseline: %s", lookup.name, what, error)
-    return Choice(problem=f"{type(error).__name__}: {error}")
+def _limited(values: dict[str, Any], most: int, what: str) -> dict[str, Any]:
+    """Raises CannotCarryError for more values than the service takes."""
+    if len(values) > most:
+        raise CannotCarryError(f"a job may have {most} {what}, with ours it has {len(values)}")
+    return values

@@ -7,8 +7,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from compilegate.domain.request.hyperparameters import encoded
-from compilegate.flags import overlay
-from compilegate.flags.overlay import CannotCarryError, FlagLookup, Form, Job, carry, deployment
+from compilegate.flags.overlay import (
+    CannotCarryError,
+    FlagLookup,
+    Form,
+    Job,
+    carry,
+    hyperparameters,
+    machines,
+    script,
+)
 from compilegate.flags.reading import Choice
 
 # What the SDK's estimators add for the toolkit in the image.
@@ -25,7 +33,7 @@ def training_job_request(
     client: Any = None,
     names: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """The request with the flag laid over; the one that was given is left alone.
+    """The request with the flag applied, as a new mapping.
 
     Values are written as JSON text into ``HyperParameters``, as the SDK does and as the trial's
     own jobs had them. ``names`` and failures as in ``estimator_arguments``.
@@ -33,40 +41,23 @@ def training_job_request(
     return carry(request, REQUEST, FlagLookup(name, stage, client, names or {}))
 
 
-class _Request:
-    def overridden(self, job: Job, choice: Choice, lookup: FlagLookup) -> Job:
-        overrides, hyperparameters = choice.overrides, dict(job.get("HyperParameters") or {})
-        if "distribution" in overrides:
-            raise CannotCarryError("another distribution needs an estimator: use the SDK's")
-        if "entry_point" in overrides:
-            source = _decoded(hyperparameters.get(_SOURCE))
-            overlay.script(lookup.name, overrides["entry_point"], source)
-            hyperparameters[_PROGRAM] = json.dumps(overrides["entry_point"])
-        if "instance_type" in overrides and _INSTANCE in hyperparameters:
-            hyperparameters[_INSTANCE] = json.dumps(overrides["instance_type"])
-        script = _decoded(hyperparameters.get(_PROGRAM))
-        laid = overlay.hyperparameters(hyperparameters, choice, lookup.names, script=script)
-        changes = {
-            key: value for key, value in laid.items() if value is not hyperparameters.get(key)
-        }
-        return {
-            **job,
-            **_algorithm(job, overrides),
-            **_machines(job, overrides),
-            "HyperParameters": {**hyperparameters, **encoded(changes)},
-        }
-
-    def marked(self, job: Job, choice: Choice, lookup: FlagLookup) -> Job:
-        image = (job.get("AlgorithmSpecification") or {}).get("TrainingImage")
-        return {
-            **job,
-            "Tags": overlay.tag_list(
-                job.get("Tags"), overlay.tags(lookup.name, choice, stage=deployment(lookup))
-            ),
-            "Environment": overlay.variables(
-                job.get("Environment"), choice, stage=deployment(lookup), image=image
-            ),
-        }
+def _overridden(job: Job, choice: Choice, lookup: FlagLookup) -> Job:
+    overrides, own = choice.overrides, dict(job.get("HyperParameters") or {})
+    if "distribution" in overrides:
+        raise CannotCarryError("another distribution needs an estimator: use the SDK's")
+    if "entry_point" in overrides:
+        script(lookup.name, overrides["entry_point"], _decoded(own.get(_SOURCE)))
+        own[_PROGRAM] = json.dumps(overrides["entry_point"])
+    if "instance_type" in overrides and _INSTANCE in own:
+        own[_INSTANCE] = json.dumps(overrides["instance_type"])
+    merged = hyperparameters(own, choice, lookup.names, script=_decoded(own.get(_PROGRAM)))
+    changes = {key: value for key, value in merged.items() if value is not own.get(key)}
+    return {
+        **job,
+        **_algorithm(job, overrides),
+        **_machines(job, overrides),
+        "HyperParameters": {**own, **encoded(changes)},
+    }
 
 
 def _algorithm(job: Job, overrides: Mapping[str, Any]) -> Job:
@@ -79,14 +70,11 @@ def _algorithm(job: Job, overrides: Mapping[str, Any]) -> Job:
 
 
 def _machines(job: Job, overrides: Mapping[str, Any]) -> Job:
-    fields = {"instance_type": "InstanceType", "instance_count": "InstanceCount"}
-    changes = {fields[key]: overrides[key] for key in fields if key in overrides}
-    if not changes:
-        return {}
     cluster = job.get("ResourceConfig") or {}
-    if cluster.get("InstanceGroups"):
-        raise CannotCarryError("the job has InstanceGroups, the flag one kind of instance")
-    return {"ResourceConfig": {**cluster, **changes}}
+    changes = machines(overrides, cluster.get("InstanceGroups"))
+    fields = {"instance_type": "InstanceType", "instance_count": "InstanceCount"}
+    named = {fields[key]: value for key, value in changes.items()}
+    return {"ResourceConfig": {**cluster, **named}} if named else {}
 
 
 def _decoded(text: object) -> object:
@@ -96,4 +84,8 @@ def _decoded(text: object) -> object:
         return text
 
 
-REQUEST: Form = _Request()
+def _image(job: Job) -> Any:
+    return (job.get("AlgorithmSpecification") or {}).get("TrainingImage")
+
+
+REQUEST = Form(_overridden, image=_image, tags="Tags", environment="Environment")

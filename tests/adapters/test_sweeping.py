@@ -9,7 +9,7 @@ from moto import mock_aws
 
 from compilegate.adapters.dynamodb import DynamoDbLocks
 from compilegate.adapters.executions import StepFunctionsEnds
-from compilegate.adapters.training_logs import GROUP, CloudWatchTrainingLogs
+from compilegate.adapters.training_logs import LOG_GROUP, CloudWatchTrainingLogs
 
 EXECUTION = "arn:aws:states:us-east-1:123456789012:execution:compilegate-prod-evaluate:w-0mabc123"
 
@@ -58,14 +58,14 @@ def test_an_execution_that_is_forgotten_has_ended_without_a_status(aws):
 def test_a_retention_is_set_once_and_never_changed(aws):
     logs = boto3.client("logs")
     assert not CloudWatchTrainingLogs(logs, 30).limit_retention()  # no training job has run yet
-    logs.create_log_group(logGroupName=f"{GROUP}/other")
-    logs.create_log_group(logGroupName=GROUP)
+    logs.create_log_group(logGroupName=f"{LOG_GROUP}/other")
+    logs.create_log_group(logGroupName=LOG_GROUP)
 
     assert CloudWatchTrainingLogs(logs, 30).limit_retention()
     assert not CloudWatchTrainingLogs(logs, 90).limit_retention()
-    found = logs.describe_log_groups(logGroupNamePrefix=GROUP)["logGroups"]
+    found = logs.describe_log_groups(logGroupNamePrefix=LOG_GROUP)["logGroups"]
     kept = {group["logGroupName"]: group.get("retentionInDays") for group in found}
-    assert {GROUP: 30, f"{GROUP}/other": None} == kept
+    assert {LOG_GROUP: 30, f"{LOG_GROUP}/other": None} == kept
 
 
 def test_who_holds_a_lease_is_known_until_it_is_released(aws):

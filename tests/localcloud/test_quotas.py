@@ -87,7 +87,7 @@ def test_a_refused_request_leaves_its_name_free(start, trainer, quota):
 
 def test_service_quotas_answers_by_code_and_lists_every_type(client, quota):
     quota(5)
-    quotas = ServiceQuotas(lambda: client("service-quotas"), quota_codes)
+    quotas = ServiceQuotas(client("service-quotas"), quota_codes)
 
     assert (KIND, False) in quota_codes()
     assert (NO_CODE, False) not in quota_codes()

@@ -139,7 +139,7 @@ def _vpc(account: Account, demands: Sequence[Demand]) -> Iterable[Reason]:
 def _quotas(account: Account, demands: Sequence[Demand]) -> Iterable[Reason]:
     if account.local or not demands:
         return []
-    quotas = ServiceQuotas(lambda: account.client("service-quotas"), quota_codes)
+    quotas = ServiceQuotas(account.client("service-quotas"), quota_codes)
     instances = {
         demand.instance_type: quotas.training_instances(demand.instance_type, spot=False)
         for demand in demands

@@ -6,17 +6,19 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from compilegate.domain import naming
 from compilegate.domain.decision import Decision
 from compilegate.domain.errors import NotFoundError, UnreadableRecordError
 from compilegate.domain.records.trials import RecordedDecision, read_decision
-from compilegate.domain.trial.plan import RecordedPlan, read_plan
 from compilegate.domain.workload.file import parse_workload
 from compilegate.domain.workload.limits import check_limits
 from compilegate.domain.workload.model import Workload
 from compilegate.ports import ObjectStore, Services
+
+if TYPE_CHECKING:
+    from compilegate.domain.trial.plan import RecordedPlan
 
 # Of plan, evidence, decision and flag record alike; a document without one is of this schema.
 RECORD_SCHEMA = 1
@@ -100,6 +102,8 @@ def spec_at(store: ObjectStore, key: str) -> Spec:
 
 def load_plan(store: ObjectStore, trial: Trial) -> RecordedPlan:
     """The trial's plan; raises as ``load_record`` does."""
+    from compilegate.domain.trial.plan import read_plan  # noqa: PLC0415 - the watch reads no plan
+
     return read_plan(load_record(store, trial, "plan"))
 
 
