@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from compilegate.domain import ledger_keys, naming
 from compilegate.domain.decision import Verdict
@@ -38,10 +38,12 @@ from compilegate.domain.records.canary import (
     RequestedRun,
 )
 from compilegate.domain.records.runs import ProductionRun
-from compilegate.domain.trial.plan import RecordedPlan
 from compilegate.domain.workload.model import BASELINE, Workload
 from compilegate.ports import Services
 from compilegate.usecases.trial.documents import Spec, Trial, load_plan, load_spec
+
+if TYPE_CHECKING:
+    from compilegate.domain.trial.plan import RecordedPlan
 
 # A candidate's run that fails is repeated by a job with the baseline.
 JOBS_PER_RUN = 2
