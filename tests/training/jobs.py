@@ -2,9 +2,14 @@
 
 import json
 import os
+import signal
+import socket
 import subprocess
+import time
 from dataclasses import dataclass
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 TRAINING = ROOT / "training"
@@ -19,11 +24,14 @@ class Finished:
     output: str
     folder: Path
 
+    def evidence(self, part=""):
+        return self.folder / "data" / "evidence" / part
+
     def summary(self, part=""):
-        return json.loads((self.folder / "data" / "evidence" / part / "summary.json").read_text())
+        return json.loads((self.evidence(part) / "summary.json").read_text())
 
     def steps(self, part=""):
-        text = (self.folder / "data" / "evidence" / part / "steps.jsonl").read_text()
+        text = (self.evidence(part) / "steps.jsonl").read_text()
         return [json.loads(line) for line in text.splitlines()]
 
     @property
@@ -61,27 +69,51 @@ class Jobs:
         }
 
     def run(self, entry_point, variables=None, **hyperparameters):
+        return self._run(self.command(entry_point, hyperparameters), variables)
+
+    def run_two(self, entry_point, variables=None, **hyperparameters):
+        """Run the job in two processes, as torchrun starts them."""
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        launcher = ["-m", "torch.distributed.run", "--nproc_per_node=2", f"--master_port={port}"]
+        python, *words = self.command(entry_point, hyperparameters)
+        return self._run([python, *launcher, *words], variables)
+
+    def _run(self, command, variables):
+        process, folder = self._start(command, variables)
+        output = process.communicate()[0]
+        return Finished(process.returncode, output, folder)
+
+    def interrupt(
+        self, entry_point, variables=None, *, when, by=signal.SIGTERM, **hyperparameters
+    ):  # fmt: skip
+        """Start a job, send it a signal once ``when(folder)`` is true, and wait for its end."""
+        process, folder = self._start(self.command(entry_point, hyperparameters), variables)
+        deadline = time.monotonic() + 120
+        while process.poll() is None and time.monotonic() < deadline and not when(folder):
+            time.sleep(0.01)
+        process.send_signal(by)
+        output = process.communicate(timeout=120)[0]
+        return Finished(process.returncode, output, folder)
+
+    def _start(self, command, variables):
         output, environment = self.environment(variables or {})
-        done = subprocess.run(
-            self.command(entry_point, hyperparameters),
-            env=environment,
-            cwd=TRAINING,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-        )
-        return Finished(done.returncode, done.stdout, output)
+        process = subprocess.Popen(
+            command, env=environment, cwd=TRAINING, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, text=True,
+        )  # fmt: skip
+        return process, output
 
     def run_together(self, described, warm=()):
         """Run jobs, (entry point, variables, hyperparameters) by name, from one process.
 
         It has imported the modules named in ``warm``.
         """
-        told, folders = [], {}
+        plan, folders = [], {}
         for name, (entry_point, variables, hyperparameters) in described.items():
             folders[name], environment = self.environment(variables)
-            told.append(
+            plan.append(
                 {
                     "program": str(TRAINING / entry_point),
                     "arguments": self.command(entry_point, hyperparameters)[2:],
@@ -89,11 +121,11 @@ class Jobs:
                     "output": str(folders[name] / "output.txt"),
                 }
             )
-        plan = self.folder / f"plan-{self.count}.json"
-        plan.write_text(json.dumps(told))
+        path = self.folder / f"plan-{self.count}.json"
+        path.write_text(json.dumps(plan))
         driver = Path(__file__).with_name("forked.py")
         done = subprocess.run(
-            [PYTHON, driver, plan, *warm], check=True, stdout=subprocess.PIPE, text=True,
+            [PYTHON, driver, path, *warm], check=True, stdout=subprocess.PIPE, text=True,
             env={**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"},
         )  # fmt: skip
         return {
@@ -101,14 +133,23 @@ class Jobs:
             for name, status in zip(folders, json.loads(done.stdout), strict=True)
         }
 
-    def start(self, entry_point, variables=None, **hyperparameters):
-        output, environment = self.environment(variables or {})
-        process = subprocess.Popen(
-            self.command(entry_point, hyperparameters),
-            env=environment,
-            cwd=TRAINING,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        return process, output
+
+def after_steps(count):
+    """``when`` for Jobs.interrupt: more than ``count`` steps are on disk."""
+
+    def reached(folder):
+        path = folder / "data" / "evidence" / "steps.jsonl"
+        return path.exists() and path.read_text().count("\n") > count
+
+    return reached
+
+
+def run_code(code, *arguments):
+    """Run code in the training environment; what its last line prints, read as JSON."""
+    if not PYTHON.exists():
+        pytest.skip("the training environment is not set up; run make setup")
+    done = subprocess.run(
+        [PYTHON, "-c", code, *arguments], cwd=TRAINING, capture_output=True, text=True, check=False
+    )
+    assert 0 == done.returncode, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])

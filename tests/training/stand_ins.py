@@ -1,6 +1,16 @@
-"""Stand-ins for what only a GPU machine has: its queue, NVML, several processes."""
+"""Stand-ins: a clock, and what only a GPU machine has; the keys of the evidence contract."""
 
 from types import SimpleNamespace
+
+SUMMARY_KEYS = {
+    "schema", "job", "arm", "replicate", "seed", "compiler", "metrics", "loss_curve",
+    "peak_memory_gib", "devices", "fingerprint", "initial_loss", "initial_weights_sha256",
+    "finished",
+}  # fmt: skip
+STEP_KEYS = {"step", "seconds", "samples", "tokens", "loss", "data_wait_seconds"}
+COMPILER_KEYS = {
+    "requested", "applied", "proof", "compile_seconds", "graphs", "recompiles", "graph_breaks",
+}  # fmt: skip
 
 
 class Queue:
@@ -112,3 +122,13 @@ class Library:
             return self.code
 
         return call
+
+
+class Clock:
+    """Time that passes only when told to."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def __call__(self):
+        return self.now

@@ -1,7 +1,5 @@
 """The compilers' backends: torch.compile in the training environment, the others by stand-ins."""
 
-import json
-import subprocess
 import sys
 from types import ModuleType, SimpleNamespace
 
@@ -11,9 +9,9 @@ from compilegate_runtime.compilers.xla import XlaCompiler, identify_process
 from compilegate_runtime.device import XlaDevice
 from compilegate_runtime.errors import CompilerUnavailableError, NotAppliedError
 
-from tests.training.jobs import PYTHON, TRAINING
+from tests.training.jobs import run_code
+from tests.training.stand_ins import COMPILER_KEYS
 from tests.training.test_jobs import LANGUAGE_MODEL
-from tests.training.test_recorder import COMPILER_KEYS
 
 MANAGED = "sagemaker_training_compiler"
 
@@ -283,12 +281,8 @@ print(json.dumps({**found, "moved": steady > before, "steady": steady == compile
 
 
 @pytest.fixture(scope="module")
-def broken(jobs):
-    done = subprocess.run(
-        [PYTHON, "-c", BREAKS], cwd=TRAINING, capture_output=True, text=True, check=False
-    )
-    assert 0 == done.returncode, done.stderr
-    return json.loads(done.stdout)
+def broken():
+    return run_code(BREAKS)
 
 
 @pytest.mark.training

@@ -22,8 +22,8 @@ from compilegate_runtime.timing import CudaTimer, QueuedHostTimer
 from compilegate.domain.request.sections import metric_definitions
 from compilegate.usecases.trial.job_output import read_steps
 from tests.training.jobs import TRAINING
-from tests.training.stand_ins import Library, Queue, Store, Tensor, torch_with
-from tests.training.test_recorder import Clock, lines, summary
+from tests.training.stand_ins import Clock, Library, Queue, Store, Tensor, torch_with
+from tests.training.test_recorder import lines, summary
 
 
 class Gpu(Processor):
@@ -210,15 +210,16 @@ def test_a_million_steps_stay_below_100_mb_and_are_read_in_bounded_memory(tmp_pa
     assert peak < 32 * 2**20
 
 
-def test_the_loss_curve_of_a_run_of_unknown_length_stays_short():
-    curve = LossCurve(None)
+@pytest.mark.parametrize(("planned", "last"), [(50_000, 50_000), (None, 49_001)])
+def test_a_long_runs_loss_curve_stays_short_and_keeps_both_ends(planned, last):
+    curve = LossCurve(planned)
     for number in range(1, 50_001):
         curve.add(number, float(number))
 
     steps = [at for at, _ in curve.points]
-    assert len(steps) <= 400
+    assert len(steps) <= (202 if planned else 400)
     assert (1, sorted(steps)) == (steps[0], steps)
-    assert steps[-1] > 49_000
+    assert steps[-1] >= last
 
 
 KILLED = """

@@ -1,21 +1,17 @@
 """Whole training jobs, tiny ones, as SageMaker would start them."""
 
 import json
-import signal
-import time
 
 import pytest
 
-from tests.training.test_recorder import COMPILER_KEYS, STEP_KEYS, SUMMARY_KEYS
+from tests.training.jobs import after_steps
+from tests.training.stand_ins import COMPILER_KEYS, STEP_KEYS, SUMMARY_KEYS
 
 pytestmark = pytest.mark.training
 
 LANGUAGE_MODEL = {
     "width": 16, "layers": 1, "heads": 2, "block": 16, "steps": 12, "batch_size": 2,
     "eval_blocks": 4,
-}  # fmt: skip
-CLASSIFIER = {
-    "width": 16, "layers": 1, "heads": 2, "max_length": 32, "steps": 6, "batch_size": 4,
 }  # fmt: skip
 # Eager and compiled arithmetic add up in another order; float32 keeps about seven digits.
 SAME_LOSS = 1e-5
@@ -78,39 +74,6 @@ def test_a_compiler_that_was_asked_for_and_switched_off_fails_the_run(jobs):
     assert 1 == len(done.steps())
 
 
-@pytest.mark.slow  # test_proof.py has a mode on a tiny model
-def test_a_compile_mode_reaches_the_compiler_and_its_proof(jobs, baseline):
-    done = jobs.run(
-        "causal_lm.py", compiler="torch_compile", compile_mode="reduce-overhead", **LANGUAGE_MODEL
-    )
-    assert 0 == done.status, done.output
-    found = done.summary()
-
-    assert "inductor, mode reduce-overhead" in found["compiler"]["proof"]
-    assert found["initial_loss"] == pytest.approx(baseline.summary()["initial_loss"], rel=SAME_LOSS)
-
-
-def test_the_speed_gate_measures_an_arm_whose_baseline_runs_elsewhere(jobs):
-    done = jobs.run(
-        "compilegate_runtime/speed_gate.py",
-        program="causal_lm.py", first_block=2, blocks=1, steps=5, baseline="elsewhere",
-        arm_0=arm("p4d", compiler="none"), arm_1=arm("burst", learning_rate=1e30),
-    )  # fmt: skip
-
-    assert 0 == done.status, done.output
-    assert [True, False] == [
-        done.summary(f"block-2/{name}")["finished"] for name in ("p4d", "burst")
-    ]
-
-
-def test_the_managed_compiler_outside_its_image_fails_the_run_with_the_fix(jobs):
-    done = jobs.run("causal_lm.py", compiler="sagemaker_training_compiler", **LANGUAGE_MODEL)
-
-    assert 1 == done.status
-    assert "AWS training images" in done.failure
-    assert False is done.summary()["compiler"]["applied"]
-
-
 def test_a_run_that_diverges_stops_and_has_no_metric(jobs):
     done = jobs.run("causal_lm.py", **{**LANGUAGE_MODEL, "learning_rate": 1e30})
     found = done.summary()
@@ -119,40 +82,6 @@ def test_a_run_that_diverges_stops_and_has_no_metric(jobs):
     assert "the loss became nan" in done.failure
     assert (False, {}) == (found["finished"], found["metrics"])
     assert done.steps()[-1]["loss"] is None
-
-
-def test_an_unknown_hyperparameter_fails_before_anything_starts(jobs):
-    done = jobs.run("causal_lm.py", batchsize=3)
-
-    assert 1 == done.status
-    assert "unknown hyperparameter --batchsize" in done.failure
-    assert "batch_size" in done.failure
-
-
-def test_a_stopped_job_leaves_valid_evidence_of_every_step(jobs):
-    process, folder = jobs.start("causal_lm.py", **{**LANGUAGE_MODEL, "steps": 1_000_000})
-    path = folder / "data" / "evidence" / "steps.jsonl"
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and not (path.exists() and path.read_text().count("\n") > 5):
-        time.sleep(0.05)
-    process.send_signal(signal.SIGTERM)
-    output = process.communicate(timeout=30)[0]
-    steps = [json.loads(line) for line in path.read_text().splitlines()]
-    found = json.loads((folder / "data" / "evidence" / "summary.json").read_text())
-
-    assert 143 == process.returncode, output
-    assert list(range(1, len(steps) + 1)) == [step["step"] for step in steps]
-    assert (False, len(steps)) == (found["finished"], found["steps"])
-    assert "SIGTERM" in found["reason"]
-
-
-def test_the_classifier_counts_words_and_not_padding(jobs):
-    done = jobs.run("text_classification.py", **CLASSIFIER)
-
-    assert 0 == done.status, done.output
-    assert 0 <= done.summary()["metrics"]["eval_accuracy"] <= 1
-    assert len({step["tokens"] for step in done.steps()}) > 1
-    assert all(step["tokens"] <= 4 * 32 for step in done.steps())
 
 
 def arm(name, **hyperparameters):
@@ -204,3 +133,14 @@ def test_a_baseline_that_fails_fails_the_speed_gate(jobs):
 
     assert 1 == done.status
     assert "the baseline failed in block 0: the loss became nan" in done.failure
+
+
+def test_a_stopped_job_leaves_valid_evidence_of_every_step(jobs):
+    endless = {**LANGUAGE_MODEL, "steps": 1_000_000}
+    done = jobs.interrupt("causal_lm.py", when=after_steps(5), **endless)
+    numbers, found = [step["step"] for step in done.steps()], done.summary()
+
+    assert 143 == done.status, done.output
+    assert list(range(1, len(numbers) + 1)) == numbers
+    assert (False, len(numbers)) == (found["finished"], found["steps"])
+    assert "SIGTERM" in found["reason"]

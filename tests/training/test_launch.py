@@ -5,16 +5,13 @@ import json
 import math
 import os
 import signal
-import time
-from types import SimpleNamespace
 
 import pytest
-from compilegate_runtime.errors import HyperparameterError, NotAppliedError
+from compilegate_runtime.errors import HyperparameterError
 from compilegate_runtime.launching import arguments, frameworks
-from compilegate_runtime.launching.models import check_precision, loss_in, size_of
 
 from compilegate.domain.argument_text import encoded
-from tests.training.jobs import ROOT, TRAINING
+from tests.training.jobs import ROOT, TRAINING, Finished, after_steps
 
 SCRIPTS = ROOT / "tests" / "training" / "scripts"
 PLAIN = {
@@ -32,8 +29,8 @@ SAME_LOSS = 1e-5
 
 def words(text, *, kind="auto", **more):
     script = {"script": str(SCRIPTS / "plain.py"), "script_kind": kind, **more}
-    given = [word for pair in script.items() for word in ("--" + pair[0], pair[1])]
-    return arguments.script_words(*arguments.parse([*given, *text.split()]))
+    own = [word for pair in script.items() for word in ("--" + pair[0], pair[1])]
+    return arguments.script_words(*arguments.parse([*own, *text.split()]))
 
 
 @pytest.mark.parametrize(
@@ -162,59 +159,6 @@ def test_saved_results_are_read_without_times_and_counts(tmp_path):
     assert {"eval_accuracy": 0.5} == frameworks.without_counts(frameworks.saved(tmp_path))
 
 
-class Numbers:
-    """As much of a tensor as counting what a model is fed needs."""
-
-    def __init__(self, *shape, total=None, whole=True):
-        self.shape, self.ndim, self.total, self.whole = shape, len(shape), total, whole
-
-    def dim(self):
-        return self.ndim
-
-    def sum(self):
-        return self.total
-
-    def numel(self):
-        return self.shape[0] * self.shape[1]
-
-    def is_floating_point(self):
-        return not self.whole
-
-    def is_complex(self):
-        return False
-
-
-@pytest.mark.parametrize(
-    ("args", "kwargs", "expected"),
-    [
-        ((), {"labels": Numbers(4), "input_ids": Numbers(4, 8),
-              "attention_mask": Numbers(4, 8, total=20)}, (4, 20)),
-        ((Numbers(4, 8), Numbers(4, 8)), {}, (4, 32)),
-        ((Numbers(4, 3, 8, 8, whole=False),), {}, (4, None)),
-        (({"input_ids": Numbers(2, 8)},), {}, (2, 16)),
-        ((), {}, (None, None)),
-    ],
-)  # fmt: skip
-def test_samples_and_tokens_that_are_no_padding_are_counted(args, kwargs, expected):
-    assert expected == size_of(args, kwargs)
-
-
-def test_the_loss_is_found_among_a_models_outputs():
-    loss = Numbers()
-
-    assert loss is loss_in(SimpleNamespace(loss=loss))
-    assert loss is loss_in({"loss": loss, "logits": Numbers(2, 3)})
-    assert loss is loss_in((Numbers(2, 3), loss))
-    assert loss_in((loss, loss)) is None
-
-
-def test_a_precision_that_the_script_does_not_train_in_fails_the_run():
-    asked = SimpleNamespace(precision="bf16")
-    check_precision(asked, {"float32", "bfloat16"})
-    with pytest.raises(NotAppliedError, match="trains in float32"):
-        check_precision(asked, {"float32"})
-
-
 @pytest.fixture(scope="module")
 def plain(jobs):
     return {
@@ -299,10 +243,10 @@ def test_a_precision_goes_the_scripts_own_way_or_fails(jobs):
 
     assert 1 == mapped.status
     assert "precision bf16 was asked for and not applied" in mapped.failure
-    told = json.dumps({**names, "precision": "dtype"})
+    with_precision = json.dumps({**names, "precision": "dtype"})
     done = jobs.run(
         "launch.py",
-        **{**PLAIN, "argument_names": told, "precision": "bf16", "epochs": 1},
+        **{**PLAIN, "argument_names": with_precision, "precision": "bf16", "epochs": 1},
         precision_names='{"bf16": "bfloat16"}',
     )
     assert 0 == done.status, done.output
@@ -314,15 +258,6 @@ def test_a_segment_that_nobody_can_stretch_to_a_whole_run_fails(jobs):
 
     assert 1 == done.status
     assert "give full_run_samples" in done.failure
-
-
-@pytest.mark.training
-def test_compiling_that_silently_does_not_happen_fails_the_run(jobs):
-    done = jobs.run("launch.py", {"TORCHDYNAMO_DISABLE": "1"}, compiler="torch_compile", **PLAIN)
-
-    assert 1 == done.status
-    assert "asked for and not applied" in done.failure
-    assert 1 == len(done.steps())
 
 
 @pytest.fixture(scope="module")
@@ -389,21 +324,6 @@ def test_a_script_that_did_not_train_says_why(jobs, settings, message):
     assert False is done.summary()["finished"]
 
 
-@pytest.mark.training
-def test_a_script_that_is_told_to_stop_leaves_its_evidence_and_says_so(jobs):
-    process, folder = jobs.start("launch.py", **BARE, pause=0.3)
-    lines = folder / "data" / "evidence" / "steps.jsonl"
-    while process.poll() is None and not (lines.exists() and lines.read_text().count("\n") > 1):
-        time.sleep(0.05)
-    process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=60)
-    found = json.loads((lines.parent / "summary.json").read_text())
-
-    assert 143 == process.returncode
-    assert (False, "stopped by SIGTERM before it finished") == (found["finished"], found["reason"])
-    assert found["steps"] == len(lines.read_text().splitlines())
-
-
 def run_own_compiling(jobs, *hows):
     """Each way of compiling in both arms, all from one process that has imported torch."""
     own = {"script": SCRIPTS / "own_compile.py", "argument_names": '{"seed": null}'}
@@ -453,17 +373,15 @@ def test_a_librarys_compiled_function_does_not_prove_a_model_that_stayed_eager(o
 
 
 @pytest.mark.training
-def test_a_script_that_goes_elsewhere_and_is_interrupted_says_so_where_it_began(jobs, tmp_path):
-    data = tmp_path / "data"
-    relative = {"SM_OUTPUT_DATA_DIR": os.path.relpath(data, TRAINING)}
-    process, _ = jobs.start("launch.py", relative, **BARE, pause=0.3, go=tmp_path.parent)
-    lines = data / "evidence" / "steps.jsonl"
-    while process.poll() is None and not (lines.exists() and lines.read_text().count("\n") > 1):
-        time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
-    process.communicate(timeout=60)
-    found = json.loads((lines.parent / "summary.json").read_text())
+def test_a_script_that_changes_its_folder_and_is_interrupted_says_so_where_it_began(jobs, tmp_path):
+    relative = {"SM_OUTPUT_DATA_DIR": os.path.relpath(tmp_path / "data", TRAINING)}
+    place = Finished(None, "", tmp_path)
+    done = jobs.interrupt(
+        "launch.py", relative, when=lambda _: after_steps(1)(tmp_path), by=signal.SIGINT,
+        **BARE, pause=0.3, go=tmp_path.parent,
+    )  # fmt: skip
+    found = place.summary()
 
-    assert process.returncode
+    assert done.status
     assert (False, "KeyboardInterrupt") == (found["finished"], found["reason"])
-    assert found["steps"] == len(lines.read_text().splitlines())
+    assert found["steps"] == len(place.steps())

@@ -1,11 +1,8 @@
 """torch.compile's proof is of what the arm compiled, not of what else the process did."""
 
-import json
-import subprocess
-
 import pytest
 
-from tests.training.jobs import PYTHON, TRAINING
+from tests.training.jobs import run_code
 
 CASES = """
 import copy, io, json
@@ -183,6 +180,7 @@ def blocks_compiled_one_by_one():
 def a_mode():
     compiler = compiler_for("torch_compile", "max-autotune", "false")
     train(compiler.apply(a_model()))
+    assert "mode max-autotune" in compiler.evidence()["proof"]
     return compiler
 
 def a_copy():
@@ -217,19 +215,13 @@ print(json.dumps([found, given_up]))
 
 
 @pytest.fixture(scope="module")
-def told():
-    if not PYTHON.exists():
-        pytest.skip("the training environment is not set up; run make setup")
-    done = subprocess.run(
-        [PYTHON, "-c", CASES], cwd=TRAINING, check=False, capture_output=True, text=True
-    )
-    assert 0 == done.returncode, done.stderr
-    return json.loads(done.stdout)
+def results():
+    return run_code(CASES)
 
 
 @pytest.fixture(scope="module")
-def found(told):
-    return told[0]
+def cases(results):
+    return results[0]
 
 
 @pytest.mark.training
@@ -253,8 +245,8 @@ def found(told):
         ("with_the_optimizer", 2),
     ],
 )
-def test_what_trains_compiled_is_proven_by_its_own_graphs(found, case, graphs):
-    assert [True, graphs, None] == found[case]
+def test_what_trains_compiled_is_proven_by_its_own_graphs(cases, case, graphs):
+    assert [True, graphs, None] == cases[case]
 
 
 @pytest.mark.training
@@ -268,18 +260,18 @@ def test_what_trains_compiled_is_proven_by_its_own_graphs(found, case, graphs):
         ("evaluated_then_trained_eagerly", "Model trained uncompiled"),
     ],
 )
-def test_graphs_of_something_else_prove_nothing(found, case, why):
-    applied, _, said = found[case]
+def test_graphs_of_something_else_prove_nothing(cases, case, why):
+    applied, _, message = cases[case]
 
     assert applied is False
-    assert why in said
+    assert why in message
 
 
 @pytest.mark.training
-def test_a_compiler_that_gave_up_on_ever_new_shapes_says_so(told):
+def test_a_compiler_that_gave_up_on_ever_new_shapes_says_so(results):
     """TorchDynamo compiles one function eight times and runs it eager from then on."""
-    (found, (given_up, proof)) = told
+    (cases, (given_up, proof)) = results
 
-    assert [True, 8, None] == found["ever_new_shapes"]
+    assert [True, 8, None] == cases["ever_new_shapes"]
     assert 1 <= given_up
     assert f"{given_up} times over the recompile limit, eager from there on" in proof

@@ -4,7 +4,6 @@ import json
 import shutil
 import signal
 import sys
-import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -21,21 +20,18 @@ from compilegate_runtime.ranks import Ranks
 from compilegate_runtime.recorder import Recorder
 from compilegate_runtime.saving import AgreedSaves, SaveSchedule
 
+from tests.training.jobs import after_steps
+from tests.training.stand_ins import Clock
 from tests.training.test_launch import SCRIPTS, TRAINER
 
 OWN = {"script": SCRIPTS / "resuming.py", "argument_names": '{"seed": null}', "full_run_steps": 12}
 
 
 def stopped_after(jobs, steps, variables, **settings):
-    """Start a job, tell it to stop after so many steps, and return its summary and lines."""
-    process, folder = jobs.start("launch.py", variables, **settings)
-    lines = folder / "data" / "evidence" / "steps.jsonl"
-    while process.poll() is None and not (lines.exists() and lines.read_text().count("\n") > steps):
-        time.sleep(0.02)
-    process.send_signal(signal.SIGTERM)
-    output, _ = process.communicate(timeout=120)
-    assert 143 == process.returncode, output
-    return json.loads((lines.parent / "summary.json").read_text()), lines.read_text().splitlines()
+    """Run a job that SIGTERM stops after so many steps."""
+    done = jobs.interrupt("launch.py", variables, when=after_steps(steps), **settings)
+    assert 143 == done.status, done.output
+    return done
 
 
 def numbers(done):
@@ -52,7 +48,8 @@ def place(tmp_path):
 @pytest.mark.training
 def test_the_evidence_of_a_script_goes_on_where_it_loads_its_checkpoint(jobs, place):
     where, folder = place
-    first, lines = stopped_after(jobs, 5, where, **OWN, folder=folder, pause=0.4)
+    stopped = stopped_after(jobs, 5, where, **OWN, folder=folder, pause=0.4)
+    first, lines = stopped.summary(), stopped.steps()
     done = jobs.run("launch.py", where, **OWN, folder=folder, pause=0.4)
     whole = jobs.run("launch.py", **OWN, folder=folder.parent)
     assert (0, 0) == (done.status, whole.status), done.output + whole.output
@@ -62,7 +59,7 @@ def test_the_evidence_of_a_script_goes_on_where_it_loads_its_checkpoint(jobs, pl
     assert list(range(1, 13)) == numbers(done)
     assert went_on % 2 == 0
     assert went_on <= len(lines)
-    assert lines[:went_on] == [json.dumps(x, separators=(",", ":")) for x in done.steps()[:went_on]]
+    assert lines[:went_on] == done.steps()[:went_on]
     assert [x["loss"] for x in whole.steps()] == [x["loss"] for x in done.steps()]
     assert first["initial_weights_sha256"] == found["initial_weights_sha256"] is not None
     assert first["initial_loss"] == found["initial_loss"]
@@ -74,11 +71,11 @@ def test_the_evidence_of_a_script_goes_on_where_it_loads_its_checkpoint(jobs, pl
 @pytest.mark.training
 def test_a_script_that_begins_again_has_evidence_that_begins_again_and_says_so(jobs, place):
     where, folder = place
-    first, _ = stopped_after(jobs, 5, where, **OWN, folder=folder, pause=0.4)
+    first = stopped_after(jobs, 5, where, **OWN, folder=folder, pause=0.4)
     done = jobs.run("launch.py", where, **OWN, folder=folder, resume="no")
 
     assert 0 == done.status, done.output
-    assert "restarted" not in first
+    assert "restarted" not in first.summary()
     assert ([], True) == (done.summary()["resumed"], done.summary()["restarted"])
     assert list(range(1, 13)) == numbers(done)
 
@@ -117,16 +114,6 @@ class FromLightning:
             checkpoint = {}
             self.callbacks[-1].on_save_checkpoint(self, None, checkpoint)
             Path(path).write_text(json.dumps(checkpoint))
-
-
-class Clock:
-    """A clock that only moves when it is told to."""
-
-    def __init__(self):
-        self.now = 0.0
-
-    def __call__(self):
-        return self.now
 
 
 def saves_of(clock, minutes=5.0):
@@ -348,6 +335,20 @@ def test_a_trainers_checkpoint_without_an_optimizers_state_is_not_trained_on_fro
     assert str(trainers.folder / "checkpoint-4") == trainers.made("second", seed=1).trainer.train()
 
 
+def test_a_trainers_checkpoint_whose_evidence_is_lost_has_evidence_from_there_on(trainers):
+    trainers.made("first", seed=1).train(4, saves=(4,))
+    shutil.rmtree(trainers.folder.parent / "evidence")
+    second = trainers.made("second", seed=1).checkpoints
+    second.begins(4)
+    recorder = second._recorder
+    recorder.write_summary()
+    found = json.loads((recorder.folder / "summary.json").read_text())
+
+    assert ([4], 4, None) == (
+        found["resumed"], found["steps_without_evidence"], found["wall_seconds"],
+    )  # fmt: skip
+
+
 LONG = {**TRAINER, "num_train_epochs": 40, "save_strategy": "steps", "save_steps": 15}
 
 
@@ -358,7 +359,8 @@ def test_a_trainers_script_goes_on_from_the_step_at_which_it_was_stopped(jobs, p
     where, _ = place
     # The checkpoint at step 15 has no optimizer's state then, and the one of the stop has.
     long = {**LONG, "save_only_model": True}
-    first, lines = stopped_after(jobs, 20, where, **long)
+    stopped = stopped_after(jobs, 20, where, **long)
+    first, lines = stopped.summary(), stopped.steps()
     steps = first["steps"]
     done = jobs.run("launch.py", where, **long)
     assert 0 == done.status, done.output
@@ -374,24 +376,6 @@ def test_a_trainers_script_goes_on_from_the_step_at_which_it_was_stopped(jobs, p
     assert found["wall_seconds"] > first["wall_seconds"]
 
 
-@pytest.mark.training
-@pytest.mark.slow
-@pytest.mark.timeout(900)
-def test_a_trainers_checkpoint_whose_evidence_is_lost_is_told(jobs, place):
-    where, folder = place
-    first, _ = stopped_after(jobs, 20, where, **LONG)
-    shutil.rmtree(folder / "progress" / "evidence")
-    done = jobs.run("launch.py", where, **LONG)
-    assert 0 == done.status, done.output
-    found, steps = done.summary(), first["steps"]
-
-    assert list(range(steps + 1, 161)) == numbers(done)
-    assert ([steps], steps) == (found["resumed"], found["steps_without_evidence"])
-    assert (None, None, None) == (
-        found["wall_seconds"], found["initial_loss"], found["initial_weights_sha256"],
-    )  # fmt: skip
-
-
 # No checkpoint is the script's own; one is made as often as the bounded share of time allows.
 BY_TIME = {**TRAINER, "num_train_epochs": 60, "save_strategy": "no", "checkpoint_minutes": 1e-4}
 
@@ -401,12 +385,11 @@ BY_TIME = {**TRAINER, "num_train_epochs": 60, "save_strategy": "no", "checkpoint
 @pytest.mark.timeout(900)
 def test_a_trainers_script_that_was_killed_goes_on_from_its_last_save_by_time(jobs, place):
     where, folder = place
-    process, _ = jobs.start("launch.py", where, **BY_TIME)
-    while process.poll() is None and not list(folder.glob("progress/checkpoint-*[0-9]")):
-        time.sleep(0.01)
-    process.kill()
-    output, _ = process.communicate(timeout=60)
-    assert -9 == process.returncode, output
+    killed = jobs.interrupt(
+        "launch.py", where, when=lambda _: list(folder.glob("progress/checkpoint-*[0-9]")),
+        by=signal.SIGKILL, **BY_TIME,
+    )  # fmt: skip
+    assert -9 == killed.status, killed.output
     done = jobs.run("launch.py", where, **BY_TIME)
     assert 0 == done.status, done.output
     found = done.summary()

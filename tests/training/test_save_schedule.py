@@ -9,16 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.fuzzing import at_most
-
-
-class Clock:
-    """A clock that only moves when it is told to."""
-
-    def __init__(self):
-        self.now = 0.0
-
-    def __call__(self):
-        return self.now
+from tests.training.stand_ins import Clock
 
 
 def trained(seconds, step_seconds, save_seconds, minutes=5.0):

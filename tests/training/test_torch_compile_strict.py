@@ -1,14 +1,11 @@
 """torch_compile_strict: eager rounding in compiled training, from file to kernels."""
 
-import json
-import subprocess
-
 import pytest
 
 from compilegate.domain.compilers import COMPILERS, NAMES
 from compilegate.domain.workload.model import Candidate, Framework
 from tests.domain.workload_builder import SOUND, change, check, severities
-from tests.training.jobs import PYTHON, TRAINING
+from tests.training.jobs import run_code
 
 NAME = "torch_compile_strict"
 STRICT = Candidate(name="strict", compiler=NAME)
@@ -43,12 +40,8 @@ print(json.dumps({"difference": difference, "evidence": compiler.evidence()}))
 
 
 @pytest.mark.parametrize(("compiler", "as_eager"), [("torch_compile", False), (NAME, True)])
-def test_bf16_is_rounded_as_eager_rounds_it(jobs, compiler, as_eager):
-    run = subprocess.run(
-        [PYTHON, "-c", JOB, compiler],
-        cwd=TRAINING, capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    result = json.loads(run.stdout.splitlines()[-1])
+def test_bf16_is_rounded_as_eager_rounds_it(compiler, as_eager):
+    result = run_code(JOB, compiler)
     evidence = result["evidence"]
 
     assert as_eager is (result["difference"] == 0.0)

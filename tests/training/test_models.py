@@ -1,11 +1,12 @@
-"""Which modules of a script are its models, and when its first loss can be compared."""
+"""Which modules of a script are its models, what they are fed, what can be compared."""
 
-import json
-import subprocess
+from types import SimpleNamespace
 
 import pytest
+from compilegate_runtime.errors import NotAppliedError
+from compilegate_runtime.launching.models import check_precision, loss_in, size_of
 
-from tests.training.jobs import PYTHON, TRAINING
+from tests.training.jobs import run_code
 
 CASES = """
 import json
@@ -74,20 +75,14 @@ print(json.dumps({
 
 
 @pytest.fixture(scope="module")
-def found():
-    if not PYTHON.exists():
-        pytest.skip("the training environment is not set up; run make setup")
-    done = subprocess.run(
-        [PYTHON, "-c", CASES], cwd=TRAINING, check=False, capture_output=True, text=True
-    )
-    assert 0 == done.returncode, done.stderr
-    return json.loads(done.stdout)
+def cases():
+    return run_code(CASES)
 
 
 @pytest.mark.training
 @pytest.mark.parametrize("reentrant", ["True", "False"])
-def test_activation_checkpointing_makes_no_models_of_a_models_parts(found, reentrant):
-    none, *compiled = found["checkpointing"][reentrant]
+def test_activation_checkpointing_makes_no_models_of_a_models_parts(cases, reentrant):
+    none, *compiled = cases["checkpointing"][reentrant]
 
     assert ["Model"] == none[0]
     assert none[1] is not None
@@ -96,7 +91,60 @@ def test_activation_checkpointing_makes_no_models_of_a_models_parts(found, reent
 
 @pytest.mark.training
 @pytest.mark.parametrize(
-    ("case", "known"), [("plain", True), ("dropout", False), ("measured", True)]
+    ("case", "comparable"), [("plain", True), ("dropout", False), ("measured", True)]
 )
-def test_a_first_loss_that_any_models_dropout_changes_is_not_compared(found, case, known):
-    assert known is found[case]
+def test_a_first_loss_that_any_models_dropout_changes_is_not_compared(cases, case, comparable):
+    assert comparable is cases[case]
+
+
+class Numbers:
+    """As much of a tensor as counting what a model is fed needs."""
+
+    def __init__(self, *shape, total=None, whole=True):
+        self.shape, self.ndim, self.total, self.whole = shape, len(shape), total, whole
+
+    def dim(self):
+        return self.ndim
+
+    def sum(self):
+        return self.total
+
+    def numel(self):
+        return self.shape[0] * self.shape[1]
+
+    def is_floating_point(self):
+        return not self.whole
+
+    def is_complex(self):
+        return False
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs", "expected"),
+    [
+        ((), {"labels": Numbers(4), "input_ids": Numbers(4, 8),
+              "attention_mask": Numbers(4, 8, total=20)}, (4, 20)),
+        ((Numbers(4, 8), Numbers(4, 8)), {}, (4, 32)),
+        ((Numbers(4, 3, 8, 8, whole=False),), {}, (4, None)),
+        (({"input_ids": Numbers(2, 8)},), {}, (2, 16)),
+        ((), {}, (None, None)),
+    ],
+)  # fmt: skip
+def test_samples_and_tokens_that_are_no_padding_are_counted(args, kwargs, expected):
+    assert expected == size_of(args, kwargs)
+
+
+def test_the_loss_is_found_among_a_models_outputs():
+    loss = Numbers()
+
+    assert loss is loss_in(SimpleNamespace(loss=loss))
+    assert loss is loss_in({"loss": loss, "logits": Numbers(2, 3)})
+    assert loss is loss_in((Numbers(2, 3), loss))
+    assert loss_in((loss, loss)) is None
+
+
+def test_a_precision_that_the_script_does_not_train_in_fails_the_run():
+    asked = SimpleNamespace(precision="bf16")
+    check_precision(asked, {"float32", "bfloat16"})
+    with pytest.raises(NotAppliedError, match="trains in float32"):
+        check_precision(asked, {"float32"})

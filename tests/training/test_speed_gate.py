@@ -1,0 +1,185 @@
+"""The speed gate's plan, and its segments under the managed compiler's launchers (stand-ins)."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import pytest
+from compilegate_runtime import segments, speed_gate
+from compilegate_runtime.errors import HyperparameterError
+
+from compilegate.domain.argument_text import encoded_document
+from tests.training.jobs import TRAINING
+from tests.training.stand_ins import SUMMARY_KEYS
+
+PLAN = ["--program", "causal_lm.py", "--blocks", "1", "--steps", "5"]
+RUNTIME = TRAINING / "compilegate_runtime"
+HOSTS = {"SM_NUM_GPUS": "4", "SM_HOSTS": '["algo-1", "algo-2"]', "SM_CURRENT_HOST": "algo-2"}
+# Each stand-in takes its own arguments as the image's launcher does and runs the script.
+STAND_IN = """
+import json, os, runpy, sys
+words = sys.argv[1:]
+own, script = words[:{own}], words[{own}]
+with open(os.environ["CALLS"], "a") as calls:
+    print(json.dumps([own, os.environ.get("XRT_HOST_ORDINAL")]), file=calls)
+sys.argv = words[{own}:]
+runpy.run_path(script, run_name="__main__")
+"""
+SCRIPT = """
+import json, os, pathlib, sys
+folder = pathlib.Path(os.environ["COMPILEGATE_EVIDENCE_DIR"])
+folder.mkdir(parents=True)
+(folder / "summary.json").write_text(json.dumps(sys.argv[1:]))
+"""
+SM_DIST = """
+import json, sys
+print(json.dumps(sys.argv[1:]))
+sys.exit(int(sys.argv[-1]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"--program": "absent.py"}, "absent.py is not in the source folder"),
+        ({"--arm_0": "{"}, "arm_0 must be JSON"),
+        ({"--arm_0": '{"name": "compile", "hyperparameters": {}}'}, "no arm is named baseline"),
+        ({"--baseline": "elsewhere"}, "needs other arms"),
+        ({"--typo": "1"}, "typo"),
+    ],
+)
+def test_the_speed_gate_names_what_is_wrong_with_its_plan(change, message):
+    words = {
+        "--program": "causal_lm.py",
+        "--blocks": "1",
+        "--steps": "5",
+        "--arm_0": '{"name": "baseline", "hyperparameters": {}}',
+        **change,
+    }
+    with pytest.raises(HyperparameterError, match=message):
+        speed_gate.parse([word for pair in words.items() for word in pair])
+
+
+def test_the_speed_gate_reads_arms_that_were_encoded_for_a_shell():
+    arm = {"name": "baseline", "hyperparameters": {"prompt": "it's $(id)"}}
+    _, arms = speed_gate.parse([*PLAN, "--arm_0", encoded_document(arm)])
+
+    assert "it's $(id)" == arms[0].hyperparameters["prompt"]
+    with pytest.raises(HyperparameterError, match="arm_0 is not urlsafe base64"):
+        speed_gate.parse([*PLAN, "--arm_0", "base64:e"])
+
+
+def test_a_segment_gets_the_words_that_a_whole_run_gets():
+    pairs = {"flag": True, "rate": 1e-05, "v": 9, "text": "a b"}
+    found = [word for name, value in pairs.items() for word in speed_gate.argument(name, value)]
+
+    assert ["--flag", "True", "--rate", "1e-05", "-v", "9", "--text", "a b"] == found
+
+
+def test_a_segment_that_died_without_a_word_is_still_a_result(tmp_path):
+    arm = SimpleNamespace(
+        name="compile", hyperparameters={"compiler": "torch_compile"}, failure="exit code -9"
+    )
+    speed_gate.record_failure(arm, tmp_path, 2)
+
+    found = json.loads((tmp_path / "summary.json").read_text())
+    assert SUMMARY_KEYS <= found.keys()
+    assert (False, "exit code -9", None) == (
+        found["finished"], found["reason"], found["compiler"]["applied"],
+    )  # fmt: skip
+    assert "" == (tmp_path / "steps.jsonl").read_text()
+
+
+def test_a_job_whose_baseline_runs_elsewhere_measures_the_other_arms():
+    arm = '{"name": "p4d", "hyperparameters": {}}'
+    plan, arms = speed_gate.parse(
+        [*PLAN, "--arm_0", arm, "--baseline", "elsewhere", "--mp_parameters", "ddp=1"]
+    )
+
+    assert ("elsewhere", ["p4d"]) == (plan.baseline, [arm.name for arm in arms])
+
+
+@pytest.fixture
+def hosts(monkeypatch):
+    for name, value in HOSTS.items():
+        monkeypatch.setenv(name, value)
+
+
+def test_the_runners_command_and_variables_are_the_toolkits(hosts):
+    expected = {
+        "GPU_NUM_DEVICES": "4",
+        "XRT_HOST_ORDINAL": "1",
+        "XRT_SHARD_WORLD_SIZE": "2",
+        "XRT_WORKERS": "localservice:0;algo-1:43857|localservice:1;algo-2:43857",
+        "XRT_MESH_SERVICE_ADDRESS": "algo-1:53957",
+    }
+
+    assert expected.items() <= segments.launcher_variables("xla_spawn").items()
+    assert [
+        "-m", "torch_xla.distributed.xla_spawn", "--num_gpus", "4", "train.py",
+    ] == segments.launcher_words("xla_spawn", "train.py")  # fmt: skip
+
+
+def test_one_host_has_no_mesh(hosts, monkeypatch):
+    monkeypatch.setenv("SM_HOSTS", '["algo-2"]')
+
+    assert "XRT_MESH_SERVICE_ADDRESS" not in segments.launcher_variables("xla_spawn")
+
+
+def test_without_a_launcher_a_segment_is_the_script_alone():
+    assert (["train.py"], {}) == (
+        segments.launcher_words("none", "train.py"), segments.launcher_variables("none"),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("launcher", "own"), [("xla_spawn", ["--num_gpus", "4"]), ("sm_dist", ["--training_script"])]
+)
+def test_the_speed_gate_starts_every_segment_by_the_launcher(tmp_path, launcher, own):
+    code, package = tmp_path / "code", tmp_path / "lib" / "torch_xla" / "distributed"
+    shutil.copytree(RUNTIME, code / "compilegate_runtime")
+    (code / "train.py").write_text(SCRIPT)
+    package.mkdir(parents=True)
+    (package / f"{launcher}.py").write_text(STAND_IN.format(own=len(own)))
+    calls, output = tmp_path / "calls", tmp_path / "output"
+    variables = {
+        **os.environ, **HOSTS, "CALLS": str(calls), "SM_OUTPUT_DATA_DIR": str(output),
+        "PYTHONPATH": str(tmp_path / "lib"),
+    }  # fmt: skip
+    segment = {"name": "managed", "hyperparameters": {"compiler": "sagemaker_training_compiler"}}
+
+    ended = subprocess.run(
+        [sys.executable, "compilegate_runtime/speed_gate.py", "--program", "train.py",
+         "--launcher", launcher, "--blocks", "2", "--steps", "9", "--baseline", "elsewhere",
+         "--arm_0", json.dumps(segment)],
+        cwd=code, env=variables, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+
+    assert 0 == ended.returncode, ended.stderr
+    ordinal = "1" if launcher == "xla_spawn" else None
+    # Once to fill the compile cache, then once for each block.
+    assert [[own, ordinal]] * 3 == [json.loads(line) for line in calls.read_text().splitlines()]
+    words = json.loads((output / "evidence/block-1/managed/summary.json").read_text())
+    assert words[words.index("--max_steps") + 1] == "9"
+
+
+@pytest.mark.parametrize("code", [0, 3])
+def test_the_images_launcher_gets_every_argument_and_its_exit_code_is_the_jobs(tmp_path, code):
+    package = tmp_path / "torch_xla" / "distributed"
+    package.mkdir(parents=True)
+    (package / "sm_dist.py").write_text(SM_DIST)
+    words = ["--training_script", "train.py", "--prompt", "two words; $HOME", "--code", str(code)]
+
+    ended = subprocess.run(
+        [sys.executable, RUNTIME / "xla_launcher.py", *words],
+        capture_output=True, text=True, timeout=60,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)}, check=False,
+    )  # fmt: skip
+
+    assert code == ended.returncode
+    assert words == json.loads(ended.stdout)

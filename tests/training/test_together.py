@@ -1,0 +1,192 @@
+"""Several processes, and a job that is stopped and continues: each leaves one evidence."""
+
+import json
+import signal
+
+import pytest
+
+from tests.training.jobs import after_steps
+from tests.training.test_launch import SCRIPTS, TRAINER
+
+pytestmark = pytest.mark.training
+
+LANGUAGE_MODEL = {
+    "width": 16, "layers": 1, "heads": 2, "block": 16, "steps": 10, "eval_blocks": 5,
+    "learning_rate": 1e-3,
+}  # fmt: skip
+CLASSIFIER = {"width": 16, "layers": 1, "heads": 2, "max_length": 24, "steps": 4, "dropout": 0.0}
+LONG = {**LANGUAGE_MODEL, "steps": 300, "batch_size": 2}
+# Two halves of a batch add up in another order than the whole; float32 keeps about seven digits.
+SAME = 1e-4
+
+
+@pytest.fixture(scope="module")
+def whole(jobs):
+    """What one process does in one go, from one warm process."""
+    return jobs.run_together(
+        {
+            "causal_lm.py": ("causal_lm.py", {}, {**LANGUAGE_MODEL, "batch_size": 4}),
+            "text_classification.py": (
+                "text_classification.py", {}, {**CLASSIFIER, "batch_size": 4},
+            ),
+            "long": ("causal_lm.py", {}, LONG),
+        },
+        warm=("torch._dynamo",),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("entry_point", "hyperparameters", "metric"),
+    [
+        ("causal_lm.py", LANGUAGE_MODEL, "eval_loss"),
+        pytest.param("text_classification.py", CLASSIFIER, "eval_accuracy", marks=pytest.mark.slow),
+    ],
+)
+def test_two_processes_train_what_one_does_with_their_batches_together(
+    jobs, whole, entry_point, hyperparameters, metric
+):
+    two = jobs.run_two(entry_point, **{**hyperparameters, "batch_size": 2})
+    one = whole[entry_point]
+    assert (0, 0) == (two.status, one.status), two.output + one.output
+    ours, theirs = two.summary(), one.summary()
+
+    assert ours["metrics"][metric] == pytest.approx(theirs["metrics"][metric], rel=SAME)
+    assert ours["initial_loss"] == pytest.approx(theirs["initial_loss"], rel=SAME)
+    assert (2, 2) == (ours["devices"], ours["fingerprint"]["world_size"])
+    assert theirs["fingerprint"]["global_batch"] == ours["fingerprint"]["global_batch"]
+    assert (2, 2, []) == tuple(ours["ranks"][key] for key in ("expected", "reported", "silent"))
+    for key in ("samples", "tokens"):
+        assert theirs["ranks"][key] == ours["ranks"][key]
+    norms = [step["gradient_norm"] for step in one.steps()]
+    assert [step["gradient_norm"] for step in two.steps()] == pytest.approx(norms, rel=1e-3)
+    assert 1 == two.output.count(f"compilegate {metric}=")
+
+
+@pytest.mark.parametrize("by", [signal.SIGTERM, signal.SIGKILL], ids=["stopped", "killed"])
+def test_a_job_that_was_ended_continues_as_if_it_had_not_been(jobs, whole, tmp_path, by):
+    """AWS kills a job without a signal that its script could act on; torchrun sends SIGTERM."""
+    there = {"COMPILEGATE_CHECKPOINT_DIR": str(tmp_path)}
+    stops = by == signal.SIGTERM
+    own = LONG if stops else {**LONG, "checkpoint_minutes": 1e-4}
+    saves = tmp_path / "progress"
+    saved_twice = lambda _: len(list(saves.glob("step-*[0-9]"))) > 1  # noqa: E731
+    when = after_steps(0) if stops else saved_twice
+    ended = jobs.interrupt("causal_lm.py", there, when=when, by=by, **own)
+    before, lines = ended.summary(), ended.steps()
+    resumed = jobs.run("causal_lm.py", there, **own)
+
+    assert (143 if stops else -9) == ended.status, ended.output
+    assert (0, 0) == (whole["long"].status, resumed.status), resumed.output
+    found = resumed.summary()
+    (start,) = found["resumed"]
+    assert 0 < start <= len(lines) < 300
+    if stops:
+        assert before["steps"] == start
+        assert "its checkpoint is saved" in before["reason"]
+        assert found["wall_seconds"] > before["wall_seconds"]
+    else:
+        assert (False, None) == (before["finished"], before["reason"])
+    assert list(range(1, 301)) == [step["step"] for step in resumed.steps()]
+    for key in ("metrics", "loss_curve", "initial_loss", "finished"):
+        assert whole["long"].summary()[key] == found[key]
+
+
+def test_another_runs_checkpoint_is_not_gone_on_from(jobs, tmp_path):
+    progress = tmp_path / "progress" / "step-000000005"
+    progress.mkdir(parents=True)
+    (progress / "run.json").write_text(json.dumps({"settings": {"seed": 3}, "evidence": {}}))
+    (progress / "whole.json").write_text(json.dumps({}))
+    there = {"COMPILEGATE_CHECKPOINT_DIR": str(tmp_path)}
+    done = jobs.run("causal_lm.py", there, **{**LANGUAGE_MODEL, "batch_size": 2})
+
+    assert 0 == done.status, done.output
+    assert [] == done.summary()["resumed"]
+    assert "another run's checkpoint" in done.output
+
+
+@pytest.mark.slow
+def test_the_speed_gate_of_two_processes_starts_every_segment_afresh(jobs):
+    """Each segment's processes find each other, and none of those before them."""
+    small = json.dumps({**LANGUAGE_MODEL, "batch_size": 2})
+    again = json.dumps({"name": "again", "hyperparameters": json.loads(small)})
+    first = json.dumps({"name": "baseline", "hyperparameters": json.loads(small)})
+    gate = {"program": "causal_lm.py", "blocks": 2, "steps": 9, "arm_0": first, "arm_1": again}
+    done = jobs.run_two("compilegate_runtime/speed_gate.py", **gate)
+
+    assert 0 == done.status, done.output
+    found = [
+        done.summary(f"block-{block}/{arm}") for block in (0, 1) for arm in ("baseline", "again")
+    ]
+    assert [True] * 4 == [segment["finished"] for segment in found]
+    assert [[2, []]] * 4 == [[s["ranks"]["reported"], s["ranks"]["silent"]] for s in found]
+    assert 1 == len({segment["initial_loss"] for segment in found})
+    lengths = [len(done.steps(f"block-{block}/baseline")) for block in (0, 1)]
+    assert [9, 9] == lengths
+
+
+# ---- a script that does not know Compilegate ----------------------------------------------
+
+OWN = {"script": SCRIPTS / "together.py", "batch_size": 4, "learning_rate": 0.1, "seed": 3}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_two_processes_leave_one_evidence_with_the_samples_of_both(jobs):
+    eager = jobs.run_two("launch.py", **OWN)
+    compiled = jobs.run_two("launch.py", **{**OWN, "compiler": "torch_compile"})
+    assert (0, 0) == (eager.status, compiled.status), eager.output + compiled.output
+    found, ours = eager.summary(), compiled.summary()
+
+    assert (True, 5, 2) == (found["finished"], found["steps"], found["devices"])
+    assert {8} == {line["samples"] for line in eager.steps()}
+    assert {
+        "expected": 2, "reported": 2, "silent": [], "steps": [5, 5], "samples": 40,
+        "tokens": None, "failed": {},
+    } == found["ranks"]  # fmt: skip
+    assert (2, 8) == tuple(found["fingerprint"][key] for key in ("world_size", "global_batch"))
+    assert True is ours["compiler"]["applied"]
+    assert ours["fingerprint"] == found["fingerprint"]
+    assert ours["initial_weights_sha256"] == found["initial_weights_sha256"] is not None
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_process_that_is_lost_fails_the_job(jobs):
+    done = jobs.run_two("launch.py", **{**OWN, "lose": "1"})
+
+    assert 0 != done.status
+    assert False is done.summary()["finished"]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_segment_ends_in_all_processes(jobs):
+    done = jobs.run_two("launch.py", **{**OWN, "max_steps": 2, "full_run_samples": 40})
+
+    assert 0 == done.status, done.output
+    found = done.summary()
+    assert (True, 2, 5, [2, 2]) == (
+        found["finished"], found["steps"], found["full_run_steps"], found["ranks"]["steps"],
+    )  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_two_processes_of_a_trainer_save_together_by_time_and_train_on(jobs, tmp_path):
+    there = {"COMPILEGATE_CHECKPOINT_DIR": str(tmp_path)}
+    own = {
+        **TRAINER, "num_train_epochs": 30, "save_strategy": "no", "checkpoint_minutes": 1e-4,
+        "ddp_backend": "gloo", "output_dir": tmp_path / "output",
+    }  # fmt: skip
+    first = jobs.run_two("launch.py", there, **own)
+    assert 0 == first.status, first.output
+    kept = sorted(int(p.name[11:]) for p in (tmp_path / "progress").glob("checkpoint-*[0-9]"))
+    second = jobs.run_two("launch.py", there, **own)
+    assert 0 == second.status, second.output
+    found = second.summary()
+
+    assert 0 < len(kept) <= 2
+    states = (tmp_path / "progress" / f"checkpoint-{kept[-1]}").glob("rng_state_*.pth")
+    assert 2 == len(list(states))
+    assert ([kept[-1]], True) == (found["resumed"], found["finished"])
+    assert list(range(1, found["steps"] + 1)) == [line["step"] for line in second.steps()]
