@@ -1,17 +1,31 @@
-"""The evidence as the charts need it, through the same steady-state analysis as the judge's."""
+"""The evidence as reports need it, through the same analysis as the judge's.
+
+Also the reference that quality is compared with: past runs at their weight, and the trial's own.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from compilegate.domain.arithmetic import mean
 from compilegate.domain.errors import InvalidEvidenceError
-from compilegate.domain.judging.evidence import Arm, Evidence, FullRun, SpeedRun, runs_apart
+from compilegate.domain.formats import percent, plural, significant
+from compilegate.domain.judging.evidence import (
+    PROBATION,
+    Arm,
+    Evidence,
+    FullRun,
+    SpeedRun,
+    metrics,
+    runs_apart,
+)
 from compilegate.domain.judging.evidence_file import read_evidence
+from compilegate.domain.judging.noninferiority import Comparison, Samples, compare
 from compilegate.domain.judging.speed import Segments, analyse_segments
 from compilegate.domain.judging.steady_state import Segment
+from compilegate.report.figures import Document, QualityFigures
 
 
 @dataclass(frozen=True)
@@ -58,7 +72,6 @@ class Measured:
 
     evidence: Evidence
     arms: Sequence[MeasuredArm]
-    candidate: str | None
 
     @property
     def baseline(self) -> MeasuredArm:
@@ -77,19 +90,25 @@ class Measured:
 
     def speedups(self, arm: MeasuredArm) -> dict[int, float]:
         """Full-run speed-up of ``arm`` in every block that both arms completed."""
-        found = {}
+        ratios = {}
         for number, block in arm.blocks.items():
             base = self.baseline.blocks.get(number)
             if base and base.segment and block.segment:
                 ours = block.segment.full_run_seconds(arm.arm.full_run_steps or 1)
                 theirs = base.segment.full_run_seconds(self.baseline.arm.full_run_steps or 1)
-                found[number] = theirs / ours
-        return found
+                ratios[number] = theirs / ours
+        return ratios
 
     @property
     def price_ratio(self) -> float:
         """The lead's price per hour over the baseline's; 1 where either is unknown."""
         return self.evidence.price_ratio(self.lead.arm)
+
+    @property
+    def thresholds(self) -> tuple[float, float]:
+        """Reject and promote as ratios of times, adjusted for the lead's price: dollars decide."""
+        policy = self.evidence.policy
+        return policy.reject_speedup * self.price_ratio, policy.promote_speedup * self.price_ratio
 
     @property
     def apart(self) -> bool:
@@ -102,7 +121,7 @@ class Measured:
         return any(arm.blocks for arm in self.arms)
 
 
-def measure(document: Mapping[str, Any] | None, candidate: str | None) -> Measured | str:
+def measure(document: Document | None, candidate: str | None) -> Measured | str:
     """The measured arms, or a sentence that says why there are none."""
     if document is None:
         return "No job was started, so nothing was measured."
@@ -113,7 +132,7 @@ def measure(document: Mapping[str, Any] | None, candidate: str | None) -> Measur
     others = sorted(evidence.candidates, key=lambda arm: arm.name != candidate)
     segments = _segments(evidence)
     arms = [_measured(arm, segments) for arm in (evidence.baseline, *others)]
-    return Measured(evidence, arms, candidate)
+    return Measured(evidence, arms)
 
 
 def _segments(evidence: Evidence) -> Segments:
@@ -127,3 +146,85 @@ def _segments(evidence: Evidence) -> Segments:
 def _measured(arm: Arm, segments: Segments) -> MeasuredArm:
     steady = segments[arm.name]
     return MeasuredArm(arm, {run.block: Block(run, steady.get(run.block)) for run in arm.speed})
+
+
+@dataclass(frozen=True)
+class Reference:
+    """``value`` in the metric's own unit; ``weight`` is what ``past`` runs count for today."""
+
+    value: float
+    past: int
+    weight: float
+    today: int
+
+    @property
+    def words(self) -> str:
+        """``8 past runs worth 2.7, 1 of today``."""
+        if not self.past:
+            return plural(self.today, "baseline run")
+        return f"{past_runs(self.past, self.weight)}, {self.today} of today"
+
+
+def past_runs(past: int, weight: float) -> str:
+    """How many past runs there are and what they count for."""
+    return f"{plural(past, 'past run')} worth {significant(weight, 2)}"
+
+
+def compared_runs(measured: Measured, arm: MeasuredArm) -> Sequence[FullRun]:
+    """The full runs of the arm that the decision compares."""
+    if measured.evidence.phase != PROBATION:
+        return arm.arm.quality
+    return arm.arm.full_runs if arm is measured.baseline else arm.arm.probation
+
+
+def reference_of(measured: Measured | str, quality: QualityFigures) -> Reference | None:
+    """The reference that the decision's difference is counted from; None where there is none."""
+    if isinstance(measured, str):
+        return None
+    samples = _samples(measured)
+    comparison = _as_decided(samples, quality)
+    today, past = samples.baseline, samples.history
+    if comparison is None:  # no spread or no candidate run: the plain mean of what is there
+        values = [*past, *today]
+        if not values:
+            return None
+        return Reference(_sign(measured) * mean(values), len(past), float(len(past)), len(today))
+    value = mean(samples.candidate[: comparison.runs]) - comparison.difference
+    return Reference(_sign(measured) * value, len(past), comparison.history_weight, len(today))
+
+
+def _samples(measured: Measured) -> Samples:
+    evidence = measured.evidence
+    return Samples(
+        candidate=evidence.oriented(metrics(compared_runs(measured, measured.lead))),
+        baseline=evidence.oriented(metrics(compared_runs(measured, measured.baseline))),
+        history=evidence.oriented(evidence.quality.history),
+    )
+
+
+def _as_decided(samples: Samples, quality: QualityFigures) -> Comparison | None:
+    """The comparison whose difference the decision shows: up to its look, or of every run."""
+    estimate, every = quality.estimate, compare(samples)
+    if quality.look is None or estimate is None or every is None:
+        return every
+    at_look = compare(samples.first(int(quality.look))) or every
+    return min((at_look, every), key=lambda comparison: abs(comparison.difference - estimate))
+
+
+def _sign(measured: Measured) -> float:
+    return 1.0 if measured.evidence.quality.goal == "maximize" else -1.0
+
+
+def confidence_words(quality: QualityFigures) -> str:
+    """``98 % interval, holds at every look``; empty where there is no interval."""
+    if quality.confidence is None or quality.interval is None:
+        return ""
+    held = "" if quality.look is None else ", holds at every look"
+    return f"{percent(quality.confidence)} interval{held}"
+
+
+def better_or_worse(difference: float) -> str:
+    """``0.002 worse``; the judge's differences are turned so that negative is worse."""
+    if difference == 0:
+        return "no different"
+    return f"{significant(abs(difference))} {'better' if difference > 0 else 'worse'}"

@@ -1,9 +1,10 @@
-"""The key figures, each with what it is measured against or why it is unknown."""
+"""The key figures with their bullet charts, each with its comparison or why it is unknown."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from compilegate.domain.decision import Verdict
 from compilegate.domain.formats import (  # fmt: skip
@@ -15,13 +16,32 @@ from compilegate.domain.formats import (  # fmt: skip
     percent,
     plural,
     ratio,
-    shown,
     significant,
 )
-from compilegate.report.bullet_charts import BulletChart, quality_bullet, speed_bullet
-from compilegate.report.charts.quality import better_or_worse
-from compilegate.report.reference import confidence_words, reference_of
+from compilegate.report.measured import better_or_worse, confidence_words, reference_of
 from compilegate.report.trial_report import TrialReport
+
+LABEL_WIDTH = 17.0  # percent of the scale that a label takes
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A limit on the scale; ``at`` is percent of the width."""
+
+    at: float
+    text: str
+    kind: str
+    anchor: str = "middle"
+
+
+@dataclass(frozen=True)
+class BulletChart:
+    """Drawn without JavaScript; positions are percent of the width, ``band`` is (left, width)."""
+
+    point: float
+    band: tuple[float, float] | None
+    marks: Sequence[Mark]
+    words: str
 
 
 @dataclass(frozen=True)
@@ -35,27 +55,34 @@ class MetricCard:
 
 
 def metric_cards(trial: TrialReport) -> list[MetricCard]:
-    """What decides, then what it is worth."""
+    """What decides, then what it is worth; none for a failed trial, which decided nothing."""
     if trial.verdict is None:
-        return []  # a failed trial decided nothing that a figure could stand for
+        return []
     if trial.verdict is Verdict.INELIGIBLE:
         return _economics(trial) if trial.eligibility.get("economics") else []
-    return [_speed(trial), _quality(trial), _saving(trial), _payback(trial), _trial(trial)]
+    return [_speed(trial), _quality(trial), _saving(trial), _payback(trial), _trial_cost(trial)]
 
 
 def _speed(trial: TrialReport) -> MetricCard:
-    name = "Speed-up of a full run"
-    if trial.speedup is None:
+    name, speed = "Speed-up of a full run", trial.speed
+    if speed.estimate is None:
         return MetricCard(name, UNKNOWN, _why_no_speed(trial))
-    ends = trial.speedup_interval
-    note = "One block gives no interval." if ends is None else interval(ends, ratio)
-    confidence = number(trial.speed.get("confidence"))
-    if ends and confidence is not None:
-        note += f" ({percent(confidence)} interval)"
+    note = "One block gives no interval."
+    if speed.interval is not None:
+        note = interval(speed.interval, ratio)
+        note += f" ({percent(speed.confidence)} interval)" if speed.confidence is not None else ""
     if trial.price_ratio != 1:
-        worth = trial.speedup / trial.price_ratio
-        note += f"; {ratio(worth)} in dollars, at {trial.price_ratio:.2f} times the price per hour"
-    return MetricCard(name, ratio(trial.speedup), note, speed_bullet(trial))
+        in_dollars = speed.estimate / trial.price_ratio
+        note += f"; {ratio(in_dollars)} in dollars, at {trial.price_ratio:.2f} times the price "
+        note += "per hour"
+    bullet = None
+    if trial.thresholds is not None:
+        reject, promote = trial.thresholds
+        limits = [(1.0, "1x", "plain"), (reject, ratio(reject), "bad"),
+                  (promote, ratio(promote), "good")]  # fmt: skip
+        words = "Scale with the limits reject and promote"
+        bullet = _bullet(speed.estimate, speed.interval, sorted(limits), words)
+    return MetricCard(name, ratio(speed.estimate), note, bullet)
 
 
 def _why_no_speed(trial: TrialReport) -> str:
@@ -67,23 +94,27 @@ def _why_no_speed(trial: TrialReport) -> str:
 
 
 def _quality(trial: TrialReport) -> MetricCard:
-    name, estimate = f"Quality: {trial.metric}", number(trial.quality.get("estimate"))
-    if estimate is None:
+    name, quality = f"Quality: {trial.metric}", trial.quality
+    if quality.estimate is None:
         return MetricCard(name, UNKNOWN, _why_no_quality(trial))
     parts = []
-    if pair(trial.quality.get("interval")):
-        parts.append(interval(trial.quality["interval"], better_or_worse))
-        parts.append(confidence_words(trial.quality))
-    parts.append(f"margin {shown(trial.quality.get('margin'), significant)}")
-    found = reference_of(trial.measured, trial.quality)
-    if found and found.past:
-        parts.append(f"reference: {found.words}")
+    if quality.interval is not None:
+        parts += [interval(quality.interval, better_or_worse), confidence_words(quality)]
+    margin = quality.margin
+    parts.append(f"margin {UNKNOWN if margin is None else significant(margin)}")
+    reference = reference_of(trial.measured, quality)
+    if reference and reference.past:
+        parts.append(f"reference: {reference.words}")
+    bullet = None
+    if margin is not None:
+        limits = [(-margin, significant(-margin), "bad"), (0.0, "equal", "plain")]
+        bullet = _bullet(quality.estimate, quality.interval, limits, "Scale with the margin")
     note = "; ".join(part for part in parts if part)
-    return MetricCard(name, better_or_worse(estimate), note, quality_bullet(trial))
+    return MetricCard(name, better_or_worse(quality.estimate), note, bullet)
 
 
 def _why_no_quality(trial: TrialReport) -> str:
-    if trial.quality:
+    if trial.decision.get("quality"):
         return "The full runs do not allow a difference: see the reasons."
     if trial.decision.get("stage") in ("speed", "plan"):
         return "No full run was needed: the trial ended before."
@@ -91,72 +122,107 @@ def _why_no_quality(trial: TrialReport) -> str:
 
 
 def _saving(trial: TrialReport) -> MetricCard:
-    per_year = number(trial.saving.get("usd_per_year"))
+    per_run, per_year = trial.saving.usd_per_run, trial.saving.usd_per_year
     on = trial.verdict in (Verdict.PROMOTE, Verdict.PERMANENT)
     name = "Saving per year" if on else "Saving per year, were it on"
-    per_run = number(trial.saving.get("usd_per_run"))
     if per_year is None:
         if per_run is not None:
             return MetricCard("Saving per run", money(per_run), "Runs per year are unknown.")
         return MetricCard(name, UNKNOWN, "Needs a speed-up, a price and a run's length.")
     parts = [] if per_run is None else [f"{money(per_run)} per run"]
-    if pair(trial.saving.get("interval_usd_per_year")):
-        parts.insert(0, interval(trial.saving["interval_usd_per_year"], money))
+    if trial.saving.interval_usd_per_year:
+        parts.insert(0, interval(trial.saving.interval_usd_per_year, money))
     return MetricCard(name, money(per_year), "; ".join(parts))
 
 
 def _payback(trial: TrialReport) -> MetricCard:
-    name, runs = "Payback", number(trial.saving.get("payback_runs"))
-    per_run = number(trial.saving.get("usd_per_run"))
+    runs, per_run = trial.saving.payback_runs, trial.saving.usd_per_run
     if runs is None:
         if per_run is not None and per_run <= 0:
-            return MetricCard(name, "never", "A run with the candidate costs no less.")
-        return MetricCard(name, UNKNOWN, "Needs the saving per run and the trial's cost.")
+            return MetricCard("Payback", "never", "A run with the candidate costs no less.")
+        return MetricCard("Payback", UNKNOWN, "Needs the saving per run and the trial's cost.")
     note = "until the trial is paid back"
-    if trial.runs_per_week:
-        days = 7 * runs / trial.runs_per_week
-        note += f", about {plural(days, 'day')} at {significant(trial.runs_per_week)} runs a week"
-    return MetricCard(name, plural(runs, "run"), note)
+    per_week = trial.evidence.runs_per_week if trial.evidence else None
+    if per_week:
+        days = plural(7 * runs / per_week, "day")
+        note += f", about {days} at {significant(per_week)} runs a week"
+    return MetricCard("Payback", plural(runs, "run"), note)
 
 
-def _trial(trial: TrialReport) -> MetricCard:
-    name, estimate = "Cost of this trial", trial.plan.get("estimate") or {}
-    planned, cap = number(estimate.get("usd")), number(trial.plan.get("max_trial_usd"))
-    parts = [] if planned is None else [f"expected about {money(planned)}"]
+def _trial_cost(trial: TrialReport) -> MetricCard:
+    name, usd = "Cost of this trial", trial.trial_usd
+    estimate = (trial.source["plan"] or {}).get("estimate") or {}
+    expected, cap = number(estimate.get("usd")), trial.plan.max_trial_usd if trial.plan else None
+    parts = [] if expected is None else [f"expected about {money(expected)}"]
     parts += [] if cap is None else [f"cap {money(cap)}"]
-    if trial.trial_usd is None:
+    if usd is None:
         reason = "Nothing was started." if trial.source["evidence"] is None else "Not recorded."
         return MetricCard(name, UNKNOWN, " ".join([reason, ", ".join(parts)]).strip())
-    return MetricCard(name, money(trial.trial_usd), ", ".join(parts) or "by billable time")
+    return MetricCard(name, money(usd), ", ".join(parts) or "by billable time")
 
 
 def _economics(trial: TrialReport) -> list[MetricCard]:
-    """What eligibility alone knows of money, before anything ran."""
+    """What eligibility alone says about money, before anything ran."""
     figures = trial.eligibility["economics"]
     dated = figures.get("prices_as_of")
     prices = f"list prices as of {dated}" if dated else "list prices"
 
     def card(name: str, key: str, show: Callable[[float], str], note: str) -> MetricCard:
         value = number(figures.get(key))
-        unknown = "Not computable from what the workload file says."
-        return (
-            MetricCard(name, UNKNOWN, unknown)
-            if value is None
-            else MetricCard(name, show(value), note)
-        )
+        if value is None:
+            note = "The workload file does not say enough to compute it."
+        return MetricCard(name, UNKNOWN if value is None else show(value), note)
 
-    plausible = figures.get("plausible_annual_saving_usd")
+    plausible = pair(figures.get("plausible_annual_saving_usd"))
     return [
         card("Training per year", "annual_training_usd", money, prices),
         MetricCard(
-            "Plausible saving per year",
-            interval(plausible, money) if pair(plausible) else UNKNOWN,
-            "from none to the best case" if pair(plausible) else "No price or schedule is known.",
+            "Plausible saving per year", interval(plausible, money),
+            "from none to the best case" if plausible else "No price or schedule is known.",
         ),
         card("A trial would cost", "trial_usd", money, "nothing was started, nothing was spent"),
         card(
             "Break-even run length", "break_even_run_minutes",
             lambda minutes: f"{significant(minutes)} min", "shorter runs lose to compile time",
         ),
-        card("Payback", "payback_days", lambda days: plural(days, "day"), "if it came true"),
+        card(
+            "Payback", "payback_days", lambda days: plural(days, "day"),
+            "if the plausible saving is reached",
+        ),
     ]  # fmt: skip
+
+
+def _bullet(
+    estimate: float,
+    ends: tuple[float, float] | None,
+    limits: Sequence[tuple[float, str, str]],
+    words: str,
+) -> BulletChart:
+    fixed = [estimate, *(value for value, _, _ in limits)]
+    reach = max(fixed) - min(fixed) or abs(estimate) or 1.0
+    # An interval far wider than the limits runs off the scale instead of hiding them.
+    clipped = None
+    if ends:
+        clipped = (max(ends[0], min(fixed) - 1.5 * reach), min(ends[1], max(fixed) + 1.5 * reach))
+    low, high = min(*fixed, *(clipped or ())), max(*fixed, *(clipped or ()))
+    room = 0.08 * (high - low)
+    low, width = low - room, high - low + 2 * room
+
+    def place(value: float) -> float:
+        return round(100 * (value - low) / width, 2)
+
+    band = None
+    if clipped:
+        band = (place(clipped[0]), round(place(clipped[1]) - place(clipped[0]), 2))
+    marks = _spread_labels([Mark(place(value), text, kind) for value, text, kind in limits])
+    return BulletChart(place(estimate), band, marks, words)
+
+
+def _spread_labels(marks: Sequence[Mark]) -> list[Mark]:
+    """Labels pushed outwards where they would touch; a third one between them goes without."""
+    if min(b.at - a.at for a, b in pairwise(marks)) >= LABEL_WIDTH:
+        return list(marks)
+    first, *between, last = marks
+    if last.at - first.at < 2 * LABEL_WIDTH:
+        first, last = replace(first, anchor="end"), replace(last, anchor="start")
+    return [first, *(replace(mark, text="") for mark in between), last]

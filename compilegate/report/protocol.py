@@ -1,50 +1,59 @@
-"""How a trial was measured: its arms, rounds and thresholds."""
+"""How a trial was measured: arms, rounds and thresholds, and which full runs production made."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
 
-from compilegate.domain.formats import UNKNOWN, count, number, plural, ratio, shown, significant
-from compilegate.report.canary_runs import canary_rows
-from compilegate.report.measured import Measured, MeasuredArm
-from compilegate.report.reference import compared_runs, past_runs, reference_of
-from compilegate.report.tables import Table
-from compilegate.report.trial_report import TrialReport, named
+from compilegate.domain.decision import Verdict
+from compilegate.domain.formats import (
+    count,
+    money,
+    number,
+    plural,
+    ratio,
+    shown,
+    significant,
+)  # fmt: skip
+from compilegate.domain.judging.evidence import FullRun
+from compilegate.domain.workload.model import BASELINE
+from compilegate.report.measured import (
+    Measured,
+    MeasuredArm,
+    compared_runs,
+    past_runs,
+    reference_of,
+)
+from compilegate.report.tables import RUN_MODES
+from compilegate.report.trial_report import TrialReport
+
+SHADOW, CANARY, PRODUCTION = RUN_MODES
 
 
-def plan_table(trial: TrialReport) -> Table | None:
-    """The arms as they were asked for."""
-    arms = named(trial.plan.get("arms"))
-    if not arms:
-        return None
-    names = ("compiler", "instance_type", "instance_count", "precision", "batch_size",
-             "learning_rate", "distribution", "usd_per_hour", "image")  # fmt: skip
-    rows = [
-        (name.replace("_", " ").replace("usd", "USD"),
-         *(UNKNOWN if arm.get(name) is None else str(arm[name]) for arm in arms))
-        for name in names
-        if any(arm.get(name) is not None for arm in arms)
-    ]  # fmt: skip
-    marked = frozenset(place for place, row in enumerate(rows) if len(set(row[1:])) > 1)
-    return Table(
-        "plan", "The arms as planned", ("", *(str(arm["name"]) for arm in arms)), rows,
-        note="Marked rows are what the candidates change." if marked else "", marked=marked,
-    )  # fmt: skip
+@dataclass(frozen=True)
+class Spent:
+    """USD and GPU-hours (hours of the cluster times its devices); None where not all is known."""
+
+    usd: float | None
+    gpu_hours: float | None
+
+    @property
+    def words(self) -> str:
+        """Both figures, a dash where one is unknown."""
+        return f"{shown(self.usd, money)} and {shown(self.gpu_hours, significant)} GPU-hours"
 
 
 def protocol(trial: TrialReport) -> list[tuple[str, str]]:
     """How it was measured, as name and value; what never happened is left out."""
-    policy, decision, context = trial.policy, trial.decision, trial.source["context"]
-    thresholds = (
-        f"proven above {shown(policy.get('reject_speedup'), ratio)} and estimated at "
-        f"{shown(policy.get('promote_speedup'), ratio)} or more"
-        + (", in dollars per run" if trial.price_ratio != 1 else "")
-    )
+    decision, context = trial.decision, trial.source["context"]
     rows = [
         ("Speed", _speed(trial)),
         ("Quality", _quality(trial)),
-        *canary_rows(trial),
-        ("Thresholds", thresholds if policy else ""),
+        *_production_rows(trial),
+        ("Thresholds", _thresholds(trial)),
         ("Error rate", _error_rate(trial)),
         ("Judge", str(decision.get("judge_version") or "")),
         ("Decision", str(decision.get("decision_id") or "")),
@@ -58,10 +67,9 @@ def _speed(trial: TrialReport) -> str:
     if isinstance(trial.measured, str) or not trial.measured.has_speed:
         return ""
     longest = max(len(b.run.step_seconds) for a in trial.measured.arms for b in a.blocks.values())
-    most = number(trial.plan.get("max_blocks"))
     counts = ", ".join(f"{arm.name} {len(arm.blocks)}" for arm in trial.measured.arms)
-    text = f"blocks of {count(longest)} steps: {counts}"
-    return text if most is None else f"{text}; at most {count(most)} per arm"
+    most = f"; at most {count(trial.plan.max_blocks)} per arm" if trial.plan else ""
+    return f"blocks of {count(longest)} steps: {counts}{most}"
 
 
 def _quality(trial: TrialReport) -> str:
@@ -69,42 +77,157 @@ def _quality(trial: TrialReport) -> str:
     if isinstance(trial.measured, str):
         return ""
     measured = trial.measured
-    found = [text for arm in measured.arms if (text := _runs(measured, arm))]
-    parts = [f"full runs: {', '.join(found)}" if found else "no full run"]
+    runs = [text for arm in measured.arms if (text := _arm_runs(measured, arm))]
+    parts = [f"full runs: {', '.join(runs)}" if runs else "no full run"]
     past, reference = len(measured.evidence.quality.history), reference_of(measured, trial.quality)
-    if past and reference and found:
+    if past and reference and runs:
         parts.append(past_runs(past, reference.weight))
     elif past:
         parts.append(plural(past, "past run"))
     return "; ".join(parts)
 
 
-def _runs(measured: Measured, arm: MeasuredArm) -> str:
+def _arm_runs(measured: Measured, arm: MeasuredArm) -> str:
     runs = compared_runs(measured, arm)
-    if not runs:
-        return ""
-    seeds = sorted(run.seed for run in runs if run.seed is not None)
-    known = len(seeds) == len(runs) == len(set(seeds))
-    return f"{arm.name} {len(runs)}" + (f" ({_span(seeds)})" if known else "")
-
-
-def _span(seeds: Sequence[int]) -> str:
-    """``seeds 17 to 19``, or each of them where some are left out."""
-    if len(seeds) == 1:
-        return f"seed {seeds[0]}"
+    seeds = sorted({run.seed for run in runs if run.seed is not None})
+    if not runs or len(seeds) < len(runs):
+        return f"{arm.name} {len(runs)}" if runs else ""
     if len(seeds) > 2 and seeds[-1] - seeds[0] == len(seeds) - 1:
-        return f"seeds {seeds[0]} to {seeds[-1]}"
-    return f"seeds {', '.join(map(str, seeds))}"
+        return f"{arm.name} {len(runs)} (seeds {seeds[0]} to {seeds[-1]})"
+    listed = ", ".join(map(str, seeds))
+    return f"{arm.name} {len(runs)} ({'seed' if len(seeds) == 1 else 'seeds'} {listed})"
+
+
+def _thresholds(trial: TrialReport) -> str:
+    if trial.evidence is None:
+        return ""
+    policy = trial.evidence.policy
+    text = (
+        f"proven above {ratio(policy.reject_speedup)} and estimated at "
+        f"{ratio(policy.promote_speedup)} or more"
+    )
+    return text if trial.price_ratio == 1 else f"{text}, in dollars per run"
 
 
 def _error_rate(trial: TrialReport) -> str:
-    alpha = number(trial.policy.get("alpha"))
-    if alpha is None:
+    if trial.evidence is None:
         return ""
-    several = 1 if isinstance(trial.measured, str) else len(trial.measured.candidates)
+    alpha, several = trial.evidence.policy.alpha, len(trial.evidence.candidates)
     if several < 2:
         return f"at most {significant(alpha)} per gate, one-sided, shared by all its looks"
     return (
         f"at most {significant(alpha)} in all: {significant(alpha / several)} per gate for each "
         f"of {several} candidates, one-sided, shared by all its looks"
     )
+
+
+def _production_rows(trial: TrialReport) -> Iterator[tuple[str, str]]:
+    """Who made the full runs, at what price, and what production was exposed to."""
+    runs = _full_runs(trial)
+    yield "Full runs made by", _made_by(trial)
+    if any(run.mode != SHADOW for _, run in runs):
+        extra, own = _extra(trial).words, _production_cost(trial).words
+        yield "Extra full runs", f"{_counts(runs, (SHADOW,)) or 'none'}; {extra}"
+        yield "Canary and production runs", f"{_counts(runs, (CANARY, PRODUCTION))}; {own}"
+        yield "Exposed", _exposed(trial)
+
+
+def full_runs(trial: TrialReport) -> dict[str, Any] | None:
+    """The same for programs; None where the trial made every run itself, as policy asks."""
+    made_by, evidence = _made_by(trial), trial.evidence
+    if not made_by or evidence is None:
+        return None
+    runs = Counter(run.mode for _, run in _full_runs(trial))
+    return {
+        "asked": evidence.plan.asked_quality_runs or evidence.policy.quality_runs,
+        "used": evidence.policy.quality_runs,
+        "made_by": made_by,
+        "extra": {"runs": runs[SHADOW], **asdict(_extra(trial))},
+        "carried": {"runs": runs[CANARY] + runs[PRODUCTION], **asdict(_production_cost(trial))},
+        "exposed": _exposed(trial),
+    }
+
+
+def _full_runs(trial: TrialReport) -> list[tuple[str, FullRun]]:
+    arms = trial.evidence.arms if trial.evidence else ()
+    return [(arm.name, run) for arm in arms for run in arm.quality]
+
+
+def _made_by(trial: TrialReport) -> str:
+    """Who made the full runs where policy or the trial used another mode than shadow."""
+    evidence = trial.evidence
+    if evidence is None or not _full_runs(trial):
+        return ""
+    requested, used = evidence.plan.asked_quality_runs, evidence.policy.quality_runs
+    who = {
+        SHADOW: "the trial, as extra runs (shadow)",
+        CANARY: "production, as canary runs",
+        "hybrid": "the trial at first, then production as canary runs (hybrid)",
+    }[used]
+    if requested in (None, used):
+        return "" if used == SHADOW else who
+    why = evidence.plan.runs_as_shadow_because
+    return f"{who}; policy asks for {requested}" + (f", but {why}" if why else "")
+
+
+def _extra(trial: TrialReport) -> Spent:
+    """What the trial's full runs cost beyond production's own training.
+
+    Of production's own runs only a lost candidate counts: production repeated that run.
+    """
+    plan: Mapping[str, Any] = (trial.source["evidence"] or {}).get("plan") or {}
+    prices = plan.get("usd_by_job") or {}
+    return _sum(trial, [
+        (name, number(prices.get(str(run.detail.get("job")))))
+        for name, run in _full_runs(trial)
+        if run.mode == SHADOW or _is_lost(name, run)
+    ])  # fmt: skip
+
+
+def _production_cost(trial: TrialReport) -> Spent:
+    return _sum(trial, [
+        (name, number(run.detail.get("usd")))
+        for name, run in _full_runs(trial)
+        if run.mode != SHADOW and not _is_lost(name, run)
+    ])  # fmt: skip
+
+
+def _is_lost(name: str, run: FullRun) -> bool:
+    return run.mode == CANARY and name != BASELINE and not run.finished
+
+
+def _sum(trial: TrialReport, prices: Sequence[tuple[str, float | None]]) -> Spent:
+    """Hours follow from dollars: both are of billable time, at the arm's price per hour."""
+    arms = {arm.name: arm for arm in trial.evidence.arms} if trial.evidence else {}
+    usd, hours = [], []
+    for name, price in prices:
+        rate = arms[name].usd_per_hour
+        if price is None or not rate:
+            return Spent(None, None)
+        usd.append(price)
+        hours.append(price / rate * arms[name].devices)
+    return Spent(math.fsum(usd), math.fsum(hours))
+
+
+def _counts(runs: Sequence[tuple[str, FullRun]], modes: Sequence[str]) -> str:
+    counts = Counter((name, run.mode) for name, run in runs if run.mode in modes)
+    return ", ".join(
+        f"{name} {runs_of_mode}" + (f" {RUN_MODES[mode]}" if mode != SHADOW else "")
+        for (name, mode), runs_of_mode in counts.items()
+    )
+
+
+def _exposed(trial: TrialReport) -> str:
+    """Models that production made with a candidate before anything was proven."""
+    made = sum(name != BASELINE and run.mode == CANARY and run.finished
+               for name, run in _full_runs(trial))  # fmt: skip
+    if not made:
+        return "no candidate model was made in production"
+    models = f"{plural(made, 'candidate model')} made in production"
+    if trial.evidence is not None and not trial.evidence.policy.hold_models:
+        return f"{models}, not held back (policy.hold_models is false)"
+    if trial.verdict in (None, Verdict.CONTINUE):
+        return f"{models}, held back until the verdict"
+    if trial.verdict is Verdict.PROMOTE and not trial.flag_was_held:
+        return f"{models}, held back until this verdict released those of {trial.candidate}"
+    return f"{models}, held back and not released by this verdict"

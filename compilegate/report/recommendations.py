@@ -1,26 +1,23 @@
-"""What would change the verdict, computed from the same figures as the verdict."""
+"""What would change the verdict, computed with the judge's own functions."""
 
 from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from compilegate.domain.decision import Verdict
-from compilegate.domain.formats import (
-    count,
-    duration,
-    money,
-    number,
-    pair,
-    plural,
-    ratio,
-    significant,
-)
+from compilegate.domain.formats import count, duration, money, number, plural, ratio, significant
+from compilegate.domain.judging.evidence import Evidence
+from compilegate.domain.judging.looks import SCHEDULE, SPEED_LOOKS
+from compilegate.domain.judging.power import LIKELY, Design
+from compilegate.domain.judging.quality import design_of, samples_of
+from compilegate.domain.judging.value_of_information import value_of_a_trial, value_of_shadow_runs
 from compilegate.domain.reasons import in_one_line
 from compilegate.domain.reasons.registry import advice, advice_for
+from compilegate.domain.workload.model import Policy
 from compilegate.report.measured import Measured
-from compilegate.report.proof_options import cheaper_proof, proof_options
 from compilegate.report.trial_report import TrialReport
 
 FAILED = "Fix this and rerun the trial; the flag has not changed."
@@ -28,6 +25,8 @@ REVERTED = (
     "Remove the cause above and rerun the trial: a candidate that was turned off must prove its "
     "speed and quality again."
 )
+# Longer histories and more production runs than these are not realistic advice.
+LONGEST_HISTORY, MOST_RUNS = 60, 100_000
 QUALITY_OPEN = {"quality_inconclusive", "quality_unsettled", "underpowered"}
 FULL_JOBS = {"full_run_disagrees", "full_run_unmeasured"}
 LIMITS = ("trial_over_budget", "price_unknown", "trial_over_time", "too_many_rounds")
@@ -53,27 +52,27 @@ def recommendations(trial: TrialReport) -> list[str]:
             sentences = _fixes(trial)
         case Verdict.REVERT:
             sentences = iter((REVERTED,))
-        case _:
+        case None:
             sentences = iter((FAILED,))
     return list(dict.fromkeys(sentences))
 
 
 def _what_would_undo(trial: TrialReport) -> Iterator[str]:
-    reject, ends = trial.bar("reject_speedup"), trial.speedup_interval
-    lower = number(trial.speed.get("lower_bound"))
-    low = lower if lower is not None else ends and ends[0]
-    if reject is not None and low is not None:
+    speed, quality = trial.speed, trial.quality
+    low = speed.interval[0] if speed.lower_bound is None and speed.interval else speed.lower_bound
+    if trial.thresholds is not None and low is not None:
+        reject, _ = trial.thresholds
         yield (
             f"A smaller speed-up: the proven lower bound is {ratio(low)}. At {ratio(reject)} or "
             f"less, {trial.candidate or 'the candidate'} would stay off."
         )
-    interval, margin = pair(trial.quality.get("interval")), number(trial.quality.get("margin"))
-    if interval and margin and interval[0] < 0:
+    if quality.interval and quality.margin and quality.interval[0] < 0:
         yield (
-            f"A margin below {significant(-interval[0])}: these runs rule out larger losses in "
-            f"{trial.metric}, not smaller ones (the margin was {significant(margin)})."
+            f"A margin below {significant(-quality.interval[0])}: these runs rule out larger "
+            f"losses in {trial.metric}, not smaller ones (the margin was "
+            f"{significant(quality.margin)})."
         )
-    payback = number(trial.saving.get("payback_runs"))
+    payback = trial.saving.payback_runs
     if payback is not None:
         yield f"Fewer than {plural(math.ceil(payback), 'further run')}: the trial would not pay."
     yield (
@@ -94,8 +93,8 @@ def _what_would_promote(trial: TrialReport) -> Iterator[str]:
         )
         return
     yield from _run_length(trial)
-    promote, reject = trial.bar("promote_speedup"), trial.bar("reject_speedup")
-    if promote is not None and reject is not None:
+    if trial.thresholds is not None:
+        reject, promote = trial.thresholds
         yield (
             f"A larger gain: proven above {ratio(reject)} and estimated at {ratio(promote)} or "
             f"more. {advice('speedup_too_small')}"
@@ -104,9 +103,9 @@ def _what_would_promote(trial: TrialReport) -> Iterator[str]:
 
 def _run_length(trial: TrialReport) -> Iterator[str]:
     """How long a run must be until the compile time is earned back with the required gain."""
-    goal = trial.bar("promote_speedup")
-    if isinstance(trial.measured, str) or goal is None or trial.candidate is None:
+    if isinstance(trial.measured, str) or trial.candidate is None:
         return
+    _, goal = trial.measured.thresholds
     base, ours = trial.measured.baseline.steady, trial.measured.lead.steady
     steps = trial.measured.lead.arm.full_run_steps
     if not base or not ours or not steps or steps != trial.measured.baseline.arm.full_run_steps:
@@ -137,12 +136,12 @@ def _what_would_conclude(trial: TrialReport) -> Iterator[str]:
         yield f"Next: {why}{_price(number(step.get('usd')))}."
     yield from advice_for(code for code in LIMITS if code in codes)
     if "saving_below_trial_cost" in codes:
-        yield from cheaper_proof(trial)
+        yield from _cheaper_proof(trial)
     elif codes & QUALITY_OPEN and not codes & FULL_JOBS:
         more = not codes & OUT_OF_TIME
         if more:
             yield from _runs_needed(trial)
-        yield from proof_options(trial, with_runs=more)
+        yield from _proof_options(trial, with_runs=more)
     if codes & {"speed_inconclusive", "speed_unsettled"}:
         yield from _steadier_blocks(trial.measured)
     if "baseline_failed" in codes:
@@ -152,19 +151,18 @@ def _what_would_conclude(trial: TrialReport) -> Iterator[str]:
 
 
 def _runs_needed(trial: TrialReport) -> Iterator[str]:
-    needed = number(trial.quality.get("runs_needed"))
-    provable = number(trial.quality.get("provable_margin"))
-    runs = trial.quality.get("runs") or {}
-    have = min((number(runs.get(arm)) or 0 for arm in ("baseline", "candidate")), default=0)
-    per_run = number((trial.evidence.get("plan") or {}).get("usd_per_quality_run"))
-    if needed is not None and needed > have:
-        more = needed - have
+    needed, evidence = trial.quality.runs_needed, trial.evidence
+    runs = (trial.decision.get("quality") or {}).get("runs") or {}
+    available = min(number(runs.get(arm)) or 0 for arm in ("baseline", "candidate"))
+    if needed is not None and needed > available:
+        more = needed - available
+        per_run = evidence.plan.usd_per_quality_run if evidence else None
         cost = None if per_run is None else 2 * more * per_run
         yield (
             f"More runs: {count(needed)} per arm would prove a margin of {_margin(trial)} with an "
             f"80% chance if nothing is lost, {count(more)} more than available{_price(cost)}."
         )
-    elif needed is None and provable is not None:
+    elif needed is None and trial.quality.provable_margin is not None:
         yield (
             f"More runs would not help: {trial.metric} varies so much from seed to seed that a "
             f"margin of {_margin(trial)} would take over 500 runs per arm."
@@ -193,9 +191,139 @@ def _fixes(trial: TrialReport) -> Iterator[str]:
 
 
 def _margin(trial: TrialReport) -> str:
-    margin = number(trial.quality.get("margin"))
+    margin = trial.quality.margin
     return "unknown size" if margin is None else significant(margin)
 
 
 def _price(usd: float | None) -> str:
     return "" if usd is None else f" (about {money(usd)})"
+
+
+def _proof_options(trial: TrialReport, *, with_runs: bool = True) -> Iterator[str]:
+    """The margin, the runs, the history and the spread with which a proof would be likely."""
+    if isinstance(trial.measured, str):
+        return
+    evidence = trial.measured.evidence
+    design, spread = design_of(evidence), _spread(trial, trial.measured)
+    if design is None or not spread:
+        return
+    margin = evidence.quality.margin
+    provable = design.best_margin(LIKELY) * spread
+    if provable > margin:
+        yield (
+            f"A wider margin: {significant(provable)} could be proven with up to {design.n_max} "
+            "runs (80% chance if nothing is lost), should the team accept such a loss (now "
+            f"{significant(margin)})."
+        )
+    if design.runs_needed(spread / margin, design.least_chance) is None:
+        if with_runs:
+            yield from _more_runs(evidence, design, spread / margin)
+        yield from _more_history(evidence, design, spread / margin)
+    bearable = margin / design.best_margin(LIKELY)
+    if bearable < spread:
+        yield (
+            f"A metric that varies less: {significant(bearable)} from run to run or less (now "
+            f"{significant(spread)}), for instance on a larger validation set."
+        )
+
+
+def _spread(trial: TrialReport, measured: Measured) -> float | None:
+    """The metric's spread from run to run: the decision's, else that of all recorded runs."""
+    if trial.quality.spread is not None:
+        return trial.quality.spread
+    variance = samples_of(measured.lead.arm, measured.evidence).pooled_variance
+    return math.sqrt(variance) if variance else None
+
+
+def _more_runs(evidence: Evidence, design: Design, relative: float) -> Iterator[str]:
+    """The smallest number of runs with which the judge would not refuse to begin."""
+    for n in SCHEDULE:
+        if n <= design.n_max:
+            continue
+        if replace(design, n_max=n).runs_needed(relative, design.least_chance) is None:
+            continue
+        remaining = evidence.runs_remaining
+        if remaining is not None and remaining < 2 * n:
+            yield (
+                f"More production runs to come: {2 * n} or more (now {count(remaining)}), of which "
+                f"{n} could go into a proof."
+            )
+        # Extra runs are fewer by default, so that the default itself cannot be requested.
+        policy = evidence.policy
+        default = policy.quality_runs == "shadow" and n == Policy().max_quality_runs
+        yield (
+            f"More runs: policy.max_quality_runs of {n + default} or more "
+            f"(now up to {design.n_max} runs)."
+        )
+        return
+
+
+def _more_history(evidence: Evidence, design: Design, relative: float) -> Iterator[str]:
+    past = len(evidence.quality.history)
+    for longer in range(past + 1, LONGEST_HISTORY + 1):
+        if replace(design, history=longer).runs_needed(relative, design.least_chance):
+            yield f"More history: {longer} past runs in quality.history (now {past})."
+            return
+
+
+def _cheaper_proof(trial: TrialReport) -> Iterator[str]:
+    """With how many runs to come the measurement or the proof would pay, and what shortens it."""
+    if isinstance(trial.measured, str):
+        return
+    evidence, candidate = trial.measured.evidence, trial.measured.lead.arm
+    now, speedup = evidence.runs_remaining, trial.speed.estimate
+
+    def proof_pays(remaining: float) -> bool:
+        changed = replace(evidence, runs_remaining=remaining)
+        design = design_of(changed)
+        if design is None or speedup is None:
+            return False
+        value = value_of_shadow_runs(candidate, changed, design, speedup)
+        return value is None or value[0].pays
+
+    def trial_pays(remaining: float) -> bool:
+        return _trial_pays(replace(evidence, runs_remaining=remaining))
+
+    needed = None if now is None else _least(now, trial_pays if speedup is None else proof_pays)
+    if needed is not None and now is not None:
+        yield f"More runs to come: from {count(needed)} on it would pay (now {count(now)})."
+    if speedup is not None:
+        yield from _proof_options(trial, with_runs=False)
+        if evidence.policy.quality_runs == "shadow":
+            yield (
+                "A cheaper mode: full runs that production makes anyway instead of extra ones "
+                "(policy.quality_runs: hybrid or canary, for a workload that is registered)."
+            )
+        yield (
+            "A shorter proof: a wider margin, a metric that varies less or more past runs in "
+            "quality.history."
+        )
+    else:
+        yield "Fewer candidates, or longer runs: measuring costs a smaller share of a long run."
+
+
+def _trial_pays(evidence: Evidence) -> bool:
+    steps, remaining = evidence.baseline.full_run_steps, evidence.runs_remaining
+    if design_of(evidence) is None or remaining is None:
+        return False
+    return (
+        steps is None
+        or value_of_a_trial(
+            remaining,
+            full_run_steps=steps,
+            segment_steps=evidence.plan.speed_steps,
+            arms=len(evidence.arms),
+            blocks=SPEED_LOOKS[0],
+        ).pays
+    )
+
+
+def _least(now: float, pays: Callable[[float], bool]) -> int | None:
+    """The least number of runs to come that pays, None if it pays now or hardly ever."""
+    low, high = math.floor(now), MOST_RUNS
+    if low >= high or pays(now) or not pays(high):
+        return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if pays(middle) else (middle, high)
+    return high

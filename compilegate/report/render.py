@@ -1,40 +1,178 @@
-"""Puts a trial's records together into its report."""
+"""One trial's report: the page, a pull request comment, JSON, and the notification's text."""
 
 from __future__ import annotations
 
-from compilegate.report import embed
-from compilegate.report.canary_runs import full_runs
-from compilegate.report.headline import headline
-from compilegate.report.markdown import markdown
-from compilegate.report.model import Document, Report, ReportInput
-from compilegate.report.notifications.trial import message, subject
-from compilegate.report.page import page
-from compilegate.report.trial_report import TrialReport, read_trial_report
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from compilegate.domain.formats import UNKNOWN, ascii_only
+from compilegate.domain.notification import SUBJECT_MAX
+from compilegate.domain.reasons import with_fix
+from compilegate.report.charts import charts
+from compilegate.report.figures import Document
+from compilegate.report.markup import (
+    TONE_MARKS,
+    Download,
+    markdown_table,
+    markdown_text,
+    render_page,
+    stable_json,
+)
+from compilegate.report.metric_cards import MetricCard, metric_cards
+from compilegate.report.protocol import full_runs, protocol
+from compilegate.report.recommendations import recommendations
+from compilegate.report.tables import (
+    SAME_QUALITY,
+    arms_table,
+    detail_tables,
+    eligibility_table,
+)
+from compilegate.report.trial_report import ReportInput, TrialReport, read_trial_report
+from compilegate.report.words import control_sentences, flag_sentence, headline, label, lede
+
+LOCAL = "local"
+# An evidence document beyond this is linked by its place in the bucket, not embedded.
+EMBEDDED_EVIDENCE_MAX = 4_000_000
+MARKDOWN_ROWS = {
+    "Samples per second", "Median step", "Compile time, warm cache", "Recompilations",
+    "Peak memory", "Cluster", "Price of 1,000 samples", "Price of a production run",
+    "Full runs", "Failed runs", SAME_QUALITY,
+}  # fmt: skip
+MOST_CHANGES, MOST_REASONS = 3, 4
+
+
+@dataclass(frozen=True)
+class Report:
+    """``html`` needs no other file; ``subject`` is ASCII of less than 100 characters (SNS)."""
+
+    html: str
+    markdown: str
+    json: str
+    subject: str
+    message: str
 
 
 def render(document: ReportInput) -> Report:
     """The report of one trial; the same records always give the same bytes.
 
-    Raises ValueError when the records carry neither a decision nor a failure, or a verdict
+    Raises ValueError when the records have neither a decision nor a failure, or a verdict
     outside the closed set; EnvironmentNotReadyError when plotly.js is not to be found.
     """
     trial = read_trial_report(document)
-    summary = _summary(trial)
-    return Report(
-        html=page(trial, summary),
-        markdown=markdown(trial),
-        json=embed.stable_json(summary) + "\n",
-        subject=subject(trial),
-        message=message(trial),
-    )
-
-
-def _summary(trial: TrialReport) -> Document:
-    return {
+    cards, changes = metric_cards(trial), recommendations(trial)
+    summary = stable_json({
         "schema": 1,
         "workload": trial.workload,
         "headline": headline(trial),
         "full_runs": full_runs(trial),
         "context": dict(trial.source["context"]),
         "decision": trial.source["decision"],
+    })  # fmt: skip
+    return Report(
+        html=_page(trial, cards, changes, summary),
+        markdown=_markdown(trial, cards, changes),
+        json=summary + "\n",
+        subject=_subject(trial),
+        message=_message(trial, cards),
+    )
+
+
+def _page(
+    trial: TrialReport, cards: Sequence[MetricCard], changes: Sequence[str], summary: str
+) -> str:
+    context = trial.source["context"]
+    values = {
+        "workload": trial.workload,
+        "trial": context["trial"],
+        "stage": context["stage"],
+        "simulated": context.get("simulated"),
+        "label": label(trial).text,
+        "tone": label(trial).tone,
+        "headline": headline(trial),
+        "lede": lede(trial),
+        "reasons": [
+            {"code": reason.code, "message": with_fix(reason.message, reason.fix)}
+            for reason in trial.reasons
+        ],
+        "controls": control_sentences(trial.decision),
+        "metric_cards": cards,
+        "not_measured": trial.measured if isinstance(trial.measured, str) else None,
+        "changes": changes,
+        "arms": arms_table(trial),
+        "eligibility": eligibility_table(trial),
+        "eligibility_verdict": trial.eligibility.get("verdict"),
+        "protocol": protocol(trial),
+        "details": detail_tables(trial),
+        "downloads": _downloads(trial, summary),
     }
+    return render_page("report.html.j2", charts(trial), values)
+
+
+def _downloads(trial: TrialReport, summary: str) -> list[Download]:
+    stem = f"{trial.workload}-{trial.source['context']['trial']}"
+    downloads = [Download.of_json("Decision and context", f"{stem}-report.json", summary)]
+    evidence: Document | None = trial.source["evidence"]
+    text = "" if evidence is None else stable_json(evidence, indent=None)
+    if text and len(text) <= EMBEDDED_EVIDENCE_MAX:
+        name = "Evidence, to judge it again"
+        downloads.append(Download.of_json(name, f"{stem}-evidence.json", text))
+    return downloads
+
+
+def _markdown(trial: TrialReport, cards: Sequence[MetricCard], changes: Sequence[str]) -> str:
+    """Verdict, reasons, key figures, arms; short enough to be read in a conversation."""
+    context, text = trial.source["context"], markdown_text
+    lines = [
+        f"### {TONE_MARKS[label(trial).tone]} {text(headline(trial))}",
+        "",
+        f"**{text(trial.workload)}**, trial {text(context['trial'])}, "
+        f"stage {text(context['stage'])}. {text(' '.join(lede(trial)))}",
+        "",
+    ]
+    if context.get("simulated"):
+        lines += [f"> {text(str(context['simulated']))}", ""]
+    lines += [f"- {text(with_fix(reason.message, reason.fix))}" for reason in trial.reasons]
+    lines += [f"- {text(sentence)}" for sentence in control_sentences(trial.decision)]
+    lines.append("")
+    if cards:
+        rows = [(card.name, card.value, card.note) for card in cards]
+        lines += markdown_table(("Key figure", "", ""), rows)
+    arms = arms_table(trial)
+    if arms is not None:
+        kept = {*MARKDOWN_ROWS, f"Mean of {trial.metric}"}
+        lines += markdown_table(("Arm", *arms.columns[1:]), [r for r in arms.rows if r[0] in kept])
+    lines += ["**What would change the verdict**", ""]
+    lines += [f"- {text(change)}" for change in changes[:MOST_CHANGES]]
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip() + "\n"
+
+
+def _subject(trial: TrialReport) -> str:
+    """ASCII, one line, less than 100 characters (SNS): workload, verdict and its reason."""
+    opening = f"[compilegate {trial.source['context']['stage']}] {trial.workload}: "
+    subject = ascii_only(opening + headline(trial))
+    if len(subject) > SUBJECT_MAX:
+        subject = ascii_only(opening + headline(trial, brief=True))
+    if len(subject) > SUBJECT_MAX:
+        subject = subject[: SUBJECT_MAX - 3].rstrip(" ,.:;(") + "..."
+    return subject
+
+
+def _message(trial: TrialReport, cards: Sequence[MetricCard]) -> str:
+    """What was decided, the figures, what happened to the flag, and how to see the report."""
+    context, reasons = trial.source["context"], trial.reasons
+    lines = [f"{trial.workload}: {headline(trial)}.", ""]
+    if trial.verdict is None:
+        lines += [*lede(trial), "The flag was left as it was.", ""]
+    lines += [f"- {with_fix(reason.message, reason.fix)}" for reason in reasons[:MOST_REASONS]]
+    more = len(reasons) - MOST_REASONS
+    lines += [f"- and {more} more reasons in the report"] if more > 0 else []
+    lines += [""] if reasons else []
+    figures = [f"{card.name}: {card.value}" for card in cards if card.value != UNKNOWN]
+    lines += [", ".join(figures), ""] if figures else []
+    lines += [flag_sentence(trial)] if trial.verdict is not None else []
+    lines += [str(context["simulated"])] if context.get("simulated") else []
+    local = " --local" if context["stage"] == LOCAL else ""
+    command = f"compilegate report {trial.workload} --trial {context['trial']}{local}"
+    lines += [f"See the report: {context.get('place') or command}"]
+    return "\n".join(" ".join(line.split()) for line in lines) + "\n"

@@ -1,9 +1,10 @@
-"""The numbers behind the charts, as rows of text."""
+"""The numbers behind the charts as rows of text: arms, eligibility, plan, and every run."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from compilegate.domain.formats import (
@@ -14,11 +15,14 @@ from compilegate.domain.formats import (
     interval,
     money,
     number,
+    ratio,
     shown,
     significant,
 )  # fmt: skip
+from compilegate.domain.judging.evidence import PROBATION
 from compilegate.domain.workload.model import BASELINE
-from compilegate.report.trial_report import TrialReport, named
+from compilegate.report.measured import Measured, MeasuredArm
+from compilegate.report.trial_report import TrialReport
 
 Row = Sequence[str]
 
@@ -32,16 +36,8 @@ class Table:
     columns: Sequence[str]
     rows: Sequence[Row]
     note: str = ""
-    marked: frozenset[int] = field(default_factory=frozenset)
+    marked: frozenset[int] = frozenset()
     stacked: bool = False
-
-
-@dataclass(frozen=True)
-class _Figure:
-    key: str
-    name: str
-    show: Callable[[Any], str]
-    why_unknown: str
 
 
 def _number(as_text: Callable[[float], str]) -> Callable[[Any], str]:
@@ -50,62 +46,67 @@ def _number(as_text: Callable[[float], str]) -> Callable[[Any], str]:
 
 SAME_QUALITY = "Price of the baseline's final loss"
 COMPILE_TIMES = {"compile_seconds_cold", "compile_seconds_warm"}
-FIGURES = (
-    _Figure("samples_per_second", "Samples per second", _number(significant),
-            "no steady state, or the runs did not record samples"),
-    _Figure("samples_per_second_interval", "… 95% interval",
-            lambda value: interval(value, significant), "needs two blocks"),
-    _Figure("step_seconds_median", "Median step", _number(duration), "no step was timed"),
-    _Figure("compile_seconds_cold", "Compile time, empty cache", _number(duration),
-            "no cold compile was recorded"),
-    _Figure("compile_seconds_warm", "Compile time, warm cache", _number(duration),
-            "no block finished"),
-    _Figure("recompiles", "Recompilations", _number(count), "not recorded by the runs"),
-    _Figure("graph_breaks", "Graph breaks", _number(count), "not recorded by the runs"),
-    _Figure("graphs", "Graphs", _number(count), "not recorded by the runs"),
-    _Figure("peak_memory_gib", "Peak memory", _number(lambda x: f"{significant(x)} GiB"),
-            "not recorded by the runs"),
-    _Figure("usd_per_hour", "Price of an hour", _number(money), "no price is known"),
-    _Figure("usd_per_1000_samples", "Price of 1,000 samples", _number(money),
-            "needs a price and samples per second"),
-    _Figure("usd_per_run", "Price of a production run", _number(money),
-            "needs a price and a run's length"),
-    _Figure("metric_mean", "Mean of {metric}", _number(fixed),
-            "no full run finished"),
-    _Figure("metric_sd", "… spread from seed to seed", _number(lambda x: significant(x, 2)),
-            "needs two full runs"),
-    _Figure("runs", "Full runs", _number(count), "not recorded"),
-    _Figure("failed_runs", "Failed runs", _number(count), "not recorded"),
+NOT_RECORDED = "not recorded by the runs"
+# Of the decision's arms: key, name, format, and why it may be unknown.
+FIGURES: tuple[tuple[str, str, Callable[[Any], str], str], ...] = (
+    ("samples_per_second", "Samples per second", _number(significant),
+     "no steady state, or the runs did not record samples"),
+    ("samples_per_second_interval", "… 95% interval", lambda ends: interval(ends, significant),
+     "needs two blocks"),
+    ("step_seconds_median", "Median step", _number(duration), "no step was timed"),
+    ("compile_seconds_cold", "Compile time, empty cache", _number(duration),
+     "no cold compile was recorded"),
+    ("compile_seconds_warm", "Compile time, warm cache", _number(duration), "no block finished"),
+    ("recompiles", "Recompilations", _number(count), NOT_RECORDED),
+    ("graph_breaks", "Graph breaks", _number(count), NOT_RECORDED),
+    ("graphs", "Graphs", _number(count), NOT_RECORDED),
+    ("peak_memory_gib", "Peak memory", _number(lambda x: f"{significant(x)} GiB"), NOT_RECORDED),
+    ("usd_per_hour", "Price of an hour", _number(money), "no price is known"),
+    ("usd_per_1000_samples", "Price of 1,000 samples", _number(money),
+     "needs a price and samples per second"),
+    ("usd_per_run", "Price of a production run", _number(money),
+     "needs a price and a run's length"),
+    ("metric_mean", "Mean of {metric}", _number(fixed), "no full run finished"),
+    ("metric_sd", "… spread from seed to seed", _number(lambda x: significant(x, 2)),
+     "needs two full runs"),
+    ("runs", "Full runs", _number(count), "not recorded"),
+    ("failed_runs", "Failed runs", _number(count), "not recorded"),
 )  # fmt: skip
 
 
 def arms_table(trial: TrialReport) -> Table | None:
     """One column per arm; what is unknown is explained under the table."""
-    arms = trial.arms
-    if not arms:
+    if not trial.arms:
         return None
-    planned = named(trial.plan.get("arms"))
-    native = {BASELINE, *(arm["name"] for arm in planned if arm.get("compiler") == "none")}
+    native = {BASELINE, *(arm.name for arm in trial.planned_arms if arm.compiler == "none")}
     rows: list[Row] = [*_clusters(trial)]
-    whys: dict[str, list[str]] = {}
-    for figure in FIGURES:
-        name = figure.name.format(metric=trial.metric)
-        cells = [_arm_cell(figure, arm, native) for arm in arms]
+    unknown: dict[str, list[str]] = {}
+    for key, title, show, why in FIGURES:
+        name = title.format(metric=trial.metric)
+        cells = [_arm_cell(arm, key, show, native) for arm in trial.arms]
         if UNKNOWN in cells:
-            whys.setdefault(figure.why_unknown, []).append(name.lstrip("… "))
+            unknown.setdefault(why, []).append(name.lstrip("… "))
         rows.append((name, *cells))
     rows += _same_quality(trial)
-    note = "; ".join(f"{', '.join(names)}: {why}" for why, names in whys.items())
+    note = "; ".join(f"{', '.join(names)}: {why}" for why, names in unknown.items())
     return Table(
-        "arms", "The arms in numbers", ("", *(str(arm["name"]) for arm in arms)), rows,
+        "arms", "The arms in numbers", ("", *(str(arm["name"]) for arm in trial.arms)), rows,
         note=f"{UNKNOWN} is unknown. {note}." if note else "",
     )  # fmt: skip
 
 
+def _arm_cell(
+    arm: Mapping[str, Any], key: str, show: Callable[[Any], str], native: Collection[str]
+) -> str:
+    if key in COMPILE_TIMES and arm.get("name") in native and not number(arm.get(key)):
+        return "none"  # an arm without a compiler compiles nothing, so nothing is unknown
+    return show(arm.get(key))
+
+
 def _same_quality(trial: TrialReport) -> list[Row]:
-    """What a run costs up to the loss with which the baseline's runs end, where curves tell."""
-    found = trial.saving.get("same_quality")
-    if not found:
+    """What a run costs up to the loss with which the baseline's runs end, if curves show it."""
+    figures = (trial.decision.get("saving") or {}).get("same_quality")
+    if not figures:
         return []
     sides = {BASELINE: "baseline", trial.candidate: "candidate"}
 
@@ -113,43 +114,170 @@ def _same_quality(trial: TrialReport) -> list[Row]:
         side = sides.get(name)
         if side is None:
             return UNKNOWN
-        never = found.get(f"steps_{side}") is None
-        return "never gets there" if never else shown(found.get(f"usd_{side}"), money)
+        never = figures.get(f"steps_{side}") is None
+        return "never gets there" if never else shown(figures.get(f"usd_{side}"), money)
 
     return [(SAME_QUALITY, *(cell(str(arm["name"])) for arm in trial.arms))]
 
 
 def _clusters(trial: TrialReport) -> list[Row]:
     """What each arm runs on, where that is not the same for all."""
-    planned = {arm["name"]: arm for arm in named(trial.plan.get("arms"))}
-    found = [planned.get(arm["name"]) or {} for arm in trial.arms]
-    cells = [
-        f"{arm['instance_count']} x {arm['instance_type']}" if arm.get("instance_type") else UNKNOWN
-        for arm in found
-    ]
+    planned = {arm.name: arm for arm in trial.planned_arms}
+    arms = [planned.get(str(arm["name"])) for arm in trial.arms]
+    cells = [f"{arm.instance_count} x {arm.instance_type}" if arm else UNKNOWN for arm in arms]
     return [("Cluster", *cells)] if len(set(cells)) > 1 else []
-
-
-def _arm_cell(figure: _Figure, arm: Mapping[str, Any], native: Collection[str]) -> str:
-    value = arm.get(figure.key)
-    if figure.key in COMPILE_TIMES and arm.get("name") in native and not number(value):
-        return "none"  # an arm without a compiler compiles nothing, so nothing is unknown
-    return figure.show(value)
 
 
 def eligibility_table(trial: TrialReport) -> Table | None:
     """Every reason that eligibility gave, each once with all it is about."""
-    found: dict[tuple[str, ...], list[str]] = {}
+    about: dict[tuple[str, ...], list[str]] = {}
     for source in (trial.eligibility, *(trial.eligibility.get("candidates") or ())):
         for reason in source.get("reasons") or ():
-            key = tuple(
-                str(reason.get(part) or "") for part in ("severity", "code", "message", "fix")
-            )
-            found.setdefault(key, []).append(str(source.get("name") or "workload"))
-    if not found:
+            parts = ("severity", "code", "message", "fix")
+            key = tuple(str(reason.get(part) or "") for part in parts)
+            about.setdefault(key, []).append(str(source.get("name") or "workload"))
+    if not about:
         return None
     return Table(
-        "eligibility", "Eligibility", ("About", "Weight", "Code", "What was found", "What helps"),
-        [(", ".join(about), *reason) for reason, about in found.items()],
-        marked=frozenset(i for i, reason in enumerate(found) if reason[0] == "block"), stacked=True,
+        "eligibility", "Eligibility", ("About", "Weight", "Code", "Reason", "What helps"),
+        [(", ".join(names), *reason) for reason, names in about.items()],
+        marked=frozenset(i for i, reason in enumerate(about) if reason[0] == "block"), stacked=True,
     )  # fmt: skip
+
+
+def plan_table(trial: TrialReport) -> Table | None:
+    """The arms as they were planned."""
+    arms = trial.planned_arms
+    if not arms:
+        return None
+    names = ("compiler", "instance_type", "instance_count", "precision", "batch_size",
+             "learning_rate", "distribution", "usd_per_hour", "image")  # fmt: skip
+    rows = [
+        (name.replace("_", " ").replace("usd", "USD"), *(str(getattr(arm, name)) for arm in arms))
+        for name in names
+    ]
+    marked = frozenset(place for place, row in enumerate(rows) if len(set(row[1:])) > 1)
+    return Table(
+        "plan", "The arms as planned", ("", *(arm.name for arm in arms)), rows,
+        note="Marked rows are what the candidates change." if marked else "", marked=marked,
+    )  # fmt: skip
+
+
+def detail_tables(trial: TrialReport) -> list[Table]:
+    """The plan and the evidence; a table without rows is left out."""
+    tables = [plan_table(trial)]
+    if not isinstance(trial.measured, str):
+        measured = trial.measured
+        tables += [
+            _fingerprint_table(measured), _blocks_table(measured), _runs_table(measured),
+            canary_table(measured), _failures_table(measured),
+        ]  # fmt: skip
+    return [table for table in tables if table is not None]
+
+
+def _blocks_table(measured: Measured) -> Table | None:
+    """Steady step and overhead of every block, with the speed-up."""
+    numbers = sorted({n for arm in measured.arms for n in arm.blocks})
+    if not numbers:
+        return None
+    gains = [measured.speedups(arm) for arm in measured.candidates]
+    columns = ["Block"]
+    for arm in measured.arms:
+        columns += [f"{arm.name}: steady step", "+ compile and warm-up"]
+    columns += [f"{arm.name}: speed-up" for arm in measured.candidates]
+    rows = []
+    for n in numbers:
+        row = [str(n)]
+        for arm in measured.arms:
+            segment = arm.blocks[n].segment if n in arm.blocks else None
+            row += [
+                duration(segment.steady_step_seconds) if segment else UNKNOWN,
+                duration(segment.overhead_seconds) if segment else UNKNOWN,
+            ]
+        rows.append((*row, *(ratio(gain[n]) if n in gain else UNKNOWN for gain in gains)))
+    return Table(
+        "blocks", "Every block", columns, rows,
+        note=f"{UNKNOWN}: the segment failed or was too short to have a steady state.",
+    )  # fmt: skip
+
+
+def _runs_table(measured: Measured) -> Table | None:
+    rows = [
+        (
+            arm.name,
+            UNKNOWN if run.seed is None else str(run.seed),
+            shown(run.metric, lambda x: fixed(x, 5)) if run.finished else "failed",
+            shown(run.wall_seconds, duration),
+            str(run.detail.get("reason") or ("production" if run.stage == PROBATION else "")),
+        )
+        for arm in measured.arms
+        for run in arm.arm.full_runs
+    ]
+    metric = measured.evidence.quality.metric
+    columns = ("Arm", "Seed", metric, "Wall clock of the job", "Remark")
+    return Table("runs", "Every full run", columns, rows, stacked=True) if rows else None
+
+
+RUN_MODES = {"shadow": "extra", "canary": "as canary", "production": "in production"}
+
+
+def canary_table(measured: Measured) -> Table | None:
+    """Every production run that became evidence, in the order of time."""
+    runs = [(arm.name, run) for arm in measured.arms for run in arm.quality if run.mode != "shadow"]
+    rows = []
+    for name, run in sorted(runs, key=lambda one: one[1].order):
+        begun = number(run.detail.get("started_at"))
+        rows.append((
+            UNKNOWN if begun is None
+            else f"{datetime.fromtimestamp(begun, tz=UTC):%Y-%m-%d %H:%M}",
+            name,
+            shown(run.metric, lambda x: fixed(x, 5)) if run.finished else "failed",
+            shown(run.detail.get("usd"), money),
+            RUN_MODES[run.mode],
+            str(run.detail.get("job") or UNKNOWN),
+        ))  # fmt: skip
+    columns = ("Begun (UTC)", "Arm", measured.evidence.quality.metric, "Price", "As", "Job")
+    title = "Canary and production runs used as evidence"
+    note = "These runs cost the trial nothing extra."
+    return Table("canary-runs", title, columns, rows, stacked=True, note=note) if rows else None
+
+
+def _failures_table(measured: Measured) -> Table | None:
+    """Speed segments that did not finish."""
+    rows = [
+        (arm.name, str(n), str(block.run.detail.get("reason") or "no reason was recorded"))
+        for arm in measured.arms
+        for n, block in arm.blocks.items()
+        if not block.run.finished
+    ]
+    columns = ("Arm", "Block", "Reason")
+    return Table("failures", "Failed segments", columns, rows, stacked=True) if rows else None
+
+
+def _fingerprint_table(measured: Measured) -> Table | None:
+    """What the arms ran on; a key whose values differ is marked."""
+    prints = [_fingerprints(arm) for arm in measured.arms]
+    keys = sorted({key for values in prints for key in values})
+    if not keys:
+        return None
+    rows = [(key, *(" / ".join(values.get(key, [UNKNOWN])) for values in prints)) for key in keys]
+    marked = frozenset(
+        place for place, row in enumerate(rows) if len(set(row[1:])) > 1 or " / " in row[1]
+    )
+    return Table(
+        "fingerprint", "Fingerprint", ("", *(arm.name for arm in measured.arms)), rows,
+        note="Marked rows differ between or within arms." if marked else "Equal in every arm.",
+        marked=marked,
+    )  # fmt: skip
+
+
+def _fingerprints(arm: MeasuredArm) -> dict[str, list[str]]:
+    """Every value of each key, in the order of the runs."""
+    values: dict[str, list[str]] = {}
+    for run in arm.arm.runs:
+        fingerprint = run.detail.get("fingerprint")
+        for key, value in fingerprint.items() if isinstance(fingerprint, Mapping) else ():
+            text = UNKNOWN if value is None else str(value)
+            if text not in values.setdefault(str(key), []):
+                values[str(key)].append(text)
+    return values

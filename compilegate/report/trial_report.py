@@ -4,113 +4,103 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 from compilegate.domain.decision import Verdict
-from compilegate.domain.formats import number, pair
+from compilegate.domain.judging.evidence import Evidence
+from compilegate.domain.planning.arm_plan import ArmPlan
 from compilegate.domain.reasons import Reason
+from compilegate.domain.trial.plan import RecordedPlan, read_plan
+from compilegate.report.figures import (
+    Document,
+    QualityFigures,
+    SavingFigures,
+    SpeedFigures,
+)
 from compilegate.report.measured import Measured, measure
-from compilegate.report.model import Document, ReportInput
 
-NOTHING: Mapping[str, Any] = {}
+
+class Context(TypedDict):
+    """Where the trial ran; ``simulated`` says in one sentence what was not the real thing."""
+
+    stage: str
+    trial: str
+    simulated: NotRequired[str | None]
+    workload: NotRequired[str | None]  # needed only where there is no decision
+    failure: NotRequired[str | None]  # why a trial ended without a decision
+    place: NotRequired[str | None]  # where the report lies, if no command shows it
+
+
+class ReportInput(TypedDict):
+    """The trial's records as they are stored; a record that was never written is None."""
+
+    decision: Document | None
+    evidence: Document | None
+    eligibility: Document | None
+    plan: Document | None
+    flag: NotRequired[Document | None]  # what became of the flag, once it is decided
+    context: Context
 
 
 @dataclass(frozen=True)
 class TrialReport:
-    """The input with its verdict and evidence parsed; ``verdict`` is None for a failed trial."""
+    """What the records say; ``verdict`` is None for a failed trial, and so is an absent plan.
+
+    ``measured`` is a sentence where nothing was measured or the evidence cannot be read.
+    ``decision``, ``eligibility`` and ``flag`` are empty where there is none.
+    """
 
     source: ReportInput
+    decision: Document
+    eligibility: Document
+    flag: Document
+    plan: RecordedPlan | None
     verdict: Verdict | None
+    candidate: str | None
+    reasons: tuple[Reason, ...]
     measured: Measured | str
-
-    @property
-    def decision(self) -> Document:
-        """The decision, empty for a failed trial."""
-        return self.source["decision"] or NOTHING
-
-    @property
-    def plan(self) -> Document:
-        """The plan, empty when there was none."""
-        return self.source["plan"] or NOTHING
-
-    @property
-    def evidence(self) -> Document:
-        """The evidence document, empty when there was none."""
-        return self.source["evidence"] or NOTHING
-
-    @property
-    def eligibility(self) -> Document:
-        """The eligibility document, empty when there was none."""
-        return self.source["eligibility"] or NOTHING
-
-    @property
-    def flag(self) -> Document:
-        """What became of the flag, empty while that is not settled."""
-        return self.source.get("flag") or NOTHING
+    speed: SpeedFigures
+    quality: QualityFigures
+    saving: SavingFigures
 
     @property
     def workload(self) -> str:
         """The workload's name, from whichever record has it."""
         context: Mapping[str, Any] = self.source["context"]
-        records = (self.decision, context, self.plan, self.eligibility, self.evidence)
-        return next((str(r["workload"]) for r in records if r.get("workload")), "workload")
+        records = (self.decision, context, self.source["plan"], self.eligibility,
+                   self.source["evidence"])  # fmt: skip
+        return next((str(r["workload"]) for r in records if r and r.get("workload")), "workload")
 
     @property
-    def candidate(self) -> str | None:
-        """The candidate that the decision is about."""
-        name = self.decision.get("candidate")
-        return None if name is None else str(name)
-
-    @property
-    def speed(self) -> Document:
-        """Speed-up figures, empty when unknown."""
-        return self.decision.get("speedup") or NOTHING
-
-    @property
-    def quality(self) -> Document:
-        """Quality figures, empty when unknown."""
-        return self.decision.get("quality") or NOTHING
-
-    @property
-    def saving(self) -> Document:
-        """Saving figures, empty when unknown."""
-        return self.decision.get("saving") or NOTHING
-
-    @property
-    def policy(self) -> Document:
-        """What the team accepts, empty when no evidence carries it."""
-        return self.evidence.get("policy") or NOTHING
+    def evidence(self) -> Evidence | None:
+        """The evidence, None where there is none that can be read."""
+        return None if isinstance(self.measured, str) else self.measured.evidence
 
     @property
     def price_ratio(self) -> float:
         """The candidate's price per hour over the baseline's; 1 where either is unknown."""
         return 1.0 if isinstance(self.measured, str) else self.measured.price_ratio
 
-    def bar(self, key: str) -> float | None:
-        """A threshold of policy as a ratio of times: dollars decide, so that it has the price."""
-        value = number(self.policy.get(key))
-        return None if value is None else value * self.price_ratio
+    @property
+    def thresholds(self) -> tuple[float, float] | None:
+        """Reject and promote as ratios of times, adjusted for the price per hour."""
+        return None if isinstance(self.measured, str) else self.measured.thresholds
 
     @property
     def metric(self) -> str:
         """The metric's name."""
-        named = self.quality.get("metric") or (self.evidence.get("quality") or {}).get("metric")
-        return str(named or "the quality metric")
-
-    @property
-    def reasons(self) -> Sequence[Reason]:
-        """The decision's reasons; those of release 0.1 name their arm in the message only."""
-        arms = [str(arm["name"]) for arm in self.arms]
-        return [
-            _read_reason(document, arms)
-            for document in self.decision.get("reasons") or ()
-            if document and (document.get("message") or document.get("code"))
-        ]
+        name = (self.decision.get("quality") or {}).get("metric")
+        return str(name or (self.evidence and self.evidence.quality.metric) or "the quality metric")
 
     @property
     def arms(self) -> Sequence[Document]:
-        """The decision's arms that have a name."""
+        """The judge's figures of each arm."""
         return named(self.decision.get("arms"))
+
+    @property
+    def planned_arms(self) -> Sequence[ArmPlan]:
+        """The arms of the plan."""
+        return self.plan.arms if self.plan else ()
 
     @property
     def codes(self) -> set[str]:
@@ -131,35 +121,16 @@ class TrialReport:
         return bool(self.decision.get("stage") == "probation")
 
     @property
-    def speedup(self) -> float | None:
-        """Estimated full-run speed-up."""
-        return number(self.speed.get("estimate"))
-
-    @property
-    def speedup_interval(self) -> tuple[float, float] | None:
-        """Its interval."""
-        return pair(self.speed.get("interval"))
-
-    @property
-    def runs_per_week(self) -> float | None:
-        """Production runs per week."""
-        return number(self.evidence.get("runs_per_week"))
+    def flag_was_held(self) -> bool:
+        """Whether a person kept the flag from changing as the decision says."""
+        return self.flag.get("approved") is False or bool(self.flag.get("held_by"))
 
     @property
     def trial_usd(self) -> float | None:
         """What the trial has cost by its jobs' billable time."""
-        spent = number(self.saving.get("trial_usd"))
-        return spent if spent is not None else number(
-            (self.evidence.get("plan") or NOTHING).get("spent_usd")
-        )  # fmt: skip
-
-
-def _read_reason(document: Document, arms: Sequence[str]) -> Reason:
-    message = str(document.get("message") or document.get("code"))
-    arm = document.get("arm")
-    if "arm" not in document:
-        arm = next((name for name in arms if message.startswith(f"{name}: ")), None)
-    return Reason(str(document.get("code") or ""), message, arm, fix=str(document.get("fix") or ""))
+        if self.saving.trial_usd is None and self.evidence is not None:
+            return self.evidence.plan.spent_usd
+        return self.saving.trial_usd
 
 
 def named(arms: Sequence[Document | None] | None) -> list[Document]:
@@ -168,17 +139,40 @@ def named(arms: Sequence[Document | None] | None) -> list[Document]:
 
 
 def read_trial_report(source: ReportInput) -> TrialReport:
-    """Parse the input.
+    """Read the records.
 
     Raises ValueError for a verdict outside the closed set, and when there is neither a
     decision nor a failure to report.
     """
-    decision = source["decision"]
-    if decision is None:
-        if not source["context"].get("failure"):
-            raise ValueError(
-                "a report needs a decision, or context.failure saying why there is none"
-            )
-        return TrialReport(source, None, measure(source["evidence"], None))
+    decision: Document = source["decision"] or {}
+    if not decision and not source["context"].get("failure"):
+        raise ValueError("a report needs a decision, or context.failure saying why there is none")
     candidate = decision.get("candidate")
-    return TrialReport(source, Verdict(decision["verdict"]), measure(source["evidence"], candidate))
+    return TrialReport(
+        source=source,
+        decision=decision,
+        eligibility=source["eligibility"] or {},
+        flag=source.get("flag") or {},
+        plan=read_plan(source["plan"]) if source["plan"] else None,
+        verdict=Verdict(decision["verdict"]) if decision else None,
+        candidate=None if candidate is None else str(candidate),
+        reasons=tuple(_reasons(decision)),
+        measured=measure(source["evidence"], candidate),
+        speed=SpeedFigures.read(decision.get("speedup")),
+        quality=QualityFigures.read(decision.get("quality")),
+        saving=SavingFigures.read(decision.get("saving")),
+    )
+
+
+def _reasons(decision: Document) -> list[Reason]:
+    """The decision's reasons; those of release 0.1 name their arm in the message only."""
+    arms = [str(arm["name"]) for arm in named(decision.get("arms"))]
+    reasons = []
+    for one in decision.get("reasons") or ():
+        code, message = str(one.get("code") or ""), str(one.get("message") or one.get("code") or "")
+        arm = one.get("arm")
+        if "arm" not in one:
+            arm = next((name for name in arms if message.startswith(f"{name}: ")), None)
+        if message:
+            reasons.append(Reason(code, message, arm, fix=str(one.get("fix") or "")))
+    return reasons

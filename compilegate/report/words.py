@@ -1,16 +1,23 @@
-"""The verdict in words an engineering manager follows."""
+"""The verdict in words: one line that says what to do and why, and a few sentences under it."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from compilegate.domain.decision import Verdict
 from compilegate.domain.flag_change import TRAIN
 from compilegate.domain.formats import interval, money, number, percent, plural, ratio, significant
+from compilegate.domain.reasons.registry import headline as reason_headline
 from compilegate.domain.records.flags import HUMAN
 from compilegate.domain.words import VERDICTS, Label
-from compilegate.report.charts.quality import better_or_worse
-from compilegate.report.model import Document
+from compilegate.report.figures import Document
+from compilegate.report.measured import better_or_worse
 from compilegate.report.trial_report import TrialReport
 
+# Characters that fit on one line of the page on a desktop screen.
+LONGEST = 70
+CANNOT_PAY = {"run_too_short", "saving_below_trial_cost"}
 FLAG_WORDS = {
     "enable": "The flag was switched on",
     "disable": "The flag is off",
@@ -27,102 +34,162 @@ def label(trial: TrialReport) -> Label:
     return VERDICTS[trial.verdict]
 
 
+def headline(trial: TrialReport, *, brief: bool = False) -> str:
+    """What to do, and the figure or the reason that says so.
+
+    ``brief`` leaves out the speed where something else decided.
+    """
+    if trial.verdict is None:
+        return "The trial failed: nothing was decided, the flag was left as it was"
+    return HEADLINES[trial.verdict](trial, brief)
+
+
+def _change(trial: TrialReport) -> str:
+    """What a promotion changes; a compiler, unless the records name another change."""
+    for arms in (trial.evidence.arms if trial.evidence else (), trial.planned_arms):
+        for arm in arms:
+            if arm.name == trial.candidate and arm.overrides:
+                compiles = arm.overrides.get("compiler", "none") != "none"
+                return "Turn the compiler on" if compiles else f"Switch to {trial.candidate}"
+    return "Turn the compiler on"
+
+
+def _speed(trial: TrialReport) -> str:
+    speedup = trial.speed.estimate
+    if speedup is None:
+        return "speed-up unknown"
+    return f"{ratio(speedup)} faster" if speedup >= 1 else f"slower, {ratio(speedup)}"
+
+
+def _gain(trial: TrialReport) -> str:
+    """What a promotion brings: time, or money where the clusters' prices differ."""
+    speedup = trial.speed.estimate
+    if speedup is None or trial.price_ratio == 1:
+        return _speed(trial)
+    share = 1 - trial.price_ratio / speedup
+    return f"{percent(round(share, 2))} cheaper a run at {ratio(speedup)} the speed"
+
+
+def _because(trial: TrialReport, opening: str, *, brief: bool) -> str:
+    """The opening and the reason that decided: the first, in its own words if it is unknown."""
+    if not trial.reasons:
+        return f"{opening}: no reason was recorded"
+    first = trial.reasons[0]
+    template = reason_headline(first.code, _variant(trial, first.code))
+    if not template:
+        return _cut(f"{opening}: {first.message.rstrip('.')}")
+    speed, margin = _speed(trial), trial.quality.margin
+    if margin is None and trial.evidence is not None:
+        margin = trial.evidence.quality.margin
+    reject, promote = map(ratio, trial.thresholds) if trial.thresholds else ("speed-up",) * 2
+    text = template.format(
+        speed=speed,
+        but="" if trial.speed.estimate is None or brief else f"{speed}, but ",
+        metric=trial.metric,
+        margin="the size set" if margin is None else significant(margin),
+        promote=promote,
+        reject=reject,
+    )
+    return f"{opening}: {text}"
+
+
+def _variant(trial: TrialReport, code: str) -> str | None:
+    """The situation, where one code stands for different endings."""
+    if code == "speedup_too_small" and (trial.speed.estimate or 1) < 1:
+        return "slower"
+    if code == "trial_over_budget" and trial.decision.get("stage") == "plan":
+        return "plan"
+    if code == "candidate_crashed" and trial.on_probation:
+        return "probation"
+    if code != "speed_inconclusive":
+        return None
+    if trial.speed.estimate is None:
+        return "no_steady_state"
+    lower = trial.speed.lower_bound
+    proven = lower is not None and trial.thresholds is not None and lower > trial.thresholds[0]
+    return "faster_not_clearly" if proven else None
+
+
+def _cut(text: str) -> str:
+    """At most one line, ended between words."""
+    flat = " ".join(text.split())
+    if len(flat) <= LONGEST:
+        return flat
+    return flat[: LONGEST - 2].rpartition(" ")[0].rstrip(" ,.:;(") + "..."
+
+
+def _ineligible(trial: TrialReport) -> str:
+    if trial.codes and trial.codes <= CANNOT_PAY:
+        return "Leave it off: a trial here would cost more than a compiler can save"
+    return "Leave it off: no compiler can help this job in its current form"
+
+
+def _inconclusive(trial: TrialReport, brief: bool) -> str:
+    evidence = trial.evidence
+    unstarted = evidence is not None and not any(arm.runs for arm in evidence.arms)
+    refused = trial.decision.get("stage") == "plan" or unstarted
+    return _because(trial, "Not tried" if refused else "Not proven", brief=brief)
+
+
+def _continue(trial: TrialReport, brief: bool) -> str:
+    if trial.on_probation:
+        return _because(trial, "On probation", brief=brief)
+    unmeasured = trial.speed.estimate is None
+    return f"In progress: {'nothing measured yet' if unmeasured else f'{_speed(trial)} so far'}"
+
+
+HEADLINES: Mapping[Verdict, Callable[[TrialReport, bool], str]] = {
+    Verdict.PROMOTE: lambda trial, _: f"{_change(trial)}: {_gain(trial)}, quality held",
+    Verdict.PERMANENT: lambda trial, _: f"{_change(trial)} permanently: probation passed",
+    Verdict.REVERT: lambda trial, brief: _because(trial, "Turned back off", brief=brief),
+    Verdict.INELIGIBLE: lambda trial, _: _ineligible(trial),
+    Verdict.CONTINUE: _continue,
+    Verdict.STAY_OFF: lambda trial, brief: _because(trial, "Leave it off", brief=brief),
+    Verdict.INCONCLUSIVE: _inconclusive,
+    Verdict.INVALID: lambda trial, brief: _because(trial, "No valid comparison", brief=brief),
+}
+
+
 def lede(trial: TrialReport) -> list[str]:
     """A few sentences under the headline, each left out where its figures are unknown."""
     if trial.verdict is None:
-        failure = str(trial.source["context"].get("failure"))
-        return [failure] if trial.trial_usd is None else [failure, _spent(trial.trial_usd)]
+        failure, usd = str(trial.source["context"].get("failure")), trial.trial_usd
+        spent = [] if usd is None else [f"Until then the trial had cost {money(usd)}."]
+        return [failure, *spent]
     if trial.verdict is Verdict.INELIGIBLE:
         return ["Nothing was started and nothing was spent.", flag_sentence(trial)]
     sentences = [_speed_sentence(trial), _quality_sentence(trial), _saving_sentence(trial)]
     return [sentence for sentence in sentences if sentence] + [flag_sentence(trial)]
 
 
-def flag_sentence(trial: TrialReport) -> str:
-    """What happens to the flag, and whose word had a part in it."""
-    flag = trial.decision.get("flag") or {}
-    action = "keep" if _left_alone(trial) else str(flag.get("action"))
-    words = FLAG_WORDS.get(action, "What happened to the flag is not recorded")
-    sentence = f"{words} ({flag['name']})." if flag.get("name") else f"{words}."
-    return " ".join([sentence, *_peoples_words(trial)])
-
-
-def _left_alone(trial: TrialReport) -> bool:
-    """Whether a person's word kept the flag from doing what the decision says."""
-    return trial.flag.get("approved") is False or bool(trial.flag.get("held_by"))
-
-
-def _peoples_words(trial: TrialReport) -> list[str]:
-    """Who approved or did not, whose word stands, and whose was set aside."""
-    sentences = []
-    answer = trial.flag.get("approval")
-    if answer and answer["approved"]:
-        sentences.append(f"{_person(answer)} approved it: {_said(answer)}")
-    elif trial.flag.get("approved") is False:
-        told = f": {_said(answer)}" if answer else "."
-        by = f" by {_person(answer)}" if answer and _is_person(answer) else ""
-        sentences.append(f"The promotion was not approved{by}{told}")
-    for name, what in (("held_by", "stands, because it is newer than the evidence"),
-                       ("overrode", "was set aside by newer evidence")):  # fmt: skip
-        word = trial.flag.get(name)
-        if word:
-            sentences.append(f"What {_person(word)} said {what}: {_said(word)}")
-    return sentences
-
-
-def _said(word: Document) -> str:
-    return f"“{str(word['reason']).rstrip('.')}”."
-
-
-def _is_person(word: Document) -> bool:
-    return str(word["by"]).startswith(HUMAN)
-
-
-def _person(word: Document) -> str:
-    by = str(word["by"])
-    return "the watch over production" if by == TRAIN else by.removeprefix(HUMAN)
-
-
-def _spent(usd: float) -> str:
-    return f"Until then the trial had cost {money(usd)}."
-
-
-def _interval_words(trial: TrialReport) -> str:
-    if trial.speedup_interval is None:
-        return ""
-    confidence = number(trial.speed.get("confidence"))
-    level = "" if confidence is None else f"{percent(confidence)} "
-    return f" ({level}interval of the speed-up {interval(trial.speedup_interval, ratio)})"
-
-
 def _speed_sentence(trial: TrialReport) -> str:
-    if trial.speedup is None or trial.candidate is None:
+    speed = trial.speed
+    if speed.estimate is None or trial.candidate is None:
         return ""
-    share = 1 - 1 / trial.speedup
-    faster = f"{percent(abs(share), 2)} {'less' if share >= 0 else 'more'} time"
-    blocks = number(trial.speed.get("blocks"))
-    where = "on nodes of its own" if _apart(trial) else "back to back"
-    over = f", measured in {plural(blocks, 'block')} {where}" if blocks else ""
-    over = ", measured in production" if blocks == 0 else over
-    run = f"A full production run with “{trial.candidate}” takes about {faster}"
-    return f"{run}{over}{_interval_words(trial)}.{_price_words(trial, trial.speedup)}"
-
-
-def _apart(trial: TrialReport) -> bool:
-    return not isinstance(trial.measured, str) and trial.measured.apart
-
-
-def _price_words(trial: TrialReport, speedup: float) -> str:
-    """What the cluster's other price makes of it; nothing where both cost the same."""
+    text = f"A full production run with “{trial.candidate}” takes about "
+    text += f"{_less(1 - 1 / speed.estimate)} time"
+    if speed.blocks == 0:
+        text += ", measured in production"
+    elif speed.blocks:
+        apart = not isinstance(trial.measured, str) and trial.measured.apart
+        where = "on nodes of its own" if apart else "back to back"
+        text += f", measured in {plural(speed.blocks, 'block')} {where}"
+    if speed.interval is not None:
+        level = "" if speed.confidence is None else f"{percent(speed.confidence)} "
+        text += f" ({level}interval of the speed-up {interval(speed.interval, ratio)})"
     if trial.price_ratio == 1:
-        return ""
-    times, share = trial.price_ratio, 1 - trial.price_ratio / speedup
-    less = f"{percent(abs(share), 2)} {'less' if share >= 0 else 'more'}"
-    return f" Its cluster costs {times:.2f} times as much per hour, so that a run costs {less}."
+        return f"{text}."
+    cheaper = _less(1 - trial.price_ratio / speed.estimate)
+    times = f"{trial.price_ratio:.2f} times as much per hour"
+    return f"{text}. Its cluster costs {times}, so that a run costs {cheaper}."
+
+
+def _less(share: float) -> str:
+    return f"{percent(abs(share), 2)} {'less' if share >= 0 else 'more'}"
 
 
 def _quality_sentence(trial: TrialReport) -> str:
-    estimate, margin = number(trial.quality.get("estimate")), number(trial.quality.get("margin"))
+    estimate, margin = trial.quality.estimate, trial.quality.margin
     if estimate is None or margin is None:
         return ""
     text = f"{trial.metric} is {better_or_worse(estimate)} on average"
@@ -132,12 +199,63 @@ def _quality_sentence(trial: TrialReport) -> str:
 
 
 def _saving_sentence(trial: TrialReport) -> str:
-    per_year = number(trial.saving.get("usd_per_year"))
+    per_year, payback = trial.saving.usd_per_year, trial.saving.payback_runs
     if per_year is None:
         return ""
     if per_year <= 0:
         return f"It would cost about {money(-per_year)} more per year."
-    payback = number(trial.saving.get("payback_runs"))
     back = "" if payback is None else f", and the trial is paid back after {plural(payback, 'run')}"
     verb = "saves" if trial.verdict in (Verdict.PROMOTE, Verdict.PERMANENT) else "would save"
     return f"That {verb} about {money(per_year)} per year{back}."
+
+
+def flag_sentence(trial: TrialReport) -> str:
+    """What happens to the flag, and which manual changes and answers had a part in it."""
+    flag = trial.decision.get("flag") or {}
+    action = "keep" if trial.flag_was_held else str(flag.get("action"))
+    words = FLAG_WORDS.get(action, "What happened to the flag is not recorded")
+    sentences = [f"{words} ({flag['name']})." if flag.get("name") else f"{words}."]
+    answer, held_by, replaced = map(trial.flag.get, ("approval", "held_by", "overrode"))
+    if answer and answer["approved"]:
+        sentences.append(f"{_author(answer)} approved it: {_quoted(answer)}")
+    elif trial.flag.get("approved") is False:
+        by = f" by {_author(answer)}" if answer and str(answer["by"]).startswith(HUMAN) else ""
+        sentences.append(
+            f"The promotion was not approved{by}{f': {_quoted(answer)}' if answer else '.'}"
+        )
+    if held_by:
+        sentences.append(
+            f"The change by {_author(held_by)} outranks it, because it is newer than the "
+            f"evidence: {_quoted(held_by)}"
+        )
+    if replaced:
+        sentences.append(
+            f"Newer evidence replaced the change by {_author(replaced)}: {_quoted(replaced)}"
+        )
+    return " ".join(sentences)
+
+
+def _author(change: Document) -> str:
+    by = str(change["by"])
+    return "the production watch" if by == TRAIN else by.removeprefix(HUMAN)
+
+
+def _quoted(change: Document) -> str:
+    return f"“{str(change['reason']).rstrip('.')}”."
+
+
+def control_sentences(decision: Document) -> list[str]:
+    """One for each control of the decision; controls decide nothing."""
+    return [
+        f"The same versions without the compiler ({one['name']}): {_control_figures(one)}."
+        for one in decision.get("controls") or ()
+    ]
+
+
+def _control_figures(control: Mapping[str, Any]) -> str:
+    speedup, compiler = map(number, (control.get("speedup"), control.get("compiler_speedup")))
+    if speedup is None and control.get("reason"):
+        return f"not measured: {str(control['reason']).rstrip('.')}"
+    whole = "not measured" if speedup is None else f"{ratio(speedup)} of the baseline"
+    alone = "not measured" if compiler is None else ratio(compiler)
+    return f"{whole}; the compiler alone on them: {alone}"

@@ -41,7 +41,7 @@ def test_every_handler_imports_with_nothing_but_the_bundle(bundle):
 
 def test_the_report_is_rendered_with_nothing_but_the_bundle(bundle):
     result = isolated(
-        bundle, "from compilegate.report.assets import plotly_javascript as js; print(len(js()))"
+        bundle, "from compilegate.report.markup import plotly_javascript as js; print(len(js()))"
     )
 
     assert int(result.stdout or 0) > 1_000_000, result.stderr

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from compilegate.report.model import ReportInput
+from compilegate.report.trial_report import ReportInput
 from tests.domain.evidence_builder import judge
 from tests.report.trials import STEPS, add_control, run_probation, run_trial
 

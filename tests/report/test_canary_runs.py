@@ -7,9 +7,9 @@ import json
 import pytest
 
 from compilegate.domain.formats import UNKNOWN
-from compilegate.report.canary_runs import canary_table
 from compilegate.report.protocol import protocol
 from compilegate.report.render import render
+from compilegate.report.tables import canary_table
 from compilegate.report.trial_report import read_trial_report
 from tests.report import stories
 
@@ -108,13 +108,13 @@ def test_a_trial_as_policy_asks_that_made_all_runs_itself_says_nothing_of_produc
 
 
 def test_every_production_run_is_listed_in_the_order_of_time():
-    table = canary_table(read_trial_report(story()))
+    table = canary_table(read_trial_report(story()).measured)
 
     assert [("baseline", "as canary"), ("compile", "as canary")] == [
         (row[1], row[4]) for row in table.rows
     ]
     assert all(row[0].startswith("2026-") for row in table.rows)
-    assert canary_table(read_trial_report(stories.promote())) is None
+    assert canary_table(read_trial_report(stories.promote()).measured) is None
 
 
 def test_the_page_shows_both():

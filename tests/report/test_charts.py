@@ -9,8 +9,7 @@ import plotly.graph_objects
 import pytest
 
 from compilegate.report.charts import charts
-from compilegate.report.charts.palette import DARK, DARK_OF_LIGHT, LIGHT, arm_style
-from compilegate.report.charts.thin import smooth, thin
+from compilegate.report.charts.base import DARK, DARK_OF_LIGHT, LIGHT, arm_style, smooth, thin
 from compilegate.report.trial_report import read_trial_report
 from tests.report import stories
 
@@ -18,8 +17,7 @@ MEASURED = set(stories.STORIES) - {"ineligible"}
 
 
 def _charts(story):
-    case = read_trial_report(story)
-    return {c.id: c for c in charts(case.decision, story["evidence"], case.measured)}
+    return {chart.id: chart for chart in charts(read_trial_report(story))}
 
 
 def _figure(story, chart, view=0):

@@ -10,11 +10,10 @@ import pytest
 from compilegate.domain.flag import Flag
 from compilegate.domain.production.history import history
 from compilegate.domain.records.runs import ProductionRun
-from compilegate.report.charts.palette import LIGHT
+from compilegate.report.charts.base import LIGHT
+from compilegate.report.history.axis import bands, marks, runs_axis
 from compilegate.report.history.charts import charts
-from compilegate.report.history.charts.frame import bands, marks, runs_axis
-from compilegate.report.history.model import Event, HistoryInput
-from compilegate.report.history.view import HistoryView
+from compilegate.report.history.view import Event, HistoryInput, HistoryView
 from tests.domain.production.run_builder import BEGIN, DAY, production_run
 
 OFF = Flag(False, "off")
@@ -109,7 +108,7 @@ def test_runs_are_whole_numbers_on_the_axis(count: int, step: int) -> None:
 
 def test_the_margin_is_in_view_however_near_the_runs_are() -> None:
     runs = [production_run(number, "baseline", metric=1.0) for number in (1, 2)]
-    (quality, *_) = charts(view_of(runs), [], {})
+    (quality, *_) = charts(view_of(runs), [])
 
     low, high = quality.views[0].figure["layout"]["yaxis"]["range"]
     assert low < 1.0
@@ -117,19 +116,19 @@ def test_the_margin_is_in_view_however_near_the_runs_are() -> None:
 
 
 def test_two_charts_stand_side_by_side_and_none_is_left_over() -> None:
-    drawn = [chart for chart in charts(lived(), [], {}) if chart.views]
+    drawn = [chart for chart in charts(lived(), []) if chart.views]
 
     assert ["quality", "wall", "money"] == [chart.id for chart in drawn]
     assert [True, False, False] == [chart.wide for chart in drawn]
 
 
 def test_before_the_first_run_there_is_nothing_to_draw() -> None:
-    assert [] == charts(view_of([]), [], {})
+    assert [] == charts(view_of([]), [])
 
 
 def test_a_text_that_a_team_wrote_is_no_markup_in_a_chart() -> None:
     story = view_of([production_run(1, "<b>arm</b>", metric=1.0)])
-    (quality, *_) = charts(story, [], {})
+    (quality, *_) = charts(story, [])
 
     traces = quality.views[0].figure["data"]
     assert "&lt;b&gt;arm&lt;/b&gt;" in {trace.get("name") for trace in traces}

@@ -18,11 +18,12 @@ from compilegate.domain.records.reviews import PlannedTransition, Review
 from compilegate.domain.records.runs import TEAM, CapacityWait, ProductionRun
 from compilegate.domain.records.trials import ApprovalRequested
 from compilegate.report.notifications import review
-from compilegate.report.notifications.approval import approval_needed
-from compilegate.report.notifications.decision import DecisionText, decision_notification
-from compilegate.report.notifications.flag_change import flag_changed
-from compilegate.report.notifications.runs import run_failed, run_waits
-from compilegate.report.notifications.sweep import swept
+from compilegate.report.notifications.decision import (
+    DecisionText,
+    approval_needed,
+    decision_notification,
+)
+from compilegate.report.notifications.production import flag_changed, run_failed, run_waits, swept
 from compilegate.report.notifications.weekly_summary import digest
 from compilegate.report.render import render
 from tests.report import stories

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.noninferiority import compare
-from compilegate.domain.judging.quality import samples_of
+from compilegate.report.measured import reference_of
 from compilegate.report.metric_cards import metric_cards
 from compilegate.report.protocol import protocol
-from compilegate.report.reference import reference_of
 from compilegate.report.trial_report import read_trial_report
 from tests.report import stories
 
@@ -53,7 +52,8 @@ def test_the_reference_is_the_one_that_the_judge_compares_with():
     story = stories.with_history()
     evidence = read_evidence(story["evidence"])
     found = compare(samples_of(evidence.candidates[0], evidence))
-    reference = reference_of(read_trial_report(story).measured, story["decision"]["quality"])
+    trial = read_trial_report(story)
+    reference = reference_of(trial.measured, trial.quality)
 
     assert (found.history_weight, 8, 1) == (reference.weight, reference.past, reference.today)
 

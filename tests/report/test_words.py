@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from compilegate.domain.reasons.registry import headline as template
-from compilegate.report.headline import LONGEST, headline
 from compilegate.report.render import render
 from compilegate.report.trial_report import read_trial_report
-from compilegate.report.words import lede
+from compilegate.report.words import LONGEST, headline, lede
 from tests.report import stories
 
 
@@ -81,10 +80,10 @@ def test_an_ineligible_job_that_cannot_pay_is_told_apart_from_one_that_cannot_co
     story = stories.ineligible()
     too_short = [{"code": "run_too_short", "message": "Runs are too short."}]
 
-    assert _headline(story) == "Leave it off: no compiler can help this job as it stands"
+    assert _headline(story) == "Leave it off: no compiler can help this job in its current form"
     assert (
         _headline(_with_decision(story, reasons=too_short))
-        == "Leave it off: a compiler cannot earn back here what trying it costs"
+        == "Leave it off: a trial here would cost more than a compiler can save"
     )
 
 
@@ -260,17 +259,17 @@ WORD = {"by": "human:ana", "at": 1, "reason": "Code freeze"}
         ),
         (
             {"approved": True, "held_by": WORD},
-            "left as it was (F). What ana said stands, because it is newer than the evidence: "
-            "“Code freeze”.",
+            "left as it was (F). The change by ana outranks it, because it is newer than the "
+            "evidence: “Code freeze”.",
         ),
         (
             {"approved": True, "held_by": {**WORD, "by": "train"}},
-            "left as it was (F). What the watch over production said stands, because it is newer "
-            "than the evidence: “Code freeze”.",
+            "left as it was (F). The change by the production watch outranks it, because it is "
+            "newer than the evidence: “Code freeze”.",
         ),
         (
             {"approved": True, "overrode": WORD},
-            "on (F). What ana said was set aside by newer evidence: “Code freeze”.",
+            "on (F). Newer evidence replaced the change by ana: “Code freeze”.",
         ),
         ({"approved": True}, "on (F)."),
     ],

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from compilegate.report.controls import control_sentences
+from compilegate.report.words import control_sentences
 from compilegate.usecases.trial.judge_arms import judge_arms
 from compilegate.usecases.trial.on_job_ended import on_job_ended
 from tests.usecases.test_controls import with_control

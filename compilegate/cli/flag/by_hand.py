@@ -21,7 +21,7 @@ from compilegate.cli.common.providers import open_cloud
 from compilegate.cli.common.workload_names import check_workload_exists
 from compilegate.cli.flag.screen import change_line, on_words
 from compilegate.domain.records.flags import FlagVersion
-from compilegate.report.notifications.flag_change import flag_changed
+from compilegate.report.notifications.production import flag_changed
 from compilegate.usecases.flag.change_flag import Changed, flag_versions, latest_flag, repair_flag
 from compilegate.usecases.flag.override import (
     PROMOTE,

@@ -17,7 +17,7 @@ from compilegate.domain import naming
 from compilegate.domain.decision import EXIT_CODES, Decision
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.formats import UNKNOWN, money, number, plural
-from compilegate.report.controls import control_sentences
+from compilegate.report.words import control_sentences
 
 REFUSED = 11
 

@@ -6,27 +6,32 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from compilegate.domain.formats import money, number, pair, plural
+from compilegate.domain.economics import WEEKS_PER_YEAR
+from compilegate.domain.formats import money, number, plural
+from compilegate.domain.workload.model import BASELINE
 from compilegate.report.charts.base import (
+    LIGHT,
     Chart,
     Figure,
-    Frame,
     View,
+    arm_style,
     figure,
     label,
     line_across,
     line_up,
+    scatter,
 )
-from compilegate.report.charts.palette import LIGHT, arm_style
-from compilegate.report.model import Document
+from compilegate.report.trial_report import TrialReport
 
 TITLE = "Cost and break-even"
-WEEKS_PER_YEAR = 52
 
 
 @dataclass(frozen=True)
 class Costs:
-    """USD; ``trial`` None when unknown, ``spread`` the interval of the saving per run."""
+    """USD; ``trial`` None when unknown, ``spread`` the interval of the saving per run.
+
+    ``runs`` is how many production runs are drawn.
+    """
 
     base_run: float
     saving: float
@@ -41,15 +46,19 @@ class Costs:
             return None
         return self.trial / self.saving
 
+    @property
+    def grid(self) -> list[float]:
+        """Where the lines are computed."""
+        points = min(self.runs, 60)
+        return [round(i * self.runs / points, 3) for i in range(points + 1)]
 
-def cost_chart(decision: Document, evidence: Document | None) -> Chart:
+
+def cost_chart(trial: TrialReport) -> Chart:
     """Net saving and total spend over the production runs that follow."""
-    costs = _costs(decision, evidence or {})
+    costs = _costs(trial)
     if costs is None:
-        return Chart(
-            "cost", TITLE, "",
-            missing="Without a measured speed-up and a price per run there is no saving to draw.",
-        )  # fmt: skip
+        why = "Without a measured speed-up and a price per run there is no saving to draw."
+        return Chart("cost", TITLE, "", missing=why)
     return Chart(
         "cost",
         TITLE,
@@ -61,27 +70,20 @@ def cost_chart(decision: Document, evidence: Document | None) -> Chart:
     )
 
 
-def _costs(decision: Document, evidence: Document) -> Costs | None:
-    saving = decision.get("saving") or {}
-    per_run = number(saving.get("usd_per_run"))
-    base = number(saving.get("usd_per_run_baseline"))
+def _costs(trial: TrialReport) -> Costs | None:
+    saving, spent = trial.saving, trial.trial_usd
+    per_run, base = saving.usd_per_run, saving.usd_per_run_baseline
     if base is None:
-        base = next(
-            (number(a.get("usd_per_run")) for a in decision.get("arms") or ()
-             if a and a.get("name") == "baseline"), None,
-        )  # fmt: skip
+        arms = {arm["name"]: arm for arm in trial.arms}
+        base = number(arms.get(BASELINE, {}).get("usd_per_run"))
     if per_run is None or base is None:
         return None
-    year, ends = number(saving.get("usd_per_year")), pair(saving.get("interval_usd_per_year"))
-    spread = None
+    year, ends, spread = saving.usd_per_year, saving.interval_usd_per_year, None
     if ends and year:
         spread = (ends[0] * per_run / year, ends[1] * per_run / year)
-    trial = number(saving.get("trial_usd"))
-    if trial is None:
-        trial = number((evidence.get("plan") or {}).get("spent_usd"))
-    yearly = WEEKS_PER_YEAR * (number(evidence.get("runs_per_week")) or 0)
-    payback = trial / per_run if trial is not None and per_run > 0 else None
-    return Costs(base, per_run, trial, spread, _horizon(payback, yearly))
+    yearly = WEEKS_PER_YEAR * ((trial.evidence and trial.evidence.runs_per_week) or 0)
+    payback = spent / per_run if spent is not None and per_run > 0 else None
+    return Costs(base, per_run, spent, spread, _horizon(payback, yearly))
 
 
 def _horizon(break_even: float | None, yearly: float) -> int:
@@ -102,66 +104,56 @@ def _finding(costs: Costs) -> str:
     )
 
 
-def _grid(costs: Costs) -> list[float]:
-    points = min(costs.runs, 60)
-    return [round(i * costs.runs / points, 3) for i in range(points + 1)]
-
-
-def _frame(costs: Costs, y_title: str, **extra: Any) -> Frame:
-    shapes, notes = [], []
-    if costs.break_even is not None:
-        shapes.append(line_up(costs.break_even, LIGHT["goal"], "dash", 1.6))
-        notes.append(
-            label(f"paid back after {plural(costs.break_even, 'run')}", LIGHT["goal"],
-                  x=costs.break_even, xref="x", xanchor="left", xshift=6,
-                  y=0.03, yref="paper", yanchor="bottom"),
-        )  # fmt: skip
-    return Frame(
-        x={"title": "production runs after the trial", "showgrid": False, "range": [0, costs.runs]},
-        y={
-            "title": y_title,
-            "tickformat": "$,.3~r",
-        },
-        shapes=[line_across(0.0, LIGHT["axis"]), *shapes],
-        annotations=notes,
-        extra=extra,
-    )
-
-
 def _net(costs: Costs) -> Figure:
-    style, x, trial = arm_style(1), _grid(costs), costs.trial or 0.0
-    traces: list[dict[str, Any]] = []
-    if costs.spread:
-        for end, fill in (
-            (costs.spread[0], {}),
-            (costs.spread[1], {"fill": "tonexty", "fillcolor": style.fill}),
-        ):
-            traces.append({
-                "type": "scatter", "mode": "lines", "x": x, "y": [n * end - trial for n in x],
-                "line": {"width": 0, "color": style.colour}, "hoverinfo": "skip", **fill,
-            })  # fmt: skip
-    traces.append({
-        "type": "scatter", "mode": "lines", "x": x, "y": [n * costs.saving - trial for n in x],
-        "line": {"color": style.colour, "width": 2.6},
-        "hovertemplate": "after %{x:.3~g} runs: $%{y:,.4~g}<extra></extra>",
-    })  # fmt: skip
-    return figure(traces, _frame(costs, "saved in total, USD", showlegend=False))
+    style, x, trial = arm_style(1), costs.grid, costs.trial or 0.0
+    traces = [
+        scatter(
+            "lines", x, [n * end - trial for n in x], line={"width": 0, "color": style.colour},
+            hoverinfo="skip", **fill,
+        )
+        for end, fill in zip(
+            costs.spread or (), ({}, {"fill": "tonexty", "fillcolor": style.fill}), strict=False
+        )
+    ]  # fmt: skip
+    traces.append(scatter(
+        "lines", x, [n * costs.saving - trial for n in x],
+        line={"color": style.colour, "width": 2.6},
+        hovertemplate="after %{x:.3~g} runs: $%{y:,.4~g}<extra></extra>",
+    ))  # fmt: skip
+    return _figure(costs, traces, "saved in total, USD", showlegend=False)
 
 
 def _spend(costs: Costs) -> Figure:
-    x, trial = _grid(costs), costs.trial or 0.0
+    x, trial = costs.grid, costs.trial or 0.0
     lines = (
-        (0, "stay on the baseline", [n * costs.base_run for n in x]),
-        (1, "trial, then the candidate", [trial + n * (costs.base_run - costs.saving) for n in x]),
+        ("stay on the baseline", [n * costs.base_run for n in x]),
+        ("trial, then the candidate", [trial + n * (costs.base_run - costs.saving) for n in x]),
     )
     traces = [
-        {
-            "type": "scatter", "mode": "lines", "name": name, "x": x, "y": y,
-            "line": {
-                "color": arm_style(index).colour, "width": 2.6, "dash": arm_style(index).dash,
-            },
-            "hovertemplate": "after %{x:.3~g} runs: $%{y:,.4~g}<extra>%{fullData.name}</extra>",
-        }
-        for index, name, y in lines
+        scatter(
+            "lines", x, y, name=name,
+            line={"color": style.colour, "width": 2.6, "dash": style.dash},
+            hovertemplate="after %{x:.3~g} runs: $%{y:,.4~g}<extra>%{fullData.name}</extra>",
+        )
+        for style, (name, y) in zip(map(arm_style, (0, 1)), lines, strict=True)
     ]  # fmt: skip
-    return figure(traces, _frame(costs, "spent in total, USD"))
+    return _figure(costs, traces, "spent in total, USD")
+
+
+def _figure(costs: Costs, traces: list[dict[str, Any]], y_title: str, **layout: Any) -> Figure:
+    shapes, notes = [line_across(0.0, LIGHT["axis"])], []
+    if costs.break_even is not None:
+        shapes.append(line_up(costs.break_even, LIGHT["goal"], "dash", 1.6))
+        notes.append(label(
+            f"paid back after {plural(costs.break_even, 'run')}", LIGHT["goal"],
+            x=costs.break_even, xref="x", xanchor="left", xshift=6, y=0.03, yref="paper",
+            yanchor="bottom",
+        ))  # fmt: skip
+    return figure(
+        traces,
+        x={"title": "production runs after the trial", "showgrid": False, "range": [0, costs.runs]},
+        y={"title": y_title, "tickformat": "$,.3~r"},
+        shapes=shapes,
+        annotations=notes,
+        **layout,
+    )

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from compilegate.domain.formats import duration, number
 from compilegate.domain.judging.evidence import FullRun
-from compilegate.report.charts.base import Chart, Frame, View, figure, inert
-from compilegate.report.charts.palette import arm_style
-from compilegate.report.charts.thin import POINTS, smooth
+from compilegate.report.charts.base import (
+    POINTS,
+    Chart,
+    Figure,
+    View,
+    arm_style,
+    figure,
+    inert,
+    scatter,
+    smooth,
+)
 from compilegate.report.measured import Measured
 
 TITLE = "Training loss"
@@ -21,14 +29,14 @@ def loss_chart(measured: Measured) -> Chart:
     """Every full run's loss thin, each arm's mean over runs bold; over steps and over time."""
     curves = [[_curve(run) for run in arm.quality] for arm in measured.arms]
     if not any(curve for arm in curves for curve in arm):
-        return Chart(
-            "loss", TITLE, "",
-            missing="No full training run recorded its loss: the trial was settled before, "
-            "or the runs did not write it.",
-        )  # fmt: skip
-    in_time = all(seconds is not None for arm in curves for c in arm for _, seconds in c.values())
+        why = (
+            "No full training run recorded its loss: the trial ended before, or the runs did not "
+            "write it."
+        )
+        return Chart("loss", TITLE, "", missing=why)
+    timed = all(seconds is not None for arm in curves for c in arm for _, seconds in c.values())
     views = [View("Over steps", _figure(measured, curves, over_time=False))]
-    if in_time:
+    if timed:
         views.append(View("Over time", _figure(measured, curves, over_time=True)))
     return Chart(
         "loss",
@@ -42,43 +50,42 @@ def loss_chart(measured: Measured) -> Chart:
 
 def _curve(run: FullRun) -> Curve:
     points = run.detail.get("loss_curve")
-    found: Curve = {}
+    curve: Curve = {}
     for point in points if isinstance(points, Sequence) else ():
         if isinstance(point, Sequence) and len(point) >= 2 and number(point[0]) is not None:
             seconds = number(point[2]) if len(point) > 2 else None
-            found[int(point[0])] = (number(point[1]), seconds)
-    stride = -(-len(found) // POINTS) or 1
-    return {step: found[step] for step in sorted(found)[::stride]}
+            curve[int(point[0])] = (number(point[1]), seconds)
+    stride = -(-len(curve) // POINTS) or 1
+    return {step: curve[step] for step in sorted(curve)[::stride]}
 
 
-def _figure(
-    measured: Measured, curves: Sequence[Sequence[Curve]], *, over_time: bool
-) -> dict[str, Any]:
+def _figure(measured: Measured, curves: Sequence[Sequence[Curve]], *, over_time: bool) -> Figure:
     thin_lines: list[dict[str, Any]] = []
     bold_lines: list[dict[str, Any]] = []
     for index, (arm, runs) in enumerate(zip(measured.arms, curves, strict=True)):
-        style, filled = arm_style(index), [run for run in runs if run]
-        for run in filled:
-            x, y = _coordinates(run, over_time=over_time)
-            thin_lines.append({
-                "type": "scatter", "mode": "lines", "x": x, "y": y, "opacity": 0.28,
-                "line": {"color": style.colour, "width": 1}, "hoverinfo": "skip",
-                "showlegend": False, "legendgroup": str(index),
-            })  # fmt: skip
-        mean = _mean(filled)
+        style, recorded = arm_style(index), [run for run in runs if run]
+        thin_lines += [
+            scatter(
+                "lines", *_coordinates(run, over_time=over_time), opacity=0.28,
+                line={"color": style.colour, "width": 1}, hoverinfo="skip", showlegend=False,
+                legendgroup=str(index),
+            )
+            for run in recorded
+        ]  # fmt: skip
+        mean = _mean(recorded)
         if mean:
-            x, y = _coordinates(mean, over_time=over_time)
-            bold_lines.append({
-                "type": "scatter", "mode": "lines", "x": x, "y": y, "name": inert(arm.name),
-                "line": {"color": style.colour, "width": 2.6, "dash": style.dash},
-                "legendgroup": str(index),
-                "hovertemplate": f"{'%{x:.3~g} s' if over_time else 'step %{x}'}: "
-                "loss %{y:.4~g}<extra>%{fullData.name}</extra>",
-            })  # fmt: skip
-    x_axis = {"title": "seconds of training" if over_time else "optimiser step"}
+            at = "%{x:.3~g} s" if over_time else "step %{x}"
+            bold_lines.append(scatter(
+                "lines", *_coordinates(mean, over_time=over_time), name=inert(arm.name),
+                line={"color": style.colour, "width": 2.6, "dash": style.dash},
+                legendgroup=str(index),
+                hovertemplate=f"{at}: loss %{{y:.4~g}}<extra>%{{fullData.name}}</extra>",
+            ))  # fmt: skip
+    title = "seconds of training" if over_time else "optimiser step"
     return figure(
         [*thin_lines, *reversed(bold_lines)],
-        Frame(x={**x_axis, "showgrid": False}, y={"title": "loss"}),
+        x={"title": title, "showgrid": False},
+        y={"title": "loss"},
     )
 
 
@@ -94,17 +101,13 @@ def _mean(runs: Sequence[Curve]) -> Curve:
     steps = [
         step for step in runs[0] if all(step in run and run[step][0] is not None for run in runs)
     ]
-    losses = smooth([statistics.fmean(_known(runs, step, 0)) for step in steps])
+    losses = smooth([statistics.fmean(_values(runs, step, 0)) for step in steps])
     timed = all(run[step][1] is not None for run in runs for step in steps)
-    times: list[float | None] = [
-        statistics.fmean(_known(runs, step, 1)) if timed else None for step in steps
-    ]
+    times = [statistics.fmean(_values(runs, step, 1)) if timed else None for step in steps]
     return {step: (loss, seconds) for step, loss, seconds in zip(steps, losses, times, strict=True)}
 
 
-def _known(
-    runs: Sequence[Mapping[int, tuple[float | None, ...]]], step: int, part: int
-) -> list[float]:
+def _values(runs: Sequence[Curve], step: int, part: int) -> list[float]:
     return [value for run in runs if (value := run[step][part]) is not None]
 
 
@@ -116,5 +119,5 @@ def _finding(measured: Measured, curves: Sequence[Sequence[Curve]]) -> str:
         if times:
             ends.append(f"{arm.name} {duration(statistics.fmean(times))}")
     if not ends:
-        return "Same steps, same seeds: the curves should lie on each other."
+        return "Same steps, same seeds: the curves should coincide."
     return f"Time in training steps: {', '.join(ends)}."

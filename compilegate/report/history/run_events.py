@@ -10,8 +10,7 @@ from compilegate.domain.arithmetic import mean
 from compilegate.domain.formats import duration, fixed, money, number, plural, shown
 from compilegate.domain.records.runs import TEAM, BegunRun, ProductionRun
 from compilegate.domain.words import run_reason
-from compilegate.report.history.model import Event
-from compilegate.report.history.view import HistoryView, failed, problem
+from compilegate.report.history.view import Event, HistoryView, failed, problem
 
 # Runs that went as planned and are nothing that the history turns on.
 PLAIN = ("scheduled", "flag", "refresh")

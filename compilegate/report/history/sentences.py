@@ -11,19 +11,18 @@ from compilegate.domain.workload.model import BASELINE
 from compilegate.report.history.view import HistoryView
 
 
-def label(view: HistoryView) -> tuple[str, str]:
-    """Where it stands in two or three words, and their tone: good, off, open or bad."""
+def label(view: HistoryView) -> Label:
+    """Where it stands in two or three words, with their tone."""
     if view.history.is_retired:
-        return "Retired", "off"
+        return Label("Retired", "off")
     if not view.flags and not view.runs:
-        return "Not started", "off"
+        return Label("Not started", "off")
     if _alarmed(view):
-        return "Alarm being checked", "open"
+        return Label("Alarm being checked", "open")
     state = view.flag.state
     if state == "reverted" and view.flags[-1].by_human:
-        return "Turned off by hand", "off"
-    known = FLAG_STATES.get(state, Label(state, "open"))
-    return known.text, known.tone
+        return Label("Turned off by hand", "off")
+    return FLAG_STATES.get(state, Label(state, "open"))
 
 
 def headline(view: HistoryView) -> str:

@@ -1,18 +1,23 @@
-"""What the page of a workload shows: its history, and what each run is compared with."""
+"""What a workload's page is made from: its history, and what each run is compared with."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import cached_property
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
-from compilegate.domain.arithmetic import mean
+from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.flag import OFF, Flag
 from compilegate.domain.formats import number
+from compilegate.domain.judging.evidence import FullRun, mean_or_none
+from compilegate.domain.judging.evidence_file import read_evidence
+from compilegate.domain.judging.monitor import Monitor
+from compilegate.domain.judging.production import replay_probation
+from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.production.promotion import latest_promotion
 from compilegate.domain.production.registration import VARIABLE
 from compilegate.domain.production.savings import ROLLING, Savings, savings_so_far
@@ -21,8 +26,60 @@ from compilegate.domain.records.registrations import RegistrationChange
 from compilegate.domain.records.reviews import Review
 from compilegate.domain.records.runs import ProductionRun
 from compilegate.domain.workload.model import BASELINE
-from compilegate.report.history.model import HistoryInput
-from compilegate.report.model import Document
+from compilegate.report.figures import Document
+
+
+class HistoryContext(TypedDict):
+    """Where production runs; ``simulated`` says in one sentence what was not the real thing."""
+
+    stage: str
+    simulated: NotRequired[str | None]
+
+
+class HistoryInput(TypedDict):
+    """Every record about one workload; what was never recorded is None or missing.
+
+    ``history`` is the fold of its ledger. ``trials`` are the decisions of trials by their
+    id. ``evidence`` is that of the latest promotion's probation. ``workload`` is what is registered
+    now, ``faults`` the faults that registered specs asked for, by spec key.
+    """
+
+    name: str
+    history: WorkloadHistory
+    trials: Mapping[str, Document]
+    evidence: Document | None
+    workload: Document | None
+    faults: Mapping[str, str]
+    context: HistoryContext
+
+
+@dataclass(frozen=True)
+class Event:
+    """One line of the timeline; ``at`` in epoch seconds.
+
+    ``place`` is where it stands among the runs: 3 is the third run, 3.5 is after it. ``mark`` is
+    its short name in the charts, None where they do not show it. ``kind`` is the ledger's.
+    """
+
+    at: float
+    kind: str
+    title: str
+    text: str = ""
+    tone: str = ""
+    place: float = 0.0
+    mark: str | None = None
+    links: Sequence[str] = ()
+    quiet: bool = False
+
+
+@dataclass(frozen=True)
+class HistoryReport:
+    """``html`` needs no other file; ``headline`` is its one sentence."""
+
+    html: str
+    markdown: str
+    json: str
+    headline: str
 
 
 @dataclass(frozen=True)
@@ -31,6 +88,20 @@ class Standard:
 
     metric: float | None
     wall_seconds: float | None
+
+
+@dataclass
+class Sum:
+    """The judge's cumulative sum of one watch after each run; above ``limit`` it is an alarm.
+
+    ``points`` are (run number, sum, arm, confirming run).
+    """
+
+    key: str
+    noun: str
+    limit: float
+    shift: float
+    points: list[tuple[int, float, str, bool]] = field(default_factory=list)
 
 
 class HistoryView:
@@ -126,6 +197,28 @@ class HistoryView:
         return self.source["faults"].get(str(run.details.get("spec_key")))
 
     @cached_property
+    def sums(self) -> Mapping[str, Sum]:
+        """The sums of the latest promotion's probation; empty where no evidence can be read."""
+        evidence = self.source["evidence"]
+        if evidence is None:
+            return {}
+        sums: dict[str, Sum] = {}
+
+        def after_run(arm: str, run: FullRun, monitors: Mapping[str, Monitor]) -> None:
+            place = self.places.get(str(run.detail.get("job")))
+            if place is None:
+                return
+            for key, monitor in monitors.items():
+                one = sums.setdefault(key, Sum(key, monitor.noun, monitor.limit, monitor.shift))
+                one.points.append((place, monitor.total, arm, run.confirm))
+
+        try:
+            replay_probation(read_evidence(evidence), after_run)
+        except InvalidEvidenceError:
+            return {}
+        return sums
+
+    @cached_property
     def faulty(self) -> list[ProductionRun]:
         """The runs that had one."""
         return [run for run in self.runs if self.fault_of(run)]
@@ -151,7 +244,7 @@ class HistoryView:
             if own:
                 metrics.extend(_number(run.result.get("metric")))
                 walls.extend(_durations(run.result.get("wall_seconds")))
-            standards.append(Standard(_mean(metrics), _mean(walls)))
+            standards.append(Standard(mean_or_none(metrics), mean_or_none(walls)))
         return standards
 
     @cached_property
@@ -166,8 +259,13 @@ class HistoryView:
         return states
 
 
+def moment(at: float) -> str:
+    """A time in UTC."""
+    return f"{datetime.fromtimestamp(at, tz=UTC):%Y-%m-%d %H:%M}"
+
+
 def failed(run: ProductionRun) -> bool:
-    """Whether it did not train to its end; of one that left no evidence nobody knows."""
+    """Whether it did not train to its end; unknown of one that left no evidence."""
     return run.status != "Completed" or run.result.get("finished") is False
 
 
@@ -211,7 +309,3 @@ def _number(value: Any) -> list[float]:
 def _durations(value: Any) -> list[float]:
     """A job that took no time was not measured."""
     return [seconds for seconds in _number(value) if seconds > 0]
-
-
-def _mean(values: Sequence[float]) -> float | None:
-    return mean(values) if values else None

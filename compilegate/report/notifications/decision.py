@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from compilegate.domain.notification import Notification
+from compilegate.domain.notification import Notification, command_at
+from compilegate.domain.records.trials import ApprovalRequested
+from compilegate.domain.utc import minute
 
 # Verdicts that are a kind of their own; every other one ends a trial.
 OWN_KINDS = ("revert", "permanent")
@@ -55,3 +57,38 @@ def decision_notification(
         report=message.report,
         act=message.act,
     )
+
+
+def approval_needed(
+    decision: Mapping[str, Any],
+    asked: ApprovalRequested,
+    *,
+    workload: str,
+    trial: str,
+    owner: str | None,
+    stage: str,
+) -> Notification:
+    """The question with its reasons and the commands that answer it."""
+    approve, reject = (
+        command_at(f'compilegate flag {word} {workload} --reason "..."', stage)
+        for word in ("approve", "reject")
+    )
+    lines = [
+        f"{workload}: trial {trial} proved {decision['candidate']}. The flag is turned on once "
+        "somebody approves it.",
+        "",
+        *(f"- {reason['message']}" for reason in decision["reasons"]),
+        "",
+        f"Approve: {approve}",
+        f"Reject:  {reject}",
+        "",
+        f"Without an answer by {minute(asked.until)} the flag stays as it is.",
+    ]
+    message = DecisionText(
+        subject=f"[compilegate {stage}] {workload}: waits for your approval",
+        text="\n".join(lines) + "\n",
+        owner=owner,
+        act=approve,
+        kind="approval",
+    )
+    return decision_notification(decision, message, workload=workload, stage=stage)

@@ -16,7 +16,7 @@ from compilegate.domain.records.flags import Author
 from compilegate.domain.records.reviews import Review
 from compilegate.domain.records.runs import TEAM, TRAIN
 from compilegate.domain.utc import minute
-from compilegate.report.model import Report
+from compilegate.report.render import Report
 
 LOCAL = "local"
 

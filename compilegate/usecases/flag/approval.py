@@ -28,7 +28,7 @@ from compilegate.domain.records.trials import (
 )
 from compilegate.domain.workload.model import REQUIRED
 from compilegate.ports import Services
-from compilegate.report.notifications.approval import approval_needed
+from compilegate.report.notifications.decision import approval_needed
 from compilegate.usecases.flag.change_flag import latest_flag
 from compilegate.usecases.flag.override import Override
 from compilegate.usecases.registration.load import owner_of

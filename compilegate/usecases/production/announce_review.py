@@ -21,10 +21,10 @@ from compilegate.domain.production.history import history
 from compilegate.domain.reasons import with_fix
 from compilegate.domain.records.reviews import Review
 from compilegate.ports import Services
-from compilegate.report.model import Report, ReportInput
 from compilegate.report.notifications.decision import DecisionText, decision_notification
 from compilegate.report.notifications.review import ReviewNews, paragraphs, subject
-from compilegate.report.render import render
+from compilegate.report.render import Report, render
+from compilegate.report.trial_report import ReportInput
 from compilegate.usecases.flag.change_flag import Changed, latest_flag
 from compilegate.usecases.production.history_page import write_history
 from compilegate.usecases.registration.load import load_registered, load_registration, owner_of

@@ -14,7 +14,8 @@ from compilegate.domain.production.promotion import latest_promotion
 from compilegate.domain.production.registration import injected_fault
 from compilegate.domain.records.reviews import Review
 from compilegate.ports import ObjectStore, Services
-from compilegate.report.history import HistoryInput, HistoryReport, render_history
+from compilegate.report.history.render import render_history
+from compilegate.report.history.view import HistoryInput, HistoryReport
 from compilegate.usecases.registration.load import load_registration
 
 FORMATS = {"html": "text/html", "md": "text/markdown", "json": "application/json"}

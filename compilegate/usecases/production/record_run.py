@@ -34,7 +34,7 @@ from compilegate.domain.production.recorded_run import (
 from compilegate.domain.production.registration import TrainedJob
 from compilegate.domain.records.runs import BegunRun, CapacityWait, ProductionRun
 from compilegate.ports import Services
-from compilegate.report.notifications.runs import run_failed, run_waits
+from compilegate.report.notifications.production import run_failed, run_waits
 from compilegate.usecases.production.build_request import JobSite, request_of, usd_per_hour
 from compilegate.usecases.production.canary import close_after_run
 from compilegate.usecases.production.job_evidence import describe, job_evidence, run_answer

@@ -8,9 +8,9 @@ from typing import Any
 from compilegate.domain import naming
 from compilegate.domain.notification import command_at
 from compilegate.ports import Services
-from compilegate.report.model import Report, ReportInput
 from compilegate.report.notifications.decision import DecisionText, decision_notification
-from compilegate.report.render import render
+from compilegate.report.render import Report, render
+from compilegate.report.trial_report import ReportInput
 from compilegate.usecases.registration.load import owner_of
 from compilegate.usecases.trial.documents import Trial, find_record
 

@@ -1,0 +1,157 @@
+"""The history as one HTML page, as Markdown, and as JSON for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from compilegate.domain.formats import UNKNOWN, duration, fixed, money, shown
+from compilegate.domain.words import run_reason
+from compilegate.report.figures import Document
+from compilegate.report.history.charts import charts
+from compilegate.report.history.metric_cards import metric_cards
+from compilegate.report.history.run_events import folded
+from compilegate.report.history.sentences import headline, label, lede
+from compilegate.report.history.timeline import timeline
+from compilegate.report.history.view import (
+    Event,
+    HistoryInput,
+    HistoryReport,
+    HistoryView,
+    failed,
+    moment,
+    problem,
+)
+from compilegate.report.markup import (
+    TONE_MARKS,
+    Download,
+    markdown_table,
+    markdown_text,
+    render_page,
+    stable_json,
+)
+from compilegate.report.tables import Table
+
+# Markdown keeps the end of a long history.
+MOST_EVENTS = 40
+
+
+def render_history(source: HistoryInput) -> HistoryReport:
+    """Render the history; the same records make the same page."""
+    view = HistoryView(source)
+    events = timeline(view)
+    summary = _document(view, events)
+    return HistoryReport(
+        html=_page(view, events, summary),
+        markdown=_markdown(view, folded(view, events)),
+        json=stable_json(summary) + "\n",
+        headline=headline(view),
+    )
+
+
+def _document(view: HistoryView, events: Sequence[Event]) -> dict[str, Any]:
+    """Headline, flag, every run, every event, savings and sums."""
+    flag, savings = view.flag, view.savings
+    return {
+        "schema": 1,
+        "workload": view.source["name"],
+        "stage": view.source["context"]["stage"],
+        "simulated": view.source["context"].get("simulated"),
+        "simulated_clock": view.ahead,
+        "label": label(view).text,
+        "headline": headline(view),
+        "lede": lede(view),
+        "flag": {"enabled": flag.enabled, "state": flag.state, "candidate": flag.candidate,
+                 "since": flag.since},
+        "promoted_by_trial": view.promotion.trial if view.promotion else None,
+        "quality": dict(view.quality),
+        "runs": [
+            {
+                "number": place, "run": run.run, "job": run.job, "arm": run.arm, "why": run.why,
+                "confirm": run.confirm, "counts": run.counts, "finished": run.finished,
+                "metric": run.result.get("metric"), "wall_seconds": run.result.get("wall_seconds"),
+                "usd": run.usd, "started_at": run.started_at, "flag_state": state.state,
+                "scheduled": run.details.get("scheduled"), "injected_fault": view.fault_of(run),
+                "launched_by": run.launched_by, "reason": run.reason,
+            }
+            for place, (run, state) in enumerate(zip(view.runs, view.states, strict=True), 1)
+        ],
+        "events": [
+            {name: getattr(event, name)
+             for name in ("at", "kind", "title", "text", "tone", "place", "links")}
+            for event in events
+        ],
+        "savings": None if savings is None else asdict(savings),
+        "sums": {key: asdict(one) for key, one in view.sums.items()},
+    }  # fmt: skip
+
+
+def _page(view: HistoryView, events: Sequence[Event], summary: Document) -> str:
+    context, name = view.source["context"], view.source["name"]
+    values = {
+        "workload": name,
+        "stage": context["stage"],
+        "simulated": context.get("simulated"),
+        "label": label(view).text,
+        "tone": label(view).tone,
+        "headline": headline(view),
+        "lede": lede(view),
+        "reasons": [],
+        "controls": [],
+        "metric_cards": metric_cards(view),
+        "not_measured": None if view.runs else "No production run has ended yet.",
+        "timeline": [(moment(event.at), event) for event in folded(view, events)],
+        "runs": _runs_table(view),
+        "downloads": [Download.of_json("The history", f"{name}-story.json", stable_json(summary))],
+    }
+    return render_page("story.html.j2", charts(view, events), values)
+
+
+def _runs_table(view: HistoryView) -> Table | None:
+    rows = [
+        (
+            str(place), run.arm, run_reason(run.why), state.state,
+            shown(run.result.get("metric"), lambda x: fixed(x, 5)) if not failed(run) else "failed",
+            shown(run.result.get("wall_seconds"), duration),
+            UNKNOWN if run.usd is None else money(run.usd),
+            "; ".join(filter(None, (
+                "injected fault" if view.fault_of(run) else "",
+                "checks an alarm" if run.confirm else "",
+                "" if run.counts else "no evidence",
+                problem(run),
+            ))),
+        )
+        for place, (run, state) in enumerate(zip(view.runs, view.states, strict=True), 1)
+    ]  # fmt: skip
+    if not rows:
+        return None
+    columns = ("Run", "Arm", "Why", "Flag", view.metric, "Wall clock", "Cost", "Notes")
+    return Table("runs", "Every production run", columns, rows, stacked=True)
+
+
+def _markdown(view: HistoryView, events: Sequence[Event]) -> str:
+    """Headline, key figures, timeline; short enough for a ticket."""
+    context, text = view.source["context"], markdown_text
+    lines = [
+        f"### {TONE_MARKS[label(view).tone]} {text(headline(view))}",
+        "",
+        f"**{text(view.source['name'])}**, stage {text(context['stage'])}. "
+        f"{text(' '.join(lede(view)))}".rstrip(),
+        "",
+    ]
+    if context.get("simulated"):
+        lines += [f"> {text(str(context['simulated']))}", ""]
+    figures = [(card.name, card.value, card.note) for card in metric_cards(view)]
+    if figures:
+        lines += markdown_table(("Key figure", "", ""), figures)
+    if events:
+        lines += ["**What happened (UTC)**", ""]
+    omitted = max(0, len(events) - MOST_EVENTS)
+    if omitted:
+        lines += [f"{omitted} earlier lines are in the page and in the JSON.", ""]
+    lines += [
+        f"- {moment(event.at)} **{text(event.title)}** {text(event.text)}".rstrip()
+        for event in events[omitted:]
+    ]
+    return "\n".join(lines).strip() + "\n"
