@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.noninferiority import compare
+from compilegate.domain.judging.quality import samples_of
 from compilegate.report.measured import reference_of
 from compilegate.report.metric_cards import metric_cards
 from compilegate.report.protocol import protocol
