@@ -30,8 +30,7 @@ from compilegate.flags import resolve
 from compilegate.flags.backoff import Backoff
 from compilegate.flags.reading import forget
 from compilegate.localcloud.connection import RunState
-from compilegate.localcloud.environments import REPOSITORY, Places
-from compilegate.localcloud.lifecycle import LocalCloud
+from compilegate.localcloud.lifecycle import REPOSITORY, LocalCloud, Places
 
 PER_SECOND = 40
 JOBS = 10_000

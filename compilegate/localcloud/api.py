@@ -13,8 +13,7 @@ from compilegate.localcloud import logs as log_files
 from compilegate.localcloud.assembly import assembly_of
 from compilegate.localcloud.connection import RunState
 from compilegate.localcloud.deploy import DeployedStack, deploy, stack_outputs
-from compilegate.localcloud.environments import find_places
-from compilegate.localcloud.lifecycle import LocalCloud
+from compilegate.localcloud.lifecycle import LocalCloud, find_places
 from compilegate.localcloud.names import STACK, STAGE
 
 

@@ -1,7 +1,7 @@
 """Logs of every part of the local cloud, while it runs and afterwards.
 
 Parts: ``emulator``, ``lambda/FUNCTION``, ``job/TRAINING-JOB``, ``execution/NAME``. The files
-are written by the emulator, see ``emulator/log_files.py``.
+are written by the emulator, see ``emulator/services.py``.
 """
 
 from __future__ import annotations

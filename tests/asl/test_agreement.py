@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from compilegate.localcloud.environments import REPOSITORY
+from compilegate.localcloud.lifecycle import REPOSITORY
 from tests.asl.generated import variations
 from tests.asl.node import run_script
 from tests.asl.recordings import evaluations

@@ -2,7 +2,7 @@
 
 import pytest
 
-from compilegate.localcloud.environments import REPOSITORY
+from compilegate.localcloud.lifecycle import REPOSITORY
 from tests.asl.record import neutral, record
 from tests.asl.recordings import evaluations, select
 from tests.asl.scenarios import SIDE_BY_SIDE

@@ -14,7 +14,7 @@ from compilegate.domain.request.problems import broken_rules, problems
 from compilegate.domain.service_limits import Violation, violations
 from compilegate.facts import read
 from compilegate.localcloud.emulator.sagemaker import validation
-from compilegate.localcloud.emulator.sagemaker.errors import ApiError
+from compilegate.localcloud.emulator.sagemaker.failures import ApiError
 from tests.domain.test_request import full
 
 MODEL = read("create_training_job")

@@ -20,8 +20,7 @@ from compilegate.adapters.s3_store import S3Store
 from compilegate.domain import naming
 from compilegate.domain.workload.file import parse_workload
 from compilegate.localcloud import api
-from compilegate.localcloud.environments import REPOSITORY, Places
-from compilegate.localcloud.lifecycle import LocalCloud
+from compilegate.localcloud.lifecycle import REPOSITORY, LocalCloud, Places
 from compilegate.usecases.registration.upload import Package, submit
 
 JOB = Path(__file__).parent / "job"

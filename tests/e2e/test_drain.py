@@ -17,11 +17,11 @@ from compilegate.adapters.executions import StepFunctionsExecutions
 from compilegate.cli.common.cloud import Cloud
 from compilegate.cli.common.error_handling import Session
 from compilegate.cli.main import app as command
-from compilegate.localcloud.failures import Failure, inject
 from tests.e2e.conftest import App, Running, deployed
 from tests.e2e.production import Production
 from tests.e2e.test_register import cloud_of
 from tests.fakes import FakeProviders
+from tests.localcloud.failures import Failure, inject
 
 pytestmark = pytest.mark.e2e
 

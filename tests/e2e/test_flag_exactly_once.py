@@ -21,7 +21,7 @@ import pytest
 
 from compilegate.adapters.ssm_flags import SsmFlags
 from compilegate.domain import ledger_keys, naming
-from compilegate.localcloud.environments import REPOSITORY
+from compilegate.localcloud.lifecycle import REPOSITORY
 from compilegate.usecases.flag.change_flag import change_flag, repair_flag
 from compilegate.usecases.trial.documents import to_json
 from compilegate.usecases.trial.plan_trial import plan_trial
@@ -73,7 +73,7 @@ def write_and_die(app: Any, workload: str, kind: str, number: int, when: str) ->
         cwd=REPOSITORY,
         env={
             **variables,
-            **app.cloud.environment(),
+            **app.cloud.running_state().environment(),
             "DATA_BUCKET": app.outputs["DataBucket"],
             "LEDGER_TABLE": app.outputs["LedgerTable"],
             "TRAINING_ROLE_ARN": app.outputs["TrainingRole"],

@@ -9,8 +9,8 @@ import time
 import pytest
 
 from compilegate.domain import naming
-from compilegate.localcloud.failures import Failure, inject
 from tests.e2e.production import Production, iso
+from tests.localcloud.failures import Failure, inject
 
 pytestmark = pytest.mark.e2e
 

@@ -10,7 +10,7 @@ import pytest
 from compilegate.domain import naming
 from compilegate.domain.planning import rounds
 from compilegate.localcloud.emulator.sagemaker.quotas import NO_LIMIT
-from compilegate.localcloud.failures import set_quotas
+from tests.localcloud.failures import set_quotas
 
 pytestmark = pytest.mark.e2e
 KIND, OTHER = "ml.g5.xlarge", "ml.g5.2xlarge"

@@ -13,8 +13,7 @@ import app as cdk_app
 from compilegate.domain.naming import stack_name
 from compilegate.localcloud import api
 from compilegate.localcloud.deploy import deploy
-from compilegate.localcloud.environments import REPOSITORY, Places
-from compilegate.localcloud.lifecycle import LocalCloud
+from compilegate.localcloud.lifecycle import REPOSITORY, LocalCloud, Places
 from compilegate.localcloud.names import STAGE
 from stacks.assets import stage_bundle
 from tests.e2e.conftest import FAST, App

@@ -21,8 +21,7 @@ from compilegate.cli.common.error_handling import Session
 from compilegate.cli.main import app as command
 from compilegate.domain import naming
 from compilegate.localcloud import api
-from compilegate.localcloud.environments import find_places
-from compilegate.localcloud.lifecycle import LocalCloud
+from compilegate.localcloud.lifecycle import LocalCloud, find_places
 from compilegate.verify.assumptions import load_assumptions
 from compilegate.verify.jobs import PROBES, WORKLOAD
 from compilegate.verify.observed import JobKind
@@ -44,7 +43,7 @@ class AppProviders:
     """The deployed app of the tests; ``simulated`` False shows it as if it were AWS."""
 
     def __init__(self, app: App, monkeypatch: pytest.MonkeyPatch, *, simulated: bool) -> None:
-        for name, value in app.cloud.environment().items():
+        for name, value in app.cloud.running_state().environment().items():
             monkeypatch.setenv(name, value)
         self.app, self.simulated = app, simulated
 

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from compilegate.localcloud.environments import REPOSITORY, Places
-from compilegate.localcloud.failures import Failure, inject
-from compilegate.localcloud.lifecycle import LocalCloud
+from compilegate.localcloud.lifecycle import REPOSITORY, LocalCloud, Places
+from tests.localcloud.failures import Failure, inject
 from tests.localcloud.helpers import Machines, Trainer, function_bundle
 
 FAST = ("--stop-grace-seconds", "0.3", "--checkpoint-seconds", "0.3", "--slots", "2")

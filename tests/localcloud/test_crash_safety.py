@@ -10,11 +10,10 @@ from pathlib import Path
 import pytest
 
 from compilegate.localcloud.connection import read_state
-from compilegate.localcloud.environments import REPOSITORY
 from compilegate.localcloud.errors import NotReadyError
-from compilegate.localcloud.failures import Failure, inject
-from compilegate.localcloud.lifecycle import LocalCloud
+from compilegate.localcloud.lifecycle import REPOSITORY, LocalCloud
 from tests.localcloud.conftest import FAST, make_places
+from tests.localcloud.failures import Failure, inject
 from tests.localcloud.helpers import (
     ROLE,
     Trainer,

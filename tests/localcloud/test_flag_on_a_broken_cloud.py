@@ -38,7 +38,7 @@ def services_at(cloud: LocalCloud, endpoint: str) -> Any:
         patient = Config(
             retries={"mode": "standard", "max_attempts": 5}, proxies={}, connect_timeout=2
         )
-        session: boto3.Session = cloud.session()
+        session: boto3.Session = cloud.running_state().session()
         return session.client(service, endpoint_url=endpoint, config=patient)
 
     return replace(

@@ -10,9 +10,8 @@ import boto3
 import pytest
 
 from compilegate.localcloud import api
-from compilegate.localcloud.environments import find_places
 from compilegate.localcloud.errors import NoLogError, NotReadyError
-from compilegate.localcloud.lifecycle import LocalCloud
+from compilegate.localcloud.lifecycle import LocalCloud, find_places
 
 e2e = pytest.mark.e2e
 
@@ -31,7 +30,7 @@ def test_local_cloud_that_never_ran_has_no_state(tmp_path, monkeypatch):
     assert (found.state, found.outputs, found.log_parts) == (None, None, ())
     assert api.down(cloud) is False
     with pytest.raises(NotReadyError, match="compilegate local up"):
-        cloud.environment()
+        cloud.running_state().environment()
     with pytest.raises(NoLogError, match="has not run"):
         api.logs("emulator", cloud=cloud)
 
@@ -58,7 +57,7 @@ def test_another_process_reaches_it_through_the_environment(cloud):
     code = "import boto3; print(boto3.client('sts').get_caller_identity()['Account'])"
     result = subprocess.run(
         [sys.executable, "-c", code],
-        env=cloud.environment(),
+        env=cloud.running_state().environment(),
         capture_output=True,
         text=True,
         check=True,
@@ -71,7 +70,7 @@ def test_another_process_reaches_it_through_the_environment(cloud):
 def test_real_credentials_in_the_environment_are_not_used(cloud, monkeypatch):
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIAREAL")
     monkeypatch.setenv("AWS_ENDPOINT_URL", "https://example.invalid")
-    session = cloud.session()
+    session = cloud.running_state().session()
 
     assert session.get_credentials().access_key == "000000000000"
     assert cloud.client("sts").get_caller_identity()["Account"] == "000000000000"

@@ -6,7 +6,7 @@ from botocore.exceptions import ClientError
 from compilegate.adapters.service_quotas import ServiceQuotas
 from compilegate.facts import quota_codes
 from compilegate.localcloud.emulator.sagemaker.quotas import NO_LIMIT
-from compilegate.localcloud.failures import set_quotas
+from tests.localcloud.failures import set_quotas
 from tests.localcloud.test_state_machine_training import machine, train_state
 
 pytestmark = pytest.mark.e2e

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import pytest
 
 from compilegate.adapters.schedules import EventBridgeSchedules
-from compilegate.localcloud.environments import REPOSITORY
+from compilegate.localcloud.lifecycle import REPOSITORY
 
 pytestmark = pytest.mark.e2e
 

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from compilegate.localcloud.failures import Failure
+from tests.localcloud.failures import Failure
 
 pytestmark = pytest.mark.e2e
 

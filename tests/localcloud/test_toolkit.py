@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from compilegate.localcloud.emulator.sagemaker.toolkit import missing_launchers
+from compilegate.localcloud.emulator.sagemaker.container import missing_launchers
 from tests.localcloud.helpers import marked_processes
 
 e2e = pytest.mark.e2e

@@ -6,7 +6,7 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from compilegate.localcloud.failures import Failure, kill_job
+from tests.localcloud.failures import Failure, kill_job
 from tests.localcloud.helpers import BUCKET, alive
 
 pytestmark = pytest.mark.e2e
@@ -185,10 +185,14 @@ def test_missing_source_fails_the_job_in_the_toolkit(trainer):
 
 def test_throttled_call_is_refused_once(trainer, failing, cloud):
     """The SDK tries again by itself unless told not to, here as on AWS."""
-    once = cloud.session().client(
-        "sagemaker",
-        endpoint_url=cloud.state().endpoint,
-        config=Config(retries={"total_max_attempts": 1}),
+    once = (
+        cloud.running_state()
+        .session()
+        .client(
+            "sagemaker",
+            endpoint_url=cloud.state().endpoint,
+            config=Config(retries={"total_max_attempts": 1}),
+        )
     )
     request = trainer.request("")
     failing(Failure.THROTTLED)

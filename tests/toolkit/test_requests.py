@@ -25,8 +25,7 @@ from compilegate.domain.request.build import (
 from compilegate.domain.request.sections import JobContext
 from compilegate.domain.workload.model import Workload
 from compilegate.flags import training_job_request
-from compilegate.localcloud.environments import REPOSITORY, Places
-from compilegate.localcloud.lifecycle import LocalCloud
+from compilegate.localcloud.lifecycle import REPOSITORY, LocalCloud, Places
 from tests.domain.test_request import arm
 from tests.domain.workload_builder import SOUND, change
 from tests.flags.ssm import promoted

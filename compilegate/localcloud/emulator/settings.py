@@ -1,4 +1,4 @@
-"""The emulator's settings, from its command line."""
+"""The emulator's settings, from its command line, and the app's fact files."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 RUN_VARIABLE = "COMPILEGATE_LOCAL_RUN"
 
@@ -83,3 +85,13 @@ def parse_arguments(arguments: Sequence[str]) -> Settings:
     # Instance type → instances that training jobs may use at once; others have no limit.
     parser.add_argument("--quotas", type=json.loads, default={})
     return Settings(**vars(parser.parse_args(arguments)))
+
+
+FACTS = Path(__file__).parents[2] / "facts"
+
+
+@cache
+def read_facts(name: str) -> dict[str, Any]:
+    """One fact file as it stands."""
+    document: dict[str, Any] = json.loads((FACTS / f"{name}.json").read_text(encoding="utf-8"))
+    return document

@@ -1,4 +1,4 @@
-"""Runs executions in moto's interpreter and keeps ministack's record of them up to date."""
+"""Runs executions in moto's interpreter; ministack has the API and the records."""
 
 from __future__ import annotations
 
@@ -10,7 +10,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ministack.core.responses import get_account_id, get_region, now_iso
+from ministack.core.responses import (
+    error_response_json,
+    get_account_id,
+    get_region,
+    json_response,
+    now_iso,
+)
 from ministack.services import stepfunctions
 from moto.stepfunctions.parser.asl.eval.callback.callback import (
     CallbackOutcomeFailure,
@@ -30,10 +36,16 @@ from moto.stepfunctions.parser.asl.eval.program_state import (
 from moto.stepfunctions.parser.asl.parse.asl_parser import AmazonStateLanguageParser
 from moto.stepfunctions.parser.backend.execution_worker import ExecutionWorker
 
+from compilegate.localcloud.emulator.replacements import replace, upstream
+
 log = logging.getLogger("compilegate.executions")
 _make_worker: Any = ExecutionWorker  # its types are too narrow for what it takes
 _CAUSE_MAX = 500
 _UNSAFE_IN_FILE_NAMES = re.compile(r"[^A-Za-z0-9_.-]+")
+
+_SERVICE = "ministack.services.stepfunctions"
+_VALIDATE = f"{_SERVICE}._validate_definition_jsonata"
+_PROVISIONED = "ministack.services.cloudformation.provisioners._sfn_definition"
 
 
 class _NoCommunication:
@@ -191,3 +203,64 @@ def _dangling(machine: dict[str, Any], path: str) -> Iterator[str]:
 
 def _missing(target: str, place: str) -> str:
     return f"MISSING_TRANSITION_TARGET: Missing 'Next' target: {target} at {place}"
+
+
+def install(executions: Executions) -> None:
+    """Replace what replacements.py lists of ministack's Step Functions."""
+    replace(f"{_SERVICE}._run_execution", executions.run)
+    _show_running_executions(executions)
+    for answer in ("success", "failure", "heartbeat"):
+        _deliver_task_token(executions, answer)
+    _refuse_invalid_definitions()
+
+
+def _show_running_executions(executions: Executions) -> None:
+    """A running execution's history is the interpreter's; stopping it interrupts its states."""
+    history, stop = f"{_SERVICE}._get_execution_history", f"{_SERVICE}._stop_execution"
+    original_history, original_stop = upstream(history), upstream(stop)
+
+    def get_history(request: dict[str, Any]) -> Any:
+        executions.refresh_history(request.get("executionArn", ""))
+        return original_history(request)
+
+    def stop_execution(request: dict[str, Any]) -> Any:
+        arn = request.get("executionArn", "")
+        executions.refresh_history(arn)
+        answer = original_stop(request)
+        executions.stop(arn, request.get("error"), request.get("cause"))
+        return answer
+
+    replace(history, get_history)
+    replace(stop, stop_execution)
+
+
+def _deliver_task_token(executions: Executions, answer: str) -> None:
+    target = f"{_SERVICE}._send_task_{answer}"
+    original = upstream(target)
+
+    def send(request: dict[str, Any]) -> Any:
+        try:
+            delivered = executions.answer_token(answer, request)
+        except Exception as error:  # noqa: BLE001  # the interpreter has no common base class
+            return error_response_json("TaskTimedOut", str(error), 400)
+        return json_response({}) if delivered else original(request)
+
+    replace(target, send)
+
+
+def _refuse_invalid_definitions() -> None:
+    """In the API, and in CloudFormation, which creates state machines past it."""
+    validate_upstream, provision = upstream(_VALIDATE), upstream(_PROVISIONED)
+
+    def validate(definition: Any) -> Any:
+        return definition_problem(definition) or validate_upstream(definition)
+
+    def definition_of(properties: dict[str, Any]) -> Any:
+        definition = provision(properties)
+        problem = validate(definition)
+        if problem:
+            raise ValueError(f"Resource handler returned message: {json.dumps(problem)}")
+        return definition
+
+    replace(_VALIDATE, validate)
+    replace(_PROVISIONED, definition_of)

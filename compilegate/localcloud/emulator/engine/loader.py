@@ -34,19 +34,16 @@ class Loader:
         try:
             stand_in("moto.batch.utils.JobStatus", _BatchJobStatus)
             from compilegate.localcloud.emulator.engine import (  # noqa: PLC0415
+                executions,
                 expressions,
-                hooks,
                 patches,
                 sagemaker_task,
-            )
-            from compilegate.localcloud.emulator.engine.executions import (  # noqa: PLC0415
-                Executions,
             )
 
             patches.install()
             expressions.install(self._settings.recording)
             sagemaker_task.install(self._service)
-            hooks.install(Executions(self._settings.logs / "executions"))
+            executions.install(executions.Executions(self._settings.logs / "executions"))
         except Exception:  # without the interpreter nothing here can be trusted
             log.exception("the state-language interpreter did not load")
             os._exit(1)

@@ -31,8 +31,7 @@ from moto.stepfunctions.parser.asl.eval.event.event_detail import EventDetails
 
 from compilegate.localcloud.emulator.clients import client_for
 from compilegate.localcloud.emulator.replacements import replace_everywhere, upstream
-from compilegate.localcloud.emulator.sagemaker.events import milliseconds
-from compilegate.localcloud.emulator.sagemaker.service import TrainingService
+from compilegate.localcloud.emulator.sagemaker.service import TrainingService, milliseconds
 from compilegate.localcloud.emulator.sagemaker.validation import unsupported_fields
 
 _POLL_SECONDS = 0.2

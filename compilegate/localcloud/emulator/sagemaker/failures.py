@@ -1,14 +1,22 @@
-"""Failures on demand, so that tests can prove what the state machine does about them.
-
-Only there when the emulator was started with ``--inject-failures``.
-"""
+"""How requests are refused and jobs fail, also on demand, for tests."""
 
 from __future__ import annotations
 
 import threading
 from collections import Counter
 
-from compilegate.localcloud.emulator.sagemaker.errors import ApiError, JobFailedError
+
+class ApiError(Exception):
+    """A refused API call, as it goes over the wire."""
+
+    def __init__(self, code: str, message: str, status: int = 400) -> None:
+        super().__init__(message)
+        self.code, self.message, self.status = code, message, status
+
+
+class JobFailedError(Exception):
+    """A training job cannot go on; the text is its FailureReason, class of fault first."""
+
 
 THROTTLE = "throttle_create"
 LIMIT = "limit_create"

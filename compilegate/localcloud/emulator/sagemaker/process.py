@@ -12,8 +12,8 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from compilegate.localcloud.emulator.sagemaker.container import Command, inherited
 from compilegate.localcloud.emulator.sagemaker.supervisor import FORKED
-from compilegate.localcloud.emulator.sagemaker.toolkit import Command, inherited
 from compilegate.localcloud.emulator.settings import Settings
 
 _ABANDON_SECONDS = 2.0

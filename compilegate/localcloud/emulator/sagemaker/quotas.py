@@ -11,9 +11,9 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from compilegate.localcloud.emulator.sagemaker.errors import ApiError
+from compilegate.localcloud.emulator.sagemaker.failures import ApiError
 from compilegate.localcloud.emulator.sagemaker.job import TERMINAL, TrainingJob
-from compilegate.localcloud.emulator.shipped_facts import read_facts
+from compilegate.localcloud.emulator.settings import read_facts
 
 # Of a type for which none was set: this machine has no quotas.
 NO_LIMIT = 100_000

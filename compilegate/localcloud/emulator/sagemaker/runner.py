@@ -11,16 +11,15 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from compilegate.localcloud.emulator.clients import client_for
-from compilegate.localcloud.emulator.sagemaker import toolkit
-from compilegate.localcloud.emulator.sagemaker.checkpoints import Checkpoints
-from compilegate.localcloud.emulator.sagemaker.errors import JobFailedError
-from compilegate.localcloud.emulator.sagemaker.failures import InjectedFailures
+from compilegate.localcloud.emulator.sagemaker import container
+from compilegate.localcloud.emulator.sagemaker.container import Layout
+from compilegate.localcloud.emulator.sagemaker.failures import InjectedFailures, JobFailedError
 from compilegate.localcloud.emulator.sagemaker.job import StopCause, TrainingJob
 from compilegate.localcloud.emulator.sagemaker.job_log import JobLog
-from compilegate.localcloud.emulator.sagemaker.layout import Layout
 from compilegate.localcloud.emulator.sagemaker.process import ForkServer, TrainingProcess
 from compilegate.localcloud.emulator.sagemaker.scheduler import Scheduler
 from compilegate.localcloud.emulator.sagemaker.storage import (
+    Checkpoints,
     download_prefix,
     reason_of,
     upload_archive,
@@ -125,8 +124,8 @@ class TrainingRun:
         if self.job.stopping.is_set():
             return 0
         layout.write_config(self.job.request, self._hyperparameters(job_log))
-        command = toolkit.command(self._settings, layout)
-        environment = toolkit.environment(self.job, layout, self._settings)
+        command = container.command(self._settings, layout)
+        environment = container.environment(self.job, layout, self._settings)
         self.job.enter("Training", "Training image download completed. Training in progress.")
         self._process = self._fork_server.start(
             command, folder=layout.root, environment=environment
@@ -141,8 +140,8 @@ class TrainingRun:
         count = (self.job.request.get("ResourceConfig") or {}).get("InstanceCount", 1)
         if count > 1:
             job_log.add(f"local cloud: InstanceCount is {count}, one process runs for all of them")
-        torchrun = toolkit.has_torchrun(self._settings)
-        absent = toolkit.missing_launchers(requested, instances=count, torchrun=torchrun)
+        torchrun = container.has_torchrun(self._settings)
+        absent = container.missing_launchers(requested, instances=count, torchrun=torchrun)
         for name in absent.values():
             job_log.add(f"local cloud: the script starts without its launcher, {name}")
         return {key: value for key, value in requested.items() if key not in absent}

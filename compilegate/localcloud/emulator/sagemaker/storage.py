@@ -1,17 +1,20 @@
-"""What a training job reads from and writes to S3."""
+"""What a training job reads from and writes to S3: channels, archives, checkpoints."""
 
 from __future__ import annotations
 
+import logging
 import tarfile
 import tempfile
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlparse
 
-from botocore.exceptions import ClientError
+from botocore.exceptions import BotoCoreError, ClientError
 
-from compilegate.localcloud.emulator.sagemaker.errors import JobFailedError
+from compilegate.localcloud.emulator.sagemaker.container import DEFAULT_CHECKPOINT_PATH, Layout
+from compilegate.localcloud.emulator.sagemaker.failures import JobFailedError
 
 
 def split_uri(uri: str) -> tuple[str, str]:
@@ -86,3 +89,54 @@ def _keys(client: Any, bucket: str, prefix: str) -> Iterator[str]:
         for item in page.get("Contents", []):
             if not item["Key"].endswith("/"):
                 yield item["Key"]
+
+
+log = logging.getLogger("compilegate.sagemaker")
+
+
+class Checkpoints:
+    """Copies the folder from S3 before the job, and back while it runs and at its end."""
+
+    def __init__(self, client: Any, request: dict[str, Any], layout: Layout) -> None:
+        config = request.get("CheckpointConfig")
+        self._client = client
+        self._uri: str | None = config["S3Uri"] if config else None
+        place = (config or {}).get("LocalPath") or DEFAULT_CHECKPOINT_PATH
+        self._folder = Path(layout.mapped(place))
+        self._uploaded: dict[Path, tuple[int, int]] = {}
+        self._copying = threading.Lock()
+        self._stopped = threading.Event()
+
+    def restore(self) -> None:
+        """Bring back what earlier jobs left."""
+        if self._uri is None:
+            return
+        self._folder.mkdir(parents=True, exist_ok=True)
+        download_prefix(self._client, self._uri, self._folder)
+        for path in self._folder.rglob("*"):
+            if path.is_file():
+                state = path.stat()
+                self._uploaded[path] = (state.st_mtime_ns, state.st_size)
+
+    def save(self) -> None:
+        """Copy what changed; a refused call is logged, since it must not fail a running job."""
+        if self._uri is None or not self._folder.is_dir():
+            return
+        with self._copying:
+            try:
+                upload_folder(self._client, self._folder, self._uri, self._uploaded)
+            except (BotoCoreError, ClientError, OSError) as error:
+                log.warning("checkpoints not copied to %s: %s", self._uri, error)
+
+    def save_every(self, seconds: float) -> None:
+        """Begin copying in the background until ``close``."""
+        if self._uri is not None:
+            threading.Thread(target=self._repeat, args=(seconds,), daemon=True).start()
+
+    def close(self) -> None:
+        """Stop copying in the background."""
+        self._stopped.set()
+
+    def _repeat(self, seconds: float) -> None:
+        while not self._stopped.wait(seconds):
+            self.save()

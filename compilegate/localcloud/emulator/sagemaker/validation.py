@@ -16,8 +16,8 @@ from urllib.parse import urlparse
 import botocore.session
 import botocore.validate
 
-from compilegate.localcloud.emulator.sagemaker.errors import ApiError
-from compilegate.localcloud.emulator.shipped_facts import read_facts
+from compilegate.localcloud.emulator.sagemaker.failures import ApiError
+from compilegate.localcloud.emulator.settings import read_facts
 
 Request = dict[str, Any]
 

@@ -1,33 +1,38 @@
-"""Starts a training job as SageMaker's images do: with AWS's own container toolkit.
+"""A training job's container: the folder /opt/ml, a Python of its own, AWS's container toolkit.
 
-``train`` (sagemaker-training, with sagemaker-pytorch-training on top) reads ``input/config``,
-downloads the source bundle with the job's role, makes the ``SM_*`` variables and the script's
-arguments, starts the script and writes the failure file. What is set here is what the toolkit
-finds in a container: its base folder, the framework's module, the job's name and credentials.
+Several jobs share this machine, so every path under ``/opt/ml`` in a request is mapped to the job's
+own folder. ``train`` (sagemaker-training, with sagemaker-pytorch-training on top) reads
+``input/config``, downloads the source bundle with the job's role, makes the ``SM_*`` variables and
+the script's arguments, starts the script and writes the failure file. What is set here is what the
+toolkit sees in a container: its base folder, the framework's module, job name and credentials.
 
 Several hosts are one process here, and the launchers by MPI and for XLA expect a machine to
-themselves. A job that asks for one of those starts without it, and its log says so.
+themselves. A job that requests one of those starts without it, and its log says so.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import shlex
 import socket
+import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from compilegate.localcloud.emulator.clients import role_credentials
-from compilegate.localcloud.emulator.sagemaker.errors import JobFailedError
-from compilegate.localcloud.emulator.sagemaker.interpreter import Interpreter, own_interpreter
+from compilegate.localcloud.emulator.sagemaker.failures import JobFailedError
 from compilegate.localcloud.emulator.sagemaker.job import TrainingJob
-from compilegate.localcloud.emulator.sagemaker.layout import Layout
 from compilegate.localcloud.emulator.sagemaker.scheduler import measuring_cores
 from compilegate.localcloud.emulator.settings import RUN_VARIABLE, Settings
 from compilegate.localcloud.names import HOST
 
+CONTAINER_ROOT = "/opt/ml"
+DEFAULT_CHECKPOINT_PATH = "/opt/ml/checkpoints"
+HOSTS = ["algo-1"]
 JOB_VARIABLE = "COMPILEGATE_LOCAL_JOB"
 # Every job trains on one core, alone on the machine or not: a short block and a full run of the
 # same arm must take the same time per step. Only compilers use more.
@@ -51,6 +56,125 @@ _LAUNCHERS = {
     "sagemaker_distributed_dataparallel_enabled": "smdistributed's data parallel",
     "sagemaker_pytorch_xla_multi_worker_enabled": "PyTorch XLA",
 }
+_DESCRIBE = """
+import json, os, sys, sysconfig
+purelib = sysconfig.get_path("purelib")
+print(json.dumps({"base": sys._base_executable, "packages": purelib,
+                  "inside": os.path.relpath(purelib, sys.prefix)}))
+"""
+
+
+class Layout:
+    """Paths of one job, created on construction."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.config = root / "input" / "config"
+        self.data = root / "input" / "data"
+        self.model = root / "model"
+        self.output = root / "output"
+        self.output_data = root / "output" / "data"
+        self.intermediate = root / "output" / "intermediate"
+        self.failure = root / "output" / "failure"
+        self.temporary = root / "tmp"
+        self.packages = root / "packages"
+        for folder in (
+            self.config,
+            self.data,
+            self.model,
+            self.output_data,
+            self.intermediate,
+            self.temporary,
+        ):
+            folder.mkdir(parents=True, exist_ok=True)
+
+    def mapped(self, value: str) -> str:
+        """A path under ``/opt/ml`` as it is called here; other values unchanged."""
+        if value == CONTAINER_ROOT or value.startswith(f"{CONTAINER_ROOT}/"):
+            return str(self.root) + value.removeprefix(CONTAINER_ROOT)
+        return value
+
+    def write_config(self, request: dict[str, Any], hyperparameters: Mapping[str, str]) -> None:
+        """The three JSON files that SageMaker writes into ``input/config``."""
+        channels = {
+            channel["ChannelName"]: {
+                "TrainingInputMode": "File",
+                "S3DistributionType": "FullyReplicated",
+                "RecordWrapperType": channel.get("RecordWrapperType", "None"),
+            }
+            for channel in request.get("InputDataConfig") or []
+        }
+        documents = {
+            "hyperparameters.json": dict(hyperparameters),
+            "inputdataconfig.json": channels,
+            "resourceconfig.json": resource_config(request),
+        }
+        for name, document in documents.items():
+            (self.config / name).write_text(json.dumps(document), encoding="utf-8")
+
+
+def resource_config(request: dict[str, Any]) -> dict[str, Any]:
+    """The cluster as the job sees it: always this one host."""
+    instance_type = (request.get("ResourceConfig") or {}).get("InstanceType", "local")
+    group = {"instance_group_name": "homogeneousCluster", "instance_type": instance_type}
+    return {
+        "current_host": HOSTS[0],
+        "current_instance_type": instance_type,
+        "current_group_name": "homogeneousCluster",
+        "hosts": HOSTS,
+        "instance_groups": [{**group, "hosts": HOSTS}],
+        "network_interface_name": "lo",
+    }
+
+
+@dataclass(frozen=True)
+class Interpreter:
+    """A Python, and the folder of the packages that it alone has."""
+
+    python: Path
+    packages: Path
+
+
+@dataclass(frozen=True)
+class _Described:
+    """The executable below a virtual environment, and where its packages lie."""
+
+    base: str
+    packages: str
+    inside: str
+
+
+def own_interpreter(python: Path, folder: Path) -> Interpreter:
+    """Make a virtual environment in ``folder`` over that of ``python``.
+
+    The toolkit installs a bundle's ``requirements.txt`` with pip into the environment that it runs
+    in. Here later jobs would use that environment too, so each job has one of its own, whose
+    packages come before the shared ones.
+    """
+    shared = _described(python)
+    own = folder / "bin" / "python"
+    own.parent.mkdir(parents=True)
+    own.symlink_to(shared.base)
+    home = Path(shared.base).parent
+    (folder / "pyvenv.cfg").write_text(f"home = {home}\ninclude-system-site-packages = false\n")
+    packages = folder / shared.inside
+    packages.mkdir(parents=True)
+    # addsitedir reads the .pth files there too, which a line with the folder alone would not.
+    line = f"import site; site.addsitedir({shared.packages!r})\n"
+    (packages / "shared.pth").write_text(line)
+    # The shared environment's own command would start the shared environment's Python.
+    torchrun = own.with_name("torchrun")
+    torchrun.write_text(f'#!/bin/sh\nexec {shlex.quote(str(own))} -m torch.distributed.run "$@"\n')
+    torchrun.chmod(0o755)
+    return Interpreter(own, packages)
+
+
+@cache
+def _described(python: Path) -> _Described:
+    answer = subprocess.run(
+        [str(python), "-I", "-c", _DESCRIBE], check=True, capture_output=True, text=True
+    )
+    return _Described(**json.loads(answer.stdout))
 
 
 @dataclass(frozen=True)
