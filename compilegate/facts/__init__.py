@@ -15,21 +15,14 @@ from compilegate.domain.facts.model import (
     Facts,
     Gpu,
     Instance,
-    Limits,
     LowerPrecision,
     ManagedCompiler,
     Price,
+    TestedModel,
 )
-from compilegate.domain.facts.tested import TestedModel
 from compilegate.facts.refreshed import laid_over, read_refreshed
 
 FOLDER = Path(__file__).parent
-FILES = (
-    "assumptions", "compiler_versions", "framework_images", "instances", "limits", "prices",
-    "tested_models",
-)  # fmt: skip
-# For people only: no decision reads them, so no Lambda does.
-REFERENCE_FILES = ("failures", "lifecycle", "request_keys", "sdk_gaps")
 
 
 def read(name: str) -> dict[str, Any]:
@@ -58,10 +51,8 @@ def load_facts(region: str | None = None) -> Facts:
     """
     if region is not None:
         return laid_over(load_facts(), read_refreshed(), region)
-    images = read("framework_images")
-    assumptions = read("assumptions")
-    tested = read("tested_models")
-    whole = {"source": tested["source"], "as_of": tested["as_of"]}
+    images, assumptions, tested = map(read, ("framework_images", "assumptions", "tested_models"))
+    common = {"source": tested["source"], "as_of": tested["as_of"]}
     return Facts(
         as_of=images["as_of"],
         instances=_instances(read("instances")),
@@ -69,11 +60,10 @@ def load_facts(region: str | None = None) -> Facts:
         images=tuple(FrameworkImage(**row) for row in images["images"]),
         registries={name: Registry(**row) for name, row in images["registries"].items()},
         managed=_managed(read("compiler_versions")),
-        tested_models=tuple(TestedModel(**whole, **row) for row in tested["tested_models"]),
+        tested_models=tuple(TestedModel(**common, **row) for row in tested["tested_models"]),
         compile_overheads=tuple(CompileOverhead(**row) for row in assumptions["compile_overhead"]),
         compute_speedups=tuple(ComputeSpeedup(**row) for row in assumptions["compute_speedup"]),
         lower_precision=LowerPrecision(**assumptions["lower_precision"][0]),
-        limits=Limits(**read("limits")["create_training_job"]),
     )
 
 
@@ -92,7 +82,6 @@ def _managed(document: Mapping[str, Any]) -> ManagedCompiler:
         status_source=document["status_source"],
         instance_families=tuple(document["instance_families"]),
         instance_families_source=document["instance_families_source"],
-        efa_instance_types=tuple(document["efa_instance_types"]),
         images=tuple(
             CompilerImage(**{**row, **{key: tuple(row[key]) for key in lists}})
             for row in document["versions"]

@@ -1,7 +1,7 @@
 """What an account's own answers say: prices, images and quotas by region, in one file.
 
 ``compilegate facts refresh`` writes ``refreshed.json`` beside the shipped files, from where it
-is deployed with them. It is absent until then, and never changes what another region is told.
+is deployed with them. It is absent until then, and never changes the facts of another region.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def read_refreshed(file: Path = FILE) -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     except ValueError as error:
-        raise InvalidInputError(f"is no JSON: {error}", file=str(file), fix=FIX) from error
+        raise InvalidInputError(f"is not JSON: {error}", file=str(file), fix=FIX) from error
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
         raise InvalidInputError("is not of schema 1", file=str(file), fix=FIX)
     regions: dict[str, Any] = document.get("regions", {})
@@ -43,13 +43,13 @@ def read_refreshed(file: Path = FILE) -> dict[str, Any]:
 
 def laid_over(facts: Facts, regions: Mapping[str, Any], region: str) -> Facts:
     """The facts with what was read in a region in their place."""
-    found = regions.get(region)
-    if found is None:
+    read = regions.get(region)
+    if read is None:
         return facts
     try:
-        prices = {row["instance_type"]: Price(**row) for row in found.get("prices", [])}
-        quotas = [Quota(**row) for row in found.get("quotas", [])]
-        absent = {row["uri"]: row["as_of"] for row in found.get("images", []) if not row["found"]}
+        prices = {row["instance_type"]: Price(**row) for row in read.get("prices", [])}
+        quotas = [Quota(**row) for row in read.get("quotas", [])]
+        absent = {row["uri"]: row["as_of"] for row in read.get("images", []) if not row["found"]}
     except (KeyError, TypeError) as error:
         raise InvalidInputError(f"is damaged: {error}", file=str(FILE), fix=FIX) from error
     return replace(
@@ -69,7 +69,7 @@ def merged(
 
 
 def changes(before: Facts, after: Facts) -> list[dict[str, Any]]:
-    """What is known differently now: each with what, old and new; None for not known."""
+    """What has changed: each with part, what, old and new; None where there was or is nothing."""
     values = [
         *(("price", kind, _usd(before, kind), _usd(after, kind)) for kind in after.prices),
         *(

@@ -1,7 +1,11 @@
-"""The facts as rows that people can look up: one list per topic, each row with source and date."""
+"""The facts as rows that people can look up: one list per topic, each row with source and date.
+
+Filters choose rows; an unknown value is refused with the likely ones.
+"""
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -9,12 +13,15 @@ from datetime import date
 from typing import Any
 
 from compilegate.domain.compilers.managed import MANAGED_COMPILER
+from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.facts.model import Facts
+from compilegate.domain.facts.versions import matches
 from compilegate.facts import read
 
 Row = dict[str, Any]
 OLD_DAYS, VERY_OLD_DAYS = 180, 365
 OTHER_COMPILERS = "none"
+MOST_VALUES = 12
 _TESTED = re.compile(r"(?:Transformers (?P<transformers>\S+) with )?(?P<name>\w+) (?P<version>\S+)")
 
 
@@ -43,7 +50,7 @@ def with_age(rows: Sequence[Mapping[str, Any]], today: date) -> list[Row]:
 
 
 def overview(name: str, rows: Sequence[Mapping[str, Any]], today: date) -> Row:
-    """How much is known of a topic and how old it is; dates are of the dated rows."""
+    """How many rows a topic has and how old they are; dates are of the dated rows."""
     dated = sorted(str(row["as_of"]) for row in rows if row["as_of"] is not None)
     oldest = dated[0] if dated else None
     return {
@@ -112,21 +119,21 @@ def _instances(facts: Facts, _region: str) -> list[Row]:
 def _models(facts: Facts, _region: str) -> list[Row]:
     return [
         {**asdict(row), **_framework(row.framework),
-         "batch_ratio": row.batches and row.batches.batch_ratio}
+         "batch_ratio": row.batch_ratio}
         for row in facts.tested_models
     ]  # fmt: skip
 
 
 def _framework(label: str) -> Row:
     """``Transformers 4.11.0 with PyTorch 1.9.0`` in the workload file's words."""
-    found = _TESTED.fullmatch(label)
-    if found is None:
+    match = _TESTED.fullmatch(label)
+    if match is None:
         raise ValueError(f"{label!r} names no framework")
-    prefix = "huggingface-" if found["transformers"] else ""
+    prefix = "huggingface-" if match["transformers"] else ""
     return {
-        "framework": prefix + found["name"].lower(),
-        "version": found["version"],
-        "transformers": found["transformers"],
+        "framework": prefix + match["name"].lower(),
+        "version": match["version"],
+        "transformers": match["transformers"],
     }
 
 
@@ -138,12 +145,12 @@ def _prices(facts: Facts, _region: str) -> list[Row]:
 
 
 def _assumptions(facts: Facts, _region: str) -> list[Row]:
-    found: list[Row] = [
+    assumed: list[Row] = [
         *(asdict(row) for row in facts.compile_overheads),
         *(asdict(row) for row in facts.compute_speedups),
         {"compiler": None, **asdict(facts.lower_precision)},
     ]
-    return [{"source": row["basis"], **row} for row in found]
+    return [{"source": row["basis"], **row} for row in assumed]
 
 
 def _limits(_facts: Facts, _region: str) -> list[Row]:
@@ -174,3 +181,63 @@ TOPICS: Mapping[str, Topic] = {
     "failures": Topic("how compiled jobs fail", "failures", _rows_of("failures")),
     "gaps": Topic("what the SDK lets through or refuses", "sdk_gaps", _rows_of("sdk_gaps")),
 }  # fmt: skip
+
+
+def chosen(
+    rows: Sequence[Mapping[str, Any]], filters: Mapping[str, str | None]
+) -> list[Mapping[str, Any]]:
+    """The rows that fit every filter (``framework``, ``instance`` …); None does not filter.
+
+    Raises InvalidInputError where no row at all has one of the values.
+    """
+    chosen_rows = list(rows)
+    for name, value in filters.items():
+        if value is None:
+            continue
+        column, fits = FILTERS[name]
+        if not any(fits(value, row, column) for row in rows):
+            values = {str(row[column]) for row in rows if row.get(column) is not None}
+            raise _refused(name, value, sorted(values))
+        chosen_rows = [row for row in chosen_rows if fits(value, row, column)]
+    return chosen_rows
+
+
+def check_region(region: str, regions: Sequence[str]) -> None:
+    """Raises InvalidInputError for a region that no registry serves."""
+    if region not in regions:
+        raise _refused("region", region, regions)
+
+
+def _refused(name: str, value: str, values: Sequence[str]) -> InvalidInputError:
+    near = difflib.get_close_matches(value, values, n=3, cutoff=0.4)
+    shown = list(near or values)[:MOST_VALUES]
+    more = "" if near or len(values) <= MOST_VALUES else f" and {len(values) - MOST_VALUES} more"
+    hint = f"did you mean {', '.join(shown)}?" if near else f"there are {', '.join(shown)}{more}"
+    return InvalidInputError("is not on file", field=f"--{name}", value=value, fix=hint)
+
+
+def _equal(value: str, row: Mapping[str, Any], column: str) -> bool:
+    return row.get(column) == value
+
+
+def _contained(value: str, row: Mapping[str, Any], column: str) -> bool:
+    return value.casefold() in str(row.get(column)).casefold()
+
+
+def _version(value: str, row: Mapping[str, Any], column: str) -> bool:
+    return any(matches(value, one) for one in row.get("versions_accepted") or [row[column]])
+
+
+def _instance(value: str, row: Mapping[str, Any], column: str) -> bool:
+    """A type, or all of a family: ``ml.g5.xlarge``, ``g5`` or ``ml.g5``."""
+    kind = str(row[column])
+    return kind == value or kind.split(".")[1] == value.removeprefix("ml.")
+
+
+# By filter: the column that it reads, and what fits.
+FILTERS: Mapping[str, tuple[str, Callable[[str, Mapping[str, Any], str], bool]]] = {
+    **{name: (name, _equal) for name in ("framework", "compiler", "confidence", "where", "kind")},
+    **{name: (name, _contained) for name in ("model", "switches", "service", "subject")},
+    "version": ("version", _version),
+    "instance": ("instance_type", _instance),
+}

@@ -100,7 +100,7 @@ def test_changes_name_old_and_new_and_leave_out_what_is_confirmed() -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("{", "is no JSON"),
+        ("{", "is not JSON"),
         ("[]", "is not of schema 1"),
         ('{"schema": 2}', "is not of schema 1"),
     ],

@@ -18,8 +18,7 @@ from compilegate.domain.planning.arm_plan import ArmPlan
 from compilegate.domain.request.launcher import launch
 from compilegate.domain.workload.model import FactOverrides, Framework, OwnImage
 from compilegate.facts import load_facts, read
-from compilegate.facts.filters import check_region, chosen
-from compilegate.facts.topics import TOPICS, Row, age_days, overview, with_age
+from compilegate.facts.topics import TOPICS, Row, age_days, check_region, chosen, overview, with_age
 
 REGION = "us-east-1"
 TODAY = date(2026, 11, 21)

@@ -11,8 +11,7 @@ from compilegate.cli.common.output import emit_json
 from compilegate.cli.facts import screen as facts_screen
 from compilegate.domain.facts.model import Facts
 from compilegate.facts import load_facts
-from compilegate.facts.filters import check_region, chosen
-from compilegate.facts.topics import TOPICS, Row, with_age
+from compilegate.facts.topics import TOPICS, Row, check_region, chosen, with_age
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,8 @@
-"""What can be wrong with a deployment: severity, fix and source of every code."""
+"""What can be wrong with a deployment: severity, fix and source of every code.
+
+The registry of reasons (``domain/reasons``) describes codes whose fix and source differ from case
+to case. Here every code has one of each, so this table holds the whole reason but its message.
+"""
 
 from __future__ import annotations
 
@@ -115,6 +119,6 @@ RULES: Mapping[str, Rule] = {
 
 
 def reason(code: str, message: str, *, severity: Severity | None = None) -> Reason:
-    """A finding of one code; a ``severity`` replaces the rule's."""
+    """The reason of one code; a ``severity`` replaces the rule's."""
     rule = RULES[code]
     return Reason(code, message, None, severity or rule.severity, rule.field, rule.fix, rule.source)

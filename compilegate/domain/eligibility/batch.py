@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from operator import itemgetter
 from typing import Any
 
 from compilegate.domain.eligibility.candidate_job import PROFILE, WORKLOAD_FILE, CandidateJob
@@ -67,8 +68,8 @@ def tested_rule(job: CandidateJob) -> Iterator[Reason]:
     """For some models the managed compiler fits a smaller batch than the framework alone."""
     model, where = job.workload.model.name, job.training.instance_type
     rows = job.facts.tested(job.framework, model, where) if job.runs_managed else []
-    row = min(rows, key=lambda row: row.batch_ratio, default=None)
-    if row is None or row.batch_ratio >= 1:
+    ratio, row = min(rows, key=itemgetter(0), default=(1.0, None))
+    if row is None or ratio >= 1:
         return
     instead = torch_compile_instead(job)
     keep = "keep the batch size and watch peak memory"

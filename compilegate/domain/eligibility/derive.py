@@ -167,8 +167,8 @@ def _tested(baseline: CandidateJob, batch: int) -> tuple[float, str] | str:
     model, where = workload.model.name, baseline.training.instance_type
     rows = baseline.facts.tested(workload.framework, model, where)
     options = [
-        (row.compiled_batch / row.native_batch, row.native_batch, row.compiled_batch)
-        for row in rows
+        (ratio, row.native_batch, row.compiled_batch)
+        for ratio, row in rows
         if row.native_batch and row.native_batch >= batch
     ]
     if not options:

@@ -105,7 +105,7 @@ def own_image(
     The managed compiler is built into its image; every other compiler comes with the framework.
     """
     managed = has_own_image(compiler)
-    found = [
+    uris = [
         row.uri
         for row in rows
         if row.framework == framework.name
@@ -114,12 +114,12 @@ def own_image(
         and _same(framework.transformers, row.transformers)
         and _same(framework.python, row.python)
     ]
-    if not found:
+    if not uris:
         return None
-    here = [uri for uri in found if f".dkr.ecr.{region}." in uri]
+    here = [uri for uri in uris if f".dkr.ecr.{region}." in uri]
     if here:
         return Image(here[0], source=GIVEN)
-    text = f"your image {found[0]} is not in {region}, and SageMaker pulls from there only"
+    text = f"your image {uris[0]} is not in {region}, and SageMaker pulls from there only"
     return Image(None, "region_unsupported", text, source=CROSS_REGION)
 
 
@@ -134,16 +134,16 @@ def framework_image(
     family = [row for row in rows if row.framework == framework.name]
     if not family:
         return _none(f"no image of framework {framework.name} is on file")
-    found = [
+    fitting = [
         row
         for row in family
         if matches(framework.version, row.version)
         and _agrees(framework.transformers, row.transformers)
         and _agrees(framework.python, row.python)
     ]
-    if not found:
+    if not fitting:
         return _none(f"no image of {framework.name} {label(framework)}; {_near(family, framework)}")
-    row = max(found, key=age)
+    row = max(fitting, key=age)
     tag = row.gpu_tag if gpu else row.cpu_tag
     if tag is None:
         return _none(f"{row.repository} {row.version} has no {'GPU' if gpu else 'CPU'} variant")
@@ -174,13 +174,13 @@ def _none(why: str, code: str = "no_compiler_image") -> Image:
     return Image(None, code, why)
 
 
-def _same(asked: str | None, given: str | None) -> bool:
-    """A team names of its own image what it finds worth naming: 2.8 is its 2.8.0."""
-    return asked is None or given is None or matches(asked, given) or matches(given, asked)
+def _same(version: str | None, own: str | None) -> bool:
+    """A team may leave out versions of its own image, or write 2.8 for 2.8.0."""
+    return version is None or own is None or matches(version, own) or matches(own, version)
 
 
-def _agrees(asked: str | None, available: str | None) -> bool:
-    return asked is None or (available is not None and matches(asked, available))
+def _agrees(version: str | None, available: str | None) -> bool:
+    return version is None or (available is not None and matches(version, available))
 
 
 def _near(family: Sequence[FrameworkImage], framework: Framework) -> str:

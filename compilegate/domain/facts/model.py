@@ -17,12 +17,11 @@ from compilegate.domain.facts.images import (
     FrameworkImage,
     Image,
     Registry,
+    compiler_image,
+    framework_image,
+    own_image,
 )
-from compilegate.domain.facts.images import compiler_image as _compiler_image
-from compilegate.domain.facts.images import framework_image as _framework_image
-from compilegate.domain.facts.images import own_image as _own_image
-from compilegate.domain.facts.tested import TestedBatches, TestedModel
-from compilegate.domain.facts.tested import tested as _tested
+from compilegate.domain.facts.versions import matches
 from compilegate.domain.workload.model import FactOverrides, Framework, OwnImage
 
 ABSENT = "ECR DescribeImages, by compilegate facts refresh"
@@ -131,28 +130,29 @@ class LowerPrecision:
 
 
 @dataclass(frozen=True)
-class Limits:
-    """Limits of a CreateTrainingJob request; counts and characters."""
+class TestedModel:
+    """Largest batch per GPU that AWS tested without and with the managed compiler.
 
-    job_name_max: int
-    job_name_pattern: str
-    hyperparameters_max: int
-    hyperparameter_key_max: int
-    hyperparameter_value_max: int
-    environment_max: int
-    environment_key_max: int
-    environment_value_max: int
-    environment_key_pattern: str
-    metric_definitions_max: int
-    metric_name_max: int
-    metric_regex_max: int
-    tags_max: int
-    tag_key_max: int
-    tag_value_max: int
-    channels_min: int
-    channels_max: int
-    image_max: int
-    failure_reason_max: int
+    ``native_batch`` is None where the table leaves it out.
+    """
+
+    framework: str
+    domain: str
+    model: str
+    dataset: str | None
+    instance_type: str
+    precision: str
+    setting: str | None
+    sequence_length: int | None
+    native_batch: int | None
+    compiled_batch: int
+    source: str
+    as_of: str
+
+    @property
+    def batch_ratio(self) -> float | None:
+        """Compiled over native batch: no speed-up, and below 1 for many models."""
+        return self.compiled_batch / self.native_batch if self.native_batch else None
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,6 @@ class ManagedCompiler:
     status_source: str
     instance_families: tuple[str, ...]
     instance_families_source: str
-    efa_instance_types: tuple[str, ...]
     images: tuple[CompilerImage, ...]
 
 
@@ -185,7 +184,6 @@ class Facts:
     compile_overheads: tuple[CompileOverhead, ...]
     compute_speedups: tuple[ComputeSpeedup, ...]
     lower_precision: LowerPrecision
-    limits: Limits
     own_images: tuple[OwnImage, ...] = ()
     quotas: Mapping[tuple[str, bool], Quota] = field(default_factory=dict)
     absent_images: Mapping[str, str] = field(default_factory=dict)
@@ -198,12 +196,12 @@ class Facts:
         """These facts with what a team knows better in their place."""
         if not better.prices and not better.images:
             return self
-        given = {
+        own = {
             kind: Price(kind, usd, "given", None, None, GIVEN)
             for kind, usd in better.prices.items()
         }
         return replace(
-            self, prices={**self.prices, **given}, own_images=(*better.images, *self.own_images)
+            self, prices={**self.prices, **own}, own_images=(*better.images, *self.own_images)
         )
 
     def price(self, instance_type: str) -> Price | None:
@@ -212,8 +210,8 @@ class Facts:
 
     def quota(self, instance_type: str, *, spot: bool = False) -> int | None:
         """Instances of a type that training jobs may use at once; None when it was never read."""
-        found = self.quotas.get((instance_type, spot))
-        return None if found is None else found.instances
+        quota = self.quotas.get((instance_type, spot))
+        return None if quota is None else quota.instances
 
     def image(
         self,
@@ -225,13 +223,13 @@ class Facts:
     ) -> Image:
         """The training image, the team's own first; without an instance the GPU variant."""
         gpu = instance is None or instance.gpus > 0
-        asked = (framework, compiler, region, gpu)
-        if asked not in self._answers:
-            own = _own_image(self.own_images, framework, compiler=compiler, region=region)
-            self._answers[asked] = own or self._published(
+        key = (framework, compiler, region, gpu)
+        if key not in self._images_by_key:
+            own = own_image(self.own_images, framework, compiler=compiler, region=region)
+            self._images_by_key[key] = own or self._published(
                 framework, compiler=compiler, region=region, gpu=gpu
             )
-        return self._answers[asked]
+        return self._images_by_key[key]
 
     def same_framework(
         self, one: Framework, other: Framework, *, region: str, instance: Instance | None
@@ -246,21 +244,21 @@ class Facts:
         return first is not None and first == second
 
     @cached_property
-    def _answers(self) -> dict[tuple[Framework, str, str, bool], Image]:
-        """Images found so far: one check asks for the same few again and again."""
+    def _images_by_key(self) -> dict[tuple[Framework, str, str, bool], Image]:
+        """A cache: one check looks up the same few images again and again."""
         return {}
 
     def _published(self, framework: Framework, *, compiler: str, region: str, gpu: bool) -> Image:
-        """AWS's image, unless a look into its registry did not find it there."""
-        found = native = _framework_image(self.images, self.registries, framework, region, gpu)
+        """AWS's image, unless its registry is known to lack it."""
+        image = native = framework_image(self.images, self.registries, framework, region, gpu)
         same = [row for row in self.managed.images if row.same_image and row.fits(framework)]
-        if has_own_image(compiler) or (found.uri is None and same):
-            found = _compiler_image(self.managed.images, self.registries, framework, region)
-            if same and found.uri is not None and native.uri is not None:
-                found = native  # the compiler is inside: only hyperparameters tell them apart
-        if found.uri is None or found.uri not in self.absent_images:
-            return found
-        text = f"{found.uri} was not in its registry on {self.absent_images[found.uri]}"
+        if has_own_image(compiler) or (image.uri is None and same):
+            image = compiler_image(self.managed.images, self.registries, framework, region)
+            if same and image.uri is not None and native.uri is not None:
+                image = native  # the compiler is inside: hyperparameters switch it on
+        if image.uri is None or image.uri not in self.absent_images:
+            return image
+        text = f"{image.uri} was not in its registry on {self.absent_images[image.uri]}"
         return Image(None, "no_compiler_image", text, source=ABSENT)
 
     def compile_overhead(self, compiler: str, family: str) -> CompileOverhead | None:
@@ -276,9 +274,24 @@ class Facts:
         assumed = _assumptions(compiler)
         return next((row for row in self.compute_speedups if row.compiler == assumed), None)
 
-    def tested(self, framework: Framework, model: str, instance_type: str) -> list[TestedBatches]:
-        """What the managed compiler's tested models say of this very combination."""
-        return _tested(self.tested_models, framework, model=model, instance_type=instance_type)
+    def tested(
+        self, framework: Framework, model: str, instance_type: str
+    ) -> list[tuple[float, TestedModel]]:
+        """Batch ratio and row of each test of this combination with both batches."""
+        return [
+            (row.batch_ratio, row)
+            for row in self.tested_models
+            if row.model == model
+            and row.instance_type == instance_type
+            and matches(framework.version, _tested_version(row, framework))
+            and row.batch_ratio is not None
+        ]
+
+
+def _tested_version(row: TestedModel, framework: Framework) -> str:
+    """``Transformers 4.11.0 with PyTorch 1.9.0`` after ``PyTorch`` is ``1.9.0``."""
+    library = "TensorFlow" if framework.kind == "tensorflow" else "PyTorch"
+    return row.framework.partition(f"{library} ")[2]
 
 
 def _assumptions(compiler: str) -> str:

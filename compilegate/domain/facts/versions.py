@@ -21,14 +21,14 @@ class Versions(Protocol):
 @lru_cache(maxsize=1024)
 def parts(version: str) -> tuple[int, ...]:
     """The leading numbers of a version, for ordering: ``2.13.0a1`` is (2, 13, 0)."""
-    found = re.match(r"\d+(?:\.\d+)*", version)
-    return tuple(int(number) for number in found[0].split(".")) if found else ()
+    numbers = re.match(r"\d+(?:\.\d+)*", version)
+    return tuple(int(number) for number in numbers[0].split(".")) if numbers else ()
 
 
-def matches(asked: str, available: str) -> bool:
-    """Whether ``available`` is the version asked for, or a later part of it."""
-    return available == asked or (
-        bool(asked) and available.startswith(asked) and available[len(asked)] in ".-"
+def matches(version: str, available: str) -> bool:
+    """Whether ``available`` is ``version``, or a release within it."""
+    return available == version or (
+        bool(version) and available.startswith(version) and available[len(version)] in ".-"
     )
 
 

@@ -1,4 +1,4 @@
-"""Whose word counts: shipped facts, then cdk.json's, then the workload's own."""
+"""Precedence: the workload's own facts, then cdk.json's, then the shipped ones."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def facts(*images: OwnImage) -> Facts:
     return load_facts().overridden(FactOverrides(images=images))
 
 
-def usd(found: Facts) -> float | None:
-    price = found.price("ml.g5.xlarge")
+def usd(better: Facts) -> float | None:
+    price = better.price("ml.g5.xlarge")
     return None if price is None else price.usd_per_hour
 
 
@@ -64,7 +64,7 @@ def test_an_image_in_the_jobs_region_is_taken_whatever_the_order() -> None:
         assert HERE == facts(*images).image(PYTORCH, compiler="none", region=REGION).uri
 
 
-def test_an_image_of_another_region_is_told_not_replaced_by_awss() -> None:
+def test_an_image_of_another_region_is_refused_rather_than_replaced_by_awss() -> None:
     image = facts(own(THERE)).image(PYTORCH, compiler="torch_compile", region=REGION)
 
     assert (None, "region_unsupported") == (image.uri, image.code)
@@ -93,7 +93,7 @@ def test_an_image_fits_the_versions_that_it_names(version: str) -> None:
     assert HERE != older.uri
 
 
-def test_eligibility_reckons_with_the_price_of_the_deployment() -> None:
+def test_eligibility_uses_the_price_of_the_deployment() -> None:
     plain = change(SOUND, training__instance_type="ml.g5.xlarge")
 
     def annual(**better: object) -> float:
@@ -104,3 +104,27 @@ def test_eligibility_reckons_with_the_price_of_the_deployment() -> None:
     assert 2.0 == pytest.approx(
         annual(prices={"ml.g5.xlarge": 2.816}) / annual(prices={"ml.g5.xlarge": 1.408})
     )
+
+
+def test_a_cached_answer_hides_neither_an_own_image_nor_the_shipped_one() -> None:
+    shipped = load_facts()
+    before = shipped.image(PYTORCH, compiler="none", region=REGION)
+    better = facts(own(HERE))
+
+    assert HERE == better.image(PYTORCH, compiler="none", region=REGION).uri
+    assert before == shipped.image(PYTORCH, compiler="none", region=REGION)
+
+
+def test_answers_are_cached_by_region_and_machine() -> None:
+    shipped = load_facts()
+    uris = {
+        shipped.image(PYTORCH, compiler="none", region=region, instance=instance).uri
+        for region in ("us-east-1", "eu-west-1")
+        for instance in (None, shipped.instance("ml.m6i.12xlarge"))
+    }
+
+    assert 4 == len(uris)
+
+
+def test_without_overrides_the_facts_stay_the_same_object() -> None:
+    assert load_facts() is load_facts().overridden(FactOverrides())
