@@ -57,7 +57,7 @@ def documented_codes(page: str) -> dict[str, set[str]]:
 
 def _reason_row(codes: str, kind: ReasonKind, meaning: str = "") -> tuple[str, str, str, str]:
     severities = ", ".join(map(str, kind.severities))
-    return codes, severities, meaning or kind.meaning, kind.fix or "Nothing to do."
+    return codes, severities, meaning or kind.meaning, kind.fix or "—"
 
 
 def eligibility(page: str) -> str:
@@ -91,14 +91,19 @@ def _reason_rows(kinds: Mapping[str, ReasonKind]) -> list[tuple[str, str, str, s
 
 
 def doctor_rules(page: str) -> str:
-    """The rules of the doctor."""
-    names = {COMPILERS: "both", COMPILERS[:1]: "torch.compile", COMPILERS[1:]: "managed"}
-    rows = [
-        (f"[`{rule.id}`]({rule.link})", str(rule.severity), names[rule.compilers],
-         f"{rule.title}. {rule.why}")
-        for rule in RULES
-    ]  # fmt: skip
-    return _between(page, "rules", table(("rule", "severity", "compiler", "why"), rows))
+    """The rules of the doctor, by the compilers that they are about."""
+    titles = {
+        COMPILERS: "Every compiler", COMPILERS[:1]: "torch.compile", COMPILERS[1:]: "The managed one",
+    }  # fmt: skip
+    sections = []
+    for compilers, title in titles.items():
+        rows = [
+            (f"[`{rule.id}`]({rule.link})", str(rule.severity), f"{rule.title}. {rule.why}")
+            for rule in RULES
+            if rule.compilers == compilers
+        ]
+        sections.append(f"### {title}\n\n{table(('rule', 'severity', 'why'), rows)}")
+    return _between(page, "rules", "\n".join(sections))
 
 
 def assumptions(page: str) -> str:
