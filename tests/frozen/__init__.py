@@ -1,4 +1,4 @@
-"""Behaviour recorded as data, so that code can move and nothing that a user sees does.
+"""Recorded behaviour, compared after every move of code.
 
 Each part lists cases: an id and a function that answers it. ``record`` stores the answers under
 ``data/``; ``compare`` answers again and lists what differs.
@@ -18,15 +18,14 @@ The parts:
     upgrade       clouds as release 0.1 left them (``tests/fixtures/records-0.1``), continued
     template      the synthesised template for several settings, resource by resource
 
-Sentences for people are not compared (``wording.py`` lists the fields): codes, figures, arms,
-severities, keys, and whether a sentence is there at all are. Answers are stored whole, or, where a
-part has thousands, as a digest of each field. ``entries.py`` is the one file that names the code
-under test; change it when a name moves, and nothing else here.
+Codes, figures, arms, severities and keys are compared, sentences for people (``wording.py``) only
+as present or absent. Answers are stored whole or, where a part has thousands, as a digest of each
+field. ``entries.py`` is the one file that names the code under test; change it when a name moves.
 
-``wording.GAINED`` declares keys that documents have gained on purpose; they are left out as well. A
-sentence inside evidence is part of what a decision's id is made from: rewording one (the reason of
-a lost run, why a trial runs as shadow) changes ids in ``steps``, and nothing else.
+``wording.GAINED`` declares keys that documents have gained on purpose. A decision's id depends on
+the sentences in its evidence: rewording one (the reason of a lost run, why a trial runs as shadow)
+changes ids in ``steps``, and nothing else.
 
-The tests answer a sample of each part; those marked slow answer all of it. Whoever changes
-behaviour on purpose records the part again and commits the data with the change.
+The tests answer a sample of each part; those marked slow answer all of it. A change of behaviour
+records its part again and commits the data.
 """

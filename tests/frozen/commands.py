@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from tests.frozen import workloads
-from tests.frozen.eligibility import in_project
 from tests.frozen.entries import command, working_folder
 from tests.frozen.machines import NAME, World
 from tests.frozen.recording import DATA, Case
@@ -23,6 +22,7 @@ from tests.frozen.scenarios import (
     promoted,
     workload,
 )
+from tests.frozen.workloads import in_project
 
 COMPILERS = ("torch_compile", "sagemaker_training_compiler", "all")
 YES = ("--reason", "because", "--yes")
@@ -109,8 +109,8 @@ SESSIONS: dict[str, tuple[Callable[[], World], Sequence[tuple[str, ...]]]] = {
 # Whole trials by ``run``; their ids are made from the time, so only the verdict is kept.
 RUNS: dict[str, dict[str, Any]] = {
     "promote": {}, "too slow": {"speedup": 1.05}, "worse": {"loss": 0.02},
-    "crashes": {"ends": only(OUT_OF_MEMORY, stage="speed")},
-    "no machines": {"ends": only(NO_CAPACITY, stage="speed")},
+    "crashes": {"ends": only(OUT_OF_MEMORY, "speed")},
+    "no machines": {"ends": only(NO_CAPACITY, "speed")},
 }  # fmt: skip
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from base64 import b64decode, b64encode
+from base64 import b64decode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -101,29 +101,8 @@ def _content(key: str, body: bytes, pages: tuple[str, ...]) -> Any:
     return json.loads(body)
 
 
-def dumped(cloud: Any) -> dict[str, Any]:
-    """A cloud in memory as JSON; pages for people are left empty."""
-    services = cloud.services
-    return {
-        "objects": {key: _text(key, body) for key, body in services.store.objects.items()},
-        "ledger": [[*key, entry] for key, entry in services.ledger.items.items()],
-        "flags": services.flags.values,
-        "locks": services.locks.held,
-        "jobs": json.loads(json.dumps(services.jobs.descriptions, default=datetime.isoformat)),
-        "waiting": sorted(services.tokens.waiting),
-        "answers": services.tokens.answers,
-        "clock": services.clock.seconds,
-    }
-
-
-def _text(key: str, body: bytes) -> Any:
-    if key.endswith((".html", ".md")):
-        return ""
-    return body.decode() if key.endswith(".json") else {"base64": b64encode(body).decode()}
-
-
 def restore(cloud: Any, kept: dict[str, Any]) -> None:
-    """Give a cloud in memory what another one was dumped with."""
+    """Give a cloud in memory what is stored of another one."""
     services = cloud.services
     for key, body in kept["objects"].items():
         raw = body.encode() if isinstance(body, str) else b64decode(body["base64"])

@@ -23,7 +23,7 @@ JOB_HOURS = 2.0
 # Of reports only the key is kept: they are pages for people.
 PAGES = ("reports/", "report.")
 # Of a world, beside its cloud.
-KEPT = ("workload", "speedup", "loss", "pending", "jobs", "nights")
+KEPT = ("workload", "speedup", "loss", "pending", "jobs")
 
 
 @dataclass
@@ -44,7 +44,7 @@ class World:
         self.end_of = self.ends()
         self.pending: tuple[int, list[Document]] = (0, [])
         self.jobs = 0
-        self.nights = 0
+        self.production_runs = 0
         self.put(SPEC_KEY, {"workload": self.workload, "source_key": f"workloads/{NAME}/s.tgz"})
 
     # The cloud
@@ -106,7 +106,7 @@ class World:
                 self.pending = (0, [])
                 answer = self._rounds(both, rounds, between)
             if answer is not None:
-                self.settle(answer["decision_key"], between, trial=trial, spec_key=spec_key)
+                self.apply_decision(answer["decision_key"], between, trial=trial, spec_key=spec_key)
         except Exception as error:  # noqa: BLE001 - the machine catches every error
             cause = json.dumps({"errorMessage": str(error), "errorType": type(error).__name__})
             self.step("abort_trial", **both, error=type(error).__name__, cause=cause)
@@ -117,7 +117,7 @@ class World:
         execution = f"{EVALUATE}{NAME}-{TRIAL}"
         answer = self._rounds({**event, "execution": execution}, 40, between)
         if answer is not None:
-            self.settle(answer["decision_key"], between)
+            self.apply_decision(answer["decision_key"], between)
 
     def _before_spending(self, event: Document, both: Document) -> Document:
         answer: Document = self.step("check_eligibility", **event)
@@ -172,7 +172,7 @@ class World:
             return {"run": run["run"], "job": name, "status": "Completed", "reason": None}
         return self.step("settle_run", **ended, runs=runs, status="Completed")
 
-    def settle(
+    def apply_decision(
         self,
         key: str,
         between: Callable[[], None] | None = None,
@@ -198,11 +198,11 @@ class World:
 
     # TRAIN
 
-    def night(self) -> Document:
+    def production_run(self) -> Document:
         """A production run that a schedule starts, to its record and what is watched of it."""
-        self.nights += 1
+        self.production_runs += 1
         self.passes(20 * 3600)
-        execution = f"{TRAIN}{NAME}-{self.nights}"
+        execution = f"{TRAIN}{NAME}-{self.production_runs}"
         begun = datetime.fromtimestamp(self.cloud.services.clock.now(), tz=UTC).isoformat()
         run = self.step("read_flag", workload=NAME, execution=execution, started=begun,
                         scheduled=begun)  # fmt: skip
@@ -228,7 +228,7 @@ class World:
 
     def watch(self, run: str) -> Document:
         """What TRAIN's state Watch does after a run."""
-        execution = f"{TRAIN}{NAME}-{self.nights}"
+        execution = f"{TRAIN}{NAME}-{self.production_runs}"
         answer: Document = self.step("watch_production", workload=NAME, run=run,
                                      execution=execution)  # fmt: skip
         return answer
@@ -261,18 +261,14 @@ class World:
 
     # The end
 
-    def kept(self) -> Document:
-        """Everything there is, to go on from with ``restored``."""
-        own = {name: getattr(self, name) for name in KEPT}
-        return {**own, "cloud": entries.dumped(self.cloud)}
-
     @classmethod
     def restored(cls, kept: Document) -> World:
-        """The world that was kept; its log begins anew."""
+        """The world that is stored; its log begins anew."""
         world = cls(kept["workload"])
         entries.restore(world.cloud, kept["cloud"])
         for name in KEPT:
             setattr(world, name, kept[name])
+        world.production_runs = kept["nights"]
         return world
 
     def state(self) -> Document:

@@ -58,7 +58,7 @@ def workload(**changes: Any) -> Document:
 
 
 def only(
-    ends: Document, *, stage: str, arm: str | None = None, first: int | None = None
+    ends: Document, stage: str, arm: str | None = None, first: int | None = None
 ) -> Callable[[], Ends]:
     """Jobs of a stage, and of an arm, end so: the ``first`` of them, else all."""
 
@@ -90,23 +90,23 @@ def promoted(changes: Document | None = None, **world: Any) -> World:
     return made
 
 
-def production(nights: int = 16, *, falls: float = 0.0, slower: float = 1.0, **world: Any) -> World:
-    """Nights after a promotion; after the second the candidate loses quality or speed."""
+def production(runs: int = 16, *, falls: float = 0.0, slower: float = 1.0, **world: Any) -> World:
+    """Runs after a promotion; after the second the candidate loses quality or speed."""
     made = promoted(**world)
-    for night in range(nights):
-        if night == 2:
+    for number in range(runs):
+        if number == 2:
             made.loss, made.speedup = falls, made.speedup / slower
-        made.night()
+        made.production_run()
     return made
 
 
-def failing_nights(
-    ends: Document, nights: int = 4, first: int | None = None, arm: str | None = None
+def failing_runs(
+    ends: Document, runs: int = 4, first: int | None = None, arm: str | None = None
 ) -> World:
     made = promoted()
-    made.end_of = only(ends, stage="production", arm=arm, first=first)()
-    for _ in range(nights):
-        made.night()
+    made.end_of = only(ends, "production", arm, first)()
+    for _ in range(runs):
+        made.production_run()
     return made
 
 
@@ -118,14 +118,14 @@ def canary(mode: str, **world: Any) -> World:
     )  # fmt: skip
     made.register()
     for _ in range(2):
-        made.night()
-    made.evaluate(between=lambda: made.night() and None)
-    made.night()
+        made.production_run()
+    made.evaluate(between=lambda: made.production_run() and None)
+    made.production_run()
     return made
 
 
-def nobody_carries() -> World:
-    """A canary round that production does not come to."""
+def canary_overdue() -> World:
+    """A canary round without a production run."""
     made = World(workload(schedule__cron="rate(1 day)", policy__quality_runs="canary"))
     made.register()
     made.evaluate()
@@ -183,7 +183,7 @@ def repeated() -> World:
     made.evaluate()
     made.register()
     for _ in range(3):
-        made.night()
+        made.production_run()
     return made
 
 
@@ -203,16 +203,16 @@ def late() -> World:
 
 
 def by_hand() -> World:
-    """A person turns the flag off, on again, and lets the decisions rule once more."""
+    """A person turns the flag off, on again, and leaves it to the decisions again."""
     made = promoted()
     because = ("--reason", "loss spikes", "--yes")
     made.command("flag", "show", NAME)
     made.command("flag", "revert", NAME, *because)
-    made.night()
+    made.production_run()
     made.command("flag", "revert", NAME, *because)
     made.evaluate("efgh5678")
     made.command("flag", "promote", NAME, *because)
-    made.night()
+    made.production_run()
     made.command("flag", "show", NAME)
     return made
 
@@ -220,7 +220,7 @@ def by_hand() -> World:
 def team() -> World:
     """Jobs that a team's own pipeline starts, and reports of which come twice."""
     made = promoted()
-    made.night()
+    made.production_run()
     name = f"cg-{NAME}-team-1"
     last = next(reversed(made.cloud.services.jobs.descriptions.values()))
     made.cloud.services.jobs.descriptions[name] = {**last, "TrainingJobName": name}
@@ -232,28 +232,28 @@ def team() -> World:
 def changed_job() -> World:
     """Production trains another job than the one that was proven."""
     made = promoted()
-    made.night()
+    made.production_run()
     other = workload(schedule__cron="rate(1 day)", training__learning_rate=1e-3)
     made.put(f"workloads/{NAME}/specs/2.json",
              {"workload": other, "source_key": f"workloads/{NAME}/other.tgz"})  # fmt: skip
     made.register(spec_key=f"workloads/{NAME}/specs/2.json", source_digest="e", revision=2)
     for _ in range(2):
-        made.night()
+        made.production_run()
     return made
 
 
 def again() -> World:
-    """A second trial within and after the days of rest that follow a revert."""
+    """A second trial within and after the cool-down that follows a revert."""
     made = production(12, falls=0.02)
     made.evaluate("efgh5678")
     made.passes(15 * 86_400)
     made.evaluate("ijkl9012")
-    made.night()
+    made.production_run()
     return made
 
 
 def weekly() -> World:
-    """What the functions of the clock do after a week of production."""
+    """What the functions that a timer starts do after a week of production."""
     made = production(6)
     made.step("weekly_digest")
     made.step("sweep")
@@ -262,7 +262,7 @@ def weekly() -> World:
 
 
 def lookups() -> World:
-    """The commands that look things up, after a trial and some nights."""
+    """The commands that look things up, after a trial and some production runs."""
     made = production(5)
     (decision,) = {
         entry["decision_id"]

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from tests.frozen.jobs import Ends
 from tests.frozen.machines import NAME, World
 from tests.frozen.recording import Case
 from tests.frozen.scenarios import (
@@ -20,12 +21,12 @@ from tests.frozen.scenarios import (
     approval,
     by_hand,
     canary,
+    canary_overdue,
     changed_job,
-    failing_nights,
+    failing_runs,
     late,
     locked,
     lookups,
-    nobody_carries,
     only,
     production,
     repeated,
@@ -40,7 +41,41 @@ PAIR = [{"name": "managed", "compiler": "sagemaker_training_compiler", "framewor
 FP16 = {"training__precision": "fp16"}
 TWO = [WORKLOAD["candidates"][0], {"name": "b48", "compiler": "torch_compile", "batch_size": 48}]
 P4D = [*WORKLOAD["candidates"], {"name": "p4d", "instance_type": "ml.p4d.24xlarge"}]
+# How jobs of a trial end.
+ENDINGS: dict[str, Callable[[], Ends]] = {
+    "speed jobs crash": only(OUT_OF_MEMORY, "speed"),
+    "one speed job crashes": only(OUT_OF_MEMORY, "speed", first=1),
+    "speed without capacity": only(NO_CAPACITY, "speed"),
+    "no capacity once": only(NO_CAPACITY, "speed", first=1),
+    "speed stopped by others": only(STOPPED, "speed", first=1),
+    "full runs crash": only(OUT_OF_MEMORY, "quality", "compile"),
+    "one full run crashes": only(OUT_OF_MEMORY, "quality", "compile", first=1),
+    "baselines crash": only(OUT_OF_MEMORY, "quality", "baseline"),
+    "full runs without capacity": only(NO_CAPACITY, "quality"),
+    "full runs without quota": only(NO_QUOTA, "quality", first=2),
+    "full runs stopped by others": only(STOPPED, "quality", first=1),
+    "full runs overdue": only(OVERDUE, "quality", "compile"),
+    "diverged": only(
+        {"output": {"finished": False, "metrics": {}, "reason": "loss is NaN"}},
+        "quality", "compile",
+    ),
+    "unapplied": only(
+        {"output": {"compiler": {"requested": "torch_compile", "applied": False}}},
+        "quality", "compile",
+    ),
+    "other start": only({"output": {"initial_loss": 2.0}}, "quality", "compile"),
+    "other machine": only({"output": {"fingerprint": {"gpu": "h"}}}, "quality", "compile"),
+    "blocks fail": only(
+        {"output": {"compile": {"finished": False, "reason": "crashed"}}}, "speed"
+    ),
+    "no evidence left": only({"output": None}, "quality", first=1),
+}  # fmt: skip
 SCENARIOS: dict[str, Callable[[], World]] = {
+    **{name: partial(trial, ends=ends) for name, ends in ENDINGS.items()},
+    "control fails": partial(
+        trial, {**FP16, "candidates": PAIR},
+        ends=only({"output": {"managed-native": {"finished": False}}}, "speed"),
+    ),
     "promote": trial,
     "promote, hybrid without production": partial(trial, {"policy__quality_runs": "hybrid"}),
     "too slow": partial(trial, speedup=1.05),
@@ -57,47 +92,6 @@ SCENARIOS: dict[str, Callable[[], World]] = {
     "little money": partial(trial, {"policy__max_trial_usd": 600}),
     "few runs": partial(trial, {"policy__max_quality_runs": 2, "quality__margin": 0.0001}),
     "spot": partial(trial, {"training__spot": True, "training__max_wait_hours": 20}),
-    "speed jobs crash": partial(trial, ends=only(OUT_OF_MEMORY, stage="speed")),
-    "one speed job crashes": partial(trial, ends=only(OUT_OF_MEMORY, stage="speed", first=1)),
-    "speed without capacity": partial(trial, ends=only(NO_CAPACITY, stage="speed")),
-    "no capacity once": partial(trial, ends=only(NO_CAPACITY, stage="speed", first=1)),
-    "speed stopped by others": partial(trial, ends=only(STOPPED, stage="speed", first=1)),
-    "full runs crash": partial(
-        trial, ends=only(OUT_OF_MEMORY, stage="quality", arm="compile")
-    ),
-    "one full run crashes": partial(
-        trial, ends=only(OUT_OF_MEMORY, stage="quality", arm="compile", first=1)
-    ),
-    "baselines crash": partial(trial, ends=only(OUT_OF_MEMORY, stage="quality", arm="baseline")),
-    "full runs without capacity": partial(trial, ends=only(NO_CAPACITY, stage="quality")),
-    "full runs without quota": partial(trial, ends=only(NO_QUOTA, stage="quality", first=2)),
-    "full runs stopped by others": partial(trial, ends=only(STOPPED, stage="quality", first=1)),
-    "full runs overdue": partial(trial, ends=only(OVERDUE, stage="quality", arm="compile")),
-    "diverged": partial(
-        trial,
-        ends=only({"output": {"finished": False, "metrics": {}, "reason": "loss is NaN"}},
-                  stage="quality", arm="compile"),
-    ),
-    "unapplied": partial(
-        trial,
-        ends=only({"output": {"compiler": {"requested": "torch_compile", "applied": False}}},
-                  stage="quality", arm="compile"),
-    ),
-    "other start": partial(
-        trial, ends=only({"output": {"initial_loss": 2.0}}, stage="quality", arm="compile")
-    ),
-    "other machine": partial(
-        trial, ends=only({"output": {"fingerprint": {"gpu": "h"}}}, stage="quality", arm="compile")
-    ),
-    "blocks fail": partial(
-        trial, ends=only({"output": {"compile": {"finished": False, "reason": "crashed"}}},
-                         stage="speed"),
-    ),
-    "control fails": partial(
-        trial, {**FP16, "candidates": PAIR},
-        ends=only({"output": {"managed-native": {"finished": False}}}, stage="speed"),
-    ),
-    "no evidence left": partial(trial, ends=only({"output": None}, stage="quality", first=1)),
     "approval nobody gives": approval,
     "approved": partial(approval, "flag", "approve", NAME, "--reason", "good", "--yes"),
     "rejected": partial(approval, "flag", "reject", NAME, "--reason", "bad", "--yes"),
@@ -109,19 +103,19 @@ SCENARIOS: dict[str, Callable[[], World]] = {
     "hybrid": partial(canary, "hybrid"),
     "canary, worse": partial(canary, "canary", loss=0.02),
     "canary, crashes": partial(
-        canary, "canary", ends=only(OUT_OF_MEMORY, stage="production", arm="compile")
+        canary, "canary", ends=only(OUT_OF_MEMORY, "production", "compile")
     ),
-    "canary nobody carries": nobody_carries,
+    "canary nobody carries": canary_overdue,
     "production": production,
     "production, quality falls": partial(production, falls=0.02),
     "production, speed falls": partial(production, slower=1.6),
-    "production crashes": partial(failing_nights, OUT_OF_MEMORY, arm="compile"),
-    "production crashes in both arms": partial(failing_nights, OUT_OF_MEMORY, 2),
-    "production crashes once": partial(failing_nights, OUT_OF_MEMORY, 8, 1, "compile"),
-    "production without capacity": partial(failing_nights, NO_CAPACITY, 2),
-    "production waits once": partial(failing_nights, NO_CAPACITY, 2, 1),
-    "production stopped": partial(failing_nights, STOPPED, 2),
-    "production overdue": partial(failing_nights, OVERDUE, 3),
+    "production crashes": partial(failing_runs, OUT_OF_MEMORY, arm="compile"),
+    "production crashes in both arms": partial(failing_runs, OUT_OF_MEMORY, 2),
+    "production crashes once": partial(failing_runs, OUT_OF_MEMORY, 8, 1, "compile"),
+    "production without capacity": partial(failing_runs, NO_CAPACITY, 2),
+    "production waits once": partial(failing_runs, NO_CAPACITY, 2, 1),
+    "production stopped": partial(failing_runs, STOPPED, 2),
+    "production overdue": partial(failing_runs, OVERDUE, 3),
     "by hand": by_hand,
     "team": team,
     "changed job": changed_job,

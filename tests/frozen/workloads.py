@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import random
+import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import yaml
+
+from tests.frozen.entries import working_folder
 
 ROOT = Path(__file__).resolve().parents[2]
 SHIPPED = sorted((Path(__file__).parent / "data" / "workloads").glob("*.yaml"))
@@ -73,6 +77,14 @@ def write_project(folder: Path) -> None:
     (folder / "training" / "compilegate_runtime").mkdir(exist_ok=True)
     (folder / "training" / "compilegate_runtime" / "__init__.py").write_text("")
     (folder / "training" / "run.sh").write_text("python train.py\n")
+
+
+def in_project(text: bytes, run: Callable[[], Any]) -> Any:
+    """What ``run`` answers in the folder of a project whose workload file is ``w.yaml``."""
+    with tempfile.TemporaryDirectory() as folder, working_folder(Path(folder)):
+        write_project(Path(folder))
+        Path("w.yaml").write_bytes(text)
+        return run()
 
 
 def text_of(document: dict[str, Any]) -> str:
