@@ -20,20 +20,27 @@ from compilegate.explain.quality import full_run_items, quality_items
 from compilegate.explain.speed import speed_items
 from compilegate.explain.value_of_information import step_value_items, value_items
 
-FAIR = "the arms differ in the change and in nothing else that the runs recorded"
+FAIR = "the runs recorded no difference between the arms but the change"
 UNFAIR = "no verdict can rest on this"
 SAME_CHANGE = "every run of the candidate had its change"
+# The reason of a document that the judge could not read.
+UNREADABLE = "evidence_invalid"
+FLAG_WORDS = {
+    FlagAction.ENABLE: "the flag is on: production's runs use the candidate",
+    FlagAction.DISABLE: "the flag is off: production's runs use the baseline",
+    FlagAction.KEEP: "the flag is left as it was: nothing proves a change",
+}
 
 
 def fairness_items(evidence: Evidence) -> Iterator[Item]:
     """What was compared, and every objection."""
     objections = invalid_reasons(evidence)
-    tell = Reporter(Section.FAIRNESS)
+    item = Reporter(Section.FAIRNESS)
     fair = SAME_CHANGE if evidence.phase == PROBATION else FAIR
     text = f"no: {UNFAIR}" if objections else f"yes: {fair}"
-    yield tell.answer("unfair" if objections else "fair", text, of=invalid_reasons)
+    yield item.answer("unfair" if objections else "fair", text, of=invalid_reasons)
     for objection in objections:
-        yield tell("objection", objection.code, objection.message, of=invalid_reasons)
+        yield item("objection", objection.code, objection.message, of=invalid_reasons)
     for candidate in evidence.candidates:
         yield _applied(candidate)
         if evidence.phase != PROBATION:
@@ -42,10 +49,10 @@ def fairness_items(evidence: Evidence) -> Iterator[Item]:
 
 def broken_contract(reasons: tuple[Reason, ...]) -> Iterator[Item]:
     """A document that could not be read at all."""
-    tell = Reporter(Section.FAIRNESS)
-    yield tell.answer("unreadable", f"unknown: the document breaks its contract, so {UNFAIR}")
+    item = Reporter(Section.FAIRNESS)
+    yield item.answer("unreadable", f"unknown: the document breaks its contract, so {UNFAIR}")
     for reason in reasons:
-        yield tell(
+        yield item(
             "objection", reason.code, reason.message, of="judging.evidence_file.read_evidence"
         )
 
@@ -56,7 +63,7 @@ def _applied(candidate: Arm) -> Item:
     return Reporter(Section.FAIRNESS, candidate.name)(
         "runs that prove the change",
         proven,
-        "A run counts only if the compiler says it did compile. A full run must prove it, a "
+        "A run counts only if its compiler reports that it compiled. A full run must prove it, a "
         "short block must not deny it.",
         unit="runs",
         inputs={
@@ -69,21 +76,21 @@ def _applied(candidate: Arm) -> Item:
 
 
 def _same_runs(candidate: Arm, baseline: Arm) -> Iterator[Item]:
-    tell = Reporter(Section.FAIRNESS, candidate.name)
+    item = Reporter(Section.FAIRNESS, candidate.name)
     runs = [*baseline.runs, *candidate.runs]
     fingerprints = [run.detail["fingerprint"] for run in runs if run.detail.get("fingerprint")]
-    keys = sorted({str(key) for item in fingerprints if isinstance(item, dict) for key in item})
+    keys = sorted({str(key) for one in fingerprints if isinstance(one, dict) for key in one})
     free = sorted({name for key in candidate.overrides for name in EXPLAINED.get(key, ())})
     but = f", except for what the change explains ({', '.join(free)})" if free else ""
-    yield tell(
+    yield item(
         "runs with a fingerprint", len(fingerprints),
         f"Equal in both arms{but}: {', '.join(keys)}." if keys else "No run recorded one, so "
-        "nothing tells whether GPU, code and data were the same.",
+        "it is unknown whether GPU, code and data were the same.",
         unit="runs", inputs={"all runs": len(runs)}, of="judging.validity.invalid_reasons",
     )  # fmt: skip
     work = _work(candidate), _work(baseline)
     if work[0] and work[1]:
-        yield tell(
+        yield item(
             "work of a whole run",
             work[0] / work[1],
             f"Samples that it trains on; more than {percent(SAME_WORK)} apart would be another "
@@ -100,38 +107,30 @@ def _work(arm: Arm) -> float | None:
     return size * arm.full_run_steps if size and arm.full_run_steps else None
 
 
-FLAG_WORDS = {
-    FlagAction.ENABLE: "the flag is on: production's runs use the candidate",
-    FlagAction.DISABLE: "the flag is off: production's runs use the baseline",
-    FlagAction.KEEP: "the flag is left as it was: nothing was proven that would change it",
-}
-TELL = Reporter(Section.NEXT)
-
-
 def next_items(decision: Decision) -> Iterator[Item]:
-    """The flag, the exit code and the step that would settle what is open."""
-    action = decision.flag_action
-    yield TELL.answer(str(decision.verdict), FLAG_WORDS[action], of="decision.FLAG_ACTIONS")
+    """The flag, the next step and the exit code."""
+    item, action = Reporter(Section.NEXT), decision.flag_action
+    yield item.answer(str(decision.verdict), FLAG_WORDS[action], of="decision.FLAG_ACTIONS")
     step = decision.next
     if step is not None:
         if isinstance(step, SpeedStep):
             size, unit = step.blocks, "blocks"
         else:
             size, unit = len(step.arms), "runs"
-        yield TELL(
+        yield item(
             "next step", size, sentence(step.why), unit=unit,
             inputs={"stage": step.stage, "arms": ", ".join(step.arms)}, of=_place(step.stage),
         )  # fmt: skip
         if not isinstance(step, ProbationStep):
             usd = step.usd
-            yield TELL(
+            yield item(
                 "its cost", usd,
                 "Unknown: a price or a run's time is missing." if usd is None
                 else "Nothing: production makes these runs anyway." if not usd
                 else "What it may cost at most, by plan or by the runs seen so far.",
                 unit="USD", of=_place(step.stage),
             )  # fmt: skip
-    yield TELL(
+    yield item(
         "exit code", EXIT_CODES[decision.verdict], f"What a script sees of {decision.verdict}.",
         of="decision.EXIT_CODES",
     )  # fmt: skip
@@ -145,12 +144,8 @@ def _place(stage: str) -> str:
     )
 
 
-# The reason that a document gets which the judge could not read.
-UNREADABLE = "evidence_invalid"
-
-
 def explain(document: object, decision: Decision) -> list[Item]:
-    """Every number of ``decision``, which the judge made of ``document``."""
+    """Every number of the judge's ``decision`` on ``document``."""
     return [*_sections(document, decision), *next_items(decision)]
 
 

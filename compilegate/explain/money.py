@@ -19,7 +19,7 @@ from compilegate.domain.judging.pricing import full_run_hours, trial_usd, usd_pe
 from compilegate.domain.judging.speed import Segments, SpeedFinding
 from compilegate.explain.item import Item, Reporter, Section
 
-TELL = Reporter(Section.MONEY)
+item = Reporter(Section.MONEY)
 YEAR = "per run x runs per week x 52"
 
 
@@ -30,7 +30,7 @@ def money_items(
     saving = decision.saving
     if saving is None:
         text = "unknown: price per hour, runs per week or the time of a run is missing"
-        yield TELL.answer(None, text, of=saving_figures)
+        yield item.answer(None, text, of=saving_figures)
         return
     yield _answer(decision, saving)
     yield from _runs(candidate, speed, evidence, segments, saving)
@@ -45,7 +45,7 @@ def _answer(decision: Decision, saving: Mapping[str, Any]) -> Item:
     saves = "saves" if on else "would save, if it were on,"
     costs = "costs" if on else "would cost, if it were on,"
     text = f"it {saves if per_year >= 0 else costs} {money(abs(per_year))} a year at this schedule"
-    return TELL.answer(per_year, text, of=saving_figures)
+    return item.answer(per_year, text, of=saving_figures)
 
 
 def _runs(
@@ -53,7 +53,7 @@ def _runs(
     saving: Mapping[str, Any],
 ) -> Iterator[Item]:  # fmt: skip
     base = evidence.baseline
-    yield TELL(
+    yield item(
         "price of a run today", saving["usd_per_run_baseline"],
         "A run of the baseline on the whole cluster, at list prices.",
         unit="USD", formula="hours x USD per hour",
@@ -64,19 +64,19 @@ def _runs(
     ratio = evidence.price_ratio(candidate)
     paid_for, _ = speedup_paid_for(candidate, evidence, speed)
     part = saved_share(paid_for, ratio)
-    yield TELL(
+    yield item(
         "speed-up that is paid for", paid_for,
         "Of full jobs where these gain less than the short blocks, else of the blocks.",
         unit="x", symbol="S", formula="min(blocks, whole jobs)", inputs={"blocks": speed.estimate},
         of=speedup_paid_for,
     )  # fmt: skip
-    yield TELL(
+    yield item(
         "share of it that is saved", part,
         f"The candidate's run costs {percent(1 - part)} of today's.",
         formula="1 - price ratio / S", inputs={"price ratio": ratio, "S": paid_for},
         of=saved_share,
     )  # fmt: skip
-    yield TELL(
+    yield item(
         "saving per run", saving["usd_per_run"], _between(saving["interval_usd_per_run"]),
         unit="USD", formula="price of a run x share saved",
         inputs={"price": saving["usd_per_run_baseline"], "share": part}, of=saving_from_speedup,
@@ -88,14 +88,14 @@ def _year(
 ) -> Iterator[Item]:
     rate = evidence.runs_per_week
     _, interval = speedup_paid_for(candidate, evidence, speed)
-    yield TELL(
-        "saving per year", saving["usd_per_year"], "At the schedule given.", unit="USD",
+    yield item(
+        "saving per year", saving["usd_per_year"], "At the current schedule.", unit="USD",
         formula=YEAR, inputs={"per run": saving["usd_per_run"], "runs per week": rate,
                               "weeks": WEEKS_PER_YEAR},
         of=saving_from_speedup,
     )  # fmt: skip
     if saving["interval_usd_per_year"]:
-        yield TELL(
+        yield item(
             "its interval", list(saving["interval_usd_per_year"]),
             "The interval of the speed-up, put through the same formula.",
             unit="USD", formula=YEAR,
@@ -104,7 +104,7 @@ def _year(
 
 
 def _trial(saving: Mapping[str, Any]) -> Iterator[Item]:
-    yield TELL(
+    yield item(
         "cost of the trial so far", saving["trial_usd"],
         "Short blocks and extra full runs; runs that production made anyway cost it nothing."
         if saving["trial_usd"] is not None
@@ -112,7 +112,7 @@ def _trial(saving: Mapping[str, Any]) -> Iterator[Item]:
         unit="USD", formula="hours x USD per hour", of=trial_usd,
     )  # fmt: skip
     if saving["payback_runs"] is not None:
-        yield TELL(
+        yield item(
             "payback", saving["payback_runs"],
             "Production runs until the trial has paid for itself.",
             unit="runs", formula="cost of the trial / saving per run",
@@ -123,7 +123,7 @@ def _trial(saving: Mapping[str, Any]) -> Iterator[Item]:
 
 def _break_even(saving: Mapping[str, Any]) -> Iterator[Item]:
     minutes = saving["break_even_run_minutes"]
-    yield TELL(
+    yield item(
         "shortest run that pays", minutes,
         "A shorter run loses more to compilation than it gains."
         if minutes is not None
@@ -139,7 +139,7 @@ def _same_quality(saving: Mapping[str, Any]) -> Iterator[Item]:
         return
     for arm in ("baseline", "candidate"):
         usd, steps = same[f"usd_{arm}"], same[f"steps_{arm}"]
-        yield TELL(
+        yield item(
             "price of the same quality", usd,
             arm if steps is not None else f"{arm}: never got there",
             symbol=arm, unit="USD", formula="price of a run x steps to the baseline's final loss "

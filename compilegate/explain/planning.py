@@ -111,8 +111,8 @@ def _case(question: Question, policy: Policy) -> dict[str, Any]:
     }
 
 
-def shadow_too(policy: Policy) -> list[Policy]:
-    """The policy's own mode, and extra runs only, which is what needs nobody's production."""
+def with_shadow(policy: Policy) -> list[Policy]:
+    """The policy's own mode, and extra runs only, which need no production."""
     own = [policy]
     return (
         own if policy.quality_runs == "shadow" else [replace(policy, quality_runs="shadow"), policy]

@@ -1,4 +1,4 @@
-"""Does production bear the promotion out? Both watches, run by run."""
+"""Does production confirm the promotion? Both watches, run by run."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from compilegate.domain.judging.probation import (
 from compilegate.domain.workload.model import BASELINE
 from compilegate.explain.item import Item, Reporter, Section
 
-TELL = Reporter(Section.PROBATION)
+item = Reporter(Section.PROBATION)
 WATCHES = {"quality": "quality watch", "speed": "speed watch"}
 
 
 @dataclass(frozen=True)
 class Moment:
-    """The probation just after one run, judged with what was known by then."""
+    """The probation just after one run, judged on the runs until then."""
 
     arm: str
     run: FullRun
@@ -47,7 +47,7 @@ def probation_items(
 ) -> Iterator[Item]:
     """What is watched, the sums after each run, alarms and how they were checked."""
     words = decision.reasons[0].message
-    yield TELL.answer(str(decision.verdict), words, of=judge_probation)
+    yield item.answer(str(decision.verdict), words, of=judge_probation)
     start = judge_probation(_until(evidence, promoted, ()), speedup).monitors
     moments = list(replay(evidence, promoted, speedup))
     for key, monitor in start.items():
@@ -55,7 +55,7 @@ def probation_items(
         yield from _sums(key, moments, promoted.name)
     yield from _checks(moments, promoted.name)
     yield from _production(decision, promoted, evidence)
-    yield TELL(
+    yield item(
         "production runs asked for", evidence.policy.probation_runs,
         "Without a confirmed fall the candidate stays on permanently.",
         unit="runs", of="workload.model.Policy.probation_runs",
@@ -66,7 +66,7 @@ def _production(decision: Decision, promoted: Arm, evidence: Evidence) -> Iterat
     speed, quality = production_speedup_figures(evidence, promoted), decision.quality
     if speed:
         words = f"Interval {_ends(speed)} ({percent(speed['confidence'])}, Welch)."
-        yield TELL(
+        yield item(
             "speed-up of production's whole jobs",
             speed["estimate"],
             words,
@@ -77,7 +77,7 @@ def _production(decision: Decision, promoted: Arm, evidence: Evidence) -> Iterat
     if quality and quality["estimate"] is not None:
         interval = f", interval {_ends(quality)}" if quality["interval"] else ""
         words = f"Above 0 is better{interval}. The margin is {evidence.quality.margin:g}."
-        yield TELL(
+        yield item(
             "quality of production's runs",
             quality["estimate"],
             words,
@@ -94,10 +94,10 @@ def _ends(figures: Mapping[str, Any]) -> str:
 
 
 def replay(evidence: Evidence, promoted: Arm, speedup: float | None) -> Iterator[Moment]:
-    """Judge again after each run; a later run never changes what was said before."""
+    """Judge again after each run; a later run never changes an earlier result."""
     runs = [(BASELINE, run) for run in evidence.baseline.probation]
     runs += [(promoted.name, run) for run in promoted.probation]
-    ordered = sorted(runs, key=lambda item: item[1].order)
+    ordered = sorted(runs, key=lambda pair: pair[1].order)
     for count, (name, run) in enumerate(ordered, start=1):
         so_far = _until(evidence, promoted, ordered[:count])
         moment = Moment(name, run, judge_probation(so_far, speedup))
@@ -122,7 +122,7 @@ def _watch(key: str, monitor: Monitor, moments: Sequence[Moment]) -> Iterator[It
     name, unit = WATCHES[key], "log ratio" if key == "speed" else latest.noun
     if latest.reference_runs:
         gain = " + gain" * bool(latest.level)
-        yield TELL(
+        yield item(
             f"{name}: where it should stand", latest.reference,
             f"{latest.noun}, turned so that higher is better, as the baseline's runs have it"
             + (", plus the gain that was promoted." if gain else "."),
@@ -131,13 +131,13 @@ def _watch(key: str, monitor: Monitor, moments: Sequence[Moment]) -> Iterator[It
             of="judging.monitor.Monitor.reference",
         )  # fmt: skip
     fall = "the gain above reject_speedup" if key == "speed" else "one margin"
-    yield TELL(
+    yield item(
         f"{name}: fall to see", monitor.shift,
-        f"A lasting fall of this size, {fall}, must not go unseen.",
+        f"A lasting fall of this size, {fall}, must not go unnoticed.",
         symbol="m", unit=unit, of=f"judging.monitor.{key}_monitor",
     )  # fmt: skip
-    yield TELL(
-        f"{name}: spread", monitor.spread, "What one run differs from the next by.",
+    yield item(
+        f"{name}: spread", monitor.spread, "How much one run differs from the next.",
         symbol="s", unit=unit, of=f"judging.monitor.{key}_monitor",
     )  # fmt: skip
     yield from _threshold(name, monitor, unit)
@@ -146,13 +146,13 @@ def _watch(key: str, monitor: Monitor, moments: Sequence[Moment]) -> Iterator[It
 def _threshold(name: str, monitor: Monitor, unit: str) -> Iterator[Item]:
     k = monitor.shift / (2 * monitor.spread)
     h = cusum.threshold(monitor.shift, monitor.spread, runs=monitor.runs, error=FALSE_ALARM)
-    yield TELL(
+    yield item(
         f"{name}: allowance", k,
-        "Half the fall, in spreads: only runs that stand lower than that add to the sum.",
+        "Half the fall, in spreads: only runs lower than that add to the sum.",
         symbol="k", unit="spreads", formula="m / (2 s)",
         inputs={"m": monitor.shift, "s": monitor.spread}, of=cusum.threshold,
     )  # fmt: skip
-    yield TELL(
+    yield item(
         f"{name}: threshold", h,
         f"So high that {monitor.runs} sound runs give a false alarm with a chance of "
         f"{percent(FALSE_ALARM)}.",
@@ -161,10 +161,10 @@ def _threshold(name: str, monitor: Monitor, unit: str) -> Iterator[Item]:
         f"b = h + {cusum.OVERSHOOT:g}",
         inputs={"k": k, "runs": monitor.runs}, of=cusum.threshold,
     )  # fmt: skip
-    yield TELL(
+    yield item(
         f"{name}: limit", monitor.limit,
-        f"A sum above it is an alarm; where the watch ends, one above {percent(SUSPICIOUS)} of it "
-        "is checked as well.",
+        f"A sum above it is an alarm; at the end of the watch, a sum above "
+        f"{percent(SUSPICIOUS)} of it is checked as well.",
         symbol="h s", unit=unit, formula="h x s", inputs={"h": h, "s": monitor.spread},
         of="judging.monitor.Monitor.limit",
     )  # fmt: skip
@@ -181,7 +181,7 @@ def _sums(key: str, moments: Sequence[Moment], promoted: str) -> Iterator[Item]:
         value = monitor.figure(moment.run)
         if value is None or not monitor.reference_runs:
             continue
-        yield TELL(
+        yield item(
             f"{WATCHES[key]}: the sum after each run", monitor.total,
             "The sum grows with every run below mu - m/2 and shrinks with those above.",
             symbol=f"S_{moment.run.order}", formula="S_t = max(0, S_(t-1) + mu - m/2 - x_t)",
@@ -192,7 +192,7 @@ def _sums(key: str, moments: Sequence[Moment], promoted: str) -> Iterator[Item]:
 
 
 def _checks(moments: Sequence[Moment], promoted: str) -> Iterator[Item]:
-    """Each alarm's extra runs, and the fall that they bore out or did not."""
+    """Each alarm's extra runs, and whether they confirmed the fall."""
     pending: dict[str, list[FullRun]] = {BASELINE: [], promoted: []}
     for before, after in pairwise(moments):
         if not (before.alarmed and after.run.may_check and after.run.finished):
@@ -209,9 +209,9 @@ def _falls(before: Moment, ours: Sequence[FullRun], theirs: Sequence[FullRun]) -
         if fall is None:
             continue
         gone = monitor.confirmed_fall(ours, theirs) is not None
-        yield TELL(
+        yield item(
             "alarm checked, baseline against candidate", fall,
-            "borne out" if gone else "not borne out",
+            "confirmed" if gone else "not confirmed",
             symbol=f"fall ({key})", unit=None,
             formula="(w_H mean(earlier) + sum(baseline)) / (w_H + n_B) - mean(candidate)",
             inputs={"tolerated": monitor.tolerated, "n_C": len(ours), "n_B": len(theirs)},

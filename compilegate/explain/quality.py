@@ -35,15 +35,15 @@ from compilegate.explain.item import Item, Reporter, Section
 
 
 def full_run_items(candidate: Arm, evidence: Evidence) -> Iterator[Item]:
-    """The wall clock of whole jobs, start-up and evaluation included."""
-    tell, clock = Reporter(Section.FULL_RUNS, candidate.name), wall_clock(candidate, evidence)
-    yield tell.answer(*_answer(clock), of=wall_clock)
+    """The wall clock of full jobs, start-up and evaluation included."""
+    item, clock = Reporter(Section.FULL_RUNS, candidate.name), wall_clock(candidate, evidence)
+    yield item.answer(*_answer(clock), of=wall_clock)
     if clock.ratio is None:
         return
     ours = walls(candidate.quality)
     theirs = [*walls(evidence.baseline.quality), *evidence.history_wall_seconds]
     bar, price = evidence.policy.reject_speedup, evidence.price_ratio(candidate)
-    yield tell(
+    yield item(
         "speed-up of whole jobs", clock.ratio,
         "Start-up, data loading and evaluation included, on whatever machines they ran.",
         symbol="S_jobs", unit="x", formula="mean(T_B) / mean(T_C)",
@@ -51,15 +51,15 @@ def full_run_items(candidate: Arm, evidence: Evidence) -> Iterator[Item]:
                 "jobs C": len(ours)},
         of=wall_clock,
     )  # fmt: skip
-    yield tell(
+    yield item(
         "bar for whole jobs", bar * price,
-        "Below it the short blocks are in doubt and nothing is promoted.",
+        "Below it the short benchmark is in doubt and nothing is promoted.",
         unit="x", formula="reject_speedup x price ratio",
         inputs={"reject_speedup": bar, "price ratio": price},
         of="judging.speed.log_price_ratio",
     )  # fmt: skip
     cheaper = " or over 1" if price < 1 else ""
-    yield tell(
+    yield item(
         "too slow beyond doubt", clock.disproved,
         f"Machines of one kind differ by about {percent(WALL_SD)}; only where three times that, "
         f"averaged over the jobs, would not lift it over the bar{cheaper}, is it conclusive.",
@@ -71,7 +71,7 @@ def full_run_items(candidate: Arm, evidence: Evidence) -> Iterator[Item]:
 
 def _answer(clock: WallClock) -> tuple[str, str]:
     if clock.ratio is None:
-        return "unmeasured", "not known: the wall clock of full runs is missing"
+        return "unmeasured", "unknown: the wall clock of full runs is missing"
     if clock.disproved:
         return "disproved", "no: full jobs are too slow by more than machines differ"
     if clock.doubtful:
@@ -79,50 +79,50 @@ def _answer(clock: WallClock) -> tuple[str, str]:
     return "agrees", f"yes: full jobs were {clock.ratio:.2f}x"
 
 
-UNSETTLED = (QualityOutcome.MORE_RUNS, QualityOutcome.INCONCLUSIVE)
+OPEN_OUTCOMES = (QualityOutcome.MORE_RUNS, QualityOutcome.INCONCLUSIVE)
 
 
 def quality_items(
     name: str, finding: QualityFinding, evidence: Evidence, design: Design
 ) -> Iterator[Item]:
     """From the final metrics to the test, for one candidate."""
-    tell = Reporter(Section.QUALITY, name)
+    item = Reporter(Section.QUALITY, name)
     words = f"{finding.reason} ({evidence.quality.metric})"
-    yield tell.answer(str(finding.outcome), words, of=judge_full_runs)
+    yield item.answer(str(finding.outcome), words, of=judge_full_runs)
     candidate = evidence.arm(name)
     shown = finding.comparison
     if candidate is None or shown is None:
         return
     samples = samples_of(candidate, evidence)
-    yield from _counts(tell, seen := samples.first(shown.runs))
-    yield from _reference(tell, seen, shown, evidence.quality.metric)
-    yield from _spread(tell, seen, shown, evidence.quality.metric)
+    yield from _counts(item, seen := samples.first(shown.runs))
+    yield from _reference(item, seen, shown, evidence.quality.metric)
+    yield from _spread(item, seen, shown, evidence.quality.metric)
     look = look_at(len(samples.candidate), design.n_max)
     looked = compare(samples.first(look)) if look and len(samples.candidate) > 1 else None
     if shown.spread > 0 and looked is not None and look is not None:
-        yield from _test(tell, looked, look, evidence, design)
+        yield from _test(item, looked, look, evidence, design)
     if shown.spread > 0:
-        yield from _loss(tell, looked or shown, shown, evidence, design)
+        yield from _loss(item, looked or shown, shown, evidence, design)
     if finding.look is not None:
-        yield from _outlook(tell, finding, samples, evidence, design)
+        yield from _outlook(item, finding, samples, evidence, design)
 
 
-def _counts(tell: Reporter, samples: Samples) -> Iterator[Item]:
+def _counts(item: Reporter, samples: Samples) -> Iterator[Item]:
     for symbol, values, words in (
         ("n", samples.candidate, "of the candidate"),
         ("n_b", samples.baseline, "of the baseline in the same weeks"),
         ("n_0", samples.history, "of the baseline before (quality.history)"),
     ):
-        yield tell(
+        yield item(
             "full runs that count", len(values), words, symbol=symbol, unit="runs", of=samples_of
         )
 
 
 def _reference(
-    tell: Reporter, samples: Samples, comparison: Comparison, unit: str
+    item: Reporter, samples: Samples, comparison: Comparison, unit: str
 ) -> Iterator[Item]:
     drifted = comparison.kappa > KAPPA
-    yield tell(
+    yield item(
         "drift allowed for history", comparison.kappa,
         "How far, in spreads, past runs may be off from today's"
         + (": more than usual, because today's baseline differs from them." if drifted else "."),
@@ -130,9 +130,9 @@ def _reference(
         formula=f"{KAPPA:g}, or |mean(B) - mean(H)| / s where that is far more",
         inputs={"runs B": len(samples.baseline), "runs H": len(samples.history)}, of=compare,
     )  # fmt: skip
-    yield tell(
+    yield item(
         "weight of history", comparison.history_weight,
-        "Past runs count as so many runs of today, so that an old history cannot outvote them.",
+        "Past runs count as this many runs of today, so that an old history cannot outvote them.",
         symbol="w_H", unit="runs", formula="1 / (1/n_0 + kappa^2)",
         inputs={"n_0": len(samples.history), "kappa": comparison.kappa}, of=history_weight,
     )  # fmt: skip
@@ -142,7 +142,7 @@ def _reference(
         if values
     }
     centre = mean(samples.candidate)
-    yield tell(
+    yield item(
         "where the baseline stands", centre - comparison.difference,
         "Metrics are turned so that higher is better.",
         symbol="mu", unit=unit, formula="(w_H mean(H) + n_b mean(B)) / (w_H + n_b)",
@@ -152,7 +152,7 @@ def _reference(
     side = (
         "better" if comparison.difference > 0 else "worse" if comparison.difference < 0 else "level"
     )
-    yield tell(
+    yield item(
         "difference", comparison.difference,
         f"The candidate is {side}" + (f" by {significant(abs(comparison.difference))} on average."
                                        if comparison.difference else "."),
@@ -161,25 +161,25 @@ def _reference(
     )  # fmt: skip
 
 
-def _spread(tell: Reporter, samples: Samples, comparison: Comparison, unit: str) -> Iterator[Item]:
+def _spread(item: Reporter, samples: Samples, comparison: Comparison, unit: str) -> Iterator[Item]:
     pooled, own = samples.pooled_variance, None
     if len(samples.candidate) > 1:
         own = squares(samples.candidate) / (len(samples.candidate) - 1)
     larger = "the candidate's own" if own is not None and own > (pooled or 0.0) else "all runs'"
-    yield tell(
+    yield item(
         "spread from run to run", comparison.spread,
-        f"What two runs that differ only in their seed differ by: {larger} spread. A candidate "
+        f"How much two runs differ that have different seeds only: {larger} spread. A candidate "
         "that trains less steadily cannot hide behind a calm baseline.",
         symbol="s", unit=unit, formula="sqrt(max(pooled, own))",
         inputs={"pooled": pooled, "own": own}, of=compare,
     )  # fmt: skip
-    yield tell(
+    yield item(
         "degrees of freedom", comparison.df, "How many runs this spread rests on.", symbol="df",
         formula="(n_0 - 1) + (n_b - 1) + (n - 1), each at least 0",
         inputs={"n_0": len(samples.history), "n_b": len(samples.baseline), "n": comparison.runs},
         of="judging.noninferiority.Samples.degrees_of_freedom",
     )  # fmt: skip
-    yield tell(
+    yield item(
         "standard error", comparison.standard_error,
         "How far the difference may be off by chance.",
         symbol="se", unit=unit, formula="s sqrt(v), v = 1/n + 1/(w_H + n_b)",
@@ -190,13 +190,13 @@ def _spread(tell: Reporter, samples: Samples, comparison: Comparison, unit: str)
 
 
 def _test(
-    tell: Reporter, looked: Comparison, look: int, evidence: Evidence, design: Design
+    item: Reporter, looked: Comparison, look: int, evidence: Evidence, design: Design
 ) -> Iterator[Item]:
     margin, unit = evidence.quality.margin, evidence.quality.metric
     level = spent(look, design.n_max, design.level)
     p, low = looked.p_inferior(margin), looked.interval(level)[0]
     seen = {"D": looked.difference, "se": looked.standard_error}
-    yield tell(
+    yield item(
         "error of this look", level,
         f"The look at {look} runs may be wrong with this chance; all looks up to {design.n_max} "
         "runs share the candidate's error.",
@@ -205,7 +205,7 @@ def _test(
                 "n_max": design.n_max},
         of=spent,
     )  # fmt: skip
-    yield tell(
+    yield item(
         "chance of this at a loss of the margin", p,
         f"If the candidate lost {margin:g}, runs as good as these would come up in {percent(p)} of "
         f"trials. At most {percent(level)} proves that it does not: "
@@ -215,7 +215,7 @@ def _test(
                 "t": (looked.difference + margin) / looked.standard_error},
         of=Comparison.p_inferior,
     )  # fmt: skip
-    yield tell(
+    yield item(
         "worst difference that is left", low,
         f"The same in the metric's unit: it has to lie above -{margin:g} and does"
         f"{'' if low > -margin else ' not'}.",
@@ -226,12 +226,12 @@ def _test(
 
 
 def _loss(
-    tell: Reporter, looked: Comparison, shown: Comparison, evidence: Evidence, design: Design
+    item: Reporter, looked: Comparison, shown: Comparison, evidence: Evidence, design: Design
 ) -> Iterator[Item]:
     margin = evidence.quality.margin
     level = spent(look, design.n_max, design.level) if (look := _look(looked, design)) else None
     at_look = f"{percent(level)} at a look proves a loss, " if level else ""
-    yield tell(
+    yield item(
         "chance of this were nothing lost", shown.p_worse,
         f"Runs as bad as these would come up in {percent(shown.p_worse)} of trials of an equal "
         f"candidate. At most {at_look}{percent(BEYOND_DOUBT)} at any time (df from {DOUBT_DF} on), "
@@ -247,29 +247,29 @@ def _look(looked: Comparison, design: Design) -> int | None:
 
 
 def _outlook(
-    tell: Reporter, finding: QualityFinding, samples: Samples, evidence: Evidence, design: Design
+    item: Reporter, finding: QualityFinding, samples: Samples, evidence: Evidence, design: Design
 ) -> Iterator[Item]:
     comparison, margin, unit = compare(samples), evidence.quality.margin, evidence.quality.metric
-    if comparison is not None and finding.outcome in UNSETTLED and finding.look != design.n_max:
+    if comparison is not None and finding.outcome in OPEN_OUTCOMES and finding.look != design.n_max:
         chance = chance_of_passing(comparison, margin, design)
-        yield tell(
+        yield item(
             "chance that the last look passes", chance,
-            f"As things stand, with {design.n_max} runs. Below {percent(FUTILE)} it is given up: "
-            f"{'it is' if chance < FUTILE else 'it is not'}.",
+            f"On these runs, {design.n_max} in all. Below {percent(FUTILE)} the candidate "
+            f"is dropped: {'it is' if chance < FUTILE else 'it is not'}.",
             formula="Phi((D n/n_max + margin) / (s sqrt(v_max)) - t(1 - a(n_max)))",
             inputs={"D": comparison.difference, "n": comparison.runs, "n_max": design.n_max,
                     "margin": margin, "s": comparison.spread},
             of=chance_of_passing,
         )  # fmt: skip
     if finding.provable_margin is not None and math.isfinite(finding.provable_margin):
-        yield tell(
+        yield item(
             "margin that so many runs could prove", finding.provable_margin,
-            f"With a chance of 80%, for a candidate that loses nothing. Asked is {margin:g}.",
+            f"With a chance of 80%, for a candidate that loses nothing. Required is {margin:g}.",
             unit=unit, formula="s sqrt(v_n) (t(1 - a(n)) + t(0.8))",
             inputs={"s": (finding.comparison or comparison).spread if comparison else None},
             of=Design.provable_margin,
         )  # fmt: skip
-    yield tell(
+    yield item(
         "runs for a single test", finding.runs_needed,
         "Without looks in between, with a chance of 80%" + ("." if finding.runs_needed
         else "; more than 500."),

@@ -31,17 +31,17 @@ def speed_items(
     finding: CandidateFinding, evidence: Evidence, segments: Segments
 ) -> Iterator[Item]:
     """From the blocks to the gate, for one candidate."""
-    tell, speed = Reporter(Section.SPEED, finding.arm.name), finding.speed
-    yield tell.answer(str(speed.outcome), speed.reason, of=judge_speed)
-    yield from _blocks(tell, finding, evidence, segments)
+    item, speed = Reporter(Section.SPEED, finding.arm.name), finding.speed
+    yield item.answer(str(speed.outcome), speed.reason, of=judge_speed)
+    yield from _blocks(item, finding, evidence, segments)
     if not speed.logs:
         return
-    yield from _estimate(tell, speed)
+    yield from _estimate(item, speed)
     cost = log_price_ratio(finding.arm, evidence)
     if cost:
         more = "more per hour, so its speed-up has to pay for that first"
-        less = "less per hour, which counts for it as far as it takes no longer than today"
-        yield tell(
+        less = "less per hour, which counts in its favour unless it takes longer than today"
+        yield item(
             "price of the candidate's cluster", cost,
             f"It costs {more if cost > 0 else less}: c is taken off every block, and dollars "
             "per run are compared.",
@@ -49,21 +49,21 @@ def speed_items(
             inputs={"price ratio": evidence.price_ratio(finding.arm)}, of=log_price_ratio,
         )  # fmt: skip
     net = [log - cost for log in speed.logs]
-    yield from _gate(tell, net, speed, evidence)
-    yield from _promote(tell, net, evidence)
+    yield from _gate(item, net, speed, evidence)
+    yield from _promote(item, net, evidence)
     logs = block_log_speedups(finding.arm, evidence, segments, calm=True)
     assumed, threshold = assumed_spread(finding.arm, evidence), evidence.policy.promote_speedup
     yield _hopeless(
-        tell, net, [log - cost for log in logs], evidence,
+        item, net, [log - cost for log in logs], evidence,
         Bar(threshold, f"{threshold:.2f}x (promote_speedup)", assumed),
     )  # fmt: skip
     if cost < 0:
         longer = Bar(1.0, "1.00x, longer than today,", assumed)
-        yield _hopeless(tell, speed.logs, logs, evidence, longer)
+        yield _hopeless(item, speed.logs, logs, evidence, longer)
 
 
 def _blocks(
-    tell: Reporter, finding: CandidateFinding, evidence: Evidence, segments: Segments
+    item: Reporter, finding: CandidateFinding, evidence: Evidence, segments: Segments
 ) -> Iterator[Item]:
     ours, theirs = segments[finding.arm.name], segments[evidence.baseline.name]
     usable = [b for b in sorted(ours.keys() & theirs.keys()) if ours[b] and theirs[b]]
@@ -72,7 +72,7 @@ def _blocks(
         base, mine = theirs[block], ours[block]
         if base is None or mine is None:
             continue
-        yield tell(
+        yield item(
             "blocks",
             log,
             "B is the baseline, C the candidate. O: seconds that a run pays once (compilation, "
@@ -89,9 +89,9 @@ def _blocks(
         )  # fmt: skip
 
 
-def _estimate(tell: Reporter, speed: SpeedFinding) -> Iterator[Item]:
+def _estimate(item: Reporter, speed: SpeedFinding) -> Iterator[Item]:
     estimate = speed.estimate or 1.0
-    yield tell(
+    yield item(
         "speed-up of a whole run", speed.estimate,
         f"A whole run takes {percent(1 / estimate)} of the baseline's time, compilation included.",
         symbol="S", unit="x", formula="e^mean(L)",
@@ -100,7 +100,7 @@ def _estimate(tell: Reporter, speed: SpeedFinding) -> Iterator[Item]:
     if speed.interval is None:
         return
     n = speed.blocks
-    yield tell(
+    yield item(
         "its interval", list(speed.interval),
         f"The true speed-up lies in here with {percent(speed.confidence)} confidence.",
         unit="x", formula="e^(mean(L) -+ t s / sqrt(R))",
@@ -113,9 +113,9 @@ def _estimate(tell: Reporter, speed: SpeedFinding) -> Iterator[Item]:
 
 
 def _gate(
-    tell: Reporter, net: Sequence[float], speed: SpeedFinding, evidence: Evidence
+    item: Reporter, net: Sequence[float], speed: SpeedFinding, evidence: Evidence
 ) -> Iterator[Item]:
-    yield tell(
+    yield item(
         "error of one look", speed.level,
         f"Chance of passing a slow candidate that one look may spend: the looks at {_listed()} "
         "blocks and the candidates share alpha.",
@@ -125,43 +125,43 @@ def _gate(
     look = speed_look_at(len(net))
     if not look:
         words = f"The gate looks at {_listed()} blocks."
-        yield tell("blocks so far", len(net), words, unit="blocks", of=speed_look_at)
+        yield item("blocks so far", len(net), words, unit="blocks", of=speed_look_at)
         return
     seen, cost = net[:look], "" if net == list(speed.logs) else " - c"
     t, error = student_t.quantile(1 - speed.level, look - 1), deviation(seen) / math.sqrt(look)
-    yield tell(
-        "standard error", error, "How far the mean of so few blocks may be off by chance.",
+    yield item(
+        "standard error", error, "How far the mean of these blocks may be off by chance.",
         symbol="se", unit=LOG, formula="s / sqrt(R)", inputs={"s": deviation(seen), "R": look},
         of=deviation,
     )  # fmt: skip
-    yield tell(
+    yield item(
         "allowance for few blocks", t,
-        "Standard errors to go down for the promised error: the fewer the blocks, the more.",
+        "Standard errors to subtract for the permitted error: more for fewer blocks.",
         symbol="t", formula="t quantile at 1 - a, R - 1 degrees of freedom",
         inputs={"a": speed.level, "R": look}, of=student_t.quantile,
     )  # fmt: skip
     inputs = {f"mean(L){cost}": mean(seen), "t": t, "se": error}
-    yield _bound(tell, lower_bound(seen, speed.level), evidence, cost, inputs)
+    yield _bound(item, lower_bound(seen, speed.level), evidence, cost, inputs)
 
 
 def _bound(
-    tell: Reporter, bound: float, evidence: Evidence, cost: str, inputs: Mapping[str, float]
+    item: Reporter, bound: float, evidence: Evidence, cost: str, inputs: Mapping[str, float]
 ) -> Item:
     bar = evidence.policy.reject_speedup
     passed = "passed" if bound > math.log(bar) else "not passed"
     copies = "" if math.isfinite(bound) else "Equal blocks are copies and prove nothing. "
-    return tell(
+    return item(
         "proven speed-up", math.exp(bound) if math.isfinite(bound) else None,
-        f"{copies}The gate asks for more than {bar:.2f}x (reject_speedup): {passed}.",
+        f"{copies}The gate requires more than {bar:.2f}x (reject_speedup): {passed}.",
         symbol="LB", unit="x", formula=f"e^(mean(L){cost} - t se)",
         inputs={**inputs, "reject_speedup": bar}, of=lower_bound,
     )  # fmt: skip
 
 
-def _promote(tell: Reporter, net: Sequence[float], evidence: Evidence) -> Iterator[Item]:
+def _promote(item: Reporter, net: Sequence[float], evidence: Evidence) -> Iterator[Item]:
     threshold = evidence.policy.promote_speedup
     reached = mean(net) >= math.log(threshold)
-    yield tell(
+    yield item(
         "speed-up against the one asked", math.exp(mean(net)),
         f"The estimate has to reach {threshold:.2f}x (promote_speedup): "
         f"{'reached' if reached else 'not reached'}.",
@@ -180,7 +180,7 @@ class Bar:
 
 
 def _hopeless(
-    tell: Reporter, logs: Sequence[float], calm: Sequence[float], evidence: Evidence, bar: Bar
+    item: Reporter, logs: Sequence[float], calm: Sequence[float], evidence: Evidence, bar: Bar
 ) -> Item:
     n = len(logs)
     best = best_case(logs, evidence.policy.alpha, calm, bar.assumed)
@@ -193,9 +193,9 @@ def _hopeless(
         inputs = {"mean(L)": mean(logs), "R": float(n), "s": spread}
         if spread:
             inputs["t"] = (best - mean(logs)) * math.sqrt(n) / spread
-    return tell(
+    return item(
         "best that it can still be", math.exp(min(best, 700.0)),
-        f"Below {bar.words} the candidate is given up at once: "
+        f"Below {bar.words} the candidate is dropped at once: "
         f"{'it is' if best < math.log(bar.speedup) else 'it is not'}.{late}",
         unit="x", formula=formula, inputs=inputs, of=best_case,
     )  # fmt: skip

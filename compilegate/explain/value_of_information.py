@@ -30,11 +30,11 @@ from compilegate.domain.judging.value_of_information import (
 )
 from compilegate.explain.item import Item, Reporter, Section
 
-TELL = Reporter(Section.WORTH)
+item = Reporter(Section.WORTH)
 
 
 def value_items(evidence: Evidence) -> Iterator[Item]:
-    """The price of asking against what an answer may save."""
+    """The price of a trial against what it may save."""
     design, value = design_of(evidence), _trial_value(evidence)
     yield _answer(evidence, design, value)
     if value is not None:
@@ -57,30 +57,30 @@ def _trial_value(evidence: Evidence) -> InformationValue | None:
 def _answer(evidence: Evidence, design: Design | None, value: InformationValue | None) -> Item:
     if design is None:
         text = "no: too few production runs remain to prove quality on"
-        return TELL.answer("too_few_runs", text, of=design_for)
+        return item.answer("too_few_runs", text, of=design_for)
     if any(arm.runs for arm in evidence.arms):
         text = (
-            "asked before the first run, and answered then: what has run is paid for, so from here "
-            "on only the next step has to be worth its price"
+            "decided before the first run: what has run is paid for, so that only the next step "
+            "has to be worth its price"
         )
-        return TELL.answer("begun", text)
+        return item.answer("begun", text)
     refused = refuse_before_spending(evidence, design)
     if refused:
-        return TELL.answer("underpowered", f"no: {refused.message}", of=refuse_before_spending)
+        return item.answer("underpowered", f"no: {refused.message}", of=refuse_before_spending)
     if value is None:
-        text = "yes, as far as is known: the runs that remain or the steps of a run are not given"
-        return TELL.answer("unknown", text)
+        text = "yes, presumably: the remaining runs or the steps of a run are unknown"
+        return item.answer("unknown", text)
     if value.pays:
-        return TELL.answer("pays", "yes: it may save more than it costs", of=value_of_a_trial)
-    return TELL.answer("does_not_pay", "no: it would cost more than it saves", of=value_of_a_trial)
+        return item.answer("pays", "yes: it may save more than it costs", of=value_of_a_trial)
+    return item.answer("does_not_pay", "no: it would cost more than it saves", of=value_of_a_trial)
 
 
 def _trial_figures(evidence: Evidence, value: InformationValue) -> Iterator[Item]:
     win, saved = percent(CHANCE_OF_A_WIN), f"1 - 1/{TYPICAL_WIN:g}"
-    yield TELL(
+    yield item(
         "expected gain of measuring",
         value.gain,
-        f"Before anything is known: {win} of candidates win, by {TYPICAL_WIN:g}x when they do, "
+        f"Before any measurement: {win} of candidates win, by {TYPICAL_WIN:g}x when they do, "
         "and save that on every run that remains.",
         unit="baseline runs",
         formula=f"{CHANCE_OF_A_WIN:g} max(0, (L - {RUNS_DURING_TRIAL})({saved}) "
@@ -88,7 +88,7 @@ def _trial_figures(evidence: Evidence, value: InformationValue) -> Iterator[Item
         inputs={"L (runs that remain)": evidence.runs_remaining},
         of=value_of_a_trial,
     )
-    yield TELL(
+    yield item(
         "cost of measuring",
         value.cost,
         f"The first {SPEED_LOOKS[0]} short blocks, as a share of one whole run. A gain below it "
@@ -106,7 +106,7 @@ def _trial_figures(evidence: Evidence, value: InformationValue) -> Iterator[Item
 
 
 def _design_items(evidence: Evidence, design: Design) -> Iterator[Item]:
-    yield TELL(
+    yield item(
         "full runs allowed per candidate",
         design.n_max,
         f"Policy allows {allowed_runs(evidence.policy)} in mode {evidence.policy.quality_runs}; "
@@ -117,7 +117,7 @@ def _design_items(evidence: Evidence, design: Design) -> Iterator[Item]:
         inputs={"policy": allowed_runs(evidence.policy), "L": evidence.runs_remaining},
         of=design_for,
     )
-    yield TELL(
+    yield item(
         "error of one candidate",
         design.level,
         f"Chance that a bad candidate is promoted: at most {percent(design.level)} each, and "
@@ -135,7 +135,7 @@ def _power_items(evidence: Evidence, design: Design) -> Iterator[Item]:
         return
     spread = math.sqrt(variance)
     relative = spread / margin
-    yield TELL(
+    yield item(
         "spread of past runs", spread,
         "Past runs of the baseline differ by this from seed to seed; that is "
         f"{significant(relative)} times the margin that must not be lost.",
@@ -145,17 +145,17 @@ def _power_items(evidence: Evidence, design: Design) -> Iterator[Item]:
     )  # fmt: skip
     for chance in (LIKELY, VERY_LIKELY):
         needed = design.runs_needed(relative, chance)
-        yield TELL(
+        yield item(
             "candidate runs that a proof takes", needed,
             f"for a chance of {percent(chance)}" + ("" if needed else ": more than are allowed"),
             symbol=f"n at {percent(chance)}", unit="runs",
             formula="first look n with margin / (s sqrt(v_n)) >= t(1 - a(n)) + t(chance)",
             of=Design.runs_needed,
         )  # fmt: skip
-    yield TELL(
+    yield item(
         "smallest margin that could be proven", design.best_margin() * spread,
         f"With all {design.n_max} runs and a chance of {percent(LIKELY)}, for a candidate that "
-        f"loses nothing. Asked is {margin:g}.",
+        f"loses nothing. Required is {margin:g}.",
         unit=evidence.quality.metric, formula="min over n of s sqrt(v_n) (t(1 - a(n)) + t(0.8))",
         inputs={"s": spread, "n_max": design.n_max}, of=Design.best_margin,
     )  # fmt: skip
@@ -172,8 +172,8 @@ def step_value_items(
     valued = value_of_shadow_runs(finding.arm, evidence, design, speedup)
     if valued is None or wall_clock(finding.arm, evidence).disproved:
         return
-    tell, (value, runs) = Reporter(Section.QUALITY, finding.arm.name), valued
-    yield tell(
+    item, (value, runs) = Reporter(Section.QUALITY, finding.arm.name), valued
+    yield item(
         "expected gain of going on", value.gain,
         f"{percent(CHANCE_QUALITY_HOLDS)} of candidates this fast hold their quality and then save "
         f"on every run that remains: {'worth it' if value.pays else 'not worth it'}.",
@@ -182,7 +182,7 @@ def step_value_items(
                 "price ratio": evidence.price_ratio(finding.arm)},
         of=value_of_shadow_runs,
     )  # fmt: skip
-    yield tell(
+    yield item(
         "cost of going on", value.cost, "Extra runs, counted in runs of the baseline.",
         unit="baseline runs", formula="k price ratio / S + baseline runs to pay for",
         inputs={"k": runs},

@@ -168,7 +168,7 @@ def _reasons(decision: Document) -> list[Reason]:
     """The decision's reasons; those of release 0.1 name their arm in the message only."""
     arms = [str(arm["name"]) for arm in named(decision.get("arms"))]
     reasons = []
-    for one in decision.get("reasons") or ():
+    for one in filter(None, decision.get("reasons") or ()):
         code, message = str(one.get("code") or ""), str(one.get("message") or one.get("code") or "")
         arm = one.get("arm")
         if "arm" not in one:

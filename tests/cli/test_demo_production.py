@@ -76,7 +76,9 @@ def test_as_json(invoke: Invoke, local: Cloud, file: Path) -> None:
     assert ("baseline", "scheduled") == (nights[-1]["arm"], nights[-1]["why"])
     assert len({night["stands_for"][:10] for night in nights}) == len(nights)
     story = json.loads(Path(found["story"]["json"]).read_text())
-    assert story["headline"].startswith("“compile” was turned off by itself: eval_loss is worse")
+    assert story["headline"].startswith(
+        "“compile” was turned off automatically: eval_loss is worse"
+    )
     assert story["simulated_clock"] is True
     kinds = [event["title"] for event in story["events"]]
     assert kinds.index("Fault injected on purpose") < kinds.index("Alarm")

@@ -35,12 +35,12 @@ def test_a_revert_is_told_from_the_promotion_to_the_night_after_it(services: Any
 
     story, document = told(services)
 
-    assert "“compile” was turned off by itself: eval_loss is worse by 0.0" in story.headline
+    assert "“compile” was turned off automatically: eval_loss is worse by 0.0" in story.headline
     assert ("Turned back off", False, "reverted") == (
         document["label"], document["flag"]["enabled"], document["flag"]["state"],
     )  # fmt: skip
     order = [title for title in titles(document) if not title.startswith("Run ")]
-    assert ["Turned on: compile", "Alarm", "Turned off by itself: compile"] == order
+    assert ["Turned on: compile", "Alarm", "Turned off automatically: compile"] == order
     last = document["runs"][-1]
     assert ("baseline", "reverted") == (last["arm"], last["flag_state"])
     assert 6 == sum(run["confirm"] for run in document["runs"])
@@ -159,8 +159,8 @@ def test_a_probation_that_held_is_on_for_good(services: Any) -> None:
     _, document = told(services)
 
     assert "On permanently" == document["label"]
-    assert document["headline"].startswith("“compile” is on for good: ")
-    assert "On for good: compile" in titles(document)
+    assert document["headline"].startswith("“compile” is on permanently: ")
+    assert "On permanently: compile" in titles(document)
 
 
 def test_a_persons_word_stands_with_its_reason(services: Any) -> None:

@@ -73,7 +73,7 @@ def test_savings_are_told_against_what_the_trial_expected(cloud: Any) -> None:
 
     told = only(cloud)
 
-    assert "Saved so far by what was turned on: $9.00 over 3 runs; the trials had" in told.text
+    assert "Saved so far by promoted candidates: $9.00 over 3 runs; the trials had" in told.text
     assert "the trials had expected $12.00 (75%" in told.text
 
 
@@ -119,7 +119,7 @@ def test_an_estimate_that_one_trial_lacks_is_not_held_against_the_others(cloud: 
 
     told = only(cloud)
 
-    assert "Saved so far by what was turned on: $6.00 over 2 runs." in told.text
+    assert "Saved so far by promoted candidates: $6.00 over 2 runs." in told.text
     assert body(told)["figures"]["expected_usd"] is None
 
 
@@ -146,7 +146,7 @@ def test_what_is_open_is_told_probation_trial_canary_approval_stale_and_changes(
     assert "Waits for approval: asking" in lines
     assert "On probation: probing (compile, 5 of 9 runs)" in lines
     assert "In a trial: carried (with canary runs), trying" in lines
-    assert "No longer what was proven: stale" in lines
+    assert "Changed since the proof: stale" in lines
     assert "Flag changed: probing (enable), reverted (revert)" in lines
 
 

@@ -20,7 +20,7 @@ from compilegate.explain.planning import (
     answer,
     default_policies,
     planning_table,
-    shadow_too,
+    with_shadow,
 )
 
 WEEKS_PER_YEAR = 52
@@ -177,4 +177,4 @@ class _Recorded:
 
     def policies(self, policy: Policy) -> list[Policy]:
         """A workload's modes; a trial that has begun runs in one."""
-        return shadow_too(policy) if self.both_modes else [policy]
+        return with_shadow(policy) if self.both_modes else [policy]

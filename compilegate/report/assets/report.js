@@ -10,7 +10,7 @@
   const PRINT_WIDTH = 660;
   const CONFIG = {
     displaylogo: false,
-    // Where nothing hovers, the buttons would cover the chart for good.
+    // Where nothing hovers, the buttons would cover the chart permanently.
     displayModeBar: window.matchMedia("(hover: hover)").matches ? "hover" : false,
     responsive: true,
     modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d", "zoomIn2d", "zoomOut2d"],
@@ -34,8 +34,8 @@
   };
 
   const remembered = () => {
-    const asked = new URLSearchParams(window.location.search).get("theme");
-    if (asked === "dark" || asked === "light") return asked;
+    const theme = new URLSearchParams(window.location.search).get("theme");
+    if (theme === "dark" || theme === "light") return theme;
     try {
       return window.localStorage.getItem("compilegate-theme");
     } catch {

@@ -26,7 +26,7 @@ TICK_STEPS = (1, 5, 10, 50, 100, 500, 1000)
 # Background and name of each flag state; off is white.
 BANDS = {
     "probation": ("first_fill", "on probation"),
-    "permanent": ("third_fill", "on for good"),
+    "permanent": ("third_fill", "on permanently"),
     "stale": ("shade", "stale"),
     "reverted": ("limit_fill", "reverted"),
 }

@@ -117,7 +117,7 @@ def _quality_finding(view: HistoryView) -> str:
     lost = sum(failed(run) for run in view.runs)
     text = ""
     if means is not None:
-        text = f"With it {difference(view, means)} on average than the concurrent baseline runs."
+        text = f"The candidate's runs are {difference(view, means)} on average than the baseline's."
     return text + (f" {plural(lost, 'run')} failed and left no figure." if lost else "")
 
 

@@ -1,4 +1,4 @@
-"""Production runs in the timeline; many that went as planned make one line."""
+"""Production runs in the timeline; a row of uneventful runs makes one line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from compilegate.domain.records.runs import TEAM, BegunRun, ProductionRun
 from compilegate.domain.words import run_reason
 from compilegate.report.history.view import Event, HistoryView, failed, problem
 
-# Runs that went as planned and are nothing that the history turns on.
+# Reasons of uneventful runs.
 PLAIN = ("scheduled", "flag", "refresh")
 # Fewer in a row stand on their own.
 ROW = 4
@@ -31,7 +31,7 @@ def ended(view: HistoryView, run: ProductionRun) -> Event:
 
 
 def unfinished(view: HistoryView, begun: BegunRun) -> Iterator[Event]:
-    """A run that has begun and of which no end is known."""
+    """A run that has begun and has no recorded end."""
     if begun.run in view.history.ended_runs:
         return
     text = (
@@ -49,7 +49,7 @@ def folded(view: HistoryView, events: Sequence[Event]) -> list[Event]:
         if event.quiet:
             row.append(event)
             continue
-        # The run that raised the alarm is one to look at.
+        # The run that raised the alarm keeps its own line.
         kept = 1 if event.kind == "alarm" and row else 0
         lines += [*_row(view, row[: len(row) - kept]), *row[len(row) - kept :], event]
         row = []

@@ -26,7 +26,7 @@ def label(view: HistoryView) -> Label:
 
 
 def headline(view: HistoryView) -> str:
-    """One sentence; of what is retired, what became of it before."""
+    """One sentence; of a retired workload, its last state."""
     state = _standing(view)
     return (
         f"Retired; before that: {state[0].lower()}{state[1:]}" if view.history.is_retired else state
@@ -34,7 +34,7 @@ def headline(view: HistoryView) -> str:
 
 
 def lede(view: HistoryView) -> list[str]:
-    """How it came to that, each sentence left out where nothing is known."""
+    """What led to it, each sentence left out where nothing is recorded."""
     sentences = [
         _promotion_sentence(view) or _trial_sentence(view),
         _watch_sentence(view),
@@ -45,11 +45,16 @@ def lede(view: HistoryView) -> list[str]:
     return [sentence for sentence in sentences if sentence]
 
 
-def cause(version: FlagVersion) -> str:
-    """Why the flag was changed, without the arm's name in front and the dot at the end."""
-    reason = version.reason.split("; ")[0].strip().rstrip(".")
-    candidate, colon, rest = reason.partition(": ")
-    return rest if colon and " " not in candidate else reason
+def _cause(view: HistoryView, version: FlagVersion) -> str:
+    """The first reason why the flag was changed, without the dot at the end."""
+    return _without_arm(view, version.reason.split("; ")[0].strip().rstrip("."))
+
+
+def _without_arm(view: HistoryView, text: str) -> str:
+    """The text without the name of one of the workload's arms in front of it."""
+    arms = {run.arm for run in view.runs} | {version.flag.candidate for version in view.flags}
+    arms |= {decided.candidate for decided in view.history.decided}
+    return next((text.removeprefix(f"{a}: ") for a in arms if text.startswith(f"{a}: ")), text)
 
 
 def _standing(view: HistoryView) -> str:
@@ -59,16 +64,16 @@ def _standing(view: HistoryView) -> str:
     candidate = f"“{flag.candidate}”" if flag.candidate else "The compiler"
     if last.by_human:
         by, word = last.by.removeprefix(HUMAN), "on" if flag.enabled else "off"
-        return f"{by} turned {candidate} {word} by hand: {cause(last)}"
+        return f"{by} turned {candidate} {word} by hand: {_cause(view, last)}"
     if flag.state == "probation":
         return _on_probation(view, candidate)
     stale = "still on" if flag.enabled else "off until a new trial proves it again"
     sentences = {
-        "reverted": f"{candidate} was turned off by itself: {cause(last)}",
-        "permanent": f"{candidate} is on for good: {cause(last)}",
-        "stale": f"{candidate} is {stale}: production is no longer what was proven",
+        "reverted": f"{candidate} was turned off automatically: {_cause(view, last)}",
+        "permanent": f"{candidate} is on permanently: {_cause(view, last)}",
+        "stale": f"{candidate} is {stale}: production has changed since the proof",
     }
-    return sentences.get(flag.state, f"Production trains without a compiler: {cause(last)}")
+    return sentences.get(flag.state, f"Production trains without a compiler: {_cause(view, last)}")
 
 
 def _without_flag(view: HistoryView) -> str:
@@ -99,7 +104,7 @@ def _alarmed(view: HistoryView) -> bool:
 
 def _last_reason(view: HistoryView, code: str) -> str:
     message = (view.reviews[-1].reason(code) or "") if view.reviews else ""
-    return message.partition(": ")[2] or message
+    return _without_arm(view, message)
 
 
 def _promotion_sentence(view: HistoryView) -> str:
@@ -113,7 +118,7 @@ def _promotion_sentence(view: HistoryView) -> str:
 
 
 def _trial_sentence(view: HistoryView) -> str:
-    """What the latest trial came to, where none has ever turned anything on."""
+    """The latest trial's verdict, where none has ever turned anything on."""
     decided = view.history.decided
     if not decided:
         return ""
@@ -124,7 +129,7 @@ def _trial_sentence(view: HistoryView) -> str:
 
 
 def _watch_sentence(view: HistoryView) -> str:
-    """How long it took from the alarm's first sign to the end."""
+    """How many runs production has trained since the promotion, and with which arm."""
     if view.promotion is None:
         return ""
     since = [run for run in view.runs if run.started_at >= float(view.promotion.at)]
@@ -138,7 +143,7 @@ def _watch_sentence(view: HistoryView) -> str:
 
 
 def _fault_sentence(view: HistoryView) -> str:
-    """What was broken on purpose, and how soon that was seen."""
+    """The injected fault, and how soon it raised the alarm."""
     if not view.faulty:
         return ""
     faults = ", ".join(sorted({str(view.fault_of(run)) for run in view.faulty}))
@@ -169,8 +174,8 @@ def _clock_sentence(view: HistoryView) -> str:
     if not view.ahead:
         return ""
     return (
-        "The clock of the runs is simulated: they were started one after another and stand for "
-        "the nights named beside them."
+        "The clock of the runs is simulated: they were started one after another, and each stands "
+        "for the scheduled time beside it."
     )
 
 

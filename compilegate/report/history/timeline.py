@@ -1,4 +1,4 @@
-"""The timeline: every record of the ledger that a person would want to hear of, in words."""
+"""The timeline: every record of the ledger that concerns people, in words."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from compilegate.report.history.view import Event, HistoryView, fault_in
 TITLES = {
     "enable": "Turned on",
     "disable": "Left off",
-    "revert": "Turned off by itself",
-    "permanent": "On for good",
-    "stale": "No longer what was proven",
-    "resume": "Again what was proven",
+    "revert": "Turned off automatically",
+    "permanent": "On permanently",
+    "stale": "Changed since the proof",
+    "resume": "Matches the proof again",
 }
 BY_HAND = {"set": "Turned on by hand", "revert": "Turned off by hand"}
 TONES = {
@@ -37,20 +37,20 @@ TONES = {
     "disable": "off", "set": "open",
 }  # fmt: skip
 MARKS = {
-    "enable": "on", "revert": "off by itself", "permanent": "on for good", "stale": "stale",
+    "enable": "on", "revert": "off", "permanent": "on permanently", "stale": "stale",
     "resume": "resumed",
 }  # fmt: skip
 CLOSED_WORDS = {
     "complete": "all its runs have their results",
     "lost": "the candidate failed or ran without the change",
-    "changed": "production trains another job by now",
-    "overdue": "its runs did not come in time",
-    "aborted": "the trial was given up",
+    "changed": "production trains another job now",
+    "overdue": "its runs were not made in time",
+    "aborted": "the trial was aborted",
 }
 
 
 def timeline(view: HistoryView) -> list[Event]:
-    """Oldest first; what the ledger keeps for machines alone is left out."""
+    """Oldest first; records that only machines read are left out."""
     events = [event for record in view.history.records for event in _events(view, record)]
     return sorted(events, key=lambda event: (event.at, _rank(event)))
 
@@ -81,7 +81,7 @@ def _events(view: HistoryView, record: Record) -> Iterator[Event]:
         case CanaryClosed():
             yield _canary_closed(view, record)
         case ApprovalRequested():
-            text = f"“{record.candidate}” takes effect when a person says yes."
+            text = f"“{record.candidate}” takes effect once a person approves it."
             yield _event(view, record, "Waits for approval", text, tone="open")
         case ApprovalAnswer():
             yield _answered(view, record)
@@ -104,19 +104,19 @@ def _registered(view: HistoryView, change: RegistrationChange) -> Event:
             tone="bad", place=view.place_at(at), mark="fault injected",
         )  # fmt: skip
     if fault == "":
-        return Event(at, "fault", "Injected fault taken out", by, place=view.place_at(at))
+        return Event(at, "fault", "Injected fault removed", by, place=view.place_at(at))
     names = ", ".join(str(one["field"]) for one in change.changes)
     schedule = (change.document or {}).get("schedule")
     when = f"schedule {schedule}" if schedule else "the team starts its runs"
     text = "; ".join(part for part in (by, f"changed: {names}" if names else when) if part)
-    return _event(view, change, "Registered anew" if names else "Registered", text)
+    return _event(view, change, "Registered again" if names else "Registered", text)
 
 
 def _retired(view: HistoryView, change: RegistrationChange) -> Event:
     at = float(change.at)
     text = f"by {_person(change.by)}; history, flag and evidence stay"
     return Event(
-        at, change.kind, "Taken out of production", text, tone="off", place=view.place_at(at),
+        at, change.kind, "Retired from production", text, tone="off", place=view.place_at(at),
         mark="retired",
     )  # fmt: skip
 
@@ -138,18 +138,18 @@ def _trial(view: HistoryView, record: TrialStarted | TrialDecided | TrialFailed)
 def _canary_opened(view: HistoryView, canary: CanaryRound) -> Event:
     arms = ", ".join(run.arm for run in canary.runs)
     text = f"The next {plural(len(canary.runs), 'run')} of production train in turn: {arms}."
-    return _event(view, canary, "Production carries the trial", text)
+    return _event(view, canary, "Canary runs begin", text)
 
 
 def _canary_closed(view: HistoryView, closed: CanaryClosed) -> Event:
     text = CLOSED_WORDS.get(closed.reason, closed.reason)
     tone = "" if closed.reason == "complete" else "open"
-    return _event(view, closed, "Round of the trial is over", f"{text}.", tone=tone)
+    return _event(view, closed, "Canary runs end", f"{text}.", tone=tone)
 
 
 def _answered(view: HistoryView, answer: ApprovalAnswer) -> Event:
     at, what = float(answer.at), "Approved" if answer.approved else "Not approved"
-    text = f"by {_person(answer.by)}: {answer.reason or 'no reason was given'}"
+    text = f"by {_person(answer.by)}: {answer.reason or 'no reason recorded'}"
     return Event(at, answer.kind, what, text, place=view.place_at(at), mark=what.lower())
 
 
@@ -198,7 +198,7 @@ def _flag_changed(view: HistoryView, version: FlagVersion) -> Event:
 
 
 def _reviewed(view: HistoryView, review: Review) -> Iterator[Event]:
-    """What was new after a run; a review that changes the flag shows as that change."""
+    """New alarms and results; a review that changes the flag shows as that change."""
     at, before = float(review.at), _before(view, review)
     place = _place(view, review)
     alarm, cleared = review.reason("alarm"), review.reason("alarm_cleared")

@@ -132,7 +132,7 @@ class HistoryView:
 
     @property
     def flag(self) -> Flag:
-        """What production trains by now."""
+        """What production trains now."""
         return self.history.flag
 
     @cached_property
@@ -161,7 +161,7 @@ class HistoryView:
 
     @cached_property
     def decision(self) -> Document:
-        """The decision of the promotion's trial, empty where it is not known."""
+        """The decision of the promotion's trial, empty where it is unknown."""
         trial = str(self.promotion.trial) if self.promotion else ""
         return self.source["trials"].get(trial) or {}
 
@@ -225,7 +225,7 @@ class HistoryView:
 
     @cached_property
     def ahead(self) -> bool:
-        """Whether runs were started before the time that they stand for, as a demo's are."""
+        """Whether runs were started before their scheduled time, as a demo's are."""
         return any(_scheduled_later(run) for run in self.runs)
 
     @cached_property
@@ -270,7 +270,7 @@ def failed(run: ProductionRun) -> bool:
 
 
 def problem(run: ProductionRun) -> str:
-    """What is known to be wrong with it, without a dot at the end."""
+    """What went wrong with it, without a dot at the end."""
     return str(run.reason or run.result.get("reason") or "").rstrip(".")
 
 
@@ -288,7 +288,7 @@ def _scheduled_later(run: ProductionRun) -> bool:
 
 
 def _before_production(evidence: Document | None) -> tuple[list[float], list[float]]:
-    """Metrics and wall clocks of the baseline as the trial knew them, history first."""
+    """Metrics and wall clocks of the baseline in the trial, history first."""
     if evidence is None:
         return [], []
     quality = evidence.get("quality") or {}

@@ -30,7 +30,7 @@ SUBJECTS = {
 
 @dataclass(frozen=True)
 class ReviewNews:
-    """What was found and done: the review, the flag as it is now, and what stood in the way.
+    """A review with its effect: the flag as it is now, and what prevented a change.
 
     ``held_by`` and ``superseded_by`` are changes for which the flag was left as it is, ``overrode``
     is the one that was replaced.

@@ -46,7 +46,7 @@ def digest(
 
 
 def is_quiet(summaries: Sequence[WeeklySummary], unread: Sequence[str]) -> bool:
-    """Whether nobody needs to hear of this week."""
+    """Whether the week is not worth a message."""
     return not unread and all(summary.quiet for summary in summaries)
 
 
@@ -87,7 +87,7 @@ def _saved(summaries: Sequence[WeeklySummary]) -> str:
     totals = _savings(summaries)
     if totals["saved_usd"] is None:
         return ""
-    text = f"Saved so far by what was turned on: {money(totals['saved_usd'])} over "
+    text = f"Saved so far by promoted candidates: {money(totals['saved_usd'])} over "
     text += plural(totals["priced_runs"], "run")
     if totals["expected_usd"]:
         share = percent(totals["saved_usd"] / totals["expected_usd"])
@@ -122,7 +122,7 @@ def _open(summaries: Sequence[WeeklySummary]) -> dict[str, list[str]]:
             for summary in summaries
             if summary.trial and not summary.approval
         ],
-        "No longer what was proven": [
+        "Changed since the proof": [
             summary.workload for summary in summaries if summary.state == "stale"
         ],
         "Flag changed": [
