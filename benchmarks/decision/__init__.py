@@ -1,1 +1,1 @@
-"""How often the judge is right, by simulation: workloads of known truth, every rule asked."""
+"""How often the judge is right, by simulation: workloads of known truth, every rule applied."""

@@ -1,4 +1,4 @@
-"""How often does the judge err, what does it find, what does it cost?
+"""How often does the judge err, what does it detect, what does it cost?
 
     python -m benchmarks.decision [--quick | --study] [--workloads N] [--mode hybrid ...]
         [--portfolio mixed ...] [--stress none ...] [--candidates 2] [--jobs 2] [--seed 1]
@@ -15,6 +15,7 @@ import argparse
 import json
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +24,29 @@ from benchmarks.decision.document import write
 from benchmarks.decision.portfolio import RECIPES
 from benchmarks.decision.probation_document import write as write_probation
 from benchmarks.decision.rules import MODES, NAIVE
-from benchmarks.decision.tables import table
 from benchmarks.decision.truth import STRESSES
 
 RESULTS = Path(__file__).with_name("results.json")
 QUICK_RESULTS = Path(__file__).parents[2] / "build" / "decision-quick.json"
 QUICK = 300
+ROWS = (
+    ("false promotes, % of all", "false_promotes"),
+    ("good arm missed, %", "good_missed"),
+    ("good arm missed where provable, %", "provable_missed"),
+    ("good arm rejected, %", "good_rejected"),
+    ("wrong reverts, % of clean promotions", "wrong_reverts"),
+    ("right reverts (2 margins, spread <= margin), %", "right_reverts"),
+    ("bad promotions reverted, %", "bad_reverted"),
+    ("delay of a right revert, runs", "delay"),
+    ("dedicated GPU-hours, % of the article's", "gpu_hours"),
+    ("- with bad production runs made again", "gpu_hours_redone"),
+    ("speed probe, % of one baseline job", "probe_of_one_job"),
+    ("dedicated jobs a workload", "jobs"),
+    ("production runs by a bad arm", "bad_runs"),
+    ("weeks to the decision", "weeks"),
+    ("net saving, % of an oracle's", "net_saving"),
+    ("- with bad production runs made again", "net_saving_redone"),
+)
 
 
 def main() -> None:
@@ -67,7 +85,7 @@ def study(options: argparse.Namespace) -> list[Cell]:
 
 
 def chosen(options: argparse.Namespace) -> list[Cell]:
-    """The cells asked for on the command line."""
+    """The cells of the command line."""
     rules = tuple(options.mode) + (() if options.judge_only else NAIVE)
     return [
         Cell(
@@ -93,6 +111,39 @@ def keep(result: dict[str, Any], path: Path) -> None:
     rest = [cell for cell in old if any(cell[name] != result[name] for name in same)]
     cells = sorted([*rest, result], key=lambda cell: [str(cell[name]) for name in same])
     path.write_text(json.dumps({"cells": cells}, indent=1) + "\n")
+
+
+def table(result: Mapping[str, Any]) -> str:
+    """One cell: a row per characteristic, a column per rule."""
+    rules = result["rules"]
+    head = f"{result['portfolio']}, stress {result['stress']}, {result['candidates']} candidates"
+    lines = [f"\n{head}, {result['workloads']} workloads"]
+    lines.append(_line("", rules))
+    lines.append(_line("verdicts, % p/s/i/other", [_verdicts(rule) for rule in rules.values()]))
+    for words, key in ROWS:
+        lines.append(_line(words, [_figure(rule[key]) for rule in rules.values()]))
+    return "\n".join(lines)
+
+
+def _line(words: str, cells: Any) -> str:
+    return f"{words:<47}" + "".join(f"{cell:>18}" for cell in cells)
+
+
+def _verdicts(rule: Mapping[str, Any]) -> str:
+    counts = rule["verdicts"]
+    total = sum(counts.values())
+    named = [counts.get(name, 0) for name in ("promote", "stay_off", "inconclusive")]
+    return "/".join(f"{100 * n / total:.0f}" for n in (*named, total - sum(named)))
+
+
+def _figure(figure: Mapping[str, Any]) -> str:
+    if "median" in figure:
+        return "-" if figure["median"] is None else f"{figure['median']:g}"
+    value = figure.get("percent", figure.get("mean"))
+    if value is None:
+        return "-"
+    spread = figure["se"]
+    return f"{value:.2f}" if spread is None else f"{value:.2f} +- {spread:.2f}"
 
 
 def _name(cell: Cell) -> str:

@@ -102,10 +102,10 @@ def _statistic(candidate: Sample, baseline: Sample, past: Sample) -> tuple[Array
     return candidate.mean - reference, error, df
 
 
-def pass_levels(found: Nulls) -> Array:
+def pass_levels(drawn: Nulls) -> Array:
     """P(t_df > statistic) of every path and look: the gate passes where it is small enough."""
     return np.column_stack(
-        [stdtr(df, -found.difference[:, i] / found.error[:, i]) for i, df in enumerate(found.df)]
+        [stdtr(df, -drawn.difference[:, i] / drawn.error[:, i]) for i, df in enumerate(drawn.df)]
     )
 
 
@@ -127,15 +127,15 @@ def achieved(levels: Array, n_max: int, alpha: float, c: float) -> float:
     return float((levels[:, : shares.size] <= c * alpha * shares).any(axis=1).mean())
 
 
-def achieved_with_stops(found: Nulls, n_max: int, alpha: float, c: float, ratio: float) -> float:
+def achieved_with_stops(drawn: Nulls, n_max: int, alpha: float, c: float, ratio: float) -> float:
     """The same where a loser is stopped at its look; ``ratio`` is seed sd over margin."""
     shares = spending(n_max)
-    open_paths = np.ones(len(found.difference), dtype=bool)
+    open_paths = np.ones(len(drawn.difference), dtype=bool)
     passed = np.zeros_like(open_paths)
     for i, share in enumerate(shares):
-        error, df = found.error[:, i], found.df[i]
-        level = stdtr(df, -found.difference[:, i] / error)
-        worse = stdtr(df, (found.difference[:, i] - 1 / ratio) / error)
+        error, df = drawn.error[:, i], drawn.df[i]
+        level = stdtr(df, -drawn.difference[:, i] / error)
+        worse = stdtr(df, (drawn.difference[:, i] - 1 / ratio) / error)
         now = open_paths & (level <= c * alpha * share)
         passed |= now
         open_paths &= ~now & (worse > c * FAIL_LEVEL * share)
@@ -150,7 +150,7 @@ def calibrate(paths: int, seed: int) -> dict[str, Any]:
     rng = np.random.default_rng(seed)
     draws = {n0: pass_levels(nulls(rng, paths, n0)) for n0 in HISTORIES}
     checks = {n0: nulls(rng, paths, n0) for n0 in HISTORIES}
-    check_levels = {n0: pass_levels(found) for n0, found in checks.items()}
+    check_levels = {n0: pass_levels(drawn) for n0, drawn in checks.items()}
     rows = []
     for n_max in LOOKS:
         for alpha in LEVELS:
@@ -159,7 +159,7 @@ def calibrate(paths: int, seed: int) -> dict[str, Any]:
             sure = min(factor(x, n_max, alpha - 2 * doubt) for x in draws.values())
             sure *= 1 - 2 * doubt / alpha
             c = min(1.0, math.floor(sure * 100) / 100)
-            errors = {n0: achieved(found, n_max, alpha, c) for n0, found in check_levels.items()}
+            errors = {n0: achieved(drawn, n_max, alpha, c) for n0, drawn in check_levels.items()}
             worst = max(errors, key=lambda n0: errors[n0])
             rows.append(
                 {
@@ -179,16 +179,16 @@ def calibrate(paths: int, seed: int) -> dict[str, Any]:
 
 
 def _worst_stopped(checks: dict[int, Nulls], n_max: int, alpha: float, c: float) -> float:
-    few = {n0: _first(found, 50_000) for n0, found in checks.items()}
+    few = {n0: _first(drawn, 50_000) for n0, drawn in checks.items()}
     return max(
-        achieved_with_stops(found, n_max, alpha, c, ratio)
-        for found in few.values()
+        achieved_with_stops(drawn, n_max, alpha, c, ratio)
+        for drawn in few.values()
         for ratio in RATIOS
     )
 
 
-def _first(found: Nulls, paths: int) -> Nulls:
-    return Nulls(found.difference[:paths], found.error[:paths], found.df)
+def _first(drawn: Nulls, paths: int) -> Nulls:
+    return Nulls(drawn.difference[:paths], drawn.error[:paths], drawn.df)
 
 
 def main() -> None:

@@ -1,24 +1,37 @@
-"""One cell: a portfolio, a stress and the rules that play it; seeded workload by workload."""
+"""One cell: a portfolio, a stress and the rules that play it; seeded workload by workload.
+
+Its characteristics say how often a rule errs, what it detects, what it costs. Shares carry the
+binomial standard error; ratios of sums (GPU-hours, savings) that of the ratio estimator over
+workloads.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import itertools
+import math
 import multiprocessing
+import statistics
 import zlib
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.decision.characteristics import DENOMINATOR, summarise
 from benchmarks.decision.portfolio import draw
 from benchmarks.decision.rules import NAIVE, Outcome, play
 from compilegate import domain
 from compilegate.domain.decision import JUDGE_VERSION
 
 CHUNK = 5
+SPREADS = (0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0)
+DENOMINATOR = "article"  # all GPU-hours are in per cent of the article's procedure, to the letter
+# Production runs that a whole probation takes with one alarm to check: 12 watched, 3 of each arm.
+ROOM = 18
+Figure = dict[str, float | int | None]
 NOTHING = {"percent": None, "se": None, "n": 0}
 
 
@@ -37,7 +50,7 @@ class Cell:
 
     @property
     def key(self) -> dict[str, Any]:
-        """What tells this cell's results from those of another."""
+        """What identifies this cell's results."""
         return {
             "portfolio": self.portfolio,
             "stress": self.stress,
@@ -48,7 +61,7 @@ class Cell:
 
     @property
     def played(self) -> tuple[str, ...]:
-        """The rules asked for, and the one that all GPU-hours are measured against."""
+        """The chosen rules, and the one that all GPU-hours are measured against."""
         return tuple(dict.fromkeys((*self.rules, DENOMINATOR)))
 
 
@@ -71,13 +84,13 @@ def play_workload(cell: Cell, index: int) -> list[Outcome]:
 def run(cell: Cell, jobs: int, tick: Callable[[int], None]) -> dict[str, Any]:
     """The cell's characteristics; the same whatever the number of processes."""
     outcomes: list[Outcome] = []
-    for done, found in enumerate(_played(cell, jobs), start=1):
-        outcomes += found
+    for done, played in enumerate(_played(cell, jobs), start=1):
+        outcomes += played
         tick(done)
     rules = summarise(outcomes)
     if cell.portfolio == "regressing":  # an arm that always fails soon has no oracle to equal
-        for found in rules.values():
-            found.update(net_saving=NOTHING, net_saving_redone=NOTHING)
+        for figures in rules.values():
+            figures.update(net_saving=NOTHING, net_saving_redone=NOTHING)
     size = {"workloads": cell.workloads, "seed": cell.seed, "judge": judge_name()}
     return {**cell.key, **size, "rules": rules}
 
@@ -106,3 +119,110 @@ def _task(task: tuple[Cell, int]) -> list[Outcome]:
 
 def _number(name: str) -> int:
     return zlib.crc32(name.encode())
+
+
+# ---- characteristics ----------------------------------------------------------------------
+
+
+def summarise(outcomes: Iterable[Outcome]) -> dict[str, Any]:
+    """Every rule's characteristics over the same workloads."""
+    by_rule: dict[str, list[Outcome]] = {}
+    for outcome in outcomes:
+        by_rule.setdefault(outcome.rule, []).append(outcome)
+    reference = [outcome.gpu_hours for outcome in by_rule[DENOMINATOR]]
+    return {rule: _rule(played, reference) for rule, played in by_rule.items()}
+
+
+def _rule(outcomes: list[Outcome], reference: Sequence[float]) -> dict[str, Any]:
+    good = [o for o in outcomes if o.has_good]
+    provable = [o for o in good if o.is_provable]
+    return {
+        "verdicts": _endings(o.verdict for o in outcomes),
+        "false_promotes": share(outcomes, lambda o: o.promoted_bad),
+        "good_missed": share(good, _missed),
+        "provable_missed": share(provable, _missed),
+        "provable_missed_by": _endings(o.verdict for o in provable if _missed(o)),
+        "good_rejected": share(good, lambda o: o.verdict == "stay_off"),
+        **_after_promotion(outcomes),
+        **_costs(outcomes, reference),
+        "power_by_spread": _power_by_spread(good),
+        "reasons": dict(Counter(code for o in outcomes for code in set(o.codes)).most_common()),
+        "calls": _mean([o.calls for o in outcomes]),
+    }
+
+
+def _after_promotion(outcomes: list[Outcome]) -> dict[str, Any]:
+    clean = [o for o in outcomes if o.promoted_clean]
+    visible = [o for o in outcomes if o.regresses >= 2 and o.spread_to_margin <= 1]
+    delays = sorted(o.delay for o in visible if o.delay is not None)
+    return {
+        "wrong_reverts": share(clean, _reverted),
+        "right_reverts": share(visible, _reverted),
+        "right_reverts_by": _endings(str(o.probation) for o in visible),
+        "right_reverts_in_time": share([o for o in visible if (o.room or 0) >= ROOM], _reverted),
+        "bad_reverted": share([o for o in outcomes if o.promoted_bad], _reverted),
+        "delay": {
+            "median": statistics.median(delays) if delays else None,
+            "n": len(delays),
+            "counts": {str(k): v for k, v in sorted(Counter(delays).items())},
+        },
+    }
+
+
+def _costs(outcomes: list[Outcome], reference: Sequence[float]) -> dict[str, Figure]:
+    oracle = [o.oracle_usd for o in outcomes]
+    jobs = [o.baseline_gpu_hours for o in outcomes]
+    return {
+        "gpu_hours": percent_of([o.gpu_hours for o in outcomes], reference),
+        "gpu_hours_redone": percent_of([o.redone_gpu_hours for o in outcomes], reference),
+        "probe_of_one_job": percent_of([o.probe_gpu_hours for o in outcomes], jobs),
+        "jobs": _mean([o.gpu_hours / o.baseline_gpu_hours for o in outcomes]),
+        "bad_runs": _mean([o.bad_runs for o in outcomes]),
+        "weeks": _mean([o.weeks for o in outcomes]),
+        "net_saving": percent_of([o.saved_usd for o in outcomes], oracle),
+        "net_saving_redone": percent_of([o.saved_redone_usd for o in outcomes], oracle),
+    }
+
+
+def _power_by_spread(good: list[Outcome]) -> list[dict[str, Any]]:
+    rows = []
+    for low, high in itertools.pairwise(SPREADS):
+        inside = [o for o in good if low <= o.spread_to_margin < high]
+        rows.append({"from": low, "to": high, **share(inside, lambda o: not _missed(o))})
+    return rows
+
+
+def _endings(verdicts: Iterable[str]) -> dict[str, int]:
+    return dict(Counter(verdicts).most_common())
+
+
+def _missed(outcome: Outcome) -> bool:
+    return not outcome.promoted or outcome.promoted_bad
+
+
+def _reverted(outcome: Outcome) -> bool:
+    return outcome.probation == "revert"
+
+
+def share(outcomes: Sequence[Outcome], holds: Callable[[Outcome], bool]) -> Figure:
+    """Per cent of the outcomes for which it holds, its standard error and their number."""
+    n = len(outcomes)
+    if n == 0:
+        return {"percent": None, "se": None, "n": 0}
+    p = sum(holds(outcome) for outcome in outcomes) / n
+    return {"percent": 100 * p, "se": 100 * math.sqrt(p * (1 - p) / n), "n": n}
+
+
+def percent_of(parts: Sequence[float], wholes: Sequence[float]) -> Figure:
+    """100 sum(parts) / sum(wholes) and its standard error over workloads."""
+    n, whole = len(parts), math.fsum(wholes)
+    if whole == 0:
+        return {"percent": None, "se": None, "n": n}
+    ratio = math.fsum(parts) / whole
+    apart = math.fsum((a - ratio * b) ** 2 for a, b in zip(parts, wholes, strict=True))
+    return {"percent": 100 * ratio, "se": 100 * math.sqrt(apart) / abs(whole), "n": n}
+
+
+def _mean(values: Sequence[float]) -> Figure:
+    se = statistics.stdev(values) / math.sqrt(len(values)) if len(values) > 1 else None
+    return {"mean": statistics.fmean(values), "se": se, "n": len(values)}

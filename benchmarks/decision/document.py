@@ -126,7 +126,7 @@ def errors(cells: Cells) -> str:
     for portfolio, words in PORTFOLIOS.items():
         cell = _cell(cells, Cell(portfolio))
         rows.append([words, *(_of(cell, rule, "false_promotes") for rule in RULES)])
-    return _table(["bad arm promoted, % of workloads", *HEADS.values()], rows)
+    return table(["bad arm promoted, % of workloads", *HEADS.values()], rows)
 
 
 def stress(cells: Cells) -> str:
@@ -142,11 +142,11 @@ def stress(cells: Cells) -> str:
         rows.append([words, *figures, _of(mixed, "hybrid", "net_saving")])
     for candidates in (1, 3):
         cell = _cell(cells, Cell("boundary_quality", candidates=candidates))
-        found = _of(cell, "hybrid", "false_promotes")
-        rows.append([f"{candidates} candidate{'s' * (candidates > 1)}, not 2", found, *[""] * 5])
+        errors = _of(cell, "hybrid", "false_promotes")
+        rows.append([f"{candidates} candidate{'s' * (candidates > 1)}, not 2", errors, *[""] * 5])
     head = ["assumption", "bad promoted: loss = margin", "1.0999x", "mixed",
             "good missed where provable", "wrong reverts", "net saving"]  # fmt: skip
-    return _table(head, rows)
+    return table(head, rows)
 
 
 def power(cells: Cells) -> str:
@@ -159,16 +159,16 @@ def power(cells: Cells) -> str:
         figures.append(_percent(_rows_of(mixed, "hybrid")[i]))
         rows.append([f"{row['from']:g} to {row['to']:g}", *figures])
     heads = [HEADS[rule] for rule in rules]
-    table = _table(["sd over margin", *heads, "hybrid, mixed fleet"], rows)
-    return f"{table}\n\n{_missed(mixed)}"
+    text = table(["sd over margin", *heads, "hybrid, mixed fleet"], rows)
+    return f"{text}\n\n{_missed(mixed)}"
 
 
 def costs(cells: Cells) -> str:
     """What deciding costs in the mixed fleet, and what it brings."""
     cell = _cell(cells, Cell("mixed"))
     rows = [[words, *(_of(cell, rule, key) for rule in RULES)] for words, key in COSTS]
-    table = _table(["mixed fleet", *HEADS.values()], rows)
-    return f"{table}{_alone(cells)}"
+    text = table(["mixed fleet", *HEADS.values()], rows)
+    return f"{text}{_alone(cells)}"
 
 
 def _alone(cells: Cells) -> str:
@@ -190,25 +190,25 @@ def _alone(cells: Cells) -> str:
 
 
 def share(cells: Cells) -> str:
-    """Extra GPU-hours of trials that production carries, over those of shadow trials."""
-    carried = _cell(cells, Cell("mixed"))
+    """Extra GPU-hours of trials in production, over those of shadow trials."""
+    beside = _cell(cells, Cell("mixed"))
     alone = _cell(cells, Cell("mixed", production_beside=False))
     rows = []
-    for words, shadow in (("beside production's own baseline runs", carried),
+    for words, shadow in (("beside production's own baseline runs", beside),
                           ("with baseline runs of its own", alone)):  # fmt: skip
         for redone, key in (("", "gpu_hours"), (", bad runs made again", "gpu_hours_redone")):
-            cells_ = [_ratio(carried, shadow, rule, key) for rule in ("canary", "hybrid")]
+            cells_ = [_ratio(beside, shadow, rule, key) for rule in ("canary", "hybrid")]
             rows.append([f"{words}{redone}", *cells_])
-    return _table(["% of a shadow trial's extra GPU-hours", "canary", "hybrid"], rows)
+    return table(["% of a shadow trial's extra GPU-hours", "canary", "hybrid"], rows)
 
 
 def _ratio(
-    carried: Mapping[str, Any] | None, shadow: Mapping[str, Any] | None, rule: str, key: str
+    beside: Mapping[str, Any] | None, shadow: Mapping[str, Any] | None, rule: str, key: str
 ) -> str:
     """A ratio of two shares; its error takes them for independent (first-order propagation)."""
-    if carried is None or shadow is None or not (_has(carried, rule) and _has(shadow, "shadow")):
+    if beside is None or shadow is None or not (_has(beside, rule) and _has(shadow, "shadow")):
         return ""
-    over, under = carried["rules"][rule][key], shadow["rules"]["shadow"][key]
+    over, under = beside["rules"][rule][key], shadow["rules"]["shadow"][key]
     ratio = over["percent"] / under["percent"]
     error = ratio * math.hypot(over["se"] / over["percent"], under["se"] / under["percent"])
     return _percent({"percent": 100 * ratio, "se": 100 * error})
@@ -223,7 +223,7 @@ def watch(cells: Cells) -> str:
     cell = _cell(cells, Cell("regressing"))
     rows.append(["runs from the fall to the revert, median", *(_delay(cell, r) for r in RULES)])
     rows.append(["regressions the time left was too short for", *(_cut(cell, r) for r in RULES)])
-    return _table(["%, but for the last two rows", *HEADS.values()], rows)
+    return table(["%, but for the last two rows", *HEADS.values()], rows)
 
 
 def constants(_: Cells) -> str:
@@ -233,26 +233,26 @@ def constants(_: Cells) -> str:
         ["c", *(f"{CALIBRATED[n]:.2f}" for n in SCHEDULE)],
         ["Bonferroni", *(f"{plain[n]:.2f}" for n in SCHEDULE)],
     ]
-    return _table(["n_max", *map(str, SCHEDULE)], rows)
+    return table(["n_max", *map(str, SCHEDULE)], rows)
 
 
 def levels(_: Cells) -> str:
     """What the looks spend in the designs that trials have, over what they may."""
-    found = json.loads(LEVELS_FILE.read_text())
+    measured = json.loads(LEVELS_FILE.read_text())["rows"]
     rows = []
     for design, words in DESIGNS.items():
         row = [f"{design} ({words})"]
         for k in CANDIDATES:
-            one = next(r for r in found["rows"] if (r["design"], r["candidates"]) == (design, k))
+            one = next(r for r in measured if (r["design"], r["candidates"]) == (design, k))
             row.append(f"{one['error'] / one['level']:.2f} ± {one['se'] / one['level']:.2f}")
         rows.append(row)
     plain = [
-        max(r["error_bonferroni"] / r["level"] for r in found["rows"] if r["candidates"] == k)
+        max(r["error_bonferroni"] / r["level"] for r in measured if r["candidates"] == k)
         for k in CANDIDATES
     ]
     rows.append(["with Bonferroni's c, the worst of these", *(f"{share:.2f}" for share in plain)])
     heads = [f"K = {k}" for k in CANDIDATES]
-    return _table(["baseline runs of the same weeks", *heads], rows)
+    return table(["baseline runs of the same weeks", *heads], rows)
 
 
 BLOCKS: Mapping[str, Callable[[Cells], str]] = {
@@ -268,8 +268,8 @@ BLOCKS: Mapping[str, Callable[[Cells], str]] = {
 }
 
 
-def _cell(cells: Cells, wanted: Cell) -> Mapping[str, Any] | None:
-    key = wanted.key
+def _cell(cells: Cells, cell_of: Cell) -> Mapping[str, Any] | None:
+    key = cell_of.key
     return next((cell for cell in cells if all(cell[name] == key[name] for name in key)), None)
 
 
@@ -316,8 +316,8 @@ def _missed(mixed: Mapping[str, Any] | None) -> str:
     """How the good arms that could have been proven were missed, in hybrid mode."""
     if mixed is None:
         return ""
-    found = mixed["rules"]["hybrid"]
-    share, endings = found["provable_missed"], found.get("provable_missed_by", {})
+    hybrid = mixed["rules"]["hybrid"]
+    share, endings = hybrid["provable_missed"], hybrid.get("provable_missed_by", {})
     parts = ", ".join(f"{count} {MISSED[verdict]}" for verdict, count in endings.items())
     return (
         f"Where a good arm could be proven in the mixed fleet (sd up to 0.8 margins, 24 runs or "
@@ -325,6 +325,7 @@ def _missed(mixed: Mapping[str, Any] | None) -> str:
     )
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table."""
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)

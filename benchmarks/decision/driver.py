@@ -1,6 +1,6 @@
-"""Drives the shipped judge as a state machine does: do what ``next`` asks, then ask again.
+"""Drives the shipped judge as a state machine does: make the runs of ``next``, then judge again.
 
-Nothing is known here of how the judge decides; only the evidence and decision contracts are.
+Only the evidence and decision contracts are used, nothing of how the judge decides.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Judge = Callable[[Mapping[str, Any]], Decision]
 
 MAX_CALLS = 1000
 SEGMENT_STEPS = 320
-# Production brings its own seeds; far from those that a trial asks for.
+# Production's own seeds, far from those of a trial.
 FIRST_PRODUCTION_SEED = 1_000_000
 
 
@@ -53,7 +53,7 @@ class Driver:
         self.document = empty_trial(self.world.workload, self.policy)
 
     def trial(self) -> Ending:
-        """Until the judge has settled on a candidate, or on none."""
+        """Until the judge has chosen a candidate, or none."""
         return self._follow()
 
     def probation(self, candidate: str) -> Ending:
@@ -70,10 +70,10 @@ class Driver:
             if self.world.is_over:
                 return Ending("horizon", decision.candidate, codes, call)
             self.answer(decision.next.to_dict() if decision.next else {})
-        raise RuntimeError(f"the judge did not settle in {MAX_CALLS} calls")
+        raise RuntimeError(f"the judge did not decide in {MAX_CALLS} calls")
 
     def answer(self, step: Mapping[str, Any]) -> None:
-        """Make the runs that one ``next`` asks for."""
+        """Make the runs of one ``next``."""
         if step["stage"] == "speed":
             self._speed(step)
         elif step["stage"] == "quality":
@@ -85,8 +85,8 @@ class Driver:
 
     def _speed(self, step: Mapping[str, Any]) -> None:
         for block in range(step["block"], step["block"] + step.get("blocks", 1)):
-            found = self.world.block(list(step["arms"]), step.get("steps", SEGMENT_STEPS))
-            for name, (seconds, compiling) in found.items():
+            segments = self.world.block(list(step["arms"]), step.get("steps", SEGMENT_STEPS))
+            for name, (seconds, compiling) in segments.items():
                 self._append(
                     name,
                     {
@@ -105,27 +105,27 @@ class Driver:
         else:
             self.world.account.periods += 1
         for run in step["runs"]:
-            found = self.world.shadow_run(run["arm"], run["seed"])
-            self._record(run["arm"], "quality", found, mode="shadow", seed=run["seed"])
+            made = self.world.shadow_run(run["arm"], run["seed"])
+            self._record(run["arm"], "quality", made, mode="shadow", seed=run["seed"])
 
     def _canary(self, step: Mapping[str, Any]) -> None:
-        """One scheduled run after another carries what is asked."""
+        """One scheduled run after another."""
         for run in step["runs"]:
-            found = self.world.production_run(run["arm"], run["seed"])
-            self._record(run["arm"], "quality", found, mode="canary", seed=run["seed"])
+            made = self.world.production_run(run["arm"], run["seed"])
+            self._record(run["arm"], "quality", made, mode="canary", seed=run["seed"])
 
     def _production(self, name: str) -> None:
         seed = FIRST_PRODUCTION_SEED + self._order
-        found = self.world.production_run(name, seed)
-        self._record(name, "quality", found, mode="production", seed=seed)
+        made = self.world.production_run(name, seed)
+        self._record(name, "quality", made, mode="production", seed=seed)
 
     def _watch(self, step: Mapping[str, Any]) -> None:
         for run in step["runs"]:
             seed = run.get("seed", FIRST_PRODUCTION_SEED + self._order)
             since = self.watched
-            found = self.world.production_run(run["arm"], seed, since_promotion=since)
+            made = self.world.production_run(run["arm"], seed, since_promotion=since)
             confirm = bool(run.get("confirm", False))
-            self._record(run["arm"], "probation", found, confirm=confirm)
+            self._record(run["arm"], "probation", made, confirm=confirm)
 
     @property
     def watched(self) -> int:

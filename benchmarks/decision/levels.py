@@ -108,10 +108,10 @@ def measure(paths: int, seed: int) -> dict[str, Any]:
         for n_max in LAST_LOOKS:
             for history in HISTORIES:
                 rng = np.random.default_rng([seed, n_max, history, len(design)])
-                found = pass_levels(rng, paths, design=design, history=history, n_max=n_max)
+                passed = pass_levels(rng, paths, design=design, history=history, n_max=n_max)
                 for k in CANDIDATES:
-                    errors[k].append(achieved(found, n_max, ALPHA / k))
-                    plain[k].append(achieved_by_bonferroni(found, n_max, ALPHA / k))
+                    errors[k].append(achieved(passed, n_max, ALPHA / k))
+                    plain[k].append(achieved_by_bonferroni(passed, n_max, ALPHA / k))
         rows += [_row(design, k, (max(errors[k]), max(plain[k])), paths) for k in CANDIDATES]
         print(f"{design}: done", file=sys.stderr, flush=True)
     return {"paths": paths, "seed": seed, "alpha": ALPHA, "rows": rows}

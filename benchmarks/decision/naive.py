@@ -1,12 +1,12 @@
 """What teams do without statistics, and the textbook: the procedures to compare with.
 
-The article's procedure: one full run per arm; go on where the speed-up reaches the bar and the
+The article's procedure: one full run per arm; continue where the speed-up reaches the bar and the
 metrics differ by no more than a tolerance; three more pairs in parallel decide; then a month of
 tagged production runs, and back at the first that falls below. Read to the letter the tolerance
 is a tenth of a point either way; one-sided, only losses count; read charitably the tolerance is
 the margin besides, and the month is judged by its mean.
 
-The textbook: as many runs of each arm as Welch's test needs by the spread known beforehand, one
+The textbook: as many runs of each arm as Welch's test needs by the spread of earlier runs, one
 test of non-inferiority at the end, one more after the month.
 """
 
@@ -24,8 +24,8 @@ from compilegate.domain.judging.student_t import quantile, upper_tail
 PAIRS = 3
 MONTH = 12
 LETTER_TOLERANCE = 0.1  # percentage points
-PILOTS = 5  # runs that tell the spread where there is no history
-TELLING_HISTORY = 3
+PILOTS = 5  # runs that show the spread where there is no history
+MIN_HISTORY = 3
 MOST_RUNS = 12
 ALPHA, POWER = 0.05, 0.9
 
@@ -41,7 +41,7 @@ class Article:
 
     @property
     def charitable(self) -> bool:
-        """Whether it is read as its reader would mend it."""
+        """Whether it is read in its most favourable sense."""
         return self.reading == "charitable"
 
     @property
@@ -67,14 +67,14 @@ class Article:
         return Ending("promote", chosen)
 
     def probation(self, candidate: str) -> Ending:
-        """A month of production; the letter goes back at the first run that falls below."""
-        found: list[float] = []
-        while len(found) < MONTH and not self.world.is_over:
-            found.append(_production(self.world, candidate, len(found)).metric)
-            below = self.reference - found[-1] > self.tolerance
+        """A month of production; read to the letter, the first run that falls below reverts."""
+        metrics: list[float] = []
+        while len(metrics) < MONTH and not self.world.is_over:
+            metrics.append(_production(self.world, candidate, len(metrics)).metric)
+            below = self.reference - metrics[-1] > self.tolerance
             if below and not self.charitable:
                 return Ending("revert", candidate)
-        lost = self.reference - statistics.fmean(found) if found else 0.0
+        lost = self.reference - statistics.fmean(metrics) if metrics else 0.0
         verdict = "revert" if self.charitable and lost > self.tolerance else "permanent"
         return Ending(verdict, candidate)
 
@@ -120,13 +120,13 @@ class Textbook:
         return Ending(open_verdict, None)
 
     def probation(self, candidate: str) -> Ending:
-        """One test after the month: back on a proven loss."""
-        found: list[float] = []
-        while len(found) < MONTH and not self.world.is_over:
-            found.append(_production(self.world, candidate, len(found)).metric)
-        if len(found) < 2:
+        """One test after the month: a proven loss reverts."""
+        metrics: list[float] = []
+        while len(metrics) < MONTH and not self.world.is_over:
+            metrics.append(_production(self.world, candidate, len(metrics)).metric)
+        if len(metrics) < 2:
             return Ending("permanent", candidate)
-        t, df = welch(found, [run.metric for run in self.bases])
+        t, df = welch(metrics, [run.metric for run in self.bases])
         return Ending("revert" if upper_tail(-t, df) <= ALPHA else "permanent", candidate)
 
     def _run(self, name: str, seed: int) -> FullRun:
@@ -139,11 +139,11 @@ class Textbook:
             bases += [self._run(BASELINE, seed) for seed in range(len(bases), size)]
 
     def _size(self, bases: list[FullRun], level: float) -> int:
-        known: list[float] = list(self.world.workload.history)
-        if len(known) < TELLING_HISTORY:
+        metrics: list[float] = list(self.world.workload.history)
+        if len(metrics) < MIN_HISTORY:
             self._need(bases, PILOTS)
-            known = [run.metric for run in bases]
-        return runs_needed(statistics.stdev(known) / self.world.workload.margin, level)
+            metrics = [run.metric for run in bases]
+        return runs_needed(statistics.stdev(metrics) / self.world.workload.margin, level)
 
 
 def runs_needed(ratio: float, level: float) -> int:

@@ -2,7 +2,7 @@
 
     python -m benchmarks.decision.plots [--results FILE] [--output FOLDER]
 
-Colours tell apart for colour-blind readers (Okabe and Ito 2008); nothing is told by colour only.
+Colours are distinct for colour-blind readers (Okabe and Ito 2008), and never the only distinction.
 """
 
 from __future__ import annotations
@@ -109,10 +109,10 @@ def draw_all(cells: Cells, folder: Path) -> list[Path]:
 def cell_of(cells: Cells, portfolio: str) -> dict[str, Any]:
     """The unstressed cell of two candidates."""
     plain = Cell(portfolio).key
-    found = [cell for cell in cells if all(cell[key] == plain[key] for key in plain)]
-    if not found:
+    same = [cell for cell in cells if all(cell[key] == plain[key] for key in plain)]
+    if not same:
         raise LookupError(f"the results have no cell {portfolio}")
-    return found[0]
+    return same[0]
 
 
 def false_promotes(axes: Axes, cells: Cells) -> None:
@@ -148,7 +148,7 @@ def wrong_reverts(axes: Axes, cells: Cells) -> None:
 
 
 def power(axes: Axes, cells: Cells) -> None:
-    """Good arms found, by how much the metric varies from seed to seed."""
+    """Good arms promoted, by how much the metric varies from seed to seed."""
     cell = cell_of(cells, "all_good")
     ends = []
     for rule in [rule for rule in MARKERS if rule in cell["rules"]]:
@@ -174,9 +174,9 @@ def delay(axes: Axes, cells: Cells) -> None:
     """Regressions of two margins seen within so many production runs."""
     cell, last, ends = cell_of(cells, "regressing"), 16, []
     for rule in [rule for rule in MARKERS if rule in cell["rules"]]:
-        found = cell["rules"][rule]
-        counts = {int(runs): count for runs, count in found["delay"]["counts"].items()}
-        n = found["right_reverts"]["n"]
+        figures = cell["rules"][rule]
+        counts = {int(runs): count for runs, count in figures["delay"]["counts"].items()}
+        n = figures["right_reverts"]["n"]
         seen = [100 * sum(c for runs, c in counts.items() if runs <= k) / n for k in range(last)]
         _line(axes, range(last), seen, rule)
         ends.append((seen[-1], rule))

@@ -13,8 +13,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from benchmarks.decision.steps import unit_mean_factor
-from benchmarks.decision.truth import BASELINE, STRESSES, Arm, Steps, Stress, Workload
+from benchmarks.decision.truth import (
+    BASELINE,
+    STRESSES,
+    Arm,
+    Steps,
+    Stress,
+    Workload,
+    unit_mean_factor,
+)
 
 MARGIN = 0.5  # percentage points
 # Just below what may be promoted: the hardest arm to keep out on speed.

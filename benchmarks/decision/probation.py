@@ -1,10 +1,10 @@
-"""How well is production watched after a promotion? Simulated nights, the shipped rules.
+"""How well is production watched after a promotion? Simulated runs, the shipped rules.
 
-Every night the shipped rule says which arm trains (domain/production/next_arm.py), the run joins
-the evidence as TRAIN records it (domain/production/watch.py), and the shipped judge looks at it;
-until it reverts, or is content. Jobs, nodes and noise are those of the study's generator
-(portfolio.py, steps.py). Told apart are what is wrong with the candidate, what changes for both
-arms, the spread of the metric, and how often a run is one of the baseline.
+Before every run the shipped rule says which arm trains (domain/production/next_arm.py), the run
+joins the evidence as TRAIN records it (domain/production/watch.py), and the shipped judge reviews
+it, until it reverts or makes the promotion permanent. Jobs, nodes and noise are those of the
+study's generator (portfolio.py, truth.py). Cells differ in what is wrong with the candidate, what
+changes for both arms, the spread of the metric, and how often a run is one of the baseline.
 
     python -m benchmarks.decision.probation [--workloads 400] [--faultless 2000] [--jobs 2]
         [--output FILE]
@@ -31,8 +31,7 @@ import numpy as np
 
 from benchmarks.decision.cells import judge_name
 from benchmarks.decision.portfolio import MARGIN, draw, noise
-from benchmarks.decision.steps import unit_mean_factor
-from benchmarks.decision.truth import BASELINE, Stress, Workload
+from benchmarks.decision.truth import BASELINE, Stress, Workload, unit_mean_factor
 from compilegate.domain.decision import Verdict
 from compilegate.domain.flag import Flag
 from compilegate.domain.judging.evidence_file import read_evidence
@@ -47,12 +46,12 @@ RESULTS = Path(__file__).with_name("probation.json")
 CANDIDATE = "compile-1"
 DAY = 86_400
 SEED = 6
-# Nights after which a probation that has not ended is left: 12 watched, and room for alarms.
-NIGHTS = 48
+# Runs, one a day, after which a probation that has not ended is left: 12 watched, and alarms.
+MAX_RUNS = 48
 # Full runs of each arm that the trial had made; the rest of the reference is history.
 TRIAL_RUNS = 3
-# A step changes both arms from one of these nights on.
-STEP_NIGHTS = (2, 9)
+# A step changes both arms from one of these runs on.
+STEP_RUNS = (2, 9)
 NEVER = 10**6
 STRESS = Stress()
 
@@ -61,9 +60,9 @@ STRESS = Stress()
 class Condition:
     """What happens after the promotion; metrics in margins, positive is worse.
 
-    ``loss`` and ``slow`` (the whole speed-up gone) are the candidate's, from night ``onset`` on;
-    None is the night of the step. ``trend`` (a night), ``step`` and ``growth`` (share of the wall
-    clock a night) are of the data, so that they hit both arms.
+    ``loss`` and ``slow`` (the whole speed-up gone) are the candidate's, from run ``onset`` on;
+    None is the run of the step. ``trend`` (a run), ``step`` and ``growth`` (share of the wall clock
+    a run) are of the data, so that they hit both arms.
     """
 
     loss: float = 0.0
@@ -94,7 +93,7 @@ REFERENCES = (24, 8)
 class Cell:
     """One thing simulated; ``spread`` of the metric in margins, ``refresh`` 0 is never.
 
-    ``reference`` counts the baseline runs known at the promotion.
+    ``reference`` counts the baseline runs before the promotion.
     """
 
     condition: str = "clean"
@@ -110,56 +109,56 @@ class Probation:
     cell: Cell
     rng: np.random.Generator
     workload: Workload = field(init=False)
-    step_night: int = field(init=False)
+    step_run: int = field(init=False)
     trial: dict[str, Any] = field(init=False)
     promotion: Promotion = field(init=False)
     runs: list[ProductionRun] = field(default_factory=list)
     alarms: int = 0
 
     def __post_init__(self) -> None:
-        """Draw the job, fast and as good as the baseline, and what was known of it."""
+        """Draw the job, fast and as good as the baseline, and the evidence of its trial."""
         drawn = draw(self.rng, "all_good", candidates=1)
         self.workload = replace(drawn, spread=self.cell.spread * MARGIN)
-        self.step_night = int(self.rng.integers(*STEP_NIGHTS))
+        self.step_run = int(self.rng.integers(*STEP_RUNS))
         self.trial = self._trial()
         flag = Flag(True, "probation", CANDIDATE, {"compiler": "torch_compile"}, "d")
         self.promotion = Promotion("trial", CANDIDATE, at=0, since=0, flag=flag, version=1)
 
     @property
     def onset(self) -> int:
-        """The night from which the candidate is worse."""
-        night = CONDITIONS[self.cell.condition].onset
-        return self.step_night if night is None else night
+        """The run from which the candidate is worse."""
+        onset = CONDITIONS[self.cell.condition].onset
+        return self.step_run if onset is None else onset
 
     def follow(self) -> str:
-        """Night after night until it ends; ``open`` where it does not."""
+        """Run after run until it ends; ``open`` where it does not."""
         review: Review | None = None
-        for night in range(NIGHTS):
-            self._train(night, review)
+        for index in range(MAX_RUNS):
+            self._train(index, review)
             document = probation_document(self.trial, self.promotion, self.runs)
-            found = judge_probation(read_evidence(document), None)
-            if found.verdict is not Verdict.CONTINUE:
-                return str(found.verdict)
-            alarmed = any(reason.code == "alarm" for reason in found.reasons)
+            decision = judge_probation(read_evidence(document), None)
+            if decision.verdict is not Verdict.CONTINUE:
+                return str(decision.verdict)
+            alarmed = any(reason.code == "alarm" for reason in decision.reasons)
             self.alarms += alarmed and not (review and review.reason("alarm") is not None)
-            step = found.next.to_dict() if found.next else None
+            step = decision.next.to_dict() if decision.next else None
             review = Review(
-                (night + 1) * DAY, "", "trial", CANDIDATE, next=step, reasons=found.reasons
+                (index + 1) * DAY, "", "trial", CANDIDATE, next=step, reasons=decision.reasons
             )
         return "open"
 
-    def _train(self, night: int, review: Review | None) -> None:
+    def _train(self, index: int, review: Review | None) -> None:
         every = self.cell.refresh or NEVER
         reading = FlagReading(self.promotion.flag)
         chosen = next_arm(Situation(reading, self.runs, review=review, refresh_every=every))
-        metric, wall = self._outcome(chosen.arm, night)
+        metric, wall = self._outcome(chosen.arm, index)
         self.runs.append(
             ProductionRun(
-                run=f"n{night:03d}",
-                job=f"n{night:03d}",
+                run=f"n{index:03d}",
+                job=f"n{index:03d}",
                 arm=chosen.arm,
-                started_at=night * DAY,
-                ended_at=night * DAY + DAY // 2,
+                started_at=index * DAY,
+                ended_at=index * DAY + DAY // 2,
                 result=_result(metric, wall),
                 counts=True,
                 why=chosen.why,
@@ -167,14 +166,14 @@ class Probation:
             )
         )
 
-    def _outcome(self, arm: str, night: int) -> tuple[float, float]:
+    def _outcome(self, arm: str, index: int) -> tuple[float, float]:
         """Metric and seconds of one run of production."""
         now = CONDITIONS[self.cell.condition]
-        hit = arm != BASELINE and night >= self.onset
-        worse = now.trend * night + now.step * (night >= self.step_night) + now.loss * hit
+        hit = arm != BASELINE and index >= self.onset
+        worse = now.trend * index + now.step * (index >= self.step_run) + now.loss * hit
         gone = hit and now.slow
         metric, wall = self._draw(BASELINE if gone else arm)
-        return metric - worse * MARGIN, wall * (1 + now.growth) ** night
+        return metric - worse * MARGIN, wall * (1 + now.growth) ** index
 
     def _draw(self, arm: str) -> tuple[float, float]:
         """A run in which nothing is wrong."""
@@ -213,11 +212,11 @@ class Probation:
 
 @dataclass(frozen=True)
 class Course:
-    """How one probation went; nights and the candidate's runs counted from the onset."""
+    """How one probation went; ``exposed`` are the candidate's runs from the onset on."""
 
     verdict: str
     alarms: int
-    nights: int
+    runs: int
     exposed: int
     baselines: int
 
@@ -232,7 +231,7 @@ def play(cell: Cell, index: int, seed: int = SEED) -> Course:
     return Course(
         verdict=verdict,
         alarms=probation.alarms,
-        nights=len(probation.runs),
+        runs=len(probation.runs),
         exposed=sum(run.arm != BASELINE for run in since),
         baselines=sum(run.arm == BASELINE for run in probation.runs),
     )
@@ -247,7 +246,7 @@ def summary(cell: Cell, courses: list[Course]) -> dict[str, Any]:
         "n": n,
         "reverted": {"percent": 100 * share, "se": 100 * math.sqrt(share * (1 - share) / n)},
         "alarms": sum(course.alarms for course in courses) / n,
-        "nights": sum(course.nights for course in courses) / n,
+        "runs": sum(course.runs for course in courses) / n,
         "baseline_runs": sum(course.baselines for course in courses) / n,
         "exposed": statistics.median([c.exposed for c in reverted]) if reverted else None,
         "open": sum(course.verdict == "open" for course in courses),
@@ -290,12 +289,12 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--output", type=Path, default=RESULTS)
     options = parser.parse_args()
-    found = []
+    results = []
     for cell in cells():
         workloads = options.faultless if cell.condition == "clean" else options.workloads
-        found.append(run(cell, workloads, options.jobs, options.seed))
-        print(f"{len(found)}: {cell}", file=sys.stderr, flush=True)
-    table = {"seed": options.seed, "judge": judge_name(), "cells": found}
+        results.append(run(cell, workloads, options.jobs, options.seed))
+        print(f"{len(results)}: {cell}", file=sys.stderr, flush=True)
+    table = {"seed": options.seed, "judge": judge_name(), "cells": results}
     options.output.write_text(json.dumps(table, indent=1) + "\n")
 
 

@@ -6,12 +6,12 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from benchmarks.decision.document import SIMULATION, with_blocks
+from benchmarks.decision.document import SIMULATION, table, with_blocks
 from benchmarks.decision.probation import REFRESHES, RESULTS, SPREADS
 from compilegate.domain.production.next_arm import REFRESH_EVERY
 
 # Rows of the first table: how often the baseline is trained, baseline runs known, and what the
-# study that the rule comes from found (without any refresh; per cent, sd of 0.6 and of 1 margin).
+# study that the rule comes from reports (without any refresh; per cent, sd of 0.6 and of 1 margin).
 STEADY = (
     ("clean", REFRESH_EVERY, 24, "faultless, reverted (24 baseline runs known)", ""),
     ("clean", 0, 24, "the same without a baseline run in between", "0.8, 1.6"),
@@ -53,16 +53,15 @@ def provenance(kept: Mapping[str, Any]) -> str:
 
 
 def steady(kept: Mapping[str, Any]) -> str:
-    """What the watch finds where the data stays as it was."""
+    """What the watch detects where the data stays as it was."""
     rows = []
     for condition, every, reference, words, study in STEADY:
-        found = [_cell(kept["cells"], condition, spread, every, reference)
-                 for spread in SPREADS]  # fmt: skip
-        exposed = [_number(cell["exposed"]) if condition != "clean" else "" for cell in found]
-        rows.append([words, *(_share(cell) for cell in found), study, *exposed])
+        own = [_cell(kept["cells"], condition, spread, every, reference) for spread in SPREADS]
+        exposed = [_number(cell["exposed"]) if condition != "clean" else "" for cell in own]
+        rows.append([words, *(_share(cell) for cell in own), study, *exposed])
     heads = [f"sd {spread:g} margins, %" for spread in SPREADS]
     runs = [f"runs until then, sd {spread:g}" for spread in SPREADS]
-    return _table(["the candidate", *heads, "study, %", *runs], rows)
+    return table(["the candidate", *heads, "study, %", *runs], rows)
 
 
 def refresh(kept: Mapping[str, Any]) -> str:
@@ -70,15 +69,15 @@ def refresh(kept: Mapping[str, Any]) -> str:
     rows = []
     for spread in SPREADS:
         for condition, words in DRIFTS:
-            found = [_cell(kept["cells"], condition, spread, every) for every in REFRESHES]
-            rows.append([f"{words}; sd {spread:g}", *(_share(cell) for cell in found)])
+            own = [_cell(kept["cells"], condition, spread, every) for every in REFRESHES]
+            rows.append([f"{words}; sd {spread:g}", *(_share(cell) for cell in own)])
     clean = [_cell(kept["cells"], "clean", SPREADS[0], every) for every in REFRESHES]
     rows.append(["baseline runs of a faultless probation",
                  *(f"{cell['baseline_runs']:.1f}" for cell in clean)])  # fmt: skip
-    rows.append(["runs that it lasts", *(f"{cell['nights']:.1f}" for cell in clean)])
+    rows.append(["runs that it lasts", *(f"{cell['runs']:.1f}" for cell in clean)])
     heads = ["never" if every == 0 else f"every {every}th" for every in REFRESHES]
     heads = [head.replace("3th", "3rd") for head in heads]
-    return _table(["reverted, %, by how often a run is the baseline's", *heads], rows)
+    return table(["reverted, %, by how often a run is the baseline's", *heads], rows)
 
 
 BLOCKS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
@@ -91,22 +90,17 @@ BLOCKS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
 def _cell(
     cells: Cells, condition: str, spread: float, every: int, reference: int = 24
 ) -> Mapping[str, Any]:
-    wanted = (condition, spread, every, reference)
+    values = (condition, spread, every, reference)
     keys = ("condition", "spread", "refresh", "reference")
-    return next(cell for cell in cells if tuple(cell[key] for key in keys) == wanted)
+    return next(cell for cell in cells if tuple(cell[key] for key in keys) == values)
 
 
 def _share(cell: Mapping[str, Any]) -> str:
-    found = cell["reverted"]
-    if found["percent"] in (0, 100):
-        return f"{found['percent']:.0f}"
-    return f"{found['percent']:.1f} ± {found['se']:.1f}"
+    figure = cell["reverted"]
+    if figure["percent"] in (0, 100):
+        return f"{figure['percent']:.0f}"
+    return f"{figure['percent']:.1f} ± {figure['se']:.1f}"
 
 
 def _number(value: float | None) -> str:
     return "" if value is None else f"{value:g}"
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)

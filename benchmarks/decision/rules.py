@@ -17,7 +17,7 @@ READINGS = {"article": "letter", "article_one_sided": "one_sided", "charitable":
 NAIVE = (*READINGS, "textbook")
 RULES = (*MODES, *NAIVE)
 SHADOW_RUNS, CANARY_RUNS = 12, 36
-# The simulation asks how the statistics decide, not what a team can pay.
+# The simulation is about the statistics, not about what a team can pay.
 NO_BUDGET = 1e9
 
 
@@ -25,10 +25,10 @@ class Procedure(Protocol):
     """What every rule offers."""
 
     def trial(self) -> Ending:
-        """Settle on a candidate, or on none."""
+        """Choose a candidate, or none."""
 
     def probation(self, candidate: str) -> Ending:
-        """Keep the promoted candidate, or go back."""
+        """Keep the promoted candidate, or revert it."""
 
 
 @dataclass(frozen=True)
@@ -91,11 +91,11 @@ def play(
 ) -> Outcome:
     """Trial, probation of what was promoted, and production until the horizon."""
     world = World(workload, rng)
-    ask = procedure(rule, world, max_runs=max_runs, production_beside=production_beside)
-    course = _follow(world, ask)
+    chosen = procedure(rule, world, max_runs=max_runs, production_beside=production_beside)
+    course = _follow(world, chosen)
     arm = workload.arm(course.promoted) if course.promoted else None
     kept = BASELINE if arm is None or course.reverted else arm.name
-    world.let_production_go_on(kept, since_promotion=course.watched)
+    world.run_out(kept, since_promotion=course.watched)
     return Outcome(
         rule=rule,
         spread_to_margin=workload.spread / workload.margin,
@@ -116,7 +116,7 @@ def play(
 
 @dataclass(frozen=True)
 class _Course:
-    """What a rule did with a workload, before production goes on without it."""
+    """What a rule did with a workload until it ended."""
 
     trial: Ending
     watch: Ending | None
@@ -139,12 +139,12 @@ class _Course:
         return self.trial.calls + (self.watch.calls if self.watch else 0)
 
 
-def _follow(world: World, ask: Procedure) -> _Course:
+def _follow(world: World, chosen: Procedure) -> _Course:
     account = world.account
-    trial = ask.trial()
+    trial = chosen.trial()
     periods = account.periods
     promoted = trial.candidate if trial.verdict == "promote" else None
-    watch = ask.probation(promoted) if promoted else None
+    watch = chosen.probation(promoted) if promoted else None
     return _Course(
         trial=trial,
         watch=watch,
@@ -169,15 +169,15 @@ def _promotion(workload: Workload, arm: Arm | None) -> dict[str, Any]:
 
 def _costs(world: World, probe_hours: float) -> dict[str, Any]:
     workload, account = world.workload, world.account
-    dedicated, spoilt = account.dedicated_hours, account.spoilt_hours
+    dedicated, failed = account.dedicated_hours, account.failed_hours
     saved = usd(workload, account.saved_hours - dedicated)
     return {
         "baseline_gpu_hours": workload.hours(workload.arms[0]) * workload.devices,
         "probe_gpu_hours": probe_hours * workload.devices,
         "gpu_hours": dedicated * workload.devices,
-        "redone_gpu_hours": (dedicated + spoilt) * workload.devices,
+        "redone_gpu_hours": (dedicated + failed) * workload.devices,
         "saved_usd": saved,
-        "saved_redone_usd": saved - usd(workload, spoilt),
+        "saved_redone_usd": saved - usd(workload, failed),
         "oracle_usd": usd(workload, oracle_hours(workload)),
     }
 

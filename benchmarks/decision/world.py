@@ -1,7 +1,7 @@
 """What happens when a workload's jobs run, and the account of what that cost.
 
 Jobs are dedicated (a probe, a shadow run: extra GPU-hours) or scheduled production runs, which
-cost nothing extra but time, and exposure where a bad arm carries them.
+cost nothing extra but time, and exposure where a bad arm makes them.
 """
 
 from __future__ import annotations
@@ -12,8 +12,14 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from benchmarks.decision.portfolio import noise
-from benchmarks.decision.steps import segment, unit_mean_factor
-from benchmarks.decision.truth import BASELINE, USD_PER_DEVICE_HOUR, Arm, Workload
+from benchmarks.decision.truth import (
+    BASELINE,
+    USD_PER_DEVICE_HOUR,
+    Arm,
+    Workload,
+    segment,
+    unit_mean_factor,
+)
 
 
 @dataclass(frozen=True)
@@ -30,9 +36,9 @@ class Account:
 
     probe_hours: float = 0.0
     shadow_hours: float = 0.0
-    periods: int = 0  # production runs that went by, whoever made them
+    periods: int = 0  # production runs that went by, of any arm
     bad_runs: int = 0  # of these, made by an arm that is bad
-    spoilt_hours: float = 0.0  # of runs below the margin, to be made again
+    failed_hours: float = 0.0  # of runs below the margin, to be made again
     saved_hours: float = 0.0  # against the baseline, in runs whose quality held
 
     @property
@@ -51,17 +57,17 @@ class World:
     _seeds: dict[int, float] = field(default_factory=dict)
 
     def block(self, arms: list[str], steps: int) -> dict[str, tuple[list[float], float]]:
-        """Every arm once in a fresh process on one node; charged."""
+        """Every arm once in a fresh process on one node, as dedicated hours."""
         node = unit_mean_factor(self.rng, self.workload.stress.node_sd)
-        found = {}
+        segments = {}
         for name in arms:
             arm = self.workload.arm(name)
-            found[name] = segment(self.rng, self.workload, arm, steps=steps, node=node)
-            self.account.probe_hours += sum(found[name][0]) / 3600
-        return found
+            segments[name] = segment(self.rng, self.workload, arm, steps=steps, node=node)
+            self.account.probe_hours += sum(segments[name][0]) / 3600
+        return segments
 
     def shadow_run(self, name: str, seed: int) -> FullRun:
-        """A dedicated complete job; charged."""
+        """A dedicated complete job."""
         run = self._run(self.workload.arm(name), seed)
         self.account.shadow_hours += run.hours
         return run
@@ -74,7 +80,7 @@ class World:
         self._book(arm, loss, 1)
         return run
 
-    def let_production_go_on(self, name: str, *, since_promotion: int = 0) -> None:
+    def run_out(self, name: str, *, since_promotion: int = 0) -> None:
         """All runs that are left until the horizon, made by one arm."""
         arm = self.workload.arm(name)
         left = self.workload.runs_left - self.account.periods
@@ -90,7 +96,7 @@ class World:
         return self.account.periods >= self.workload.runs_left
 
     def _book(self, arm: Arm, loss: float, runs: int) -> None:
-        """Enter production runs: a run below the margin saves nothing and counts as spoilt."""
+        """Enter production runs: a run below the margin saves nothing and has to be made again."""
         if runs <= 0:
             return
         self.account.periods += runs
@@ -98,7 +104,7 @@ class World:
             return
         hours = self.workload.hours(arm)
         if loss >= self.workload.margin:
-            self.account.spoilt_hours += runs * hours
+            self.account.failed_hours += runs * hours
         else:
             saved = self.workload.hours(self.workload.arms[0]) - hours
             self.account.saved_hours += runs * saved
@@ -134,7 +140,7 @@ def loss_at(arm: Arm, since_promotion: int) -> float:
 
 
 def oracle_hours(workload: Workload) -> float:
-    """Hours saved by who knows the truth: the best arm from the first run on, or none."""
+    """Hours that the best arm saves from the first run on; 0 without one."""
     base = workload.hours(workload.arms[0])
     savings = [0.0]
     for arm in workload.candidates:

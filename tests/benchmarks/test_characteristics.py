@@ -4,13 +4,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from benchmarks.decision.__main__ import keep
-from benchmarks.decision.cells import Cell, play_workload, run
-from benchmarks.decision.characteristics import percent_of, share
+from benchmarks.decision.__main__ import keep, table
+from benchmarks.decision.cells import Cell, percent_of, play_workload, run, share
 from benchmarks.decision.naive import Article, runs_needed, welch
 from benchmarks.decision.portfolio import draw
 from benchmarks.decision.rules import NAIVE, play
-from benchmarks.decision.tables import table
 from benchmarks.decision.truth import BASELINE
 from benchmarks.decision.world import World
 

@@ -169,7 +169,7 @@ def test_a_regression_begins_at_its_run():
 def test_production_to_the_horizon_earns_what_the_oracle_earns():
     found = world()
     best = min(found.workload.candidates, key=found.workload.hours)
-    found.let_production_go_on(best.name)
+    found.run_out(best.name)
     assert found.workload.runs_left == found.account.periods
     assert pytest.approx(oracle_hours(found.workload)) == found.account.saved_hours
 
@@ -177,10 +177,10 @@ def test_production_to_the_horizon_earns_what_the_oracle_earns():
 def test_runs_below_the_margin_save_nothing_and_are_spoilt():
     found = world("boundary_quality")
     arm = found.workload.candidates[0]
-    found.let_production_go_on(arm.name)
+    found.run_out(arm.name)
     assert 0 == found.account.saved_hours
     expected = found.workload.runs_left * found.workload.hours(arm)
-    assert pytest.approx(expected) == found.account.spoilt_hours
+    assert pytest.approx(expected) == found.account.failed_hours
     assert 0 == oracle_hours(found.workload)
 
 

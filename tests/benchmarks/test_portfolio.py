@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 
 from benchmarks.decision.portfolio import MARGIN, RECIPES, draw, noise
-from benchmarks.decision.steps import correlated, segment, unit_mean_factor
-from benchmarks.decision.truth import STRESSES
+from benchmarks.decision.truth import STRESSES, correlated, segment, unit_mean_factor
 
 
 def workloads(portfolio, count=200, **options):
