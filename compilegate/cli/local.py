@@ -1,4 +1,4 @@
-"""``compilegate local``: the embedded cloud's switch."""
+"""``compilegate local``: start, stop and inspect the embedded cloud."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from compilegate.cli.common.options import JsonOption
 from compilegate.cli.common.output import emit_json, say, say_line
+from compilegate.cli.common.session import JsonOption
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 FOLLOW_SECONDS = 0.5
@@ -16,12 +16,12 @@ FOLLOW_SECONDS = 0.5
 
 @app.callback()
 def local() -> None:
-    """Start, end and look into the embedded cloud."""
+    """Start, stop and inspect the embedded cloud."""
 
 
 @app.command("up")
 def up(*, as_json: JsonOption = False) -> None:
-    """Start the embedded cloud unless it runs, and deploy the app as it is now.
+    """Start the embedded cloud unless it runs, and deploy the current app.
 
     \b
     compilegate local up
@@ -51,12 +51,12 @@ def up(*, as_json: JsonOption = False) -> None:
         f"Deployed {stacks}: start {result.start_seconds:.1f} s beside synthesis "
         f"{result.synth_seconds:.1f} s, deploy {result.deploy_seconds:.1f} s."
     )
-    say("Next: compilegate run FILE --local. End it with: compilegate local down")
+    say("Next: compilegate run FILE --local. To stop it: compilegate local down")
 
 
 @app.command("down")
 def down(*, as_json: JsonOption = False) -> None:
-    """End the embedded cloud and everything it started; its data goes with it.
+    """Stop the embedded cloud and everything it started, and delete its data.
 
     \b
     compilegate local down
@@ -67,7 +67,7 @@ def down(*, as_json: JsonOption = False) -> None:
     if as_json:
         emit_json({"stopped": stopped})
     else:
-        say("The local cloud has ended." if stopped else "No local cloud was running.")
+        say("The local cloud has stopped." if stopped else "No local cloud was running.")
 
 
 @app.command("status")
@@ -113,14 +113,14 @@ def status(*, as_json: JsonOption = False) -> None:
 @app.command("logs")
 def logs(
     part: Annotated[
-        str | None, typer.Argument(metavar="PART", help="Which log; without it they are listed.")
+        str | None, typer.Argument(metavar="PART", help="The log. Default: list them.")
     ] = None,
     *,
     last: Annotated[
         int | None, typer.Option("--last", metavar="N", min=1, help="Only the last N lines.")
     ] = None,
     follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Go on as it grows, until Ctrl-C.")
+        bool, typer.Option("--follow", "-f", help="Print new lines until Ctrl-C.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:

@@ -10,22 +10,24 @@ from typing import Annotated, NoReturn
 import typer
 
 from compilegate import __version__
-from compilegate.cli import digest, local, run
-from compilegate.cli.check import command as check
-from compilegate.cli.common.error_handling import ErrorHandlingGroup, Session
-from compilegate.cli.common.providers import CloudProviders
+from compilegate.cli import local
+from compilegate.cli.check.command import check
+from compilegate.cli.common.error_handling import ErrorHandlingGroup
+from compilegate.cli.common.session import Session
 from compilegate.cli.demo.command import demo
 from compilegate.cli.demo.production import demo_production
+from compilegate.cli.digest import digest
 from compilegate.cli.doctor.command import doctor
-from compilegate.cli.drain import command as drain
+from compilegate.cli.drain import drain
 from compilegate.cli.facts import command as facts
 from compilegate.cli.flag import command as flag
-from compilegate.cli.judge import command as judge
-from compilegate.cli.plan import command as plan
-from compilegate.cli.register import command as register
-from compilegate.cli.report import command as report
+from compilegate.cli.judge.command import judge
+from compilegate.cli.plan.command import plan
+from compilegate.cli.register.command import register
+from compilegate.cli.report import report
+from compilegate.cli.run import run
 from compilegate.cli.status import status
-from compilegate.cli.train import command as train
+from compilegate.cli.train import train
 from compilegate.cli.verify_aws import verify_aws
 
 app = typer.Typer(
@@ -35,18 +37,18 @@ app = typer.Typer(
     rich_markup_mode=None,  # help reads the same on a terminal and in a file
     pretty_exceptions_enable=False,
 )
-app.command("check")(check.check)
+app.command("check")(check)
 app.command("doctor")(doctor)
-app.command("plan")(plan.plan)
+app.command("plan")(plan)
 app.add_typer(facts.app, name="facts")
-app.command("register")(register.register)
-app.command("train")(train.train)
-app.command("run")(run.run)
+app.command("register")(register)
+app.command("train")(train)
+app.command("run")(run)
 app.command("status")(status)
-app.command("drain")(drain.drain)
-app.command("digest")(digest.digest)
-app.command("judge")(judge.judge)
-app.command("report")(report.report)
+app.command("drain")(drain)
+app.command("digest")(digest)
+app.command("judge")(judge)
+app.command("report")(report)
 app.add_typer(flag.app, name="flag")
 app.add_typer(local.app, name="local")
 app.command("verify-aws")(verify_aws)
@@ -70,26 +72,26 @@ def root(
         bool, typer.Option("--version", is_eager=True, callback=_version, help="Show the version.")
     ] = False,
 ) -> None:
-    """Measures a training job with a graph compiler on and off, and decides.
+    """Measure a training job with a graph compiler on and off, and decide which to use.
 
     \b
-    See it work on this machine:    compilegate demo
-    Could a compiler help my job?   compilegate check workloads/my-job.yaml
-    Find out:                       compilegate run workloads/my-job.yaml
+    Try it on this machine:         compilegate demo
+    Could a compiler help a job?    compilegate check workloads/my-job.yaml
+    Measure it:                     compilegate run workloads/my-job.yaml
 
     Exit codes: 0 promote or eligible, 10 stay off or ineligible, 11 inconclusive or benchmark,
     12 revert, 13 invalid evidence, 2 bad input, 1 failure.
     """
-    # Commands say themselves what matters; without a handler Python prints warnings to the screen.
+    # Commands print what matters; without a handler Python would print warnings.
     logging.getLogger("compilegate").addHandler(logging.NullHandler())
     if isinstance(ctx.obj, Session):  # a test's own
         ctx.obj.debug = ctx.obj.debug or debug
     else:
-        ctx.obj = Session(providers=CloudProviders(), debug=debug)
+        ctx.obj = Session(debug=debug)
 
 
 def main() -> None:
-    """Run the command; a polite request to end is taken like Ctrl-C, so that all is cleared up."""
+    """Run the command; SIGTERM and SIGHUP are handled like Ctrl-C, so that it cleans up."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:  # ignored under nohup, on purpose
             signal.signal(number, _stop)

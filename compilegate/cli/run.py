@@ -1,47 +1,42 @@
-"""``compilegate run``: evaluate workloads, all at once, and say how it ended."""
+"""``compilegate run``: evaluate workloads, all at once, and show how it ended."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
 from compilegate.adapters.workload_files import WorkloadFile
 from compilegate.cli.common import project
 from compilegate.cli.common.cloud import Cloud
-from compilegate.cli.common.error_handling import STOPPED, session
-from compilegate.cli.common.figures import (
-    flag_words,
-    full_run_words,
-    quality_words,
-    saving_words,
-    speedup_words,
+from compilegate.cli.common.error_handling import STOPPED, worst_exit_code
+from compilegate.cli.common.figures import decision_rows, full_run_words
+from compilegate.cli.common.outcome import Outcome, read_outcome
+from compilegate.cli.common.output import (
+    console,
+    emit_json,
+    reason_lines,
+    say,
+    say_line,
+    say_rows,
+    say_verdict,
 )
-from compilegate.cli.common.options import (
+from compilegate.cli.common.session import (
     REPORTS,
     JsonOption,
     LocalOption,
     ReportsOption,
     StageOption,
-    WorkloadFiles,
-)
-from compilegate.cli.common.outcome import Outcome, read_outcome, worst_exit_code
-from compilegate.cli.common.output import (
-    console,
-    emit_json,
-    one_or_many,
-    reason_lines,
-    say,
-    say_line,
-    say_verdict,
+    session,
 )
 from compilegate.cli.trials.start import StartedTrial, follow, read_workloads, start, stop
 
 
 def run(
     ctx: typer.Context,
-    files: WorkloadFiles,
+    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Workload files (YAML).")],
     *,
     local: LocalOption = False,
     stage: StageOption = None,
@@ -54,10 +49,11 @@ def run(
     compilegate run workloads/article-bert.yaml
     compilegate run workloads/demo-lm.yaml workloads/demo-tabular.yaml --local
 
-    Several files are evaluated at the same time. Exit code 0 promote, 10 stay off or
-    ineligible, 11 inconclusive, 13 invalid, 1 failure; of several the worst.
+    Several files are evaluated at the same time. With --local, Ctrl-C stops the trials; in AWS
+    they continue.
 
-    With --local, Ctrl-C stops the trials; against AWS it only stops watching them.
+    Exit code 0 promote, 10 stay off or ineligible, 11 inconclusive, 13 invalid, 1 failure; of
+    several the worst.
     """
     workloads = read_workloads(files)
     providers = session(ctx).providers
@@ -70,7 +66,8 @@ def run(
         cloud = providers.aws(project.stage_name(stage))
         outcomes = _evaluate(workloads, cloud, out, quiet=as_json)
     if as_json:
-        emit_json(one_or_many([outcome.to_dict() for outcome in outcomes]))
+        documents = [outcome.to_dict() for outcome in outcomes]
+        emit_json(documents[0] if len(documents) == 1 else documents)
     else:
         for outcome in outcomes:
             show_outcome(outcome)
@@ -82,22 +79,21 @@ def _evaluate(
 ) -> list[Outcome]:
     started = start(files, cloud)
     try:
-        # With --json, standard output is the document's alone.
         views = follow(started, cloud, console(stderr=quiet))
     except KeyboardInterrupt:
-        _leave(started, cloud)
+        _stop_or_leave(started, cloud)
         raise typer.Exit(STOPPED) from None
     return [read_outcome(view.trial, cloud, view.state, out) for view in views]
 
 
-def _leave(started: Sequence[StartedTrial], cloud: Cloud) -> None:
-    """Ctrl-C: local trials end with their cloud; those in AWS are the team's, and go on."""
+def _stop_or_leave(started: Sequence[StartedTrial], cloud: Cloud) -> None:
+    """Local trials end with their cloud; those in AWS continue without this command."""
     names = ", ".join(item.trial.workload for item in started)
     if cloud.is_local:
         stop(started, cloud)
-        typer.echo(f"Stopped {names}; nothing was decided, the flag is as it was.", err=True)
+        typer.echo(f"Stopped {names}; nothing was decided, the flag is unchanged.", err=True)
         return
-    typer.echo(f"No longer watching {names}; the trial goes on in AWS. To stop it:", err=True)
+    typer.echo(f"No longer watching {names}; the trial continues in AWS. To stop it:", err=True)
     for item in started:
         typer.echo(f"  aws stepfunctions stop-execution --execution-arn {item.arn}", err=True)
 
@@ -109,19 +105,12 @@ def show_outcome(outcome: Outcome) -> None:
     say(f"{outcome.headline}.".replace("..", "."), indent=2)
     if outcome.decision is None:
         if not outcome.missing:
-            say("Nothing was decided; the flag is as it was.", indent=2)
+            say("Nothing was decided; the flag is unchanged.", indent=2)
         _show_missing(outcome)
         return
     reason_lines(outcome.decision["reasons"])
-    for name, value in (
-        ("speed-up", speedup_words(outcome.decision)),
-        ("quality", quality_words(outcome.decision)),
-        ("saving", saving_words(outcome.decision)),
-        ("flag", flag_words(outcome.decision, outcome.applied)),
-        ("full runs", full_run_words(outcome.full_runs)),
-    ):
-        if value:
-            say(f"{name:<9} {value}", indent=2)
+    rows = decision_rows(outcome.decision, outcome.applied)
+    say_rows([*rows, ("full runs", full_run_words(outcome.full_runs))])
     if outcome.report is not None:
         say_line(f"  report    {outcome.report}")
     _show_missing(outcome)

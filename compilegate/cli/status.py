@@ -1,4 +1,4 @@
-"""``compilegate status``: what runs, is locked or waits; what production did; what was decided."""
+"""``compilegate status``: running trials, locks, approvals, production, last decisions."""
 
 from __future__ import annotations
 
@@ -8,13 +8,10 @@ from typing import Annotated, Any
 
 import typer
 
-from compilegate.cli.common import project
 from compilegate.cli.common.cloud import Cloud
-from compilegate.cli.common.error_handling import session
-from compilegate.cli.common.options import JsonOption, LocalOption, StageOption
 from compilegate.cli.common.outcome import report_command
 from compilegate.cli.common.output import emit_json, say, say_line, say_verdict
-from compilegate.cli.common.providers import open_cloud
+from compilegate.cli.common.session import JsonOption, LocalOption, StageOption, open_cloud
 from compilegate.cli.trials.view import waiting_rounds
 from compilegate.domain import ledger_keys, naming
 from compilegate.domain.formats import clock
@@ -27,6 +24,7 @@ from compilegate.usecases.flag.approval import waiting_approvals
 from compilegate.usecases.operations.drain_mark import drain_mark
 
 LAST = 3
+UNDER_WAY, WAITS = "under way", "waits for machines"
 
 
 def status(
@@ -39,22 +37,22 @@ def status(
     stage: StageOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show running trials, held locks, what waits for approval, production, the last decisions.
+    """Show running trials, locks, pending approvals, production runs and the last decisions.
 
     \b
     compilegate status
     compilegate status bert-docs --json
     """
-    cloud = open_cloud(session(ctx).providers, local=local, stage=project.stage_name(stage))
+    cloud = open_cloud(ctx, local=local, stage=stage)
     running = _running(cloud, workload)
     names = [workload] if workload else cloud.overview.workloads()
     document = {
-        "stage": cloud.services.settings.stage,
+        "stage": cloud.stage,
         "drained": _drained(cloud),
         "running": running,
         "locks": _locks(cloud, workload),
-        "approvals": waiting(cloud, names),
-        "production": production(cloud, names, last=LAST),
+        "approvals": _approvals(cloud, names),
+        "production": _production(cloud, names),
         "trials": _trials(cloud, names, [item["execution"] for item in running]),
     }
     if as_json:
@@ -64,7 +62,7 @@ def status(
 
 
 def _drained(cloud: Cloud) -> dict[str, Any] | None:
-    """Since when and by whom nothing may start, None where work may."""
+    """Since when and by whom the stage is drained, None where it is not."""
     mark = drain_mark(cloud.services)
     return {"at": mark.at, "by": mark.by} if mark is not None and mark.drained else None
 
@@ -73,15 +71,15 @@ def _running(cloud: Cloud, workload: str | None) -> list[dict[str, Any]]:
     return [
         {
             "execution": state.name, "arn": state.arn, "started_at": state.started_at,
-            "carried": _carried(state.name, cloud),
+            "carried": _open_round(state.name, cloud),
         }
         for state in cloud.executions.running()
         if workload is None or state.name.rpartition("-")[0] == workload
     ]  # fmt: skip
 
 
-def _carried(execution: str, cloud: Cloud) -> dict[str, Any] | None:
-    """The runs that a trial waits for production to make, None where it does not."""
+def _open_round(execution: str, cloud: Cloud) -> dict[str, Any] | None:
+    """The canary runs that a trial waits for, None where it does not wait."""
     workload, _, trial = execution.rpartition("-")
     for round_ in waiting_rounds(workload, cloud):
         if round_.trial == trial:
@@ -109,16 +107,15 @@ def _trials(cloud: Cloud, names: Collection[str], running: Collection[str]) -> l
             for record in sorted(records, key=lambda record: record.key)
         ]
         last = sorted(ended, key=lambda entry: entry["at"], reverse=True)[:LAST]
-        # The newest only: each look is a call.
+        # Only the newest: each check is a call.
         if last and _has_no_report(last[0], cloud, running):
-            command = report_command(name, str(last[0]["trial"]), local=cloud.is_local)
-            last[0]["report_missing"] = command
+            last[0]["report_missing"] = report_command(name, str(last[0]["trial"]), cloud)
         rows += last
     return sorted(rows, key=lambda entry: entry["at"], reverse=True)
 
 
 def _has_no_report(entry: Mapping[str, Any], cloud: Cloud, running: Collection[str]) -> bool:
-    """Whether a decided trial has ended without its report; one that runs may still write it."""
+    """Whether a decided trial ended without its report; one that runs may still write it."""
     workload, trial = str(entry["workload"]), str(entry["trial"])
     if entry["kind"] != "decision" or naming.execution_name(workload, trial) in running:
         return False
@@ -131,7 +128,7 @@ def _show(document: Mapping[str, Any]) -> None:
     say(f"Stage {document['stage']}", style="bold")
     if document["drained"]:
         since, by = minute(document["drained"]["at"]), document["drained"]["by"]
-        say(f"Drained since {since} by {by}; start again with: compilegate drain --undo")
+        say(f"Drained since {since} by {by}; to allow work again: compilegate drain --undo")
     running: Sequence[Mapping[str, Any]] = document["running"]
     say("Running:" if running else "Nothing is running.")
     for item in running:
@@ -144,17 +141,17 @@ def _show(document: Mapping[str, Any]) -> None:
         if lock["owner"] not in owners:
             holder = str(lock["owner"]).rpartition(":")[2]
             say(
-                f"{lock['workload']} is locked by {holder}, which is not running; the lock ends "
+                f"{lock['workload']} is locked by {holder}, which is not running; the lock expires "
                 f"{minute(lock['expires_at'])}."
             )
-    show_waiting(document["approvals"])
-    show_production(document["production"])
+    _show_approvals(document["approvals"])
+    _show_production(document["production"])
     trials = document["trials"]
     say("Last trials:" if trials else "No trial has ended yet.")
     for entry in trials:
         name = f"{minute(entry['at'])}  {entry['workload']}-{entry['trial']}"
         say_verdict(name, str(entry.get("verdict") or "failed"), indent=2)
-        # What decided comes first; the other gate's reason after it.
+        # The deciding reason comes first, the other gate's after it.
         reasons = entry.get("reasons") or [entry.get("reason") or "no reason was recorded"]
         for why in reasons[:2]:
             say(str(why), indent=4)
@@ -163,10 +160,9 @@ def _show(document: Mapping[str, Any]) -> None:
             say_line(f"      {entry['report_missing']}")
 
 
-def waiting(cloud: Cloud, workloads: Collection[str]) -> list[dict[str, Any]]:
-    """Every open question of these workloads, oldest first."""
-    services = cloud.services
-    where = "--local" if cloud.is_local else f"--stage {services.settings.stage}"
+def _approvals(cloud: Cloud, workloads: Collection[str]) -> list[dict[str, Any]]:
+    """The pending approvals of these workloads, oldest first."""
+    where = "--local" if cloud.is_local else f"--stage {cloud.stage}"
     approvals = [
         {
             "workload": name,
@@ -178,13 +174,12 @@ def waiting(cloud: Cloud, workloads: Collection[str]) -> list[dict[str, Any]]:
             "reject": f'compilegate flag reject {name} --reason "..." {where}',
         }
         for name in workloads
-        for one in waiting_approvals(name, services)
+        for one in waiting_approvals(name, cloud.services)
     ]
     return sorted(approvals, key=lambda item: int(item["asked_at"]))
 
 
-def show_waiting(items: Sequence[Mapping[str, Any]]) -> None:
-    """Nothing where nothing waits."""
+def _show_approvals(items: Sequence[Mapping[str, Any]]) -> None:
     if items:
         say("Waiting for approval:")
     for item in items:
@@ -195,16 +190,13 @@ def show_waiting(items: Sequence[Mapping[str, Any]]) -> None:
         say_line(f"    {item['reject']}")
 
 
-UNDER_WAY, WAITS = "under way", "waits for machines"
-
-
-def production(cloud: Cloud, names: Collection[str], *, last: int) -> list[dict[str, Any]]:
-    """The last runs of each workload, newest first over all of them, those under way included."""
-    runs = [one for name in names for one in _of(name, cloud)[-last:]]
+def _production(cloud: Cloud, names: Collection[str]) -> list[dict[str, Any]]:
+    """The last runs of each workload, running ones included, newest first over all of them."""
+    runs = [one for name in names for one in _runs(name, cloud)[-LAST:]]
     return sorted(runs, key=lambda one: float(one["at"]), reverse=True)
 
 
-def _of(workload: str, cloud: Cloud) -> list[dict[str, Any]]:
+def _runs(workload: str, cloud: Cloud) -> list[dict[str, Any]]:
     past = history(cloud.services.ledger.entries(workload, ledger_keys.RUN_ENTRIES))
     ended = [
         {
@@ -228,8 +220,7 @@ def _of(workload: str, cloud: Cloud) -> list[dict[str, Any]]:
     return sorted([*ended, *under_way], key=lambda one: float(str(one["at"])))
 
 
-def show_production(items: Sequence[Mapping[str, Any]]) -> None:
-    """Nothing where production has not run yet."""
+def _show_production(items: Sequence[Mapping[str, Any]]) -> None:
     if items:
         say("Last production runs:")
     for item in items:

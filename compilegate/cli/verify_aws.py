@@ -12,22 +12,33 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
 
 from compilegate import __version__
 from compilegate.cli.common import project
 from compilegate.cli.common.cloud import Cloud
-from compilegate.cli.common.error_handling import session
-from compilegate.cli.common.options import JsonOption, LocalOption, StageOption
-from compilegate.cli.common.output import YesOption, confirm, console, emit_json, say, say_line
-from compilegate.cli.common.providers import Providers
+from compilegate.cli.common.output import (
+    confirm,
+    console,
+    emit_json,
+    plain_table,
+    say,
+    say_line,
+)
+from compilegate.cli.common.session import (
+    JsonOption,
+    LocalOption,
+    Providers,
+    StageOption,
+    YesOption,
+    session,
+)
 from compilegate.domain.errors import EnvironmentNotReadyError, InvalidInputError, NoStackError
 from compilegate.domain.formats import money
 from compilegate.domain.naming import stack_name, trial_id
 
 if TYPE_CHECKING:
     from compilegate.verify.prepare import Prepared
-    from compilegate.verify.record import Record
+    from compilegate.verify.record import Record, Row
 
 SMALLEST_GPU, SMALLEST_CPU = "ml.g4dn.xlarge", "ml.m5.xlarge"
 RECORDS = Path("docs")
@@ -41,12 +52,12 @@ def verify_aws(
         bool, typer.Option("--cpu", help=f"Use {SMALLEST_CPU} instead of {SMALLEST_GPU}.")
     ] = False,
     max_usd: Annotated[
-        float, typer.Option("--max-usd", help="Do not start if the jobs could cost more.")
+        float, typer.Option("--max-usd", help="Do not start if the jobs could cost more than this.")
     ] = 5.0,
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", help="Folder of the record: docs, or none with --local.", file_okay=False
+            "--out", help="Folder of the record. Default: docs, with --local none.", file_okay=False
         ),
     ] = None,
     deploy: Annotated[
@@ -65,21 +76,19 @@ def verify_aws(
     compilegate verify-aws --cpu --max-usd 1
     compilegate verify-aws --local --out /tmp/dry-run
 
-    Runs a speed job, a quality job and three short probe jobs, one after the other in about
-    half an hour. Shows what is assumed beside what was seen, and writes it to two files to be
-    committed. Asks before it spends, and removes what it created, also after Ctrl-C.
-    With --local it is a dry run on the embedded cloud.
+    Runs a speed job, a quality job and three short probe jobs, one after the other, in about half
+    an hour. Shows each assumption beside what was observed, and writes the record to two files to
+    commit. Asks before it spends, and removes what it created, also after Ctrl-C. With --local it
+    is a dry run on the embedded cloud.
 
     Exit code 0 nothing differs, 1 something differs, or failure.
     """
     providers = session(ctx).providers
-    opened = (
-        _embedded(providers)
-        if local
-        else open_stage(
-            providers, project.stage_name(stage), deploy=deploy, yes=yes, as_json=as_json
-        )
-    )
+    if local:
+        opened = _embedded(providers)
+    else:
+        name = project.stage_name(stage)
+        opened = open_stage(providers, name, deploy=deploy, yes=yes, as_json=as_json)
     with opened as cloud:
         prepared = _prepare(
             providers, cloud, SMALLEST_CPU if cpu else SMALLEST_GPU, max_usd=max_usd
@@ -105,7 +114,7 @@ def _embedded(providers: Providers) -> Iterator[Cloud]:
 
 
 def _prepare(providers: Providers, cloud: Cloud, instance_type: str, *, max_usd: float) -> Prepared:
-    """A verification that may start: its type has a quota, and it fits ``max_usd``."""
+    """A verification whose instance type has a quota and that costs at most ``max_usd``."""
     from compilegate.verify.prepare import prepare_verification  # noqa: PLC0415 - boto3 is slow
 
     region = cloud.services.settings.region
@@ -116,12 +125,12 @@ def _prepare(providers: Providers, cloud: Cloud, instance_type: str, *, max_usd:
     if prepared.verification.quota == 0:
         raise EnvironmentNotReadyError(
             f"This account may run no training job on {instance_type} in {region} (quota 0). Fix: "
-            "use --cpu, or ask for one instance under Service Quotas, Amazon SageMaker."
+            "use --cpu, or request one instance under Service Quotas, Amazon SageMaker."
         )
     if not prepared.usd <= max_usd:  # also where it is not a number
         raise InvalidInputError(
             f"is less than the {money(prepared.usd)} that the jobs can cost on {instance_type}",
-            field="--max-usd", value=max_usd, fix="allow more, or use --cpu",
+            field="--max-usd", value=max_usd, fix="raise it, or use --cpu",
         )  # fmt: skip
     return prepared
 
@@ -149,7 +158,7 @@ def _verify(prepared: Prepared, *, simulated: bool) -> Record:
     finally:
         progress.print("Cleaning up …")
         for remainder in verification.clean_up():
-            progress.print(f"  could not be removed, please remove it yourself: {remainder}")
+            progress.print(f"  could not be removed, remove it by hand: {remainder}")
     circumstances = {
         "date": datetime.now(UTC).date().isoformat(),
         "cloud": "embedded cloud, a dry run" if simulated else "AWS",
@@ -161,20 +170,11 @@ def _verify(prepared: Prepared, *, simulated: bool) -> Record:
     return Record(circumstances, compare(load_assumptions(), observed, simulated=simulated))
 
 
-if TYPE_CHECKING:
-    from compilegate.verify.record import Row
-
-
 def show(rows: Sequence[Row]) -> None:
     """A table, then each row that differs in full."""
-    table = Table(box=None, pad_edge=False)
-    table.add_column("assumption", no_wrap=True)
-    table.add_column("assumed", overflow="fold")
-    table.add_column("seen", overflow="fold")
-    table.add_column("agrees")
-    for row in rows:
-        table.add_row(row.id, row.assumed, row.seen, str(row.agreement))
-    console().print(table)
+    cells = [(row.id, row.assumed, row.seen, str(row.agreement)) for row in rows]
+    columns = ("assumption", "assumed", "seen", "agrees")
+    console().print(plain_table(columns, cells, whole=(0,)))
     for row in rows:
         if row.differs:
             say(f"{row.id}: {row.behaviour}. Seen: {row.detail or row.seen}", hang=2)

@@ -12,7 +12,7 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from compilegate.cli.common.cloud import Cloud
-from compilegate.cli.common.error_handling import Session
+from compilegate.cli.common.session import Session
 from compilegate.cli.main import app
 from tests.cli.project import write_project
 from tests.cli.trial_script import decided, executions
@@ -20,19 +20,6 @@ from tests.domain.evidence_builder import GOOD
 from tests.fakes import FakeProviders, cloud
 
 Invoke = Callable[..., Result]
-
-
-class Prepared:
-    """A demo's data that are there already."""
-
-    def __enter__(self) -> Prepared:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        pass
-
-    def wait(self) -> None:
-        pass
 
 
 @pytest.fixture

@@ -91,10 +91,10 @@ def test_programs_get_what_is_missing_as_a_list(
     assert "still broken here" in report["message"]
     assert report["command"].startswith("compilegate report bert-docs --trial ")
     assert {
-        "message": "Nobody was told of the decision (SNS.NotFoundException: no topic).",
+        "message": "The owner was not notified of the decision (SNS.NotFoundException: no topic).",
         "command": None,
     } == notify
-    assert "lock was not given back" in release["message"]
+    assert "lock was not released" in release["message"]
 
 
 def test_status_names_the_newest_decision_without_a_report(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from compilegate.cli.check.totals import Totals
+from compilegate.cli.check.batch import Totals
 from tests.cli.conftest import Invoke
 from tests.cli.project import write_project
 
@@ -69,9 +69,9 @@ def test_many_get_a_line_each_and_a_sum(team: Path, invoke: Invoke) -> None:
         line[14:].split()[0] for line in lines[:6]
     ]
     assert "6 workloads: " in text
-    assert "1 not eligible, 1 file wrong" in text
+    assert "1 not eligible, 1 file invalid" in text
     assert "training costs per year" in text
-    assert "Dearest that no compiler helps" in text
+    assert "Largest training costs without an eligible compiler" in text
     assert [line for line in lines if len(line) > 80] == []
     assert "\x1b" not in result.stdout
 
@@ -83,7 +83,7 @@ def test_the_sum_is_the_sum_of_the_documents(team: Path, invoke: Invoke) -> None
     result = invoke("check", team)
 
     usd = sum(document["economics"]["annual_training_usd"] for document in documents)
-    assert f"training costs per year      ${usd:,.0f}" in result.stdout
+    assert f"training costs per year   ${usd:,.0f}" in result.stdout
     assert 6 == len(documents)
     assert {document["verdict"] for document in documents} >= {"ineligible"}
 
@@ -96,7 +96,7 @@ def test_a_name_used_twice_is_told_and_counted_once(team: Path, invoke: Invoke) 
 
     answers = json.loads(result.stdout)
     assert (2, [False, True]) == (result.exit_code, ["error" in answer for answer in answers])
-    assert f"{second}: name: is the name of the workload in {first} too" in result.stderr
+    assert f"{second}: name: is also the name of the workload in {first}" in result.stderr
 
 
 def test_a_file_named_twice_is_checked_once(team: Path, invoke: Invoke) -> None:
@@ -165,7 +165,7 @@ def test_the_region_decides_what_is_offered(team: Path, invoke: Invoke) -> None:
     )
 
     assert here.exit_code in (0, 10, 11)
-    assert (2, True) == (wrong.exit_code, "--region: is no AWS region" in wrong.stderr)
+    assert (2, True) == (wrong.exit_code, "--region: is not an AWS region" in wrong.stderr)
 
 
 def test_two_forms_of_output_are_one_too_many(team: Path, invoke: Invoke) -> None:

@@ -17,7 +17,6 @@ from compilegate.adapters.dynamodb import DynamoDbLedger, DynamoDbLocks, DynamoD
 from compilegate.adapters.executions import StepFunctionsExecutions
 from compilegate.adapters.training_logs import LOG_GROUP, CloudJobWatch
 from compilegate.cli.common import connect
-from compilegate.cli.common.deployed_stack import stack_outputs
 from compilegate.domain.errors import EnvironmentNotReadyError, NotFoundError
 from tests.cli.test_deployed_stack import cloudformation
 
@@ -43,7 +42,7 @@ def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def test_a_stage_is_found_by_its_stacks_outputs(aws: None) -> None:
-    outputs = stack_outputs(cloudformation(outputs=OUTPUTS), "dev")
+    outputs = connect.stack_outputs(cloudformation(outputs=OUTPUTS), "dev")
     cloud = connect.cloud_of(outputs, "dev", 5.0)
 
     assert ("data", "dev", REGION) == (

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import json
+import os
 import re
-import subprocess
+import time
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
 from compilegate.adapters.executions import ExecutionState
 from compilegate.cli.common.cloud import Cloud
-from compilegate.cli.demo import command
-from compilegate.cli.demo.data import DataPreparation
+from compilegate.cli.demo import start
 from compilegate.cli.demo.screen import measure_times
 from compilegate.cli.trials.job_lines import JobLines
 from compilegate.cli.trials.view import JobView, TrialView
 from compilegate.domain.errors import EnvironmentNotReadyError
 from compilegate.usecases.trial.documents import Trial
-from tests.cli.conftest import Invoke, Prepared
+from tests.cli.conftest import Invoke
 from tests.cli.project import write_project
 from tests.cli.trial_script import decided, executions
 from tests.domain.evidence_builder import GOOD, NOISY, WORSE
@@ -32,7 +33,7 @@ NOTE = "Trained on this machine's CPU."
 def local(providers: FakeProviders, monkeypatch: pytest.MonkeyPatch) -> Cloud:
     """A local cloud that decides at once; the data is taken as prepared."""
 
-    monkeypatch.setattr(command, "preparing_data", lambda repository: Prepared())
+    monkeypatch.setattr(start, "preparing_data", lambda command: nullcontext(lambda: None))
     providers.local_cloud = cloud("local", simulated=NOTE)
     executions(providers.local_cloud).on_start = lambda payload: decided(
         providers.local_cloud, payload, metrics=METRICS[payload["workload"]]
@@ -56,11 +57,11 @@ def test_three_verdicts_one_table_and_exit_0_whatever_they_are(
     assert 0 == result.exit_code, result.output
     assert providers.ended
     for expected in (
-        "Three trials at once: one, two, three.",
+        "Trials, all at once: one, two, three.",
         "turn it on",
         "leave it off",
         "not proven",
-        "flag left as it was",
+        "flag unchanged",
         "Reports:",
         "Not training: 100%",
         f"Simulated: {NOTE}",
@@ -133,25 +134,22 @@ def test_training_is_the_time_in_which_any_job_trained() -> None:
     assert (40.0, 40.0, 60.0) == (times.training, times.loop, times.overhead)
 
 
-@pytest.mark.parametrize(("code", "fails"), [("print('done')", False), ("1/0", True)])
-def test_data_that_cannot_be_written_is_said_in_the_scripts_words(
-    code: str, fails: bool, tmp_path: Path, python: str
-) -> None:
-    with (tmp_path / "out").open("w+b") as output:
-        process = subprocess.Popen([python, "-c", code], stdout=output, stderr=subprocess.STDOUT)
-        preparation = DataPreparation(process, output)
-        if fails:
-            with pytest.raises(EnvironmentNotReadyError, match="ZeroDivisionError"):
-                preparation.wait()
-        else:
-            preparation.wait()
-
-        assert process.poll() is not None
+def test_data_that_cannot_be_written_quotes_the_script(python: str) -> None:
+    with start.preparing_data([python, "-c", "1"]) as wait:
+        wait()
+    with (
+        start.preparing_data([python, "-c", "1/0"]) as wait,
+        pytest.raises(EnvironmentNotReadyError, match="ZeroDivisionError"),
+    ):
+        wait()
 
 
-def test_data_preparation_never_outlives_its_block(tmp_path: Path, python: str) -> None:
-    with (tmp_path / "out").open("w+b") as output:
-        process = subprocess.Popen([python, "-c", "import time; time.sleep(60)"])
-        DataPreparation(process, output).end()
+def test_data_preparation_never_outlives_its_block(python: str, tmp_path: Path) -> None:
+    pid = tmp_path / "pid"
+    code = f"import os, time; open({str(pid)!r}, 'w').write(str(os.getpid())); time.sleep(60)"
+    with start.preparing_data([python, "-c", code]):
+        while not pid.exists() or not pid.read_text():
+            time.sleep(0.05)
 
-    assert process.poll() is not None
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(pid.read_text()), 0)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
 from compilegate.adapters.workload_files import load_yaml
 from compilegate.cli.common.cloud import Cloud
-from compilegate.cli.demo import production
+from compilegate.cli.demo import production, start
 from compilegate.domain.production.registration import VARIABLE
 from compilegate.domain.workload.file import parse_workload
-from tests.cli.conftest import Invoke, Prepared
+from tests.cli.conftest import Invoke
 from tests.cli.production_script import Production
 from tests.cli.project import write_project
 from tests.domain.evidence_builder import WORSE
@@ -25,7 +26,7 @@ NOTE = "Trained on this machine's CPU."
 def local(providers: FakeProviders, monkeypatch: pytest.MonkeyPatch) -> Cloud:
     """A local cloud in memory; the data is taken as prepared."""
 
-    monkeypatch.setattr(production, "preparing_data", lambda repository: Prepared())
+    monkeypatch.setattr(start, "preparing_data", lambda command: nullcontext(lambda: None))
     providers.local_cloud = cloud("local", simulated=NOTE)
     return providers.local_cloud
 
@@ -106,7 +107,7 @@ def test_a_fault_that_nobody_sees_is_said_and_is_a_failure(
     result = invoke("demo-production", "--workload", file, "--json")
 
     assert 1 == result.exit_code
-    assert "no revert within 18 faulty nights" == json.loads(result.stdout)["wrong"]
+    assert "no revert within 18 faulty runs" == json.loads(result.stdout)["wrong"]
 
 
 def test_a_run_that_fails_is_said_and_is_a_failure(
@@ -118,7 +119,7 @@ def test_a_run_that_fails_is_said_and_is_a_failure(
 
     found = json.loads(result.stdout)
     assert 1 == result.exit_code
-    assert "the run of night 1 did not train to its end" == found["wrong"]
+    assert "production run 1 did not finish training" == found["wrong"]
     assert 1 == len(found["nights"])
 
 

@@ -10,9 +10,8 @@ import pytest
 from botocore.stub import Stubber
 
 from compilegate.cli.common import connect
-from compilegate.cli.common.deployed_stack import check_outputs, stack_outputs
+from compilegate.cli.common.connect import stack_outputs
 from compilegate.domain.errors import (
-    EnvironmentNotReadyError,
     InvalidInputError,
     NotDeployedError,
 )
@@ -86,14 +85,6 @@ def test_a_stack_that_is_being_updated_can_be_used() -> None:
     assert outputs == stack_outputs(
         cloudformation(outputs=outputs, status="UPDATE_IN_PROGRESS"), "dev"
     )
-
-
-def test_another_releases_stack_names_the_output_and_the_command() -> None:
-    with pytest.raises(EnvironmentNotReadyError) as raised:
-        check_outputs({"DataBucket": "data"}, "dev", ("DataBucket", "LedgerTable"))
-
-    assert "has no output LedgerTable" in str(raised.value)
-    assert "`make deploy`" in str(raised.value)
 
 
 @pytest.mark.parametrize("variable", ["AWS_REGION", "AWS_DEFAULT_REGION"])

@@ -98,7 +98,7 @@ def test_a_fresh_account_is_told_to_bootstrap(invoke: Invoke, aws: Any) -> None:
     result = invoke("doctor", "--deployment")
 
     assert 10 == result.exit_code, result.output
-    assert "stops it: us-east-1 is not prepared for CDK deployments" in result.stdout
+    assert "blocks: us-east-1 is not prepared for CDK deployments" in result.stdout
     assert "\n      make bootstrap\n" in result.stdout
     assert [line for line in result.stdout.splitlines() if len(line) > 80] == []
 
@@ -130,7 +130,7 @@ def test_a_vpc_in_order_leaves_a_note(
 
     assert 0 == result.exit_code, result.stdout
     assert "interface endpoint" in result.stdout
-    assert "Nothing stands in the way." in result.stdout
+    assert "No blockers." in result.stdout
 
 
 def test_what_is_deployed_is_examined_and_not_what_cdk_json_says_now(

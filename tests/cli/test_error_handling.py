@@ -136,7 +136,10 @@ def test_exit_codes_of_errors(error: Exception, code: int) -> None:
     [
         (NoCredentialsError(), "no usable AWS credentials"),
         (ClientError({"Error": {"Code": "ExpiredToken", "Message": "m"}}, "X"), "renew them"),
-        (ClientError({"Error": {"Code": "AccessDenied", "Message": "m"}}, "X"), "may not do that"),
+        (
+            ClientError({"Error": {"Code": "AccessDenied", "Message": "m"}}, "X"),
+            "lack a perm",
+        ),
         (ClientError({"Error": {"Code": "Odd", "Message": "m"}}, "X"), "AWS refused"),
     ],
 )

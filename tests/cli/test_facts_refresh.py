@@ -12,7 +12,7 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from compilegate.adapters.facts_refresh import image_uris
-from compilegate.cli.common.error_handling import Session
+from compilegate.cli.common.session import Session
 from compilegate.cli.main import app
 from compilegate.facts import load_facts
 from compilegate.facts.refreshed import laid_over, read_refreshed
@@ -70,7 +70,7 @@ def test_changes_are_shown_old_and_new_and_the_file_is_written(
     assert f"Read for eu-west-1: 2 prices, {len(URIS)} images, 1 quota." in text
     assert "price ml.g5.xlarge 1.408 1.571" in text
     assert "there not there" in text
-    assert "New, not known before: 1 price, 1 quota; --json lists them." in text
+    assert "New: 1 price, 1 quota; --json lists them." in text
     assert "its authors have not run it against AWS" in text
     assert [] == [line for line in result.stdout.splitlines() if len(line) > 80]
     clients.done()
@@ -127,7 +127,7 @@ def test_a_price_that_cdk_json_gives_is_told_to_stay_in_force(
     result = refresh("--only", "prices")
 
     text = " ".join(result.stdout.split())
-    assert "cdk.json's own price goes before the list's: ml.g5.xlarge." in text
+    assert "cdk.json's own price overrides the list's: ml.g5.xlarge." in text
 
 
 def test_programs_get_every_change_and_what_was_not_read(

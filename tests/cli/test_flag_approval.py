@@ -140,12 +140,12 @@ def test_a_trial_that_is_watched_says_that_it_waits(found: Cloud) -> None:
         (None, "on"),
         ({"approved": True}, "on"),
         ({"approved": False, "approval": {"by": "human:ana", "reason": "no"}},
-         "left as it was: not approved (ana: no)"),
-        ({"approved": False, "approval": None}, "left as it was: not approved (nobody was asked)"),
+         "unchanged: not approved (ana: no)"),
+        ({"approved": False, "approval": None}, "unchanged: not approved (no approval requested)"),
         ({"approved": True, "held_by": {"by": "human:ana", "reason": "freeze"}},
-         "left as it was: a person's word stands (ana: freeze)"),
+         "unchanged: a manual override stands (ana: freeze)"),
         ({"approved": True, "held_by": {"by": "train", "reason": "worse"}},
-         "left as it was: a proven regression stands (the watch over production: worse)"),
+         "unchanged: a proven regression stands (production monitoring: worse)"),
     ],
 )  # fmt: skip
 def test_the_end_of_a_trial_says_what_became_of_the_flag(

@@ -28,7 +28,7 @@ def test_a_person_turns_the_flag_off_under_their_name(invoke: Invoke, promoted: 
         json.loads(entry["to"])["enabled"],
         json.loads(entry["to"])["state"],
     )
-    assert "bert-docs: the flag goes off; production trains the baseline" in result.stdout
+    assert "bert-docs: turns the flag off; production trains the baseline" in result.stdout
     assert f"on -> off (reverted), candidate compile, revert by {me}" in result.stdout
 
 
@@ -56,7 +56,7 @@ def test_a_word_stands_even_where_nobody_can_be_told(
     result = revert(invoke, "--yes")
 
     assert 0 == result.exit_code
-    assert "Nobody was told of it (PermissionError: may not publish)." in result.stdout
+    assert "The owner was not notified (PermissionError: may not publish)." in result.stdout
     assert "revert" == entries(promoted)[-1]["action"]
 
 
@@ -163,7 +163,7 @@ def test_what_will_happen_is_said_before_it_is_asked_for(
     assert (1, 1) == (no.exit_code, before)
     assert "Nothing was changed." in no.stdout
     told = " ".join(no.stdout.split())
-    assert "goes on with candidate compile (compiler torch_compile)" in told
+    assert "turns the flag on for candidate compile (compiler torch_compile)" in told
     assert "has proven it. The flag is in probation" in told
     assert (0, 2) == (yes.exit_code, len(entries(promoted)))
 

@@ -30,8 +30,8 @@ def test_show_tells_a_persons_word_also_after_the_machine_overruled_it(
     shown = " ".join(invoke("flag", "show", "bert-docs").stdout.split())
     document = json.loads(invoke("flag", "show", "bert-docs", "--json").stdout)
 
-    assert f"set aside: {getpass.getuser()} on 2026-09-21 14:13 UTC: {WHY}" in shown
-    assert f"said before revert by {getpass.getuser()}, 2026-09-21 14:13 UTC {WHY}" in shown
+    assert f"overrides: {getpass.getuser()} on 2026-09-21 14:13 UTC: {WHY}" in shown
+    assert f"last override revert by {getpass.getuser()}, 2026-09-21 14:13 UTC {WHY}" in shown
     assert ("revert", WHY) == (document["human"]["action"], document["human"]["reason"])
     assert document["change"]["overrode"]["reason"] == WHY
 
@@ -85,7 +85,7 @@ def test_a_parameter_that_differs_from_the_ledger_is_said_and_repaired(
     assert "since" not in words
     assert "  compilegate flag repair bert-docs\n" in shown
     assert (False, False) == (document["agrees"], document["enabled"])
-    assert "now says what the ledger does: on (probation)" in repaired.stdout
+    assert "was restored from the ledger: on (probation)" in repaired.stdout
     assert (False, True) == (again["repaired"], again["enabled"])
     assert entries(promoted)[-1]["to"] == flags.read(FLAG)
 
@@ -93,10 +93,10 @@ def test_a_parameter_that_differs_from_the_ledger_is_said_and_repaired(
 @pytest.mark.parametrize(
     ("raw", "headline", "problem"),
     [
-        (OTHER.to_json(), "off (not what the ledger says, so that production's next run trains",
-         "it says on (mine), and no recorded change made it so"),
-        ("on", "off (unreadable, so that production's next run trains", "flag: is not JSON (got"),
-        (DEEP, "off (unreadable, so that production's next run trains", "flag: is not JSON (got"),
+        (OTHER.to_json(), "off (not what the ledger says; production's next run trains",
+         "it says on (mine), but no recorded change turned it on"),
+        ("on", "off (unreadable; production's next run trains", "flag: is not JSON (got"),
+        (DEEP, "off (unreadable; production's next run trains", "flag: is not JSON (got"),
     ],
     ids=["on by hand", "a word", "deeply nested"],
 )  # fmt: skip
@@ -110,7 +110,7 @@ def test_a_parameter_that_train_will_not_follow_is_not_the_headline(
 
     assert shown.startswith(f"bert-docs: {headline}")
     assert problem in shown
-    assert ("A team's pipeline goes by the parameter" in shown) is (raw == OTHER.to_json())
+    assert ("A pipeline that reads the parameter follows it" in shown) is (raw == OTHER.to_json())
     assert (False, False) == (document["enabled"], document["agrees"])
     assert document["problem"].startswith(problem)
 

@@ -113,8 +113,8 @@ def test_evidence_that_breaks_its_contract_is_invalid_and_names_the_field(
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ((), "give either FILE or --jsonl FILE"),
-        (("a.json", "--jsonl", "b.jsonl"), "give either FILE or --jsonl FILE"),
+        ((), "FILE is missing"),
+        (("a.json", "--jsonl", "b.jsonl"), "FILE cannot be combined with --jsonl"),
         (("nowhere.json",), "nowhere.json: is not a file. Fix: name an evidence document"),
         (("--jsonl", "nowhere.jsonl"), "nowhere.jsonl: is not a file. Fix: name a file of JSON"),
     ],
@@ -158,7 +158,7 @@ def test_a_saving_is_conditional_where_the_candidate_stays_off(
         (watched(4), "next 1 run (compile): the next scheduled production run"),
         (
             document(policy={"quality_runs": "canary"}),
-            "compile seed 17, baseline seed 17), nothing extra to pay: scheduled production runs",
+            "compile seed 17, baseline seed 17), no extra cost: scheduled production runs",
         ),
     ],
 )

@@ -19,8 +19,8 @@ from tests.domain.evidence_builder import GOOD, NOISY, WORSE, document
 
 QUESTIONS = [
     "Is the comparison fair?", "Is it worth measuring?", "Is it faster? (compile)",
-    "Do full jobs agree? (compile)", "Is quality held? (compile)", "What is it worth?",
-    "What happens now?",
+    "Do full jobs confirm it? (compile)", "Is quality maintained? (compile)", "What does it save?",
+    "What happens next?",
 ]  # fmt: skip
 
 

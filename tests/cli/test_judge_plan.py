@@ -38,7 +38,7 @@ def test_the_table_fits_80_columns_and_marks_what_is_underpowered(invoke: Invoke
     result = invoke("judge", "--plan")
 
     lines = [line.rstrip() for line in result.stdout.splitlines()]
-    table = lines[: lines.index("Smallest margin that so many runs prove")]
+    table = lines[: lines.index("Smallest margin that a number of runs proves")]
     rows = {line.split()[0]: line.split()[1:] for line in table if line}
     assert [] == [line for line in lines if len(line) > 80]
     assert ["3/3", "2/2", "2/2", "3/3", "2/2", "2/2"] == rows["0.2"]
@@ -75,7 +75,7 @@ def test_allowed_runs_that_prove_too_little_exit_with_11(invoke: Invoke) -> None
     result = invoke("judge", "--plan", "--spread", 1, "--margin", 0.4, "--max-runs", 6)
 
     assert 11 == result.exit_code
-    assert "allowed: given up on the way as underpowered" in " ".join(result.stdout.split())
+    assert "allowed: stopped during the trial as underpowered" in " ".join(result.stdout.split())
 
 
 def test_an_evidence_document_tells_its_own_case(tmp_path: Path, invoke: Invoke) -> None:
@@ -114,17 +114,17 @@ def test_standard_input_is_a_file_too(invoke: Invoke) -> None:
     [
         (("--plan", "--spread", "1"), "--margin: is missing"),
         (("--plan", "--margin", "1"), "--spread: is missing"),
-        (("--plan", "--history", "3"), "--history: belongs to one case, and none is given (got 3)"),
-        (("--plan", "--max-runs", "3"), "--max-runs: belongs to one case"),
+        (("--plan", "--history", "3"), "--history: requires a case (got 3)"),
+        (("--plan", "--max-runs", "3"), "--max-runs: requires a case"),
         (("--plan", "--alpha", "0.7"), "--alpha: is out of range (got 0.7). Fix: use 0.0001 to"),
         (("--plan", "--spread", "nan", "--margin", "1"), "--spread: is out of range (got nan)"),
         (("--plan", "--spread", "-1", "--margin", "1"), "--spread: is out of range (got -1.0)"),
         (("--plan", "--candidates", "0"), "--candidates: is out of range (got 0)"),
         (("--plan", "--max-runs", "1"), "--max-runs: is out of range (got 1). Fix: use 2 to"),
-        (("--plan", "--explain"), "--explain: explains a decision, and --plan makes none"),
-        (("--plan", "--jsonl", "a"), "--jsonl: is for decisions, and --plan makes none (got 'a')"),
-        (("--explain", "--jsonl", "a"), "--explain: explains one document"),
-        (("a.json", "--margin", "1"), "--margin: plans a proof (got 1.0). Fix: add --plan"),
+        (("--plan", "--explain"), "--explain: cannot be combined with --plan"),
+        (("--plan", "--jsonl", "a"), "--jsonl: cannot be combined with --plan"),
+        (("--explain", "--jsonl", "a"), "--explain: cannot be combined with --jsonl"),
+        (("a.json", "--margin", "1"), "--margin: requires --plan (got 1.0). Fix: add --plan"),
         (("nowhere.yaml", "--plan"), "nowhere.yaml"),
         (("nowhere.json", "--plan"), "nowhere.json: is not a file"),
     ],
@@ -148,5 +148,5 @@ def test_a_file_without_past_results_asks_for_them_or_for_the_spread(
     asked: Any = invoke("judge", file, "--plan")
     told: Any = invoke("judge", file, "--plan", "--spread", 0.01, "--json")
 
-    assert "quality.history: tells no spread" in asked.stderr
+    assert "quality.history: has no spread" in asked.stderr
     assert 0.01 == json.loads(told.stdout)["spread"]

@@ -47,7 +47,7 @@ def test_the_same_decision_is_0(narrow: tuple[str, ...], invoke: Invoke, found: 
     words = " ".join(result.stdout.split())
     assert 0 == result.exit_code
     name = f"bert-docs-{told['trial']}: decision {told['decision_id']} (promote)"
-    assert f"{name} comes out the same, field by field." in words
+    assert f"{name} is the same, field by field." in words
     key = naming.record_key("bert-docs", told["trial"], "evidence")
     assert f"  s3://data/{key}\n" in result.stdout
     assert (True, [], None, key) == (
@@ -64,7 +64,7 @@ def test_another_decision_is_13_and_names_the_fields(invoke: Invoke, found: Clou
 
     assert 13 == result.exit_code
     told = " ".join(result.stdout.split())
-    assert 'comes out differently, 1 field: candidate: "other" then, "compile" now' in told
+    assert 'differs in 1 field: candidate: recorded "other", now "compile"' in told
     assert "It was made by judge 0.1.0; this is judge" in result.stdout
     difference = {"field": "candidate", "recorded": "other", "again": "compile"}
     assert [difference] == document["differences"]
@@ -98,12 +98,12 @@ def test_a_misspelt_workload_of_a_replay_is_named(invoke: Invoke, found: Cloud) 
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("evidence.json", "--replay", "x"), "FILE: does not go with --replay"),
-        (("--jsonl", "-", "--replay", "x"), "--jsonl: does not go with --replay"),
-        (("--plan", "--replay", "x"), "--plan: does not go with --replay"),
-        (("--max-runs", "3", "--replay", "x"), "--max-runs: does not go with --replay"),
-        (("evidence.json", "--local"), "--local: goes with a recorded decision"),
-        (("evidence.json", "--workload", "x"), "--workload: goes with a recorded decision"),
+        (("evidence.json", "--replay", "x"), "FILE: cannot be combined with --replay"),
+        (("--jsonl", "-", "--replay", "x"), "--jsonl: cannot be combined with --replay"),
+        (("--plan", "--replay", "x"), "--plan: cannot be combined with --replay"),
+        (("--max-runs", "3", "--replay", "x"), "--max-runs: cannot be combined with --replay"),
+        (("evidence.json", "--local"), "--local: requires --replay"),
+        (("evidence.json", "--workload", "x"), "--workload: requires --replay"),
     ],
 )
 def test_options_that_contradict_each_other_are_refused(

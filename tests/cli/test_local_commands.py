@@ -59,7 +59,7 @@ def test_status_and_the_list_of_logs(running: None, invoke: Invoke) -> None:
 def test_down_says_whether_anything_ran(
     running: None, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert "The local cloud has ended.\n" == invoke("local", "down").stdout
+    assert "The local cloud has stopped.\n" == invoke("local", "down").stdout
 
     monkeypatch.setattr(api, "down", lambda: False)
     assert "No local cloud was running.\n" == invoke("local", "down").stdout

@@ -155,7 +155,7 @@ def test_a_misspelt_name_is_no_flag_that_was_never_set(
 
     assert (2, "") == (result.exit_code, result.stdout)
     told = " ".join(result.stderr.split())
-    assert "WORKLOAD: is not a workload that this stage knows (got 'bert-dosc')" in told
+    assert "WORKLOAD: is not a workload of this stage (got 'bert-dosc')" in told
     assert "did you mean bert-docs?" in told
 
 

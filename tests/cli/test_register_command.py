@@ -58,7 +58,7 @@ def test_a_new_workload_is_registered_and_its_schedule_said(
 
     assert 0 == result.exit_code, result.output
     assert "bert-docs: new; runs cron(0 3 * * ? *), UTC; 3 objects uploaded" in result.stdout
-    assert "1 in all: 1 new." in result.stdout
+    assert "1 workload: 1 new." in result.stdout
     registered = load_registration(store(cloud), "bert-docs")
     assert ("nlp", "workloads/bert-docs.yaml", True) == (
         registered.owner, registered.origin, registered.active,
@@ -112,7 +112,7 @@ def test_a_folder_goes_on_past_a_wrong_file_and_says_so(
     assert 2 == result.exit_code
     assert "schedule.cron: is a cron line of Unix" in result.stderr
     assert "write six fields in cron()" in result.stderr
-    assert "4 in all: 3 new, 1 failed." in result.stdout
+    assert "4 workloads: 3 new, 1 failed." in result.stdout
     assert {"bert-docs", "job-0", "job-2"} == set(schedules(cloud).expressions)
 
 
@@ -136,7 +136,7 @@ def test_the_same_name_twice_is_refused_and_the_first_registered(
     result = invoke("register", file, twin)
 
     assert 2 == result.exit_code
-    assert "is the name of the workload in" in result.stderr
+    assert "is also the name of the workload in" in result.stderr
     assert "1 new, 1 failed" in result.stdout
 
 
@@ -161,7 +161,7 @@ def test_a_failure_of_one_workload_is_told_and_the_others_are_registered(
 
     monkeypatch.setattr(schedules(cloud), "put", put)
     again = invoke("register", file.parent)
-    assert "1 completed what was begun before, 3 unchanged" in again.stdout
+    assert "1 completed an interrupted registration, 3 unchanged" in again.stdout
     assert load_registration(store(cloud), "job-1").settled
 
 
@@ -209,7 +209,7 @@ def test_a_dry_run_touches_nothing(invoke: Invoke, cloud: Cloud, file: Path) -> 
     result = invoke("register", file, "--dry-run")
 
     assert "bert-docs: new" in result.stdout
-    assert "Nothing was done" in result.stdout
+    assert "nothing was changed" in result.stdout
     assert ({}, {}) == (store(cloud).objects, schedules(cloud).expressions)
 
 
@@ -241,8 +241,8 @@ def test_many_are_told_as_counts_where_nothing_changed(
 
     again = invoke("register", folder)
 
-    assert f"{count} in all: {count} new." in first.stdout
-    assert f"{count} in all: 1 updated, {count - 1} unchanged." in again.stdout
+    assert f"{count} workloads: {count} new." in first.stdout
+    assert f"{count} workloads: 1 updated, {count - 1} unchanged." in again.stdout
     assert 2 == len([line for line in again.stdout.splitlines() if not line.startswith(" ")])
 
 

@@ -41,7 +41,7 @@ def test_removing_retires_by_name_file_or_folder(
 
     assert (0, 0) == (result.exit_code, again.exit_code)
     assert "bert-docs: retired" in result.stdout
-    assert "bert-docs: was retired before" in again.stdout
+    assert "bert-docs: already retired" in again.stdout
     assert {} == schedules(cloud).expressions
     assert not load_registration(store(cloud), "bert-docs").active
 
@@ -90,4 +90,4 @@ def test_removing_a_file_that_is_not_there_is_bad_input(invoke: Invoke, cloud: C
     result = invoke("register", "--remove", "workloads/gone.yaml")
 
     assert 2 == result.exit_code
-    assert "--remove: is neither a workload's name nor a file" in result.stderr
+    assert "--remove: is neither a workload's name nor an existing file" in result.stderr

@@ -13,7 +13,6 @@ from rich.console import Console
 from compilegate.cli.trials.job_lines import JobLines
 from compilegate.cli.trials.screen import (
     LineScreen,
-    TableScreen,
     arm_rows,
     clock,
     progress_table,
@@ -212,8 +211,15 @@ def test_the_table_fits_80_columns() -> None:
 
 
 def test_a_terminal_gets_a_table_and_a_pipe_gets_lines() -> None:
-    assert isinstance(screen(Console(file=io.StringIO(), force_terminal=True)), TableScreen)
-    assert isinstance(screen(Console(file=io.StringIO())), LineScreen)
+    view = watched(("q1a17", "InProgress", [line(step=1, steps=600)])).look()
+    texts = []
+    for terminal in (True, False):
+        out = Console(file=io.StringIO(), force_terminal=terminal, width=80)
+        with screen(out) as show:
+            show([view])
+        texts.append(out.file.getvalue())
+
+    assert [True, False] == ["workload / arm" in text for text in texts]
 
 
 def test_a_line_is_printed_once_per_event() -> None:

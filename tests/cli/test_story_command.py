@@ -47,7 +47,7 @@ def test_a_story_is_of_one_workload_and_all_its_trials(invoke: Invoke, words: li
     result = invoke("report", *words, "--story")
 
     assert 2 == result.exit_code
-    assert "compilegate report bert-docs --story" in result.stderr
+    assert "compilegate report WORKLOAD --story" in result.stderr
 
 
 @pytest.mark.usefixtures("cloud")
@@ -69,5 +69,5 @@ def test_without_a_local_cloud_the_story_saved_before_is_named(
     other = invoke("report", "other", "--story", "--local")
 
     assert (first.stdout, 0) == (again.stdout, again.exit_code)
-    assert "this story was saved before" in again.stderr
+    assert "this report was saved before" in again.stderr
     assert 1 == other.exit_code

@@ -71,8 +71,8 @@ def test_it_fits_80_columns_and_names_line_rule_and_fix(doctor: Doctor) -> None:
 def test_nothing_found_and_nothing_to_look_at_are_said_apart(doctor: Doctor) -> None:
     write(train=CLEAN, other="x = 1\n")
 
-    assert "nothing found" in doctor("train.py").stdout
-    assert "No training code was found in the file." in doctor("other.py").stdout
+    assert "no findings" in doctor("train.py").stdout
+    assert "No training code in 1 file." in doctor("other.py").stdout
 
 
 def test_markup_in_a_script_is_shown_as_it_is(doctor: Doctor) -> None:

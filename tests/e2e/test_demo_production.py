@@ -17,7 +17,7 @@ from compilegate.adapters.executions import StepFunctionsExecutions
 from compilegate.adapters.workload_files import read_workload
 from compilegate.cli.demo.production_screen import ConsoleReporter
 from compilegate.cli.demo.scenario import DemoScenario
-from compilegate.cli.report.command import save_story
+from compilegate.cli.report import save_history
 from compilegate.domain import naming
 from tests.e2e.conftest import JOB, App
 from tests.e2e.test_register import cloud_of
@@ -72,7 +72,7 @@ def test_a_month_from_the_registration_to_the_revert(app: App, tmp_path: Path) -
     assert ["baseline", "compile", "compile", "compile", "compile"] == arms[:5]
     assert 6 == whys.count("confirm")
     assert ("baseline", "scheduled") == (arms[-1], whys[-1])
-    page = save_story(name, cloud.services, tmp_path)
+    page = save_history(name, cloud.services, tmp_path)
     story = json.loads(page.with_suffix(".json").read_text())
     assert "Turned back off" == story["label"]
     faulty = {run["arm"] for run in story["runs"] if run["injected_fault"]}

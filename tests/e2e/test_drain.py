@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from compilegate.adapters.dynamodb import DynamoDbLocks, DynamoDbOverview
 from compilegate.adapters.executions import StepFunctionsExecutions
 from compilegate.cli.common.cloud import Cloud
-from compilegate.cli.common.error_handling import Session
+from compilegate.cli.common.session import Session
 from compilegate.cli.main import app as command
 from tests.e2e.conftest import App, Running, deployed
 from tests.e2e.production import Production

@@ -25,9 +25,9 @@ from compilegate.adapters.workload_files import read_workload
 from compilegate.cli.common.cloud import Cloud
 from compilegate.cli.common.cloud import Production as Starts
 from compilegate.cli.register.many import Result, register_files, retire_workloads
-from compilegate.cli.train import command as train
+from compilegate.cli.train import exit_code
 from compilegate.cli.trials.run_view import RunWatcher
-from compilegate.cli.trials.watching import watch
+from compilegate.cli.trials.start import watch
 from compilegate.domain import naming
 from compilegate.domain.production.history import history
 from compilegate.domain.records.runs import ProductionRun
@@ -179,7 +179,7 @@ def test_a_run_by_hand_is_followed_to_its_end(cloud: Cloud, write: Callable[...,
     assert "SUCCEEDED" == view.state.status, view.state.cause
     (recorded,) = view.runs
     assert ("SUCCEEDED", run, "baseline") == (view.state.status, recorded.run, recorded.arm)
-    assert 0 == train.exit_code(view)
+    assert 0 == exit_code(view)
     assert f"{name}: training" in shown.getvalue()
     assert f"{name}: done" in shown.getvalue()
     assert recorded.usd is not None

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from compilegate.adapters.executions import StepFunctionsExecutions
 from compilegate.cli.common import connect
 from compilegate.cli.common.cloud import Cloud, StartedCloud
-from compilegate.cli.common.error_handling import Session
+from compilegate.cli.common.session import Session
 from compilegate.cli.main import app as command
 from compilegate.domain import naming
 from compilegate.localcloud import api

@@ -17,7 +17,7 @@ from typer.main import get_command
 
 import app as cdk_app
 from compilegate.adapters import wiring
-from compilegate.cli.common.error_handling import Session
+from compilegate.cli.common.session import Session
 from compilegate.cli.main import app
 from lambdas import handlers
 from tests.conformance.matrix import cases

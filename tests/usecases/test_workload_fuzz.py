@@ -13,9 +13,8 @@ from botocore.validate import ParamValidator
 from hypothesis import given
 from hypothesis import strategies as st
 
+from compilegate.cli.check.batch import WIDTH, Totals, line, show_totals
 from compilegate.cli.check.eligibility import show_eligibility
-from compilegate.cli.check.screen import WIDTH, line, show_totals
-from compilegate.cli.check.totals import Totals
 from compilegate.cli.plan.command import examples
 from compilegate.cli.plan.explained import explain_plan
 from compilegate.cli.plan.table import show_plan

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from compilegate.cli.common import project
-from compilegate.cli.common.error_handling import Session
+from compilegate.cli.common.session import Session
 from compilegate.cli.main import app
 from compilegate.domain.errors import EnvironmentNotReadyError, NoStackError, NotDeployedError
 

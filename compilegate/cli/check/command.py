@@ -4,25 +4,23 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from compilegate.cli.check.batch import Totals, line, show_totals
 from compilegate.cli.check.eligibility import show_eligibility
 from compilegate.cli.check.files import Checked, check_files, find_files, is_folder
-from compilegate.cli.check.screen import line, show_totals
-from compilegate.cli.check.totals import Totals
 from compilegate.cli.common import project
-from compilegate.cli.common.error_handling import BAD_INPUT
-from compilegate.cli.common.options import JsonOption, RegionOption
-from compilegate.cli.common.outcome import worst_exit_code
-from compilegate.cli.common.output import console, emit_json, error_text, say
+from compilegate.cli.common.error_handling import BAD_INPUT, worst_exit_code
+from compilegate.cli.common.output import emit_json, error_text, progress, say
+from compilegate.cli.common.session import JsonOption, RegionOption
 from compilegate.domain.errors import InvalidInputError
 
 EXIT_CODES = {"eligible": 0, "ineligible": 10, "benchmark": 11}
-# So many are shown in full; of more a line each.
+# Up to this many are shown in full, more with a line each.
 SCREENS = 3
 
 Files = Annotated[
@@ -30,7 +28,7 @@ Files = Annotated[
     typer.Argument(metavar="FILE_OR_FOLDER", help="Workload files (YAML), or folders of them."),
 ]
 JsonlOption = Annotated[
-    bool, typer.Option("--jsonl", help="One JSON document per line, as it is made.")
+    bool, typer.Option("--jsonl", help="Print one JSON document per line, as it is made.")
 ]
 
 
@@ -43,58 +41,59 @@ def check(
 ) -> None:
     """Say whether a compiler could help, and why.
 
-    Spends nothing and needs no account. A folder is searched for workload files, all the way
-    down; of more than three files each gets a line, and the end says what they add up to.
+    Spends nothing and needs no account. Folders are searched recursively for workload files. More
+    than three files get a line each, and totals at the end.
 
     \b
     compilegate check workloads/article-bert.yaml
     compilegate check workloads/ --region eu-west-1
     compilegate check ~/teams --jsonl > eligibility.jsonl
 
-    Exit code 0 eligible, 10 ineligible, 11 benchmark; of several files the highest. A file that
-    is wrong does not stop the others; the exit code is then 2.
+    Exit code 0 eligible, 10 ineligible, 11 benchmark; of several files the highest. An invalid
+    file does not stop the others; the exit code is then 2.
     """
     if as_json and as_jsonl:
-        raise InvalidInputError("asks for one of two forms", field="--jsonl", fix="drop --json")
+        raise InvalidInputError("excludes --json", field="--jsonl", fix="drop one of them")
     settings = project.settings(region)
     paths = find_files(files)
-    alone = len(paths) == 1 and not any(map(is_folder, files))
-    results = _followed(check_files(paths, settings), len(paths))
-    if alone:
-        raise typer.Exit(_one(next(results), as_json=as_json, as_jsonl=as_jsonl))
+    results = progress(check_files(paths, settings), len(paths), "Checking", above=SCREENS)
+    if len(paths) == 1 and not any(map(is_folder, files)) and not as_jsonl:
+        raise typer.Exit(_show_one(next(results), as_json=as_json))
+    show: Callable[[Iterator[Checked]], int] = _lines if len(paths) > SCREENS else _screens
     if as_json or as_jsonl:
-        raise typer.Exit(_documents(results, as_list=as_json))
-    raise typer.Exit(_screens(results) if len(paths) <= SCREENS else _lines(results))
+        show = _json_list if as_json else _json_lines
+    raise typer.Exit(show(results))
 
 
-def _one(result: Checked, *, as_json: bool, as_jsonl: bool) -> int:
-    if as_jsonl:
-        return _documents(iter([result]), as_list=False)
+def _show_one(result: Checked, *, as_json: bool) -> int:
     if result.document is None:
         raise result.error or InvalidInputError("cannot be checked", file=result.file)
     if as_json:
         emit_json(result.document)
     else:
         show_eligibility(result.document)
-    return EXIT_CODES[result.document["verdict"]]
+    return _exit_code(result)
 
 
-def _documents(results: Iterator[Checked], *, as_list: bool) -> int:
-    """A list with a document or error for every file, or a line each; one held at a time."""
-    codes, written = set(), 0
+def _json_list(results: Iterator[Checked]) -> int:
+    """A list with a document or an error for every file; one is held at a time."""
+    codes, before = set(), "["
     for result in results:
-        codes.add(_code(result))
-        if as_list:
-            document = result.document or {"error": result.to_dict()["error"]}
-            text = json.dumps(document, indent=2, default=str).replace("\n", "\n  ")
-            sys.stdout.write(f"{',' if written else '['}\n  {text}")
-            written += 1
-        else:
-            sys.stdout.write(json.dumps(result.to_dict(), separators=(",", ":")) + "\n")
-        sys.stdout.flush()  # whoever reads along gets each answer when it is made
-    if as_list:
-        sys.stdout.write("\n]\n")
-    return worst_exit_code(list(codes))
+        codes.add(_exit_code(result))
+        document = result.document or {"error": result.to_dict()["error"]}
+        text = json.dumps(document, indent=2, default=str).replace("\n", "\n  ")
+        _write(f"{before}\n  {text}")
+        before = ","
+    _write("\n]\n")
+    return worst_exit_code(codes)
+
+
+def _json_lines(results: Iterator[Checked]) -> int:
+    codes = set()
+    for result in results:
+        codes.add(_exit_code(result))
+        _write(json.dumps(result.to_dict(), separators=(",", ":")) + "\n")
+    return worst_exit_code(codes)
 
 
 def _screens(results: Iterator[Checked]) -> int:
@@ -104,41 +103,30 @@ def _screens(results: Iterator[Checked]) -> int:
             if codes:
                 say()
             show_eligibility(result.document)
-        codes.append(_code(result))
+        codes.append(_exit_code(result))
     return worst_exit_code(codes)
 
 
 def _lines(results: Iterator[Checked]) -> int:
     codes, totals = set(), Totals()
     for result in results:
-        codes.add(_code(result))
-        if result.document is None:
-            totals.errors += 1
-        else:
-            totals.add(result.document)
-            # Not by echo, which would write through the bar on a terminal.
-            sys.stdout.write(f"{line(result.document)}\n")
-            sys.stdout.flush()
+        codes.add(_exit_code(result))
+        totals.add(result.document)
+        if result.document is not None:
+            _write(f"{line(result.document)}\n")
     show_totals(totals)
-    return worst_exit_code(list(codes))
+    return worst_exit_code(codes)
 
 
-def _code(result: Checked) -> int:
-    """The file's exit code; what is wrong with it is told as it comes."""
+def _write(text: str) -> None:
+    """Write each answer as it is made, through the progress bar where there is one."""
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
+def _exit_code(result: Checked) -> int:
+    """The file's exit code; an error is printed at once."""
     if result.document is None:
         sys.stderr.write(f"{error_text(str(result.error))}\n")
         return BAD_INPUT
     return EXIT_CODES[result.document["verdict"]]
-
-
-def _followed(results: Iterator[Checked], total: int) -> Iterator[Checked]:
-    """The same, with a bar on a terminal that waits for many."""
-    if total <= SCREENS or not sys.stderr.isatty():
-        yield from results
-        return
-    from rich.progress import Progress  # noqa: PLC0415 - only where somebody watches
-
-    with Progress(
-        console=console(stderr=True), transient=True, redirect_stdout=sys.stdout.isatty()
-    ) as bar:
-        yield from bar.track(results, total=total, description="Checking")

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from compilegate.cli.common.output import reason_lines, say, say_verdict
-from compilegate.domain.formats import UNKNOWN, duration, money, number, pair, plural, shown
+from compilegate.cli.common.output import reason_lines, say, say_rows, say_verdict
+from compilegate.domain.formats import UNKNOWN, duration, money, number, pair, plural, ratio, shown
 
 Document = Mapping[str, Any]
-Words = tuple[str, ...]
+Wording = tuple[str, ...]
 INELIGIBLE = "ineligible"
 
 
 def show_eligibility(document: Document) -> None:
     """The verdict, the money, what holds for all candidates, then each of them.
 
-    A reason that every candidate has is said once, and candidates of which the same is to be
-    said are shown together.
+    A reason that every candidate has is shown once, and candidates with the same answer are shown
+    together.
     """
     say_verdict(document["workload"], document["verdict"])
     _show_economics(document.get("economics") or {}, tried=document["verdict"] != INELIGIBLE)
@@ -28,7 +28,7 @@ def show_eligibility(document: Document) -> None:
         say()
         say("every candidate:", "bold", indent=2)
         reason_lines(shared, indent=2)
-    footnotes = {_words(reason): "" for reason in shared}
+    footnotes = {_wording(reason): "" for reason in shared}
     for group in _groups(candidates):
         say()
         _show_group(group, footnotes)
@@ -37,23 +37,23 @@ def show_eligibility(document: Document) -> None:
         say(f"{left['name']}: left out, {left['why']}.", indent=2, hang=2)
 
 
-def _show_group(group: Sequence[Document], footnotes: dict[Words, str]) -> None:
-    """Candidates that get the same answer; what an earlier one was told is named, not repeated."""
+def _show_group(group: Sequence[Document], footnotes: dict[Wording, str]) -> None:
+    """Candidates with the same answer; reasons of an earlier candidate are only named."""
     first, name = group[0], ", ".join(candidate["name"] for candidate in group)
     say_verdict(f"{name} ({first['compiler']})", first["verdict"], _aside(first), indent=2)
     for candidate in group:
         if candidate.get("why") and candidate["verdict"] != INELIGIBLE:
             say(f"{candidate['why']}.", indent=4)
-    fresh = [reason for reason in first["reasons"] if _words(reason) not in footnotes]
+    fresh = [reason for reason in first["reasons"] if _wording(reason) not in footnotes]
     reason_lines(fresh, indent=2)
     again: dict[str, list[str]] = {}
     for reason in first["reasons"]:
-        teller = footnotes.setdefault(_words(reason), first["name"])
-        if teller not in ("", first["name"]):
-            stops = "stops it: " if reason["severity"] == "block" else ""
-            again.setdefault(teller, []).append(f"{stops}{reason['code']}")
-    for teller, codes in again.items():
-        say(f"- as for {teller}: {', '.join(dict.fromkeys(codes))}.", indent=2, hang=2)
+        earlier = footnotes.setdefault(_wording(reason), first["name"])
+        if earlier not in ("", first["name"]):
+            stops = "blocks: " if reason["severity"] == "block" else ""
+            again.setdefault(earlier, []).append(f"{stops}{reason['code']}")
+    for earlier, codes in again.items():
+        say(f"- as for {earlier}: {', '.join(dict.fromkeys(codes))}.", indent=2, hang=2)
 
 
 def _aside(candidate: Document) -> str:
@@ -61,24 +61,24 @@ def _aside(candidate: Document) -> str:
     return "not worth a benchmark" if blocks == {"saving_below_trial_cost"} else ""
 
 
-def _words(reason: Document) -> Words:
+def _wording(reason: Document) -> Wording:
     """A reason without its place in the file."""
     return tuple(str(reason[key]) for key in ("code", "severity", "message", "fix"))
 
 
 def _shared(reasons: Sequence[Sequence[Document]]) -> list[Document]:
-    """What is said of every one of several candidates, in the first one's order."""
+    """Reasons that every one of several candidates has, in the order of the first one."""
     if len(reasons) < 2:
         return []
-    others = [{_words(reason) for reason in words} for words in reasons[1:]]
-    return [one for one in reasons[0] if all(_words(one) in words for words in others)]
+    others = [{_wording(reason) for reason in words} for words in reasons[1:]]
+    return [one for one in reasons[0] if all(_wording(one) in words for words in others)]
 
 
 def _groups(candidates: Sequence[Document]) -> list[list[Document]]:
     """Candidates with the same verdict, compiler and reasons, in their first's order."""
     groups: dict[object, list[Document]] = {}
     for candidate in candidates:
-        words = tuple(_words(reason) for reason in candidate["reasons"])
+        words = tuple(_wording(reason) for reason in candidate["reasons"])
         key = (candidate["compiler"], candidate["verdict"], words)
         groups.setdefault(key, []).append(candidate)
     return list(groups.values())
@@ -86,17 +86,15 @@ def _groups(candidates: Sequence[Document]) -> list[list[Document]]:
 
 def _show_economics(figures: Document, *, tried: bool) -> None:
     """The money; what a trial costs and could save only where there would be one."""
-    rows = (
+    rows = [
         ("training costs per year", shown(figures.get("annual_training_usd"), money)),
         ("a compiler could save", _saving(figures) if tried else UNKNOWN),
-        ("finding out costs about", _trial(figures) if tried else UNKNOWN),
+        ("a trial costs about", _trial(figures) if tried else UNKNOWN),
         ("a run pays off from", _break_even(figures)),
-        ("it could at most be", shown(figures.get("largest_speedup"), _times)),
+        ("speed-up at most", shown(figures.get("largest_speedup"), _limit)),
         ("prices", _prices(figures)),
-    )
-    for name, value in rows:
-        if value != UNKNOWN:
-            say(f"{name:<25} {value}", indent=2, hang=26)
+    ]
+    say_rows([row for row in rows if row[1] != UNKNOWN])
 
 
 def _saving(figures: Document) -> str:
@@ -125,8 +123,8 @@ def _break_even(figures: Document) -> str:
     return f"{start} at best (compiling: {span}, {how})"
 
 
-def _times(value: float) -> str:
-    return f"{value:.2f} times as fast (Amdahl's law, from the profile)"
+def _limit(speedup: float) -> str:
+    return f"{ratio(speedup)} (Amdahl's law, from the profile)"
 
 
 def _prices(figures: Document) -> str:

@@ -1,4 +1,4 @@
-"""Which files ``check`` is asked about, and the answer for each, one after the other."""
+"""The workload files that paths name, read and checked one after the other."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from compilegate.usecases.registration.load import facts_for_workload
 
 SUFFIXES = (".yaml", ".yml")
 SKIPPED_FOLDERS = ("node_modules", "cdk.out", "__pycache__")
-# Of what every workload file begins a line with; two of them are no coincidence.
+# Top-level keys of every workload file; a file with two of them is taken for one.
 _SECTION = re.compile(rb"^(schema|framework|model|training|shapes|schedule|quality)\s*:", re.M)
 _ENOUGH = 2
 
@@ -57,7 +57,7 @@ def find_files(paths: Sequence[Path]) -> list[Path]:
 
 
 def is_folder(path: Path) -> bool:
-    """Whether it is a folder; what the disk refuses to say is told when it is read."""
+    """Whether it is a folder; an unreadable path is reported when it is read."""
     try:
         return path.is_dir()
     except OSError:
@@ -80,14 +80,14 @@ def _looks_like_one(file: Path) -> bool:
         with file.open("rb") as opened:
             head = opened.read(MOST_BYTES)
     except OSError:
-        return True  # said when it is checked
+        return True  # reported when it is checked
     return len(set(_SECTION.findall(head))) >= _ENOUGH
 
 
 def read_files(files: Sequence[Path]) -> Iterator[tuple[Path, WorkloadFile | InvalidInputError]]:
-    """Read each file; what is wrong with one is an answer too.
+    """Read each file; an error is yielded like a file.
 
-    A name that an earlier file has is wrong: jobs, flag and S3 keys would be the same.
+    The name of an earlier file is an error: jobs, flag and S3 keys would be the same.
     """
     first: dict[str, Path] = {}
     for file in files:
@@ -102,7 +102,7 @@ def read_files(files: Sequence[Path]) -> Iterator[tuple[Path, WorkloadFile | Inv
 
 
 def check_files(files: Sequence[Path], settings: Settings) -> Iterator[Checked]:
-    """Check each file; what is wrong with one is an answer too."""
+    """Check each file; an error is yielded like an answer."""
     for file, read in read_files(files):
         if isinstance(read, InvalidInputError):
             yield Checked(str(file), None, read)
@@ -114,7 +114,7 @@ def check_files(files: Sequence[Path], settings: Settings) -> Iterator[Checked]:
 
 def _same_name(name: str, file: Path, twin: Path) -> InvalidInputError:
     return InvalidInputError(
-        f"is the name of the workload in {twin} too",
+        f"is also the name of the workload in {twin}",
         file=str(file),
         field="name",
         value=name,

@@ -1,18 +1,21 @@
-"""Who runs the command, for what is recorded under a person's name."""
+"""One stage of the app as commands reach it, and who runs them."""
 
 from __future__ import annotations
 
 import getpass
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from compilegate.adapters.dynamodb import Lock
-from compilegate.adapters.executions import ExecutionState
 from compilegate.domain.errors import EnvironmentNotReadyError
 from compilegate.domain.naming import stack_name
 from compilegate.ports import Schedules, Services, Topic
+
+if TYPE_CHECKING:
+    from compilegate.adapters.dynamodb import DynamoDbOverview
+    from compilegate.adapters.executions import StepFunctionsExecutions
+    from compilegate.adapters.training_logs import CloudJobWatch
 
 
 def os_user() -> str:
@@ -28,67 +31,11 @@ def aws_caller(sts: Any) -> str:
     return str(sts.get_caller_identity()["Arn"])
 
 
-class Executions(Protocol):
-    """Executions of one state machine."""
-
-    def start(self, name: str, payload: Mapping[str, Any]) -> str:
-        """Start one; returns its ARN."""
-        ...
-
-    def describe(self, arn: str) -> ExecutionState:
-        """Its state; raises NotFoundError."""
-        ...
-
-    def stop(self, arn: str, cause: str) -> None:
-        """Stop it."""
-        ...
-
-    def running(self) -> Sequence[ExecutionState]:
-        """Every execution that has not ended."""
-        ...
-
-    def running_arns(self) -> Sequence[str]:
-        """ARNs of those that have not ended."""
-        ...
-
-    def input_of(self, arn: str) -> Mapping[str, Any]:
-        """What one was started with."""
-        ...
-
-    def owns(self, arn: str) -> bool:
-        """Whether an execution is this machine's."""
-        ...
-
-
-class JobWatch(Protocol):
-    """A trial's jobs and what they print."""
-
-    def names(self, prefix: str) -> Sequence[str]:
-        """Every job whose name begins with ``prefix``, oldest first."""
-        ...
-
-    def lines(self, job: str, token: str | None) -> tuple[Sequence[str], str | None]:
-        """Lines since ``token``, and the next token."""
-        ...
-
-
-class Overview(Protocol):
-    """The whole ledger at a glance."""
-
-    def workloads(self) -> Sequence[str]:
-        """Every workload with an entry."""
-        ...
-
-    def locks(self) -> Sequence[Lock]:
-        """Every lease that is held."""
-        ...
-
-
 @dataclass(frozen=True)
 class Production:
     """What starts production runs: TRAIN, by hand or on a schedule."""
 
-    executions: Executions
+    executions: StepFunctionsExecutions
     schedules: Schedules
 
 
@@ -101,9 +48,9 @@ class Cloud:
     """
 
     services: Services
-    executions: Executions
-    watch: JobWatch
-    overview: Overview
+    executions: StepFunctionsExecutions
+    watch: CloudJobWatch
+    overview: DynamoDbOverview
     poll_seconds: float
     production: Production | None = None
     who: Callable[[], str] = os_user
@@ -113,17 +60,26 @@ class Cloud:
         """What starts production runs; raises EnvironmentNotReadyError where nothing does."""
         if self.production is None:
             name = stack_name(self.services.settings.stage)
-            how = "`compilegate local up`" if self.is_local else "`make deploy`"
+            deploy = "compilegate local up" if self.is_local else "make deploy"
             raise EnvironmentNotReadyError(
-                f"The stack {name} cannot start production runs. Fix: deploy this release "
-                f"with {how}."
+                f"The stack {name} cannot start production runs. Fix: deploy this release with "
+                f"`{deploy}`."
             )
         return self.production
 
     @property
     def is_local(self) -> bool:
-        """Whether training is this machine's own."""
+        """Whether it is the embedded cloud, which trains on this machine."""
         return self.services.settings.simulated is not None
+
+    @property
+    def stage(self) -> str:
+        """The deployed stage."""
+        return self.services.settings.stage
+
+    def command(self, words: str) -> str:
+        """A command to copy, ``compilegate WORDS``, with the option that selects this cloud."""
+        return f"compilegate {words}{' --local' if self.is_local else ''}"
 
 
 @dataclass(frozen=True)

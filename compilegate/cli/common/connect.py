@@ -1,10 +1,13 @@
-"""Connects the commands to a deployed stage by its stack's outputs."""
+"""Connects the commands to a deployed stage by the outputs of its stack."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
+
+from botocore.exceptions import ClientError
 
 from compilegate.adapters import wiring
 from compilegate.adapters.clients import client
@@ -15,8 +18,8 @@ from compilegate.adapters.sns_topic import SnsTopic
 from compilegate.adapters.training_logs import CloudJobWatch
 from compilegate.cli.common import project
 from compilegate.cli.common.cloud import Cloud, Production, StartedCloud, aws_caller, os_user
-from compilegate.cli.common.deployed_stack import check_outputs, stack_outputs
-from compilegate.domain.errors import EnvironmentNotReadyError
+from compilegate.domain.errors import EnvironmentNotReadyError, NoStackError, NotDeployedError
+from compilegate.domain.naming import stack_name
 from compilegate.localcloud import api as local_cloud
 from compilegate.localcloud.errors import LocalCloudError
 from compilegate.localcloud.names import STAGE
@@ -26,6 +29,23 @@ LOCAL_POLL_SECONDS = 2.0
 AWS_POLL_SECONDS = 5.0
 NEEDED_OUTPUTS = ("DataBucket", "LedgerTable", "EvaluateStateMachine", "TrainingRole")
 PRODUCTION_OUTPUTS = ("TrainStateMachine", "ScheduleGroup", "SchedulerRole")
+# Statuses in which a stack has no working resources, and what to do about each:
+# https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/view-stack-events.html
+_WAIT = "wait until CloudFormation has finished, then rerun the command"
+_FAILED = (
+    "read the stack's events in the CloudFormation console, remove the cause, then run "
+    "`make deploy`, which replaces it"
+)
+_UNUSABLE = {
+    "REVIEW_IN_PROGRESS": "nothing has been deployed yet: run `make deploy`",
+    "CREATE_IN_PROGRESS": _WAIT,
+    "CREATE_FAILED": _FAILED,
+    "ROLLBACK_IN_PROGRESS": _WAIT,
+    "ROLLBACK_FAILED": _FAILED,
+    "ROLLBACK_COMPLETE": _FAILED,
+    "DELETE_IN_PROGRESS": "it is being deleted: wait, then run `make deploy`",
+    "DELETE_FAILED": "its deletion failed: read its events, then rerun `make destroy`",
+}
 
 
 def aws(stage: str) -> Cloud:
@@ -78,7 +98,13 @@ def _aim_at(variables: Mapping[str, str]) -> None:
 
 def cloud_of(outputs: Mapping[str, str], stage: str, poll_seconds: float) -> Cloud:
     """A cloud from its stack's outputs; EnvironmentNotReadyError when one is missing."""
-    check_outputs(outputs, stage, NEEDED_OUTPUTS)
+    missing = [name for name in NEEDED_OUTPUTS if name not in outputs]
+    if missing:
+        raise EnvironmentNotReadyError(
+            f"The stack {stack_name(stage)} was deployed by another release: it has no output "
+            f"{missing[0]}. Fix: deploy this release with `make deploy`, or use the release that "
+            "is deployed."
+        )
     settings = Settings(
         stage=stage,
         region=client("s3").meta.region_name,
@@ -94,7 +120,7 @@ def cloud_of(outputs: Mapping[str, str], stage: str, poll_seconds: float) -> Clo
         watch=CloudJobWatch(client("sagemaker"), client("logs")),
         overview=DynamoDbOverview(client("dynamodb"), table),
         poll_seconds=poll_seconds,
-        production=production_of(outputs),
+        production=_production(outputs),
         topic=SnsTopic(client("sns"), outputs["DecisionTopic"])
         if "DecisionTopic" in outputs
         else None,
@@ -102,8 +128,8 @@ def cloud_of(outputs: Mapping[str, str], stage: str, poll_seconds: float) -> Clo
     )
 
 
-def production_of(outputs: Mapping[str, str]) -> Production | None:
-    """What starts production runs, from the stack's outputs; None where they have none."""
+def _production(outputs: Mapping[str, str]) -> Production | None:
+    """What starts production runs; None for a stack of a release that had none."""
     if not all(name in outputs for name in PRODUCTION_OUTPUTS):
         return None
     machine = outputs["TrainStateMachine"]
@@ -115,4 +141,43 @@ def production_of(outputs: Mapping[str, str]) -> Production | None:
             machine=machine,
             role=outputs["SchedulerRole"],
         ),
+    )
+
+
+def stack_outputs(cloudformation: Any, stage: str) -> Mapping[str, str]:
+    """The stage's outputs.
+
+    Raises NoStackError where there is no stack, NotDeployedError for one without working
+    resources.
+    """
+    name, region = stack_name(stage), str(cloudformation.meta.region_name)
+    try:
+        (stack,) = cloudformation.describe_stacks(StackName=name)["Stacks"]
+    except ClientError as error:
+        # CloudFormation has one code, ValidationError, for this and for every malformed request.
+        if "does not exist" not in str(error):
+            raise
+        raise NoStackError(
+            f"There is no stack {name} in {region}. Fix: {_how_to_deploy(stage, region)}."
+        ) from None
+    status = str(stack["StackStatus"])
+    if status in _UNUSABLE:
+        raise NotDeployedError(
+            f"The stack {name} in {region} is not usable ({status}). Fix: {_UNUSABLE[status]}."
+        )
+    return {item["OutputKey"]: item["OutputValue"] for item in stack.get("Outputs", [])}
+
+
+def _how_to_deploy(stage: str, region: str) -> str:
+    """The command that deploys the stage, with a hint where the shell differs from cdk.json."""
+    configured = project.deployment()
+    if (configured.stage, configured.region) != (stage, region):
+        return (
+            f"cdk.json deploys {stack_name(configured.stage)} to {configured.region}; use that "
+            "with AWS_REGION and --stage, or change `region` and `stage` in cdk.json and run "
+            "`make deploy`. Without an account use --local"
+        )
+    return (
+        "deploy it with `make deploy` (in a new account or region after `make bootstrap`). Without "
+        "an account use --local"
     )

@@ -1,4 +1,4 @@
-"""What surrounds every command: exit codes, one clear message per error, no traceback.
+"""Turns errors into one message without a traceback, and into an exit code.
 
 Exit codes (contract): 0 promote or eligible, 10 stay_off or ineligible, 11 inconclusive,
 continue or benchmark, 12 revert, 13 invalid evidence, 2 bad input, 1 failure, 130 Ctrl-C.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass
+from collections.abc import Collection
 from typing import Any
 
 import typer
@@ -16,12 +16,8 @@ from typer.core import TyperGroup
 
 from compilegate.adapters.clients import error_code
 from compilegate.cli.common.output import emit_json, error_text
-from compilegate.cli.common.providers import Providers
-from compilegate.domain.errors import (
-    CompilegateError,
-    InvalidEvidenceError,
-    InvalidInputError,
-)
+from compilegate.cli.common.session import Session
+from compilegate.domain.errors import CompilegateError, InvalidEvidenceError, InvalidInputError
 from compilegate.localcloud.errors import LocalCloudError
 
 FAILURE = 1
@@ -29,15 +25,6 @@ BAD_INPUT = 2
 INVALID_EVIDENCE = 13
 STOPPED = 130
 DEBUG_VARIABLE = "COMPILEGATE_DEBUG"
-
-
-@dataclass
-class Session:
-    """What the commands of one invocation share."""
-
-    providers: Providers
-    debug: bool = False
-    as_json: bool = False
 
 
 class ErrorHandlingGroup(TyperGroup):
@@ -66,14 +53,6 @@ class ErrorHandlingGroup(TyperGroup):
             raise typer.Exit(exit_code(error)) from None
 
 
-def session(ctx: typer.Context) -> Session:
-    """This invocation's session."""
-    current = ctx.find_object(Session)
-    if current is None:
-        raise RuntimeError("the root command has not run")
-    return current
-
-
 def exit_code(error: Exception) -> int:
     """The contract's exit code of an error."""
     if isinstance(error, InvalidInputError):
@@ -81,19 +60,23 @@ def exit_code(error: Exception) -> int:
     return INVALID_EVIDENCE if isinstance(error, InvalidEvidenceError) else FAILURE
 
 
+def worst_exit_code(codes: Collection[int]) -> int:
+    """One exit code for several: a failure, bad input, else the highest."""
+    return next((code for code in (FAILURE, BAD_INPUT) if code in codes), max(codes, default=0))
+
+
 def explain(error: Exception) -> str:
-    """One message for people; what nobody foresaw names the switch that shows more."""
+    """One message for people; an unforeseen error names the switch that shows its traceback."""
     if isinstance(error, CompilegateError | LocalCloudError):
         return str(error)
-    aws_error = _explain_aws(error)
-    if aws_error:
-        return aws_error
+    if message := _explain_aws(error):
+        return message
     text = " ".join(str(error).split())
-    return f"{type(error).__name__}: {text}\nSee more with: compilegate --debug …"
+    return f"{type(error).__name__}: {text}\nFor a traceback: compilegate --debug …"
 
 
 def _explain_aws(error: Exception) -> str | None:
-    """What botocore's errors mean, by class name so that botocore need not be imported."""
+    """A botocore error's meaning, by class name so that botocore need not be imported."""
     name, code = type(error).__name__, error_code(error)
     if name in ("NoCredentialsError", "PartialCredentialsError", "TokenRetrievalError") or (
         name.startswith(("SSO", "UnauthorizedSSO"))
@@ -105,13 +88,15 @@ def _explain_aws(error: Exception) -> str | None:
     if name == "ProfileNotFound":
         return f"{error}. Fix: correct AWS_PROFILE"
     if name in ("EndpointConnectionError", "ConnectTimeoutError", "ReadTimeoutError"):
-        return f"{error}. Fix: check the network and AWS_REGION, then run the command again"
+        return f"{error}. Fix: check the network and AWS_REGION, then rerun the command"
     if code in ("ExpiredToken", "ExpiredTokenException", "InvalidClientTokenId",
                 "UnrecognizedClientException", "RequestExpired"):  # fmt: skip
-        return f"AWS does not accept the credentials ({code}). Fix: renew them and run it again"
+        return (
+            f"AWS does not accept the credentials ({code}). Fix: renew them and rerun the command"
+        )
     if code.startswith("AccessDenied"):
-        return f"these credentials may not do that: {error}. Fix: use a role that may"
-    return f"AWS refused: {error}" if name == "ClientError" else None
+        return f"the credentials lack a permission: {error}. Fix: use a role that has it"
+    return f"AWS refused the request: {error}" if name == "ClientError" else None
 
 
 def _debugging(ctx: Any) -> bool:

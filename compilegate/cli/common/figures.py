@@ -19,6 +19,18 @@ from compilegate.domain.formats import (
 from compilegate.domain.records.flags import HUMAN
 
 
+def decision_rows(
+    decision: Mapping[str, Any], applied: Mapping[str, Any] | None = None
+) -> list[tuple[str, str]]:
+    """A decision's figures by name; ``applied`` is what became of the flag."""
+    return [
+        ("speed-up", speedup_words(decision)),
+        ("quality", quality_words(decision)),
+        ("saving", saving_words(decision)),
+        ("flag", flag_words(decision, applied)),
+    ]
+
+
 def speedup_words(decision: Mapping[str, Any]) -> str:
     """``1.31x (1.25 to 1.37)``."""
     speedup = decision.get("speedup") or {}
@@ -52,32 +64,29 @@ def saving_words(decision: Mapping[str, Any]) -> str:
 
 
 def flag_words(decision: Mapping[str, Any], applied: Mapping[str, Any] | None = None) -> str:
-    """What the decision does to the flag, or what a person's word has ``applied`` instead."""
-    word = applied or {}
-    if word.get("approved") is False:
-        return f"left as it was: not approved ({_said(word.get('approval'))})"
-    if word.get("held_by"):
-        held = word["held_by"]
-        whose = "a proven regression" if held["by"] == TRAIN else "a person's word"
-        return f"left as it was: {whose} stands ({_said(held)})"
+    """What the decision does to the flag, or what an override has ``applied`` instead."""
+    applied = applied or {}
+    if applied.get("approved") is False:
+        return f"unchanged: not approved ({_author(applied.get('approval'))})"
+    if held := applied.get("held_by"):
+        whose = "proven regression" if held["by"] == TRAIN else "manual override"
+        return f"unchanged: a {whose} stands ({_author(held)})"
     action = str((decision.get("flag") or {}).get("action"))
-    return {"enable": "on", "disable": "off", "keep": "left as it was"}.get(action, UNKNOWN)
+    return {"enable": "on", "disable": "off", "keep": "unchanged"}.get(action, UNKNOWN)
 
 
 def full_run_words(full_runs: Mapping[str, Any] | None) -> str:
-    """Who made the full runs, what was extra, what production met; empty for a plain trial."""
+    """Who made the full runs and at what extra cost; empty for a trial without production."""
     if not full_runs:
         return ""
-    usd, hours = (
-        shown(full_runs["extra"]["usd"], money),
-        shown(full_runs["extra"]["gpu_hours"], significant),
-    )
+    usd = shown(full_runs["extra"]["usd"], money)
+    hours = shown(full_runs["extra"]["gpu_hours"], significant)
     extra = f"made by {full_runs['made_by']}; extra {usd}, {hours} GPU-hours"
     return f"{extra}; {full_runs['exposed']}" if full_runs["carried"]["runs"] else extra
 
 
-def _said(word: Mapping[str, Any] | None) -> str:
-    if word is None:
-        return "nobody was asked"
-    by = "the watch over production" if word["by"] == TRAIN else str(word["by"])
-    return f"{by.removeprefix(HUMAN)}: {word['reason']}"
+def _author(override: Mapping[str, Any] | None) -> str:
+    if override is None:
+        return "no approval requested"
+    by = "production monitoring" if override["by"] == TRAIN else str(override["by"])
+    return f"{by.removeprefix(HUMAN)}: {override['reason']}"

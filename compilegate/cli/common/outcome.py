@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from compilegate.adapters.executions import SUCCEEDED, ExecutionState
 from compilegate.cli.common.cloud import Cloud
+from compilegate.cli.common.error_handling import FAILURE
 from compilegate.domain import naming
 from compilegate.domain.decision import EXIT_CODES, Verdict
 from compilegate.domain.errors import NotFoundError
@@ -20,14 +21,13 @@ from compilegate.usecases.trial.documents import Trial, load_record
 from compilegate.usecases.trial.write_report import render_trial
 
 EXTENSIONS = ("html", "md", "json")
-FAILURE = 1
 # In the order of the states that may fail (stacks/evaluate.py).
 AFTER_THE_FLAG = ("models_failed", "report_failed", "notify_failed", "release_failed")
 
 
 @dataclass(frozen=True)
 class Missing:
-    """What else did not come about, and the command that makes up for it or shows it."""
+    """A step that failed besides, and the command that repeats or shows it."""
 
     message: str
     command: str | None = None
@@ -94,7 +94,7 @@ def read_outcome(trial: Trial, cloud: Cloud, state: ExecutionState, reports: Pat
     except Exception as error:  # noqa: BLE001 - the verdict stands, whatever a report fails of
         report = None
         failed = {"report_failed": str(error), **failed}
-    missing = _missing(trial, failed, report, local=cloud.is_local)
+    missing = _missing(trial, failed, report, cloud)
     document = {} if report is None else json.loads(report.with_suffix(".json").read_text("utf-8"))
     return Outcome(
         trial.workload,
@@ -110,7 +110,7 @@ def read_outcome(trial: Trial, cloud: Cloud, state: ExecutionState, reports: Pat
 
 
 def failed_after_the_flag(output: Mapping[str, Any]) -> dict[str, str]:
-    """Why what came after the flag failed, as the execution's output tells it."""
+    """Why steps after the flag failed, by step, from the execution's output."""
     return {
         name: explain(str(failure["error"]), str(failure["cause"])).rstrip(".")
         for name in AFTER_THE_FLAG
@@ -119,26 +119,28 @@ def failed_after_the_flag(output: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _missing(
-    trial: Trial, failed: Mapping[str, str], report: Path | None, *, local: bool
+    trial: Trial, failed: Mapping[str, str], report: Path | None, cloud: Cloud
 ) -> tuple[Missing, ...]:
-    again = None
-    report_words = (
-        "The decision stands; the trial could not write its report ({}), so this one was made from "
-        "its records."
-    )
     if report is None:
-        again = report_command(trial.workload, trial.trial, local=local)
-        report_words = "The decision stands, its report is missing ({}). To write it again:"
+        report_missing = Missing(
+            "The decision stands, its report is missing ({}). To write it again:",
+            report_command(trial.workload, trial.trial, cloud),
+        )
+    else:
+        report_missing = Missing(
+            "The decision stands; the trial could not write its report ({}), so this one was made "
+            "from its records."
+        )
     states = {
-        "report_failed": Missing(report_words, again),
+        "report_failed": report_missing,
         "models_failed": Missing(
-            "Models that the candidate made in production stay tagged compilegate:release=hold "
-            "({}): no pipeline that asks releases them until somebody changes the tag."
+            "Models that the candidate trained in production stay tagged compilegate:release=hold "
+            "({}): pipelines that check the tag do not release them until it is changed."
         ),
-        "notify_failed": Missing("Nobody was told of the decision ({})."),
+        "notify_failed": Missing("The owner was not notified of the decision ({})."),
         "release_failed": Missing(
-            "The workload's lock was not given back ({}): it ends by itself. When, says:",
-            f"compilegate status{local_option(local=local)}",
+            "The workload's lock was not released ({}); it expires by itself. To see when:",
+            cloud.command("status"),
         ),
     }
     return tuple(
@@ -147,14 +149,9 @@ def _missing(
     )
 
 
-def report_command(workload: str, trial: str, *, local: bool) -> str:
+def report_command(workload: str, trial: str, cloud: Cloud) -> str:
     """The command that makes a trial's report from its records."""
-    return f"compilegate report {workload} --trial {trial}{local_option(local=local)}"
-
-
-def local_option(*, local: bool) -> str:
-    """What a command to copy ends with."""
-    return " --local" if local else ""
+    return cloud.command(f"report {workload} --trial {trial}")
 
 
 def save_report(trial: Trial, services: Services, reports: Path) -> Path:
@@ -168,11 +165,6 @@ def save_report(trial: Trial, services: Services, reports: Path) -> Path:
     for extension, body in bodies.items():
         (folder / f"report.{extension}").write_bytes(body)
     return folder / "report.html"
-
-
-def worst_exit_code(codes: Sequence[int]) -> int:
-    """One exit code for several: a failure, bad input, else the highest."""
-    return next((code for code in (1, 2) if code in codes), max(codes, default=0))
 
 
 def _stored_report(trial: Trial, services: Services) -> dict[str, bytes] | None:
@@ -205,7 +197,7 @@ def _record(trial: Trial, name: str, services: Services) -> Mapping[str, Any] | 
 
 
 def _failure(trial: Trial, services: Services, state: ExecutionState) -> str:
-    """The ledger's reason, else what Step Functions says itself."""
+    """The ledger's reason, else the error of the execution."""
     for failure in history(services.ledger.entries(trial.workload)).failed:
         if failure.trial == trial.trial:
             return failure.reason
@@ -213,14 +205,11 @@ def _failure(trial: Trial, services: Services, state: ExecutionState) -> str:
 
 
 def _decided_before(trial: Trial, cloud: Cloud) -> tuple[Missing, ...]:
-    """An execution can be ended from outside when its decision is already in the ledger."""
-    show = f"compilegate flag show {trial.workload}{local_option(local=cloud.is_local)}"
+    """An execution may be stopped from outside after its decision was recorded."""
     for decision in history(cloud.services.ledger.entries(trial.workload)).decided:
         if decision.trial == trial.trial:
-            text = (
-                f"Its decision was recorded before ({decision.verdict}). What production is told:"
-            )
-            return (Missing(text, show),)
+            text = f"Its decision was recorded before ({decision.verdict}). The flag now:"
+            return (Missing(text, cloud.command(f"flag show {trial.workload}")),)
     return ()
 
 

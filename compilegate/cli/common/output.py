@@ -1,4 +1,4 @@
-"""Where commands write: people's text or one JSON document on standard output.
+"""Where commands write: text for people or one JSON document on standard output.
 
 Piped output has neither colour nor box drawing that moves, and is laid out for 80 columns.
 """
@@ -8,21 +8,23 @@ from __future__ import annotations
 import json
 import sys
 import textwrap
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 import typer
 from rich.console import Console
+from rich.table import Table
 from rich.text import Text
 
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.words import verdict_label
 
 TONE_STYLES = {"good": "green", "off": "yellow", "open": "cyan", "bad": "red"}
+Item = TypeVar("Item")
 
 
 def console(*, stderr: bool = False) -> Console:
-    """A console on today's standard streams; no words are read as markup or as names of emoji."""
+    """A console on the current standard streams; text is never read as markup or emoji."""
     return Console(stderr=stderr, highlight=False, markup=False, emoji=False)
 
 
@@ -40,6 +42,70 @@ def say(text: str = "", style: str | None = None, *, indent: int = 0, hang: int 
     out.print(Text("\n".join(lines), style=style or ""), soft_wrap=True)
 
 
+def say_line(text: str) -> None:
+    """A line that must stay whole, such as a path or a command to copy."""
+    typer.echo(text)
+
+
+def say_rows(rows: Iterable[tuple[str, str]]) -> None:
+    """Names beside their values; a row without a value is left out."""
+    rows = [row for row in rows if row[1]]
+    width = max((len(name) for name, _ in rows), default=0) + 1
+    for name, value in rows:
+        say(f"{name:<{width}}{value}", indent=2, hang=width)
+
+
+def say_verdict(name: str, verdict: str, code: str = "", *, indent: int = 0) -> None:
+    """``name: verdict (code)`` on one line."""
+    line = Text.assemble((f"{' ' * indent}{name}: ", "bold"), verdict_text(verdict))
+    console().print(line + Text(f" ({code})") if code else line)
+
+
+def verdict_text(verdict: str) -> Text:
+    """The verdict's label, coloured where there is colour."""
+    label = verdict_label(verdict)
+    return Text(label.text.lower(), style=f"bold {TONE_STYLES[label.tone]}")
+
+
+def reason_lines(reasons: Sequence[Mapping[str, Any]], *, indent: int = 2) -> None:
+    """Each reason in a paragraph, its fix after it; lines to copy stay as they are."""
+    for reason in reasons:
+        mark = {"block": "blocks: ", "warn": "warning: "}.get(str(reason.get("severity")), "")
+        message = str(reason.get("message")).rstrip(".")
+        first, *lines = str(reason.get("fix") or "").split("\n")
+        if first and not lines:
+            first = f"{first.rstrip('.')}."
+        fix = f" Fix: {first}" if first else ""
+        say(f"- {mark}{message}.{fix}", indent=indent, hang=2)
+        for line in lines:
+            if line.endswith(":"):
+                say(line, indent=indent + 2)
+            else:
+                say_line(" " * (indent + 4) + line)
+
+
+def plain_table(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    right: Collection[int] = (),
+    whole: Collection[int] = (),
+    gap: int = 2,
+) -> Table:
+    """A table without lines; ``right`` are columns of numbers, ``whole`` those never wrapped."""
+    table = Table(box=None, padding=(0, gap, 0, 0), pad_edge=False)
+    for index, title in enumerate(columns):
+        table.add_column(
+            title,
+            justify="right" if index in right else "left",
+            overflow="fold",
+            no_wrap=index in whole,
+        )
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
 def error_text(message: str) -> str:
     """``Error: message``; on a terminal wrapped at words, else left whole for programs."""
     lines, shown = f"Error: {message}".split("\n"), console(stderr=True)
@@ -54,58 +120,28 @@ def error_text(message: str) -> str:
     )  # fmt: skip
 
 
-def say_line(text: str) -> None:
-    """A line that must stay whole, such as a path or a command to copy."""
-    typer.echo(text)
-
-
 def emit_json(value: object) -> None:
     """One JSON document for programs."""
     typer.echo(json.dumps(value, indent=2, default=str))
 
 
-def one_or_many(values: Sequence[Any]) -> Any:
-    """One given file answers with one document, several with a list."""
-    return values[0] if len(values) == 1 else list(values)
+def progress(items: Iterable[Item], total: int, doing: str, *, above: int) -> Iterator[Item]:
+    """The same items, with a bar on a terminal where there are more than ``above``."""
+    if total <= above or not sys.stderr.isatty():
+        yield from items
+        return
+    from rich.progress import Progress  # noqa: PLC0415 - slow to import, seldom used
 
-
-def verdict_text(verdict: str) -> Text:
-    """The verdict in people's words, coloured where there is colour."""
-    label = verdict_label(verdict)
-    return Text(label.text.lower(), style=f"bold {TONE_STYLES[label.tone]}")
-
-
-def say_verdict(name: str, verdict: str, code: str = "", *, indent: int = 0) -> None:
-    """``name: verdict (code)`` on one line."""
-    line = Text.assemble((f"{' ' * indent}{name}: ", "bold"), verdict_text(verdict))
-    console().print(line + Text(f" ({code})") if code else line)
-
-
-def reason_lines(reasons: Sequence[Mapping[str, Any]], *, indent: int = 2) -> None:
-    """Each reason in a paragraph, its fix after it; lines to copy stay as they are."""
-    for reason in reasons:
-        severity = str(reason.get("severity") or "")
-        mark = {"block": "stops it: ", "warn": "mind: ", "info": ""}.get(severity, "")
-        message = str(reason.get("message")).rstrip(".")
-        first, *lines = str(reason.get("fix") or "").split("\n")
-        if first and not lines:
-            first = f"{first.rstrip('.')}."
-        fix = f" Fix: {first}" if first else ""
-        say(f"- {mark}{message}.{fix}", indent=indent, hang=2)
-        for line in lines:
-            if line.endswith(":"):
-                say(line, indent=indent + 2)
-            else:
-                say_line(" " * (indent + 4) + line)
-
-
-YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do it without asking.")]
+    with Progress(
+        console=console(stderr=True), transient=True, redirect_stdout=sys.stdout.isatty()
+    ) as bar:
+        yield from bar.track(items, total=total, description=doing)
 
 
 def confirm(sentences: Sequence[str], *, yes: bool, as_json: bool) -> None:
     """Say what will happen and wait for a yes; raises typer.Exit(1) at a no.
 
-    Where stdin is not a terminal, only ``--yes`` goes on: InvalidInputError without it.
+    Where stdin is not a terminal, ``--yes`` is required: InvalidInputError without it.
     """
     if not as_json:
         for sentence in sentences:
@@ -114,10 +150,10 @@ def confirm(sentences: Sequence[str], *, yes: bool, as_json: bool) -> None:
         return
     if as_json or not _is_interactive():
         raise InvalidInputError(
-            "is needed where stdin is not a terminal, and with --json", field="--yes",
-            fix="run the command in a terminal to see what it would do, or add --yes",
+            "is required with --json and where stdin is not a terminal", field="--yes",
+            fix="add --yes, or run the command in a terminal to see what it would do",
         )  # fmt: skip
-    if not typer.confirm("Go on?"):
+    if not typer.confirm("Continue?"):
         say("Nothing was changed.")
         raise typer.Exit(1)
 

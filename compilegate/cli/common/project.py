@@ -70,7 +70,7 @@ def settings(region_option: str | None = None) -> Settings:
     """Settings for what is computed on this machine alone: check and plan."""
     if region_option is not None and not REGION.fullmatch(region_option):
         raise InvalidInputError(
-            "is no AWS region", field="--region", value=region_option,
+            "is not an AWS region", field="--region", value=region_option,
             fix="write one such as us-east-1",
         )  # fmt: skip
     deployed = deployment()

@@ -1,7 +1,8 @@
-"""Refuses names that nothing is known of, with those that are spelt alike."""
+"""Refuses unknown workload names and suggests those that are spelt alike."""
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from difflib import get_close_matches
 
@@ -14,9 +15,9 @@ MOST_NAMES = 3
 
 
 def check_workload_exists(workload: str, cloud: Cloud) -> None:
-    """Raises InvalidInputError where neither ledger, flag nor registration know the name.
+    """Raises InvalidInputError where neither ledger, flag nor registration has the name.
 
-    What a person who looks at flags may read comes first; the rest is asked for only without it.
+    In the order of the permissions that they take: those of a reader of flags come first.
     """
     services = cloud.services
     flag = naming.flag_parameter(services.settings.stage, workload)
@@ -25,7 +26,7 @@ def check_workload_exists(workload: str, cloud: Cloud) -> None:
         or services.flags.read(flag) is not None
         or services.store.has(naming.registration_key(workload))
     ):
-        raise _unknown(workload, cloud, "is not a workload that this stage knows", "WORKLOAD")
+        raise _unknown(workload, cloud, "is not a workload of this stage", "WORKLOAD")
 
 
 def check_registered(workload: str, cloud: Cloud, *, field: str) -> None:
@@ -38,19 +39,13 @@ def check_registered(workload: str, cloud: Cloud, *, field: str) -> None:
 
 def _unknown(workload: str, cloud: Cloud, problem: str, field: str) -> InvalidInputError:
     """The error; its fix names the workloads that are spelt alike."""
-    names, local = _names(cloud), " --local" if cloud.is_local else ""
-    if workload in names:
-        fix = f"it has been tried; `compilegate register FILE{local}` puts it into production"
-        return InvalidInputError(problem, field=field, value=workload, fix=fix)
+    names: Sequence[str] = ()
+    with contextlib.suppress(Exception):  # without the permission to list them: no suggestions
+        names = cloud.overview.workloads()
     near = get_close_matches(workload, names, n=MOST_NAMES)
-    see = f"`compilegate status{local}` names the workloads that this stage knows"
-    fix = f"did you mean {' or '.join(near)}? {see}" if near else see
+    if workload in names:
+        fix = f"put it into production with `{cloud.command('register FILE')}`"
+    else:
+        fix = f"did you mean {' or '.join(near)}? " if near else ""
+        fix += f"`{cloud.command('status')}` lists the workloads of this stage"
     return InvalidInputError(problem, field=field, value=workload, fix=fix)
-
-
-def _names(cloud: Cloud) -> Sequence[str]:
-    """Every workload in the ledger; none where it may not be listed."""
-    try:
-        return cloud.overview.workloads()
-    except Exception:  # noqa: BLE001 - the error that is told says enough without
-        return ()

@@ -11,14 +11,19 @@ from rich.console import Console
 
 from compilegate.adapters.workload_files import WorkloadFile
 from compilegate.cli.common.cloud import StartedCloud
-from compilegate.cli.common.error_handling import FAILURE, STOPPED, session
-from compilegate.cli.common.options import REPORTS, JsonOption, ReportsOption
+from compilegate.cli.common.error_handling import FAILURE, STOPPED
 from compilegate.cli.common.outcome import Outcome, read_outcome
 from compilegate.cli.common.output import console, emit_json, say
 from compilegate.cli.common.project import REPOSITORY
-from compilegate.cli.common.providers import Providers
-from compilegate.cli.demo.data import preparing_data
+from compilegate.cli.common.session import (
+    REPORTS,
+    JsonOption,
+    Providers,
+    ReportsOption,
+    session,
+)
 from compilegate.cli.demo.screen import Times, measure_times, show_demo, verdict_line
+from compilegate.cli.demo.start import demo_cloud
 from compilegate.cli.trials.start import StartedTrial, follow, read_workloads, start, stop
 from compilegate.cli.trials.view import TrialView
 from compilegate.domain.errors import EnvironmentNotReadyError
@@ -34,7 +39,7 @@ def demo(
     *,
     workloads: Annotated[
         list[Path] | None,
-        typer.Option(metavar="FILE", help="Other workload files; may be given again."),
+        typer.Option(metavar="FILE", help="Another workload file; repeatable."),
     ] = None,
     keep: Annotated[
         bool, typer.Option("--keep", help="Leave the embedded cloud running afterwards.")
@@ -42,18 +47,19 @@ def demo(
     out: ReportsOption = REPORTS,
     as_json: JsonOption = False,
 ) -> None:
-    """Run three real workloads through the loop on this machine.
+    """Run three real workloads through the whole loop on this machine.
 
-    No AWS account, no Docker, no GPU.
+    Needs no AWS account, no Docker and no GPU.
 
     \b
     compilegate demo
     compilegate demo --keep        then: compilegate status --local
     compilegate demo --workloads workloads/my-job.yaml
 
-    Starts the embedded cloud, deploys the app, trains for some minutes, shows each verdict as it
+    Starts the embedded cloud, deploys the app, trains for a few minutes, shows each verdict as it
     is reached and prints one table.
-    Exit code 0 when every trial reached a verdict, whatever the verdict is.
+
+    Exit code 0 when every trial reached a verdict, whatever the verdict is; otherwise 1.
     """
     progress = console(stderr=as_json)
     outcomes, times, simulated = _run(
@@ -77,19 +83,21 @@ def _run(
     paths = workloads or sorted((REPOSITORY / "workloads").glob(DEMO_FILES))
     if not paths:
         raise EnvironmentNotReadyError(
-            f"{REPOSITORY / 'workloads' / DEMO_FILES} matches nothing. Fix: run the demo from a "
+            f"{REPOSITORY / 'workloads' / DEMO_FILES} matches no file. Fix: run the demo from a "
             "complete checkout, or name files with --workloads."
         )
-    _print(progress, "Preparing the data, starting the embedded cloud, deploying the app …")
-    with preparing_data(REPOSITORY) as data, providers.started_local(keep=keep) as started:
-        data.wait()
+    with demo_cloud(providers, progress, keep=keep) as started:
         files = read_workloads(paths)
         setup_seconds = time.monotonic() - began
-        _show_start(progress, started, files, setup_seconds)
-        if not workloads:
-            _print(progress, EXPECTED)
-        views, outcomes = _evaluate(files, started, out, progress)
         simulated = started.cloud.services.settings.simulated
+        names = ", ".join(file.workload.name for file in files)
+        progress.print(f"Ready after {setup_seconds:.0f} s. Trials, all at once: {names}.")
+        if simulated:
+            progress.print(simulated)
+        progress.print("Logs of every part: compilegate local logs (in another terminal)")
+        if not workloads:
+            progress.print(EXPECTED)
+        views, outcomes = _evaluate(files, started, out, progress)
     times = measure_times(
         views,
         setup=setup_seconds - started.deploy_seconds,
@@ -121,18 +129,3 @@ def _evaluate(
             stop(started, cloud)  # the cloud outlives this command, so its trials must be ended
         raise typer.Exit(STOPPED) from None
     return views, [outcomes[view.trial.workload] for view in views]
-
-
-def _print(progress: Console, text: str) -> None:
-    progress.print(text, markup=False)
-
-
-def _show_start(
-    progress: Console, started: StartedCloud, files: list[WorkloadFile], seconds: float
-) -> None:
-    names = ", ".join(file.workload.name for file in files)
-    trials = "Three trials at once" if len(files) == 3 else "Trials"
-    _print(progress, f"Ready after {seconds:.0f} s. {trials}: {names}.")
-    if started.cloud.services.settings.simulated:
-        _print(progress, f"{started.cloud.services.settings.simulated}")
-    _print(progress, "Logs of every part: compilegate local logs (in another terminal)")

@@ -10,13 +10,17 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from compilegate.cli.common.cloud import Cloud, StartedCloud
-from compilegate.cli.common.error_handling import FAILURE, STOPPED, session
-from compilegate.cli.common.options import REPORTS, JsonOption, ReportsOption
+from compilegate.cli.common.cloud import Cloud
+from compilegate.cli.common.error_handling import FAILURE, STOPPED
 from compilegate.cli.common.output import console, emit_json, say
 from compilegate.cli.common.project import REPOSITORY
-from compilegate.cli.common.providers import Providers
-from compilegate.cli.demo.data import preparing_data
+from compilegate.cli.common.session import (
+    REPORTS,
+    JsonOption,
+    Providers,
+    ReportsOption,
+    session,
+)
 from compilegate.cli.demo.production_screen import ConsoleReporter, show_end
 from compilegate.cli.demo.scenario import (
     FAULT,
@@ -24,7 +28,8 @@ from compilegate.cli.demo.scenario import (
     DemoScenario,
     ScenarioResult,
 )
-from compilegate.cli.report.command import save_story
+from compilegate.cli.demo.start import demo_cloud
+from compilegate.cli.report import page_files, save_history
 from compilegate.cli.trials.start import read_workloads
 from compilegate.domain.production.registration import VARIABLE
 from compilegate.usecases.production.watch_production import watch_production
@@ -47,16 +52,18 @@ def demo_production(
 ) -> None:
     """Run a month of production on this machine: promotion, fault, revert.
 
-    No AWS account, no Docker, no GPU.
+    Needs no AWS account, no Docker and no GPU.
 
     \b
     compilegate demo-production
     compilegate demo-production --keep
     compilegate flag history lm-nightly --local
 
-    Real jobs train one after another, each standing for another night. A trial turns the compiler
+    Real jobs train one after another, each representing another night. A trial turns the compiler
     on, a fault is injected into the compiled arm, and production detects it and turns the compiler
-    off by itself. Exit code 0 when all of that happened, 1 otherwise.
+    off by itself.
+
+    Exit code 0 when all of that happened; otherwise 1.
     """
     progress = console(stderr=as_json)
     ended = _run(session(ctx).providers, workload, out, keep=keep, progress=progress)
@@ -83,30 +90,26 @@ class _Ended:
 
     def to_dict(self) -> dict[str, Any]:
         """For programs."""
-        outcome, page = self.result.outcome, self.history_page
+        outcome = self.result.outcome
         return {
             "went_as_told": self.result.failure is None,
             "wrong": self.result.failure,
             "trial": None if outcome is None else outcome.to_dict(),
             "nights": [run.to_dict() for run in self.result.runs],
             "notification": self.notification,
-            "story": {
-                "html": str(page),
-                "markdown": str(page.with_suffix(".md")),
-                "json": str(page.with_suffix(".json")),
-            },
+            "story": page_files(self.history_page),
             "simulated": self.simulated,
             "seconds": round(self.seconds, 1),
         }
 
 
 def simulated(cloud: Cloud) -> list[str]:
-    """What is not the real thing, in a sentence each."""
+    """What is simulated, a sentence each."""
     training = cloud.services.settings.simulated
     days = INTERVAL_MILLISECONDS // (24 * 3600 * 1000)
     return [
         *([training] if training else []),
-        f"the clock. Runs start one after another and stand for nights {days} days apart.",
+        f"the clock. Runs start one after another and represent nights {days} days apart.",
         f"the fault. {VARIABLE}={FAULT} lets the compiled arm train with a fifth of its learning "
         "rate; the training, its losses and every verdict are real.",
     ]
@@ -117,39 +120,33 @@ def _run(
 ) -> _Ended:
     began = time.monotonic()
     reporter = ConsoleReporter(progress)
-    progress.print("Preparing the data, starting the embedded cloud, deploying the app …")
-    with preparing_data(REPOSITORY) as data, providers.started_local(keep=keep) as started:
-        data.wait()
+    with demo_cloud(providers, progress, keep=keep) as started:
         (file,) = read_workloads([workload])
         cloud = started.cloud
         reporter.phase(f"Ready after {time.monotonic() - began:.0f} s. Simulated here:")
         for text in simulated(cloud):
             progress.print(f"- {text}")
-        # Off a terminal a line for each run is enough.
+        # Without a terminal a line for each run is enough.
         live = progress if progress.is_terminal else Console(quiet=True)
         scenario = DemoScenario(file, cloud, reporter=reporter, live=live, reports=out)
         try:
             result = scenario.run()
         except KeyboardInterrupt:
-            _stop(scenario, started)
+            typer.echo("Stopping the demo and the embedded cloud …", err=True)
+            if not started.started_now:  # the cloud outlives this command, its executions must end
+                scenario.stop(STOP_CAUSE)
             raise typer.Exit(STOPPED) from None
         return _Ended(
             result,
             notification=_last_notification(scenario, cloud),
-            history_page=save_story(scenario.workload, cloud.services, out),
+            history_page=save_history(scenario.workload, cloud.services, out),
             simulated=simulated(cloud),
             seconds=time.monotonic() - began,
         )
 
 
-def _stop(scenario: DemoScenario, started: StartedCloud) -> None:
-    typer.echo("Stopping the demo and the embedded cloud …", err=True)
-    if not started.started_now:  # the cloud outlives this command, so what it runs must be ended
-        scenario.stop(STOP_CAUSE)
-
-
 def _last_notification(scenario: DemoScenario, cloud: Cloud) -> dict[str, Any] | None:
-    """What the owner was sent at the last change of the flag; asking again changes nothing."""
+    """The message of the flag's last change; the step that wrote it is idempotent."""
     changed = [
         run for run in scenario.result.runs if run.view.review and run.view.review.transition
     ]

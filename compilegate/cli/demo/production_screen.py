@@ -13,7 +13,7 @@ from compilegate.cli.common.figures import quality_words, speedup_words
 from compilegate.cli.common.outcome import Outcome
 from compilegate.cli.common.output import say, say_line
 from compilegate.cli.demo.scenario import NightlyRun, ScenarioResult
-from compilegate.cli.train.screen import flag_words
+from compilegate.cli.train import flag_words
 from compilegate.domain.formats import UNKNOWN, clock, fixed
 from compilegate.domain.production.next_arm import FlagReading
 from compilegate.domain.workload.model import BASELINE

@@ -10,7 +10,7 @@ import contextlib
 import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 from rich.console import Console
@@ -19,10 +19,9 @@ from compilegate.adapters.workload_files import WorkloadFile
 from compilegate.cli.common.cloud import Cloud
 from compilegate.cli.common.outcome import Outcome, read_outcome
 from compilegate.cli.register.many import register_files
-from compilegate.cli.train.command import start_run
+from compilegate.cli.train import start_run
 from compilegate.cli.trials.run_view import RunView, RunWatcher
-from compilegate.cli.trials.start import StartedTrial, follow, start, stop
-from compilegate.cli.trials.watching import watch
+from compilegate.cli.trials.start import StartedTrial, follow, start, stop, watch
 from compilegate.domain.decision import Verdict
 from compilegate.domain.flag import Flag
 from compilegate.domain.flag_change import TRAIN
@@ -31,10 +30,13 @@ from compilegate.domain.workload.model import BASELINE
 from compilegate.usecases.flag.change_flag import flag_versions, latest_flag
 from compilegate.usecases.registration.register import RegisterOptions
 
+if TYPE_CHECKING:
+    from compilegate.cli.demo.production_screen import ConsoleReporter
+
 FAULT = "learning_rate:0.2"
 INTERVAL_MILLISECONDS = 2 * 24 * 3600 * 1000
-# Before the trial: a baseline to compare with. After the promotion: some runs in which all is well.
-# With the fault: more than a fault of this size has ever taken to be detected.
+# Before the trial: a baseline to compare with. After the promotion: some runs without a fault.
+# With the fault: more runs than detection of a fault of this size has ever taken.
 BASELINE_RUNS, SOUND_RUNS, MOST_FAULTY_RUNS = 1, 3, 18
 
 
@@ -49,12 +51,12 @@ class NightlyRun:
 
     @property
     def scheduled(self) -> str:
-        """The night that it stands for, ISO time in UTC; empty before the run has begun."""
+        """The night that it represents, ISO time in UTC; empty before the run has begun."""
         return str(self.view.begun.scheduled or "") if self.view.begun else ""
 
     @property
     def alarmed(self) -> bool:
-        """Whether an alarm was standing after it."""
+        """Whether an alarm was raised after it."""
         review = self.view.review
         return review is not None and review.reason("alarm") is not None
 
@@ -85,27 +87,17 @@ class ScenarioResult:
     failure: str | None = None
 
 
-class Reporter(Protocol):
-    """Shows what happens while it happens."""
-
-    def phase(self, text: str) -> None:
-        """A phase begins."""
-        ...
-
-    def run_ended(self, run: NightlyRun) -> None:
-        """A production run has ended."""
-        ...
-
-    def trial_ended(self, outcome: Outcome) -> None:
-        """The trial has ended."""
-        ...
-
-
 class DemoScenario:
     """A month of production on one cloud; ``result`` grows while it runs."""
 
     def __init__(
-        self, file: WorkloadFile, cloud: Cloud, *, reporter: Reporter, live: Console, reports: Path
+        self,
+        file: WorkloadFile,
+        cloud: Cloud,
+        *,
+        reporter: ConsoleReporter,
+        live: Console,
+        reports: Path,
     ) -> None:
         self.result = ScenarioResult()
         self._trials: list[StartedTrial] = []
@@ -143,12 +135,12 @@ class DemoScenario:
     # ---- phases ---------------------------------------------------------------------------
 
     def _train_baseline(self) -> None:
-        self._reporter.phase("Registered. Production trains the baseline: the flag is off.")
+        self._reporter.phase("Registered. The flag is off; production trains the baseline.")
         self._register(None)
         self._train(BASELINE_RUNS)
 
     def _hold_trial(self) -> None:
-        self._reporter.phase("A trial: is the job faster with a compiler, and as good?")
+        self._reporter.phase("A trial measures speed and quality with the compiler.")
         self._trials = start([self._file], self._cloud)
         (view,) = follow(self._trials, self._cloud, self._live)
         self._trials = []
@@ -161,7 +153,7 @@ class DemoScenario:
     def _follow_flag(self) -> None:
         self._reporter.phase("Production follows the flag.")
         self._train(SOUND_RUNS)
-        self._expect(self._flag.enabled, "the flag went off before there was a fault")
+        self._expect(self._flag.enabled, "the flag was turned off before the fault")
 
     def _inject_fault(self) -> None:
         self._reporter.phase(
@@ -174,9 +166,11 @@ class DemoScenario:
                 break
         versions = flag_versions(self.workload, self._cloud.services)
         detected = any(run.alarmed for run in self.result.runs if run.fault)
-        self._expect(not self._flag.enabled, f"no revert within {MOST_FAULTY_RUNS} faulty nights")
-        self._expect(versions[-1].by == TRAIN, "the flag went off, but not by itself")
-        self._expect(detected, "the flag went off without an alarm on a faulty night")
+        self._expect(not self._flag.enabled, f"no revert within {MOST_FAULTY_RUNS} faulty runs")
+        self._expect(
+            versions[-1].by == TRAIN, "the flag was turned off, but not by production monitoring"
+        )
+        self._expect(detected, "the flag was turned off without an alarm on a faulty run")
 
     def _remove_fault(self) -> None:
         self._reporter.phase("The fault is removed. The flag stays off.")
@@ -184,7 +178,7 @@ class DemoScenario:
         self._train(1)
         begun = self.result.runs[-1].view.begun
         reverted = begun is not None and begun.arm == BASELINE
-        self._expect(reverted, "production did not go back to the baseline")
+        self._expect(reverted, "production did not return to the baseline")
 
     # ---- what phases do -------------------------------------------------------------------
 
@@ -218,4 +212,4 @@ class DemoScenario:
             self.result.runs.append(ended)
             self._reporter.run_ended(ended)
             trained = any(attempt.finished for attempt in view.runs)
-            self._expect(trained, f"the run of night {number} did not train to its end")
+            self._expect(trained, f"production run {number} did not finish training")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -10,11 +10,12 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from compilegate.cli.common.figures import flag_words, quality_words, saving_words, speedup_words
+from compilegate.cli.common.figures import decision_rows
 from compilegate.cli.common.outcome import Outcome
 from compilegate.cli.common.output import console, say, say_line, verdict_text
 from compilegate.cli.trials.view import TrialView
 from compilegate.domain.formats import clock, elapsed, percent
+from compilegate.domain.words import verdict_label
 
 NAME_WIDTH, FIGURES_WIDTH = 18, 30  # "no fair comparison", "speed-up 1.31x (1.25 to 1.37)"
 FRAME_WIDTH = 10
@@ -46,7 +47,7 @@ class Times:
 def measure_times(
     views: Sequence[TrialView], *, setup: float, deploy: float, total: float
 ) -> Times:
-    """Training is while at least one job trained; the loop is the rest of the trials."""
+    """Training is the time in which any job trained; the loop is the rest of the trials."""
     spans = sorted(
         (job.started_at, job.ended_at)
         for view in views
@@ -105,20 +106,12 @@ def demo_table(outcomes: Sequence[Outcome]) -> Table:
 
 def _why(outcome: Outcome) -> str:
     """The headline without the verdict that stands beside it."""
-    verdict, colon, rest = outcome.headline.partition(": ")
-    if colon and verdict.lower() == str(verdict_text(outcome.verdict)):
-        return rest[:1].upper() + rest[1:]
-    return outcome.headline
+    label = f"{verdict_label(outcome.verdict).text}: "
+    why = outcome.headline.removeprefix(label)
+    return why[:1].upper() + why[1:]
 
 
-def _measured(decision: Any) -> str:
+def _measured(decision: Mapping[str, Any] | None) -> str:
     if decision is None:
-        return "nothing: the flag is as it was"
-    return "\n".join(
-        (
-            f"speed-up {speedup_words(decision)}",
-            f"quality {quality_words(decision)}",
-            f"saving {saving_words(decision)}",
-            f"flag {flag_words(decision)}",
-        )
-    )
+        return "nothing: the flag is unchanged"
+    return "\n".join(f"{name} {value}" for name, value in decision_rows(decision))

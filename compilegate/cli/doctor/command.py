@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
 
 import typer
-from rich.progress import track
 
 from compilegate import __version__
-from compilegate.cli.common.error_handling import session
-from compilegate.cli.common.options import JsonOption, LocalOption, StageOption
-from compilegate.cli.common.output import console, emit_json
+from compilegate.cli.common.output import emit_json, progress
+from compilegate.cli.common.session import JsonOption, LocalOption, StageOption, session
 from compilegate.cli.doctor.files import Target, find_targets
-from compilegate.cli.doctor.options import (
-    Compiler,
-    CompilerOption,
-    DeploymentOption,
-    OnlyOption,
-    PathsArgument,
-    SarifOption,
-)
 from compilegate.cli.doctor.screen import counts, show
 from compilegate.doctor import COMPILERS, Examination, ScriptError, Severity, examine, to_sarif
 from compilegate.domain.errors import InvalidInputError
@@ -28,8 +21,48 @@ from compilegate.domain.reasons import Severity as ReasonSeverity
 
 CLEAN, BREAKS, SLOWS, BAD_INPUT = 0, 10, 11, 2
 DEPLOYMENT_CODES = {None: CLEAN, ReasonSeverity.BLOCK: BREAKS, ReasonSeverity.WARN: SLOWS}
-MANY = 40
+PROGRESS_ABOVE = 40
 FRAMEWORK = re.compile(rb"torch|tensorflow|keras|transformers|accelerate|lightning|deepspeed")
+
+
+class Part(StrEnum):
+    """What ``--only`` takes."""
+
+    BOOTSTRAP = "bootstrap"
+    STACK = "stack"
+    VPC = "vpc"
+    QUOTAS = "quotas"
+
+
+class Compiler(StrEnum):
+    """What ``--compiler`` takes."""
+
+    TORCH_COMPILE = "torch_compile"
+    MANAGED = "sagemaker_training_compiler"
+    ALL = "all"
+
+
+PathsArgument = Annotated[
+    list[Path] | None,
+    typer.Argument(metavar="PATH...", help="Python files, folders, or workload files (YAML)."),
+]
+DeploymentOption = Annotated[
+    bool,
+    typer.Option("--deployment", help="Examine the AWS account and its network instead."),
+]
+OnlyOption = Annotated[
+    Part | None, typer.Option("--only", help="With --deployment: examine only this part.")
+]
+CompilerOption = Annotated[
+    Compiler | None,
+    typer.Option(
+        "--compiler",
+        help="The compiler. Default: from the script's imports or the workload's candidates.",
+    ),
+]
+SarifOption = Annotated[
+    bool, typer.Option("--sarif", help="Print one SARIF 2.1.0 log, for code review tools.")
+]
 
 
 def doctor(
@@ -44,7 +77,7 @@ def doctor(
     as_sarif: SarifOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Read training scripts, without running them, for what breaks or slows a compiled run.
+    """Find what breaks or slows a compiled run, in training scripts that are not run.
 
     \b
     compilegate doctor train.py
@@ -53,18 +86,19 @@ def doctor(
     compilegate doctor src --sarif > doctor.sarif
     compilegate doctor --deployment workloads/article-bert.yaml
 
-    A workload file stands for its entry point, its candidates' compilers and its
-    hyperparameters. A line with # compilegate: ignore[rule-id] and a reason is left alone.
+    A workload file selects its entry point, its candidates' compilers and its hyperparameters.
+    The comment # compilegate: ignore[rule-id] with a reason suppresses a finding on its line.
 
-    With --deployment it examines what jobs need of the AWS account: bootstrap, stack, role, and the
-    VPC that cdk.json names. Workload files say which instances are needed.
+    With --deployment, examines what jobs need of the AWS account: bootstrap, stack, role, the VPC
+    in cdk.json, and quotas for the instances of the workload files.
 
     Exit code 0 nothing but notes, 11 something slows it, 10 something breaks it, 2 bad input.
     """
-    _check_options(
-        {"--sarif": as_sarif, "--compiler": compiler} if deployment else {"--only": only},
-        deployment=deployment,
-    )
+    others = {"--sarif": as_sarif, "--compiler": compiler} if deployment else {"--only": only}
+    for name, value in others.items():
+        if value:
+            problem = f"has no effect {'with' if deployment else 'without'} --deployment"
+            raise InvalidInputError(problem, field=name, fix="drop it or change --deployment")
     if deployment:
         from compilegate.cli.doctor.deployment import check_deployment  # noqa: PLC0415 - boto3
 
@@ -83,7 +117,7 @@ def doctor(
             "the AWS account use --deployment"
         )  # fmt: skip
     if as_sarif and as_json:
-        raise InvalidInputError("are two formats", field="--json and --sarif", fix="choose one")
+        raise InvalidInputError("exclude each other", field="--json and --sarif", fix="choose one")
     compilers = {None: (), Compiler.ALL: COMPILERS}.get(compiler, (str(compiler),))
     examinations, unreadable = _examine_all(find_targets(paths, compilers))
     if as_sarif:
@@ -95,22 +129,11 @@ def doctor(
     raise typer.Exit(_exit_code(examinations, unreadable))
 
 
-def _check_options(others: Mapping[str, object], *, deployment: bool) -> None:
-    """Refuse options that belong to the other examination."""
-    for name, value in others.items():
-        if value:
-            what = "the account" if deployment else "scripts"
-            fix = "leave out either it or --deployment" if deployment else "add --deployment"
-            raise InvalidInputError(f"has no effect on {what}", field=name, fix=fix)
-
-
 def _examine_all(targets: Sequence[Target]) -> tuple[list[Examination], dict[str, str]]:
-    """Examine each file; a broken one that a folder holds does not stop the others."""
+    """Examine each file; an unreadable one in a folder does not stop the others."""
     examinations: list[Examination] = []
     unreadable: dict[str, str] = {}
-    screen = console(stderr=True)
-    progress = len(targets) > MANY and screen.is_terminal
-    for target in track(targets, "Reading", console=screen, transient=True, disable=not progress):
+    for target in progress(targets, len(targets), "Reading", above=PROGRESS_ABOVE):
         try:
             examinations.append(_examine(target))
         except InvalidInputError as error:

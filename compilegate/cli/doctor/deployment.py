@@ -14,10 +14,10 @@ from compilegate.adapters.clients import error_code
 from compilegate.adapters.service_quotas import ServiceQuotas
 from compilegate.adapters.workload_files import read_workload
 from compilegate.cli.common import project
-from compilegate.cli.common.deployed_stack import stack_outputs
+from compilegate.cli.common.connect import stack_outputs
 from compilegate.cli.common.output import emit_json, reason_lines, say
-from compilegate.cli.common.providers import Providers
-from compilegate.cli.doctor.options import Part
+from compilegate.cli.common.session import Providers
+from compilegate.cli.doctor.command import Part
 from compilegate.domain.deployment.account import (
     VpcSetting,
     examine_bootstrap,
@@ -38,7 +38,7 @@ DENIED = ("AccessDenied", "AccessDeniedException", "UnauthorizedOperation")
 
 @dataclass(frozen=True)
 class Account:
-    """One region of an account, as the checks reach it; the embedded cloud has no quotas."""
+    """One region of an account; the embedded cloud (``local``) has no quotas."""
 
     stage: str
     region: str
@@ -57,7 +57,7 @@ def check_deployment(
 ) -> Severity | None:
     """Show what is wrong; returns the worst severity, None for nothing but notes."""
     if local:
-        providers.local()  # aims the clients at it
+        providers.local()  # points the clients at it
     region = project.checked_region()
     account = Account(
         stage=LOCAL_STAGE if local else project.stage_name(stage),
@@ -78,7 +78,7 @@ def check_deployment(
         say(f"{stack_name(account.stage)} in {region}", style="bold")
         reason_lines([one.to_finding() for one in reasons])
         if all(one.severity is Severity.INFO for one in reasons):
-            say("Nothing stands in the way.")
+            say("No blockers.")
     severities = {one.severity for one in reasons}
     return next((one for one in (Severity.BLOCK, Severity.WARN) if one in severities), None)
 

@@ -47,7 +47,7 @@ class Target:
 
 
 def find_targets(paths: list[Path], compilers: tuple[str, ...]) -> list[Target]:
-    """Every file that the paths stand for, once. Raises InvalidInputError for what is none."""
+    """The files that the paths select, each once; raises InvalidInputError for other paths."""
     targets: dict[tuple[Path, tuple[str, ...]], Target] = {}
     for path in paths:
         for target in _targets(path, compilers):
@@ -98,7 +98,7 @@ def _of_workload(path: Path, compilers: tuple[str, ...]) -> Iterator[Target]:
 
 
 def _python_files(folder: Path) -> Iterator[Path]:
-    """Python files below a folder; hidden folders, environments and links out are left alone."""
+    """Python files below a folder, without hidden folders, environments and links out of it."""
     root = folder.resolve()
     for place, folders, files in os.walk(folder, followlinks=False):
         here = Path(place)

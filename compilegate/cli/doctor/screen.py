@@ -9,6 +9,7 @@ from rich.text import Text
 
 from compilegate.cli.common.output import console, say
 from compilegate.doctor import BY_ID, Examination, Finding, Severity
+from compilegate.domain.formats import plural
 
 STYLES = {Severity.BREAKS: "red", Severity.SLOWS: "yellow", Severity.NOTE: "cyan"}
 WORDS = {
@@ -19,7 +20,7 @@ WORDS = {
 
 
 def show(examinations: Sequence[Examination], unreadable: Mapping[str, str]) -> None:
-    """Every file with something to say, then what could not be read, then a count."""
+    """Every file with findings, then the unreadable files, then a count."""
     trained = [item for item in examinations if item.is_training]
     for examination in trained:
         if examination.findings or examination.not_seen:
@@ -37,38 +38,34 @@ def _show_file(examination: Examination) -> None:
     for (rule, fix), findings in groups:
         _show_group(rule, fix, list(findings))
     for text in examination.not_seen:
-        say(f"not seen: {text}", indent=2, hang=2)
+        say(f"not analysed: {text}", indent=2, hang=2)
     say()
 
 
 def _show_group(rule: str, fix: str, findings: Sequence[Finding]) -> None:
-    severity = max((finding.severity for finding in findings), key=_weight)
+    severity = min((finding.severity for finding in findings), key=list(Severity).index)
     title = Text.assemble(
         "  ", (WORDS[severity][0], f"bold {STYLES[severity]}"), f": {BY_ID[rule].title} ({rule})"
     )
     console().print(title, soft_wrap=True)
     shown = ""
     for finding in findings:
-        say_cut(f"line {finding.place.line:<5} {finding.source}", indent=4)
+        _say_cut(f"line {finding.place.line:<5} {finding.source}", indent=4)
         if finding.message != shown:
             say(f"{finding.message}.", indent=15)
             shown = finding.message
     say(f"Fix: {fix}.", indent=4, hang=5)
 
 
-def say_cut(text: str, *, indent: int) -> None:
+def _say_cut(text: str, *, indent: int) -> None:
     """One line of code, cut where the screen ends."""
     out = console()
-    # What a terminal would obey is not shown: a script may hold anything.
+    # Control characters of a script never reach the terminal.
     shown = "".join(mark if mark.isprintable() else "\N{REPLACEMENT CHARACTER}"
                     for mark in text.expandtabs(4))  # fmt: skip
     line = Text(" " * indent + shown)
     line.truncate(out.width, overflow="ellipsis")
     out.print(line, soft_wrap=True)
-
-
-def _weight(severity: Severity) -> int:
-    return -list(Severity).index(severity)
 
 
 def counts(examinations: Sequence[Examination]) -> dict[str, int]:
@@ -86,11 +83,10 @@ def summary(examinations: Sequence[Examination]) -> str:
     """The last line."""
     number = counts(examinations)
     if not number["training_files"]:
-        files = "the file" if number["files"] == 1 else f"any of {number['files']} files"
-        return f"No training code was found in {files}."
-    files = f"{number['training_files']} file{'s' if number['training_files'] != 1 else ''}"
+        return f"No training code in {plural(number['files'], 'file')}."
+    files = plural(number["training_files"], "file")
     parts = [
         f"{number[kind]} {WORDS[kind][number[kind] != 1]}" for kind in Severity if number[kind]
     ]
     suppressed = f" {number['suppressed']} suppressed." if number["suppressed"] else ""
-    return f"{files} with training code: {', '.join(parts) or 'nothing found'}.{suppressed}"
+    return f"{files} with training code: {', '.join(parts) or 'no findings'}.{suppressed}"

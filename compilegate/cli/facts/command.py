@@ -1,40 +1,164 @@
-"""``compilegate facts``: what is known, from where, and how old it is."""
+"""``compilegate facts``: what is known, from which source, and how old it is."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from typing import Annotated, Any
 
 import typer
 
-from compilegate.cli.common.options import JsonOption
+from compilegate.cli.common import project
 from compilegate.cli.common.output import emit_json
-from compilegate.cli.facts import refresh as facts_refresh
-from compilegate.cli.facts import screen as facts_screen
-from compilegate.cli.facts.region_facts import load_region_facts, show
-from compilegate.facts.topics import TOPICS, overview
+from compilegate.cli.common.session import JsonOption
+from compilegate.cli.facts.refresh import check_known_region, refresh
+from compilegate.cli.facts.screen import show_overview, show_topic
+from compilegate.domain.facts.model import Facts
+from compilegate.facts import load_facts
+from compilegate.facts.topics import TOPICS, Row, chosen, overview, with_age
 
 app = typer.Typer(rich_markup_mode=None)
-app.command("refresh")(facts_refresh.refresh)
+app.command("refresh")(refresh)
 
-FrameworkOption = Annotated[str | None, typer.Option("--framework", help="For example pytorch.")]
-VersionOption = Annotated[
-    str | None, typer.Option("--version", help="The framework's; 2.1 is every 2.1.x.")
-]
-InstanceOption = Annotated[
-    str | None, typer.Option("--instance", help="A type or a family: ml.g5.xlarge or g5.")
-]
-RegionOption = Annotated[
-    str | None,
-    typer.Option("--region", help="An AWS region; without it the environment's or cdk.json's."),
-]
+# Help of each option; all but --region and --managed-compiler filter the rows by their values.
+OPTIONS = {
+    "framework": "For example pytorch.",
+    "version": "The framework's; 2.1 is every 2.1.x.",
+    "compiler": "none or sagemaker_training_compiler.",
+    "instance": "A type or a family: ml.g5.xlarge or g5.",
+    "model": "Part of its name, for example bert.",
+    "confidence": "given, list, high, medium or low.",
+    "switches": "What it turns on, for example pytorchxla.",
+    "service": "For example CreateTrainingJob.",
+    "subject": "For example PyTorch.",
+    "where": "container, training or api.",
+    "kind": "accepted, rejected or documentation.",
+    "region": "An AWS region. Default: the environment's, else the one in cdk.json.",
+    "managed_compiler": "Only types that it accepts.",
+}
+
+
+@dataclass(frozen=True)
+class TopicCommand:
+    """One topic's command; ``requires`` is the column that an option's rows must have."""
+
+    help: str
+    options: Sequence[str] = ()
+    requires: tuple[str, str] | None = None
+
+
+COMMANDS = {
+    "images": TopicCommand(
+        """Show training images, yours before AWS's; with --region those there, with address.
+
+        \b
+        compilegate facts images --framework huggingface-pytorch
+        compilegate facts images --framework pytorch --region eu-west-1
+        """,
+        ("framework", "version", "compiler", "region"),
+        requires=("region", "uri"),
+    ),
+    "compiler": TopicCommand(
+        """Show versions with SageMaker Training Compiler; with --region only those there.
+
+        \b
+        compilegate facts compiler --framework pytorch
+        compilegate facts compiler --region us-gov-west-1
+        """,
+        ("framework", "version", "region"),
+        requires=("region", "in_region"),
+    ),
+    "instances": TopicCommand(
+        """Show instance types: GPUs, memory, precisions, EFA, retirement, and quotas once read.
+
+        \b
+        compilegate facts instances --instance g5
+        compilegate facts instances --managed-compiler
+        """,
+        ("instance", "managed_compiler", "region"),
+        requires=("managed_compiler", "managed_compiler"),
+    ),
+    "models": TopicCommand(
+        """Show the largest batches that AWS tested the managed compiler with.
+
+        Batches, not speeds: a ratio below 1 means that the compiled model fits fewer samples.
+
+        \b
+        compilegate facts models --model bert-base --instance g5
+        compilegate facts models --framework huggingface-tensorflow --json
+        """,
+        ("framework", "version", "model", "instance"),
+    ),
+    "prices": TopicCommand(
+        """Show US dollars per hour of one instance on demand, and the confidence of each price.
+
+        given = in cdk.json; list = AWS's price list, read by `refresh`; high = two public sources
+        agree; medium = one; low = old, inferred or of a retired type.
+
+        \b
+        compilegate facts prices --instance p4d
+        compilegate facts prices --confidence low
+        """,
+        ("instance", "confidence", "region"),
+    ),
+    "assumptions": TopicCommand(
+        """Show what is assumed of a compiler until a workload's own trial has measured it.
+
+        \b
+        compilegate facts assumptions --json
+        """
+    ),
+    "request-keys": TopicCommand(
+        """Show the keys of a CreateTrainingJob request that turn on the compiler and launchers.
+
+        \b
+        compilegate facts request-keys --switches smddp
+        """,
+        ("switches",),
+    ),
+    "limits": TopicCommand(
+        """Show limits of the services used.
+
+        \b
+        compilegate facts limits --service "Step Functions"
+        """,
+        ("service",),
+    ),
+    "lifecycle": TopicCommand(
+        """Show what is frozen, unpatched, retired or removed.
+
+        \b
+        compilegate facts lifecycle --subject "managed compiler"
+        """,
+        ("subject",),
+    ),
+    "failures": TopicCommand(
+        """Show how jobs with the managed compiler fail, and what each message means.
+
+        \b
+        compilegate facts failures --where container
+        """,
+        ("where",),
+    ),
+    "gaps": TopicCommand(
+        """Show what the SageMaker SDK accepts or rejects wrongly, and documentation errors.
+
+        \b
+        compilegate facts gaps --kind accepted
+        """,
+        ("kind",),
+    ),
+}
 
 
 @app.callback(invoke_without_command=True)
 def facts(ctx: typer.Context, *, as_json: JsonOption = False) -> None:
-    """Show what compilegate knows of images, instances, prices and limits, and how old it is.
+    """Show known facts about images, instances, prices and limits, and how old they are.
 
-    Every row has a source and a date; needs no account. Without a topic: how much there is of
-    each and how old. `refresh` reads what an AWS account can tell.
+    Every row has a source and a date. Needs no account. Without a topic, shows an overview.
+    `refresh` reads prices, images and quotas from an AWS account.
 
     \b
     compilegate facts
@@ -45,205 +169,85 @@ def facts(ctx: typer.Context, *, as_json: JsonOption = False) -> None:
     """
     if ctx.invoked_subcommand is not None:
         return
-    facts_ = load_region_facts(None)
-    rows = [overview(name, facts_.rows(name), facts_.today) for name in TOPICS]
+    known = load_region_facts(None)
+    rows = [overview(name, known.rows(name), known.today) for name in TOPICS]
     if as_json:
-        emit_json({"region": facts_.region, "today": str(facts_.today), "topics": rows})
+        emit_json({"region": known.region, "today": str(known.today), "topics": rows})
     else:
-        facts_screen.show_overview(rows)
+        show_overview(rows)
 
 
-@app.command("images")
-def images(
-    framework: FrameworkOption = None,
-    version: VersionOption = None,
-    compiler: Annotated[
-        str | None,
-        typer.Option("--compiler", help="none or sagemaker_training_compiler."),
-    ] = None,
+def _topic_command(topic: str, described: TopicCommand) -> Callable[..., None]:
+    """A function with the topic's options as parameters, for Typer to read."""
+
+    def command(*, region: str | None = None, as_json: bool, **options: Any) -> None:
+        required = described.requires
+        column = None
+        if required is not None and {"region": region, **options}[required[0]]:
+            column = required[1]
+        filters = {name: value for name, value in options.items() if name != "managed_compiler"}
+        _show(topic, filters, region, as_json=as_json, column=column)
+
+    parameters = []
+    for name in described.options:
+        option = typer.Option(f"--{name.replace('_', '-')}", help=OPTIONS[name])
+        if name == "managed_compiler":
+            parameters.append(_parameter(name, Annotated[bool, option], default=False))
+        else:
+            parameters.append(_parameter(name, Annotated[str | None, option], default=None))
+    parameters.append(_parameter("as_json", JsonOption, default=False))
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return command
+
+
+def _parameter(name: str, annotation: Any, *, default: bool | None) -> inspect.Parameter:
+    kind = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(name, kind, default=default, annotation=annotation)
+
+
+for _name, _described in COMMANDS.items():
+    app.command(_name, help=_described.help)(_topic_command(_name, _described))
+
+
+@dataclass(frozen=True)
+class RegionFacts:
+    """The facts of a region as of today, with what cdk.json gives laid over them."""
+
+    facts: Facts
+    region: str
+    today: date
+
+    def rows(self, topic: str) -> list[Row]:
+        """A topic's rows with their age."""
+        return with_age(TOPICS[topic].rows(self.facts, self.region), self.today)
+
+
+def load_region_facts(region: str | None) -> RegionFacts:
+    """The facts of a region, by default the environment's or cdk.json's.
+
+    Raises InvalidInputError for a region that no registry of images serves.
+    """
+    settings = project.settings()
+    where = check_known_region(region) if region else settings.region
+    overridden = load_facts(where).overridden(settings.facts)
+    return RegionFacts(overridden, where, datetime.now(tz=UTC).date())
+
+
+def _show(
+    topic: str,
+    filters: Mapping[str, str | None],
+    region: str | None,
     *,
-    region: RegionOption = None,
-    as_json: JsonOption = False,
+    as_json: bool,
+    column: str | None,
 ) -> None:
-    """Show training images, yours before AWS's; with --region those that are there, with address.
-
-    \b
-    compilegate facts images --framework huggingface-pytorch
-    compilegate facts images --framework pytorch --region eu-west-1
-    """
-    filters = {"framework": framework, "version": version, "compiler": compiler}
-    where = None if region is None else "uri"
-    show("images", filters, region, as_json=as_json, having=where)
-
-
-@app.command("compiler")
-def compiler(
-    framework: FrameworkOption = None,
-    version: VersionOption = None,
-    *,
-    region: RegionOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Show what SageMaker Training Compiler exists for; with --region only what is there.
-
-    \b
-    compilegate facts compiler --framework pytorch
-    compilegate facts compiler --region us-gov-west-1
-    """
-    filters = {"framework": framework, "version": version}
-    where = None if region is None else "in_region"
-    show("compiler", filters, region, as_json=as_json, having=where)
-
-
-@app.command("instances")
-def instances(
-    instance: InstanceOption = None,
-    *,
-    managed_compiler: Annotated[
-        bool, typer.Option("--managed-compiler", help="Only types that it accepts.")
-    ] = False,
-    region: RegionOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Show instance types: GPUs, memory, precisions, EFA, retired or not, quotas once read.
-
-    \b
-    compilegate facts instances --instance g5
-    compilegate facts instances --managed-compiler
-    """
-    fits = "managed_compiler" if managed_compiler else None
-    show("instances", {"instance": instance}, region, as_json=as_json, having=fits)
-
-
-@app.command("models")
-def models(
-    framework: FrameworkOption = None,
-    version: VersionOption = None,
-    model: Annotated[
-        str | None, typer.Option("--model", help="Part of its name, for example bert.")
-    ] = None,
-    instance: InstanceOption = None,
-    *,
-    as_json: JsonOption = False,
-) -> None:
-    """Show the largest batches that AWS tested the managed compiler with.
-
-    Batches, not speeds: a ratio below 1 means that the compiled model fits fewer samples.
-
-    \b
-    compilegate facts models --model bert-base --instance g5
-    compilegate facts models --framework huggingface-tensorflow --json
-    """
-    filters = {"framework": framework, "version": version, "model": model, "instance": instance}
-    show("models", filters, None, as_json=as_json)
-
-
-@app.command("prices")
-def prices(
-    instance: InstanceOption = None,
-    confidence: Annotated[
-        str | None, typer.Option("--confidence", help="given, list, high, medium or low.")
-    ] = None,
-    *,
-    region: RegionOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Show US dollars per hour of one instance on demand, and how sure each is.
-
-    given = in cdk.json; list = AWS's price list, read by `refresh`; high = two public sources
-    agree; medium = one; low = old, inferred or of a retired type.
-
-    \b
-    compilegate facts prices --instance p4d
-    compilegate facts prices --confidence low
-    """
-    filters = {"instance": instance, "confidence": confidence}
-    show("prices", filters, region, as_json=as_json)
-
-
-@app.command("assumptions")
-def assumptions(*, as_json: JsonOption = False) -> None:
-    """Show what is assumed of a compiler until a workload's own trial has measured it.
-
-    \b
-    compilegate facts assumptions --json
-    """
-    show("assumptions", {}, None, as_json=as_json)
-
-
-@app.command("request-keys")
-def request_keys(
-    switches: Annotated[
-        str | None, typer.Option("--switches", help="What it turns on, for example pytorchxla.")
-    ] = None,
-    *,
-    as_json: JsonOption = False,
-) -> None:
-    """Show which keys of a CreateTrainingJob request turn the compiler and each launcher on.
-
-    \b
-    compilegate facts request-keys --switches smddp
-    """
-    show("request-keys", {"switches": switches}, None, as_json=as_json)
-
-
-@app.command("limits")
-def limits(
-    service: Annotated[
-        str | None, typer.Option("--service", help="For example CreateTrainingJob.")
-    ] = None,
-    *,
-    as_json: JsonOption = False,
-) -> None:
-    """Show limits of the services used.
-
-    \b
-    compilegate facts limits --service "Step Functions"
-    """
-    show("limits", {"service": service}, None, as_json=as_json)
-
-
-@app.command("lifecycle")
-def lifecycle(
-    subject: Annotated[str | None, typer.Option("--subject", help="For example PyTorch.")] = None,
-    *,
-    as_json: JsonOption = False,
-) -> None:
-    """Show what is frozen, unpatched, retired or removed.
-
-    \b
-    compilegate facts lifecycle --subject "managed compiler"
-    """
-    show("lifecycle", {"subject": subject}, None, as_json=as_json)
-
-
-@app.command("failures")
-def failures(
-    where: Annotated[
-        str | None, typer.Option("--where", help="container, training or api.")
-    ] = None,
-    *,
-    as_json: JsonOption = False,
-) -> None:
-    """Show how jobs with the managed compiler fail, and what each message means.
-
-    \b
-    compilegate facts failures --where container
-    """
-    show("failures", {"where": where}, None, as_json=as_json)
-
-
-@app.command("gaps")
-def gaps(
-    kind: Annotated[
-        str | None, typer.Option("--kind", help="accepted, rejected or documentation.")
-    ] = None,
-    *,
-    as_json: JsonOption = False,
-) -> None:
-    """Show what the SageMaker SDK lets through or refuses, and where the documentation errs.
-
-    \b
-    compilegate facts gaps --kind accepted
-    """
-    show("gaps", {"kind": kind}, None, as_json=as_json)
+    """Show a topic's rows that match the filters and have a value in ``column``."""
+    known = load_region_facts(region)
+    rows = chosen(known.rows(topic), filters)
+    if column is not None:
+        rows = [row for row in rows if row[column]]
+    if as_json:
+        document = {"topic": topic, "region": known.region, "today": str(known.today)}
+        emit_json({**document, "rows": rows})
+    else:
+        show_topic(topic, rows, region, home=known.region, addresses=column == "uri")

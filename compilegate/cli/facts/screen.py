@@ -6,17 +6,14 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from rich.console import JustifyMethod
-from rich.table import Table
-
-from compilegate.cli.common.output import console, say, say_line
+from compilegate.cli.common.output import console, plain_table, say, say_line
 from compilegate.domain.compilers.managed import MANAGED_COMPILER
 from compilegate.domain.formats import plural
 from compilegate.facts.topics import OLD_DAYS, VERY_OLD_DAYS
 
 UNKNOWN = "-"
 MOST_SOURCES = 4
-# Names that people copy are never cut in two.
+# Names to copy are never wrapped.
 WHOLE = ("instance_type", "framework", "model")
 MARKS = f"* over {OLD_DAYS} days old, ** over a year."
 # Heading and column of the rows; numbers are set to the right.
@@ -52,7 +49,7 @@ COLUMNS: Mapping[str, Sequence[tuple[str, str]]] = {
         ("note", "note"),
     ),
 }  # fmt: skip
-# Topics of words: what a paragraph starts with, what it goes on with, and what it adds.
+# Topics of text: the first line of a paragraph and those after it.
 PROSE: Mapping[str, Sequence[str]] = {
     "request-keys": ("{switches}, {when}", "{place} {key}: {value}", "{note}"),
     "lifecycle": ("{subject}: {what} {date}", "{text}"),
@@ -78,19 +75,18 @@ NOTES = {
 
 def show_overview(rows: Sequence[Mapping[str, Any]]) -> None:
     """Topics with their rows, the oldest row's date and age, and the kind of source."""
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
-    for title in ("topic", "rows", "as of", "days old", "undated", "from"):
-        numeric = title in ("rows", "days old", "undated")
-        table.add_column(title, justify="right" if numeric else "left", overflow="fold")
-    for row in rows:
-        table.add_row(
+    columns = ("topic", "rows", "as of", "days old", "undated", "from")
+    cells = [
+        (
             row["topic"], str(row["rows"]), row["as_of"]["oldest"] or UNKNOWN,
             _age(row["age_days"]), str(row["undated"] or ""), row["source_kind"],
-        )  # fmt: skip
-    console().print(table)
+        )
+        for row in rows
+    ]  # fmt: skip
+    console().print(plain_table(columns, cells, right=(1, 3, 4)))
     say()
     say(f"As of and days old are the oldest row's. {MARKS}")
-    say("More: compilegate facts TOPIC. What an account can tell: compilegate facts refresh.")
+    say("Details: compilegate facts TOPIC. From your account: compilegate facts refresh.")
 
 
 def show_topic(
@@ -106,7 +102,7 @@ def show_topic(
     ``region`` is the one asked for, if any; ``home`` the one that jobs run in.
     """
     if not rows:
-        say(f"Nothing on file has all of that{f' in {region}' if region else ''}.")
+        say(f"No row matches{f' in {region}' if region else ''}.")
         return
     if topic in PROSE:
         _paragraphs(topic, rows)
@@ -136,8 +132,8 @@ def _other_regions(rows: Sequence[Mapping[str, Any]], home: str) -> None:
     foreign = sum(row["region"] != home and not row.get("given") for row in rows)
     if foreign:
         say(
-            f"{foreign} of {len(rows)} are not known to be of {home}: read yours with "
-            "compilegate facts refresh, or give them in cdk.json."
+            f"{foreign} of {len(rows)} may not be prices of {home}: read yours with "
+            "compilegate facts refresh, or set them in cdk.json."
         )
 
 
@@ -152,26 +148,26 @@ def _paragraphs(topic: str, rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _filled(template: str, row: Mapping[str, Any]) -> str:
-    """The template with the row's words; what it lacks leaves no trace."""
+    """The template with the row's values; a missing value is left out."""
     cells = {key: "" if value is None else value for key, value in row.items()}
     return template.format_map(cells).rstrip(": ")
 
 
 def _table(topic: str, rows: Sequence[Mapping[str, Any]]) -> None:
     ages = {_cell(row, "age_days") for row in rows}
-    age = [("days old", "age_days")] if len(ages) > 1 else []  # one for all stands below
+    age = [("days old", "age_days")] if len(ages) > 1 else []  # one age is shown below
     columns = [
         (title, column)
         for title, column in (*COLUMNS[topic], *age)
         if any(_cell(row, column) != UNKNOWN for row in rows)
     ]
-    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
-    for title, column in columns:
-        justify: JustifyMethod = "right" if _is_numeric(rows, column) else "left"
-        whole = column in WHOLE
-        table.add_column(title, justify=justify, overflow="fold", no_wrap=whole)
-    for row in rows:
-        table.add_row(*[_cell(row, column) for _, column in columns])
+    table = plain_table(
+        [title for title, _ in columns],
+        [[_cell(row, column) for _, column in columns] for row in rows],
+        right=[index for index, (_, column) in enumerate(columns) if _is_numeric(rows, column)],
+        whole=[index for index, (_, column) in enumerate(columns) if column in WHOLE],
+        gap=1,
+    )
     console().print(table)
 
 

@@ -1,21 +1,22 @@
-"""``compilegate flag approve | reject``: a person's answer to a promotion that waits."""
+"""``compilegate flag approve | reject``: answer a promotion that waits for approval."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import typer
 
-from compilegate.cli.common import project
 from compilegate.cli.common.cloud import Cloud
-from compilegate.cli.common.error_handling import session
-from compilegate.cli.common.options import (
+from compilegate.cli.common.output import confirm, emit_json, say
+from compilegate.cli.common.session import (
     JsonOption,
     LocalOption,
     NameArgument,
     ReasonOption,
     StageOption,
+    YesOption,
+    open_cloud,
 )
-from compilegate.cli.common.output import YesOption, confirm, emit_json, say
-from compilegate.cli.common.providers import open_cloud
 from compilegate.domain.notification import command_at
 from compilegate.domain.production.history import Approval
 from compilegate.domain.records.flags import HUMAN
@@ -29,75 +30,51 @@ from compilegate.usecases.flag.approval import (
 )
 from compilegate.usecases.flag.override import Override
 
+APPROVE_HELP = """Approve a promotion that waits for approval; its flag is then turned on.
 
-def approve(
-    ctx: typer.Context,
-    workload: NameArgument,
-    *,
-    reason: ReasonOption,
-    yes: YesOption = False,
-    local: LocalOption = False,
-    stage: StageOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Agree to a promotion that waits for a person; its flag then goes on.
+`compilegate status` shows what waits. Repeating the same answer is harmless.
 
-    `compilegate status` shows what waits. Giving the same answer again is harmless.
+\b
+compilegate flag approve bert-docs --reason "numbers look right"
+compilegate flag approve bert-docs --reason "agreed" --yes --json
+"""
+REJECT_HELP = """Reject a promotion that waits for approval; its flag does not change.
 
-    \b
-    compilegate flag approve bert-docs --reason "numbers look right"
-    compilegate flag approve bert-docs --reason "agreed" --yes --json
-    """
-    _answer(ctx, workload, reason, approved=True, yes=yes, local=local, stage=stage,
-            as_json=as_json)  # fmt: skip
+\b
+compilegate flag reject bert-docs --reason "not before the release"
+compilegate flag reject bert-docs --reason "too little gain" --local --yes
+"""
 
 
-def reject(
-    ctx: typer.Context,
-    workload: NameArgument,
-    *,
-    reason: ReasonOption,
-    yes: YesOption = False,
-    local: LocalOption = False,
-    stage: StageOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Refuse a promotion that waits for a person; its flag stays as it is.
+def answer_command(*, approved: bool) -> Callable[..., None]:
+    """The command that gives one of the two answers."""
 
-    \b
-    compilegate flag reject bert-docs --reason "not before the release"
-    compilegate flag reject bert-docs --reason "too little gain" --local --yes
-    """
-    _answer(ctx, workload, reason, approved=False, yes=yes, local=local, stage=stage,
-            as_json=as_json)  # fmt: skip
+    def command(
+        ctx: typer.Context,
+        workload: NameArgument,
+        *,
+        reason: ReasonOption,
+        yes: YesOption = False,
+        local: LocalOption = False,
+        stage: StageOption = None,
+        as_json: JsonOption = False,
+    ) -> None:
+        cloud = open_cloud(ctx, local=local, stage=stage)
+        approval = question(workload, cloud.services)
+        override = Override(cloud.who(), reason)
+        if approval.answer is not None and approval.answer.approved is not approved:
+            refuse_other(workload, approval.answer, cloud.services)
+        confirm([_effect(workload, approval, approved=approved)], yes=yes, as_json=as_json)
+        answered = answer_approval(workload, override, approved=approved, services=cloud.services)
+        if as_json:
+            emit_json(_document(workload, answered))
+        else:
+            _show(answered, cloud)
 
-
-def _answer(
-    ctx: typer.Context,
-    workload: str,
-    reason: str,
-    *,
-    approved: bool,
-    yes: bool,
-    local: bool,
-    stage: str | None,
-    as_json: bool,
-) -> None:
-    cloud = open_cloud(session(ctx).providers, local=local, stage=project.stage_name(stage))
-    approval = question(workload, cloud.services)
-    override = Override(cloud.who(), reason)
-    if approval.answer is not None and approval.answer.approved is not approved:
-        refuse_other(workload, approval.answer, cloud.services)
-    what = _what_it_does(workload, approval, approved=approved)
-    confirm([what], yes=yes, as_json=as_json)
-    answered = answer_approval(workload, override, approved=approved, services=cloud.services)
-    if as_json:
-        emit_json(_document(workload, answered))
-    else:
-        _tell(answered, cloud)
+    return command
 
 
-def _what_it_does(workload: str, approval: Approval, *, approved: bool) -> str:
+def _effect(workload: str, approval: Approval, *, approved: bool) -> str:
     candidate = approval.asked.candidate
     if approval.answer is not None:
         return (
@@ -107,7 +84,7 @@ def _what_it_does(workload: str, approval: Approval, *, approved: bool) -> str:
     if approved:
         return (
             f"{workload}: turns the flag on for candidate {candidate}, proven by trial "
-            f"{approval.trial}. Production uses it from the next run, and monitors the results."
+            f"{approval.trial}. Production uses it from the next run and monitors the results."
         )
     return (
         f"{workload}: leaves the flag unchanged. Candidate {candidate} of trial {approval.trial} "
@@ -126,7 +103,7 @@ def _document(workload: str, answered: Answered) -> dict[str, object]:
     }
 
 
-def _tell(answered: Answered, cloud: Cloud) -> None:
+def _show(answered: Answered, cloud: Cloud) -> None:
     answer = answered.answer
     verdict = "approved" if answer.approved else "not approved"
     by = answer.by.removeprefix(HUMAN)
@@ -137,5 +114,5 @@ def _tell(answered: Answered, cloud: Cloud) -> None:
     elif answered.repeated:
         say("No trial is waiting for it.")
     else:
-        status = command_at("compilegate status", cloud.services.settings.stage)
-        say(f"The trial takes the answer as soon as it begins to wait; see `{status}`.")
+        status = command_at("compilegate status", cloud.stage)
+        say(f"The trial reads the answer as soon as it waits for it; see `{status}`.")

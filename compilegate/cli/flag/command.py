@@ -1,20 +1,22 @@
-"""``compilegate flag``: what production training reads, how it got there, and a person's word."""
+"""``compilegate flag``: what production training reads, how it changed, and changes by hand."""
 
 from __future__ import annotations
 
 import typer
 
-from compilegate.cli.common import project
-from compilegate.cli.common.error_handling import session
-from compilegate.cli.common.options import JsonOption, LocalOption, NameArgument, StageOption
-from compilegate.cli.common.output import emit_json
-from compilegate.cli.common.providers import open_cloud
+from compilegate.cli.common.output import emit_json, say
+from compilegate.cli.common.session import (
+    JsonOption,
+    LocalOption,
+    NameArgument,
+    StageOption,
+    open_cloud,
+)
 from compilegate.cli.common.workload_names import check_workload_exists
-from compilegate.cli.flag import approval as flag_approval
-from compilegate.cli.flag import by_hand as flag_by_hand
-from compilegate.cli.flag.screen import show_history, show_status
+from compilegate.cli.flag import approval, by_hand
+from compilegate.cli.flag.screen import on_words, show_history, show_status
 from compilegate.cli.flag.status import flag_status
-from compilegate.usecases.flag.change_flag import flag_versions
+from compilegate.usecases.flag.change_flag import flag_versions, latest_flag, repair_flag
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
@@ -33,20 +35,20 @@ def show(
     stage: StageOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what production training of a workload is told today, since when, and why.
+    """Show the flag that production training of a workload reads, since when, and why.
 
     \b
     compilegate flag show bert-docs
     compilegate flag show bert-docs --local --json
     """
-    cloud = open_cloud(session(ctx).providers, local=local, stage=project.stage_name(stage))
+    cloud = open_cloud(ctx, local=local, stage=stage)
     status = flag_status(workload, cloud.services)
     if not status.present and status.change is None:
         check_workload_exists(workload, cloud)
     if as_json:
         emit_json(status.to_dict())
     else:
-        show_status(status, local=cloud.is_local)
+        show_status(status, cloud)
 
 
 @app.command("history")
@@ -58,13 +60,13 @@ def history(
     stage: StageOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show every change of a workload's flag, newest first: who, what, why, on what evidence.
+    """Show every change of a workload's flag, newest first, with author, reason and evidence.
 
     \b
     compilegate flag history bert-docs
     compilegate flag history bert-docs --json
     """
-    cloud = open_cloud(session(ctx).providers, local=local, stage=project.stage_name(stage))
+    cloud = open_cloud(ctx, local=local, stage=stage)
     changes = flag_versions(workload, cloud.services)[::-1]
     if not changes:
         check_workload_exists(workload, cloud)
@@ -74,8 +76,34 @@ def history(
         show_history(workload, changes, bucket=cloud.services.store.bucket)
 
 
-app.command("set")(flag_by_hand.set_flag)
-app.command("revert")(flag_by_hand.revert)
-app.command("repair")(flag_by_hand.repair)
-app.command("approve")(flag_approval.approve)
-app.command("reject")(flag_approval.reject)
+@app.command("repair")
+def repair(
+    ctx: typer.Context,
+    workload: NameArgument,
+    *,
+    local: LocalOption = False,
+    stage: StageOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Restore the parameter from the ledger, after it was lost or edited by hand.
+
+    \b
+    compilegate flag repair bert-docs
+    compilegate flag repair bert-docs --local --json
+    """
+    cloud = open_cloud(ctx, local=local, stage=stage)
+    check_workload_exists(workload, cloud)
+    repaired = repair_flag(workload, cloud.services)
+    current, version = latest_flag(workload, cloud.services)
+    if as_json:
+        emit_json({"workload": workload, "repaired": repaired, "version": version,
+                   "enabled": current.enabled, "state": current.state})  # fmt: skip
+        return
+    done = "was restored from the ledger" if repaired else "already agrees with the ledger"
+    say(f"{workload}: the parameter {done}: {on_words(current)}.")
+
+
+app.command("set")(by_hand.set_flag)
+app.command("revert")(by_hand.revert)
+app.command("approve", help=approval.APPROVE_HELP)(approval.answer_command(approved=True))
+app.command("reject", help=approval.REJECT_HELP)(approval.answer_command(approved=False))

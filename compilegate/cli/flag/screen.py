@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from compilegate.cli.common.cloud import Cloud
 from compilegate.cli.common.output import say, say_line
 from compilegate.cli.flag.status import FlagStatus
 from compilegate.domain.errors import shortened
@@ -11,19 +12,19 @@ from compilegate.domain.flag import OFF, Flag
 from compilegate.domain.records.flags import HUMAN, Author, FlagVersion
 from compilegate.domain.utc import minute
 
-WHO = {"evaluate": "a trial (EVALUATE)", "train": "the watch over production (TRAIN)"}
+WHO = {"evaluate": "a trial (EVALUATE)", "train": "production monitoring (TRAIN)"}
 NAME_WIDTH = 16
 
 
-def show_status(status: FlagStatus, *, local: bool) -> None:
-    """On or off, since when, by whom and why; then what does not fit together."""
+def show_status(status: FlagStatus, cloud: Cloud) -> None:
+    """On or off, since when, by whom and why; then where parameter and ledger disagree."""
     flag = status.flag
     say(f"{status.workload}: {_status(status)}")
     for key, value in flag.overrides.items() if flag.enabled else ():
         _row(key, shortened(str(value)))
     if not status.agrees:
         say_line(f"  {status.name}")
-        _disagreement(status, local=local)
+        _disagreement(status, cloud)
         return
     if status.change:
         _row("since", str(flag.since or minute(status.change.at)))
@@ -35,7 +36,7 @@ def show_status(status: FlagStatus, *, local: bool) -> None:
         _row("decision", flag.decision_id + (f", trial {trial}" if trial else ""))
     if status.human and status.human is not status.change:
         override = status.human
-        _row("said before", f"{override.action} by {who(override)}, {minute(override.at)}")
+        _row("last override", f"{override.action} by {who(override)}, {minute(override.at)}")
         _row("", override.reason)
     say_line(f"  {status.name}")
 
@@ -43,7 +44,7 @@ def show_status(status: FlagStatus, *, local: bool) -> None:
 def show_history(workload: str, changes: Sequence[FlagVersion], *, bucket: str) -> None:
     """Every change with its evidence, in the order given."""
     if not changes:
-        say(f"{workload}: the flag has never been changed; production trains as it always did.")
+        say(f"{workload}: the flag has never been changed; production trains the baseline.")
     for version in changes:
         say(change_line(version))
         say(version.reason, indent=2)
@@ -65,7 +66,7 @@ def change_line(version: FlagVersion) -> str:
 
 
 def who(author: FlagVersion | Author) -> str:
-    """A person's name, or what the machine is called, and who has agreed to it."""
+    """A person's name or the state machine's, and who approved the change."""
     by = author.by
     name = by.removeprefix(HUMAN) if by.startswith(HUMAN) else WHO.get(by, by)
     details = author.details if isinstance(author, FlagVersion) else {}
@@ -89,35 +90,35 @@ def on_words(flag: Flag) -> str:
 def _status(status: FlagStatus) -> str:
     if status.problem:
         why = "unreadable" if status.said is None else "not what the ledger says"
-        return f"off ({why}, so that production's next run trains the baseline)"
+        return f"off ({why}; production's next run trains the baseline)"
     if not status.present and status.change is None:
-        return "off (never set: production trains as it always did)"
+        return "off (never set: production trains the baseline)"
     flag = status.flag
-    return f"{_on(flag)} ({flag.state}, candidate {flag.candidate})" if (
-        flag.candidate
-    ) else on_words(flag)  # fmt: skip
+    if flag.candidate:
+        return f"{_on(flag)} ({flag.state}, candidate {flag.candidate})"
+    return on_words(flag)
 
 
 def _overrode(version: FlagVersion) -> None:
     replaced = version.overrode
     if replaced:
-        say(f"set aside: {who(replaced)} on {minute(replaced.at)}: {replaced.reason}", indent=2)
+        say(f"overrides: {who(replaced)} on {minute(replaced.at)}: {replaced.reason}", indent=2)
 
 
-def _disagreement(status: FlagStatus, *, local: bool) -> None:
-    what = "cannot be read" if status.said is None else (
-        "says something else" if status.present else "is not there"
-    )  # fmt: skip
-    recorded = "no change is recorded" if status.change is None else (
-        f"the ledger's latest change says {on_words(status.ledger)}"
-    )  # fmt: skip
-    say(f"The parameter {what}: {recorded}. It was lost or written by hand.")
+def _disagreement(status: FlagStatus, cloud: Cloud) -> None:
+    what = "says something else" if status.present else "is not there"
+    if status.said is None:
+        what = "cannot be read"
+    recorded = "no change is recorded"
+    if status.change is not None:
+        recorded = f"the ledger's latest change says {on_words(status.ledger)}"
+    say(f"The parameter {what}: {recorded}. It was lost or edited by hand.")
     if status.problem:
         say(status.problem, indent=2, hang=2)
     if status.said is not None and status.said.enabled:
-        say("A team's pipeline goes by the parameter until it is put right.")
+        say("A pipeline that reads the parameter follows it until it is repaired.")
     if status.change:
         say(change_line(status.change), indent=2)
         say(status.change.reason, indent=4)
-    say("To give it the ledger's value:")
-    say_line(f"  compilegate flag repair {status.workload}{' --local' if local else ''}")
+    say("To restore it from the ledger:")
+    say_line(f"  {cloud.command(f'flag repair {status.workload}')}")

@@ -1,4 +1,4 @@
-"""One workload's flag at a glance: the parameter, the ledger, and what a person has said."""
+"""One workload's flag: the parameter, the ledger, and the latest manual override."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class FlagStatus:
     """``flag`` is what TRAIN's next run follows, ``problem`` why it is not what the parameter says.
 
     ``said`` is what the parameter says, None where it cannot be read. ``change`` is the ledger's
-    latest, ``human`` a person's latest, None before any. ``agrees`` says whether the parameter
+    latest, ``human`` the latest manual one, None before any. ``agrees`` says whether the parameter
     holds what the ledger says.
     """
 
@@ -71,7 +71,7 @@ def flag_status(workload: str, services: Services) -> FlagStatus:
     except InvalidInputError as error:
         problem = str(error)
     if stored is not None and stored.enabled and not fits:
-        problem = f"it says on ({stored.candidate}), and no recorded change made it so"
+        problem = f"it says on ({stored.candidate}), but no recorded change turned it on"
     words = [version for version in versions if version.by_human]
     return FlagStatus(
         workload=workload,

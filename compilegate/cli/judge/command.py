@@ -1,4 +1,4 @@
-"""``compilegate judge``: decide on evidence one already has; no AWS."""
+"""``compilegate judge``: decide on existing evidence, without AWS."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from typing import Annotated, Any
 import typer
 
 from compilegate.cli.common import project
-from compilegate.cli.common.figures import flag_words, quality_words, saving_words, speedup_words
-from compilegate.cli.common.options import JsonOption, LocalOption, StageOption
-from compilegate.cli.common.output import emit_json, reason_lines, say, say_verdict
-from compilegate.cli.judge.documents import judged, read_json
-from compilegate.cli.judge.stream import stream
+from compilegate.cli.common.figures import decision_rows
+from compilegate.cli.common.output import emit_json, reason_lines, say_rows, say_verdict
+from compilegate.cli.common.session import JsonOption, LocalOption, StageOption
+from compilegate.cli.judge.documents import judged, read_json, stream
 from compilegate.domain import naming
 from compilegate.domain.decision import EXIT_CODES, Decision
 from compilegate.domain.errors import InvalidInputError
@@ -20,11 +19,24 @@ from compilegate.domain.formats import UNKNOWN, money, number, plural
 from compilegate.report.words import control_sentences
 
 REFUSED = 11
+PLAN_OPTIONS = ("--spread", "--margin", "--history", "--max-runs", "--candidates", "--alpha")
+# Options that exclude others, and options without effect unless another one is used.
+EXCLUDES = {
+    "--replay": ("FILE", "--jsonl", "--explain", "--plan", *PLAN_OPTIONS),
+    "--plan": ("--explain", "--jsonl"),
+    "--jsonl": ("--explain",),
+}
+REQUIRES = {
+    "--local": "--replay",
+    "--workload": "--replay",
+    **dict.fromkeys(PLAN_OPTIONS, "--plan"),
+}
 
 FileArgument = Annotated[
     str | None,
     typer.Argument(
-        metavar="FILE", help="An evidence document (JSON), - reads it; with --plan a workload too."
+        metavar="FILE",
+        help="An evidence document (JSON), - for standard input; with --plan also a workload file.",
     ),
 ]
 JsonlOption = Annotated[
@@ -32,34 +44,37 @@ JsonlOption = Annotated[
     typer.Option(metavar="FILE", help="Many documents, one per line; - is standard input."),
 ]
 ExplainOption = Annotated[
-    bool, typer.Option("--explain", help="Every number with formula, inputs and plain words.")
+    bool, typer.Option("--explain", help="Show every number with formula, inputs and meaning.")
 ]
 PlanOption = Annotated[
-    bool, typer.Option("--plan", help="How many full runs a proof of quality takes.")
+    bool, typer.Option("--plan", help="Show how many full runs a proof of quality takes.")
 ]
 SpreadOption = Annotated[
-    float | None, typer.Option(help="With --plan: how much the metric differs from run to run.")
+    float | None, typer.Option(help="With --plan: standard deviation of the metric between runs.")
 ]
 MarginOption = Annotated[
-    float | None, typer.Option(help="With --plan: the loss that must be ruled out, same unit.")
+    float | None, typer.Option(help="With --plan: the loss to rule out, in the metric's unit.")
 ]
-HistoryOption = Annotated[int | None, typer.Option(help="With --plan: past baseline runs known.")]
+HistoryOption = Annotated[
+    int | None, typer.Option(help="With --plan: number of past baseline runs.")
+]
 MaxRunsOption = Annotated[
     int | None, typer.Option(help="With --plan: full runs allowed per candidate.")
 ]
 CandidatesOption = Annotated[
-    int | None, typer.Option(help="With --plan: candidates that share the error.")
+    int | None, typer.Option(help="With --plan: candidates that share alpha.")
 ]
 AlphaOption = Annotated[
-    float | None, typer.Option(help="With --plan: chance of promoting a bad one, 0.05 if not said.")
+    float | None,
+    typer.Option(help="With --plan: probability of a wrong promotion. Default: 0.05."),
 ]
 ReplayOption = Annotated[
     str | None,
-    typer.Option(metavar="DECISION_ID", help="Decide again on a recorded decision's evidence."),
+    typer.Option(metavar="DECISION_ID", help="Repeat a recorded decision on its evidence."),
 ]
 WorkloadOption = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="With --replay: whose decision, to search no others."),
+    typer.Option(metavar="NAME", help="With --replay: search only this workload."),
 ]
 
 
@@ -82,9 +97,9 @@ def judge(
     stage: StageOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Decide on an evidence document one already has, or plan what a proof takes.
+    """Decide on an evidence document, or plan how many runs a proof takes.
 
-    It is the judge that the state machine asks; no AWS is needed.
+    Uses the same judge as the state machine. Needs no AWS, except with --replay.
 
     \b
     compilegate judge evidence.json
@@ -93,86 +108,59 @@ def judge(
     compilegate judge --plan --spread 0.003 --margin 0.005 --history 10
     compilegate judge --replay 2053da26888173a1 --local
 
-    --jsonl writes one decision per line, in order, as it goes, and nothing else to standard
-    output. A document that breaks the contract is decided as invalid; a line that is not JSON
-    as well, and the exit code is then 2, else 0.
+    --jsonl writes one decision per line, in order and as it is made. A document that breaks the
+    contract, or a line that is not JSON, is decided as invalid; a line that is not JSON also sets
+    the exit code to 2. Otherwise it is 0.
 
-    --plan exits with 11 when no allowed number of runs would prove the margin.
+    --plan exits with 11 when no allowed number of runs could prove the margin.
 
-    --replay finds a recorded decision, decides again on its stored evidence and exits with 0 when
-    every field is the same, 13 when one is not, 11 when there is no evidence to decide on.
+    --replay finds a recorded decision and repeats it on its stored evidence. Exit code 0 when every
+    field is the same, 13 when one differs, 11 when there is no evidence.
     """
     plan_options = {"spread": spread, "margin": margin, "history": history, "max_runs": max_runs,
              "candidates": candidates, "alpha": alpha}  # fmt: skip
+    _check_options(
+        {"FILE": file, "--jsonl": jsonl, "--explain": explain, "--plan": plan, "--replay": replay,
+         "--workload": workload, "--local": local,
+         **dict(zip(PLAN_OPTIONS, plan_options.values(), strict=True))}
+    )  # fmt: skip
     if replay is not None:
-        _alone(file, jsonl, plan_options, explain=explain, plan=plan)
-        raise typer.Exit(
-            _replay(ctx, replay, workload=workload, local=local, stage=stage, as_json=as_json)
+        from compilegate.cli.judge.replay import replay_decision  # noqa: PLC0415 - needs a cloud
+
+        code = replay_decision(
+            ctx, replay, workload=workload, local=local, stage=stage, as_json=as_json
         )
-    if local or workload is not None:
-        option = "--local" if local else "--workload"
-        raise InvalidInputError("goes with a recorded decision", field=option, fix="add --replay")
-    _check_combination(file, jsonl, plan_options, explain=explain, plan=plan)
-    if plan:
-        raise typer.Exit(_plan(file, plan_options, as_json=as_json))
-    name = project.stage_name(stage)
-    if jsonl is not None:
-        raise typer.Exit(stream(jsonl, name))
-    raise typer.Exit(_one(str(file), name, explain=explain, as_json=as_json))
+    elif plan:
+        code = _plan(file, plan_options, as_json=as_json)
+    elif jsonl is not None:
+        code = stream(jsonl, project.stage_name(stage))
+    else:
+        code = _one(str(file), project.stage_name(stage), explain=explain, as_json=as_json)
+    raise typer.Exit(code)
 
 
-def _alone(
-    file: str | None,
-    jsonl: str | None,
-    plan_options: Mapping[str, Any],
-    *,
-    explain: bool,
-    plan: bool,
-) -> None:
-    """What is replayed brings its evidence along."""
-    others = {"FILE": file, "--jsonl": jsonl, "--explain": explain, "--plan": plan} | {
-        f"--{name.replace('_', '-')}": value for name, value in plan_options.items()
+def _check_options(options: Mapping[str, Any]) -> None:
+    """Refuse options that exclude each other or have no effect."""
+    used = {
+        name: None if value is True else value
+        for name, value in options.items()
+        if value is not None and value is not False
     }
-    for name, value in others.items():
-        if value is not None and value is not False:
+    for option, others in EXCLUDES.items():
+        for name in others:
+            if option in used and name in used:
+                raise InvalidInputError(
+                    f"cannot be combined with {option}", field=name, fix="drop one of them"
+                )
+    for name, required in REQUIRES.items():
+        if name in used and required not in used:
             raise InvalidInputError(
-                "does not go with --replay, which reads a recorded decision", field=name,
-                fix="leave one of them out",
-            )  # fmt: skip
-
-
-def _replay(ctx: typer.Context, decision_id: str, **given: Any) -> int:
-    from compilegate.cli.judge.replay import replay_decision  # noqa: PLC0415 - needs a cloud
-
-    return replay_decision(
-        ctx, decision_id, **{**given, "stage": project.stage_name(given["stage"])}
-    )
-
-
-def _check_combination(
-    file: str | None,
-    jsonl: str | None,
-    plan_options: Mapping[str, Any],
-    *,
-    explain: bool,
-    plan: bool,
-) -> None:
-    """Options that contradict each other, by name."""
-    for name, value in plan_options.items():
-        if value is not None and not plan:
-            option = f"--{name.replace('_', '-')}"
-            raise InvalidInputError("plans a proof", field=option, value=value, fix="add --plan")
-    if plan and explain:
-        raise InvalidInputError("explains a decision, and --plan makes none", field="--explain",
-                                fix="leave one of them out")  # fmt: skip
-    if jsonl is not None and explain:
-        raise InvalidInputError("explains one document", field="--explain",
-                                fix="judge FILE --explain, one document at a time")  # fmt: skip
-    if jsonl is not None and plan:
-        raise InvalidInputError("is for decisions, and --plan makes none", field="--jsonl",
-                                value=jsonl, fix="leave one of them out")  # fmt: skip
-    if not plan and (file is None) == (jsonl is None):
-        raise InvalidInputError("give either FILE or --jsonl FILE", fix="see judge --help")
+                f"requires {required}", field=name, value=used[name], fix=f"add {required}"
+            )
+    if not {"FILE", "--jsonl", "--plan", "--replay"} & used.keys():
+        raise InvalidInputError("FILE is missing", fix="name a FILE, or use --jsonl FILE")
+    if {"FILE", "--jsonl"} <= used.keys():
+        raise InvalidInputError("FILE cannot be combined with --jsonl", fix="drop one of them")
 
 
 def _one(file: str, stage: str, *, explain: bool, as_json: bool) -> int:
@@ -202,18 +190,15 @@ def _explained(document: object, decision: Decision) -> Sequence[Any]:
 
 
 def _plan(file: str | None, plan_options: Mapping[str, Any], *, as_json: bool) -> int:
-    from compilegate.cli.judge import plan as judge_plan  # noqa: PLC0415 - as above
-    from compilegate.cli.judge import plan_screen  # noqa: PLC0415 - as above
+    from compilegate.cli.judge import plan  # noqa: PLC0415 - as above
 
-    answer = judge_plan.plan(file, judge_plan.PlanOptions(**plan_options))
-    case = "designs" in answer
+    answer = plan.plan(file, plan.PlanOptions(**plan_options))
     if as_json:
         emit_json(answer)
-    elif case:
-        plan_screen.show_case(answer)
     else:
-        plan_screen.show_table(answer)
-    return REFUSED if case and all(design["refused"] for design in answer["designs"]) else 0
+        plan.show(answer)
+    designs = answer.get("designs")
+    return REFUSED if designs and all(design["refused"] for design in designs) else 0
 
 
 def show_decision(decision: Mapping[str, Any]) -> None:
@@ -222,19 +207,13 @@ def show_decision(decision: Mapping[str, Any]) -> None:
     reason_lines(decision["reasons"])
     rows = [
         ("candidate", str(decision.get("candidate") or UNKNOWN)),
-        ("speed-up", speedup_words(decision)),
-        ("quality", quality_words(decision)),
-        ("saving", saving_words(decision)),
-        ("flag", flag_words(decision)),
+        *decision_rows(decision),
         ("judge", f"{decision['judge_version']}, decision {decision['decision_id']}"),
+        *(("control", text) for text in control_sentences(decision)),
     ]
-    for name, value in rows:
-        say(f"{name:<10} {value}", indent=2)
-    for text in control_sentences(decision):
-        say(f"{'control':<10} {text}", indent=2, hang=11)
-    step = decision.get("next")
-    if step:
-        say(f"{'next':<10} {next_words(step)}", indent=2, hang=11)
+    if step := decision.get("next"):
+        rows.append(("next", next_words(step)))
+    say_rows(rows)
 
 
 def next_words(step: Mapping[str, Any]) -> str:
@@ -245,12 +224,12 @@ def next_words(step: Mapping[str, Any]) -> str:
     else:
         mode = f"{step['mode']} " if step.get("mode") else ""
         what = plural(len(step["runs"]), f"{mode}run")
-        who = ", ".join(_run_words(run) for run in step["runs"])
+        seeds = [
+            f" seed {run['seed']}" if run.get("seed") is not None else "" for run in step["runs"]
+        ]
+        who = ", ".join(
+            f"{run['arm']}{seed}" for run, seed in zip(step["runs"], seeds, strict=True)
+        )
     usd = number(step.get("usd"))
-    price = "" if usd is None else f", about {money(usd)}" if usd else ", nothing extra to pay"
+    price = "" if usd is None else f", about {money(usd)}" if usd else ", no extra cost"
     return f"{what} ({who}){price}: {step.get('why') or ''}"
-
-
-def _run_words(run: Mapping[str, Any]) -> str:
-    seed = f" seed {run['seed']}" if run.get("seed") is not None else ""
-    return f"{run['arm']}{seed}"

@@ -1,28 +1,35 @@
-"""What judge reads, and its decision on each document."""
+"""Evidence documents that ``compilegate judge`` reads: one, or a stream of lines."""
 
 from __future__ import annotations
 
 import io
 import json
+import os
+import stat
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
+from compilegate.cli.common.error_handling import BAD_INPUT
+from compilegate.domain import naming
 from compilegate.domain.decision import JUDGE_VERSION, Decision, Verdict
 from compilegate.domain.errors import InvalidEvidenceError, InvalidInputError
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.judge import judge as decide
 from compilegate.domain.reasons import Reason
 
-STANDARD = "-"
+STANDARD_INPUT = "-"
+TOO_DEEP = "the document is nested too deeply"
+PROGRESS_SECONDS = 0.5
 
 
 def read_json(file: str) -> object:
     """One JSON document, from standard input where the file is ``-``."""
-    if file == STANDARD:
-        text = standard_input().read()
+    if file == STANDARD_INPUT:
+        text = _standard_input().read()
     else:
         path = Path(file)
         if path.is_dir() or not path.exists():
@@ -37,10 +44,10 @@ def read_json(file: str) -> object:
 
 
 @contextmanager
-def lines_of(file: str) -> Iterator[TextIO]:
+def _lines_of(file: str) -> Iterator[TextIO]:
     """The lines of a file or of standard input; broken UTF-8 spoils its own line only."""
-    if file == STANDARD:
-        yield standard_input()
+    if file == STANDARD_INPUT:
+        yield _standard_input()
         return
     path = Path(file)
     if path.is_dir() or not path.exists():  # a pipe or a device will do
@@ -49,29 +56,26 @@ def lines_of(file: str) -> Iterator[TextIO]:
         yield opened
 
 
-def standard_input() -> TextIO:
+def _standard_input() -> TextIO:
     """Standard input as UTF-8, whatever the locale says."""
     if isinstance(sys.stdin, io.TextIOWrapper):
         sys.stdin.reconfigure(encoding="utf-8", errors="replace")
     return sys.stdin
 
 
-TOO_DEEP = "the document is nested too deeply"
-
-
 def judged(document: object) -> Decision:
     """The decision; a document that breaks the contract is decided as invalid."""
     if not isinstance(document, Mapping):
-        return invalid(document, "the document must be a JSON object")
+        return _invalid(document, "the document must be a JSON object")
     try:
         return decide(read_evidence(document))
     except InvalidEvidenceError as error:
-        return invalid(document, str(error))
+        return _invalid(document, str(error))
     except RecursionError:
-        return invalid(document, TOO_DEEP)
+        return _invalid(document, TOO_DEEP)
 
 
-def invalid(document: object, why: str) -> Decision:
+def _invalid(document: object, why: str) -> Decision:
     """The decision on a document that nothing can be read from."""
     workload = document.get("workload") if isinstance(document, Mapping) else None
     named = isinstance(workload, str) and workload and workload.isprintable()
@@ -84,3 +88,67 @@ def invalid(document: object, why: str) -> Decision:
         candidate=None,
         reasons=(Reason("evidence_invalid", why),),
     )
+
+
+def stream(file: str, stage: str) -> int:
+    """Answer every line; the exit code is that of bad input if a line was not JSON, else 0."""
+    out, eager, progress = sys.stdout, not _is_file(sys.stdout), _Progress(sys.stderr)
+    code = 0
+    with _lines_of(file) as lines:
+        for number, line in enumerate(lines, start=1):
+            if not line.strip():
+                continue
+            decision, readable = _decided(line, number)
+            code = code if readable else BAD_INPUT
+            flag = naming.flag_parameter(stage, decision.workload)
+            out.write(json.dumps(decision.to_dict(flag), separators=(",", ":")) + "\n")
+            if eager:  # a reader of the pipe gets each decision when it is made
+                out.flush()
+            progress.count()
+    progress.end()
+    out.flush()
+    return code
+
+
+def _decided(line: str, number: int) -> tuple[Decision, bool]:
+    try:
+        document = json.loads(line)
+    except ValueError as error:
+        return _invalid(None, f"line {number} is not JSON: {error}"), False
+    except RecursionError:
+        return _invalid(None, f"line {number}: {TOO_DEEP}"), False
+    return judged(document), True
+
+
+class _Progress:
+    """Counts on a terminal that shows nothing else; silent anywhere else."""
+
+    def __init__(self, to: TextIO) -> None:
+        self._to = to
+        self._shown = to.isatty() and not sys.stdout.isatty()
+        self._started = self._last = time.monotonic()
+        self._count = 0
+
+    def count(self) -> None:
+        """One more document."""
+        self._count += 1
+        if self._shown and time.monotonic() - self._last >= PROGRESS_SECONDS:
+            self._show("\r")
+
+    def end(self) -> None:
+        """The last figure stays."""
+        if self._shown:
+            self._show("\r", "\n")
+
+    def _show(self, before: str, after: str = "") -> None:
+        self._last = time.monotonic()
+        rate = self._count / max(self._last - self._started, 1e-9)
+        self._to.write(f"{before}{self._count:,} decided, {rate:,.0f} per second {after}")
+        self._to.flush()
+
+
+def _is_file(out: TextIO) -> bool:
+    try:
+        return stat.S_ISREG(os.fstat(out.fileno()).st_mode)
+    except (OSError, ValueError):  # a stream in memory
+        return False

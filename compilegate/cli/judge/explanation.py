@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Any
 
-from rich.table import Table
-
-from compilegate.cli.common.output import console, say, say_line
+from compilegate.cli.common.output import console, plain_table, say, say_line
 from compilegate.domain.formats import (
     UNKNOWN,
     Format,
@@ -24,14 +22,14 @@ QUESTIONS = {
     Section.FAIRNESS: "Is the comparison fair?",
     Section.WORTH: "Is it worth measuring?",
     Section.SPEED: "Is it faster?",
-    Section.FULL_RUNS: "Do full jobs agree?",
-    Section.QUALITY: "Is quality held?",
-    Section.PROBATION: "Does production bear it out?",
-    Section.MONEY: "What is it worth?",
-    Section.NEXT: "What happens now?",
+    Section.FULL_RUNS: "Do full jobs confirm it?",
+    Section.QUALITY: "Is quality maintained?",
+    Section.PROBATION: "Does production confirm it?",
+    Section.MONEY: "What does it save?",
+    Section.NEXT: "What happens next?",
 }
 
-# Below it, counting zeros is harder than reading an exponent.
+# Below it an exponent is easier to read than zeros.
 SMALLEST = 1e-7
 
 
@@ -72,38 +70,33 @@ def _show_one(item: Item) -> None:
 
 
 def _show_rows(items: Sequence[Item]) -> None:
-    """Rows of a table; what all have in common is said once."""
+    """Rows of a table; what they share is shown once."""
     first = items[0]
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
     sentences = {item.words for item in items}
     names = list(dict.fromkeys(name for item in items for name in item.inputs))
-    for name in ("", "value", *names, *([""] if len(sentences) > 1 else [])):
-        table.add_column(name, overflow="fold", justify="left" if name == "" else "right")
+    rows = []
     for item in items:
         values = [(item.value, item.unit), *((item.inputs.get(name), None) for name in names)]
         cells = [_bare(value, unit, fixed) for value, unit in values]
-        table.add_row(item.symbol or "", *cells, *([item.words] if len(sentences) > 1 else []))
+        rows.append([item.symbol or "", *cells, *([item.words] if len(sentences) > 1 else [])])
+    columns = ["", "value", *names, *([""] if len(sentences) > 1 else [])]
+    right = [index for index, name in enumerate(columns) if name]
+    out = console()
+    with out.capture() as captured:
+        out.print(plain_table(columns, rows, right=right), width=out.width - 4)
     say()
     say(first.name, indent=2)
     if first.formula:
         say(f"{_equals(first.formula)}{first.formula}", "dim", indent=4, hang=2)
-    for line in _drawn(table):
+    for line in captured.get().splitlines():
         say_line(f"    {line}".rstrip())
     if len(sentences) == 1 and first.words:
         say(first.words, indent=4)
 
 
 def _equals(formula: str | None) -> str:
-    """What stands before a formula that is not an equation itself."""
+    """The prefix of a formula that is not an equation itself."""
     return "= " if formula and " = " not in formula else ""
-
-
-def _drawn(table: Table) -> list[str]:
-    """The table's lines, four columns narrower than the page."""
-    out = console()
-    with out.capture() as captured:
-        out.print(table, width=out.width - 4)
-    return captured.get().splitlines()
 
 
 def inputs_text(item: Item) -> str:
@@ -112,7 +105,7 @@ def inputs_text(item: Item) -> str:
 
 
 def value_text(value: Any, unit: str | None) -> str:
-    """A value with its unit as people read it."""
+    """A value with its unit."""
     text = _bare(value, unit, lambda x: significant(x, 4))
     if unit in (None, "USD") or text == UNKNOWN:
         return text

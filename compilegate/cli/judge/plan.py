@@ -1,20 +1,24 @@
-"""``judge --plan``: what a proof of quality takes, as a table or for one case."""
+"""``judge --plan``: how many runs a proof of quality takes, as a table or for one case."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from compilegate.adapters.workload_files import load_yaml
-from compilegate.cli.judge.documents import STANDARD, read_json
+from compilegate.cli.common.output import console, plain_table, say
+from compilegate.cli.judge.documents import STANDARD_INPUT, read_json
 from compilegate.domain.errors import InvalidInputError
+from compilegate.domain.formats import percent, plural, significant
 from compilegate.domain.judging.evidence import metrics
 from compilegate.domain.judging.evidence_file import read_evidence
+from compilegate.domain.judging.looks import SCHEDULE
 from compilegate.domain.judging.noninferiority import Samples
 from compilegate.domain.workload.file import parse_workload
-from compilegate.domain.workload.model import Policy, Quality
+from compilegate.domain.workload.model import Policy
 from compilegate.explain.planning import (
     Question,
     answer,
@@ -24,7 +28,8 @@ from compilegate.explain.planning import (
 )
 
 WEEKS_PER_YEAR = 52
-# Beyond these the t quantiles lose their digits, or nobody would ask.
+NONE = "-"
+# Beyond these bounds the t quantiles lose precision.
 BOUNDS = {
     "--spread": (1e-12, 1e12),
     "--margin": (1e-12, 1e12),
@@ -37,7 +42,7 @@ BOUNDS = {
 
 @dataclass(frozen=True)
 class PlanOptions:
-    """The options as the user gave them; None where one was left out."""
+    """The options of ``--plan``; None is an option that is not used."""
 
     spread: float | None = None
     margin: float | None = None
@@ -47,134 +52,212 @@ class PlanOptions:
     alpha: float | None = None
 
     def named(self) -> dict[str, float]:
-        """Those that were given, by the option's name."""
+        """Those in use, by the option's name."""
         options = {f"--{key.replace('_', '-')}": value for key, value in vars(self).items()}
         return {name: value for name, value in options.items() if value is not None}
 
 
 def plan(file: str | None, options: PlanOptions) -> dict[str, Any]:
     """The table, or the answer for the case that the options or the file describe."""
-    _check(options)
+    used = options.named()
+    for name, value in used.items():
+        low, high = BOUNDS[name]
+        if not low <= value <= high:
+            raise InvalidInputError(
+                "is out of range", field=name, value=value, fix=f"use {low:g} to {high:g}"
+            )
     if file is not None:
-        return answer(_from_file(file, options))
+        return answer(_question(file, options))
+    alpha, candidates = options.alpha or Policy().alpha, options.candidates or 1
     if options.spread is None and options.margin is None:
-        _refuse_halves(options)
-        return planning_table(options.alpha or Policy().alpha, options.candidates or 1)
+        for name in ("--history", "--max-runs"):
+            if name in used:
+                raise InvalidInputError(
+                    "requires a case", field=name, value=used[name],
+                    fix="add --spread and --margin, or name a FILE that has them",
+                )  # fmt: skip
+        return planning_table(alpha, candidates)
     if options.spread is None or options.margin is None:
         missing = "--spread" if options.spread is None else "--margin"
-        raise InvalidInputError(
-            "is missing", field=missing, fix="--spread and --margin make one case, give both"
-        )
+        raise InvalidInputError("is missing", field=missing, fix="use both --spread and --margin")
     return answer(
         Question(
             spread=options.spread,
             margin=options.margin,
             history=options.history or 0,
-            candidates=options.candidates or 1,
-            policies=default_policies(options.alpha or Policy().alpha, options.max_runs),
+            candidates=candidates,
+            policies=default_policies(alpha, options.max_runs),
             label=_label(options),
         )
     )
 
 
-def _check(options: PlanOptions) -> None:
-    for name, (low, high) in BOUNDS.items():
-        value = options.named().get(name)
-        if value is not None and not low <= value <= high:
-            raise InvalidInputError(
-                "is out of range", field=name, value=value, fix=f"use {low:g} to {high:g}"
-            )
+def _label(options: PlanOptions) -> str | None:
+    """The user's own limit is not a policy's mode."""
+    return None if options.max_runs is None else "allowed"
 
 
-def _refuse_halves(options: PlanOptions) -> None:
-    for name in ("--history", "--max-runs"):
-        if name in options.named():
-            raise InvalidInputError(
-                "belongs to one case, and none is given", field=name, value=options.named()[name],
-                fix="add --spread and --margin, or name a FILE that tells them",
-            )  # fmt: skip
-
-
-def _from_file(file: str, options: PlanOptions) -> Question:
-    """What the file tells, where no option says otherwise."""
-    recorded = _read_document(file)
-    policy = (
-        recorded.policy if options.alpha is None else replace(recorded.policy, alpha=options.alpha)
-    )
-    policies = recorded.policies(policy)
-    if options.max_runs is not None:
-        policies = [replace(policy, quality_runs="hybrid", max_quality_runs=options.max_runs)]
-    spread = options.spread if options.spread is not None else recorded.spread
+def _question(file: str, options: PlanOptions) -> Question:
+    """The file's case, with the options in place of its values."""
+    question = _recorded(file)
+    spread = options.spread if options.spread is not None else question.spread
     if not spread:
         raise InvalidInputError(
-            "tells no spread: it takes two past results of the metric that differ", file=file,
-            field="quality.history", fix="add past results of the baseline, or give --spread",
+            "has no spread: it takes two past results of the metric that differ", file=file,
+            field="quality.history", fix="add past results of the baseline, or use --spread",
         )  # fmt: skip
-    return Question(
+    policies = list(question.policies)
+    if options.alpha is not None:
+        policies = [replace(policy, alpha=options.alpha) for policy in policies]
+    if options.max_runs is not None:
+        own = replace(policies[-1], quality_runs="hybrid", max_quality_runs=options.max_runs)
+        policies = [own]
+    return replace(
+        question,
         spread=spread,
-        margin=options.margin if options.margin is not None else recorded.margin,
-        history=options.history if options.history is not None else recorded.history,
-        candidates=options.candidates or recorded.candidates,
+        margin=options.margin if options.margin is not None else question.margin,
+        history=options.history if options.history is not None else question.history,
+        candidates=options.candidates or question.candidates,
         policies=policies,
-        runs_remaining=recorded.runs_remaining,
         label=_label(options),
     )
 
 
-def _label(options: PlanOptions) -> str | None:
-    """A limit of the user's own is no mode's."""
-    return None if options.max_runs is None else "allowed"
-
-
-def _read_document(file: str) -> _Recorded:
-    if file != STANDARD and Path(file).suffix in (".yaml", ".yml"):
+def _recorded(file: str) -> Question:
+    """The case of a workload file, in its modes, or of an evidence document; a spread may be 0."""
+    if file != STANDARD_INPUT and Path(file).suffix in (".yaml", ".yml"):
         try:
             workload = parse_workload(load_yaml(Path(file)))
         except InvalidInputError as error:
             raise error if error.file else error.in_file(file) from error
-        samples = Samples((), (), workload.quality.history)
-        return _Recorded(
-            workload.policy, workload.quality, samples, max(1, len(workload.candidates)),
-            workload.schedule.runs_per_week * WEEKS_PER_YEAR, both_modes=True,
-        )  # fmt: skip
+        return Question(
+            spread=_spread(Samples((), (), workload.quality.history)),
+            margin=workload.quality.margin,
+            history=len(workload.quality.history),
+            candidates=max(1, len(workload.candidates)),
+            policies=with_shadow(workload.policy),
+            runs_remaining=workload.schedule.runs_per_week * WEEKS_PER_YEAR,
+        )
     evidence = read_evidence(read_json(file))
-    observed = Samples((), metrics(evidence.baseline.full_runs), evidence.quality.history)
-    return _Recorded(
-        evidence.policy,
-        evidence.quality,
-        observed,
-        len(evidence.candidates),
-        evidence.runs_remaining,
+    runs = metrics(evidence.baseline.full_runs)
+    return Question(
+        spread=_spread(Samples((), runs, evidence.quality.history)),
+        margin=evidence.quality.margin,
+        history=len(evidence.quality.history),
+        candidates=len(evidence.candidates),
+        policies=[evidence.policy],
+        runs_remaining=evidence.runs_remaining,
     )
 
 
-@dataclass(frozen=True)
-class _Recorded:
-    """What an evidence document or a workload file says of the case."""
+def _spread(samples: Samples) -> float:
+    """Pooled over history and baseline, as the judge does; 0 where it is unknown."""
+    return math.sqrt(samples.pooled_variance or 0.0)
 
-    policy: Policy
-    quality: Quality
-    samples: Samples
-    candidates: int
-    runs_remaining: float | None
-    both_modes: bool = False
 
-    @property
-    def spread(self) -> float | None:
-        """Pooled over history and today's baseline, as the judge does."""
-        variance = self.samples.pooled_variance
-        return None if variance is None else math.sqrt(variance)
+def show(plan: Mapping[str, Any]) -> None:
+    """The answer for one case, or the planning table."""
+    if "designs" in plan:
+        _show_case(plan)
+    else:
+        _show_table(plan)
 
-    @property
-    def margin(self) -> float:
-        """The margin that must not be lost."""
-        return self.quality.margin
 
-    @property
-    def history(self) -> int:
-        """Past runs."""
-        return len(self.samples.history)
+def _show_table(table: Mapping[str, Any]) -> None:
+    """Runs needed by spread over margin, then the margins that a number of runs can prove."""
+    several = f", shared by {table['candidates']} candidates" if table["candidates"] > 1 else ""
+    say("Full runs of a candidate that a proof of quality takes", "bold")
+    say(
+        f"For an 80% / 90% chance of a proof, if the candidate loses nothing. Rows: spread of the "
+        f"metric between runs, in margins. Columns: past runs. At most {percent(table['alpha'])} "
+        f"of trials promote a bad candidate{several}. {NONE} is underpowered: reduce the spread or "
+        "accept a larger margin.",
+        indent=2,
+    )
+    say()
+    _grid(
+        table["runs_needed"], "spread_per_margin", "spread/margin",
+        lambda cell: f"{cell['runs_80'] or NONE}/{cell['runs_90'] or NONE}",
+    )  # fmt: skip
+    say()
+    say("Smallest margin that a number of runs proves", "bold")
+    say("In spreads, with an 80% chance.", indent=2)
+    say()
+    _grid(
+        table["provable_margin"], "runs", "runs",
+        lambda cell: f"{cell['margin_per_spread']:.2f}" if cell["margin_per_spread"] else NONE,
+    )  # fmt: skip
 
-    def policies(self, policy: Policy) -> list[Policy]:
-        """A workload's modes; a trial that has begun runs in one."""
-        return with_shadow(policy) if self.both_modes else [policy]
+
+def _grid(cells: Sequence[Mapping[str, Any]], row: str, title: str, shown: Any) -> None:
+    columns = list(dict.fromkeys((c["mode"], c["max_runs"], c["history"]) for c in cells))
+    titles = [title]
+    for index, (mode, most, history) in enumerate(columns):
+        first = index == 0 or columns[index - 1][0] != mode
+        titles.append(f"{f'{mode} <= {most}' if first else ''}\n{history}")
+    rows = []
+    for key in dict.fromkeys(c[row] for c in cells):
+        texts = {(c["mode"], c["max_runs"], c["history"]): shown(c) for c in cells if c[row] == key}
+        rows.append([f"{key:g}", *(texts.get(column, "") for column in columns)])
+    console().print(plain_table(titles, rows, right=range(len(titles)), gap=1))
+
+
+def _show_case(plan: Mapping[str, Any]) -> None:
+    """The case in words, a table of what each mode can prove, then what would happen."""
+    relative = significant(plan["spread_per_margin"])
+    say(
+        f"Rule out a loss of {plan['margin']:g} where runs differ by "
+        f"{significant(plan['spread'])} ({relative} margins); "
+        f"{plural(plan['history'], 'past run')}, {plural(plan['candidates'], 'candidate')}, "
+        f"alpha {percent(plan['alpha'])}."
+    )
+    say()
+    designs = [design for design in plan["designs"] if design["max_runs"]]
+    if designs:
+        _print_designs(designs)
+        say()
+    for design in plan["designs"]:
+        say(_outcome(design, plan), indent=2, hang=2)
+    say(f"The judge looks at {', '.join(map(str, SCHEDULE))} runs.", indent=2)
+
+
+def _print_designs(designs: Sequence[Mapping[str, Any]]) -> None:
+    rows = [
+        [words, *(str(design[key] or NONE) for design in designs)]
+        for words, key in (
+            ("for an 80% chance of a proof", "runs_80"),
+            ("for a 90% chance", "runs_90"),
+            ("one single test, 80%", "single_test_80"),
+            ("one single test, 90%", "single_test_90"),
+        )
+    ]
+    rows += [[""], ["margin that they prove, 80%"]]
+    margins: list[list[dict[str, Any]]] = [one["provable_margin_by_runs"] for one in designs]
+    for index, row in enumerate(max(margins, key=len)):
+        cells = [
+            "" if index >= len(one) else significant(one[index]["margin"])
+            if one[index]["margin"] else NONE
+            for one in margins
+        ]  # fmt: skip
+        rows.append([f"{row['runs']:>4} runs", *cells])
+    titles = [f"{design['mode']} <= {design['max_runs']}" for design in designs]
+    right = range(1, len(titles) + 1)
+    console().print(plain_table(["runs of a candidate", *titles], rows, right=right))
+
+
+def _outcome(design: Mapping[str, Any], plan: Mapping[str, Any]) -> str:
+    mode = design["mode"]
+    if design["max_runs"] is None:
+        return f"{mode}: refused: too few production runs remain for a proof."
+    best = significant(design["provable_margin"])
+    limit = f"{design['max_runs']} runs could prove a margin of {best}"
+    if design["refused"]:
+        when = "refused" if design["refused_before_start"] else "stopped during the trial"
+        chance = percent(design["least_chance"])
+        return (
+            f"{mode}: {when} as underpowered, its chance is below {chance}; {limit}, not "
+            f"{plan['margin']:g}."
+        )
+    if design["runs_80"] is None:
+        return f"{mode}: possible, with less than an 80% chance; {limit}."
+    return f"{mode}: {design['runs_80']} runs for an 80% chance; {limit}."

@@ -1,4 +1,4 @@
-"""``judge --replay``: a recorded decision, decided again on its own evidence."""
+"""``judge --replay``: a recorded decision, repeated on its evidence."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 import typer
 
-from compilegate.cli.common.error_handling import INVALID_EVIDENCE, session
+from compilegate.cli.common.error_handling import INVALID_EVIDENCE
 from compilegate.cli.common.output import emit_json, say, say_line
-from compilegate.cli.common.providers import open_cloud
+from compilegate.cli.common.session import open_cloud
 from compilegate.cli.common.workload_names import check_workload_exists
 from compilegate.domain.errors import shortened
 from compilegate.domain.formats import plural
@@ -26,11 +26,11 @@ def replay_decision(
     *,
     workload: str | None,
     local: bool,
-    stage: str,
+    stage: str | None,
     as_json: bool,
 ) -> int:
-    """Show whether it came out the same; the exit code is 0, 13, or 11 where nobody can say."""
-    cloud = open_cloud(session(ctx).providers, local=local, stage=stage)
+    """Show whether it is the same; the exit code is 0, 13, or 11 without evidence."""
+    cloud = open_cloud(ctx, local=local, stage=stage)
     if workload:
         check_workload_exists(workload, cloud)
     workloads = [workload] if workload else cloud.overview.workloads()
@@ -65,20 +65,22 @@ def _show(replayed: Replay, bucket: str) -> None:
     if comparison is None:
         say(f"{name} ({recorded['verdict']}) cannot be replayed: {replayed.why_not}.")
     elif comparison.equal:
-        say(f"{name} ({recorded['verdict']}) comes out the same, field by field.")
+        say(f"{name} ({recorded['verdict']}) is the same, field by field.")
     else:
         fields = len(comparison.differences)
-        say(f"{name} ({recorded['verdict']}) comes out differently, {plural(fields, 'field')}:")
+        say(f"{name} ({recorded['verdict']}) differs in {plural(fields, 'field')}:")
         for one in comparison.differences[:MOST_SHOWN]:
-            say(f"{one.field}: {_value(one.recorded)} then, {_value(one.again)} now", indent=2,
+            say(f"{one.field}: recorded {_value(one.recorded)}, now {_value(one.again)}", indent=2,
                 hang=2)  # fmt: skip
         if fields > MOST_SHOWN:
-            say(f"and {fields - MOST_SHOWN} more; --json has them all", indent=2)
+            say(f"and {fields - MOST_SHOWN} more; --json lists all", indent=2)
     if comparison and comparison.versions:
         then, now = comparison.versions
-        say(f"It was made by judge {then}; this is judge {now}, whose decisions have other ids.")
+        say(
+            f"It was made by judge {then}; this is judge {now}, whose decisions have different ids."
+        )
     if comparison and comparison.limit:
-        say("The judge would have gone on; the trial ended at a limit of its own: "
+        say("The judge would have continued; the trial ended at its own limit: "
             f"{comparison.limit['message']}.")  # fmt: skip
     if replayed.why_not is None:
         say_line(f"  s3://{bucket}/{replayed.found.evidence_key}")

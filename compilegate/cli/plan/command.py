@@ -1,4 +1,4 @@
-"""``compilegate plan``: what a trial would run, why, and what that probably costs."""
+"""``compilegate plan``: what a trial would run, why, and its expected cost."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import typer
 
 from compilegate.adapters.workload_files import read_workload
 from compilegate.cli.common import project
-from compilegate.cli.common.options import JsonOption, RegionOption
 from compilegate.cli.common.output import emit_json, say
+from compilegate.cli.common.session import JsonOption, RegionOption
 from compilegate.cli.plan.explained import explain_plan
 from compilegate.cli.plan.table import show_plan
 from compilegate.domain import naming
@@ -33,22 +33,25 @@ def plan(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A workload file (YAML).")],
     *,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Why each arm is there and what each figure rests on.")
+        bool,
+        typer.Option(
+            "--explain", help="Show why each arm is included and the basis of each figure."
+        ),
     ] = False,
     region: RegionOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show a trial's arms, rounds and expected cost. Nothing is started.
+    """Show a trial's arms, rounds and expected cost, without starting it.
 
     \b
     compilegate plan workloads/article-bert.yaml
     compilegate plan workloads/article-bert.yaml --explain
     compilegate plan workloads/article-bert.yaml --region eu-west-1 --json
 
-    --json adds a complete CreateTrainingJob request of every kind of job: the first
-    speed jobs and a full run of each arm that may get one.
+    --json adds a complete CreateTrainingJob request of every kind of job: the first speed jobs and
+    a full run of each arm that may get one.
 
-    Exit code 11 when the trial would be refused, for its cost or for want of a candidate.
+    Exit code 11 when the trial would be refused, for its cost or for lack of a candidate.
     """
     workload = read_workload(file).workload
     settings = project.settings(region)
@@ -70,8 +73,8 @@ def _refuse(workload: Workload, refusal: Refusal, *, as_json: bool) -> None:
     if as_json:
         emit_json({"workload": workload.name, "refused": reason})
     else:
-        say(f"{workload.name}: there would be no trial: {message}.")
-        say("See why in full: compilegate check FILE", indent=2)
+        say(f"{workload.name}: the trial would be refused: {message}.")
+        say("For all reasons: compilegate check FILE", indent=2)
     raise typer.Exit(REFUSED)
 
 

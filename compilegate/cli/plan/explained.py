@@ -1,4 +1,4 @@
-"""``plan --explain``: why each arm is there, what was left out, what each figure rests on."""
+"""``plan --explain``: why each arm is included, what was left out, the basis of each figure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from compilegate.domain.workload.model import Workload
 def explain_plan(plan: Plan, workload: Workload) -> None:
     """Everything that the table does not say."""
     baseline = plan.arms[0]
-    _section("Why each arm is there")
+    _section("Why each arm is included")
     for arm, cost in zip(plan.arms, plan.estimate.arms, strict=True):
         sentences = [f"{arm.why}.", *_consequences(arm, baseline), *_price(arm, baseline, workload)]
         sentences.append(
@@ -27,13 +27,13 @@ def explain_plan(plan: Plan, workload: Workload) -> None:
         )
         say(f"{arm.name}: {' '.join(sentences)}", indent=2, hang=2)
     if plan.left_out:
-        _section("What was left out")
+        _section("Left out")
         for name, why in plan.left_out:
             say(f"{name}: {why}.", indent=2, hang=2)
     _section("How many full runs")
     for line in _runs(plan, workload):
         say(line, indent=2, hang=2)
-    _section("What the figures rest on")
+    _section("Basis of the figures")
     for line in _basis(plan, workload):
         say(line, indent=2, hang=2)
 
@@ -57,7 +57,7 @@ def _consequences(arm: ArmPlan, baseline: ArmPlan) -> Iterator[str]:
 
 
 def _price(arm: ArmPlan, baseline: ArmPlan, workload: Workload) -> Iterator[str]:
-    """What another cluster has to do for its price: per sample, not by time alone."""
+    """The speed at which another cluster pays: per sample, not by time alone."""
     if arm.usd_per_hour == baseline.usd_per_hour and arm.devices == baseline.devices:
         return
     dearer = arm.usd_per_hour / baseline.usd_per_hour
@@ -81,10 +81,9 @@ def _runs(plan: Plan, workload: Workload) -> Iterator[str]:
     )
     if workload.policy.quality_runs != "shadow":
         yield (
-            f"policy.quality_runs is {workload.policy.quality_runs}: production makes full runs "
-            "of the trial where the workload is registered and trains this very job. These "
-            "figures are those of a trial that makes them all itself, which is what happens "
-            "where it is not; the trial's own plan says which."
+            f"policy.quality_runs is {workload.policy.quality_runs}: if the workload is registered "
+            "with this job, its production runs serve as full runs. These figures assume that the "
+            "trial makes them all itself, as it does otherwise."
         )
 
 
@@ -94,12 +93,12 @@ def _basis(plan: Plan, workload: Workload) -> Iterator[str]:
         where = f" in {price.region}" if price.region else ""
         yield (
             f"Price: {price.instance_type} {money(price.usd_per_hour)} an hour{where} "
-            f"({price.confidence}{dated}). On demand; spot costs at most that."
+            f"({price.confidence}{dated}). On demand; spot costs at most this."
         )
     yield (
         f"A full run: {workload.schedule.run_hours:g} h (schedule.run_hours) at the cheaper of "
         "the two clusters, because a candidate gets full runs only once its blocks have proven "
-        "it faster, by its price as well. History makes up for some baseline runs, never for all."
+        "it faster and cheaper. History replaces some baseline runs, never all."
     )
     yield (
         f"A speed job, assumed: {STARTUP_HOURS * 60:g} min to start and up to "
@@ -119,6 +118,6 @@ def _compilations(plan: Plan) -> str:
     }
     sentences = []
     for compiler, seconds in seconds_by_compiler.items():
-        each = "in every block, as it keeps no cache" if not keeps_cache(compiler) else "once"
+        each = "in every block, as it has no cache" if not keeps_cache(compiler) else "once"
         sentences.append(f"{duration(seconds)} to compile with {compiler} {each}")
     return "".join(f"; {text}" for text in sentences)

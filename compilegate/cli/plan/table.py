@@ -23,17 +23,20 @@ GAP = 2
 
 
 def show_plan(plan: Plan, *, spot: bool) -> None:
-    """Arms as a table, then the rounds, what they cost, and what may stand in the way."""
+    """Arms as a table, then the rounds with their cost, the quotas, and what was left out."""
     roles = Counter(arm.role for arm in plan.arms)
     beside = f" and {plural(roles[CONTROL], 'control')}" if roles[CONTROL] else ""
     count = plural(roles[CANDIDATE], "candidate")
     say(f"{plan.workload} in {plan.region}: {count}{beside} beside the baseline")
     say()
-    _print_without_trailing_blanks(_arms(plan))
+    out = console()
+    with out.capture() as captured:
+        out.print(_arms(plan))
+    for line in captured.get().splitlines():
+        say_line(line.rstrip())
     say()
-    quotas = (*_quotas(plan), *_turns(plan))
-    for line in (*_rounds(plan), *_totals(plan, spot=spot), *quotas):
-        say(line)
+    for text in (*_rounds(plan), *_totals(plan, spot=spot), *_quotas(plan), *_turns(plan)):
+        say(text)
     if plan.left_out:
         say(f"Left out: {', '.join(name for name, _ in plan.left_out)}; why: --explain.")
 
@@ -57,14 +60,6 @@ def _arms(plan: Plan) -> Table:
     for row in rows:
         table.add_row(*row)
     return table
-
-
-def _print_without_trailing_blanks(table: Table) -> None:
-    out = console()
-    with out.capture() as captured:
-        out.print(table)
-    for line in captured.get().splitlines():
-        say_line(line.rstrip())
 
 
 def _row(arm: ArmPlan, cost: ArmEstimate, baseline: ArmPlan) -> tuple[str, ...]:
@@ -117,7 +112,7 @@ def _range(cost: ArmEstimate) -> str:
 
 
 def hours(amount: float) -> str:
-    """A number of hours in the unit that suits it."""
+    """A duration given in hours."""
     return duration(amount * 3600)
 
 
@@ -130,11 +125,11 @@ def _rounds(plan: Plan) -> Iterator[str]:
     )
     yield (
         f"1. Speed: {where}; 1 to {plan.max_blocks} blocks of {plan.speed_steps} steps, about "
-        f"{money(plan.estimate.speed_usd)}. Losers stop here."
+        f"{money(plan.estimate.speed_usd)}. Slower candidates stop here."
     )
     yield (
         "2. Quality: one candidate at a time, fastest first, a few full runs a round until it is "
-        f"settled; probably {plan.quality_runs} of each candidate (at most "
+        f"decided; probably {plan.quality_runs} of each candidate (at most "
         f"{plan.max_quality_runs}), {money(plan.estimate.quality_usd)}."
     )
 
@@ -144,8 +139,7 @@ def _totals(plan: Plan, *, spot: bool) -> Iterator[str]:
     yield (
         f"Together about {money(cost.usd)} and {hours(cost.hours)} if every candidate "
         f"gets full runs; {money(cost.low_usd)} and {hours(cost.low_hours)} if the first "
-        f"block drops them all. What is never exceeded is {money(plan.max_trial_usd)} "
-        "(policy.max_trial_usd)."
+        f"block drops them all. Hard limit: {money(plan.max_trial_usd)} (policy.max_trial_usd)."
     )
     yield from _price_regions(plan)
     if spot:
@@ -153,7 +147,7 @@ def _totals(plan: Plan, *, spot: bool) -> Iterator[str]:
 
 
 def _price_regions(plan: Plan) -> Iterator[str]:
-    """Whose prices these are, where the list price of the region is not known."""
+    """The regions of the prices, where the list price of the job's region is not known."""
     kinds: dict[str, list[str]] = {}
     for price in plan.prices:
         if price.region not in (None, plan.region):
@@ -177,7 +171,7 @@ def _quotas(plan: Plan) -> Iterator[str]:
 
 
 def _turns(plan: Plan) -> Iterator[str]:
-    """How rounds are laid out within the quotas, and what that takes of time."""
+    """How rounds are laid out within the quotas, and how long that takes."""
     stages = {"speed": "speed jobs", "quality": "full runs"}
     turns = [
         f"{layout.at_once} of up to {layout.jobs} {stages[layout.stage]}"
@@ -187,6 +181,6 @@ def _turns(plan: Plan) -> Iterator[str]:
     if turns:
         together = hours(plan.estimate.hours_side_by_side)
         yield (
-            f"Within that, jobs take turns: {' and '.join(turns)} at a time, which takes the "
-            f"{hours(plan.estimate.hours)} above. Side by side it would be {together}."
+            f"Within the quotas, jobs take turns: {' and '.join(turns)} at a time. This takes the "
+            f"{hours(plan.estimate.hours)} above; without quotas it would take {together}."
         )

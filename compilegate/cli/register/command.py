@@ -1,41 +1,36 @@
-"""``compilegate register``: tell production what to train, and when."""
+"""``compilegate register``: define what production trains, and when."""
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 import typer
 
 from compilegate.adapters.workload_files import WorkloadFile
 from compilegate.cli.check.files import find_files, read_files
-from compilegate.cli.common import project
 from compilegate.cli.common.cloud import Cloud
-from compilegate.cli.common.error_handling import session
-from compilegate.cli.common.options import JsonOption, LocalOption, StageOption
-from compilegate.cli.common.outcome import worst_exit_code
-from compilegate.cli.common.output import console, emit_json, say
-from compilegate.cli.common.providers import open_cloud
+from compilegate.cli.common.error_handling import worst_exit_code
+from compilegate.cli.common.output import emit_json, progress, say
+from compilegate.cli.common.session import JsonOption, LocalOption, StageOption, open_cloud
 from compilegate.cli.register.many import (
     Result,
     names_to_retire,
     register_files,
     retire_workloads,
 )
-from compilegate.cli.register.screen import document, show, summary
+from compilegate.cli.register.screen import show, summary
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.records.flags import HUMAN
 from compilegate.usecases.operations.drain_mark import refuse_if_drained
 from compilegate.usecases.registration.register import RegisterOptions
 
-# Of more, those that are as they were are only counted.
+# With more workloads than this, unchanged ones are only counted.
 MOST_LINES = 20
-Item = TypeVar("Item")
 
 TargetsArgument = Annotated[
     list[Path],
@@ -45,16 +40,16 @@ TargetsArgument = Annotated[
     ),
 ]
 RemoveOption = Annotated[
-    bool, typer.Option("--remove", help="Retire: no more runs; history, flag, evidence stay.")
+    bool, typer.Option("--remove", help="Retire: no more runs; history, flag and evidence stay.")
 ]
 TakeOverOption = Annotated[
     bool, typer.Option("--take-over", help="Replace a workload that another owner registered.")
 ]
 AgainOption = Annotated[
-    bool, typer.Option("--again", help="Upload what is missing and set the schedule anew.")
+    bool, typer.Option("--again", help="Upload missing files and recreate the schedule.")
 ]
 DryRunOption = Annotated[
-    bool, typer.Option("--dry-run", help="Say what would change, and change nothing.")
+    bool, typer.Option("--dry-run", help="Show what would change, and change nothing.")
 ]
 
 
@@ -70,11 +65,11 @@ def register(
     stage: StageOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Let production train workloads, from these files and on their schedules.
+    """Register workloads for production training, from files and on their schedules.
 
-    Every file is checked before anything is uploaded. Then each workload's source and local
-    inputs are uploaded, its schedule is created, changed or removed, and the ledger says what
-    changed. Doing it again changes nothing, and completes what an interrupted one had begun.
+    Checks every file before anything is uploaded. Then uploads each workload's source and local
+    inputs, creates, changes or removes its schedule, and records the change in the ledger.
+    Repeating it changes nothing and completes an interrupted registration.
 
     \b
     compilegate register workloads/article-bert.yaml
@@ -82,41 +77,39 @@ def register(
     compilegate register ~/teams --stage prod --json
     compilegate register --remove article-bert
 
-    schedule.cron is read in schedule.timezone, UTC where there is none; without a cron the team
-    starts its runs: `compilegate train NAME`.
+    schedule.cron is in schedule.timezone, by default UTC. A workload without a schedule is
+    started with `compilegate train NAME`.
 
-    Exit code 0 all registered, 2 a file is wrong or its name another owner's, 1 failure. One
-    workload that fails does not stop the others; run it again for those.
+    Exit code 0 all registered, 2 a file is invalid or its name belongs to another owner, 1 failure.
+    A workload that fails does not stop the others; rerun the command for it.
     """
     files, wrong = ([], []) if remove else _read(targets)
     names = names_to_retire(targets) if remove else []
     options = partial(RegisterOptions, take_over=take_over, again=again, dry_run=dry_run)
 
     def cloud() -> Cloud:
-        return open_cloud(session(ctx).providers, local=local, stage=project.stage_name(stage))
+        return open_cloud(ctx, local=local, stage=stage)
 
-    total = len(wrong) + len(files) + len(names)
-    results, counts, codes = [], Counter[str](), set[int]()
-    acted = _followed(_act(files, names, cloud, options), len(files) + len(names), "Registering")
+    count = len(files) + len(names)
+    acted = progress(_act(files, names, cloud, options), count, "Registering", above=MOST_LINES)
+    results: list[Result] = []
     for result in chain(wrong, acted):
-        counts[result.what] += 1
-        codes.add(result.exit_code)
-        if as_json:
-            results.append(result)
-        else:
-            show(result, also_unchanged=total <= MOST_LINES, local=local)
+        results.append(result)
+        if not as_json:
+            show(result, also_unchanged=len(wrong) + count <= MOST_LINES, local=local)
+    counts = Counter(result.what for result in results)
     if as_json:
-        emit_json(document(results, counts))
+        emit_json({"workloads": [result.to_dict() for result in results], "counts": dict(counts)})
     else:
         say(summary(counts, dry_run=dry_run))
-    raise typer.Exit(worst_exit_code(list(codes)))
+    raise typer.Exit(worst_exit_code([result.exit_code for result in results]))
 
 
 def _read(targets: Sequence[Path]) -> tuple[list[WorkloadFile], list[Result]]:
-    """The files that are sound, and what is wrong with the others."""
+    """The valid files, and the errors of the others."""
     files, wrong = [], []
     paths = find_files(targets)
-    for path, outcome in _followed(read_files(paths), len(paths), "Checking"):
+    for path, outcome in progress(read_files(paths), len(paths), "Checking", above=MOST_LINES):
         if isinstance(outcome, InvalidInputError):
             wrong.append(Result(str(path), None, outcome))
         else:
@@ -130,7 +123,7 @@ def _act(
     open_it: Callable[[], Cloud],
     options: Callable[[str], RegisterOptions],
 ) -> Iterator[Result]:
-    """Nothing to do needs no cloud, and what is wrong with files is said before there is one."""
+    """Act on each workload; the cloud is opened only where there is one."""
     if not files and not names:
         return
     cloud = open_it()
@@ -138,16 +131,3 @@ def _act(
     if files and not by.dry_run:
         refuse_if_drained(cloud.services)  # it would enable schedules
     yield from retire_workloads(names, cloud, by) if names else register_files(files, cloud, by)
-
-
-def _followed(items: Iterator[Item], total: int, doing: str) -> Iterator[Item]:
-    """The same, with a bar on a terminal that waits for many."""
-    if total <= MOST_LINES or not sys.stderr.isatty():
-        yield from items
-        return
-    from rich.progress import Progress  # noqa: PLC0415 - only where somebody watches
-
-    with Progress(
-        console=console(stderr=True), transient=True, redirect_stdout=sys.stdout.isatty()
-    ) as bar:
-        yield from bar.track(items, total=total, description=doing)

@@ -29,15 +29,15 @@ from compilegate.usecases.registration.register import (
 )
 
 # A workload that changes makes twelve calls of 20 ms or more, one or two of them to EventBridge
-# Scheduler: some 130 a second from all workers together, below its lowest quota of 250. What is
-# throttled all the same is tried again.
+# Scheduler: some 130 a second from all workers together, below its lowest quota of 250. Throttled
+# calls are retried.
 WORKERS = CONNECTIONS
 Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
 class Result:
-    """What became of one workload: how it is registered, or why it is not.
+    """One workload's outcome: its registration, or the error.
 
     ``subject`` is its file or, when it is retired, its name.
     """
@@ -59,11 +59,11 @@ class Result:
     def to_dict(self) -> dict[str, Any]:
         """For programs."""
         if self.registered is None:
-            return {
-                "subject": self.subject,
-                "what": self.what,
-                "error": self._registered_document(),
-            }
+            problem = "" if self.error is None else explain(self.error)
+            error: Mapping[str, Any] = {"problem": problem}
+            if isinstance(self.error, InvalidInputError):
+                error = self.error.to_dict()
+            return {"subject": self.subject, "what": self.what, "error": error}
         registered = self.registered
         return {
             "subject": self.subject,
@@ -75,11 +75,6 @@ class Result:
             "still_on": registered.still_on,
             "registration": registered.registration.to_dict(),
         }
-
-    def _registered_document(self) -> Mapping[str, Any]:
-        if isinstance(self.error, InvalidInputError):
-            return self.error.to_dict()
-        return {"problem": "" if self.error is None else explain(self.error)}
 
 
 def register_files(
@@ -115,7 +110,7 @@ def retire_workloads(
 
 
 def names_to_retire(arguments: Sequence[Path]) -> list[str]:
-    """Workload names, given as such or by files and folders; the rest of a file may be wrong.
+    """The workload names that arguments are or that their files have; files need only a name.
 
     Raises InvalidInputError for what is neither.
     """
@@ -133,8 +128,8 @@ def _as_name(argument: str) -> str:
         return parse_name(Fields({"name": argument}))
     except InvalidInputError as error:
         raise InvalidInputError(
-            "is neither a workload's name nor a file that is there",
-            field="--remove", value=argument, fix="give the name that it is registered under",
+            "is neither a workload's name nor an existing file",
+            field="--remove", value=argument, fix="use the name that it is registered under",
         ) from error  # fmt: skip
 
 
@@ -146,7 +141,7 @@ def _name_in(file: Path) -> str:
 
 
 def _verify(file: WorkloadFile, spec: Mapping[str, Any], cloud: Cloud) -> None:
-    """Whether its S3 inputs are there, the file read once more for the lines, and an image."""
+    """Check its S3 inputs, for the lines by reading the file again, and its training image."""
     read_workload(file.path, store=cloud.services.store)
     check_trainable(spec, JobSite(cloud.services.store.bucket, cloud.services.settings))
 
@@ -154,7 +149,7 @@ def _verify(file: WorkloadFile, spec: Mapping[str, Any], cloud: Cloud) -> None:
 def _each(
     items: Iterable[Item], act: Callable[[Item], Registered], subject: Callable[[Item], str]
 ) -> Iterator[Result]:
-    """Act on several at once; results come in order, and few wait for their turn."""
+    """Act on several at once; results come in order, and few are held at a time."""
     waiting: deque[tuple[Item, Future[Registered]]] = deque()
     pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="register")
 
@@ -162,7 +157,7 @@ def _each(
         item, future = waiting.popleft()
         try:
             return Result(subject(item), future.result())
-        except Exception as error:  # noqa: BLE001 - the others go on, whatever it was
+        except Exception as error:  # noqa: BLE001 - the others continue in any case
             return Result(subject(item), None, error)
 
     try:

@@ -1,32 +1,31 @@
-"""What ``register`` says: a line per workload that changed, and what they add up to."""
+"""The screen of ``register``: a line per workload that changed, then a summary."""
 
 from __future__ import annotations
 
 import sys
-from collections import Counter
 from collections.abc import Mapping
-from typing import Any
 
 from compilegate.cli.common.error_handling import explain
 from compilegate.cli.common.output import error_text, say, say_line
 from compilegate.cli.register.many import Result
 from compilegate.domain.errors import shown
+from compilegate.domain.formats import plural
 from compilegate.domain.production.registration import Change, Registration
 from compilegate.usecases.registration.register import UNCHANGED, Registered
 
 WORDS = {
     "new": "new", "updated": "updated", "revived": "registered again", "retired": "retired",
-    "completed": "completed what was begun before", "set_again": "set again",
+    "completed": "completed an interrupted registration", "set_again": "recreated",
     "unchanged": "unchanged", "failed": "failed",
 }  # fmt: skip
-# So many changed fields are named; the JSON document names all.
+# At most this many changed fields are named; the JSON document names all.
 MOST_NAMED = 6
-# Values longer than this say nothing on a line.
+# Longer values are not shown.
 LONGEST_VALUE = 40
 
 
 def show(result: Result, *, also_unchanged: bool, local: bool = False) -> None:
-    """One workload's line; what failed is told on standard error, where the others go on."""
+    """One workload's line; a failure goes to standard error."""
     if result.registered is None:
         message = explain(result.error) if result.error else "failed"
         if result.subject not in message:
@@ -51,35 +50,28 @@ def line(registered: Registered) -> str:
     if registered.replaces:
         parts.append(f"in place of {registered.replaces}")
     if registered.still_on:
-        parts.append(f"its flag stays on ({registered.still_on}) for whoever reads it")
+        parts.append(f"its flag stays on ({registered.still_on})")
     if registered.uploaded:
-        parts.append(
-            f"{registered.uploaded} {'object' if registered.uploaded == 1 else 'objects'} uploaded"
-        )
+        parts.append(f"{plural(registered.uploaded, 'object')} uploaded")
     return "; ".join(parts)
 
 
 def summary(counts: Mapping[str, int], *, dry_run: bool) -> str:
-    """What they add up to."""
+    """The number of workloads by outcome."""
     parts = [f"{counts[what]} {WORDS[what]}" for what in WORDS if counts.get(what)]
-    end = " Nothing was done: this was a dry run." if dry_run else ""
-    return f"{sum(counts.values())} in all: {', '.join(parts)}.{end}"
-
-
-def document(results: list[Result], counts: Counter[str]) -> dict[str, Any]:
-    """For programs."""
-    return {"workloads": [result.to_dict() for result in results], "counts": dict(counts)}
+    end = " Dry run: nothing was changed." if dry_run else ""
+    return f"{plural(sum(counts.values()), 'workload')}: {', '.join(parts)}.{end}"
 
 
 def _what(registered: Registered) -> str:
     if registered.what == UNCHANGED and not registered.registration.active:
-        return "was retired before"
+        return "already retired"
     return WORDS[registered.what]
 
 
 def _when(registration: Registration) -> str:
     if registration.schedule is None:
-        return "no schedule, the team starts its runs"
+        return "no schedule"
     return f"runs {registration.schedule}, {registration.timezone}"
 
 

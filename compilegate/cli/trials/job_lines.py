@@ -14,7 +14,7 @@ _PREFIX = re.compile(PROGRESS_LINE)
 
 @dataclass
 class JobLines:
-    """What one job has said so far; figures by arm, because a speed job carries every arm."""
+    """What one job has printed so far; figures by arm, because a speed job runs several arms."""
 
     arm: str | None = None
     block: int | None = None
@@ -23,7 +23,7 @@ class JobLines:
     token: str | None = None
 
     def take(self, lines: Iterable[str]) -> None:
-        """Read more lines; those that are not progress are passed over."""
+        """Read more lines; those that are not progress are skipped."""
         for line in lines:
             values = _values(line)
             if not values:
@@ -38,14 +38,14 @@ class JobLines:
 
     @property
     def turn(self) -> str:
-        """What a speed job's current arm is at."""
+        """The position of a speed job's current arm."""
         if self.priming:
             return "first compilation"
         return "" if self.block is None else f"block {self.block + 1}"
 
     @property
     def segment(self) -> str:
-        """The speed job's current arm and what it is at, empty for a full run."""
+        """The speed job's current arm and its position, empty for a full run."""
         return f"{self.arm}, {self.turn}" if self.arm and self.turn else ""
 
     def latest(self, arm: str | None) -> Mapping[str, float]:

@@ -1,4 +1,4 @@
-"""What a production run looks like at one moment, and how it is found out."""
+"""A production run at one moment, and how it is read."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from compilegate.usecases.trial.documents import Spec, Trial, spec_at
 
 @dataclass(frozen=True)
 class RunView(TrialView):
-    """One production run; ``begun`` is None until its arm is settled.
+    """One production run; ``begun`` is None until its arm is chosen.
 
-    ``past`` is what the ledger says of it, ``review`` what the judge said after it.
+    ``past`` are its ledger entries, ``review`` is the judge's review after it.
     """
 
     begun: BegunRun | None = None
@@ -31,12 +31,12 @@ class RunView(TrialView):
 
     @property
     def runs(self) -> Sequence[ProductionRun]:
-        """How its jobs ended, as far as they have."""
+        """Its jobs that have ended."""
         return self.past.runs
 
     @property
     def stage(self) -> str:
-        """What is going on, in two or three words."""
+        """What happens now, in two or three words."""
         if not self.state.running:
             return "done" if self.state.status == "SUCCEEDED" else self.state.status.lower()
         if self.begun is None:
@@ -49,7 +49,7 @@ class RunView(TrialView):
 
 
 class RunWatcher:
-    """Looks at one production run again and again."""
+    """Reads one production run again and again."""
 
     def __init__(self, workload: str, run: str, arn: str, cloud: Cloud) -> None:
         self.run, self.arn = Trial(workload, run, ""), arn
@@ -60,7 +60,7 @@ class RunWatcher:
 
     def look(self) -> RunView:
         """The run as it is now."""
-        # The execution first: what its last step has written is then among what is read.
+        # The execution first, so that what its last step wrote is read after it.
         state = self._cloud.with_production().executions.describe(self.arn)
         self._begun = self._begun or self._look_for_beginning()
         if self._begun is not None:
@@ -94,7 +94,7 @@ class RunWatcher:
                 self._jobs[name] = self._placed(seen, name.removeprefix(prefix))
 
     def _placed(self, job: JobView, run: str) -> JobView:
-        """With its arm and price, as far as the ledger says what the attempt was for."""
+        """The job with its arm and price, once the ledger has them."""
         begun = self._begun
         if begun is None:
             return job

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Protocol
 
 from rich.console import Console
 from rich.live import Live
@@ -17,45 +17,14 @@ from compilegate.domain.formats import UNKNOWN, clock, money, significant
 LINE_EVERY_SECONDS = 20.0
 
 
-class Screen(Protocol):
-    """Shows views as they come."""
-
-    def __enter__(self) -> Screen:
-        """Begin."""
-        ...
-
-    def __exit__(self, *error: object) -> None:
-        """Clear up."""
-        ...
-
-    def show(self, views: Sequence[TrialView]) -> None:
-        """Show the trials as they are now."""
-        ...
-
-
-def screen(console: Console) -> Screen:
-    """The screen that suits where the console writes."""
-    return TableScreen(console) if console.is_terminal else LineScreen(console)
-
-
-class TableScreen(Screen):
-    """A table that is drawn again in place."""
-
-    def __init__(self, console: Console) -> None:
-        self._live = Live(console=console, auto_refresh=False, transient=True)
-
-    def __enter__(self) -> TableScreen:
-        """Begin drawing."""
-        self._live.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        """Remove the table; what stays is what the command prints after it."""
-        self._live.stop()
-
-    def show(self, views: Sequence[TrialView]) -> None:
-        """Draw the trials."""
-        self._live.update(progress_table(views, time.time()), refresh=True)
+@contextmanager
+def screen(console: Console) -> Iterator[Callable[[Sequence[TrialView]], None]]:
+    """Yields the function that shows views: in a table on a terminal, else in lines."""
+    if not console.is_terminal:
+        yield LineScreen(console).show
+        return
+    with Live(console=console, auto_refresh=False, transient=True) as live:
+        yield lambda views: live.update(progress_table(views, time.time()), refresh=True)
 
 
 def progress_table(views: Sequence[TrialView], now: float) -> Table:
@@ -114,14 +83,14 @@ def arm_rows(view: TrialView, now: float) -> Iterator[ArmRow]:
 
 
 def _full_run_row(arm: str, jobs: Sequence[JobView], now: float) -> ArmRow:
-    """Counts the runs asked for so far: how many it takes, the judge says from round to round.
+    """Counts the runs requested so far; the judge decides on more from round to round.
 
-    A job that was stopped brought no run, but has cost its time.
+    A stopped job is not a run, but its time is counted.
     """
     runs = [job for job in jobs if job.status != "Stopped"]
     ended = sum(not job.active for job in runs)
-    talking = [job for job in jobs if job.active and job.lines.by_arm] or list(jobs)
-    figures = next(iter(talking[0].lines.by_arm.values()), {})
+    printing = [job for job in jobs if job.active and job.lines.by_arm] or list(jobs)
+    figures = next(iter(printing[0].lines.by_arm.values()), {})
     return ArmRow(
         arm=arm,
         stage=f"full runs {ended}/{len(runs)}",
@@ -140,7 +109,7 @@ def _segment_row(arm: str, job: JobView) -> ArmRow:
     return ArmRow(arm, stage, job.lines.latest(arm), None, None)
 
 
-class LineScreen(Screen):
+class LineScreen:
     """One plain line per event, for pipes and logs."""
 
     def __init__(self, console: Console) -> None:
@@ -151,15 +120,8 @@ class LineScreen(Screen):
         self._segments: dict[str, str] = {}
         self._printed_at: dict[str, float] = {}
 
-    def __enter__(self) -> LineScreen:
-        """Begin."""
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        """Nothing to clear up."""
-
     def show(self, views: Sequence[TrialView]) -> None:
-        """Print what has changed since the last time."""
+        """Print what has changed since the last call."""
         now = time.time()
         for view in views:
             workload = view.trial.workload

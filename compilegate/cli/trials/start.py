@@ -1,4 +1,4 @@
-"""Starts trials, follows them to their end, and stops them."""
+"""Starts trials, follows executions to their end, and stops them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
 from rich.console import Console
@@ -14,16 +15,18 @@ from rich.console import Console
 from compilegate.adapters.packages import package
 from compilegate.adapters.workload_files import WorkloadFile, read_workload
 from compilegate.cli.common.cloud import Cloud
+from compilegate.cli.trials.screen import screen
 from compilegate.cli.trials.view import TrialView, TrialWatcher
-from compilegate.cli.trials.watching import watch
 from compilegate.domain import naming
-from compilegate.domain.errors import InvalidInputError
+from compilegate.domain.errors import EnvironmentNotReadyError, InvalidInputError
 from compilegate.usecases.operations.drain_mark import refuse_if_drained
 from compilegate.usecases.registration.upload import submit
 from compilegate.usecases.trial.documents import Trial
 
 STOP_CAUSE = "stopped with Ctrl-C"
 STOP_SECONDS = 20.0
+LOST_AFTER = 10
+View_co = TypeVar("View_co", bound=TrialView, covariant=True)
 
 
 @dataclass(frozen=True)
@@ -87,8 +90,54 @@ def follow(
     return watch(watchers, cloud.poll_seconds, console, on_end=on_end, sleep=sleep)
 
 
+class Watcher(Protocol[View_co]):
+    """Reads one execution again and again."""
+
+    def look(self) -> View_co:
+        """As it is now."""
+        ...
+
+
+def watch(
+    watchers: Sequence[Watcher[View_co]],
+    poll_seconds: float,
+    console: Console,
+    *,
+    what: str = "trial",
+    on_end: Callable[[View_co], None] | None = None,
+    sleep: Callable[[float], None] = time.sleep,
+) -> list[View_co]:
+    """Show progress until every execution has ended; returns the last view of each.
+
+    ``on_end`` gets the last view of each as soon as it has ended.
+    Raises EnvironmentNotReadyError after ten failures in a row to read them.
+    """
+    lost, ended = 0, set[int]()
+    with screen(console) as show:
+        while True:
+            try:
+                views = [watcher.look() for watcher in watchers]
+                lost = 0
+            except (BotoCoreError, ClientError, OSError) as error:
+                lost += 1
+                if lost >= LOST_AFTER:
+                    raise EnvironmentNotReadyError(
+                        f"the {what} can no longer be watched ({error}); it continues. "
+                        "Fix: see `compilegate status`"
+                    ) from error
+            else:
+                show(views)
+                for number, view in enumerate(views):
+                    if on_end and not view.state.running and number not in ended:
+                        ended.add(number)
+                        on_end(view)
+                if not any(view.state.running for view in views):
+                    return views
+            sleep(poll_seconds)
+
+
 def stop(started: Sequence[StartedTrial], cloud: Cloud, cause: str = STOP_CAUSE) -> None:
-    """Stop the executions and give their jobs a moment to end."""
+    """Stop the executions and wait a moment for their jobs to end."""
     for item in started:
         with contextlib.suppress(BotoCoreError, ClientError, OSError):
             cloud.executions.stop(item.arn, cause)

@@ -1,6 +1,6 @@
-"""What a running trial looks like at one moment, and how it is found out.
+"""A running trial at one moment, and how it is read.
 
-Only jobs that have not ended are asked for again, so that watching stays cheap.
+Only jobs that have not ended are described again, so that watching stays cheap.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class JobView:
 
     @property
     def waiting(self) -> bool:
-        """Whether it has been asked for and does not train yet."""
+        """Whether it has been created and does not train yet."""
         return self.active and self.started_at is None
 
     @property
@@ -62,11 +62,11 @@ class JobView:
         return self.arm is None
 
     def seconds(self, now: float) -> float:
-        """How long it has trained so far."""
+        """How long it has trained."""
         return 0.0 if self.started_at is None else max((self.ended_at or now) - self.started_at, 0)
 
     def usd(self, now: float) -> float:
-        """What that costs at the plan's price."""
+        """The cost of that time at the plan's price."""
         return self.seconds(now) / 3600 * (self.usd_per_hour or 0.0)
 
 
@@ -74,34 +74,34 @@ class JobView:
 class TrialView:
     """One trial; ``arms`` are the plan's names, empty before there is a plan.
 
-    ``carried`` are the arms that production has yet to train for it, in turn; ``asks`` says
-    whether a person has to agree to its promotion.
+    ``canary_arms`` are the arms that production has yet to train for it, in turn;
+    ``needs_approval`` says whether its promotion waits for approval.
     """
 
     trial: Trial
     state: ExecutionState
     arms: tuple[str, ...]
     jobs: tuple[JobView, ...]
-    carried: tuple[str, ...] = ()
-    asks: bool = False
+    canary_arms: tuple[str, ...] = ()
+    needs_approval: bool = False
 
     @property
     def stage(self) -> str:
-        """What is going on, in two or three words."""
+        """What happens now, in two or three words."""
         if not self.state.running:
             return "decided" if self.state.status == "SUCCEEDED" else self.state.status.lower()
         active = [job for job in self.jobs if job.active]
         if active:
             return "speed gate" if active[0].is_speed else "full runs"
-        if self.carried:
-            return f"waits for production: {', '.join(self.carried)}"
-        if self.asks:
+        if self.canary_arms:
+            return f"waits for production: {', '.join(self.canary_arms)}"
+        if self.needs_approval:
             return "waits for approval, see compilegate status"
         return "judging" if self.jobs else "checking, planning"
 
 
 class TrialWatcher:
-    """Looks at one trial again and again."""
+    """Reads one trial again and again."""
 
     def __init__(self, trial: Trial, arn: str, cloud: Cloud) -> None:
         self.trial, self.arn = trial, arn
@@ -122,10 +122,16 @@ class TrialWatcher:
                     self._jobs[name] = self._look_at_job(name, run, previous)
         names = tuple(str(arm["name"]) for arm in arms)
         jobs = tuple(self._jobs.values())
-        carried, asks = self._carried(state, jobs), self._asks(state, jobs)
-        return TrialView(self.trial, state, names, jobs, carried, asks)
+        return TrialView(
+            self.trial,
+            state,
+            names,
+            jobs,
+            canary_arms=self._canary_arms(state, jobs),
+            needs_approval=self._needs_approval(state, jobs),
+        )
 
-    def _carried(self, state: ExecutionState, jobs: Sequence[JobView]) -> tuple[str, ...]:
+    def _canary_arms(self, state: ExecutionState, jobs: Sequence[JobView]) -> tuple[str, ...]:
         mode = (self._plan or {}).get("quality_mode") or {}
         if not state.running or mode.get("used") in (None, SHADOW) or any(j.active for j in jobs):
             return ()
@@ -136,7 +142,7 @@ class TrialWatcher:
             for run in round_.runs
         )
 
-    def _asks(self, state: ExecutionState, jobs: Sequence[JobView]) -> bool:
+    def _needs_approval(self, state: ExecutionState, jobs: Sequence[JobView]) -> bool:
         if not state.running or not jobs or any(job.active for job in jobs):
             return False
         approval = approval_of(self.trial, self._cloud.services)
@@ -166,13 +172,13 @@ class TrialWatcher:
 
 
 def waiting_rounds(workload: str, cloud: Cloud) -> list[CanaryRound]:
-    """The rounds of a workload's trials that production has yet to carry."""
+    """The rounds of canary runs that production has yet to train for a workload's trials."""
     entries = cloud.services.ledger.entries(workload, ledger_keys.CANARY_ENTRIES)
     return open_rounds(history(entries), cloud.services.clock.now())
 
 
 def look_at_job(name: str, previous: JobView | None, cloud: Cloud) -> JobView:
-    """A job as it is now; what its name says, which run of which arm it is, is not filled in."""
+    """A job as it is now, without the run and arm that its name stands for."""
     described = cloud.services.jobs.describe(name)
     lines = previous.lines if previous else JobLines()
     messages, lines.token = cloud.watch.lines(name, lines.token)

@@ -9,22 +9,21 @@ from typing import Annotated, Any
 
 import typer
 
-from compilegate.cli.common import project
 from compilegate.cli.common.cloud import Cloud
-from compilegate.cli.common.error_handling import FAILURE, STOPPED, session
-from compilegate.cli.common.options import JsonOption, LocalOption, StageOption
-from compilegate.cli.common.output import console, emit_json, say, say_line
-from compilegate.cli.common.providers import open_cloud
+from compilegate.cli.common.error_handling import FAILURE, STOPPED
+from compilegate.cli.common.output import console, emit_json, say, say_line, say_rows
+from compilegate.cli.common.session import JsonOption, LocalOption, StageOption, open_cloud
 from compilegate.cli.common.workload_names import check_registered
-from compilegate.cli.train.screen import show_run
 from compilegate.cli.trials.run_view import RunView, RunWatcher
-from compilegate.cli.trials.watching import watch
+from compilegate.cli.trials.start import watch
 from compilegate.domain import naming
 from compilegate.domain.decision import Verdict
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.flag import parse_flag
+from compilegate.domain.formats import UNKNOWN, clock, money, significant
 from compilegate.domain.production.next_arm import MALFORMED, FlagReading
-from compilegate.domain.records.runs import ProductionRun
+from compilegate.domain.records.runs import BegunRun, ProductionRun
+from compilegate.domain.words import run_reason
 from compilegate.ports import Services
 from compilegate.usecases.operations.drain_mark import refuse_if_drained
 from compilegate.usecases.registration.load import load_registered
@@ -46,18 +45,18 @@ def train(
 ) -> None:
     """Start one production run of a registered workload now.
 
-    It trains what was registered last, with or without the compiler as the flag says, and is
-    recorded and watched like a run on a schedule.
+    Trains the latest registration, with or without the compiler as the flag says. The run is
+    recorded and monitored like a scheduled one.
 
     \b
     compilegate train article-bert
     compilegate train article-bert --wait --json
     compilegate train demo-lm --local --wait
 
-    Exit code 0 started, with --wait also trained; 12 the run made the flag revert; 1 the run
-    failed; 2 the workload is not registered or retired. Ctrl-C stops the watching, not the run.
+    Exit code 0 started, with --wait also trained; 12 the run led to a revert; 1 the run failed;
+    2 the workload is not registered, or is retired. Ctrl-C does not stop the run.
     """
-    cloud = open_cloud(session(ctx).providers, local=local, stage=project.stage_name(stage))
+    cloud = open_cloud(ctx, local=local, stage=stage)
     check_registered(workload, cloud, field="WORKLOAD")
     load_registered(workload, cloud.services.store)
     refuse_if_drained(cloud.services)
@@ -101,7 +100,7 @@ def _say_started(workload: str, run: str, arn: str, *, as_json: bool) -> None:
 
 
 def _flag(workload: str, services: Services) -> FlagReading:
-    """What production is told now; unlike a run, a look repairs nothing."""
+    """The flag as production reads it; unlike a run, this repairs nothing."""
     text = services.flags.read(naming.flag_parameter(services.settings.stage, workload))
     try:
         return FlagReading(parse_flag(text), text)
@@ -120,19 +119,56 @@ def document(view: RunView, reading: FlagReading) -> dict[str, Any]:
         "reason": view.state.cause or view.state.error or None,
         "arm": begun and begun.arm,
         "why": begun and begun.why,
-        "attempts": [_attempt(run) for run in view.runs],
+        "attempts": [
+            {key: value for key, value in asdict(run).items() if key != "at"} for run in view.runs
+        ],
         "watch": view.review and view.review.to_entry(),
         "flag": {"told": reading.explanation, **asdict(reading.flag)},
     }
 
 
-def _attempt(run: ProductionRun) -> dict[str, Any]:
-    return {key: value for key, value in asdict(run).items() if key != "at"}
-
-
 def exit_code(view: RunView) -> int:
-    """What the run came to; a run without a model failed, however its execution ended."""
+    """The run's exit code; a run without a model failed, however its execution ended."""
     if view.review is not None and view.review.verdict == Verdict.REVERT:
         return REVERTED
     trained = any(run.finished for run in view.runs)
     return 0 if trained and view.state.status == "SUCCEEDED" else FAILURE
+
+
+def show_run(view: RunView, reading: FlagReading) -> None:
+    """The end of a run: its arm and why, its attempts, and the flag after it."""
+    say()
+    if view.begun is not None:
+        say(f"{view.trial.workload}: {chosen(view.begun)}", style="bold")
+    for run in view.runs:
+        _show_attempt(run)
+    if not view.runs:
+        reason = view.state.cause or view.state.error or "no attempt was recorded"
+        say(f"{view.stage}: {reason}", indent=2)
+    verdict = view.review and (view.review.verdict or "nothing to judge")
+    say_rows([("judge", verdict or ""), ("flag", flag_words(reading))])
+
+
+def chosen(begun: BegunRun) -> str:
+    """Which arm, and why."""
+    flag_message = f": {begun.flag_told}" if begun.flag_told else ""
+    return f"run {begun.run} trained {begun.arm} ({run_reason(begun.why)}{flag_message})"
+
+
+def flag_words(reading: FlagReading) -> str:
+    """On or off, in which state, or why it is not followed."""
+    if reading.explanation is not None:
+        return reading.explanation
+    word = "on" if reading.flag.enabled else "off"
+    return word if reading.flag.state == word else f"{word} ({reading.flag.state})"
+
+
+def _show_attempt(run: ProductionRun) -> None:
+    say(f"{run.job}: {run.arm}, {run.status}, {run_reason(run.why)}", indent=2)
+    if run.reason:
+        say(run.reason, indent=4)
+    metric = run.result.get("metric")
+    seconds = run.result.get("wall_seconds") or run.ended_at - run.started_at
+    say_line(f"    metric     {UNKNOWN if metric is None else significant(metric, 4)}")
+    say_line(f"    wall clock {clock(seconds)}")
+    say_line(f"    cost       {UNKNOWN if run.usd is None else money(run.usd)}")

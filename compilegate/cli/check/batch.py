@@ -1,0 +1,152 @@
+"""A line for each of many checks, and what they add up to: verdicts, dollars, the top few."""
+
+from __future__ import annotations
+
+import heapq
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import typer
+
+from compilegate.cli.common.output import TONE_STYLES, say, say_line, say_rows
+from compilegate.domain.formats import UNKNOWN, interval, money, number, pair, plural
+from compilegate.domain.words import VERDICTS, verdict_label
+
+LISTED = 5
+INELIGIBLE = "ineligible"
+WIDTH = 80
+_VERDICT, _NAME = 12, 24
+_COUNTED = ("eligible", "benchmark", "ineligible")
+
+
+@dataclass(frozen=True, order=True)
+class Ranked:
+    """A workload in a list of the top few; ``usd`` per year."""
+
+    usd: float
+    workload: str
+    note: str = field(compare=False)
+
+
+@dataclass
+class Totals:
+    """Sums over many checks in constant memory; USD per year.
+
+    The saving is of workloads that may be tried; ``unpriced`` are those without a known price.
+    """
+
+    verdicts: Counter[str] = field(default_factory=Counter)
+    errors: int = 0
+    training_usd: float = 0.0
+    unpriced: int = 0
+    saving_low: float = 0.0
+    saving_high: float = 0.0
+    stopped_by: Counter[str] = field(default_factory=Counter)
+    most_to_gain: list[Ranked] = field(default_factory=list)
+    dearest_stopped: list[Ranked] = field(default_factory=list)
+
+    def add(self, document: Mapping[str, Any] | None) -> None:
+        """Count one eligibility document; None is a file that could not be checked."""
+        if document is None:
+            self.errors += 1
+            return
+        verdict, name = str(document["verdict"]), str(document["workload"])
+        economics = document.get("economics") or {}
+        usd = number(economics.get("annual_training_usd"))
+        self.verdicts[verdict] += 1
+        self.training_usd += usd or 0.0
+        self.unpriced += usd is None
+        if verdict == INELIGIBLE:
+            reason = first_stop(document)
+            self.stopped_by[reason["code"]] += 1
+            _keep(self.dearest_stopped, Ranked(usd or 0.0, name, reason["message"]))
+            return
+        saving = pair(economics.get("plausible_annual_saving_usd"))
+        if saving is not None:
+            self.saving_low += saving[0]
+            self.saving_high += saving[1]
+            _keep(self.most_to_gain, Ranked(saving[1], name, verdict))
+
+
+def first_stop(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The first reason that stops a workload, its own before its candidates'."""
+    for source in (document, *document["candidates"]):
+        for reason in source["reasons"]:
+            if reason["severity"] == "block":
+                return dict(reason)
+    return {"code": "none", "message": "no candidate is left"}
+
+
+def _keep(few: list[Ranked], entry: Ranked) -> None:
+    if len(few) < LISTED:
+        heapq.heappush(few, entry)
+    else:
+        heapq.heappushpop(few, entry)
+
+
+def line(document: Mapping[str, Any]) -> str:
+    """``not eligible  bert-docs  why``, within 80 columns where the name allows."""
+    verdict, name = str(document["verdict"]), str(document["workload"])
+    label = verdict_label(verdict)
+    word = label.text.lower()
+    if verdict == INELIGIBLE:
+        note = str(first_stop(document)["message"])
+    else:
+        saving = (document.get("economics") or {}).get("plausible_annual_saving_usd")
+        shown = interval(saving, money)
+        note = "" if shown == UNKNOWN else f"{shown} a year"
+    text = _fitted(f"{word:<{_VERDICT}}  {name:<{_NAME}}  ", note)
+    if sys.stdout.isatty():
+        return typer.style(word, fg=TONE_STYLES[label.tone]) + text.removeprefix(word)
+    return text
+
+
+def show_totals(totals: Totals) -> None:
+    """Verdicts and dollars, then the top few."""
+    checked = sum(totals.verdicts.values())
+    say()
+    say(f"{plural(checked, 'workload')}: {_counts(totals)}", "bold")
+    if not checked:
+        return
+    unpriced = f" ({totals.unpriced:,} without a known price)" if totals.unpriced else ""
+    codes = [f"{code} {count:,}" for code, count in totals.stopped_by.most_common()]
+    say_rows(
+        [
+            ("training costs per year", f"{money(totals.training_usd)}{unpriced}"),
+            (
+                "plausible saving per year",
+                f"{money(totals.saving_low)} to {money(totals.saving_high)}",
+            ),
+            ("first blocked by", ", ".join(codes)),
+        ]
+    )
+    _few("Largest savings, at most per year", totals.most_to_gain)
+    _few("Largest training costs without an eligible compiler, per year", totals.dearest_stopped)
+
+
+def _counts(totals: Totals) -> str:
+    words = [
+        f"{totals.verdicts[verdict]:,} {verdict_label(verdict).text.lower()}"
+        for verdict in _COUNTED
+        if totals.verdicts[verdict]
+    ]
+    wrong = [f"{plural(totals.errors, 'file')} invalid"] if totals.errors else []
+    return ", ".join(words + wrong) or "nothing could be checked"
+
+
+def _few(title: str, ranked: Sequence[Ranked]) -> None:
+    if not ranked:
+        return
+    say()
+    say(title, "bold", indent=2)
+    for ranking in sorted(ranked, reverse=True):
+        note = VERDICTS[ranking.note].text.lower() if ranking.note in VERDICTS else ranking.note
+        say_line(_fitted(f"    {ranking.workload:<{_NAME}}  {money(ranking.usd):>12}  ", note))
+
+
+def _fitted(left: str, note: str) -> str:
+    room = WIDTH - len(left)
+    return (left + (note if len(note) <= room else f"{note[: room - 1]}…")).rstrip()

@@ -1,0 +1,111 @@
+"""What the commands of one invocation share: ways into a cloud, and the options for them.
+
+boto3 and the embedded cloud are imported when a cloud is opened: that is half of what ``check``,
+``judge`` or ``--help`` would otherwise take.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from compilegate.cli.common import project
+
+if TYPE_CHECKING:
+    from compilegate.cli.common.cloud import Cloud, StartedCloud
+
+
+class Providers:
+    """AWS and the embedded cloud of this machine; tests provide others."""
+
+    def aws(self, stage: str) -> Cloud:
+        """The stage's stack in the account of the environment; EnvironmentNotReadyError."""
+        from compilegate.cli.common import connect  # noqa: PLC0415 - see above
+
+        return connect.aws(stage)
+
+    def local(self) -> Cloud:
+        """The embedded cloud that runs; EnvironmentNotReadyError."""
+        from compilegate.cli.common import connect  # noqa: PLC0415 - see above
+
+        return connect.local()
+
+    def client(self, service: str, region: str) -> Any:
+        """A client of an AWS service in a region, with the environment's credentials."""
+        from compilegate.adapters.clients import client  # noqa: PLC0415 - see above
+
+        return client(service, region)
+
+    def started_local(self, *, keep: bool) -> AbstractContextManager[StartedCloud]:
+        """The embedded cloud with the app as it is now, started if it does not run.
+
+        One that was started here ends with the block unless ``keep``.
+        """
+        from compilegate.cli.common import connect  # noqa: PLC0415 - see above
+
+        return connect.started_local(keep=keep)
+
+
+@dataclass
+class Session:
+    """What the commands of one invocation share."""
+
+    providers: Providers = field(default_factory=Providers)
+    debug: bool = False
+    as_json: bool = False
+
+
+def session(ctx: typer.Context) -> Session:
+    """This invocation's session."""
+    current = ctx.find_object(Session)
+    if current is None:
+        raise RuntimeError("the root command has not run")
+    return current
+
+
+def open_cloud(ctx: typer.Context, *, local: bool, stage: str | None) -> Cloud:
+    """The cloud that a command's options select; without ``stage`` the one of cdk.json."""
+    providers, name = session(ctx).providers, project.stage_name(stage)
+    return providers.local() if local else providers.aws(name)
+
+
+def _remember_json(ctx: typer.Context, as_json: bool) -> bool:
+    session(ctx).as_json = as_json  # an error is then a document, too
+    return as_json
+
+
+JsonOption = Annotated[
+    bool, typer.Option("--json", help="Print one JSON document.", callback=_remember_json)
+]
+LocalOption = Annotated[
+    bool, typer.Option("--local", help="Use the embedded cloud on this machine.")
+]
+StageOption = Annotated[
+    str | None,
+    typer.Option(
+        "--stage",
+        envvar="COMPILEGATE_STAGE",
+        help="The deployed stage. Default: the one in cdk.json.",
+    ),
+]
+RegionOption = Annotated[
+    str | None,
+    typer.Option(
+        "--region",
+        help="The AWS region. Default: the environment's, else the one in cdk.json.",
+        show_default=False,
+    ),
+]
+NameArgument = Annotated[str, typer.Argument(metavar="WORKLOAD", help="The workload's name.")]
+ReasonOption = Annotated[
+    str, typer.Option("--reason", metavar="TEXT", help="Why; recorded and sent to the owner.")
+]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
+ReportsOption = Annotated[
+    Path, typer.Option("--out", help="Folder that reports are saved in.", file_okay=False)
+]
+REPORTS = Path("compilegate-reports")

@@ -1,0 +1,64 @@
+"""Starts what both demos need: their data, written by training's own script, and a cloud."""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from rich.console import Console
+
+from compilegate.adapters.workload_files import FOLDER, SCRIPT
+from compilegate.cli.common.cloud import StartedCloud
+from compilegate.cli.common.project import REPOSITORY
+from compilegate.cli.common.session import Providers
+from compilegate.domain.errors import EnvironmentNotReadyError
+
+END_SECONDS = 5.0
+TAIL_CHARACTERS = 1500
+
+
+@contextmanager
+def demo_cloud(providers: Providers, progress: Console, *, keep: bool) -> Iterator[StartedCloud]:
+    """The embedded cloud; the demos' data are written while it starts."""
+    from compilegate.localcloud.api import training_python  # noqa: PLC0415 - brings boto3
+
+    progress.print("Preparing the data, starting the embedded cloud, deploying the app …")
+    command = [str(training_python()), str(SCRIPT), str(FOLDER)]
+    with preparing_data(command) as wait, providers.started_local(keep=keep) as started:
+        wait()
+        yield started
+
+
+@contextmanager
+def preparing_data(command: Sequence[str]) -> Iterator[Callable[[], None]]:
+    """Start the command that writes the data; yields the function that waits for it.
+
+    The function raises EnvironmentNotReadyError with the command's last output. The command never
+    outlives the block.
+    """
+    with tempfile.TemporaryFile() as output:
+        process = subprocess.Popen(  # noqa: S603 - the argument list is fixed
+            command, cwd=REPOSITORY, stdin=subprocess.DEVNULL, stdout=output,
+            stderr=subprocess.STDOUT,
+        )  # fmt: skip
+
+        def wait() -> None:
+            if process.wait() != 0:
+                output.seek(0)
+                message = output.read().decode("utf-8", "replace")[-TAIL_CHARACTERS:]
+                raise EnvironmentNotReadyError(
+                    f"{SCRIPT} did not write the demo's data:\n{message}"
+                )
+
+        try:
+            yield wait
+        finally:
+            if process.poll() is None:
+                process.terminate()
+                try:
+                    process.wait(END_SECONDS)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+                    process.wait()

@@ -1,0 +1,306 @@
+"""``compilegate drain``: stop trials, prevent new work, and wait until nothing runs."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+import typer
+
+from compilegate.cli.common import project
+from compilegate.cli.common.cloud import Cloud
+from compilegate.cli.common.error_handling import STOPPED
+from compilegate.cli.common.output import confirm, console, emit_json, say, say_line
+from compilegate.cli.common.session import (
+    JsonOption,
+    LocalOption,
+    StageOption,
+    YesOption,
+    open_cloud,
+)
+from compilegate.domain.draining import DrainMark, DrainSteps, Work, next_steps
+from compilegate.domain.errors import InvalidInputError, NotDeployedError
+from compilegate.domain.formats import plural
+from compilegate.domain.naming import stack_name
+from compilegate.domain.records.flags import HUMAN
+from compilegate.domain.utc import iso, minute
+from compilegate.usecases.operations.drain import Deployment, Drainage, begin_drain, end_drain
+from compilegate.usecases.operations.drain_mark import drain_mark
+
+STILL_RUNNING = 11
+MOST_NAMES = 20
+
+CheckOption = Annotated[
+    bool, typer.Option("--check", help="Only show whether anything runs; changes nothing.")
+]
+UndoOption = Annotated[
+    bool, typer.Option("--undo", help="Allow work to start again and enable the schedules.")
+]
+StopJobsOption = Annotated[
+    bool,
+    typer.Option("--stop-jobs", help="Also stop production's training jobs, unfinished."),
+]
+TimeoutOption = Annotated[
+    float | None,
+    typer.Option("--timeout", metavar="MINUTES", min=0, help="The longest wait."),
+]
+
+
+def drain(
+    ctx: typer.Context,
+    *,
+    check: CheckOption = False,
+    undo: UndoOption = False,
+    stop_jobs: StopJobsOption = False,
+    timeout: TimeoutOption = None,
+    yes: YesOption = False,
+    local: LocalOption = False,
+    stage: StageOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Stop trials, prevent new work, and wait until no job runs.
+
+    Disables the schedules, and refuses run, train and register. Stops trials, and production runs
+    that wait for machines, and releases their leases. Production runs that are training finish,
+    unless --stop-jobs stops them. Flags do not change.
+
+    \b
+    compilegate drain
+    compilegate drain --stop-jobs --timeout 30 --yes
+    compilegate drain --check
+    compilegate drain --undo
+
+    Exit code 0 nothing runs, 11 something still runs (--check, --timeout), 1 failure. A repeated
+    command continues; Ctrl-C stops only the waiting, and nothing starts until --undo.
+    """
+    if check and undo:
+        raise InvalidInputError("exclude each other", field="--check and --undo", fix="choose one")
+    if check:
+        raise typer.Exit(_check(ctx, stage, local=local, as_json=as_json))
+    cloud = open_cloud(ctx, local=local, stage=stage)
+    deployment, by = _deployment(cloud), f"{HUMAN}{cloud.who()}"
+    stack = stack_name(cloud.stage)
+    if undo:
+        _show_undone(stack, end_drain(deployment, by), as_json=as_json)
+        return
+    jobs = "are stopped as well" if stop_jobs else "finish first"
+    confirm(
+        [f"Draining {stack}: schedules are disabled and nothing new starts until `compilegate "
+         "drain --undo`. Running trials are stopped and have to be rerun. Production's training "
+         f"jobs {jobs}. Flags do not change."], yes=yes, as_json=as_json,
+    )  # fmt: skip
+    report = _drain(
+        deployment, by, stop_jobs=stop_jobs, minutes=timeout, poll=cloud.poll_seconds,
+        quiet=as_json,
+    )  # fmt: skip
+    if as_json:
+        emit_json(report.document(cloud.stage))
+    else:
+        _show_drained(report, cloud)
+    raise typer.Exit(0 if report.work.idle else STILL_RUNNING)
+
+
+def _deployment(cloud: Cloud) -> Deployment:
+    production = cloud.with_production()
+    return Deployment(
+        services=cloud.services,
+        trials=cloud.executions,
+        runs=production.executions,
+        schedules=production.schedules,
+        leases=lambda: [(lock.workload, lock.owner) for lock in cloud.overview.locks()],
+    )
+
+
+def _check(ctx: typer.Context, stage: str | None, *, local: bool, as_json: bool) -> int:
+    """Show whether anything runs; a stage without a stack is idle."""
+    try:
+        cloud = open_cloud(ctx, local=local, stage=stage)
+    except NotDeployedError as error:
+        if as_json:
+            emit_json({"stage": project.stage_name(stage), "deployed": False, "idle": True})
+        else:
+            say(f"Nothing runs. {error}")
+        return 0
+    deployment = _deployment(cloud)
+    work = Drainage(deployment, time.monotonic).look()
+    mark, enabled = drain_mark(cloud.services), tuple(deployment.schedules.enabled())
+    report = Report(work=work, enabled=enabled, mark=mark)
+    if as_json:
+        emit_json(report.document(cloud.stage))
+    else:
+        _show_check(report, stack_name(cloud.stage))
+    return 0 if report.may_be_removed else STILL_RUNNING
+
+
+def _drain(
+    deployment: Deployment,
+    by: str,
+    *,
+    stop_jobs: bool,
+    minutes: float | None,
+    poll: float,
+    quiet: bool,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Report:
+    mark = begin_drain(deployment, by)
+    report, drainage, shown = Report(mark=mark), Drainage(deployment, time.monotonic), ""
+    deadline = None if minutes is None else time.monotonic() + minutes * 60
+    try:
+        while True:
+            report.work = drainage.look()
+            if (line := in_progress(report.work)) != shown:
+                shown = line
+                console(stderr=quiet).print(line, soft_wrap=True)
+            if report.work.idle:
+                return report
+            steps = next_steps(report.work, stop_jobs=stop_jobs)
+            drainage.take(steps)
+            report.note(steps)
+            if deadline is not None and time.monotonic() >= deadline:
+                return report
+            sleep(poll)
+    except KeyboardInterrupt:
+        typer.echo(
+            "Stopped waiting. Nothing new starts. To continue: compilegate drain\n"
+            "To allow work again: compilegate drain --undo",
+            err=True,
+        )
+        raise typer.Exit(STOPPED) from None
+
+
+@dataclass
+class Report:
+    """The progress of a drain; the lists name executions, jobs and workloads.
+
+    ``enabled`` are schedules that could start a run.
+    """
+
+    work: Work = field(default_factory=Work)
+    mark: DrainMark | None = None
+    enabled: tuple[str, ...] = ()
+    stopped_executions: list[str] = field(default_factory=list)
+    stopped_jobs: list[str] = field(default_factory=list)
+    released: list[str] = field(default_factory=list)
+
+    @property
+    def drained(self) -> bool:
+        """Whether nothing new may start."""
+        return self.mark is not None and self.mark.drained
+
+    @property
+    def may_be_removed(self) -> bool:
+        """Whether the stack can go without leaving anything running."""
+        return self.work.idle and not self.enabled
+
+    def note(self, steps: DrainSteps) -> None:
+        """Add what was stopped, each once."""
+        for names, into in (
+            ([one.name for one in steps.executions], self.stopped_executions),
+            ([one.name for one in steps.jobs], self.stopped_jobs),
+            ([one.workload for one in steps.leases], self.released),
+        ):
+            into.extend(name for name in names if name not in into)
+
+    def document(self, stage: str) -> dict[str, Any]:
+        """For programs."""
+        mark = self.mark
+        return {
+            "stage": stage,
+            "drained": self.drained,
+            "since": iso(mark.at) if mark and mark.drained else None,
+            "by": mark.by if mark and mark.drained else None,
+            "idle": self.work.idle,
+            "in_progress": {
+                "trials": [one.name for one in self.work.trials],
+                "runs": [{"execution": one.name, "phase": one.phase} for one in self.work.runs],
+                "jobs": [one.name for one in self.work.jobs],
+                "leases": [one.workload for one in self.work.leases],
+            },
+            "schedules_enabled": list(self.enabled),
+            "schedules_disabled": list(mark.schedules) if mark else [],
+            "stopped": {
+                "executions": self.stopped_executions,
+                "jobs": self.stopped_jobs,
+                "leases": self.released,
+            },
+        }
+
+
+def in_progress(work: Work) -> str:
+    """One line: what is still in progress."""
+    phases = Counter(str(run.phase) for run in work.runs)
+    counts = [
+        (len(work.trials), "trial", "trials"),
+        *(
+            (phases[name], f"production run {name}", f"production runs {name}")
+            for name in sorted(phases)
+        ),
+        (len(work.jobs), "training job", "training jobs"),
+        (len(work.leases), "lease", "leases"),
+    ]
+    some = [plural(*count) for count in counts if count[0]]
+    return f"In progress: {', '.join(some)}." if some else "Nothing is in progress."
+
+
+def _show_drained(report: Report, cloud: Cloud) -> None:
+    """The end of a drain, complete or not."""
+    stack = stack_name(cloud.stage)
+    if report.work.idle:
+        say(f"{stack} is drained: nothing is in progress and nothing new starts.")
+    else:
+        say(f"{stack} is not drained yet: the time is up. Nothing new starts.")
+        _show_work(report.work)
+    _show_names("schedules disabled", report.mark.schedules if report.mark else ())
+    _show_names("executions stopped", report.stopped_executions)
+    _show_names("jobs stopped", report.stopped_jobs)
+    _show_names("leases released", report.released)
+    say("Flags did not change.")
+    if not report.work.idle:
+        say(f"To continue waiting: {cloud.command('drain')}")
+    say(f"To allow work again: {cloud.command('drain --undo')}")
+
+
+def _show_check(report: Report, stack: str) -> None:
+    """Whether anything runs or could start."""
+    if report.may_be_removed:
+        say(f"{stack} is idle: nothing is in progress and no schedule is enabled.")
+        return
+    say(f"{stack} is in use.")
+    _show_work(report.work)
+    _show_names("schedules enabled", report.enabled)
+    if report.drained and report.mark is not None:
+        say(f"Drained since {minute(report.mark.at)}. To wait for the end: compilegate drain")
+    else:
+        say("To stop what runs and prevent new work: compilegate drain")
+
+
+def _show_undone(stack: str, enabled: Sequence[str] | None, *, as_json: bool) -> None:
+    """The end of ``--undo``; ``enabled`` is None where the stack was not drained."""
+    if as_json:
+        emit_json({"drained": False, "schedules_enabled": list(enabled or ())})
+    elif enabled is None:
+        say(f"{stack} was not drained; nothing was changed.")
+    else:
+        say(f"{stack} accepts work again; {plural(len(enabled), 'schedule')} enabled.")
+        say("To rerun a trial that the drain stopped: compilegate run FILE")
+
+
+def _show_work(work: Work) -> None:
+    say(in_progress(work))
+    _show_names("trials", [one.name for one in work.trials])
+    _show_names("production runs", [f"{one.name} ({one.phase})" for one in work.runs])
+    _show_names("training jobs", [one.name for one in work.jobs])
+    _show_names("leases", [one.workload for one in work.leases])
+
+
+def _show_names(what: str, names: Sequence[str]) -> None:
+    """Names are lines to copy; of many the first, of none nothing."""
+    if names:
+        say(f"{what}: {len(names)}", indent=2)
+    for name in names[:MOST_NAMES]:
+        say_line(f"    {name}")
+    if len(names) > MOST_NAMES:
+        say(f"and {len(names) - MOST_NAMES} more", indent=4)

@@ -1,0 +1,130 @@
+"""``compilegate report``: fetch a trial's report, or render it again from its records."""
+
+from __future__ import annotations
+
+import webbrowser
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from compilegate.cli.common.cloud import Cloud
+from compilegate.cli.common.outcome import save_report
+from compilegate.cli.common.output import emit_json, say_line
+from compilegate.cli.common.session import (
+    REPORTS,
+    JsonOption,
+    LocalOption,
+    ReportsOption,
+    StageOption,
+    open_cloud,
+)
+from compilegate.domain.errors import EnvironmentNotReadyError, InvalidInputError, NotFoundError
+from compilegate.domain.production.history import history
+from compilegate.ports import Services
+from compilegate.usecases.production.history_page import bodies, history_page
+from compilegate.usecases.trial.documents import Trial
+
+
+def report(
+    ctx: typer.Context,
+    workload: Annotated[
+        str | None,
+        typer.Argument(metavar="WORKLOAD", help="Default: that of the newest decision."),
+    ] = None,
+    *,
+    trial: Annotated[
+        str | None, typer.Option("--trial", metavar="ID", help="Default: the newest trial.")
+    ] = None,
+    story: Annotated[
+        bool, typer.Option("--story", help="The workload's history instead of one trial.")
+    ] = False,
+    local: LocalOption = False,
+    stage: StageOption = None,
+    out: ReportsOption = REPORTS,
+    open_it: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Save a trial's report as HTML, Markdown and JSON, and print its path.
+
+    With --story, saves the workload's history instead: registration, trials, production runs,
+    alarms, flag changes and money, as of now.
+
+    \b
+    compilegate report
+    compilegate report bert-docs --open
+    compilegate report demo-lm --trial 0mabc123 --local
+    compilegate report bert-docs --story --open
+
+    With --local and no local cloud running, prints the path of a report saved before.
+    """
+    if story and (workload is None or trial is not None):
+        raise InvalidInputError(
+            "requires one workload and excludes --trial", field="--story",
+            fix="use: compilegate report WORKLOAD --story",
+        )  # fmt: skip
+    try:
+        cloud = open_cloud(ctx, local=local, stage=stage)
+    except EnvironmentNotReadyError:
+        saved = _history_file(str(workload), out) if story else _saved(workload, trial, out)
+        if not local or saved is None or not saved.is_file():
+            raise
+        typer.echo("The local cloud does not run; this report was saved before.", err=True)
+        path = saved
+    else:
+        if story:
+            path = save_history(str(workload), cloud.services, out)
+        else:
+            path = save_report(_newest(cloud, workload, trial), cloud.services, out)
+    if as_json:
+        emit_json(page_files(path))
+    else:
+        say_line(str(path))
+    if open_it and not webbrowser.open(path.resolve().as_uri()):
+        raise EnvironmentNotReadyError(f"No browser could be opened. Fix: open {path} yourself.")
+
+
+def page_files(page: Path) -> dict[str, str]:
+    """A saved page's files by format."""
+    suffixes = {"html": ".html", "markdown": ".md", "json": ".json"}
+    return {name: str(page.with_suffix(suffix)) for name, suffix in suffixes.items()}
+
+
+def save_history(workload: str, services: Services, out: Path) -> Path:
+    """Render the history as of now and save its files; raises NotFoundError without any."""
+    page = _history_file(workload, out)
+    files = bodies(history_page(workload, services))
+    page.parent.mkdir(parents=True, exist_ok=True)
+    for extension, body in files.items():
+        page.with_suffix(f".{extension}").write_bytes(body)
+    return page
+
+
+def _history_file(workload: str, out: Path) -> Path:
+    return out / f"{workload}-story" / "story.html"
+
+
+def _newest(cloud: Cloud, workload: str | None, trial: str | None) -> Trial:
+    decided = [
+        (decision.at, Trial(name, decision.trial, ""))
+        for name in ([workload] if workload else cloud.overview.workloads())
+        for decision in history(cloud.services.ledger.entries(name)).decided
+        if trial in (None, decision.trial)
+    ]
+    if not decided:
+        what = " ".join(part for part in (workload, trial and f"trial {trial}") if part)
+        raise NotFoundError(
+            f"there is no decision{f' of {what}' if what else ''} yet. "
+            "Fix: list the trials with `compilegate status`"
+        )
+    return max(decided, key=lambda pair: pair[0])[1]
+
+
+def _saved(workload: str | None, trial: str | None, out: Path) -> Path | None:
+    """The newest report saved before; a folder's name is ``{workload}-{trial}``."""
+    reports = out.glob("*/report.html")
+    for path in sorted(reports, key=lambda path: path.parent.name.rpartition("-")[2], reverse=True):
+        name, _, saved_trial = path.parent.name.rpartition("-")
+        if workload in (None, name) and trial in (None, saved_trial):
+            return path
+    return None
