@@ -232,8 +232,9 @@ def _print_designs(designs: Sequence[Mapping[str, Any]]) -> None:
         )
     ]
     rows += [[""], ["margin that they prove, 80%"]]
-    margins: list[list[dict[str, Any]]] = [one["provable_margin_by_runs"] for one in designs]
-    for index, row in enumerate(max(margins, key=len)):
+    margins: list[Any] = [one["provable_margin_by_runs"] for one in designs]
+    longest: list[Any] = max(margins, key=len)
+    for index, row in enumerate(longest):
         cells = [
             "" if index >= len(one) else significant(one[index]["margin"])
             if one[index]["margin"] else NONE
