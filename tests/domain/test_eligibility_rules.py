@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -31,10 +31,10 @@ from tests.domain.workload_builder import (
 )
 
 OLDER, TOO_OLD, NEWER, NONE = (
-    dataclasses.replace(COMPILE, framework=Framework("pytorch", version))
+    replace(COMPILE, framework=Framework("pytorch", version))
     for version in ("2.8.0", "1.13.1", "2.13.0", "2.99")
 )
-LARGER = dataclasses.replace(COMPILE, batch_size=48, learning_rate_scaling="linear")
+LARGER = replace(COMPILE, batch_size=48, learning_rate_scaling="linear")
 FP8 = Candidate(name="fp8", precision="fp8")
 # The PyTorch estimator starts both of its data parallel launchers by one runner.
 SMDDP = change(
@@ -53,7 +53,6 @@ CASES: list[Case] = [
     (SOUND, {"profile": Profile(None, 1.0, 1.0)}, "data_bound", "block", "ineligible"),
     (SOUND, {"profile": Profile(0.9, 0.01, 0.0), "policy__promote_speedup": 1.5},
      "speedup_below_policy", "block", "ineligible"),
-    (SOUND, {"policy__promote_speedup": 2.0}, "speedup_below_policy", "block", "ineligible"),
     # hardware
     (SOUND, {"training__instance_groups": (InstanceGroup("a", "ml.g5.xlarge", 1),)},
      "heterogeneous_cluster", "block", "ineligible"),
@@ -61,18 +60,12 @@ CASES: list[Case] = [
      "instance_retired", "block", "ineligible"),
     (SOUND, {"training__instance_type": "ml.m5.xlarge"}, "not_gpu", "block", "ineligible"),
     (
-        SOUND, {"training__instance_type": "ml.p3.16xlarge"}, "instance_retired", "block",
-        "ineligible",
-    ),
-    (
-        SOUND, {"training__instance_type": "ml.g5.49xlarge"}, "instance_unsupported", "block",
-        "ineligible",
-    ),
-    (
         SOUND, {"training__instance_type": "ml.p3.2xlarge",
                 "candidates": (Candidate(name="g5", instance_type="ml.g5.2xlarge"),)},
         "instance_retired", "block", "ineligible",
     ),
+    (SOUND, {"training__instance_type": "ml.g5.49xlarge"}, "instance_unsupported", "block",
+     "ineligible"),
     # frameworks and images
     (TENSORFLOW, {"candidates": (COMPILE,)}, "framework_unsupported", "block", "ineligible"),
     (SOUND, {"framework": Framework("pytorch", "1.13.1")}, "version_unsupported", "block",
@@ -100,59 +93,39 @@ CASES: list[Case] = [
     # the managed compiler's matrix
     (SOUND, {"candidates": (PAIR,)}, "framework_downgrade", "info", "benchmark"),
     (SOUND, {"candidates": (PAIR,)}, "script_needs_port", "warn", "benchmark"),
-    (SOUND, {"candidates": (dataclasses.replace(PAIR, framework=Framework(
+    (SOUND, {"candidates": (replace(PAIR, framework=Framework(
         "huggingface-pytorch", "1.11.0", "4.21.1")),)}, "no_same_version_baseline", "warn",
      "benchmark"),
     (SOUND, {"candidates": (MANAGED,)}, "version_unsupported", "block", "ineligible"),
     (SOUND, {"candidates": (MANAGED,)}, "framework_downgrade", "info", "ineligible"),
     (TRCOMP, {"framework__python": "py310"}, "version_unsupported", "block", "ineligible"),
     (TRCOMP, {"framework__transformers": "4.36.0"}, "version_unsupported", "block", "ineligible"),
-    (TENSORFLOW, {"framework__version": "2.12.0"}, "version_unsupported", "block", "ineligible"),
     (SOUND, {"framework": Framework("other", "1"), "candidates": (MANAGED,)},
      "framework_unsupported", "block", "ineligible"),
     (TRCOMP, {}, "image_unpatched", "warn", "eligible"),
     (TRCOMP, {"framework": Framework("huggingface-pytorch", "1.11.0", "4.21.1")},
-     "no_same_version_baseline", "warn", "ineligible"),
-    (TRCOMP, {"framework": Framework("huggingface-pytorch", "1.11.0", "4.21.1")},
      "no_compiler_image", "block", "ineligible"),
     (TRCOMP, {"training__instance_type": "ml.g6.xlarge"}, "instance_unsupported", "block",
      "ineligible"),
-    (PYTORCH_XLA, {"training__instance_type": "ml.p5.48xlarge"}, "instance_unsupported", "block",
-     "ineligible"),
-    (TRCOMP, {"training__instance_type": "ml.p3.2xlarge"}, "instance_retired", "block",
-     "ineligible"),
     # launching
     (PYTORCH_XLA, {"candidates": (MANAGED,)}, "distribution_unsupported", "block", "ineligible"),
-    (PYTORCH_XLA, {"candidates": (MANAGED,), "training__distribution": "none"},
-     "distribution_missing", "block", "ineligible"),
-    (PYTORCH_XLA, {"candidates": (dataclasses.replace(MANAGED, distribution="smddp"),)},
-     "distribution_unsupported", "block", "ineligible"),
     (PYTORCH_XLA, {"training__distribution": "pytorchxla"}, "distribution_unsupported", "block",
      "ineligible"),
-    (TRCOMP, {"candidates": (XLA,)}, "distribution_unsupported", "block", "ineligible"),
     (TENSORFLOW, {"candidates": (XLA,)}, "distribution_unsupported", "block", "ineligible"),
     (SOUND, {"training__distribution": "pytorchxla"}, "distribution_unsupported", "block",
      "ineligible"),
-    (SOUND, {"candidates": (dataclasses.replace(COMPILE, distribution="pytorchxla"),)},
-     "distribution_unsupported", "block", "ineligible"),
     (SOUND, {"training__distribution": "none"}, "distribution_missing", "warn", "eligible"),
     (PYTORCH_XLA, {}, "script_needs_port", "warn", "benchmark"),
-    (PYTORCH_XLA, {"candidates": (dataclasses.replace(XLA, entry_point="start.sh"),)},
+    (PYTORCH_XLA, {"candidates": (replace(XLA, entry_point="start.sh"),)},
      "script_unsupported", "block", "ineligible"),
     (TENSORFLOW, {"training__instance_count": 2}, "script_needs_port", "warn", "benchmark"),
     (TENSORFLOW, {"training__distribution": "torch_distributed"}, "distribution_unsupported",
      "block", "ineligible"),
     (SOUND, {"framework": Framework("pytorch", "1.12.0")}, "distribution_unsupported", "block",
      "ineligible"),
-    (SOUND, {"candidates": (Candidate(name="smddp", distribution="smddp"),)},
-     "distribution_unsupported", "block", "ineligible"),
-    (SOUND, {"framework": Framework("pytorch", "2.8.0"),
-             "training__instance_type": "ml.p4d.24xlarge",
-             "candidates": (Candidate(name="smddp", distribution="smddp"),)},
-     "distribution_unsupported", "block", "ineligible"),
     (SOUND, {"training__hyperparameters": {"sagemaker_mpi_enabled": True}},
      "reserved_hyperparameter", "block", "ineligible"),
-    (SOUND, {"candidates": (dataclasses.replace(
+    (SOUND, {"candidates": (replace(
         COMPILE, hyperparameters={"sagemaker_program": "other.py"}),)},
      "reserved_hyperparameter", "block", "ineligible"),
     (SOUND, {"training__hyperparameters": {"debugger_hook_config": True}}, "profiler_on", "warn",
@@ -171,9 +144,9 @@ CASES: list[Case] = [
     (SOUND, {"schedule": Schedule(3000, 0.002), "profile": Profile(compile_seconds=3)},
      "run_too_short", "block", "ineligible"),
     (TRCOMP, {"schedule": Schedule(300, 0.75)}, "run_too_short", "block", "ineligible"),
-    (SOUND, {"candidates": (dataclasses.replace(COMPILE, compile_mode="max-autotune"),)},
+    (SOUND, {"candidates": (replace(COMPILE, compile_mode="max-autotune"),)},
      "compile_mode_cost", "info", "eligible"),
-    (SOUND, {"candidates": (dataclasses.replace(COMPILE, compile_mode="reduce-overhead"),),
+    (SOUND, {"candidates": (replace(COMPILE, compile_mode="reduce-overhead"),),
              "shapes__static": False}, "compile_mode_cost", "warn", "benchmark"),
     # precision
     (SOUND, {"training__precision": "fp32"}, "fp32_only", "warn", "eligible"),
@@ -183,17 +156,15 @@ CASES: list[Case] = [
     (SOUND, {"candidates": (FP8,), "training__instance_type": "ml.p5.48xlarge"},
      "script_needs_port", "warn", "benchmark"),
     # batch and learning rate
-    (SOUND, {"candidates": (dataclasses.replace(
+    (SOUND, {"candidates": (replace(
         COMPILE, batch_size=48, learning_rate_scaling="sqrt"),)},
      "learning_rate_warmup", "info", "eligible"),
-    (SOUND, {"profile": Profile(peak_memory_gib=18.0), "candidates": (dataclasses.replace(
+    (SOUND, {"profile": Profile(peak_memory_gib=18.0), "candidates": (replace(
         COMPILE, batch_size=48, learning_rate_scaling="linear"),)},
      "memory_headroom", "warn", "benchmark"),
     (SOUND, {"profile": Profile(peak_memory_gib=30.0), "training__instance_type": "ml.p4d.24xlarge",
              "candidates": (Candidate(name="g5", instance_type="ml.g5.48xlarge"),)},
      "memory_headroom", "block", "ineligible"),
-    (SOUND, {"candidates": (dataclasses.replace(COMPILE, batch_size=48),)},
-     "learning_rate_unscaled", "warn", "eligible"),
     (SOUND, {"candidates": (Candidate(name="p4d", instance_type="ml.p4d.24xlarge",
                                       instance_count=2),)},
      "learning_rate_unscaled", "warn", "eligible"),
@@ -221,31 +192,22 @@ CASES: list[Case] = [
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[2]}-{case[3]}")
-def test_a_rule_speaks_when_it_should(case: Case) -> None:
+def test_the_decision_table(case: Case) -> None:
     workload, changes, code, severity, verdict = case
 
-    found = check(change(workload, **changes))
+    eligibility = check(change(workload, **changes))
 
-    assert severity == severities(found).get(code)
-    assert verdict == found.verdict
-
-
-@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[2]}-{case[3]}")
-def test_every_reason_names_field_message_fix_and_source(case: Case) -> None:
-    workload, changes, *_ = case
-
-    found = check(change(workload, **changes))
-
-    for reason in (*found.reasons, *(r for one in found.candidates for r in one.reasons)):
+    assert severity == severities(eligibility).get(code)
+    assert verdict == eligibility.verdict
+    for reason in (*eligibility.reasons, *(r for c in eligibility.candidates for r in c.reasons)):
         assert all((reason.field, reason.message, reason.fix, reason.source))
 
 
-def test_nothing_speaks_against_a_sound_workload() -> None:
-    found = check(SOUND)
+def test_a_sound_workload_has_no_reasons() -> None:
+    eligibility = check(SOUND)
 
-    assert {} == severities(found)
-    assert "eligible" == found.verdict
-    assert () == found.reasons
+    assert ("eligible", ()) == (eligibility.verdict, eligibility.reasons)
+    assert {} == severities(eligibility)
 
 
 @pytest.mark.parametrize(
@@ -255,7 +217,7 @@ def test_nothing_speaks_against_a_sound_workload() -> None:
         ({"profile": Profile(0.3, 0.4, 0.0)}, "low_gpu_utilization"),
         ({"training__instance_type": "ml.g5.2xlarge", "training__distribution": "none"},
          "distribution_missing"),
-        ({"candidates": (dataclasses.replace(
+        ({"candidates": (replace(
             COMPILE, batch_size=48, learning_rate_scaling="linear"),)}, "learning_rate_unscaled"),
         ({"candidates": (FP8,), "training__instance_type": "ml.p5.48xlarge"},
          "precision_unsupported"),
@@ -267,7 +229,7 @@ def test_nothing_speaks_against_a_sound_workload() -> None:
          "run_too_short"),
         ({"model": Model("vision", "resnet50"), "shapes__padding": "max_length"},
          "shapes_by_augmentation"),
-        ({"profile": Profile(peak_memory_gib=14.0), "candidates": (dataclasses.replace(
+        ({"profile": Profile(peak_memory_gib=14.0), "candidates": (replace(
             COMPILE, batch_size=48, learning_rate_scaling="linear"),)}, "memory_headroom"),
         ({"profile": Profile(data_wait_fraction=0.0), "policy__promote_speedup": 2.0},
          "data_bound"),
@@ -275,17 +237,17 @@ def test_nothing_speaks_against_a_sound_workload() -> None:
         ({"candidates": (Candidate(name="p4d", instance_type="ml.p4d.24xlarge"),)},
          "cluster_too_dear"),
         ({"candidates": (Candidate(name="ddp", distribution="none"),)}, "same_job"),
-        ({"candidates": (dataclasses.replace(LARGER, hyperparameters={"warmup_steps": 200}),),
+        ({"candidates": (replace(LARGER, hyperparameters={"warmup_steps": 200}),),
           "training__hyperparameters": {"warmup_steps": 300}}, "warmup_unscaled"),
         ({"candidates": (LARGER,), "training__hyperparameters": {"epochs": 3, "max_steps": -1}},
          "run_length_unscaled"),
         ({"candidates": (LARGER,), "training__hyperparameters": {"epochs": 3, "steps": 500}},
          "run_length_unscaled"),
-        ({"candidates": (dataclasses.replace(
+        ({"candidates": (replace(
             LARGER, hyperparameters={"gradient_accumulation_steps": 2}),),
           "training__hyperparameters": {"warmup_steps": 9, "gradient_accumulation_steps": 3}},
          "warmup_unscaled"),
     ],
 )  # fmt: skip
-def test_a_rule_keeps_silent_when_it_should(changes: dict[str, Any], code: str) -> None:
+def test_a_rule_gives_no_reason_below_its_threshold(changes: dict[str, Any], code: str) -> None:
     assert code not in severities(check(change(SOUND, **changes)))

@@ -1,4 +1,4 @@
-"""Where SDK and documentation let through or name what does not work: a row of facts, a check."""
+"""The managed compiler's matrix, and what SDK and documentation accept that does not work."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from compilegate.domain.errors import InvalidInputError
+from compilegate.domain.facts.images import CompilerImage
 from compilegate.domain.workload.file import parse_workload
 from compilegate.domain.workload.model import Candidate, Framework, InstanceGroup, Workload
 from compilegate.facts import load_facts, read
@@ -40,6 +41,12 @@ def switched(workload: Workload, key: str, value: object) -> Workload:
     return change(workload, training__hyperparameters={key: value})
 
 
+# What stands in the way of a matrix row on one GPU in us-east-1, if anything.
+OBSTACLES = {
+    ("huggingface-pytorch", "1.11.0"): {"no_compiler_image"},
+    ("tensorflow", "2.9.1"): {"version_unsupported"},
+    ("tensorflow", "2.10.0"): {"version_unsupported"},
+}
 OLD = Framework("pytorch", "1.13.1", None, "py39")
 # Words of the row in facts/sdk_gaps.json, workload, region, the reason that blocks it.
 GAPS: list[tuple[str, Workload, str, str]] = [
@@ -111,8 +118,8 @@ GAPS: list[tuple[str, Workload, str, str]] = [
         candidates=(Candidate("smddp", distribution="smddp"),)), "us-east-1",
      "distribution_unsupported"),
 ]  # fmt: skip
-# Rows that no workload file can say wrongly, and why.
-NOT_SAYABLE = {
+# Rows that no workload file can express, and why.
+NOT_EXPRESSIBLE = {
     "distribution={'torchxla'": "the parser knows pytorchxla only (tested below)",
     "an own image_uri": "a request by hand may name any image, so facts.images is allowed",
     "multi_worker_mirrored_strategy": "no distribution of that name (tested below)",
@@ -138,14 +145,14 @@ MORE: list[tuple[Workload, str, str]] = [
 def test_what_sdk_and_documentation_get_wrong_is_blocked(
     workload: Workload, region: str, code: str
 ) -> None:
-    found = check(workload, region=region)
+    eligibility = check(workload, region=region)
 
-    assert "block" == severities(found).get(code)
-    assert "ineligible" == found.candidates[0].verdict
+    assert "block" == severities(eligibility).get(code)
+    assert "ineligible" == eligibility.candidates[0].verdict
 
 
 def test_every_gap_on_file_has_its_check() -> None:
-    words = [*(gap[0] for gap in GAPS), *NOT_SAYABLE]
+    words = [*(gap[0] for gap in GAPS), *NOT_EXPRESSIBLE]
     rows = [row["text"] for row in read("sdk_gaps")["rows"]]
 
     assert [] == [text for text in rows if not any(word in text for word in words)]
@@ -157,7 +164,7 @@ def test_every_gap_on_file_has_its_check() -> None:
     [("distribution", "torchxla"), ("distribution", "multi_worker_mirrored_strategy"),
      ("instance_type", "local_gpu"), ("instance_type", "local")],
 )  # fmt: skip
-def test_the_parser_knows_no_such_word(key: str, value: str) -> None:
+def test_the_parser_refuses_words_of_the_sdk(key: str, value: str) -> None:
     document = PYTORCH_XLA.to_dict()
     document["training"][key] = value
 
@@ -165,12 +172,13 @@ def test_the_parser_knows_no_such_word(key: str, value: str) -> None:
         parse_workload(document)
 
 
-@pytest.mark.parametrize(("asked", "existing"), [("2.9.1", "2.9.2"), ("2.10.0", "2.10.1")])
+@pytest.mark.parametrize(("documented", "existing"), [("2.9.1", "2.9.2"), ("2.10.0", "2.10.1")])
 def test_a_version_of_the_documentation_alone_names_the_one_that_exists(
-    asked: str, existing: str
+    documented: str, existing: str
 ) -> None:
-    found = check(change(TENSORFLOW, framework=Framework("tensorflow", asked)))
-    (fix,) = [r.fix for r in found.candidates[0].reasons if r.code == "version_unsupported"]
+    eligibility = check(change(TENSORFLOW, framework=Framework("tensorflow", documented)))
+    reasons = eligibility.candidates[0].reasons
+    (fix,) = [reason.fix for reason in reasons if reason.code == "version_unsupported"]
 
     assert f'version: "{existing}"' == fix
     assert (
@@ -183,8 +191,30 @@ def test_tensorflow_runs_with_and_without_the_compiler_in_the_same_image(version
     framework = Framework("tensorflow", version)
     uris = {
         load_facts().image(framework, compiler=compiler, region="us-east-1").uri
-        for compiler in ("none", "sagemaker_training_compiler")
+        for compiler in ("none", MANAGED.compiler or "")
     }
 
     assert 1 == len(uris)
-    assert {"image_unpatched": "warn"} == severities(check(change(TENSORFLOW, framework=framework)))
+
+
+@pytest.mark.parametrize(
+    "row", load_facts().managed.images, ids=lambda row: f"{row.framework}-{row.version}"
+)
+def test_a_row_of_the_matrix_may_be_tried_where_it_has_a_baseline(row: CompilerImage) -> None:
+    framework = Framework(row.framework, row.version, row.transformers, row.python)
+    codes = severities(check(change(TRCOMP, framework=framework)))
+    blocks = {code for code, severity in codes.items() if severity == "block"}
+
+    assert OBSTACLES.get((row.framework, row.version), set()) == blocks
+    assert "image_unpatched" in codes
+
+
+@pytest.mark.parametrize(
+    "region", ["cn-north-1", "us-gov-west-1", "us-gov-east-1", "us-iso-east-1"]
+)
+def test_no_row_of_the_matrix_runs_outside_the_commercial_regions(region: str) -> None:
+    for row in load_facts().managed.images:
+        framework = Framework(row.framework, row.version, row.transformers, row.python)
+        eligibility = check(change(TRCOMP, framework=framework), region=region)
+
+        assert "ineligible" == eligibility.verdict

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import compilegate
+from compilegate.domain.eligibility.batch import COUNTS_OF_STEPS
 from compilegate.domain.eligibility.payoff import FIXES
 from compilegate.domain.judging.judge import QUALITY_VERDICTS, SPEED_VERDICTS
 from compilegate.domain.judging.probation import BLIND
@@ -23,7 +24,7 @@ OWN_FINDINGS = ("doctor", "localcloud", "verify", "domain/deployment", "cli/depl
 MAKERS = {"Reason", "block", "warn", "info", "make"}
 # Codes that are not written out where the reason is made.
 COMPUTED = {
-    *FIXES, *(code for _, code in SPEED_VERDICTS.values()),
+    *FIXES, *(code for code, _ in COUNTS_OF_STEPS.values()), *(code for _, code in SPEED_VERDICTS.values()),
     *(code for _, code in QUALITY_VERDICTS.values()), *(f"{field}_changed" for field in FIELDS),
     *(f"{figure}_not_watched" for figure in BLIND), "quality_regressed", "speedup_gone",
     "no_compiler_image", "region_unsupported",
@@ -44,15 +45,17 @@ def _modules() -> Iterator[tuple[str, ast.Module]]:
 def _raised() -> set[str]:
     """First argument of every call that makes a reason."""
     return {
-        str(node.args[0].value)
+        str(code.value)
         for _, tree in _modules()
         for node in ast.walk(tree)
-        if isinstance(node, ast.Call)
-        and getattr(node.func, "id", "") in MAKERS
-        and node.args
-        and isinstance(node.args[0], ast.Constant)
-        and isinstance(node.args[0].value, str)
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") in MAKERS and node.args
+        for code in _alternatives(node.args[0])
+        if isinstance(code, ast.Constant) and isinstance(code.value, str)
     }
+
+
+def _alternatives(code: ast.expr) -> tuple[ast.expr, ...]:
+    return (code.body, code.orelse) if isinstance(code, ast.IfExp) else (code,)
 
 
 def test_every_code_that_is_raised_is_registered_and_every_registered_one_is_raised() -> None:

@@ -13,6 +13,7 @@ from compilegate.domain.facts.images import CompilerImage
 from compilegate.domain.reasons import Reason, block, warn
 
 GUIDE = "training-compiler-enable-{}.md of the SageMaker developer guide"
+XLA_GUIDE = GUIDE.format("pytorch")
 TOOLKIT = "aws/sagemaker-training-toolkit@3383937 pytorch_xla.py"
 KEYS_TOOLKIT = "aws/sagemaker-pytorch-training-toolkit@d929872 training.py"
 PREFIX = "sagemaker_"
@@ -75,8 +76,7 @@ def hyperparameters_rule(job: CandidateJob) -> Iterator[Reason]:
     values = job.training.hyperparameters
     for key in values:
         if key.startswith(PREFIX):
-            code, message, fix, source = _switch(job, key)
-            yield block(code, _path(job, key), message, fix=fix, source=source)
+            yield _switch(job, key)
     for key in PROFILERS:
         if key in values and not _is_off(values, key):
             yield warn(
@@ -98,32 +98,33 @@ def _path(job: CandidateJob, key: str) -> str:
     return f"{f'candidates[{job.index}]' if own else 'training'}.hyperparameters.{key}"
 
 
-def _switch(job: CandidateJob, key: str) -> tuple[str, str, str, str]:
-    """Code, message, fix and source of a key that SageMaker's toolkit reads."""
-    off, guide = _is_off(job.training.hyperparameters, key), GUIDE.format("pytorch")
+def _switch(job: CandidateJob, key: str) -> Reason:
+    """A key that SageMaker's toolkit reads, with what it would do."""
+    off, field = _is_off(job.training.hyperparameters, key), _path(job, key)
     if key == ENABLED and off and job.managed:
-        return (
-            "compiler_disabled",
+        return block(
+            "compiler_disabled", field,
             "the compiler is disabled by hand: the job would run in its image without it",
-            "remove the key; compiler: on the candidate decides", guide,
+            fix="remove the key; compiler: on the candidate decides", source=XLA_GUIDE,
         )  # fmt: skip
     if key == DEBUG and not off:
-        return (
-            "compiler_debug",
+        return block(
+            "compiler_debug", field,
             "debug mode makes the managed compiler write its graphs to the output; timings of such "
             "a run are meaningless",
-            "remove the key", guide,
+            fix="remove the key", source=XLA_GUIDE,
         )  # fmt: skip
     if key == XLA and off and job.managed:
-        return (
-            "distribution_missing",
+        return block(
+            "distribution_missing", field,
             "with pytorchxla disabled every GPU and host trains a separate model, and the SDK does "
             "not reject it",
-            "remove the key and set distribution: pytorchxla on the candidate", guide,
+            fix="remove the key and set distribution: pytorchxla on the candidate",
+            source=XLA_GUIDE,
         )  # fmt: skip
-    return (
-        "reserved_hyperparameter",
+    return block(
+        "reserved_hyperparameter", field,
         f"{key} is read by SageMaker's toolkit, not by the script, and can change how the job "
         "starts",
-        "remove the key; distribution, compiler and entry_point decide", KEYS_TOOLKIT,
+        fix="remove the key; distribution, compiler and entry_point decide", source=KEYS_TOOLKIT,
     )  # fmt: skip
