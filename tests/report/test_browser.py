@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from compilegate.report.render import render
-from tests.report import stories
+from tests.report import samples
 from tests.report.test_render import HOSTILE
 
 CHROMIUM = next(
@@ -49,7 +49,7 @@ def open_page(report, folder, query=""):
     ],
 )  # fmt: skip
 def test_every_chart_is_drawn_and_nothing_complains(name, charts, tmp_path):
-    dom, complaints = open_page(render(stories.STORIES[name]()), tmp_path)
+    dom, complaints = open_page(render(samples.SAMPLES[name]()), tmp_path)
 
     assert complaints == []
     assert 'data-charts="drawn"' in dom
@@ -59,8 +59,8 @@ def test_every_chart_is_drawn_and_nothing_complains(name, charts, tmp_path):
 
 
 def test_the_dark_theme_redraws_the_charts_in_its_own_colours(tmp_path):
-    light, _ = open_page(render(stories.promote()), tmp_path, "?theme=light")
-    dark, complaints = open_page(render(stories.promote()), tmp_path, "?theme=dark")
+    light, _ = open_page(render(samples.promote()), tmp_path, "?theme=light")
+    dark, complaints = open_page(render(samples.promote()), tmp_path, "?theme=dark")
 
     assert complaints == []
     assert 'data-theme="dark"' in dark
@@ -69,7 +69,7 @@ def test_the_dark_theme_redraws_the_charts_in_its_own_colours(tmp_path):
 
 
 def test_hostile_words_do_nothing_in_a_browser(tmp_path):
-    story = stories.promote()
+    story = samples.promote()
     story["decision"]["candidate"] = HOSTILE
     story["decision"]["reasons"][0]["message"] = HOSTILE
     for record in ("evidence", "decision", "plan"):
@@ -84,12 +84,12 @@ def test_hostile_words_do_nothing_in_a_browser(tmp_path):
 
 @pytest.mark.parametrize("code", [None, "trial_over_time", "saving_below_trial_cost"])
 def test_a_headline_fits_on_one_line_of_a_desktop_screen(code, tmp_path):
-    story = stories.promote()
+    story = samples.promote()
     if code is None:
         message = "reasons in their own words, told by a judge of a later version, at length"
-        story = stories.ended_by(story, "a_code_of_a_later_judge", message)
+        story = samples.ended_by(story, "a_code_of_a_later_judge", message)
     else:
-        story = stories.ended_by(story, code, "x")
+        story = samples.ended_by(story, code, "x")
     report = render(story)
     lines = (
         "<script>addEventListener('load',()=>{const h=document.getElementById('headline');"

@@ -11,97 +11,99 @@ import pytest
 from compilegate.report.charts import charts
 from compilegate.report.charts.base import DARK, DARK_OF_LIGHT, LIGHT, arm_style, smooth, thin
 from compilegate.report.trial_report import read_trial_report
-from tests.report import stories
+from tests.report import samples
 
-MEASURED = set(stories.STORIES) - {"ineligible"}
-
-
-def _charts(story):
-    return {chart.id: chart for chart in charts(read_trial_report(story))}
+MEASURED = set(samples.SAMPLES) - {"ineligible"}
 
 
-def _figure(story, chart, view=0):
-    return _charts(story)[chart].views[view].figure
+def _charts(source):
+    return {chart.id: chart for chart in charts(read_trial_report(source))}
+
+
+def _figure(source, chart, view=0):
+    return _charts(source)[chart].views[view].figure
 
 
 @pytest.mark.parametrize("name", sorted(MEASURED))
 def test_every_figure_is_one_that_plotly_accepts(name):
-    for chart in _charts(stories.STORIES[name]()).values():
+    for chart in _charts(samples.SAMPLES[name]()).values():
         for view in chart.views:
             plotly.graph_objects.Figure(copy.deepcopy(view.figure))
 
 
 def test_the_oracle_refuses_what_plotly_does_not_know():
-    figure = copy.deepcopy(_figure(stories.promote(), "cost"))
+    figure = copy.deepcopy(_figure(samples.promote(), "cost"))
     figure["data"][0]["colour"] = "red"
 
     with pytest.raises(ValueError, match="colour"):
         plotly.graph_objects.Figure(figure)
 
 
-def test_a_promotion_shows_all_six_charts_and_a_short_trial_says_which_are_missing():
-    drawn = {name for name, chart in _charts(stories.promote()).items() if chart.views}
-    short = _charts(stories.stay_off())
+@pytest.mark.parametrize(
+    ("sample", "missing"),
+    [("promote", []), ("stay_off", ["loss", "quality"])],
+)
+def test_a_chart_without_data_says_why(sample, missing):
+    charts_of = _charts(samples.SAMPLES[sample]())
 
-    assert drawn == {"throughput", "speedup", "loss", "quality", "trace", "cost"}
-    assert [c.id for c in short.values() if not c.views] == ["loss", "quality"]
-    assert all(c.missing for c in short.values() if not c.views)
+    assert list(charts_of) == ["throughput", "speedup", "loss", "quality", "trace", "cost"]
+    assert [name for name, chart in charts_of.items() if not chart.views] == missing
+    assert all(bool(chart.missing) != bool(chart.views) for chart in charts_of.values())
 
 
 def test_an_ineligible_job_has_no_charts():
-    assert _charts(stories.ineligible()) == {}
+    assert _charts(samples.ineligible()) == {}
 
 
 def test_throughput_bars_are_the_decisions_figures_and_points_are_blocks():
-    story = stories.promote()
-    bars = [t for t in _figure(story, "throughput")["data"] if t["type"] == "bar"]
-    points = [t for t in _figure(story, "throughput")["data"] if t["type"] == "scatter"]
+    source = samples.promote()
+    bars = [t for t in _figure(source, "throughput")["data"] if t["type"] == "bar"]
+    points = [t for t in _figure(source, "throughput")["data"] if t["type"] == "scatter"]
 
-    assert [a["samples_per_second"] for a in story["decision"]["arms"]] == [b["x"][0] for b in bars]
+    assert [a["samples_per_second"] for a in source["decision"]["arms"]] == [
+        b["x"][0] for b in bars
+    ]
     assert [3, 3, 1] == [len(p["x"]) for p in points]
 
 
 def test_speedups_per_block_agree_with_the_judges_estimate():
-    story = stories.promote()
-    points = _figure(story, "speedup")["data"][0]
+    source = samples.promote()
+    points = _figure(source, "speedup")["data"][0]
 
     assert statistics.geometric_mean(points["y"]) == pytest.approx(
-        story["decision"]["speedup"]["estimate"]
+        source["decision"]["speedup"]["estimate"]
     )
 
 
-def test_the_quality_limit_lies_one_margin_beyond_the_reference():
-    story = stories.promote()  # eval_loss is minimised, so the limit lies above
-    baseline = _metrics(story["evidence"]["arms"][0])
-    limit = _figure(story, "quality")["layout"]["shapes"][0]["y0"]
+@pytest.mark.parametrize(
+    ("sample", "margin"),
+    [("promote", 0.05), ("inconclusive", -0.005)],
+    ids=["minimize", "maximize"],
+)
+def test_the_quality_limit_lies_one_margin_beyond_the_reference(sample, margin):
+    source = samples.SAMPLES[sample]()
+    baseline = _metrics(source["evidence"]["arms"][0])
+    limit = _figure(source, "quality")["layout"]["shapes"][0]["y0"]
 
-    assert limit == pytest.approx(statistics.fmean(baseline) + 0.05)
-
-
-def test_for_a_maximised_metric_the_limit_lies_below():
-    story = stories.inconclusive()
-    baseline = _metrics(story["evidence"]["arms"][0])
-    limit = _figure(story, "quality")["layout"]["shapes"][0]["y0"]
-
-    assert limit == pytest.approx(statistics.fmean(baseline) - 0.005)
+    assert limit == pytest.approx(statistics.fmean(baseline) + margin)
 
 
 def test_with_history_the_difference_is_counted_from_the_reference_that_is_drawn():
-    story = stories.with_history()
-    limit, reference = (s["y0"] for s in _figure(story, "quality")["layout"]["shapes"])
-    candidate = statistics.fmean(_metrics(story["evidence"]["arms"][1]))
+    source = samples.with_history()
+    limit, reference = (s["y0"] for s in _figure(source, "quality")["layout"]["shapes"])
+    candidate = statistics.fmean(_metrics(source["evidence"]["arms"][1]))
 
     assert limit - reference == pytest.approx(0.02)
-    assert reference - candidate == pytest.approx(story["decision"]["quality"]["estimate"])
+    assert reference - candidate == pytest.approx(source["decision"]["quality"]["estimate"])
 
 
 def test_past_runs_are_a_pale_column_of_their_own_before_the_arms():
-    story = stories.with_history()
-    drawn = _figure(story, "quality")
+    source = samples.with_history()
+    drawn = _figure(source, "quality")
     past = drawn["data"][0]
 
     assert ["past runs", "baseline", "compile"] == drawn["layout"]["xaxis"]["ticktext"]
-    assert story["evidence"]["quality"]["history"] == past["y"]
+    assert source["evidence"]["quality"]["history"] == past["y"]
     assert past["opacity"] < 1
     assert "dashed: reference, 8 past runs worth 2.7, 1 of today" in [
         note["text"] for note in drawn["layout"]["annotations"]
@@ -109,26 +111,24 @@ def test_past_runs_are_a_pale_column_of_their_own_before_the_arms():
 
 
 def test_a_probation_draws_the_production_runs_that_were_compared():
-    story = stories.passed_probation()
-    drawn = _figure(story, "quality")["data"]
-    watched = [r["metric"] for r in story["evidence"]["arms"][1]["runs"]
+    source = samples.passed_probation()
+    drawn = _figure(source, "quality")["data"]
+    watched = [r["metric"] for r in source["evidence"]["arms"][1]["runs"]
                if r["stage"] == "probation"]  # fmt: skip
 
     assert watched in [trace["y"] for trace in drawn]
 
 
-def test_a_speed_up_is_told_over_the_blocks_that_it_rests_on():
-    assert _charts(stories.promote())["speedup"].finding.endswith("over 3 blocks.")
-    assert _charts(stories.passed_probation())["speedup"].finding.endswith(
-        "over production's full jobs."
-    )
-
-
-def test_the_quality_interval_names_its_level_and_that_it_holds_at_every_look():
-    story = stories.with_history()
-    level = 100 * story["decision"]["quality"]["confidence"]
-
-    assert f"{level:.1f}% interval, holds at every look" in _charts(story)["quality"].finding
+@pytest.mark.parametrize(
+    ("sample", "chart", "words"),
+    [
+        ("promote", "speedup", "over 3 blocks."),
+        ("passed_probation", "speedup", "over production's full jobs."),
+        ("with_history", "quality", "98.1% interval, holds at every look); margin 0.02."),
+    ],
+)
+def test_a_chart_says_what_its_figure_rests_on(sample, chart, words):
+    assert _charts(samples.SAMPLES[sample]())[chart].finding.endswith(words)
 
 
 def _metrics(arm):
@@ -136,10 +136,10 @@ def _metrics(arm):
 
 
 def test_net_saving_starts_at_minus_the_trial_and_crosses_zero_at_break_even():
-    story = stories.promote()
-    saving = story["decision"]["saving"]
-    line = _figure(story, "cost")["data"][-1]
-    marked = _figure(story, "cost")["layout"]["shapes"][1]["x0"]
+    source = samples.promote()
+    saving = source["decision"]["saving"]
+    line = _figure(source, "cost")["data"][-1]
+    marked = _figure(source, "cost")["layout"]["shapes"][1]["x0"]
 
     assert line["y"][0] == -saving["trial_usd"]
     assert marked == pytest.approx(saving["payback_runs"])
@@ -147,36 +147,36 @@ def test_net_saving_starts_at_minus_the_trial_and_crosses_zero_at_break_even():
 
 
 def test_loss_over_time_ends_at_the_runs_own_seconds():
-    story = stories.promote()
-    lines = _figure(story, "loss", view=1)["data"]
-    curve = story["evidence"]["arms"][0]["runs"][-1]["loss_curve"]
+    source = samples.promote()
+    lines = _figure(source, "loss", view=1)["data"]
+    curve = source["evidence"]["arms"][0]["runs"][-1]["loss_curve"]
 
     assert lines[-1]["name"] == "baseline"
     assert lines[-1]["x"][-1] == pytest.approx(curve[-1][2])
 
 
 def test_loss_curves_without_times_are_drawn_over_steps_only():
-    story = stories.promote()
-    for arm in story["evidence"]["arms"]:
+    source = samples.promote()
+    for arm in source["evidence"]["arms"]:
         for run in arm["runs"]:
             run["loss_curve"] = [point[:2] for point in run.get("loss_curve", [])]
 
-    assert [view.label for view in _charts(story)["loss"].views] == ["Over steps"]
+    assert [view.label for view in _charts(source)["loss"].views] == ["Over steps"]
 
 
 def test_a_diverged_run_leaves_a_gap_instead_of_breaking_the_chart():
-    story = stories.promote()
-    run = story["evidence"]["arms"][1]["runs"][-1]
+    source = samples.promote()
+    run = source["evidence"]["arms"][1]["runs"][-1]
     run["loss_curve"][50][1] = float("nan")
 
-    thin_lines = [t for t in _figure(story, "loss")["data"] if "name" not in t]
+    thin_lines = [t for t in _figure(source, "loss")["data"] if "name" not in t]
     assert any(None in line["y"] for line in thin_lines)
 
 
 def test_the_compile_phase_is_shaded_up_to_the_last_slow_early_step():
-    story = stories.promote()
-    seconds = story["evidence"]["arms"][1]["runs"][0]["step_seconds"]
-    rectangle = _figure(story, "trace")["layout"]["shapes"][1]
+    source = samples.promote()
+    seconds = source["evidence"]["arms"][1]["runs"][0]["step_seconds"]
+    rectangle = _figure(source, "trace")["layout"]["shapes"][1]
 
     assert rectangle["type"] == "rect"
     assert sum(seconds[:1]) < rectangle["x1"] <= sum(seconds[:3]) + 1e-9
@@ -186,15 +186,15 @@ def test_long_traces_keep_their_spikes_and_say_that_they_are_thinned():
     values = [0.05] * 20_000
     values[12_345] = 3.0
     points = thin(values)
-    story = stories.promote()
-    for arm in story["evidence"]["arms"]:
+    source = samples.promote()
+    for arm in source["evidence"]["arms"]:
         for run in arm["runs"]:
             if run["stage"] == "speed":
                 run["step_seconds"] = run["step_seconds"] + run["step_seconds"][40:] * 10
 
     assert len(points) <= 400
     assert (12_345, 3.0) in points
-    assert "at most 400 are drawn" in _charts(story)["trace"].note
+    assert "at most 400 are drawn" in _charts(source)["trace"].note
 
 
 def test_smoothing_keeps_level_and_length():

@@ -1,4 +1,4 @@
-"""The story's charts: what lies behind the runs, above them, and beside each other."""
+"""The history's charts: what lies behind the runs, above them, and beside each other."""
 
 from __future__ import annotations
 
@@ -80,14 +80,14 @@ def test_too_many_marks_are_lines_without_names() -> None:
 def test_the_rolling_baseline_follows_production() -> None:
     metrics = [2.0, 2.2, 3.0, 2.4]
     arms = ["baseline", "baseline", "compile", "baseline"]
-    story = view_of(
+    view = view_of(
         [
             production_run(number, arm, metric=metric)
             for number, (arm, metric) in enumerate(zip(arms, metrics, strict=True), 1)
         ]
     )
 
-    assert pytest.approx([2.0, 2.1, 2.1, 2.2]) == [one.metric for one in story.standards]
+    assert pytest.approx([2.0, 2.1, 2.1, 2.2]) == [one.metric for one in view.standards]
 
 
 @pytest.mark.parametrize(
@@ -127,8 +127,8 @@ def test_before_the_first_run_there_is_nothing_to_draw() -> None:
 
 
 def test_a_text_that_a_team_wrote_is_no_markup_in_a_chart() -> None:
-    story = view_of([production_run(1, "<b>arm</b>", metric=1.0)])
-    (quality, *_) = charts(story, [])
+    view = view_of([production_run(1, "<b>arm</b>", metric=1.0)])
+    (quality, *_) = charts(view, [])
 
     traces = quality.views[0].figure["data"]
     assert "&lt;b&gt;arm&lt;/b&gt;" in {trace.get("name") for trace in traces}

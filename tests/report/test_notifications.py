@@ -26,7 +26,7 @@ from compilegate.report.notifications.decision import (
 from compilegate.report.notifications.production import flag_changed, run_failed, run_waits, swept
 from compilegate.report.notifications.weekly_summary import digest
 from compilegate.report.render import render
-from tests.report import stories
+from tests.report import samples
 
 SNAPSHOT = Path(__file__).parent / "notifications.txt"
 NAME, OWNER, STAGE, AT = "bert-docs", "ml-platform", "prod", 1_790_000_000
@@ -35,7 +35,7 @@ STALE = Flag(enabled=False, state="stale", candidate="compile", decision_id="d1"
 
 
 def _decision() -> Notification:
-    story = stories.promote()
+    story = samples.promote()
     report = render(story)
     text = DecisionText(report.subject, report.message, owner=OWNER)
     return decision_notification(story["decision"], text, workload=NAME, stage=STAGE)
@@ -43,7 +43,7 @@ def _decision() -> Notification:
 
 def _approval() -> Notification:
     asked = ApprovalRequested(AT, AT + 86_400, "t1", "e", "d1", "k", "compile")
-    decision = stories.promote()["decision"]
+    decision = samples.promote()["decision"]
     return approval_needed(decision, asked, workload=NAME, trial="t1", owner=OWNER, stage=STAGE)
 
 

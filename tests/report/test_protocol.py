@@ -1,72 +1,162 @@
-"""How it was measured: per arm, with history, and what error was allowed."""
+"""How it was measured: per arm, with history, at which error, and what production did."""
 
 from __future__ import annotations
 
+import json
+
+import pytest
+
+from compilegate.domain.formats import UNKNOWN
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.noninferiority import compare
 from compilegate.domain.judging.quality import samples_of
 from compilegate.report.measured import reference_of
 from compilegate.report.metric_cards import metric_cards
 from compilegate.report.protocol import protocol
+from compilegate.report.render import render
+from compilegate.report.tables import canary_table
 from compilegate.report.trial_report import read_trial_report
-from tests.report import stories
+from tests.report import samples
+
+RATE = 1.408  # USD per hour of the one device of the sample's cluster
 
 
-def _rows(story):
-    return dict(protocol(read_trial_report(story)))
+def rows(source):
+    return dict(protocol(read_trial_report(source)))
 
 
-def _card(story, name):
-    return next(
-        card for card in metric_cards(read_trial_report(story)) if card.name.startswith(name)
-    )
+def hybrid(*, lost=False, verdict=None, hold=True):
+    """A promotion whose runs after each arm's first were made by production."""
+    source = samples.with_history()
+    evidence, decision = source["evidence"], dict(source["decision"])
+    evidence["policy"] |= {"quality_runs": "hybrid", "hold_models": hold}
+    evidence["plan"] |= {"asked_quality_runs": "hybrid", "usd_by_job": {}}
+    for arm in evidence["arms"]:
+        made = [run for run in arm["runs"] if run["stage"] == "quality"]
+        for number, run in enumerate(made):
+            run["job"] = f"job-{arm['name']}-{number}"
+            if number == 0 and arm["name"] == "compile":
+                evidence["plan"]["usd_by_job"][run["job"]] = RATE / 2
+                continue
+            run |= {"mode": "canary", "usd": RATE, "started_at": 1_790_000_000.0 + number}
+            if lost and arm["name"] == "compile":
+                run |= {"finished": False, "metric": None, "usd": RATE / 4}
+                evidence["plan"]["usd_by_job"][run["job"]] = RATE / 4
+    if verdict:
+        decision["verdict"] = verdict
+    return source | {"evidence": evidence, "decision": decision}
 
 
-def test_blocks_and_full_runs_are_told_per_arm_because_losers_stop_early():
-    found = _rows(stories.promote())
-
-    assert (
-        found["Speed"]
-        == "blocks of 160 steps: baseline 3, compile 3, compile-b48 1; at most 6 per arm"
-    )
-    assert found["Quality"] == "full runs: baseline 3 (seeds 17 to 19), compile 3 (seeds 17 to 19)"
+def unpriced():
+    source = hybrid()
+    source["evidence"]["plan"]["usd_by_job"] = {}
+    return source
 
 
-def test_past_runs_are_told_with_what_they_count_for():
-    assert _rows(stories.with_history())["Quality"] == (
-        "full runs: baseline 1 (seed 17), compile 2 (seeds 17, 18); 8 past runs worth 2.7"
-    )
+def unregistered():
+    source = samples.with_history()
+    source["evidence"]["plan"] |= {
+        "asked_quality_runs": "canary", "runs_as_shadow_because": "it is not registered",
+    }  # fmt: skip
+    return source
 
 
-def test_the_error_is_shared_between_candidates_and_looks():
-    assert _rows(stories.promote())["Error rate"] == (
-        "at most 0.05 in all: 0.025 per gate for each of 2 candidates, one-sided, shared by all "
-        "its looks"
-    )
-    assert (
-        _rows(stories.stay_off())["Error rate"]
-        == "at most 0.05 per gate, one-sided, shared by all its looks"
-    )
+@pytest.mark.parametrize(
+    ("source", "row", "value"),
+    [
+        (samples.promote, "Speed",
+         "blocks of 160 steps: baseline 3, compile 3, compile-b48 1; at most 6 per arm"),
+        (samples.promote, "Quality",
+         "full runs: baseline 3 (seeds 17 to 19), compile 3 (seeds 17 to 19)"),
+        (samples.with_history, "Quality",
+         "full runs: baseline 1 (seed 17), compile 2 (seeds 17, 18); 8 past runs worth 2.7"),
+        (samples.promote, "Error rate",
+         "at most 0.05 in all: 0.025 per gate for each of 2 candidates, one-sided, shared by all "
+         "its looks"),
+        (samples.stay_off, "Error rate",
+         "at most 0.05 per gate, one-sided, shared by all its looks"),
+        (samples.cheaper_cluster, "Thresholds",
+         "proven above 1.10x and estimated at 1.20x or more, in dollars per run"),
+        (hybrid, "Full runs made by",
+         "the trial at first, then production as canary runs (hybrid)"),
+        (hybrid, "Extra full runs", "compile 1; $0.70 and 0.5 GPU-hours"),
+        (hybrid, "Canary and production runs",
+         "baseline 1 as canary, compile 1 as canary; $2.82 and 2 GPU-hours"),
+        (unpriced, "Extra full runs", f"compile 1; {UNKNOWN} and {UNKNOWN} GPU-hours"),
+        (lambda: hybrid(lost=True), "Extra full runs", "compile 1; $1.06 and 0.75 GPU-hours"),
+        (lambda: hybrid(lost=True), "Canary and production runs",
+         "baseline 1 as canary, compile 1 as canary; $1.41 and 1 GPU-hours"),
+        (lambda: hybrid(lost=True), "Exposed", "no candidate model was made in production"),
+        (unregistered, "Full runs made by",
+         "the trial, as extra runs (shadow); policy asks for canary, but it is not registered"),
+        (unregistered, "Exposed", None),
+        (samples.promote, "Full runs made by", None),
+        (samples.promote, "Exposed", None),
+    ],
+)  # fmt: skip
+def test_a_row_says_what_was_measured_and_is_left_out_where_nothing_was(source, row, value):
+    assert rows(source()).get(row) == value
+
+
+@pytest.mark.parametrize(
+    ("changes", "flag", "words"),
+    [
+        ({"verdict": "promote"}, {}, "until this verdict released those of compile"),
+        ({"verdict": "promote"}, {"approved": False}, "not released by this verdict"),
+        ({"verdict": "stay_off"}, {}, "not released by this verdict"),
+        ({"verdict": "inconclusive"}, {}, "not released by this verdict"),
+        ({"verdict": "continue"}, {}, "held back until the verdict"),
+        ({"verdict": "promote", "hold": False}, {}, "not held back (policy.hold_models is false)"),
+    ],
+)
+def test_it_says_what_production_was_exposed_to(changes, flag, words):
+    exposed = rows(hybrid(**changes) | {"flag": flag})["Exposed"]
+
+    assert exposed.startswith("1 candidate model made in production")
+    assert exposed.endswith(words)
+
+
+def test_every_production_run_is_listed_in_the_order_of_time():
+    table = canary_table(read_trial_report(hybrid()).measured)
+
+    assert [(row[1], row[4]) for row in table.rows] == [
+        ("baseline", "as canary"), ("compile", "as canary"),
+    ]  # fmt: skip
+    assert all(row[0].startswith("2026-") for row in table.rows)
+    assert table.title in render(hybrid()).html
+    assert canary_table(read_trial_report(samples.promote()).measured) is None
+
+
+def test_programs_get_the_same_figures():
+    document = json.loads(render(hybrid()).json)["full_runs"]
+
+    assert (document["asked"], document["used"]) == ("hybrid", "hybrid")
+    assert (document["extra"]["runs"], document["carried"]["runs"]) == (1, 2)
+    assert document["extra"]["gpu_hours"] == pytest.approx(0.5)
+    assert document["carried"]["usd"] == pytest.approx(2 * RATE)
+    assert json.loads(render(samples.promote()).json)["full_runs"] is None
 
 
 def test_the_reference_is_the_one_that_the_judge_compares_with():
-    story = stories.with_history()
-    evidence = read_evidence(story["evidence"])
-    found = compare(samples_of(evidence.candidates[0], evidence))
-    trial = read_trial_report(story)
+    source = samples.with_history()
+    evidence = read_evidence(source["evidence"])
+    comparison = compare(samples_of(evidence.candidates[0], evidence))
+    trial = read_trial_report(source)
     reference = reference_of(trial.measured, trial.quality)
 
-    assert (found.history_weight, 8, 1) == (reference.weight, reference.past, reference.today)
+    assert (comparison.history_weight, 8, 1) == (reference.weight, reference.past, reference.today)
 
 
-def test_the_quality_card_names_level_margin_and_reference():
-    note = _card(stories.with_history(), "Quality").note
+@pytest.mark.parametrize(
+    ("source", "card", "note"),
+    [
+        (samples.with_history, "Quality", "98.1% interval, holds at every look; margin 0.02; "
+         "reference: 8 past runs worth 2.7, 1 of today"),
+        (samples.promote, "Cost", "expected about $0.42, cap $20.00"),
+        (samples.cheaper_cluster, "Speed-up", "in dollars, at 0.50 times the price per hour"),
+    ],
+)  # fmt: skip
+def test_a_cards_note_names_what_its_figure_is_compared_with(source, card, note):
+    cards = metric_cards(read_trial_report(source()))
 
-    assert note.endswith(
-        "98.1% interval, holds at every look; margin 0.02; "
-        "reference: 8 past runs worth 2.7, 1 of today"
-    )
-
-
-def test_the_cost_card_calls_the_estimate_an_expectation():
-    assert _card(stories.promote(), "Cost").note == "expected about $0.42, cap $20.00"
+    assert next(one for one in cards if one.name.startswith(card)).note.endswith(note)

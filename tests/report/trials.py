@@ -1,4 +1,4 @@
-"""Trials made from a seed by following the judge: each round is what it asked for next."""
+"""Trials made from a seed by following the judge: each round is the step that it requests."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FINGERPRINT = {
     "code_sha256": "8f1c" * 16, "data_sha256": "02ab" * 16, "world_size": 1, "global_batch": 16,
 }  # fmt: skip
 FIRST_SEED = 17
-# Fixed places around the mean, in standard deviations: a lucky draw must not decide a story.
+# Fixed places around the mean, in standard deviations: a lucky draw must not decide a trial.
 PLACES = (0.9, -1.1, 0.2, -0.6, 1.2, -0.8, 0.5, -0.3)
 STEPS, FULL_STEPS = 160, 1200
 USD_PER_HOUR = 1.408
@@ -54,7 +54,7 @@ def run_trial(
     prices: Mapping[str, float] | None = None,
     rounds: int = 30,
 ) -> dict[str, Any]:
-    """Does what each decision asks for next, until it asks for nothing or ``rounds`` are over.
+    """Makes each requested step, until there is none or ``rounds`` are over.
 
     ``prices`` are of an hour, over the baseline's; an arm that has one runs on its own nodes.
     """
@@ -94,8 +94,7 @@ def _follow(document: dict[str, Any], world: World, rounds: int) -> None:
 
 
 def _arm(document: dict[str, Any], name: str) -> dict[str, Any]:
-    found: dict[str, Any] = next(arm for arm in document["arms"] if arm["name"] == name)
-    return found
+    return next(arm for arm in document["arms"] if arm["name"] == name)  # type: ignore[no-any-return]
 
 
 def _speed_round(document: dict[str, Any], step: Mapping[str, Any], world: World) -> None:

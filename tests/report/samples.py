@@ -1,4 +1,4 @@
-"""Trials as they really look: evidence made from a seed, decided by the real judge."""
+"""Realistic trials: evidence made from a seed, decided by the real judge."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def promote() -> ReportInput:
 
 
 def with_history() -> ReportInput:
-    """Past runs spare most of the baseline's full runs."""
+    """Past runs replace most of the baseline's full runs."""
     arms = {"baseline": 0.060, "compile": 0.042}
     return _trial("gpt-history", arms, metric="eval_loss", spread=0.006, margin=0.02, past=8)
 
@@ -36,7 +36,7 @@ def second_wins() -> ReportInput:
 
 
 def stay_off() -> ReportInput:
-    """Dynamic shapes: hardly any gain, settled by short blocks alone."""
+    """Dynamic shapes: hardly any gain, decided by short blocks alone."""
     arms = {"baseline": 0.050, "compile": 0.0492}
     return _trial("gpt-ragged", arms, metric="eval_loss", spread=0.004, margin=0.05, recompiles=8)
 
@@ -68,9 +68,9 @@ def cheaper_cluster() -> ReportInput:
 def with_control() -> ReportInput:
     """The same versions without the compiler, measured beside it."""
     arms = {"baseline": 0.060, "compile": 0.042}
-    found = run_trial("gpt-older", arms, metric="eval_loss", spread=0.004, margin=0.05)
-    add_control(found, "compile-native", 0.066)
-    return _as_input(found, "gpt-older")
+    document = run_trial("gpt-older", arms, metric="eval_loss", spread=0.004, margin=0.05)
+    add_control(document, "compile-native", 0.066)
+    return _as_input(document)
 
 
 def underpowered() -> ReportInput:
@@ -81,22 +81,23 @@ def underpowered() -> ReportInput:
 
 def over_time() -> ReportInput:
     """The state machine's limit ends an open trial."""
-    found = _trial(
+    source = _trial(
         "bert-slow", {"baseline": 0.060, "compile": 0.042}, metric="eval_loss", spread=0.02,
         margin=0.03, rounds=3,
     )  # fmt: skip
-    message = (
-        "not settled after 58 days, and one more round of up to 60 hours "
-        "(training.max_runtime_hours) might not end within the 60 days that a trial may take"
-    )
-    return ended_by(found, "trial_over_time", message)
+    message = "one more round of up to 60 hours (training.max_runtime_hours) might not end in time"
+    return ended_by(source, "trial_over_time", message)
 
 
-def ended_by(found: ReportInput, code: str, message: str) -> ReportInput:
+def ended_by(source: ReportInput, code: str, message: str) -> ReportInput:
     """An open trial that a limit ended: the limit comes first, what was open stays below."""
-    reasons = [{"code": code, "message": message}, *found["decision"]["reasons"]]
-    changed = {"verdict": "inconclusive", "reasons": reasons, "next": None}
-    return {**found, "decision": {**found["decision"], **changed}}
+    reasons = [{"code": code, "message": message}, *source["decision"]["reasons"]]
+    return with_decision(source, verdict="inconclusive", reasons=reasons, next=None)
+
+
+def with_decision(source: ReportInput, **changes: Any) -> ReportInput:
+    """The same records with another decision."""
+    return {**source, "decision": {**source["decision"], **changes}}
 
 
 def passed_probation() -> ReportInput:
@@ -105,7 +106,7 @@ def passed_probation() -> ReportInput:
 
 
 def reverted() -> ReportInput:
-    """Production runs lose quality, and runs side by side bear that out."""
+    """Production runs lose quality, and runs of both arms confirm it."""
     return _probation(with_history(), lost=0.06)
 
 
@@ -133,40 +134,34 @@ def ineligible() -> ReportInput:
 
 def failed() -> ReportInput:
     """The trial ended without a decision."""
-    found = promote()
+    source = promote()
     return {
-        **found, "decision": None,
-        "context": {**found["context"], "failure": "ResourceLimitExceeded: the account may use "
+        **source, "decision": None,
+        "context": {**source["context"], "failure": "ResourceLimitExceeded: the account may use "
                     "0 ml.g5.xlarge for training. Ask for a quota increase."},
     }  # fmt: skip
 
 
-STORIES = {
+SAMPLES = {
     "promote": promote, "stay_off": stay_off, "inconclusive": inconclusive,
     "ineligible": ineligible, "invalid": invalid, "with_history": with_history,
     "second_wins": second_wins, "underpowered": underpowered, "over_time": over_time,
     "passed_probation": passed_probation, "reverted": reverted,
     "cheaper_cluster": cheaper_cluster, "with_control": with_control,
 }  # fmt: skip
-VERDICTS = {
-    "promote": "promote", "stay_off": "stay_off", "inconclusive": "inconclusive",
-    "ineligible": "ineligible", "invalid": "invalid", "with_history": "promote",
-    "second_wins": "promote", "underpowered": "inconclusive", "over_time": "inconclusive",
-    "passed_probation": "permanent", "reverted": "revert",
-    "cheaper_cluster": "promote", "with_control": "promote",
-}  # fmt: skip
 
 
-def _trial(workload: str, arms: dict[str, float], **known: Any) -> ReportInput:
-    return _as_input(run_trial(workload, arms, **known), workload)
+def _trial(workload: str, arms: dict[str, float], **figures: Any) -> ReportInput:
+    return _as_input(run_trial(workload, arms, **figures))
 
 
-def _probation(found: ReportInput, *, lost: float) -> ReportInput:
-    document = run_probation(found["evidence"], found["decision"]["candidate"], lost=lost)
-    return _as_input(document, document["workload"])
+def _probation(source: ReportInput, *, lost: float) -> ReportInput:
+    candidate = source["decision"]["candidate"]
+    return _as_input(run_probation(source["evidence"], candidate, lost=lost))
 
 
-def _as_input(document: dict[str, Any], workload: str) -> ReportInput:
+def _as_input(document: dict[str, Any]) -> ReportInput:
+    workload = document["workload"]
     decision = {**judge(document).to_dict(FLAG.format(workload)), "trial": "m2k4t7xz"}
     notes = [_reason("batch_may_shrink", "warn", "The compiler needs memory of its own.",
                      "Watch peak memory.")]  # fmt: skip
