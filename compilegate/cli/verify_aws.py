@@ -37,8 +37,8 @@ from compilegate.domain.formats import money
 from compilegate.domain.naming import stack_name, trial_id
 
 if TYPE_CHECKING:
-    from compilegate.verify.prepare import Prepared
     from compilegate.verify.record import Record, Row
+    from compilegate.verify.run import Prepared
 
 SMALLEST_GPU, SMALLEST_CPU = "ml.g4dn.xlarge", "ml.m5.xlarge"
 RECORDS = Path("docs")
@@ -115,7 +115,7 @@ def _embedded(providers: Providers) -> Iterator[Cloud]:
 
 def _prepare(providers: Providers, cloud: Cloud, instance_type: str, *, max_usd: float) -> Prepared:
     """A verification whose instance type has a quota and that costs at most ``max_usd``."""
-    from compilegate.verify.prepare import prepare_verification  # noqa: PLC0415 - boto3 is slow
+    from compilegate.verify.run import prepare_verification  # noqa: PLC0415 - boto3 is slow
 
     region = cloud.services.settings.region
     prepared = prepare_verification(

@@ -6,9 +6,9 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from compilegate.doctor.names import HELD_OUT, TRAINING
 from compilegate.doctor.script import Script
 from compilegate.doctor.syntax import LOOPS, argument, dotted, texts
+from compilegate.doctor.words import HELD_OUT, TRAINING
 
 LOADERS = ("torch.utils.data.DataLoader", "torch.utils.data.dataloader.DataLoader")
 

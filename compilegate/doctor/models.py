@@ -18,7 +18,7 @@ from compilegate.doctor.syntax import (
     in_scope,
     last_name,
 )
-from compilegate.doctor.torch_words import MODULE_CLASS
+from compilegate.doctor.words import MODULE_CLASS
 
 MODULES = ("Module", "PreTrainedModel", "LightningModule", "GenerationMixin")
 COMPILE = "torch.compile"

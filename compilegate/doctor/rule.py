@@ -1,4 +1,4 @@
-"""What a rule is."""
+"""What a rule is, and the pages that rules refer to."""
 
 from __future__ import annotations
 
@@ -11,6 +11,17 @@ from compilegate.doctor.script import Script
 BOTH = COMPILERS
 TORCH_ONLY = (TORCH_COMPILE,)
 MANAGED_ONLY = (MANAGED_COMPILER,)
+
+TORCH = "https://docs.pytorch.org/docs/stable/compile"
+GRAPH_BREAKS = f"{TORCH}/programming_model.common_graph_breaks.html"
+RECOMPILATION = f"{TORCH}/programming_model.recompilation.html"
+WHERE_TO_COMPILE = f"{TORCH}/programming_model.where_to_apply_compile.html"
+COMPILE = "https://docs.pytorch.org/docs/stable/generated/torch.compile.html"
+TUNING = "https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html"
+AWS = "https://docs.aws.amazon.com/sagemaker/latest/dg/training-compiler"
+MANAGED_PITFALLS = f"{AWS}-tips-pitfalls.html"
+MANAGED_PYTORCH = f"{AWS}-pytorch-models.html"
+MANAGED_TENSORFLOW = f"{AWS}-tensorflow-models.html"
 
 
 @dataclass(frozen=True)

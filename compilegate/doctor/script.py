@@ -10,8 +10,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
-from compilegate.doctor.kind import Kind
-from compilegate.doctor.kinds import Kinds
+from compilegate.doctor.kinds import Kind, Kinds
 from compilegate.doctor.models import Models
 from compilegate.doctor.source import Source
 from compilegate.doctor.steps import Steps

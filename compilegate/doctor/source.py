@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
-from compilegate.doctor.names import Imports
 from compilegate.doctor.options import Options
 from compilegate.doctor.syntax import FUNCTIONS, Function
+from compilegate.doctor.words import Imports
 
 
 class Source:

@@ -7,8 +7,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 
-from compilegate.doctor.guards import Guards
-from compilegate.doctor.names import HELD_OUT, OPTIMIZER
+from compilegate.doctor.options import Guards
 from compilegate.doctor.source import Source
 from compilegate.doctor.syntax import (
     LOOPS,
@@ -22,6 +21,7 @@ from compilegate.doctor.syntax import (
     receiver,
     texts,
 )
+from compilegate.doctor.words import HELD_OUT, OPTIMIZER
 
 STEP_FUNCTIONS = ("train_step", "training_step", "train_batch", "run_batch", "optimize_step")
 NO_GRADIENT = ("no_grad", "inference_mode")

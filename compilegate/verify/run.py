@@ -1,27 +1,35 @@
-"""Runs a verification: one job after the other, so that a quota of one instance is enough."""
+"""Prepares and runs a verification: one job after the other, so that a quota of one is enough."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from compilegate.adapters.executions import ExecutionState, StepFunctionsExecutions
+from compilegate.adapters.wiring import settings_from
 from compilegate.domain import naming
 from compilegate.domain.errors import NotFoundError
-from compilegate.ports import ObjectStore
+from compilegate.domain.facts.model import Price
+from compilegate.domain.planning.arm_plan import ArmPlan
+from compilegate.domain.workload.file import parse_workload
+from compilegate.ports import ObjectStore, Services, Settings
+from compilegate.usecases.registration.load import facts_for_workload
 from compilegate.usecases.registration.upload import Shipment, upload
 from compilegate.usecases.trial.job_output import read_output
+from compilegate.usecases.trial.job_requests import job_context
+from compilegate.verify import jobs
 from compilegate.verify.account import Account
 from compilegate.verify.checks import TASK_OUTPUT
-from compilegate.verify.clean_up import clean_up
 from compilegate.verify.jobs import WORKLOAD, PlannedJob
 from compilegate.verify.observed import Job, JobKind, Observations, RefusedKind
-from compilegate.verify.temporary import stack_name, template
+from compilegate.verify.temporary import clean_up, stack_name, template
 
 REPORT = "compilegate-probe "
 MACHINE, TOKEN_MACHINE = "Machine", "TokenMachine"  # outputs of the temporary stack
+# Facts are looked up by workload; prices do not depend on its type.
+ANY_TYPE = "ml.m5.xlarge"
 RETRY_SUFFIX = "-r0"  # the temporary machine never retries
 
 
@@ -221,3 +229,88 @@ def _report(log: Sequence[str]) -> Mapping[str, Any]:
                 return {}
             return report
     return {}
+
+
+EMBEDDED = Pace(limited=3, job=300, copy=60, message=20, stop=20)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A verification that is ready to start; ``usd`` is the most that its jobs can cost."""
+
+    verification: Verification
+    instance_type: str
+    image: str
+    region: str
+    usd: float
+
+
+def prepare_verification(
+    client: Callable[[str], Any],
+    services: Services,
+    instance_type: str,
+    *,
+    trial: str,
+    poll_seconds: float,
+) -> Prepared:
+    """A verification of the deployed stage whose data bucket ``services`` names.
+
+    Raises InvalidInputError for an instance type without a price or an image on file.
+    """
+    account = Account(client, poll_seconds=poll_seconds)
+    pace = Pace() if services.settings.simulated is None else EMBEDDED
+    services = replace(services, settings=_deployed_settings(client, services.settings))
+    machines = {
+        name: account.machine_called(naming.machine_name(services.settings.stage, name))
+        for name in naming.MACHINES
+    }
+    arms, shipment, planned = _plan(services, instance_type, trial, pace)
+    over = _type_without_quota(services)
+    verification = Verification(
+        account=account,
+        store=services.store,
+        role_arn=machines[naming.EVALUATE]["roleArn"],
+        trial=trial,
+        shipment=shipment,
+        jobs=planned,
+        pace=pace,
+        definitions={name: one["definition"] for name, one in machines.items()},
+        quota=services.quotas.training_instances(instance_type, spot=False),
+        over_quota_type=over.instance_type if over else None,
+    )
+    usd = jobs.bound_usd(
+        planned, arms[0].usd_per_hour, over_quota_usd_per_hour=over.usd_per_hour if over else 0.0
+    )
+    return Prepared(verification, instance_type, arms[0].image, services.settings.region, usd)
+
+
+def _plan(
+    services: Services, instance_type: str, trial: str, pace: Pace
+) -> tuple[Sequence[ArmPlan], Shipment, Sequence[jobs.PlannedJob]]:
+    """The arms, what is uploaded for them, and the jobs."""
+    workload = jobs.small_workload(instance_type)
+    arms = jobs.arms(workload, services.settings)
+    shipment = jobs.pack(workload, services.store.bucket)
+    source_key = str(shipment.spec["source_key"])
+    context = job_context(services, trial=trial, execution=stack_name(trial), source_key=source_key)
+    uploaded = parse_workload(shipment.spec["workload"])
+    return arms, shipment, jobs.plan_jobs(uploaded, arms, context, limited_seconds=pace.limited)
+
+
+def _deployed_settings(client: Callable[[str], Any], settings: Settings) -> Settings:
+    """Key and network of the stage's own jobs, as the function that asks for them has them."""
+    name = f"{naming.stack_name(settings.stage)}-judge-arms"
+    configuration = client("lambda").get_function_configuration(FunctionName=name)
+    variables: Mapping[str, str] = configuration["Environment"]["Variables"]
+    return replace(
+        settings_from({"AWS_REGION": settings.region, **variables}), simulated=settings.simulated
+    )
+
+
+def _type_without_quota(services: Services) -> Price | None:
+    """The cheapest type on file whose quota is 0: a request for it must be refused."""
+    facts = facts_for_workload(jobs.small_workload(ANY_TYPE), services.settings)
+    for price in sorted(facts.prices.values(), key=lambda price: price.usd_per_hour):
+        if services.quotas.training_instances(price.instance_type, spot=False) == 0:
+            return price
+    return None

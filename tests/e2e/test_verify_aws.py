@@ -25,8 +25,8 @@ from compilegate.localcloud.lifecycle import LocalCloud, find_places
 from compilegate.verify.assumptions import load_assumptions
 from compilegate.verify.jobs import PROBES, WORKLOAD
 from compilegate.verify.observed import JobKind
-from compilegate.verify.prepare import Prepared, prepare_verification
 from compilegate.verify.record import compare
+from compilegate.verify.run import Prepared, prepare_verification
 from compilegate.verify.temporary import stack_name
 from tests.e2e.conftest import App
 

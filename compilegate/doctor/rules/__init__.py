@@ -3,25 +3,21 @@
 from compilegate.doctor.rule import Rule
 from compilegate.doctor.rules import (
     compiling,
-    debugging,
     feeding,
     graph,
-    pauses,
+    interruptions,
+    managed,
     shapes,
     sync,
-    tensorflow,
-    xla,
 )
 
 RULES: tuple[Rule, ...] = (
     *compiling.RULES,
-    *xla.RULES,
-    *tensorflow.RULES,
+    *managed.RULES,
     *shapes.RULES,
     *graph.RULES,
     *sync.RULES,
-    *debugging.RULES,
-    *pauses.RULES,
+    *interruptions.RULES,
     *feeding.RULES,
 )
 BY_ID = {rule.id: rule for rule in RULES}

@@ -6,8 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from compilegate.doctor.finding import Hit, Severity
-from compilegate.doctor.rule import TORCH_ONLY, Rule
-from compilegate.doctor.rules import links
+from compilegate.doctor.rule import COMPILE, TORCH_ONLY, WHERE_TO_COMPILE, Rule
 from compilegate.doctor.script import Script
 from compilegate.doctor.syntax import FUNCTIONS, LOOPS, constant, dotted, keyword, set_variable
 
@@ -88,27 +87,27 @@ RULES = (
         unused_result,
         "torch.compile(model) does not change the model, so training goes on uncompiled.",
         "write model = torch.compile(model), or model.compile()",
-        links.COMPILE,
+        COMPILE,
     ),
     Rule(
         "compile-in-loop", "Compiling in a loop", Severity.SLOWS, TORCH_ONLY,
         in_a_loop,
         "Every call starts anew and may compile again.",
         "compile once, before the loop",
-        links.COMPILE,
+        COMPILE,
     ),
     Rule(
         "compile-after-wrapping", "Compiling the distributed wrapper", Severity.SLOWS, TORCH_ONLY,
         after_wrapping,
         "According to PyTorch, torch.compile does not handle the wrappers of DDP and FSDP well.",
         "compile the model first, then wrap it",
-        links.WHERE_TO_COMPILE,
+        WHERE_TO_COMPILE,
     ),
     Rule(
         "compile-off", "The compiler is turned off or its errors hidden", Severity.SLOWS,
         TORCH_ONLY, switched_off,
         "A run that looks compiled and is not would be measured as the compiler's result.",
         "remove the setting while the compiler is measured",
-        links.COMPILE,
+        COMPILE,
     ),
 )  # fmt: skip

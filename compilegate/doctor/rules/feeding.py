@@ -7,13 +7,12 @@ from collections.abc import Iterator
 
 from compilegate.doctor.finding import Hit, Severity
 from compilegate.doctor.loaders import Loader, training_loaders
-from compilegate.doctor.names import OPTIMIZER
 from compilegate.doctor.options import UNKNOWN
-from compilegate.doctor.rule import BOTH, Rule
-from compilegate.doctor.rules import links
+from compilegate.doctor.rule import BOTH, MANAGED_PITFALLS, TUNING, Rule
 from compilegate.doctor.script import Script
 from compilegate.doctor.syntax import argument, called, constant, keyword, receiver, texts
 from compilegate.doctor.trainers import trainer_settings
+from compilegate.doctor.words import OPTIMIZER
 
 OPTIMIZERS = ("torch.optim.", "tensorflow.keras.optimizers.", "keras.optimizers.")
 BATCH_OPTIONS = ("batch_size", "train_batch_size", "per_device_train_batch_size")
@@ -103,14 +102,14 @@ RULES = (
         "The faster the compiled step, the larger the share of time spent waiting for data.",
         "give the training loader num_workers, from 4 up to the CPUs per GPU, and "
         "pin_memory=True",
-        links.TUNING,
+        TUNING,
     ),
     Rule(
         "preprocessing-workers", "Preprocessing with one process", Severity.NOTE, BOTH,
         preprocessing_workers,
         "The GPUs are paid for while the data set is prepared.",
         "give map(…, num_proc=…), or pass preprocessing_num_workers",
-        links.MANAGED_PITFALLS,
+        MANAGED_PITFALLS,
     ),
     Rule(
         "fixed-learning-rate", "A learning rate that cannot follow the batch size",
@@ -119,6 +118,6 @@ RULES = (
         "A compiler often makes room for a larger batch, and a larger batch needs another "
         "learning rate.",
         "make the learning rate an option too, and scale it with the batch",
-        links.MANAGED_PITFALLS,
+        MANAGED_PITFALLS,
     ),
 )  # fmt: skip

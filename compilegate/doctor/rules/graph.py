@@ -6,9 +6,8 @@ import ast
 from collections.abc import Iterator
 
 from compilegate.doctor.finding import Hit, Severity
-from compilegate.doctor.kind import Kind
-from compilegate.doctor.rule import BOTH, TORCH_ONLY, Rule
-from compilegate.doctor.rules import links
+from compilegate.doctor.kinds import Kind
+from compilegate.doctor.rule import BOTH, GRAPH_BREAKS, RECOMPILATION, TORCH_ONLY, Rule
 from compilegate.doctor.script import Script
 from compilegate.doctor.syntax import Function, called, dotted, receiver
 
@@ -129,14 +128,14 @@ RULES = (
         "The graph ends there: the value is fetched, Python decides, and a second graph begins. "
         "With fullgraph=True it is an error.",
         "compute both ways and choose with torch.where, or use torch.cond",
-        links.GRAPH_BREAKS,
+        GRAPH_BREAKS,
     ),
     Rule(
         "fetch-in-model", "A value is fetched inside the model", Severity.SLOWS, BOTH,
         fetch_in_model,
         "The graph is cut in two and the GPU waited for. With fullgraph=True it is an error.",
         "keep the value a tensor, return it, and look at it outside the model",
-        links.GRAPH_BREAKS,
+        GRAPH_BREAKS,
     ),
     Rule(
         "changing-shape", "A result whose size depends on values", Severity.SLOWS, BOTH,
@@ -144,14 +143,14 @@ RULES = (
         "The size is known only once the GPU has computed it, so the graph is cut there, and XLA "
         "compiles again for each new size.",
         "keep the size fixed: multiply by the mask, or use torch.where(mask, a, b)",
-        links.GRAPH_BREAKS,
+        GRAPH_BREAKS,
     ),
     Rule(
         "random-in-model", "Python's or NumPy's randomness in the model", Severity.SLOWS, BOTH,
         random_in_model,
         "The draw happens in Python: the graph is cut there, or compiled once per outcome.",
         "draw with torch.rand on the device, or outside the model",
-        links.GRAPH_BREAKS,
+        GRAPH_BREAKS,
     ),
     Rule(
         "counter-in-model", "A Python counter in the model", Severity.SLOWS, TORCH_ONLY,
@@ -159,6 +158,6 @@ RULES = (
         "torch.compile takes a module's numbers and the length of its lists for constants: it "
         "compiles again for each value, eight times, and then runs uncompiled.",
         "count outside forward, or keep the counter in a tensor (register_buffer)",
-        links.RECOMPILATION,
+        RECOMPILATION,
     ),
 )  # fmt: skip

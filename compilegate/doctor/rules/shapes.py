@@ -8,12 +8,11 @@ from collections.abc import Iterator
 
 from compilegate.doctor.finding import Hit, Severity
 from compilegate.doctor.loaders import training_loaders
-from compilegate.doctor.names import HELD_OUT, TRAINING
-from compilegate.doctor.rule import BOTH, Rule
-from compilegate.doctor.rules import links
+from compilegate.doctor.rule import BOTH, MANAGED_PITFALLS, RECOMPILATION, Rule
 from compilegate.doctor.script import Script
 from compilegate.doctor.syntax import argument, called, dotted, keyword, last_name, receiver, texts
 from compilegate.doctor.trainers import trainer_settings
+from compilegate.doctor.words import HELD_OUT, TRAINING
 
 TOKENIZER = re.compile(r"tokeniz|processor|feature_extractor|data_collator", re.IGNORECASE)
 COLLATORS = ("DataCollatorWithPadding", "DataCollatorForTokenClassification",
@@ -134,7 +133,7 @@ RULES = (
         "for all of them.",
         "pad to a fixed length: padding='max_length' with max_length=…, or pack the texts into "
         "blocks of one length",
-        links.MANAGED_PITFALLS,
+        MANAGED_PITFALLS,
     ),
     Rule(
         "ragged-last-batch", "A smaller last batch", Severity.SLOWS, BOTH,
@@ -142,6 +141,6 @@ RULES = (
         "A batch of another size is compiled again, in the middle of the run; torch.compile then "
         "goes on with programs for changing sizes.",
         "give the training loader drop_last=True",
-        links.RECOMPILATION,
+        RECOMPILATION,
     ),
 )  # fmt: skip

@@ -6,10 +6,9 @@ import ast
 from collections.abc import Iterator
 
 from compilegate.doctor.finding import Hit, Severity
-from compilegate.doctor.kind import Kind
+from compilegate.doctor.kinds import Kind
 from compilegate.doctor.options import UNKNOWN
-from compilegate.doctor.rule import BOTH, Rule
-from compilegate.doctor.rules import links
+from compilegate.doctor.rule import BOTH, MANAGED_PITFALLS, TUNING, Rule
 from compilegate.doctor.script import Script
 from compilegate.doctor.syntax import called, keyword, receiver
 from compilegate.doctor.trainers import trainer_settings
@@ -108,20 +107,20 @@ RULES = (
         "The processor then waits for the GPU and cannot prepare the next step meanwhile; a fast "
         "compiled step loses more by it. Under XLA it also forces the pending graph to run.",
         "add the tensor up on the device (total += loss.detach()) and fetch it every N steps",
-        links.MANAGED_PITFALLS,
+        MANAGED_PITFALLS,
     ),
     Rule(
         "logged-tensor", "A tensor is printed or logged in every step", Severity.SLOWS, BOTH,
         logged_tensor,
         "Showing a value fetches it from the GPU, so every step waits for the one before.",
         "log every N steps: if step % 100 == 0, or logging_steps=100",
-        links.MANAGED_PITFALLS,
+        MANAGED_PITFALLS,
     ),
     Rule(
         "device-wait", "An explicit wait in every step", Severity.SLOWS, BOTH,
         device_wait,
         "It keeps the processor from preparing the next step, and hides what the compiler gains.",
         "remove it, or do it every N steps; time whole windows of steps instead of single ones",
-        links.TUNING,
+        TUNING,
     ),
 )  # fmt: skip

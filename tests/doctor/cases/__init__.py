@@ -1,8 +1,8 @@
-"""For every rule: scripts it must speak up about, and look-alikes it must be silent about."""
+"""For every rule: scripts that it must report, and look-alikes that it must not."""
 
-from tests.doctor.cases import compiling, feeding, graph, habits, shapes, sync, tensorflow, xla
+from tests.doctor.cases import compiling, feeding, graph, interruptions, managed, shapes, sync
 
 CASES = {
-    **shapes.CASES, **sync.CASES, **graph.CASES, **compiling.CASES, **habits.CASES,
-    **feeding.CASES, **xla.CASES, **tensorflow.CASES,
+    **shapes.CASES, **sync.CASES, **graph.CASES, **compiling.CASES, **interruptions.CASES,
+    **feeding.CASES, **managed.CASES,
 }  # fmt: skip

@@ -24,6 +24,8 @@ DETAIL_TYPE = "SageMaker Training Job State Change"
 _NOT_IN_EVENTS = frozenset(
     {"FinalMetricDataList", "BillableTimeInSeconds", "TrainingTimeInSeconds"}
 )
+Document = dict[str, Any]
+Scope = tuple[str, str]  # account, region
 log = logging.getLogger("compilegate.sagemaker")
 
 
@@ -83,11 +85,6 @@ def _put_event(job: TrainingJob, detail: dict[str, Any]) -> None:
         "Detail": json.dumps(detail),
     }
     eventbridge._put_events({"Entries": [entry]}, allow_aws_source=True)
-
-
-Document = dict[str, Any]
-Scope = tuple[str, str]  # account, region
-log = logging.getLogger("compilegate.sagemaker")
 
 
 class TrainingService:

@@ -1,4 +1,4 @@
-"""What a plain PyTorch script lacks under the managed compiler, which is PyTorch/XLA."""
+"""What a script lacks under the managed compiler: PyTorch/XLA, or TensorFlow."""
 
 from __future__ import annotations
 
@@ -7,11 +7,26 @@ import re
 from collections.abc import Iterator
 
 from compilegate.doctor.finding import Hit, Severity
-from compilegate.doctor.names import OPTIMIZER
-from compilegate.doctor.rule import MANAGED_ONLY, Rule
-from compilegate.doctor.rules import links
+from compilegate.doctor.rule import (
+    MANAGED_ONLY,
+    MANAGED_PITFALLS,
+    MANAGED_PYTORCH,
+    MANAGED_TENSORFLOW,
+    Rule,
+)
 from compilegate.doctor.script import Script
-from compilegate.doctor.syntax import called, calls_in, dotted, keyword, receiver, texts
+from compilegate.doctor.syntax import (
+    Function,
+    called,
+    calls_in,
+    constant,
+    dotted,
+    keyword,
+    last_name,
+    receiver,
+    texts,
+)
+from compilegate.doctor.words import OPTIMIZER
 
 BARRIERS = ("mark_step", "MpDeviceLoader", "ParallelLoader", "per_device_loader")
 WHOLE_STEPS = ("torch_xla.sync", "torch_xla.step", "torch_xla.compile")
@@ -138,41 +153,104 @@ def _about_xla(script: Script, node: ast.AST) -> bool:
     )
 
 
+EAGER = ("tensorflow.config.run_functions_eagerly",
+         "tensorflow.config.experimental_run_functions_eagerly")  # fmt: skip
+
+
+def eager_step(script: Script) -> Iterator[Hit]:
+    """A training step outside any ``tf.function``."""
+    if not script.uses("tensorflow"):
+        return
+    seen: set[ast.AST] = set()
+    for call in script.calls:
+        if called(call) != "GradientTape" or not script.called(call).startswith("tensorflow"):
+            continue
+        function = script.function_of(call)
+        if function is None or function in seen:
+            continue
+        seen.add(function)
+        if function.name != "train_step" and not _in_graph(script, function, set()):
+            yield Hit(call, "This training step runs eagerly: no @tf.function around it")
+
+
+def _in_graph(script: Script, function: Function, seen: set[ast.AST]) -> bool:
+    """Whether it, or all that call it in this file, become a graph."""
+    if function in seen:
+        return False
+    seen.add(function)
+    decorators = [item.func if isinstance(item, ast.Call) else item
+                  for item in function.decorator_list]  # fmt: skip
+    if any(script.meaning(item) == "tensorflow.function" for item in decorators):
+        return True
+    wrapped = any(
+        script.called(call) == "tensorflow.function" and call.args
+        and last_name(call.args[0]) == function.name for call in script.calls
+    )  # fmt: skip
+    callers = {
+        script.function_of(call) for call in script.calls
+        if last_name(call.func) == function.name
+        or any(last_name(item) == function.name for item in call.args)
+    } - {None, function}  # fmt: skip
+    return wrapped or any(caller and _in_graph(script, caller, seen) for caller in callers)
+
+
+def eager_switch(script: Script) -> Iterator[Hit]:
+    """Graphs that are turned off."""
+    if not script.uses("tensorflow", "keras"):
+        return
+    for call in script.calls:
+        eagerly = keyword(call, "run_eagerly")
+        if eagerly is not None and script.options.value(eagerly) is True:
+            yield Hit(eagerly, "run_eagerly=True turns graphs off")
+        off = bool(call.args) and constant(call.args[0]) is False
+        if script.called(call) in EAGER and not off:
+            yield Hit(call, f"{called(call)} turns graphs off")
+
+
+def several_nodes(script: Script) -> Iterator[Hit]:
+    """A strategy for several nodes in a script that does not name the nodes."""
+    if "TF_CONFIG" in script.text or not script.uses("tensorflow"):
+        return
+    for call in script.calls:
+        if called(call).endswith("MultiWorkerMirroredStrategy"):
+            yield Hit(call, "MultiWorkerMirroredStrategy, and the script sets no TF_CONFIG")
+
+
 RULES = (
     Rule(
         "xla-device", "A CUDA device under XLA", Severity.BREAKS, MANAGED_ONLY,
         cuda_device,
         "Tensors on a CUDA device are not compiled, and mixing the two kinds of device fails.",
         "use device = xm.xla_device() and .to(device)",
-        links.MANAGED_PITFALLS,
+        MANAGED_PITFALLS,
     ),
     Rule(
         "xla-amp", "CUDA's mixed precision under XLA", Severity.BREAKS, MANAGED_ONLY,
         mixed_precision,
         "The managed compiler needs the versions of PyTorch/XLA.",
         "use torch_xla.amp: autocast, GradScaler and the syncfree optimizers",
-        links.MANAGED_PYTORCH,
+        MANAGED_PYTORCH,
     ),
     Rule(
         "xla-mark-step", "No mark_step in the training loop", Severity.BREAKS, MANAGED_ONLY,
         mark_step,
         "XLA gathers operations until it is told to run them; without that, training stalls.",
         "end each step with xm.mark_step(), or take batches from an MpDeviceLoader",
-        links.MANAGED_PITFALLS,
+        MANAGED_PITFALLS,
     ),
     Rule(
         "xla-optimizer-step", "A plain optimizer step under XLA", Severity.BREAKS, MANAGED_ONLY,
         optimizer_step,
         "Gradients of several GPUs are then never combined: each trains its own model.",
         "call xm.optimizer_step(optimizer)",
-        links.MANAGED_PYTORCH,
+        MANAGED_PYTORCH,
     ),
     Rule(
         "xla-save", "torch.save under XLA", Severity.BREAKS, MANAGED_ONLY,
         plain_save,
         "Such a checkpoint can be read only where there is an XLA device.",
         "call xm.save(model.state_dict(), path)",
-        links.MANAGED_PITFALLS,
+        MANAGED_PITFALLS,
     ),
     Rule(
         "xla-entry", "No _mp_fn for several GPUs", Severity.NOTE, MANAGED_ONLY,
@@ -180,6 +258,28 @@ RULES = (
         "On more than one GPU the pytorchxla launcher calls _mp_fn(index) in every process; "
         "without it each GPU trains its own model.",
         "add def _mp_fn(index): main()",
-        links.MANAGED_PYTORCH,
+        MANAGED_PYTORCH,
+    ),
+    Rule(
+        "tf-eager-step", "A training step without @tf.function", Severity.BREAKS, MANAGED_ONLY,
+        eager_step,
+        "The managed compiler does not support eager execution.",
+        "put @tf.function on the function that makes the training step",
+        MANAGED_TENSORFLOW,
+    ),
+    Rule(
+        "tf-eager-switch", "Graphs are turned off", Severity.BREAKS, MANAGED_ONLY,
+        eager_switch,
+        "The managed compiler does not support eager execution.",
+        "remove it",
+        MANAGED_TENSORFLOW,
+    ),
+    Rule(
+        "tf-several-nodes", "Several nodes without TF_CONFIG", Severity.BREAKS, MANAGED_ONLY,
+        several_nodes,
+        "The SageMaker SDK refuses its own multi-worker option together with the compiler, so "
+        "the workers do not learn of each other otherwise.",
+        "set TF_CONFIG from /opt/ml/input/config/resourceconfig.json before the strategy is made",
+        MANAGED_TENSORFLOW,
     ),
 )  # fmt: skip
