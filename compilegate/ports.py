@@ -59,10 +59,10 @@ class ObjectStore(Protocol):
 
 
 class Topic(Protocol):
-    """Whom the deployment tells."""
+    """The deployment's subscribers."""
 
-    def publish(self, told: Notification) -> None:
-        """Send one message to everyone who asked for its kind, workload or owner."""
+    def publish(self, notification: Notification) -> None:
+        """Send one message to the subscribers of its kind, workload or owner."""
         ...
 
 
@@ -145,15 +145,15 @@ class Quotas(Protocol):
     """The account's SageMaker quotas."""
 
     def training_instances(self, instance_type: str, *, spot: bool) -> int | None:
-        """Instances that training jobs may run at once, None where that is not known."""
+        """Instances that training jobs may run at once, None where it is unknown."""
         ...
 
 
 class Tokens(Protocol):
-    """State machines that wait for an answer, each known by the token it gave out."""
+    """State machines that wait for an answer, by the token that each gave out."""
 
     def send_success(self, token: str, output: Mapping[str, Any]) -> bool:
-        """Let it go on with ``output``; returns whether anybody still waited for it."""
+        """Let it go on with ``output``; returns whether a state still waited for it."""
         ...
 
 

@@ -2,7 +2,7 @@
 
 The function of a step has the handler ``lambdas.handlers.STEP``. The runtime asks this module for
 that name as it starts, and only then is the step's use case imported: a function loads its own
-code and nobody else's.
+code and no other.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ DIGEST_LENGTH = 12
 class Bundle:
     """A ``sourcedir.tar.gz``; ``digest`` is of its contents, before compression.
 
-    ``code_digest`` is of the team's own part of it: a newer recorder is no change of their code.
+    ``code_digest`` is of the team's own part of it: a newer recorder does not change their code.
     """
 
     body: bytes

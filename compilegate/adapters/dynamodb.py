@@ -44,8 +44,8 @@ class DynamoDbLedger:
     def entries(self, workload: str, prefix: str = "") -> Sequence[Mapping[str, Any]]:
         """A workload's entries in the order of their sort keys, those that begin with ``prefix``.
 
-        Pages are read one after the other, each as it then is: whoever appends in the order of
-        the keys is never seen with a gap.
+        Pages are read one after the other, each as it is at that time: what is appended in the
+        order of the keys never shows a gap.
         """
         condition, values = "pk = :pk", {":pk": {"S": f"workload#{workload}"}}
         if prefix:

@@ -143,7 +143,7 @@ class StepFunctionsEnds:
 
 
 # What Step Functions says of a token whose state has ended: answered, timed out or stopped.
-NOBODY_WAITS = ("TaskTimedOut", "TaskDoesNotExist")
+NO_LONGER_WAITING = ("TaskTimedOut", "TaskDoesNotExist")
 
 
 class StepFunctionsTokens:
@@ -153,11 +153,11 @@ class StepFunctionsTokens:
         self._client = stepfunctions
 
     def send_success(self, token: str, output: Mapping[str, Any]) -> bool:
-        """Let the waiting state go on; returns whether anybody still waited for it."""
+        """Let the waiting state go on; returns whether a state still waited for it."""
         try:
             self._client.send_task_success(taskToken=token, output=json.dumps(output))
         except ClientError as error:
-            if error_code(error) not in NOBODY_WAITS:
+            if error_code(error) not in NO_LONGER_WAITING:
                 raise
             return False
         return True

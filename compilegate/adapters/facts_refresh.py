@@ -25,7 +25,7 @@ _TRAINING = re.compile(r"(?:[A-Z0-9]+-)?Train:(?P<type>ml\.[a-z0-9-]+\.[a-z0-9-]
 
 
 def price_rows(products: Iterable[str | Mapping[str, Any]], region: str) -> tuple[list[Row], str]:
-    """One row per instance type, and a word on those that the list names several prices for.
+    """One row per instance type, and a note on those that the list names several prices for.
 
     ``products`` are the entries of GetProducts' ``PriceList``: JSON as text.
     """
@@ -77,7 +77,7 @@ def quota_rows(quotas: Mapping[tuple[str, bool], int], as_of: str) -> list[Row]:
 
 
 def image_row(uri: str, detail: Mapping[str, Any] | None, as_of: str) -> Row:
-    """An image that DescribeImages found, or did not: ``detail`` None."""
+    """The row of an image; ``detail`` is None where DescribeImages does not have it."""
     pushed = None if detail is None else detail.get("imagePushedAt")
     return {
         "uri": uri, "found": detail is not None,
@@ -108,7 +108,7 @@ class Answers:
 
 
 def ask(facts: Facts, region: str, clients: Clients, *, parts: Sequence[str], day: str) -> Answers:
-    """Read the parts; one that AWS refuses is told and leaves the others alone.
+    """Read the parts; one that AWS refuses is named and does not affect the others.
 
     ``clients`` makes a boto3 client of a service in a region; ``day`` is today's date.
     """

@@ -53,7 +53,7 @@ class S3Store:
     def put_stream(self, key: str, stream: BinaryIO, content_type: str) -> None:
         """Write an object from a file: a large one in parts, so that it need not fit into memory.
 
-        In this thread, as whoever has many files to write has threads of their own.
+        In this thread, because callers with many files have threads of their own.
         """
         from boto3.s3.transfer import TransferConfig  # noqa: PLC0415 - Lambdas never need it
 

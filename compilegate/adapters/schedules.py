@@ -23,7 +23,7 @@ SCHEDULED_TIME = "<aws.scheduler.scheduled-time>"
 # executions and training jobs do not ask for the same second's share of the account's rates.
 WINDOW_MINUTES = 15
 # A start that is refused is tried again as often as the service allows, for so long. A run that
-# is hours late is still that night's model; much later it meets the next one.
+# is hours late is still of use; much later it meets the next one.
 MOST_ATTEMPTS = 185
 OLDEST_SECONDS = 6 * 3600
 # A first time that is nearer may have passed when the call arrives.

@@ -12,7 +12,7 @@ from compilegate.adapters.clients import error_code
 
 PAGE_SIZE = 100  # the most that ListServiceQuotas gives at once
 # A Lambda has a minute for all of its work.
-PATIENCE_SECONDS = 20
+MOST_SECONDS = 20
 # A Lambda that is still warm serves later plans as well, which must see a quota that has changed.
 LISTING_SECONDS = 60
 SERVICE = "sagemaker"
@@ -51,7 +51,7 @@ class ServiceQuotas:
         self._forget()
 
     def training_instances(self, instance_type: str, *, spot: bool) -> int | None:
-        """Instances that training jobs may run at once, None where that is not known."""
+        """Instances that training jobs may run at once, None where it is unknown."""
         key = (instance_type, spot)
         if self._seconds() > self._forget_at:
             self._forget()
@@ -96,7 +96,7 @@ class ServiceQuotas:
 
     def _list(self) -> dict[Key, int]:
         limits: dict[Key, int] = {}
-        deadline = self._seconds() + PATIENCE_SECONDS
+        deadline = self._seconds() + MOST_SECONDS
         try:
             pages = self._client.get_paginator("list_service_quotas")
             for page in pages.paginate(
@@ -105,7 +105,8 @@ class ServiceQuotas:
                 limits |= training_quotas(page["Quotas"])
                 if self._seconds() > deadline:
                     log.warning(
-                        "listing quotas took longer than %s s and was cut off", PATIENCE_SECONDS
+                        "listing quotas took longer than %s s and was cut off",
+                        MOST_SECONDS,
                     )
                     break
         except Exception:  # what cannot be read is unknown

@@ -52,7 +52,7 @@ class WorkloadFile:
 def read_workload(
     path: Path, *, store: ObjectStore | None = None, needs_inputs: bool = True
 ) -> WorkloadFile:
-    """Read and check one file; S3 inputs are looked for when a store is given.
+    """Read and check one file; S3 inputs are checked where there is a store.
 
     Without ``needs_inputs`` only the code has to be there, not the data.
     Raises InvalidInputError naming file, line, field, value and fix.
@@ -68,7 +68,7 @@ def read_workload(
         place = document.place(error.field) if document else None
         if place is None:
             raise error.in_file(str(path)) from error
-        # Only what is no text, such as 2.10, reads otherwise than it is written.
+        # Values other than text, such as 2.10, are shown as they are written.
         written = None if isinstance(error.value, str) else place.written
         raise error.in_file(str(path), line=place.line, written=written) from error
     except (OSError, RuntimeError) as error:  # names too long, links in a circle, no permission
@@ -126,7 +126,7 @@ def _text(path: Path) -> str:
         ) from error
     if len(data) > MOST_BYTES:
         limit = f"{MOST_BYTES // 1024} KiB"
-        raise InvalidInputError(f"is larger than {limit}, and no workload file", fix="shorten it")
+        raise InvalidInputError(f"is larger than {limit}: not a workload file", fix="shorten it")
     return text
 
 
@@ -160,7 +160,7 @@ def _check_timezone(zone: str) -> None:
         return
     close = difflib.get_close_matches(zone, timezones, n=1)
     raise InvalidInputError(
-        "is no time zone",
+        "is not a time zone",
         field="schedule.timezone",
         value=zone,
         fix=f"write {close[0] if close else 'a name such as Europe/Berlin'}",

@@ -164,7 +164,7 @@ class YamlDocument:
         merges = event.value == MERGE and event.implicit[0]
         if event.value in parent.value or (merges and parent.merged is not None):
             raise InvalidInputError(
-                f"is given twice, the second time on line {event.start_mark.line + 1}",
+                f"occurs twice, the second time on line {event.start_mark.line + 1}",
                 field=self._path(),
                 fix="keep one of the two",
             )
@@ -173,7 +173,7 @@ class YamlDocument:
         if event.tag not in (None, "!"):
             raise self._refused(event, f"has the tag {event.tag}", "write it without a tag")
         if len(self._open) >= DEEPEST:
-            raise self._refused(event, "is no workload: nested too deeply", "flatten it")
+            raise self._refused(event, "is not a workload: nested too deeply", "flatten it")
         value: Any = {} if isinstance(event, yaml.MappingStartEvent) else []
         opened = _Open(value, self._path(), event.anchor, self._count)
         self._add(value, 1, event)
@@ -190,7 +190,9 @@ class YamlDocument:
         """YAML's ``<<``: the mapping's own keys win, then the first that is merged."""
         sources = into.merged if isinstance(into.merged, list) else [into.merged]
         if not all(isinstance(source, dict) for source in sources):
-            raise self._refused(event, "merges what is no mapping", "merge mappings only")
+            raise self._refused(
+                event, "merges something other than a mapping", "merge mappings only"
+            )
         for source in sources:
             for key in source.keys() - into.value.keys():
                 into.value[key] = source[key]
@@ -212,7 +214,7 @@ class YamlDocument:
         self._count += size
         if self._count > MOST_VALUES:
             raise InvalidInputError(
-                f"is no workload: it unfolds to more than {MOST_VALUES:,} values",
+                f"is not a workload: it unfolds to more than {MOST_VALUES:,} values",
                 field="document",
                 line=event.start_mark.line + 1,
                 fix="shorten it",
@@ -226,7 +228,7 @@ class YamlDocument:
             self._places[id(parent.value), len(parent.value)] = place
             parent.value.append(value)
         elif parent.key is None:
-            raise self._refused(event, "is a key that is no text", "write `key: value`")
+            raise self._refused(event, "is a key that is not text", "write `key: value`")
         elif parent.key == MERGE:
             parent.merged, parent.key = value, None
         else:

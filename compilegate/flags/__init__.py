@@ -6,7 +6,7 @@
     create_training_job(**compilegate.flags.training_job_request("bert-docs", request))
     if compilegate.flags.may_release(job): ...  # a model of a trial waits for the verdict
 
-Whatever goes wrong, the answer is the baseline: a training run never fails because of a flag.
+Any failure means the baseline: a training run never fails because of a flag.
 Standard library and the domain alone are imported; boto3 only where no client is passed.
 """
 

@@ -1,4 +1,4 @@
-"""Reads a workload's flag, once per process and minute, and never in vain for long."""
+"""Reads a workload's flag, once per process and minute, with a bound on retries."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from compilegate.flags.backoff import Backoff, call_with_retry, error_code
 
 STAGE_VARIABLE = "COMPILEGATE_STAGE"
 # Jobs that carry their arm: the first that Compilegate starts, the second that a team does.
-CARRIED_BY = ("COMPILEGATE_IMAGE", "COMPILEGATE_ARM")
+ARM_VARIABLES = ("COMPILEGATE_IMAGE", "COMPILEGATE_ARM")
 ABSENT = "ParameterNotFound"
 CACHED_SECONDS = 60.0
 
@@ -27,9 +27,9 @@ logger = logging.getLogger("compilegate.flags")
 
 @dataclass(frozen=True)
 class Choice:
-    """What to train with; ``problem`` says why it is the baseline although nobody decided that.
+    """What to train with; ``problem`` says why it is the baseline without a decision.
 
-    ``watched`` while production's runs still have to bear the promotion out.
+    ``watched`` during a probation.
     """
 
     arm: str = BASELINE
@@ -57,14 +57,14 @@ def resolve(
 ) -> dict[str, Any]:
     """The overrides that production training of a workload should use; empty is the baseline.
 
-    ``stage`` is COMPILEGATE_STAGE, else the one that a deployment has unless told otherwise;
+    ``stage`` is COMPILEGATE_STAGE, else the default;
     ``client`` is an SSM client, else one with the environment's credentials and region.
     In a job that was started with an arm already it is always empty: its hyperparameters say what
     to train with, and a flag that has changed since must not.
     """
-    carried = [variable for variable in CARRIED_BY if os.environ.get(variable)]
-    if carried:
-        logger.info("%s is set: this job's hyperparameters already say its arm", carried[0])
+    variables = [variable for variable in ARM_VARIABLES if os.environ.get(variable)]
+    if variables:
+        logger.info("%s is set: this job's hyperparameters already say its arm", variables[0])
         return {}
     return dict(choose(name, stage=stage, client=client, backoff=backoff).overrides)
 
@@ -101,7 +101,7 @@ def _choice(parameter: str, client: Any, backoff: Backoff) -> Choice:
         logger.warning("%s cannot be used, training with the baseline: %s", parameter, error)
         return Choice(problem=f"{type(error).__name__}: {error}")
     if text is None:
-        # Usual before the first promotion; and what a wrong stage, region or name looks like.
+        # Usual before the first promotion; a wrong stage, region or name gives the same answer.
         logger.warning(
             "%s does not exist in this account and region, training with the baseline. "
             "If the workload was promoted, set %s or AWS_REGION to where it is deployed.",

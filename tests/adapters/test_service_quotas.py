@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import boto3
 import pytest
 from botocore.exceptions import ClientError
 
+from compilegate.adapters import clients
 from compilegate.adapters.service_quotas import LISTING_SECONDS, ServiceQuotas
 from compilegate.facts import quota_codes
 
@@ -81,7 +83,7 @@ class Clock:
 
 
 def quotas_of(account: Account, codes: dict[tuple[str, bool], str] | None = None) -> ServiceQuotas:
-    return ServiceQuotas(lambda: account, lambda: codes or {})
+    return ServiceQuotas(account, lambda: codes or {})
 
 
 @pytest.mark.parametrize(
@@ -143,7 +145,7 @@ def test_a_slow_listing_is_cut_off_and_what_it_has_not_reached_is_unknown(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     clock = Clock(seconds_a_look=15.0)
-    quotas = ServiceQuotas(lambda: Account(listed=LISTED), dict, seconds=clock)
+    quotas = ServiceQuotas(Account(listed=LISTED), dict, seconds=clock)
 
     assert 4 == quotas.training_instances("ml.g5.xlarge", spot=False)
     assert quotas.training_instances("ml.p4d.24xlarge", spot=False) is None
@@ -152,7 +154,7 @@ def test_a_slow_listing_is_cut_off_and_what_it_has_not_reached_is_unknown(
 
 def test_a_warm_function_sees_a_quota_that_has_changed() -> None:
     account, clock = Account(applied={"L-1": (XLARGE, 1.0)}, listed={SPOT: 1.0}), Clock()
-    quotas = ServiceQuotas(lambda: account, lambda: {("ml.g5.xlarge", False): "L-1"}, seconds=clock)
+    quotas = ServiceQuotas(account, lambda: {("ml.g5.xlarge", False): "L-1"}, seconds=clock)
 
     def read() -> list[int | None]:
         return [quotas.training_instances("ml.g5.xlarge", spot=spot) for spot in (False, True)]
@@ -164,11 +166,23 @@ def test_a_warm_function_sees_a_quota_that_has_changed() -> None:
     assert ([1, 1], [8, 8]) == (before, read())
 
 
-def test_no_client_is_made_before_a_quota_is_asked_for() -> None:
-    def fails() -> Any:
-        raise AssertionError("a client was made")
+def test_a_client_is_made_once_and_not_before_its_first_call(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made: list[str] = []
 
-    ServiceQuotas(fails, dict)
+    def make(service: str, **_: Any) -> Any:
+        made.append(service)
+        return Account(applied={"L-1": (XLARGE, 8.0)})
+
+    monkeypatch.setattr(boto3, "client", make)
+    clients.client.cache_clear()
+    quotas = ServiceQuotas(clients.client("service-quotas"), lambda: {("ml.g5.xlarge", False): "L-1"})
+    before = list(made)
+
+    assert [8, 8] == [quotas.training_instances("ml.g5.xlarge", spot=False) for _ in range(2)]
+    assert ([], ["service-quotas"]) == (before, made)
+    clients.client.cache_clear()
 
 
 def test_every_code_on_file_is_one_quotas_alone() -> None:

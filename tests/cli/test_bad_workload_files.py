@@ -87,7 +87,7 @@ CASES = {
     ),
     "a key given twice": (
         ("batch_size: 32", "batch_size: 32\n  batch_size: 64"),
-        ("batch_size: is given twice, the second time on line 17", "keep one of the two"),
+        ("batch_size: occurs twice, the second time on line 17", "keep one of the two"),
     ),
     "text that is not YAML": (
         ("goal: maximize", "goal: [maximize"),

@@ -85,7 +85,7 @@ def test_an_unknown_decision_is_one_message(invoke: Invoke, found: Cloud) -> Non
 
     assert (2, "") == (result.exit_code, result.stdout)
     told = " ".join(result.stderr.split())
-    assert "--replay: is no decision that is recorded for bert-docs (got '0123')" in told
+    assert "--replay: is not a decision recorded for bert-docs (got '0123')" in told
 
 
 def test_a_misspelt_workload_of_a_replay_is_named(invoke: Invoke, found: Cloud) -> None:

@@ -48,7 +48,7 @@ def example(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], dict[str, Any]]:
         monkeypatch.setitem(sys.modules, name, stub)
     ssm = promoted(compiler="torch_compile", batch_size=48, instance_type="ml.p4d.24xlarge")
     monkeypatch.setattr(reading, "_ssm", lambda: ssm)
-    for variable in (*reading.CARRIED_BY, reading.STAGE_VARIABLE, "RANK"):
+    for variable in (*reading.ARM_VARIABLES, reading.STAGE_VARIABLE, "RANK"):
         monkeypatch.delenv(variable, raising=False)
     reading.forget()
     SENT.clear()

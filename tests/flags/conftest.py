@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from compilegate.flags.reading import CARRIED_BY, STAGE_VARIABLE, forget
+from compilegate.flags.reading import ARM_VARIABLES, STAGE_VARIABLE, forget
 
 
 @pytest.fixture(autouse=True)
 def _outside_a_job(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    for name in (STAGE_VARIABLE, *CARRIED_BY):
+    for name in (STAGE_VARIABLE, *ARM_VARIABLES):
         monkeypatch.delenv(name, raising=False)
     forget()
     yield

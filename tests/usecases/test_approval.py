@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -27,7 +26,7 @@ from compilegate.usecases.trial.plan_trial import plan_trial
 from compilegate.usecases.trial.record_decision import record_decision
 from tests.domain.workload_builder import SOUND, change
 from tests.usecases.flag_changes import wanted
-from tests.usecases.trial_builder import EVENT, FLAG, TRIAL, load, put_spec
+from tests.usecases.trial_builder import EVENT, FLAG, TRIAL, put_spec
 
 ANA = Override("ana", "looks right")
 NAME = "bert-docs"
@@ -86,54 +85,11 @@ def test_only_a_promotion_of_a_workload_that_says_so_needs_approval(
     assert needed is told["approval_needed"]
 
 
-def test_people_are_told_why_until_when_and_by_which_command(
-    services: Any, event: dict[str, Any]
-) -> None:
-    told = ask_approval(event, services=services)
-
-    assert "[compilegate prod] bert-docs: waits for your approval" == told["subject"]
-    assert "- 1.4 times as fast" in told["message"]
-    command = 'compilegate flag approve bert-docs --reason "..." --stage prod'
-    assert f"Approve: {command}" in told["message"]
-    assert "Without an answer by 2026-10-21 14:13 UTC the flag stays as it is" in told["message"]
-    body = json.loads(json.loads(told["notification"]["message"])["default"])
-    assert ("approval", command) == (body["kind"], body["act"])
-
-
 def test_the_lease_outlives_the_wait(services: Any, event: dict[str, Any]) -> None:
     ask_approval(event, services=services)
 
     _, until = services.locks.held[NAME]
     assert until > services.clock.now() + WAIT_SECONDS
-
-
-def test_a_yes_wakes_the_trial_and_promotes(services: Any, event: dict[str, Any]) -> None:
-    asked(services, event)
-    answered = answer(services, approved=True)
-
-    assert (True, False) == (answered.woken, answered.repeated)
-    assert {"approved": True, "by": "human:ana", "reason": "looks right"} == (
-        services.tokens.answers["t1"]
-    )
-    told = applied(services, event)
-    assert (True, True) == (told["changed"], told["enabled"])
-    assert ("human:ana", True) == (told["approval"]["by"], told["approval"]["approved"])
-    (entry,) = services.ledger.entries(NAME, "flag#")
-    assert "human:ana" == entry["approved_by"]
-    assert "looks right" == load(services, "flag")["approval"]["reason"]
-
-
-def test_a_no_leaves_the_flag_as_it_was_and_says_so(services: Any, event: dict[str, Any]) -> None:
-    asked(services, event)
-    answer(services, approved=False)
-
-    told = applied(services, event)
-
-    assert (False, False) == (told["changed"], told["enabled"])
-    assert services.flags.read(FLAG) is None
-    assert (False, "looks right") == (
-        load(services, "flag")["approved"], told["approval"]["reason"],
-    )  # fmt: skip
 
 
 def test_silence_is_a_no_and_is_written_down(services: Any, event: dict[str, Any]) -> None:
@@ -222,31 +178,6 @@ def test_a_wait_that_was_begun_again_is_woken_by_its_own_token(
 
     assert answer(services, approved=True).woken
     assert ["second"] == list(services.tokens.answers)
-
-
-def test_a_yes_given_after_a_persons_no_to_the_flag_is_the_later_word(
-    services: Any, event: dict[str, Any]
-) -> None:
-    services.clock.seconds += 60
-    change_flag(NAME, wanted("human revert"), services=services)
-    services.clock.seconds += 60
-    asked(services, event)
-    answer(services, approved=True)
-
-    assert applied(services, event)["enabled"]
-    assert "human:ana" == load(services, "flag")["overrode"]["by"]
-
-
-def test_a_persons_no_to_the_flag_after_the_yes_stands(
-    services: Any, event: dict[str, Any]
-) -> None:
-    asked(services, event)
-    answer(services, approved=True)
-    services.clock.seconds += 60
-    change_flag(NAME, wanted("human revert"), services=services)
-
-    assert not applied(services, event)["enabled"]
-    assert load(services, "flag")["held_by"] is not None
 
 
 @pytest.mark.parametrize(("said", "on"), [("before the yes", True), ("after it", False)])

@@ -1,4 +1,4 @@
-"""A round that production carries: opened, carried, closed, judged."""
+"""Canary rounds: opened, made by production, closed and judged, whatever breaks off."""
 
 from __future__ import annotations
 
@@ -6,9 +6,17 @@ from typing import Any
 
 import pytest
 
-from compilegate.domain import naming
+from compilegate.domain import ledger_keys, naming
+from compilegate.domain.errors import WorkloadLockedError
+from compilegate.domain.production.history import history
+from compilegate.usecases.production.canary import close_after_run
+from compilegate.usecases.registration.load import load_registration
+from compilegate.usecases.registration.register import RegisterOptions, retire
 from compilegate.usecases.trial.documents import to_json
+from compilegate.usecases.trial.lock import acquire_lock
+from tests.fakes import MemorySchedules
 from tests.usecases.canary_builder import (
+    JOB,
     asks,
     begin,
     begun_round,
@@ -17,45 +25,17 @@ from tests.usecases.canary_builder import (
     open_round,
     produce,
     reason,
+    register,
+    tag_of,
 )
 from tests.usecases.trial_builder import (
+    EVENT,
     TRIAL,
     call_judge,
     evidence,
     load,
     says,
 )
-
-
-def test_the_judge_asks_production_and_starts_nothing(services: Any) -> None:
-    answer = begin(services)
-
-    assert ("canary", 5, []) == (answer["next_stage"], answer["round"], answer["runs"])
-    wanted = [{"arm": "compile", "seed": 17}, {"arm": "baseline", "seed": 17}]
-    assert (4, wanted) == (answer["canary"]["round"], answer["canary"]["runs"])
-
-
-def test_an_open_round_gives_production_the_job_that_the_flag_would_give(services: Any) -> None:
-    begun_round(services)
-    slot = next_slot(services)
-
-    assert ("compile", 17, {"compiler": "torch_compile"}) == (slot.arm, slot.seed, slot.overrides)
-    assert "hold" == slot.tags["compilegate:release"]
-
-
-def test_the_trial_goes_on_once_every_run_is_in_and_knows_all_of_them(services: Any) -> None:
-    begun_round(services)
-    produce(services, "r1", "compile", 0)
-    assert {} == services.tokens.answers
-    produce(services, "r2", "baseline", 1)
-    assert {"first": {"round": 4, "reason": "complete"}} == services.tokens.answers
-
-    call_judge(services, 5, [], says("promote"))
-    runs = {arm["name"]: arm["runs"] for arm in evidence(services)["arms"]}
-    (mine,), (theirs,) = runs["compile"], runs["baseline"]
-    assert ("canary", 0, 17, 0.91) == (mine["mode"], mine["order"], mine["seed"], mine["metric"])
-    assert ("canary", 1) == (theirs["mode"], theirs["order"])
-    assert pytest.approx(0) == evidence(services)["plan"]["spent_usd"]
 
 
 def test_the_runs_that_production_made_no_longer_remain(services: Any) -> None:
@@ -67,20 +47,6 @@ def test_the_runs_that_production_made_no_longer_remain(services: Any) -> None:
         call_judge(services, 5, [], says("promote"))
 
     assert before - 2 == evidence(services)["runs_remaining"]
-
-
-def test_a_candidate_that_crashed_ends_the_round_and_costs_the_trial_its_night(
-    services: Any,
-) -> None:
-    begun_round(services)
-    produce(services, "r1", "compile", 0, result={"finished": False, "metric": None})
-    assert "lost" == services.tokens.answers["first"]["reason"]
-    assert next_slot(services) is None
-
-    call_judge(services, 5, [], says("stay_off"))
-    (run,) = evidence(services)["arms"][1]["runs"]
-    assert ("canary", False, None) == (run["mode"], run["finished"], run["metric"])
-    assert pytest.approx(10.0) == evidence(services)["plan"]["spent_usd"]
 
 
 def test_a_run_that_could_not_be_had_leaves_its_place_to_the_next(services: Any) -> None:
@@ -135,15 +101,6 @@ def test_a_late_repetition_of_the_judge_leaves_the_round_that_it_began(services:
     assert next_slot(services) is not None
 
 
-def test_the_second_round_is_turned_round(services: Any) -> None:
-    begun_round(services)
-    produce(services, "r1", "compile", 0)
-    produce(services, "r2", "baseline", 1)
-    open_round(services, call_judge(services, 5, [], asks("compile 18", "baseline 18")), "second")
-
-    assert "baseline" == next_slot(services).arm
-
-
 def test_production_carries_no_round_whose_lost_candidate_the_budget_could_not_bear(
     services: Any,
 ) -> None:
@@ -156,3 +113,202 @@ def test_production_carries_no_round_whose_lost_candidate_the_budget_could_not_b
 
     answer = call_judge(services, 5, [], asks("baseline 17"))
     assert "canary" == answer["next_stage"]
+
+
+def test_the_lease_is_held_for_as_long_as_the_round_may_last(services: Any) -> None:
+    answer = begin(services)
+    open_round(services, answer)
+
+    until = services.locks.held["bert-docs"][1]
+    assert until > services.clock.now() + answer["canary"]["timeout_seconds"]
+    with pytest.raises(WorkloadLockedError):
+        acquire_lock({**EVENT, "trial": "another1", "execution": "x"}, services=services)
+
+
+def test_of_two_waits_the_newer_one_is_told(services: Any) -> None:
+    answer = begin(services)
+    open_round(services, answer, "first")
+    services.tokens.waiting.clear()
+    open_round(services, answer, "second")
+    produce(services, "r1", "compile", 0)
+    produce(services, "r2", "baseline", 1)
+
+    assert {"second"} == set(services.tokens.answers)
+    assert 1 == len(list(history(services.ledger.entries("bert-docs")).rounds))
+
+
+def test_a_wait_that_begins_after_the_end_is_told_at_once(services: Any) -> None:
+    answer = begin(services)
+    open_round(services, answer, "first")
+    produce(services, "r1", "compile", 0)
+    produce(services, "r2", "baseline", 1)
+    found = open_round(services, answer, "second")
+
+    assert "complete" == found["closed"]
+    assert {"first", "second"} == set(services.tokens.answers)
+
+
+@pytest.mark.parametrize("broken", ["put_once", "send_success"])
+def test_what_a_crash_left_undone_the_next_production_run_does(
+    services: Any, monkeypatch: pytest.MonkeyPatch, broken: str
+) -> None:
+    begun_round(services)
+    produce(services, "r1", "compile", 0)
+    place = services.ledger if broken == "put_once" else services.tokens
+    sound = getattr(place, broken)
+
+    def crash(*arguments: Any) -> Any:
+        if broken == "send_success" or "#closed" in arguments[1]:
+            raise ConnectionError
+        return sound(*arguments)
+
+    monkeypatch.setattr(place, broken, crash)
+    with pytest.raises(ConnectionError):
+        produce(services, "r2", "baseline", 1)
+    monkeypatch.setattr(place, broken, sound)
+    assert {} == services.tokens.answers
+
+    produce(services, "r3", "baseline", None)
+    assert {"first": {"round": 4, "reason": "complete"}} == services.tokens.answers
+
+
+class Crashing:
+    """Ends the process at one boundary: before or after the n-th thing that leaves it."""
+
+    def __init__(self, boundary: int, *, after: bool) -> None:
+        self.left, self.after = boundary, after
+
+    def around(self, call: Any) -> Any:
+        def crash(*arguments: Any) -> Any:
+            self.left -= 1
+            if self.left == -1 and not self.after:
+                raise ConnectionError
+            answer = call(*arguments)
+            if self.left == -1:
+                raise ConnectionError
+            return answer
+
+        return crash
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("boundary", range(9))
+def test_a_crash_at_any_boundary_is_repaired_by_running_the_step_again(
+    services: Any, monkeypatch: pytest.MonkeyPatch, boundary: int, after: bool
+) -> None:
+    answer = begin(services)
+    crashing = Crashing(boundary, after=after)
+    monkeypatch.setattr(services.ledger, "put_once", crashing.around(services.ledger.put_once))
+    told = crashing.around(services.tokens.send_success)
+    monkeypatch.setattr(services.tokens, "send_success", told)
+    steps = [
+        lambda: open_round(services, answer),
+        lambda: produce(services, "r1", "compile", 0, started_at=1e9),
+        lambda: produce(services, "r2", "baseline", 1, started_at=2e9),
+    ]
+    crashes = 0
+    for step in steps:
+        try:
+            step()
+        except ConnectionError:
+            crashes += 1
+            step()
+
+    assert 1 == crashes
+    assert {"first": {"round": 4, "reason": "complete"}} == services.tokens.answers
+    (found,) = list(history(services.ledger.entries("bert-docs")).rounds)
+    assert ("complete", True, ("first",)) == (found.closed, found.reported, found.tokens)
+    assert ["r1", "r2"] == [
+        entry["run"] for entry in services.ledger.entries("bert-docs") if entry["kind"] == "run"
+    ]
+
+
+def test_telling_is_repeated_by_nobody_once_it_is_written_down(services: Any) -> None:
+    begun_round(services)
+    produce(services, "r1", "compile", 0)
+    done = produce(services, "r2", "baseline", 1)
+    services.tokens.waiting.add("first")
+    close_after_run("bert-docs", done, job=JOB, services=services)
+
+    assert {"first"} == services.tokens.waiting
+
+
+TOLD = {"round": 4, "reason": "retired"}
+
+
+def take_out(services: Any, **changes: Any) -> str:
+    asked = RegisterOptions(by="human:ada", **changes)
+    return retire("bert-docs", services=services, schedules=MemorySchedules(), options=asked).what
+
+
+def test_the_trial_goes_on_at_once_and_ends_undecided(services: Any) -> None:
+    begun_round(services)
+
+    assert "retired" == take_out(services)
+
+    assert ("retired", None) == (ended_with(services), next_slot(services))
+    assert {"first": TOLD} == services.tokens.answers
+    answer = call_judge(services, 5, [], asks("compile 17", "baseline 17"))
+    assert ("inconclusive", "production_retired") == (answer["verdict"], reason(services))
+
+
+def test_a_verdict_that_the_runs_so_far_allow_stands(services: Any) -> None:
+    begun_round(services)
+    take_out(services)
+
+    assert "promote" == call_judge(services, 5, [], says("promote"))["verdict"]
+
+
+def test_a_dry_run_ends_nothing(services: Any) -> None:
+    begun_round(services)
+
+    take_out(services, dry_run=True)
+
+    assert (None, {}) == (ended_with(services), services.tokens.answers)
+
+
+def test_a_removal_that_died_before_the_trial_was_told_is_finished_by_the_next(
+    services: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun_round(services)
+    with monkeypatch.context() as broken:
+        broken.setattr(services.tokens, "send_success", _lost)
+        with pytest.raises(ConnectionError):
+            take_out(services)
+    assert not load_registration(services.store, "bert-docs").active
+
+    assert "unchanged" == take_out(services)
+    assert {"first": TOLD} == services.tokens.answers
+
+
+def test_a_round_that_is_asked_for_after_the_removal_ends_before_it_waits(services: Any) -> None:
+    answer = begin(services)
+    take_out(services)
+
+    assert "retired" == open_round(services, answer)["closed"]
+    assert {"first": TOLD} == services.tokens.answers
+
+
+def test_a_workload_that_is_registered_again_carries_the_next_round(services: Any) -> None:
+    answer = begin(services)
+    take_out(services)
+    again = {
+        "kind": "registered", "at": services.clock.now(), "by": "human:ada", "revision": 2,
+        "changes": [], "registration": {},
+    }  # fmt: skip
+    services.ledger.put_once("bert-docs", ledger_keys.registered_entry(2), again)
+    register(services)
+
+    assert open_round(services, answer)["closed"] is None
+    assert 0 == next_slot(services).slot.position
+
+
+def test_a_candidate_that_was_on_its_way_is_rejected(services: Any) -> None:
+    begun_round(services)
+    take_out(services)
+
+    assert "rejected" == tag_of(services, produce(services, "r1", "compile", 0).job)
+
+
+def _lost(*_: Any) -> bool:
+    raise ConnectionError

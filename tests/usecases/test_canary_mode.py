@@ -65,34 +65,6 @@ def test_without_a_schedule_a_run_that_went_through_train_shows_that_more_will(
     assert "hybrid" == load(services, "plan")["quality_mode"]["used"]
 
 
-def test_a_workload_that_nobody_registered_makes_its_runs_itself_and_says_why(
-    services: Any,
-) -> None:
-    plan_trial(EVENT, services=services)
-    call_judge(services, 0, [], says("stay_off"))
-
-    document = evidence(services)
-    assert ("shadow", "hybrid") == (
-        document["policy"]["quality_runs"], document["plan"]["asked_quality_runs"],
-    )  # fmt: skip
-    assert "not registered" in document["plan"]["runs_as_shadow_because"]
-
-
-def test_what_production_carries_costs_the_plan_nothing_and_takes_as_long_as_the_schedule(
-    services: Any,
-) -> None:
-    put_spec(services, change(CARRIED, policy__quality_runs="canary"))
-    plan_trial(EVENT, services=services)
-    shadow = load(services, "plan")["estimate"]
-    register(services)
-    plan_trial(EVENT, services=services)
-    canary = load(services, "plan")["estimate"]
-
-    assert shadow["quality_usd"] > 0
-    assert canary["quality_usd"] == pytest.approx(0)
-    assert canary["hours"] > shadow["hours"]
-
-
 def test_productions_own_baseline_runs_are_evidence_while_the_trial_lasts(services: Any) -> None:
     put_spec(services, change(CARRIED, policy__quality_runs="shadow"))
     register(services)

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
+from compilegate.domain import ledger_keys
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.flag import OFF, Flag
 from compilegate.domain.records.flags import Author
 from compilegate.usecases.flag.change_flag import change_flag, latest_flag, repair_flag
+from compilegate.usecases.flag.override import AGAIN_SECONDS, Override, revert_by_hand
 from tests import fakes
 from tests.usecases.flag_changes import FLAG, WORKLOAD, assert_sound, history, wanted
-
-LATER = 10_000
 
 
 @pytest.fixture
@@ -49,10 +49,6 @@ def test_the_entry_says_who_what_why_and_from_what_to_what(services: Any) -> Non
     assert made.flag.since == "2026-09-21T14:13:20Z"
     assert (made.flag, 1) == latest_flag(WORKLOAD, services)
     assert_sound(services)
-
-
-def test_before_any_change_the_flag_is_off_at_version_0(services: Any) -> None:
-    assert (OFF, 0) == latest_flag(WORKLOAD, services)
 
 
 def test_a_change_made_twice_is_one_change_even_after_another(services: Any) -> None:
@@ -159,12 +155,6 @@ def test_what_comes_true_of_a_persons_wish_overrules_nobody(services: Any) -> No
     assert (True, None) == (made.changed, made.overrode)
 
 
-def test_a_persons_word_is_kept_even_where_it_changes_nothing(services: Any) -> None:
-    assert make(services, "human revert").changed
-    assert not make(services, "enable", decided_at=now(services) - 61).changed
-    assert_sound(services)
-
-
 @pytest.mark.parametrize("other", ["human set", "other enable"])
 @pytest.mark.parametrize("kind", ["permanent", "stale", "revert"])
 def test_what_follows_from_one_candidate_is_not_done_to_its_successor(
@@ -249,3 +239,51 @@ def test_a_flag_too_large_for_the_parameter_is_refused_before_it_is_written_down
     with pytest.raises(InvalidInputError, match="4096"):
         change_flag(WORKLOAD, large, services=services)
     assert [] == history(services)
+
+
+FREEZE = Override("ana", "code freeze")
+
+
+@pytest.fixture
+def on(services: Any) -> Any:
+    """The flag is on."""
+    change_flag(WORKLOAD, wanted("enable"), services=services)
+    return services
+
+
+def say(services: Any, after: int) -> int:
+    """Ana's word, so many seconds later; the version that it is recorded as."""
+    services.clock.seconds += after
+    return revert_by_hand(WORKLOAD, FREEZE, services=services).version
+
+
+def begin_trial(services: Any, trial: str, after: int) -> int:
+    """When it began."""
+    services.clock.seconds += after
+    now = int(services.clock.now())
+    entry = {"kind": "started", "execution": f"arn:{WORKLOAD}-{trial}", "at": now}
+    services.ledger.put_once(WORKLOAD, ledger_keys.started_entry(trial), entry)
+    return now
+
+
+def test_a_command_that_runs_again_soon_is_one_word(on: Any) -> None:
+    assert [2, 2] == [say(on, 10), say(on, AGAIN_SECONDS)]
+
+
+def test_the_same_word_later_is_said_once_more(on: Any) -> None:
+    assert [2, 3] == [say(on, 10), say(on, AGAIN_SECONDS + 1)]
+
+
+def test_a_word_that_is_said_again_binds_a_trial_that_began_in_between(on: Any) -> None:
+    say(on, 10)
+    began = begin_trial(on, "b", after=5)
+    said_again = say(on, 5)
+
+    promotion = wanted("enable", "trial#b#flag", decided_at=began)
+    made = change_flag(WORKLOAD, promotion, services=on)
+
+    assert (3, False) == (said_again, made.changed)
+    assert made.held_by is not None
+    assert not latest_flag(WORKLOAD, on)[0].enabled
+    assert 3 == len(history(on))
+    assert_sound(on)

@@ -13,8 +13,9 @@ from compilegate.domain.errors import NotFoundError
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.production import replay_probation
 from compilegate.domain.production.registration import VARIABLE, Registration
+from compilegate.ports import Services
 from compilegate.usecases.flag.override import Override, revert_by_hand
-from compilegate.usecases.production.history_page import history_page
+from compilegate.usecases.production.history_page import history_page, write_history
 from compilegate.usecases.trial.documents import to_json
 from tests.domain.evidence_builder import judge
 from tests.domain.production.run_builder import BEGIN, DAY, production_run
@@ -288,3 +289,44 @@ def _begun(services: Any, number: int, arm: str, spec_key: str) -> None:
         "source_key": "s",
     }  # fmt: skip
     services.ledger.put_once(WORKLOAD, ledger_keys.begun_entry(run), entry)
+
+
+LOSS = 0.045
+
+
+def test_the_story_is_left_where_the_message_says(services: Any) -> None:
+    reverted(services, loss=LOSS)
+
+    place = write_history(WORKLOAD, services)
+
+    assert f"s3://{services.store.bucket}/reports/bert-docs/story.html" == place
+    stored = {key for key in services.store.objects if key.startswith("reports/bert-docs/story.")}
+    assert {"html", "md", "json"} == {key.rpartition(".")[2] for key in stored}
+
+
+def test_whoever_hears_of_the_revert_is_led_to_the_story(services: Any) -> None:
+    reverted(services, loss=LOSS)
+    looks = [e for e in services.ledger.entries(WORKLOAD) if e["kind"] == "watch" and e["change"]]
+
+    answer = watch(services, looks[-1]["run"])
+
+    assert "s3://data/reports/bert-docs/story.html" in answer["message"]
+
+
+def test_a_story_that_cannot_be_written_holds_no_message_up(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reverted(services, loss=LOSS)
+    looks = [e for e in services.ledger.entries(WORKLOAD) if e["kind"] == "watch" and e["change"]]
+    put = services.store.put
+
+    def broken(key: str, body: bytes, content_type: str = "application/json") -> None:
+        if "/story." in key:
+            raise OSError("no space")
+        put(key, body, content_type)
+
+    monkeypatch.setattr(services.store, "put", broken)
+    answer = watch(services, looks[-1]["run"])
+
+    assert answer["tell"] is True
+    assert "The whole history" not in answer["message"]

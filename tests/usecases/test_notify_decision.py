@@ -6,10 +6,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
 from compilegate.domain import naming
-from compilegate.report.notifications.decision import DecisionText, decision_notification
 from compilegate.usecases.trial.documents import to_json
 from compilegate.usecases.trial.plan_trial import plan_trial
 from compilegate.usecases.trial.write_report import write_report
@@ -66,18 +63,3 @@ def test_without_an_owner_or_a_spec_the_message_still_goes_out(services: Any) ->
 
     assert body(told)["owner"] is None
     assert "owner" not in told["notification"]["attributes"]
-
-
-@pytest.mark.parametrize(
-    ("verdict", "kind"),
-    [("revert", "revert"), ("permanent", "permanent"), ("stay_off", "decision")],
-)
-def test_the_kind_follows_the_verdict_unless_one_is_given(verdict: str, kind: str) -> None:
-    decision = {**DECISION, "verdict": verdict}
-
-    def kind_of(told: DecisionText) -> str:
-        made = decision_notification(decision, told, workload="a", stage="prod")
-        return made.kind
-
-    assert kind == kind_of(DecisionText("s", "t"))
-    assert "approval" == kind_of(DecisionText("s", "t", kind="approval"))

@@ -102,27 +102,32 @@ def fail(services: Any, run: str, judge: Any) -> dict[str, Any]:
     return settle(services, run, judge, cause=CRASHED)
 
 
-def test_a_crash_says_why_and_is_judged_as_a_result(services: Any) -> None:
-    judge = ScriptedJudge(says("stay_off"))
-    answer = fail(services, "q1b17", judge)
+BACK_TO_SPEED = dataclasses.replace(
+    given_up(asks_speed("compile-b48"), "quality_worse"), stage="speed", candidate="compile-b48"
+)
+LOOKS = {
+    "undecided": (goes_on_with("compile"), [], ["q1a17", "q1b18"]),
+    "promising": (says("promote"), [], ["q1a17", "q1b18"]),
+    "inconclusive": (says("inconclusive"), [], ["q1a17", "q1b18"]),
+    "hardly provable": (
+        goes_on_with("compile-b48", "quality_inconclusive"), [], ["q1a17", "q1b18"],
+    ),
+    "candidate rejected": (goes_on_with("compile-b48"), [1], ["q1a17"]),
+    "candidate rejected, back to speed": (BACK_TO_SPEED, [1], ["q1a17"]),
+    "trial lost": (says("stay_off"), [0, 1, 2], []),
+    "evidence invalid": (says("invalid"), [0, 1, 2], []),
+}  # fmt: skip
 
-    assert ("Failed", "AlgorithmError: NaN", False) == (
-        answer["status"], answer["reason"], answer["infrastructure"]
-    )  # fmt: skip
-    assert [False] == [run.finished for run in judge.shown[0].arms[1].runs]
-    assert [] == still_running(services)
 
+@pytest.mark.parametrize(("decision", "rejected", "running"), LOOKS.values(), ids=LOOKS)
+def test_the_look_stops_the_jobs_of_rejected_arms_and_no_others(
+    decision: Decision, rejected: list[int], running: list[str], services: Any
+) -> None:
+    complete(services, "q1b17")
+    answer = settle(services, "q1b17", ScriptedJudge(decision))
 
-def test_a_candidates_crash_leaves_the_baseline_to_the_next_candidate(services: Any) -> None:
-    fail(services, "q1b17", ScriptedJudge(goes_on_with("compile-b48", "candidate_crashed")))
-
-    assert ["q1a17"] == still_running(services)
-
-
-def test_a_crash_of_the_baseline_alone_stops_nothing(services: Any) -> None:
-    fail(services, "q1a17", ScriptedJudge(goes_on_with("compile")))
-
-    assert ["q1b17", "q1b18"] == still_running(services)
+    assert {**outcome("q1b17"), "settled_arms": rejected} == answer
+    assert running == still_running(services)
 
 
 def test_a_crash_is_still_seen_when_the_next_run_ends(services: Any) -> None:
@@ -146,12 +151,6 @@ def test_what_the_cloud_could_not_run_stops_the_round_in_the_trials_own_name(
     assert "continue" == again["verdict"]
 
 
-def test_a_failed_speed_job_says_why(services: Any) -> None:
-    answer = settle(services, "s1", cause=CRASHED, round_=["s1"])
-
-    assert ("s1", "Failed", []) == (answer["run"], answer["status"], answer["settled_arms"])
-
-
 def test_a_completed_run_is_judged_with_its_completed_siblings_and_earlier_rounds(
     services: Any,
 ) -> None:
@@ -163,58 +162,6 @@ def test_a_completed_run_is_judged_with_its_completed_siblings_and_earlier_round
     (shown,) = judge.shown
     found = [[run.detail["job"] for run in arm.runs] for arm in shown.arms]
     assert [[job_of("q1a17")], [job_of("q1b17")], []] == found
-
-
-def test_an_open_trial_leaves_every_run_alone(services: Any) -> None:
-    complete(services, "q1b17")
-    answer = settle(services, "q1b17", ScriptedJudge(goes_on_with("compile")))
-
-    assert {**outcome("q1b17"), "settled_arms": []} == answer
-    assert ["q1a17", "q1b18"] == still_running(services)
-
-
-def test_a_candidate_that_looks_good_is_held_to_all_its_runs(services: Any) -> None:
-    complete(services, "q1b17")
-    settle(services, "q1b17", ScriptedJudge(says("promote")))
-
-    assert ["q1a17", "q1b18"] == still_running(services)
-
-
-@pytest.mark.parametrize("verdict", ["stay_off", "invalid"])
-def test_a_lost_trial_stops_what_is_still_running(verdict: str, services: Any) -> None:
-    complete(services, "q1b17")
-    answer = settle(services, "q1b17", ScriptedJudge(says(verdict)))
-
-    assert [0, 1, 2] == answer["settled_arms"]
-    assert [] == still_running(services)
-
-
-def test_what_could_hardly_be_proven_is_held_to_its_runs_so_that_their_order_says_nothing(
-    services: Any,
-) -> None:
-    complete(services, "q1b17")
-    for said in (says("inconclusive"), goes_on_with("compile-b48", "quality_inconclusive")):
-        assert [] == settle(services, "q1b17", ScriptedJudge(said))["settled_arms"]
-    assert ["q1a17", "q1b18"] == still_running(services)
-
-
-def test_a_lost_candidate_is_stopped_where_the_trial_goes_back_to_speed(services: Any) -> None:
-    complete(services, "q1b17")
-    speed = given_up(asks_speed("compile-b48"), "quality_worse")
-    back = dataclasses.replace(speed, stage="speed", candidate="compile-b48")
-    settle(services, "q1b17", ScriptedJudge(back))
-
-    assert ["q1a17"] == still_running(services)
-
-
-def test_a_lost_candidate_is_stopped_while_the_baseline_runs_on_for_the_next(
-    services: Any,
-) -> None:
-    complete(services, "q1b17")
-    answer = settle(services, "q1b17", ScriptedJudge(goes_on_with("compile-b48")))
-
-    assert [1] == answer["settled_arms"]
-    assert ["q1a17"] == still_running(services)
 
 
 def test_a_repeated_call_gives_the_same_answer(services: Any) -> None:

@@ -15,7 +15,6 @@ from tests.domain.workload_builder import COMPILE
 from tests.usecases.trial_builder import (
     EVENT,
     TRIAL,
-    arms_of,
     asked,
     asks_full_runs,
     asks_speed,
@@ -32,31 +31,6 @@ HOUR = 3600
 BASELINE, COMPILED, OTHER = 0, 1, 2
 P4D = Candidate(name="p4d", instance_type="ml.p4d.24xlarge")
 REGISTRY = "123456789012.dkr.ecr.us-east-1.amazonaws.com"
-
-
-def test_every_block_is_one_job_for_each_kind_of_node(services: Any) -> None:
-    planned(services, COMPILE, P4D)
-    answer = call_judge(services, 3, [], asks_speed("compile", "p4d", blocks=2))
-    found = asked(services, answer)
-
-    assert {
-        "s3a0": ["baseline", "compile"], "s3b0": ["p4d"],
-        "s3a1": ["baseline", "compile"], "s3b1": ["p4d"],
-    } == {run: arms_of(request) for run, request in found.items()}  # fmt: skip
-    types = {run: r["ResourceConfig"]["InstanceType"] for run, r in found.items()}
-    assert ("ml.g5.48xlarge", "ml.p4d.24xlarge") == (types["s3a1"], types["s3b1"])
-    told = {run: r["HyperParameters"].get("baseline") for run, r in found.items()}
-    assert (None, '"elsewhere"') == (told["s3a1"], told["s3b1"])
-    assert ["1", "1"] == [found[run]["HyperParameters"]["first_block"] for run in ("s3a1", "s3b1")]
-
-
-def test_once_the_other_cluster_is_dropped_one_job_carries_all_blocks_again(services: Any) -> None:
-    planned(services, COMPILE, P4D)
-    answer = call_judge(services, 3, [], asks_speed("compile", blocks=2))
-
-    assert {"s3": ["baseline", "compile"]} == {
-        run: arms_of(request) for run, request in asked(services, answer).items()
-    }
 
 
 @pytest.mark.parametrize(
@@ -166,16 +140,6 @@ def test_a_dropped_candidate_is_not_failed_by_another_ones_job_on_the_same_clust
     )  # fmt: skip
 
     assert [0, 0, 1] == [len(arm["runs"]) for arm in evidence(services)["arms"]]
-
-
-def test_a_baselines_job_that_fails_leaves_nothing_to_compare_with(services: Any) -> None:
-    planned(services, COMPILE, P4D)
-    call_judge(services, 0, [], asks_speed("compile", "p4d"))
-    outcomes = [outcome("s0a0", "Failed", reason="OOM"), ended(services, "s0b0", "p4d")]
-    answer = judge_arms({**EVENT, "round": 1, "runs": outcomes}, services=services)
-
-    assert "inconclusive" == answer["verdict"]
-    assert "baseline_failed" == load(services, "decision")["reasons"][0]["code"]
 
 
 def test_a_block_whose_other_half_the_cloud_lost_is_asked_for_again(services: Any) -> None:

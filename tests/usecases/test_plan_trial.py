@@ -1,4 +1,4 @@
-"""PlanTrial: what it records, and what the account's quotas do to it."""
+"""Lease and plan: what a trial is refused for before it has cost anything."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import Any
 
 import pytest
 
-from compilegate.domain.workload.model import Candidate, Framework
+from compilegate.domain import naming
+from compilegate.domain.errors import WorkloadLockedError
+from compilegate.domain.planning.arms import Refusal
+from compilegate.domain.planning.plan import Plan
+from compilegate.domain.workload.model import Candidate
 from compilegate.ports import Services
-from compilegate.usecases.trial.plan_trial import plan_trial
-from tests.domain.workload_builder import COMPILE, SOUND, change
+from compilegate.usecases.trial.abort_trial import abort_trial
+from compilegate.usecases.trial.lock import acquire_lock, release_lock
+from compilegate.usecases.trial.plan_trial import plan_for, plan_trial
+from tests.domain.workload_builder import SOUND, change
 from tests.fakes import FixedQuotas
-from tests.usecases.trial_builder import EVENT, put_spec
+from tests.usecases.trial_builder import EVENT, TRIAL, put_spec
 
 KIND = SOUND.training.instance_type
-PAIR = Candidate(
-    name="pair",
-    compiler="sagemaker_training_compiler",
-    distribution="pytorchxla",
-    framework=Framework("pytorch", "1.13.1", None, "py39"),
-)
 
 
 def with_quota(services: Services, instances: int) -> Services:
@@ -31,33 +31,6 @@ def with_quota(services: Services, instances: int) -> Services:
 def recorded(services: Services, key: str) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(services.store.get(key))
     return found
-
-
-def test_the_record_says_of_every_arm_what_it_is_why_it_is_there_and_what_it_changes(
-    services: Services,
-) -> None:
-    workload = change(SOUND, candidates=(COMPILE, PAIR), policy__max_trial_usd=1e5)
-    put_spec(services, workload)
-    plan = recorded(services, plan_trial(EVENT, services=services)["plan_key"])
-
-    assert [
-        ("baseline", "baseline", "as it runs today"),
-        ("compile", "candidate", "one factor: compiler"),
-        ("pair", "candidate", "bundle of compiler and framework"),
-        ("pair-native", "control", "one factor: framework"),
-    ] == [(arm["name"], arm["role"], arm["label"]) for arm in plan["arms"]]
-    assert all(arm["why"] for arm in plan["arms"])
-    assert plan["estimate"]["low_usd"] < plan["estimate"]["usd"] < plan["estimate"]["high_usd"]
-
-
-def test_derived_candidates_and_what_was_left_out_are_recorded(services: Services) -> None:
-    put_spec(services, change(SOUND, candidates=()))
-    plan = recorded(services, plan_trial(EVENT, services=services)["plan_key"])
-
-    assert ["baseline", "compile"] == [arm["name"] for arm in plan["arms"]]
-    assert {"managed-compiler", "larger batch", "fp8"} == {
-        left["name"] for left in plan["left_out"]
-    }
 
 
 def test_a_job_that_the_quota_does_not_hold_ends_the_trial_before_it_starts(
@@ -90,3 +63,122 @@ def test_a_quota_that_is_not_known_stops_nothing(services: Services) -> None:
     assert {1} == {found["at_once"] for found in layout}
 
     assert [None] == [need["quota"] for need in recorded(services, answer["plan_key"])["quotas"]]
+
+
+# Each fits by itself, all of an arm's in a speed job's one value do not.
+TOO_MUCH_TOGETHER = {f"h{n}": "x" * 900 for n in range(3)}
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"training__hyperparameters": {"prompt": "x" * 2600}}, "training.hyperparameters.prompt"),
+        ({"training__hyperparameters": {f"h{n}": n for n in range(101)}},
+         "training.hyperparameters"),
+        ({"training__hyperparameters": TOO_MUCH_TOGETHER}, "training.hyperparameters.h0"),
+        ({"training__environment": {"A-B": "1"}}, "training.environment"),
+        ({"training__environment": {"A": "x" * 513}}, "training.environment"),
+        ({"training__inputs": {"my data": "s3://corpus/k/"}}, "training.inputs"),
+        ({"training__inputs": {f"c{n}": "s3://corpus/k/" for n in range(21)}}, "training.inputs"),
+        ({"tags": {"a&b": "c"}}, "tags or owner"),
+        ({"tags": {"cost": "x" * 257}}, "tags or owner"),
+        ({"tags": {f"t{n}": "v" for n in range(45)}}, "tags or owner"),
+        ({"tags": {"aws:mine": "v"}}, "tags.aws:mine"),
+        ({"owner": "me & you"}, "tags or owner"),
+        ({"quality__metric": "m" * 256}, "quality.metric"),
+    ],
+)  # fmt: skip
+def test_what_the_service_would_refuse_is_refused_at_planning(
+    services: Services, changes: dict[str, Any], field: str
+) -> None:
+    """The parser refuses much of it earlier; the plan relies on no parser."""
+    refused = plan_for(change(SOUND, **changes), services.settings)
+
+    assert isinstance(refused, Refusal)
+    assert "request_refused" == refused.reason.code
+    assert refused.reason.message.startswith(f"{field}: ")
+    assert "Fix: " in refused.reason.message
+
+
+def test_the_refusal_is_recorded_before_anything_is_spent(services: Services) -> None:
+    put_spec(services, change(SOUND, training__hyperparameters=TOO_MUCH_TOGETHER))
+    answer = plan_trial(EVENT, services=services)
+
+    assert ("inconclusive", None) == (answer["verdict"], answer["plan_key"])
+    (reason,) = json.loads(services.store.get(answer["decision_key"]))["reasons"]
+    assert "request_refused" == reason["code"]
+    assert "as a speed job carries them" in reason["message"]
+
+
+def test_a_candidate_whose_flag_could_not_be_written_is_refused_at_planning(
+    services: Services,
+) -> None:
+    hyperparameters = {"mp_parameters": json.dumps({"a": "x" * 2450}), "prompt": "x" * 1500}
+    wide = Candidate("wide", compiler="torch_compile", hyperparameters=hyperparameters)
+    refused = plan_for(change(SOUND, candidates=(wide,)), services.settings)
+
+    assert isinstance(refused, Refusal)
+    assert "flag_too_large" == refused.reason.code
+    assert refused.reason.message.startswith("candidates (wide): has changes whose flag is larger")
+    assert "Fix: " in refused.reason.message
+
+
+def test_what_fits_just_so_is_planned(services: Services) -> None:
+    changes = {
+        "tags": {f"t{n}": "v" * 256 for n in range(43)},
+        "training__hyperparameters": {"prompt": "x" * 1500},
+        "training__environment": {"A": "x" * 512},
+        "training__inputs": {"train": "data/train", "validation": "s3://corpus/val/"},
+        "training__spot": True,
+    }
+
+    assert isinstance(plan_for(change(SOUND, **changes), services.settings), Plan)
+
+
+def test_the_lock_is_taken_once_and_released_by_its_holder_only(services: Any) -> None:
+    acquire_lock(EVENT, services=services)
+    other = {**EVENT, "execution": "other"}
+
+    with pytest.raises(WorkloadLockedError):
+        acquire_lock(other, services=services)
+
+    release_lock(other, services=services)
+    with pytest.raises(WorkloadLockedError):
+        acquire_lock(other, services=services)
+
+    release_lock(EVENT, services=services)
+    acquire_lock(other, services=services)
+
+
+@pytest.mark.parametrize(
+    ("history", "candidates", "runs", "rounds"),
+    [((), 1, 3, 2), (SOUND.quality.history, 1, 2, 2), ((), 2, 3, 4)],
+)
+def test_the_plans_hours_count_the_rounds_of_one_candidate_after_another(
+    history: tuple[float, ...], candidates: int, runs: int, rounds: int, services: Any
+) -> None:
+    """The judge looks at 2 and at 3 runs; beside a telling history a single run comes first.
+
+    Before that three blocks in two jobs: 0.1 h a segment, 300 s a first compilation, start-up.
+    """
+    larger = dataclasses.replace(SOUND.candidates[0], name="larger", batch_size=48)
+    named = (SOUND.candidates[0], larger)[:candidates]
+    changed = change(SOUND, quality__history=history, candidates=named)
+    put_spec(services, changed)
+    plan = json.loads(services.store.get(plan_trial(EVENT, services=services)["plan_key"]))
+
+    first_look = 3 * 0.1 * (candidates + 1) + candidates * 300 / 3600 + 2 * 0.05
+    hours = first_look + 6 * rounds
+    assert (runs, pytest.approx(hours)) == (plan["quality_runs"], plan["estimate"]["hours"])
+
+
+def test_another_execution_of_the_same_trial_cannot_abort_the_one_that_runs(
+    services: Any,
+) -> None:
+    acquire_lock(EVENT, services=services)
+    job = f"{naming.job_base('bert-docs', TRIAL, 'q1a17')}-r0"
+    services.jobs.add(job, "InProgress", 0.0)
+    abort_trial({**EVENT, "execution": "copy", "error": "X", "cause": ""}, services=services)
+
+    assert services.jobs.describe(job)["TrainingJobStatus"] == "InProgress"
+    assert "failed" not in [entry["kind"] for entry in services.ledger.entries("bert-docs")]

@@ -100,15 +100,6 @@ def test_a_schedule_is_set_in_its_zone_and_another_zone_is_a_change() -> None:
     assert "Europe/Berlin" == production.registered().timezone
 
 
-def test_without_a_schedule_nothing_is_scheduled() -> None:
-    production = Production()
-
-    production.register(asked(scheduled(None)))
-
-    assert {} == production.schedules.expressions
-    assert production.registered().active
-
-
 def test_an_unchanged_workload_costs_one_look_and_no_write() -> None:
     production = Production()
     production.register()
@@ -158,24 +149,6 @@ def test_a_newer_recorder_is_told_apart_from_other_code() -> None:
 def with_code(wanted: RegistrationRequest, digest: str) -> RegistrationRequest:
     package = dataclasses.replace(wanted.package, code_digest=digest)
     return dataclasses.replace(wanted, package=package)
-
-
-def test_only_what_is_not_there_is_uploaded_again() -> None:
-    production = Production()
-    production.register()
-
-    found = production.register(asked(scheduled(WEEKLY)))
-
-    assert 1 == found.uploaded  # the spec
-
-
-def test_taking_the_schedule_out_of_the_file_removes_it() -> None:
-    production = Production()
-    production.register()
-
-    production.register(asked(scheduled(None)))
-
-    assert {} == production.schedules.expressions
 
 
 def test_another_deployment_has_every_schedule_set_again() -> None:
@@ -266,3 +239,59 @@ def test_registering_again_revives_a_retired_workload() -> None:
     assert production.registered().active
     assert {"bert-docs": NIGHTLY} == production.schedules.expressions
     assert [("registered", 1), ("retired", 2), ("registered", 3)] == production.history()
+
+
+def test_another_owners_name_is_refused_and_nothing_touched() -> None:
+    production = Production()
+    production.register()
+    before = dict(production.store.objects)
+
+    with pytest.raises(InvalidInputError) as told:
+        production.register(asked(scheduled(owner="vision"), origin="jobs/bert.yaml"))
+
+    message = str(told.value)
+    assert "registered by the owner nlp from workloads/bert-docs.yaml" in message
+    assert "--take-over" in message
+    assert before == production.store.objects
+
+
+def test_a_new_name_that_another_owner_was_faster_to_register_is_refused() -> None:
+    """Both saw that nobody had it; while this one uploads the other claims it."""
+    production, other = Production(), asked(scheduled(owner="vision"), origin="jobs/bert.yaml")
+
+    def meanwhile(_spec: Mapping[str, Any]) -> None:
+        production.register(asked())
+
+    with pytest.raises(InvalidInputError, match="registered by the owner nlp"):
+        production.register(dataclasses.replace(other, verify=meanwhile))
+
+    assert "nlp" == production.registered().owner
+
+
+@pytest.mark.parametrize("owner", ["vision", None])
+def test_taking_a_name_over_says_what_it_replaces(owner: str | None) -> None:
+    production = Production()
+    production.register()
+
+    found = production.register(
+        asked(scheduled(owner=owner), origin="jobs/bert.yaml"), take_over=True
+    )
+
+    assert "workloads/bert-docs.yaml of nlp" == found.replaces
+    assert owner == production.registered().owner
+
+
+def test_another_file_of_the_same_owner_says_what_it_replaces() -> None:
+    production = Production()
+    production.register()
+
+    assert "workloads/bert-docs.yaml of nlp" == production.register(asked(origin="b.yaml")).replaces
+
+
+def test_a_workload_without_an_owner_can_get_one() -> None:
+    production = Production()
+    production.register(asked(scheduled(owner=None)))
+
+    production.register()
+
+    assert "nlp" == production.registered().owner

@@ -179,7 +179,7 @@ def test_what_never_became_evidence_cannot_be_replayed(services: Any) -> None:
 
 
 def test_an_unknown_id_is_said(services: Any) -> None:
-    with pytest.raises(InvalidInputError, match="no decision that is recorded for bert-docs"):
+    with pytest.raises(InvalidInputError, match="not a decision recorded for bert-docs"):
         find_decision("0123", [NAME], services)
 
 

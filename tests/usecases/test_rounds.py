@@ -9,11 +9,9 @@ from typing import Any
 import pytest
 
 from compilegate.usecases.trial.ended_jobs import failed_outcome
-from compilegate.usecases.trial.judge_arms import InfrastructureFailureError, judge_arms
-from compilegate.usecases.trial.plan_trial import plan_trial
+from compilegate.usecases.trial.judge_arms import InfrastructureFailureError
 from tests.domain.workload_builder import COMPILE, SOUND
 from tests.usecases.trial_builder import (
-    EVENT,
     asks_full_runs,
     asks_speed,
     call_judge,
@@ -39,22 +37,6 @@ def names(answer: dict[str, Any]) -> list[str]:
 
 def requests(services: Any, answer: dict[str, Any]) -> list[dict[str, Any]]:
     return [json.loads(services.store.get(run["request_key"])) for run in answer["runs"]]
-
-
-def test_the_judge_begins_with_one_speed_job(services: Any) -> None:
-    plan_trial(EVENT, services=services)
-    answer = judge_arms({**EVENT, "round": 0, "runs": []}, services=services)
-
-    assert ("continue", "speed", 1, ["s0"]) == (
-        answer["verdict"], answer["next_stage"], answer["round"], names(answer)
-    )  # fmt: skip
-
-
-def test_a_round_comes_with_complete_requests(services: Any) -> None:
-    answer = first_round(services)
-
-    (request,) = requests(services, answer)
-    assert answer["runs"][0]["job_base"] == request["TrainingJobName"]
 
 
 def test_full_runs_are_asked_for_with_the_seeds_the_judge_chose(services: Any) -> None:
@@ -116,26 +98,6 @@ def test_a_repeated_call_takes_the_same_job_in_and_charges_it_once(services: Any
     assert spent == evidence(services)["plan"]["spent_usd"]
 
 
-def test_the_document_says_what_the_baseline_costs_and_how_runs_were_asked_for(
-    services: Any,
-) -> None:
-    first_round(services)
-    document, plan = evidence(services), load(services, "plan")
-
-    assert "hybrid" == SOUND.policy.quality_runs
-    assert ("shadow", "hybrid", False) == (
-        document["policy"]["quality_runs"],
-        document["plan"]["asked_quality_runs"],
-        document["plan"]["production_beside"],
-    )
-    baseline = plan["arms"][0]
-    assert (baseline["usd_per_hour"], baseline["devices"]) == (
-        document["usd_per_hour"],
-        document["devices"],
-    )
-    assert "seeds" not in document["plan"]
-
-
 def test_a_script_that_ignores_its_seed_is_invalid(services: Any) -> None:
     first_round(services)
     done = outcome("q1b18")
@@ -145,43 +107,8 @@ def test_a_script_that_ignores_its_seed_is_invalid(services: Any) -> None:
     assert ("invalid", "none") == (answer["verdict"], answer["next_stage"])
 
 
-def test_a_completed_speed_job_without_evidence_is_invalid(services: Any) -> None:
-    first_round(services)
-    answer = call_judge(services, 1, [outcome("s0")], says("promote"))
-
-    assert ("invalid", "none") == (answer["verdict"], answer["next_stage"])
-
-
 def lost_to_the_cloud(run: str) -> dict[str, Any]:
     return outcome(run, "Failed", infrastructure=True, reason="CapacityError: none left")
-
-
-def test_what_the_cloud_could_not_run_is_asked_for_again_and_the_rest_is_kept(
-    services: Any,
-) -> None:
-    first_round(services)
-    done, failed = outcome("q1b17"), lost_to_the_cloud("q1a17")
-    put_output(services, done["job"], quality_output(17))
-    services.jobs.add(done["job"], "Completed", 1000.0, 4600.0)
-    answer = call_judge(services, 2, [done, failed], asks_full_runs("baseline 17"))
-
-    assert ["q2a17"] == names(answer)
-    assert [0, 1] == [len(arm["runs"]) for arm in evidence(services)["arms"]]
-    assert load(services, "plan")["arms"][1]["usd_per_hour"] == pytest.approx(
-        evidence(services)["plan"]["spent_usd"]
-    )
-
-
-def test_the_third_round_that_the_cloud_fails_ends_the_trial_without_verdict(
-    services: Any,
-) -> None:
-    first_round(services)
-    for round_number in (1, 1, 2):
-        failed = lost_to_the_cloud(f"s{round_number - 1}")
-        assert "continue" == call_judge(services, round_number, [failed], asks_speed())["verdict"]
-
-    with pytest.raises(InfrastructureFailureError, match="CapacityError"):
-        call_judge(services, 3, [lost_to_the_cloud("s2")], asks_speed())
 
 
 def test_what_the_cloud_could_not_run_does_not_matter_once_the_trial_is_settled(
@@ -206,14 +133,6 @@ def test_a_run_that_nobody_explained_is_looked_up(services: Any) -> None:
     assert ("AlgorithmError: NaN", [2]) == (
         run["reason"], evidence(services)["plan"]["lost_rounds"]
     )  # fmt: skip
-
-
-def test_a_job_stopped_by_hand_is_no_verdict(services: Any) -> None:
-    first_round(services)
-    stopped = outcome("s0", "Stopped", **STOPPED)
-
-    with pytest.raises(InfrastructureFailureError, match="not by this trial"):
-        call_judge(services, 1, [stopped], asks_speed())
 
 
 def test_a_spot_job_that_got_no_capacity_is_asked_for_again(services: Any) -> None:
@@ -253,13 +172,3 @@ def test_a_foreign_stop_beside_one_of_the_trials_own_is_still_a_failure(services
 
     with pytest.raises(InfrastructureFailureError, match=f"by this trial: {foreign['job']}$"):
         call_judge(services, 2, [done, own, foreign], asks_full_runs("compile 18"))
-
-
-def test_completed_runs_are_kept_even_where_a_foreign_stop_fails_the_trial(services: Any) -> None:
-    first_round(services)
-    done, stopped = outcome("q1b17"), outcome("q1a17", "Stopped", **STOPPED)
-    put_output(services, done["job"], quality_output(17))
-
-    with pytest.raises(InfrastructureFailureError):
-        call_judge(services, 2, [done, stopped], asks_full_runs("compile 18"))
-    assert [0, 1] == [len(arm["runs"]) for arm in evidence(services)["arms"]]

@@ -1,17 +1,20 @@
-"""The daily sweep: what it stops, what it leaves alone, and what it writes down."""
+"""Once a day: orphans are cleaned up, and the day's figures become metrics."""
 
 from __future__ import annotations
 
 import json
+import logging
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from compilegate.domain import naming
+from compilegate.domain import metrics, naming
 from compilegate.domain.production.orphans import ExecutionEnd
+from compilegate.usecases.operations.metrics import measure_day
 from compilegate.usecases.operations.sweep import sweep
 from tests.fakes import MemoryTopic, services
+from tests.usecases.production_ledger import NOW, decided, ran, register, write
 
 STATES = "arn:aws:states:us-east-1:111122223333:execution:compilegate-dev"
 TRIAL = f"{STATES}-evaluate:w-0mabc123"
@@ -172,3 +175,44 @@ def test_one_workload_that_fails_does_not_keep_back_the_others(cloud: Cloud) -> 
     with pytest.raises(ConnectionError):
         cloud.sweep()
     assert {"Stopped"} == {cloud.status(first), cloud.status(second)}
+
+
+@pytest.fixture
+def measured() -> Any:
+    found = services()
+    for name in ("one", "two"):
+        register(found, name, None)
+        ran(found, name, NOW - 60, "baseline", usd=10.0)
+        write(found, name, decided("a", NOW - 60, spent_usd=2))
+    return found
+
+
+def written(caplog: pytest.LogCaptureFixture) -> list[logging.LogRecord]:
+    return [record for record in caplog.records if hasattr(record, "_aws")]
+
+
+def test_figures_of_all_workloads_are_summed(measured: Any, caplog: Any) -> None:
+    with caplog.at_level(logging.INFO):
+        measure_day(services=measured)
+
+    record, decisions = written(caplog)
+    assert (2, 20.0, 4.0) == (record.ProductionRuns, record.ProductionUsd, record.TrialUsd)
+    (directive,) = record._aws["CloudWatchMetrics"]
+    assert [[metrics.STAGE]] == directive["Dimensions"]
+    units = {item["Name"]: item["Unit"] for item in directive["Metrics"]}
+    assert ("Count", "None") == (units[metrics.FLAGS_ON], units[metrics.SAVED_USD])
+    assert all(hasattr(record, name) for name in units)
+    assert ("promote", 2) == (decisions.Verdict, decisions.Decisions)
+    (directive,) = decisions._aws["CloudWatchMetrics"]
+    assert [[metrics.STAGE, metrics.VERDICT]] == directive["Dimensions"]
+
+
+def test_a_workload_that_cannot_be_read_does_not_hide_the_others(
+    measured: Any, caplog: Any
+) -> None:
+    measured.ledger.put_once("one", "trial#b#decision", {"kind": "decision", "at": NOW - 60})
+    with caplog.at_level(logging.INFO):
+        total = measure_day(services=measured)
+
+    assert {"promote": 1} == total.decisions
+    assert "one: its day cannot be read" in caplog.text

@@ -6,57 +6,24 @@ from typing import Any
 
 import pytest
 
+from compilegate.domain.flag import Flag
+from compilegate.domain.flag_change import EVALUATE, FlagChange
+from compilegate.usecases.flag.change_flag import change_flag
 from compilegate.usecases.production.watch_production import watch_production
 from tests import fakes
-from tests.domain.evidence_builder import CENTRE
 from tests.usecases.production_builder import (
-    TWO_MARGINS,
     WORKLOAD,
     entries,
     flag_entries,
     flag_of,
-    follow,
     promote,
     record,
+    watch,
 )
 
 
 def snapshot(services: Any) -> tuple[Any, ...]:
     return (dict(services.ledger.items), dict(services.flags.values), dict(services.store.objects))
-
-
-def test_a_repeated_look_changes_nothing_and_answers_the_same(services: Any) -> None:
-    promote(services)
-    follow(services, range(1, 30), metric=CENTRE - TWO_MARGINS)
-    run = max(e["run"] for e in entries(services) if e["kind"] == "watch")
-    before = snapshot(services)
-    event = {"workload": WORKLOAD, "run": run}
-    first = watch_production(event, services=services)
-
-    assert first == watch_production(event, services=services)
-    assert ("revert", True) == (first["verdict"], first["tell"])
-    assert before == snapshot(services)
-
-
-def test_a_look_that_died_before_the_flag_changed_is_finished_by_the_next_try(
-    services: Any,
-) -> None:
-    promote(services)
-    kept = services.flags.write
-    record(services, 1, finished=False, metric=None)
-    run = record(services, 2, finished=False, metric=None).run
-
-    def dies(name: str, value: str) -> None:
-        raise ConnectionError("gone")
-
-    services.flags.write = dies
-    with pytest.raises(ConnectionError):
-        watch_production({"workload": WORKLOAD, "run": run}, services=services)
-    services.flags.write = kept
-    answer = watch_production({"workload": WORKLOAD, "run": run}, services=services)
-
-    assert ("revert", "reverted") == (answer["verdict"], flag_of(services).state)
-    assert 2 == len(flag_entries(services))
 
 
 def writes(services: Any, dies_at: int) -> list[str]:
@@ -157,3 +124,43 @@ def test_late_events_come_to_the_same_decision(services: Any) -> None:
     }
 
     assert 1 == len(keys)
+
+
+BIGGER = Flag(True, "probation", "b48", {"batch_size": 48}, "d9")
+
+
+@pytest.mark.parametrize("by", [EVALUATE, "human:ann"])
+def test_a_late_revert_leaves_alone_what_was_turned_on_meanwhile(by: str, services: Any) -> None:
+    promote(services)
+    event = broken_off(services)
+    newer = FlagChange("newer", by, "enable", BIGGER, "proven", services.clock.now() + 1,
+                       details={"trial": "newer123"})  # fmt: skip
+    change_flag(WORKLOAD, newer, services=services)
+
+    answer = watch_production(event, services=services)
+
+    assert not answer["flag_changed"]
+    assert ("b48", True) == (flag_of(services).candidate, flag_of(services).enabled)
+    assert ["enable", "enable"] == [entry["action"] for entry in flag_entries(services)]
+    assert answer == watch_production(event, services=services)
+
+
+def broken_off(services: Any) -> dict[str, str]:
+    """The look that settles on a revert, and dies before it appends to the flag's history."""
+    record(services, 1, finished=False, metric=None)
+    run = record(services, 2, finished=False, metric=None).run
+    kept = services.ledger.put_once
+
+    def dies(workload: str, sort_key: str, entry: Any) -> Any:
+        if sort_key.startswith("flag#"):
+            raise ConnectionError("gone")
+        return kept(workload, sort_key, entry)
+
+    services.ledger.put_once = dies
+    with pytest.raises(ConnectionError):
+        watch(services, run)
+    services.ledger.put_once = kept
+    assert (
+        "revert" == next(e for e in entries(services) if e["kind"] == "watch")["change"]["action"]
+    )
+    return {"workload": WORKLOAD, "run": run}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import Any
 
 import pytest
@@ -13,42 +12,18 @@ from compilegate.domain.errors import NotFoundError
 from compilegate.domain.flag import Flag
 from compilegate.domain.reasons.registry import advice
 from compilegate.usecases.trial.replay import find_decision, replay
-from tests.domain.evidence_builder import CENTRE, judge
+from tests.domain.evidence_builder import CENTRE
 from tests.usecases.production_builder import (
     TWO_MARGINS,
     WORKLOAD,
     entries,
-    flag_entries,
     flag_of,
     follow,
     night,
     promote,
     say,
 )
-from tests.usecases.trial_builder import FLAG, TRIAL
-
-
-def test_a_clean_run_is_judged_kept_and_told_to_nobody(services: Any) -> None:
-    promote(services)
-    answer = night(services, 1)
-    (entry,) = [e for e in entries(services) if e["kind"] == "watch"]
-
-    assert {"verdict": "continue", "decision_key": entry["decision_key"], "flag_changed": False,
-            "tell": False} == answer  # fmt: skip
-    assert [{"arm": "compile", "confirm": False}] == entry["next"]["runs"]
-    assert "probation" == flag_of(services).state
-
-
-def test_every_look_can_be_replayed_from_what_was_kept(services: Any) -> None:
-    promote(services)
-    key = night(services, 1)["decision_key"]
-    kept = json.loads(services.store.get(key))
-    place = f"decisions/{WORKLOAD}/{TRIAL}/probation/{kept['decision_id']}"
-    evidence = json.loads(services.store.get(f"{place}-evidence.json"))
-    again = judge(evidence).to_dict(FLAG)
-
-    assert f"{place}.json" == key
-    assert {**again, "trial": TRIAL} == kept
+from tests.usecases.trial_builder import TRIAL
 
 
 def test_the_replay_finds_what_the_watch_has_kept(services: Any) -> None:
@@ -61,34 +36,6 @@ def test_the_replay_finds_what_the_watch_has_kept(services: Any) -> None:
     assert "revert" == again.recorded["verdict"]
     assert again.comparison is not None
     assert again.comparison.equal
-
-
-def test_a_regression_alarms_is_checked_in_turns_and_turned_off(services: Any) -> None:
-    promote(services)
-    answer = follow(services, range(1, 30), metric=CENTRE - TWO_MARGINS)
-    looks = [e for e in entries(services) if e["kind"] == "watch"]
-    last = flag_entries(services)[-1]
-
-    assert ("revert", True) == (answer["verdict"], answer["flag_changed"])
-    assert (False, "reverted", "compile") == (
-        flag_of(services).enabled, flag_of(services).state, flag_of(services).candidate,
-    )  # fmt: skip
-    assert ["alarm", "revert"] == [e["tell"] for e in looks if e["tell"]]
-    assert ("train", "revert", TRIAL) == (last["by"], last["action"], last["trial"])
-    assert last["evidence_key"] in services.store.objects
-
-
-def test_a_revert_tells_the_numbers_and_where_the_chart_is(services: Any) -> None:
-    promote(services)
-    answer = follow(services, range(1, 30), metric=CENTRE - TWO_MARGINS)
-    body = json.loads(json.loads(answer["notification"]["message"])["default"])
-
-    assert ("revert", "revert", False) == (body["kind"], body["verdict"], body["flag"]["enabled"])
-    assert re.search(r"worse by 0\.04", answer["message"])
-    assert body["report"] in answer["message"]
-    assert "14 days (policy.cooldown_days)" in answer["message"]
-    page = services.store.get(body["report"].removeprefix("s3://data/")).decode()
-    assert page.startswith("<!DOCTYPE html>")
 
 
 @pytest.mark.parametrize("kind", ["nothing promoted", "turned off by hand", "set by hand"])
@@ -168,3 +115,59 @@ def test_runs_that_leave_nothing_to_judge_are_told_at_the_third_in_a_row(service
     assert [False, False, True, False] == [answer["tell"] for answer in answers]
     assert "The last 3 runs of compile left nothing to judge" in answers[2]["message"]
     assert flag_of(services).enabled
+
+
+WORSE = CENTRE - TWO_MARGINS
+
+
+def team_night(services: Any, number: int, arm: str = "compile", **changed: Any) -> dict[str, Any]:
+    return night(services, number, arm, launched_by="team", why="team", **changed)
+
+
+def looks(services: Any) -> list[Any]:
+    return [entry for entry in entries(services) if entry["kind"] == "watch"]
+
+
+def test_a_regression_in_a_teams_jobs_is_turned_off_although_none_was_asked_for(
+    services: Any,
+) -> None:
+    promote(services)
+    for number in range(1, 31):
+        arm = "compile" if number % 6 else "baseline"
+        answer = team_night(services, number, arm, **({"metric": WORSE} if number % 6 else {}))
+        if not flag_of(services).enabled:
+            break
+
+    assert ("revert", "reverted") == (answer["verdict"], flag_of(services).state)
+    assert ["alarm", "revert"] == [look["tell"] for look in looks(services) if look["tell"]]
+
+
+def alarm(services: Any, *launched_by: str) -> str:
+    promote(services)
+    for number, who in enumerate(launched_by, 1):
+        metric = WORSE if number == len(launched_by) else CENTRE
+        answer = night(services, number, launched_by=who, metric=metric)
+    assert "alarm" == looks(services)[-1]["tell"]
+    return str(answer["message"])
+
+
+def test_runs_of_train_take_turns(services: Any) -> None:
+    message = alarm(services, "train", "train")
+
+    assert "three runs each" in message
+    assert "your pipeline" not in message
+
+
+def test_of_a_teams_jobs_nobody_says_that_they_take_turns(services: Any) -> None:
+    message = alarm(services, "team", "team")
+
+    assert "take turns" not in message
+    assert "your pipeline launches" in message
+    assert "may take 18 jobs. `compilegate train bert-docs` starts the next" in message
+
+
+def test_where_both_launch_jobs_both_are_told_of(services: Any) -> None:
+    message = alarm(services, "train", "team")
+
+    assert "TRAIN's runs" in message
+    assert "every job that a team launches counts too" in message

@@ -23,7 +23,6 @@ from tests.usecases.production_ledger import (
     ON,
     TRIAL,
     body,
-    decided,
     flag_entry,
     promote,
     ran,
@@ -148,14 +147,6 @@ def test_what_is_open_is_told_probation_trial_canary_approval_stale_and_changes(
     assert "In a trial: carried (with canary runs), trying" in lines
     assert "Changed since the proof: stale" in lines
     assert "Flag changed: probing (enable), reverted (revert)" in lines
-
-
-def test_a_trial_that_has_ended_is_not_open(cloud: Any) -> None:
-    register(cloud, "bert", "ml")
-    write(cloud, "bert", started("bert", TRIAL, NOW - DAY))
-    write(cloud, "bert", decided(TRIAL, NOW - DAY))
-
-    assert "In a trial" not in only(cloud).text
 
 
 def test_every_owner_gets_their_own_and_nobody_those_of_others(cloud: Any) -> None:

@@ -47,7 +47,7 @@ def replay_decision(
 def _document(replayed: Replay) -> dict[str, Any]:
     comparison = replayed.comparison
     return {
-        **asdict(replayed.found),
+        **asdict(replayed.record),
         "decision_id": replayed.recorded["decision_id"],
         "verdict": replayed.recorded["verdict"],
         "judge_version": replayed.recorded["judge_version"],
@@ -61,7 +61,7 @@ def _document(replayed: Replay) -> dict[str, Any]:
 
 def _show(replayed: Replay, bucket: str) -> None:
     comparison, recorded = replayed.comparison, replayed.recorded
-    name = f"{replayed.found.workload}-{replayed.found.trial}: decision {recorded['decision_id']}"
+    name = f"{replayed.record.workload}-{replayed.record.trial}: decision {recorded['decision_id']}"
     if comparison is None:
         say(f"{name} ({recorded['verdict']}) cannot be replayed: {replayed.why_not}.")
     elif comparison.equal:
@@ -83,7 +83,7 @@ def _show(replayed: Replay, bucket: str) -> None:
         say("The judge would have continued; the trial ended at its own limit: "
             f"{comparison.limit['message']}.")  # fmt: skip
     if replayed.why_not is None:
-        say_line(f"  s3://{bucket}/{replayed.found.evidence_key}")
+        say_line(f"  s3://{bucket}/{replayed.record.evidence_key}")
 
 
 def _value(value: Any) -> str:

@@ -1,10 +1,10 @@
 """Changes a flag exactly once: the ledger first, then the parameter, until the two agree.
 
-The ledger decides. A change is appended under the next version, on the condition that nobody
-else has; whoever loses that race reads again and decides again. Parameter Store knows no
-condition, so a slow writer could put an older value over a newer one: therefore everyone who
-writes the parameter reads the ledger afterwards, and writes again until what was written is the
-latest. A crash anywhere is repaired by running the same change again.
+The ledger decides. A change is appended under the next version, on the condition that this version
+does not exist; a writer that loses the race reads and decides again. Parameter Store has no
+conditional write, so a slow writer could put an older value over a newer one: therefore every
+writer reads the ledger after the parameter, and writes again until it has written the latest
+value. Running the same change again repairs a crash anywhere.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def repair_if_possible(workload: str, services: Services) -> None:
 def _append(
     workload: str, change: FlagChange, versions: Sequence[FlagVersion], services: Services
 ) -> FlagVersion:
-    """The next version: this change's, or somebody else's who was faster."""
+    """The next version: this change's, or that of a faster writer."""
     now = services.clock.now()
     since = iso(now)
     dated = replace(change, flag=replace(change.flag, since=change.flag.since or since))
@@ -123,7 +123,7 @@ def _append(
 
 
 def _bring_up_to_date(workload: str, versions: Sequence[FlagVersion], services: Services) -> None:
-    """Write the latest value until nobody has added a later one meanwhile."""
+    """Write the latest value until no later one was added meanwhile."""
     name = naming.flag_parameter(services.settings.stage, workload)
     while True:
         written = len(versions)

@@ -92,7 +92,7 @@ def find_candidate(workload: str, name: str, services: Services) -> PlannedCandi
         fix = f"use one of {', '.join(sorted(candidates))}" if candidates else (
             f"run a trial of {workload} first, so that its overrides are recorded"
         )  # fmt: skip
-        problem = "is no candidate that a decided trial of this workload has planned"
+        problem = "is not a candidate that a decided trial of this workload has planned"
         raise InvalidInputError(problem, field="--candidate", value=name, fix=fix)
     return candidates[name]
 
@@ -108,7 +108,7 @@ def set_by_hand(
 def revert_by_hand(workload: str, override: Override, *, services: Services) -> Changed:
     """Turn the flag off; one that is off stays so, and the override is kept.
 
-    Raises InvalidInputError for a workload that nothing is known of.
+    Raises InvalidInputError for a workload without a ledger.
     """
     if not services.ledger.entries(workload):
         raise InvalidInputError(

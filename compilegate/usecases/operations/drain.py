@@ -94,7 +94,7 @@ def end_drain(deployment: Deployment, by: str) -> tuple[str, ...] | None:
 
 @dataclass
 class Drainage:
-    """Looks at a deployment's work again and again; remembers what cannot change."""
+    """Reads a deployment's work repeatedly; remembers what cannot change."""
 
     deployment: Deployment
     monotonic: Callable[[], float]
@@ -161,9 +161,7 @@ class Drainage:
         if arn not in self._inputs:
             self._inputs[arn] = self.deployment.runs.input_of(arn)
         execution_input = self._inputs[arn]
-        if (
-            "job" in execution_input or "detail" in execution_input
-        ):  # records a job that a team has started
+        if "job" in execution_input or "detail" in execution_input:  # a team's job
             return RunPhase.RECORDING
         services, workload = self.deployment.services, str(execution_input.get("workload", ""))
         runs = history(services.ledger.entries(workload, ledger_keys.RUN_ENTRIES))

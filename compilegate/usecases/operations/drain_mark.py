@@ -34,7 +34,7 @@ def put_mark(
     by: str,
     schedules: tuple[str, ...] = (),
 ) -> DrainMark:
-    """The next mark; where somebody else was faster, theirs is built upon."""
+    """The next mark; one that was written meanwhile comes before it."""
     while True:
         version = 1 if before is None else before.version + 1
         mark = DrainMark(version, drained, services.clock.now(), by, schedules)

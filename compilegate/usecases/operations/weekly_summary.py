@@ -50,8 +50,8 @@ def digests(
 ) -> list[Digest]:
     """The digest of every owner, or of one, over the seven days before ``until`` (epoch seconds).
 
-    A workload whose records cannot be read is named in its owner's digest, and in that of nobody's
-    workloads where even the owner is not known.
+    A workload whose records cannot be read is named in its owner's digest, and in that of
+    workloads without an owner where the owner is unknown as well.
     """
     end = services.clock.now() if until is None else until
     window = TimeWindow(end - WEEK_SECONDS, end)
@@ -68,9 +68,9 @@ def digests(
 
 
 def send_digests(_event: Mapping[str, Any], *, services: Services, topic: Topic) -> dict[str, Any]:
-    """Publish every digest that tells something; one that fails does not keep back the others.
+    """Publish every digest that is not quiet; one that fails does not keep back the others.
 
-    Raises the last failure once all were tried, so that an alarm tells of it.
+    Raises the last failure once all were tried, so that it sets off an alarm.
     """
     sent, quiet, failure = 0, 0, None
     for one in digests(services):

@@ -56,7 +56,7 @@ def announce_review(
     workload: str, review: Review, change: Changed | None, services: Services
 ) -> dict[str, Any]:
     """Write the pages and return the message for the state machine to publish."""
-    # Staleness has words of its own; everything else that was judged is the judge's to say.
+    # Staleness has its own text; the judge's report explains every other review.
     judged = review.decision_key is not None and review.message_kind != STALE
     decision = json.loads(services.store.get(str(review.decision_key))) if judged else None
     page = _report(workload, review, decision, services) if decision else None
@@ -64,7 +64,7 @@ def announce_review(
     news = _news(workload, review, change, services)
     report, price = page.report if page else None, trial.text if trial else None
     lines = [*paragraphs(news, report, price), *_history_line(workload, services)]
-    told = DecisionText(
+    message = DecisionText(
         subject=subject(news, report),
         text="\n\n".join(lines) + "\n",
         owner=_owner(workload, review, services),
@@ -75,7 +75,9 @@ def announce_review(
         kind=review.message_kind,
     )
     stage = services.settings.stage
-    return decision_notification(decision or {}, told, workload=workload, stage=stage).to_answer()
+    return decision_notification(
+        decision or {}, message, workload=workload, stage=stage
+    ).to_answer()
 
 
 def _news(workload: str, review: Review, change: Changed | None, services: Services) -> ReviewNews:
@@ -120,7 +122,7 @@ def _report(workload: str, review: Review, decision: dict[str, Any], services: S
 
 
 def _history_line(workload: str, services: Services) -> Iterator[str]:
-    """Where the workload's history is; that it cannot be written must not hide the news."""
+    """Where the workload's history is; a failure to write it must not hold up the message."""
     try:
         yield f"The whole history: {write_history(workload, services)}"
     except Exception:
@@ -152,7 +154,7 @@ def _new_trial(workload: str, services: Services) -> _NewTrial:
         measured = past_overheads(workload, past, services.store)
         plan = plan_for(registered, services.settings, measured=measured)
     except CompilegateError as error:
-        text = f"What a new trial would cost is not known: {error}\nStart it with: {command}"
+        text = f"The cost of a new trial is unknown: {error}\nStart it with: {command}"
         return _NewTrial(text, command)
     if isinstance(plan, Refusal):
         refusal = with_fix(plan.reason.message, plan.reason.fix)

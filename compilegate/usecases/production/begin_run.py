@@ -79,7 +79,7 @@ def _start(event: Mapping[str, Any]) -> RunStart:
 
 
 def _parameter(name: str, flags: FlagStore) -> FlagParameter:
-    """The flag's parameter; one that cannot be read is no reason not to train."""
+    """The flag's parameter; a failure to read it never prevents training."""
     try:
         return FlagParameter(name, flags.read(name))
     except Exception as error:  # noqa: BLE001 - the run trains the baseline, whatever it is

@@ -29,7 +29,7 @@ def history_page(workload: str, services: Services) -> HistoryReport:
     past, store = history(services.ledger.entries(workload)), services.store
     if not past.records:
         raise NotFoundError(
-            f"nothing is known of {workload}. Fix: register its file with `compilegate register`, "
+            f"{workload} has no history. Fix: register its file with `compilegate register`, "
             "or see what there is with `compilegate status`"
         )
     source: HistoryInput = {

@@ -1,10 +1,9 @@
-"""Registers workloads with production, retires them, and reads what is registered.
+"""Registers workloads with production and retires them.
 
-The order makes a crash anywhere harmless: what the spec names is uploaded, the ledger says what
-is meant, and only then schedule and registration follow it. A registration that says it is
-settled is the proof that all of it was done, so that an unchanged workload costs one look.
-Two that register at once each append to the ledger, and whoever ends last brings schedule and
-registration to its latest entry.
+The order makes a crash anywhere harmless: first what the spec names is uploaded, then the ledger
+is written, then schedule and registration follow it. A registration marked ``settled`` proves that
+all of it was done, so that an unchanged workload costs one read. Of two that register at once, the
+later one brings schedule and registration to the ledger's latest entry.
 """
 
 from __future__ import annotations
@@ -39,8 +38,8 @@ COMPLETED, SET_AGAIN, RETIRED = "completed", "set_again", "retired"
 class RegistrationRequest:
     """What a workload file asks for; ``origin`` is the file, from its project folder.
 
-    ``verify`` is given the spec and looks whether production could train it, before anything is
-    uploaded; it raises InvalidInputError, and is called for what has changed only.
+    ``verify`` gets the spec and checks whether production could train it, before anything is
+    uploaded; it raises InvalidInputError, and is called only where something has changed.
     """
 
     package: Package
@@ -62,7 +61,7 @@ class RegisterOptions:
 class Registered:
     """What became of one workload; ``replaces`` names what else the name stood for.
 
-    ``still_on`` is the candidate of a retired workload's flag that is on all the same.
+    ``still_on`` is the candidate of a retired workload's flag that is still on.
     """
 
     what: str
@@ -105,9 +104,7 @@ def register(
         return registered
     uploaded = upload(shipment, store)
     claimed = _claim(requested, registered.changes, options, services)
-    return replace(
-        registered, uploaded=uploaded, registration=_settle(claimed, services, schedules)
-    )
+    return replace(registered, uploaded=uploaded, registration=_apply(claimed, services, schedules))
 
 
 def retire(
@@ -115,17 +112,17 @@ def retire(
 ) -> Registered:
     """Take a workload out of production; its history, flag and evidence stay.
 
-    A trial that waits for production's runs is told. Raises NotFoundError for a workload that
+    A trial that waits for production's runs goes on. Raises NotFoundError for a workload that
     never was registered.
     """
     current = load_registration(services.store, workload)
     if not current.active and current.settled and not options.again:
-        if not options.dry_run:  # the attempt that retired it may have died before it had told
+        if not options.dry_run:  # the attempt that retired it may have died before this
             end_canary(workload, services=services)
         return Registered(UNCHANGED, current)
     requested = replace(current, active=False)
     if not options.dry_run:
-        requested = _settle(_claim(requested, (), options, services), services, schedules)
+        requested = _apply(_claim(requested, (), options, services), services, schedules)
         end_canary(workload, services=services)
     flag, _ = latest_flag(workload, services)
     return Registered(RETIRED, requested, still_on=flag.candidate if flag.enabled else None)
@@ -164,7 +161,7 @@ def _check_owner(current: Registration, requested: Registration) -> None:
         f"{requested.owner or 'not named'}",
         field="name",
         value=requested.workload,
-        fix="choose another name; to replace that workload, and go on with its flag and history, "
+        fix="choose another name; to replace that workload, and continue its flag and history, "
         "use --take-over",
     )
 
@@ -193,7 +190,7 @@ def _changes(
     differences = []
     before = _spec(store, current.spec_key)
     if current.spec_key != requested.spec_key:
-        # The source's digest tells more than what is made of it.
+        # The source's digest is compared below, instead of what is made of it.
         made = {"source_key": None, "code_digest": None}
         after, before_it = {**shipment.spec, **made}, {**before, **made}
         differences += [
@@ -232,7 +229,7 @@ def _claim(
         if latest is not None and latest.says_the_same(requested):
             return latest
         if latest is not None and not options.take_over:
-            _check_owner(latest, requested)  # somebody else may have been faster
+            _check_owner(latest, requested)  # another owner may have been faster
         revision = 1 if latest is None else latest.revision + 1
         change = RegistrationChange(
             at=services.clock.now(),
@@ -248,7 +245,7 @@ def _claim(
             return claimed
 
 
-def _settle(claimed: Registration, services: Services, schedules: Schedules) -> Registration:
+def _apply(claimed: Registration, services: Services, schedules: Schedules) -> Registration:
     """Bring registration and schedule to what the ledger says, until it says nothing newer."""
     workload = claimed.workload
     key = naming.registration_key(workload)

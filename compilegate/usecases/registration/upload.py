@@ -35,7 +35,7 @@ class InputFile:
 class Package:
     """A workload with what has to be uploaded for it; ``inputs`` by channel.
 
-    ``code_digest`` is of the team's own part of the source, None where that is not known apart.
+    ``code_digest`` is of the team's own part of the source, None where it is unknown.
     """
 
     workload: Workload

@@ -25,7 +25,7 @@ CURVE_POINTS = 200
 FOLDER = "evidence/"
 SUMMARY = "summary.json"
 STEPS = "steps.jsonl"
-# Bytes. Whoever reads has five minutes and a gigabyte of memory: a stream of this size goes
+# Bytes. The reader has five minutes and a gigabyte of memory: a stream of this size goes
 # through in less than two minutes, and steps of this size take a third of the memory.
 LARGEST_OUTPUT, LARGEST_UNPACKED = 4 * 2**30, 16 * 2**30
 LARGEST_SUMMARY, LARGEST_STEPS, LONGEST_LINE = 2**20, 2**29, 2**16
@@ -46,7 +46,7 @@ class Steps:
     steps_with_samples: int = 0
 
     def add(self, line: Mapping[str, Any]) -> None:
-        """Take in one line; raises KeyError, TypeError or ValueError when it is no step."""
+        """Add one line; raises KeyError, TypeError or ValueError for one that is not a step."""
         loss, samples = line.get("loss"), line.get("samples")
         seconds, number, count = float(line["seconds"]), float(line["step"]), line.get("steps", 1)
         self.counts.append(count)

@@ -31,7 +31,7 @@ def acquire_lock(event: Mapping[str, Any], *, services: Services) -> dict[str, A
     services.locks.acquire(
         trial.workload, str(event["execution"]), now=now, expires_at=now + LEASE_SECONDS
     )
-    # The trial knows of every flag change up to this version, whatever the clocks say.
+    # The trial knows of every flag change up to this version, independent of clocks.
     _, seen = latest_flag(trial.workload, services)
     started = TrialStarted(now, str(event["execution"]), flag_version=seen)
     key = ledger_keys.started_entry(trial.trial)

@@ -128,7 +128,7 @@ def plan_for(
 
     Quotas are the account's where it can be asked, else those that a refresh of facts has read.
     ``measured`` are compile times of the workload's earlier trials. ``quality_runs`` is who makes
-    the full runs, the trial itself unless production is known to carry them.
+    the full runs: the trial itself, unless production makes canary runs.
     """
     facts, spot = facts_for_workload(workload, settings), workload.training.spot
 

@@ -18,15 +18,15 @@ from compilegate.ports import Services
 DECISION = "decision"
 EVIDENCE_INVALID = "evidence_invalid"
 WITHOUT_EVIDENCE = {
-    "eligibility": "the workload was not eligible, so that nothing was measured; what was known "
-    "then is kept beside it in eligibility.json",
+    "eligibility": "the workload was not eligible, so that nothing was measured; the facts "
+    "are kept beside it in eligibility.json",
     "plan": "the trial was refused before anything ran, so that there is no evidence; its reasons "
     "are in the decision",
 }
 
 
 @dataclass(frozen=True)
-class Found:
+class DecisionRecord:
     """A recorded decision and where its evidence lies."""
 
     workload: str
@@ -39,13 +39,15 @@ class Found:
 class Replay:
     """``comparison`` is None where the decision cannot be replayed; ``why_not`` says why."""
 
-    found: Found
+    record: DecisionRecord
     recorded: Mapping[str, Any]
     comparison: Comparison | None
     why_not: str | None = None
 
 
-def find_decision(decision_id: str, workloads: Collection[str], services: Services) -> Found:
+def find_decision(
+    decision_id: str, workloads: Collection[str], services: Services
+) -> DecisionRecord:
     """Where a decision of one of these workloads lies; raises InvalidInputError."""
     for workload in workloads:
         for entry in services.ledger.entries(workload):
@@ -54,41 +56,41 @@ def find_decision(decision_id: str, workloads: Collection[str], services: Servic
                 evidence = entry.get("evidence_key") or naming.record_key(
                     workload, trial, "evidence"
                 )
-                return Found(workload, trial, str(entry["decision_key"]), str(evidence))
+                return DecisionRecord(workload, trial, str(entry["decision_key"]), str(evidence))
     where = ", ".join(workloads) if 0 < len(workloads) < 4 else f"{len(workloads)} workloads"
     raise InvalidInputError(
-        f"is no decision that is recorded for {where}", field="--replay", value=decision_id,
+        f"is not a decision recorded for {where}", field="--replay", value=decision_id,
         fix="`compilegate flag history` and `compilegate status --json` name those that are",
     )  # fmt: skip
 
 
-def replay(found: Found, services: Services, judge: Judge = ask_judge) -> Replay:
+def replay(record: DecisionRecord, services: Services, judge: Judge = ask_judge) -> Replay:
     """Decide again on the recorded evidence and compare every field."""
-    recorded = json.loads(services.store.get(found.decision_key))
+    recorded = json.loads(services.store.get(record.decision_key))
     if recorded["stage"] in WITHOUT_EVIDENCE:
-        return Replay(found, recorded, None, WITHOUT_EVIDENCE[recorded["stage"]])
+        return Replay(record, recorded, None, WITHOUT_EVIDENCE[recorded["stage"]])
     try:
-        evidence = json.loads(services.store.get(found.evidence_key))
+        evidence = json.loads(services.store.get(record.evidence_key))
     except NotFoundError as error:
-        return Replay(found, recorded, None, f"its evidence is gone: {error}")
+        return Replay(record, recorded, None, f"its evidence is gone: {error}")
     try:
         again = judge(read_evidence(evidence)).to_dict(recorded["flag"]["name"])
     except InvalidEvidenceError as error:
-        return _refused(found, recorded, str(error))
+        return _refused(record, recorded, str(error))
     if _codes(recorded) == [EVIDENCE_INVALID]:
         why = "what broke the contract lay in a job's output and never became evidence"
-        return Replay(found, recorded, None, why)
-    return Replay(found, recorded, compare(recorded, again))
+        return Replay(record, recorded, None, why)
+    return Replay(record, recorded, compare(recorded, again))
 
 
-def _refused(found: Found, recorded: Mapping[str, Any], why: str) -> Replay:
+def _refused(record: DecisionRecord, recorded: Mapping[str, Any], why: str) -> Replay:
     """The judge refuses to read the evidence: so it did then, or the evidence has changed."""
     reasons = [{"code": EVIDENCE_INVALID, "message": why}]
     if _codes(recorded) == [EVIDENCE_INVALID]:
         again = {**recorded, "reasons": reasons}
     else:
         again = {**recorded, "verdict": "invalid", "reasons": reasons}
-    return Replay(found, recorded, compare(recorded, again))
+    return Replay(record, recorded, compare(recorded, again))
 
 
 def _codes(recorded: Mapping[str, Any]) -> list[str]:

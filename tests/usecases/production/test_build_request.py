@@ -6,7 +6,6 @@ import json
 
 import pytest
 
-from compilegate.domain import naming
 from compilegate.domain.errors import NotFoundError
 from compilegate.domain.request.problems import problems
 from compilegate.facts import read
@@ -42,32 +41,6 @@ def test_the_baseline_is_the_registered_job(production):
     assert f"cg-{NAME}-{production.run}-p0" == request["TrainingJobName"]
 
 
-def test_the_candidate_is_the_job_with_the_flags_overrides(production):
-    production.promote()
-    production.begin()
-
-    told = values(production.build())
-
-    assert ("compile", "torch_compile") == (told["arm"], told["compiler"])
-
-
-def test_a_model_lies_where_nothing_expires_and_requests_apart_from_what_jobs_may_write(production):
-    production.begin()
-    request = production.build()
-
-    place = f"production/{NAME}/{production.run}/jobs"
-    assert f"s3://data/{place}" == request["OutputDataConfig"]["S3OutputPath"]
-    stored = [key for key in production.services.store.objects if key.startswith("production/")]
-    assert [f"production/{NAME}/{production.run}/requests/p0.json"] == stored
-
-
-def test_the_compile_cache_is_the_one_of_trials(production):
-    production.begin()
-
-    config = production.build()["CheckpointConfig"]
-    assert f"s3://data/{naming.compile_cache_prefix(NAME)}" == config["S3Uri"]
-
-
 def test_a_spot_job_keeps_its_checkpoints_beside_its_output():
     production = Production(change(SOUND, training__spot=True, training__max_wait_hours=24))
     production.begin()
@@ -92,22 +65,6 @@ def test_the_job_says_whose_it_is(production):
     } == tags(production.build())
 
 
-def test_the_script_is_told_of_the_decision_and_where_its_flag_lies(production):
-    production.promote()
-    production.begin()
-
-    variables = production.build()["Environment"]
-    assert ("prod", "compile", "flag", "d1", production.run) == tuple(
-        variables[f"COMPILEGATE_{name}"] for name in ("STAGE", "ARM", "WHY", "DECISION_ID", "RUN")
-    )
-
-
-def test_the_baseline_has_no_decision(production):
-    production.begin()
-
-    assert "COMPILEGATE_DECISION_ID" not in production.build()["Environment"]
-
-
 @pytest.mark.parametrize(
     ("attempt", "instance", "why"),
     [
@@ -129,12 +86,6 @@ def test_after_a_failure_or_elsewhere_the_baseline_is_trained(production, attemp
     assert why == request["Environment"]["COMPILEGATE_WHY"]
     assert "compilegate:decision" not in tags(request)
     assert "COMPILEGATE_DECISION_ID" not in request["Environment"]
-
-
-def test_the_same_attempt_has_the_same_request(production):
-    production.begin()
-
-    assert production.build() == production.build()
 
 
 def test_a_run_that_was_never_begun_has_no_request(production):

@@ -69,14 +69,6 @@ def test_a_run_that_never_had_a_job_says_why(production):
     assert "the image is gone" in run.reason
 
 
-def test_what_is_recorded_already_stays_as_it_is(production):
-    production.completes()
-    before = production.runs()
-
-    assert [] == ended(production)["recorded"]
-    assert before == production.runs()
-
-
 def test_the_event_may_come_twice(production):
     production.ends("Completed", output=summary_tar())
     ended(production)

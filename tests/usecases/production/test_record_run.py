@@ -7,18 +7,18 @@ import pytest
 from compilegate.domain import naming
 from compilegate.domain.production.registration import TrainedJob
 from compilegate.domain.records.runs import CanarySlot
-from compilegate.facts import load_facts
 from compilegate.usecases.production import record_run as record_attempt
+from compilegate.usecases.production.job_evidence import output_uri
 from compilegate.usecases.production.record_run import StillTrainsError
 from compilegate.usecases.trial.documents import read_document
-from tests.domain.workload_builder import SOUND, change
+from tests.domain.workload_builder import SOUND
 from tests.usecases.production.runs import (
-    CAPACITY,
     NAME,
     OUT_OF_MEMORY,
     Production,
     summary_tar,
 )
+from tests.usecases.trial_builder import evidence_tar
 
 HOURS = 3600
 
@@ -35,23 +35,6 @@ def promoted(production):
     return production
 
 
-def test_a_run_that_completed_is_kept_as_evidence_and_watched(promoted):
-    answer = promoted.completes(metric=0.92)
-
-    assert ("watch", None) == (answer["next"], answer["tell"])
-    (run,) = promoted.runs()
-    assert ("compile", "flag", "d1", True, True) == (
-        run.arm, run.why, run.decision_id, run.counts, run.finished,
-    )  # fmt: skip
-    assert (0.92, True, 60.0) == (
-        run.result["metric"], run.result["applied"], run.result["wall_seconds"],
-    )  # fmt: skip
-    assert "loss_curve" not in run.result
-    assert (2 * HOURS, promoted.services.clock.now()) == (run.billable_seconds, run.started_at)
-    assert pytest.approx(2 * load_facts().price("ml.g5.48xlarge").usd_per_hour) == run.usd
-    assert ("ml.g5.48xlarge", 0) == (run.instance_type, run.details["attempt"])
-
-
 def test_recording_it_again_adds_nothing_and_answers_the_same(promoted):
     promoted.ends("Completed", output=summary_tar())
     first = promoted.record()
@@ -62,89 +45,6 @@ def test_recording_it_again_adds_nothing_and_answers_the_same(promoted):
 
     assert first == promoted.record()
     assert 1 == len(promoted.runs())
-
-
-@pytest.mark.parametrize(
-    ("ends", "reason"),
-    [
-        ({"FailureReason": OUT_OF_MEMORY}, "out of memory"),
-        ({"TrainingJobStatus": "Stopped", "SecondaryStatus": "MaxRuntimeExceeded"}, "MaxRuntime"),
-    ],
-    ids=["crash", "time limit"],
-)
-def test_a_candidate_that_fails_is_evidence_and_is_run_again_on_the_baseline(
-    promoted, ends, reason
-):
-    promoted.ends("Failed", **ends)
-    answer = promoted.record("States.TaskFailed", "{}")
-
-    assert ("rerun", {"number": 1, "rerun": True, "instance_type": None}) == (
-        answer["next"], answer["attempt"],
-    )  # fmt: skip
-    (run,) = promoted.runs()
-    assert (False, True, None) == (run.finished, run.counts, run.result["metric"])
-    assert reason in run.reason
-
-    assert "watch" == promoted.completes()["next"]
-    _, again = promoted.runs()
-    assert ("baseline", "rerun", True, None) == (
-        again.arm, again.why, again.counts, again.decision_id,
-    )  # fmt: skip
-
-
-@pytest.mark.parametrize("reason", [None, OUT_OF_MEMORY, CAPACITY], ids=["ends", "fails", "waits"])
-def test_every_step_says_whose_workload_it_is(production, reason):
-    """What breaks later has nothing else to know it from."""
-    owned = change(SOUND, owner="ml-platform")
-    production.register(owned)
-
-    assert "ml-platform" == production.begin()["owner"]
-    answer = production.fails(reason) if reason else production.completes()
-    assert "ml-platform" == answer["owner"]
-
-
-def test_a_candidate_that_diverged_is_evidence_and_is_run_again(promoted):
-    promoted.ends("Completed", output=summary_tar(finished=False, metrics={}, reason="loss is NaN"))
-
-    assert "rerun" == promoted.record()["next"]
-    (run,) = promoted.runs()
-    assert (False, True, "loss is NaN") == (run.finished, run.counts, run.reason)
-
-
-def test_a_treatment_that_was_not_applied_is_evidence_and_is_run_again(promoted):
-    compiler = {"requested": "torch_compile", "applied": False}
-    promoted.ends("Completed", output=summary_tar(compiler=compiler))
-
-    assert "rerun" == promoted.record()["next"]
-    (run,) = promoted.runs()
-    assert (False, True, True) == (run.result["applied"], run.finished, run.counts)
-
-
-def test_a_baseline_that_fails_is_told_and_not_run_again(production):
-    production.begin()
-
-    answer = production.fails(OUT_OF_MEMORY)
-
-    assert "failed" == answer["next"]
-    assert "failed" in answer["tell"]["subject"]
-    assert OUT_OF_MEMORY in answer["tell"]["message"]
-    assert [(False, True)] == [(run.finished, run.counts) for run in production.runs()]
-
-
-def test_a_second_failure_in_one_night_is_told(promoted):
-    promoted.fails(OUT_OF_MEMORY)
-
-    assert "failed" == promoted.fails(OUT_OF_MEMORY)["next"]
-    assert ["compile", "baseline"] == [run.arm for run in promoted.runs()]
-
-
-def test_what_a_person_stopped_says_nothing_and_is_not_run_again(promoted):
-    promoted.ends("Stopped")
-
-    answer = promoted.record("States.TaskFailed", "{}")
-
-    assert ("end", None) == (answer["next"], answer["tell"])
-    assert [("Stopped", False)] == [(run.status, run.counts) for run in promoted.runs()]
 
 
 @pytest.mark.parametrize(
@@ -201,34 +101,6 @@ def test_a_crash_that_names_missing_capacity_is_a_crash(promoted):
 
     assert "rerun" == answer["next"]
     assert [(False, True)] == [(run.finished, run.counts) for run in promoted.runs()]
-
-
-def test_a_job_that_left_no_evidence_has_a_model_but_proves_nothing(promoted):
-    promoted.ends("Completed")
-
-    assert "watch" == promoted.record()["next"]
-    (run,) = promoted.runs()
-    assert (False, {}) == (run.counts, run.result)
-    assert "no evidence" in run.reason
-
-
-@pytest.mark.parametrize("body", [b"no archive", b""], ids=["garbage", "nothing"])
-def test_evidence_that_cannot_be_read_says_so(promoted, body):
-    promoted.ends("Completed", output=body)
-
-    assert "watch" == promoted.record()["next"]
-    (run,) = promoted.runs()
-    assert not run.counts
-    assert "cannot be read" in run.reason
-
-
-def test_a_metric_that_the_job_did_not_record_is_no_evidence(promoted):
-    promoted.ends("Completed", output=summary_tar(metrics={"other": 1.0}))
-    promoted.record()
-
-    (run,) = promoted.runs()
-    assert not run.counts
-    assert "eval_accuracy" in run.reason
 
 
 def test_a_request_that_was_refused_fails_the_baseline_and_reruns_the_candidate(promoted):
@@ -292,3 +164,99 @@ def test_a_step_that_dies_between_the_ledger_and_the_trial_is_made_good_by_repea
     assert "watch" == promoted.record()["next"]
     assert 1 == len(promoted.runs())
     assert [promoted.runs()[0]] * 2 == heard
+
+
+@pytest.mark.parametrize(
+    ("changes", "shown"),
+    [
+        ({"finished": False, "metrics": {}, "reason": "loss is NaN"}, (False, None)),
+        ({"compiler": {"requested": "torch_compile", "applied": False}}, (True, False)),
+    ],
+    ids=["diverged", "compiler not applied"],
+)
+def test_a_candidate_that_completed_badly_is_evidence_and_is_repeated(promoted, changes, shown):
+    promoted.ends("Completed", output=summary_tar(**changes))
+
+    assert "rerun" == promoted.record()["next"]
+    (run,) = promoted.runs()
+    assert (*shown, True) == (
+        run.finished, run.result["applied"] if run.finished else None, run.counts,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("output", "words"),
+    [
+        (None, "no evidence"),
+        (b"no archive", "cannot be read"),
+        (b"", "cannot be read"),
+        (summary_tar(metrics={"other": 1.0}), "eval_accuracy"),
+    ],
+    ids=["nothing", "garbage", "empty", "another metric"],
+)
+def test_a_job_without_readable_evidence_is_watched_but_does_not_count(promoted, output, words):
+    promoted.ends("Completed", output=output)
+
+    assert "watch" == promoted.record()["next"]
+    (run,) = promoted.runs()
+    assert (False, {}) == (run.counts, run.result)
+    assert words in run.reason
+
+
+BROKEN = {
+    "a figure that is none": {"metrics": {"eval_accuracy": float("nan")}},
+    "a figure without end": {"metrics": {"eval_accuracy": float("inf")}},
+    "a figure as text": {"metrics": {"eval_accuracy": "0.9"}},
+    "metrics as a list": {"metrics": [1]},
+    "metrics as text": {"metrics": "eval_accuracy"},
+    "a time as text": {"wall_seconds": "abc"},
+    "a time below zero": {"wall_seconds": -1},
+    "a seed as text": {"seed": "x"},
+    "the compiler as text": {"compiler": "torch_compile"},
+    "the fingerprint as text": {"fingerprint": "q"},
+    "more than the ledger takes": {"fingerprint": {"gpu": "g" * 500_000}},
+}
+
+
+@pytest.mark.parametrize("changed", BROKEN.values(), ids=BROKEN)
+def test_a_run_that_the_judge_could_not_read_is_recorded_without_being_evidence(changed):
+    production = Production()
+    production.promote()
+    production.begin()
+    production.ends("Completed", output=summary_tar(**changed))
+
+    answer = production.record()
+
+    assert "watch" == answer["next"]
+    (run,) = production.runs()
+    assert (False, {}) == (run.counts, run.result)
+    assert run.reason.startswith("its evidence cannot be read: ")
+    (key,) = changed
+    named = {"metrics": "metric", "fingerprint": ""}.get(key, key)
+    assert named in run.reason
+
+
+def test_a_summary_nested_too_deeply_is_no_evidence_either():
+    production = Production()
+    production.begin()
+    body = b'{"schema": 1, "finished": true, "fingerprint": ' + b'{"a":' * 100_000
+    production.ends("Completed", output=evidence_tar({"evidence/summary.json": body}))
+
+    production.record()
+
+    assert [False] == [run.counts for run in production.runs()]
+
+
+def test_an_output_too_large_to_be_read_is_a_run_without_evidence_and_says_why():
+    production = Production()
+    production.begin()
+    production.ends("Completed", output=summary_tar())
+    uri = output_uri(production.services.jobs.describe(production.job))
+    production.services.store.sizes[uri] = 10**12
+
+    answer = production.record()
+
+    assert ("watch", False) == (answer["next"], answer["counts"])
+    (run,) = production.runs()
+    assert "1000000000000 bytes" in run.reason
+    assert "/opt/ml/checkpoints" in run.reason

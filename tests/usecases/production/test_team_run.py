@@ -73,14 +73,6 @@ def test_it_is_recorded_with_what_its_tags_and_its_output_say(production):
     )  # fmt: skip
 
 
-def test_an_event_that_comes_twice_records_it_once(production):
-    job = team_job(production)
-    leaves(production, job, summary_tar())
-
-    assert heard(production, job) == heard(production, job)
-    assert 1 == len(production.runs())
-
-
 def test_runs_stand_in_the_order_in_which_they_trained_however_late_they_are_told(production):
     jobs = []
     for number in (1, 2, 3):

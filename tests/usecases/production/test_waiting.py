@@ -22,18 +22,6 @@ def promoted(production):
     return production
 
 
-def test_no_capacity_waits_and_is_no_result(promoted):
-    answer = promoted.fails(CAPACITY)
-
-    assert ("wait", 300, {"number": 1, "rerun": False, "instance_type": None}) == (
-        answer["next"], answer["wait_seconds"], answer["attempt"],
-    )  # fmt: skip
-    assert [] == promoted.runs()
-    (wait,) = promoted.entries("run_waiting")
-    assert ("compile", 0, 300) == (wait["arm"], wait["attempt"], wait["wait_seconds"])
-    assert "no free instance" in wait["reason"]
-
-
 def test_a_missing_quota_waits_too(promoted):
     answer = promoted.record(LIMIT, "The account-level service limit is 0 Instances")
 
@@ -55,29 +43,6 @@ def test_a_wait_that_is_recorded_again_is_the_same_one(promoted):
 
     assert first == promoted.record(LIMIT, "x")
     assert 1 == len(promoted.entries("run_waiting"))
-
-
-def test_after_the_wait_the_candidate_is_trained_all_the_same(promoted):
-    promoted.record(LIMIT, "x")
-    promoted.completes()
-
-    (run,) = promoted.runs()
-    assert ("compile", "flag", 1) == (run.arm, run.why, run.details["attempt"])
-
-
-def test_a_run_gives_up_in_the_end_and_is_told_as_not_run(production):
-    production.begin()
-    answers = [production.record(LIMIT, "x")]
-    while answers[-1]["next"] == "wait":
-        answers.append(production.record(LIMIT, "x"))
-
-    assert "failed" == answers[-1]["next"]
-    assert "was not run" in answers[-1]["tell"]["subject"]
-    waited = sum(entry["wait_seconds"] for entry in production.entries("run_waiting"))
-    assert 23 * HOURS <= waited <= 24 * HOURS
-    (run,) = production.runs()
-    assert ("NotRun", False, False) == (run.status, run.counts, run.finished)
-    assert "gave up waiting" in run.reason
 
 
 def test_other_types_train_the_baseline_and_are_no_evidence():

@@ -1,20 +1,62 @@
-"""Whose word a trial may set aside: what it knew when it began decides, not whose clock is fast."""
+"""ApplyFlag: what it changes, and which manual changes a trial may replace."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from compilegate.domain import ledger_keys
+from compilegate.domain import ledger_keys, naming
 from compilegate.domain.flag import Flag
+from compilegate.domain.workload.model import Candidate
 from compilegate.usecases.flag.change_flag import change_flag
 from compilegate.usecases.trial.apply_flag import apply_flag
+from compilegate.usecases.trial.documents import to_json
 from compilegate.usecases.trial.lock import acquire_lock
+from compilegate.usecases.trial.plan_trial import plan_trial
+from tests.domain.workload_builder import SOUND, change
 from tests.usecases.flag_changes import wanted
-from tests.usecases.test_settled import applied, decide
-from tests.usecases.trial_builder import EVENT, TRIAL, load
+from tests.usecases.trial_builder import EVENT, FLAG, TRIAL, load, put_spec
+
+
+def decide(services: Any, verdict: str, action: str) -> dict[str, Any]:
+    """A recorded decision, as JudgeArms leaves it."""
+    plan_trial(EVENT, services=services)
+    key = naming.record_key("bert-docs", TRIAL, "decision")
+    decision = {
+        "decision_id": "d1", "verdict": verdict, "candidate": "compile", "judge_version": "0",
+        "reasons": [{"code": "x", "message": "y"}], "flag": {"name": FLAG, "action": action},
+    }  # fmt: skip
+    services.store.put(key, to_json(decision))
+    return {**EVENT, "decision_key": key}
+
+
+def applied(event: dict[str, Any], services: Any) -> dict[str, Any]:
+    answer = apply_flag(event, services=services)
+    return {key: answer[key] for key in ("changed", "enabled")}
+
+
+def test_a_learning_rate_that_followed_the_number_of_machines_is_in_the_flag(
+    services: Any,
+) -> None:
+    twice = Candidate(name="compile", instance_count=2, learning_rate_scaling="linear")
+    put_spec(services, change(SOUND, candidates=(twice,)))
+    apply_flag(decide(services, "promote", "enable"), services=services)
+
+    overrides = json.loads(services.flags.read(FLAG))["overrides"]
+    rate = 2 * SOUND.training.learning_rate
+    assert {"instance_count": 2, "learning_rate": rate} == overrides
+
+
+def test_a_proven_loss_switches_an_enabled_flag_off(services: Any) -> None:
+    apply_flag(decide(services, "promote", "enable"), services=services)
+    later = {**decide(services, "stay_off", "disable"), "trial": "abcd1235"}
+
+    assert {"changed": True, "enabled": False} == applied(later, services)
+    assert not json.loads(services.flags.read(FLAG))["enabled"]
+
 
 SKEW = 3600
 
