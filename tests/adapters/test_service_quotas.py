@@ -177,7 +177,9 @@ def test_a_client_is_made_once_and_not_before_its_first_call(
 
     monkeypatch.setattr(boto3, "client", make)
     clients.client.cache_clear()
-    quotas = ServiceQuotas(clients.client("service-quotas"), lambda: {("ml.g5.xlarge", False): "L-1"})
+    quotas = ServiceQuotas(
+        clients.client("service-quotas"), lambda: {("ml.g5.xlarge", False): "L-1"}
+    )
     before = list(made)
 
     assert [8, 8] == [quotas.training_instances("ml.g5.xlarge", spot=False) for _ in range(2)]
