@@ -1,77 +1,77 @@
-"""The plan as a whole: refused for cost, quota or power, and what it records."""
+"""The plan as a whole: what it is refused for and records, who makes the full runs."""
 
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from compilegate.domain.eligibility import check_eligibility
+from compilegate.domain.judging.evidence_file import read_evidence
+from compilegate.domain.judging.quality import first_runs
+from compilegate.domain.planning import rounds
 from compilegate.domain.planning.arm_plan import ArmPlan
 from compilegate.domain.planning.arms import Refusal
 from compilegate.domain.planning.plan import Plan, plan_trial
-from compilegate.domain.reasons import with_fix
+from compilegate.domain.planning.proof import plan_proof
 from compilegate.domain.workload.model import Candidate, Workload
 from compilegate.facts import load_facts
+from tests.domain.evidence_builder import document
 from tests.domain.workload_builder import COMPILE, MANAGED, SOUND, change
 
 KIND = SOUND.training.instance_type
 ROOMY = change(SOUND, policy__max_trial_usd=1e6)
+HISTORIES = st.integers(0, 8)
 
 
-def planned(workload: Workload, quotas: dict[str, int] | None = None) -> Plan | Refusal:
-    facts = load_facts()
-    eligibility = check_eligibility(workload, facts, region="us-east-1")
-    return plan_trial(
-        workload, eligibility.choice, facts, region="us-east-1", quota=(quotas or {}).get
-    )
+def planned(
+    workload: Workload, quotas: dict[str, int] | None = None, mode: str = "shadow"
+) -> Plan | Refusal:
+    choice = check_eligibility(workload, load_facts(), region="us-east-1").choice
+    quota = (quotas or {}).get
+    return plan_trial(workload, choice, load_facts(), region="us-east-1", quota=quota, mode=mode)
 
 
-def plan_of(workload: Workload, quotas: dict[str, int] | None = None) -> Plan:
-    found = planned(workload, quotas)
-    assert isinstance(found, Plan), found
-    return found
+def plan_of(workload: Workload, quotas: dict[str, int] | None = None, mode: str = "shadow") -> Plan:
+    plan = planned(workload, quotas, mode)
+    assert isinstance(plan, Plan), plan
+    return plan
 
 
-def refusal_of(workload: Workload, quotas: dict[str, int] | None = None) -> tuple[str, str]:
-    found = planned(workload, quotas)
-    assert isinstance(found, Refusal)
-    return found.reason.code, with_fix(found.reason.message, found.reason.fix)
+@pytest.mark.parametrize(
+    ("workload", "quotas", "code", "says"),
+    [
+        (change(ROOMY, training__instance_count=4), {KIND: 3}, "quota_too_low", [
+            f"4 x {KIND}", "quota is 3", f'"{KIND} for training job usage" under Service Quotas']),
+        (change(ROOMY, training__spot=True, training__max_wait_hours=20.0), {KIND: 0},
+         "quota_too_low", [f'"{KIND} for spot training job usage"']),
+        (change(SOUND, policy__max_trial_usd=1.0), {}, "trial_over_budget", ["$1.00"]),
+        (change(ROOMY, quality__history=(0.90, 0.91, 0.92, 0.93, 0.94)), {}, "underpowered",
+         ["a margin of 0.01", "quality.margin"]),
+    ],
+    ids=["quota", "spot quota", "budget", "power"],
+)  # fmt: skip
+def test_a_trial_that_could_not_end_well_is_refused(
+    workload: Workload, quotas: dict[str, int], code: str, says: list[str]
+) -> None:
+    refusal = planned(workload, quotas)
+
+    assert isinstance(refusal, Refusal)
+    text = f"{refusal.reason.message} {refusal.reason.fix}"
+    assert code == refusal.reason.code
+    assert [] == [part for part in says if part not in text]
 
 
-def test_a_job_that_no_quota_holds_is_refused_with_how_to_ask_for_more() -> None:
-    code, message = refusal_of(change(ROOMY, training__instance_count=4), {KIND: 3})
+@pytest.mark.parametrize(("quota", "exceeded"), [(1, True), (64, False), (None, False)])
+def test_a_round_that_exceeds_the_quota_is_noted_and_not_refused(
+    quota: int | None, exceeded: bool
+) -> None:
+    (need,) = plan_of(ROOMY, {} if quota is None else {KIND: quota}).quotas
 
-    assert "quota_too_low" == code
-    assert f"4 x {KIND}" in message
-    assert "quota is 3" in message
-    assert f'"{KIND} for training job usage" under Service Quotas' in message
-
-
-def test_spot_jobs_have_a_quota_of_their_own() -> None:
-    spot = change(ROOMY, training__spot=True, training__max_wait_hours=20.0)
-
-    assert f'"{KIND} for spot training job usage"' in refusal_of(spot, {KIND: 0})[1]
-
-
-def test_a_round_that_exceeds_the_quota_is_noted_and_not_refused() -> None:
-    (need,) = plan_of(ROOMY, {KIND: 1}).quotas
-
-    assert (1, 1, True) == (need.one_job, need.quota, need.exceeded)
+    assert (1, quota, exceeded) == (need.one_job, need.quota, need.exceeded)
     assert need.at_once > 1
-
-
-def test_a_quota_that_holds_everything_is_no_obstacle() -> None:
-    (need,) = plan_of(ROOMY, {KIND: 64}).quotas
-
-    assert not need.exceeded
-
-
-def test_an_unknown_quota_stays_unknown() -> None:
-    assert [None] == [need.quota for need in plan_of(ROOMY).quotas]
 
 
 def test_groups_of_arms_run_side_by_side_count_together() -> None:
@@ -85,59 +85,28 @@ def test_groups_of_arms_run_side_by_side_count_together() -> None:
 @given(st.integers(1, 8), st.integers(0, 40))
 def test_one_job_never_takes_more_than_a_round(count: int, history: int) -> None:
     metrics = tuple(0.91 + 0.001 * (n % 3) for n in range(history))
-    found = plan_of(
+    plan = plan_of(
         change(ROOMY, training__instance_count=count, quality__history=metrics,
                quality__margin=0.01)
     )  # fmt: skip
 
-    assert all(need.one_job == count <= need.at_once for need in found.quotas)
-
-
-def test_above_the_cap_there_is_no_trial() -> None:
-    code, message = refusal_of(change(SOUND, policy__max_trial_usd=1.0))
-
-    assert "trial_over_budget" == code
-    assert "$1.00" in message
-    assert "Fix: raise the cap" in message
-
-
-def test_what_could_not_be_proven_is_refused_with_what_could() -> None:
-    code, message = refusal_of(change(ROOMY, quality__history=(0.90, 0.91, 0.92, 0.93, 0.94)))
-
-    assert "underpowered" == code
-    assert "could prove a margin of" in message
+    assert all(need.one_job == count <= need.at_once for need in plan.quotas)
 
 
 def test_a_named_candidate_that_cannot_run_is_left_out_with_the_reason() -> None:
-    found = plan_of(change(ROOMY, candidates=(MANAGED, COMPILE)))
+    plan = plan_of(change(ROOMY, candidates=(MANAGED, COMPILE)))
 
-    assert ["baseline", "compile"] == [arm.name for arm in found.arms]
-    assert "managed" == found.left_out[0][0]
-    assert "2.13.0" in found.left_out[0][1]
-
-
-@pytest.mark.parametrize(
-    "candidate",
-    [
-        {"instance_type": "ml.p4d.24xlarge"},
-        {"instance_count": 2},
-        {"distribution": "none"},
-        {"entry_point": "other.py"},
-        {"compiler": "torch_compile", "compile_mode": "reduce-overhead"},
-    ],
-)
-def test_every_kind_of_candidate_gets_an_arm(candidate: dict[str, Any]) -> None:
-    found = plan_of(change(ROOMY, candidates=(Candidate(name="arm", **candidate),)))
-
-    assert ["baseline", "arm"] == [arm.name for arm in found.arms]
+    assert ["baseline", "compile"] == [arm.name for arm in plan.arms]
+    assert "managed" == plan.left_out[0][0]
+    assert "2.13.0" in plan.left_out[0][1]
 
 
 def test_the_record_is_plain_json_and_gives_the_arms_back() -> None:
-    found = plan_of(ROOMY)
-    record = json.loads(json.dumps(found.to_dict()))
+    plan = plan_of(ROOMY)
+    record = json.loads(json.dumps(plan.to_dict()))
 
     assert ["as it runs today", "one factor: compiler"] == [a["label"] for a in record["arms"]]
-    assert [arm.name for arm in found.arms] == [
+    assert [arm.name for arm in plan.arms] == [
         ArmPlan.from_dict(arm).name for arm in record["arms"]
     ]
     assert all(arm["role"] and arm["why"] for arm in record["arms"])
@@ -145,7 +114,71 @@ def test_the_record_is_plain_json_and_gives_the_arms_back() -> None:
     assert KIND == record["prices"][0]["instance_type"]
 
 
-def test_the_price_of_a_full_run_is_the_baselines() -> None:
-    found = plan_of(ROOMY)
+def test_only_extra_runs_cost_anything_and_each_mode_has_its_own_number_of_looks() -> None:
+    plans = {mode: plan_of(ROOMY, mode=mode) for mode in ("shadow", "hybrid", "canary")}
+    usd = {mode: plan.estimate.quality_usd for mode, plan in plans.items()}
 
-    assert pytest.approx(6 * found.arms[0].usd_per_hour) == found.usd_per_quality_run
+    assert usd["shadow"] > usd["hybrid"] > usd["canary"] == pytest.approx(0)
+    looks = [plan.max_quality_runs for plan in plans.values()]
+    assert [12, 36, 36] == looks
+
+
+def test_it_takes_as_long_as_production_takes_for_so_many_runs() -> None:
+    weekly = plan_of(change(ROOMY, schedule__runs_per_week=1.0), mode="canary")
+    daily = plan_of(change(ROOMY, schedule__runs_per_week=7.0), mode="canary")
+
+    waiting = weekly.estimate.hours - weekly.estimate.low_hours
+    assert waiting > 7 * 24
+    assert weekly.estimate.hours > 6 * daily.estimate.hours
+
+
+def test_no_job_of_the_trials_own_runs_side_by_side_with_another() -> None:
+    (shadow,), (canary,) = (plan_of(ROOMY, mode=mode).quotas for mode in ("shadow", "canary"))
+
+    assert 1 == canary.at_once < shadow.at_once
+
+
+@given(history=HISTORIES)
+def test_the_first_runs_of_a_hybrid_trial_are_those_that_the_judge_asks_for(history: int) -> None:
+    past = tuple(0.9 + 0.0001 * n for n in range(history))
+    workload = change(ROOMY, quality__history=past)
+    proof = plan_proof(workload, candidates=1, mode="hybrid")
+    evidence = document(policy={"quality_runs": "hybrid"})
+    evidence["quality"]["history"] = list(past)
+
+    assert proof is not None
+    assert first_runs(read_evidence(evidence)) == proof.extra_runs(12)
+
+
+@given(
+    history=HISTORIES, runs=st.integers(0, 36), mode=st.sampled_from(["shadow", "hybrid", "canary"])
+)
+def test_every_run_is_made_by_the_trial_or_by_production(
+    history: int, runs: int, mode: str
+) -> None:
+    past = tuple(0.9 + 0.0001 * n for n in range(history))
+    proof = plan_proof(change(ROOMY, quality__history=past), candidates=1, mode=mode)
+    assert proof is not None
+    extra, by_production = proof.extra_runs(runs), proof.production_runs(runs)
+
+    assert 0 <= extra <= runs
+    assert (by_production >= runs - extra) if mode != "shadow" else by_production == 0
+    assert (extra == 0) or mode != "canary"
+
+
+@given(
+    runs=st.integers(1, 2),
+    per_week=st.floats(0.2, 100.0),
+    hours=st.floats(0.25, 100.0),
+    elapsed=st.integers(0, rounds.MACHINE_SECONDS),
+)
+def test_the_timeout_covers_the_schedule_and_never_outlasts_the_machine(
+    runs: int, per_week: float, hours: float, elapsed: int
+) -> None:
+    needed = rounds.production_seconds(runs, per_week, hours)
+    if not rounds.has_time(elapsed, needed, limit_seconds=rounds.MACHINE_SECONDS):
+        return
+    timeout = rounds.production_timeout_seconds(runs, per_week, hours, elapsed_seconds=elapsed)
+
+    assert needed <= timeout
+    assert elapsed + timeout + rounds.ENDING_SECONDS <= rounds.MACHINE_SECONDS

@@ -11,19 +11,15 @@ from compilegate.domain.planning.arms import Refusal, plan_arms
 from compilegate.domain.workload.model import Candidate, Framework, Profile, Workload
 from compilegate.facts import load_facts
 from tests.domain.workload_builder import ARTICLE, COMPILE, PYTORCH_XLA, SOUND, XLA, change
+from tests.domain.workload_builder import PAIR as MANAGED_PAIR
 
-PAIR = Candidate(
-    name="managed-pair",
-    compiler="sagemaker_training_compiler",
-    distribution="pytorchxla",
-    framework=Framework("pytorch", "1.13.1", None, "py39"),
-)
+PAIR = replace(MANAGED_PAIR, name="managed-pair")
 
 
 def arms_of(workload: Workload, *candidates: Candidate) -> dict[str, ArmPlan]:
-    found = plan_arms(workload, candidates, load_facts(), region="us-east-1")
-    assert not isinstance(found, Refusal), found
-    return {arm.name: arm for arm in found}
+    arms = plan_arms(workload, candidates, load_facts(), region="us-east-1")
+    assert not isinstance(arms, Refusal), arms
+    return {arm.name: arm for arm in arms}
 
 
 @pytest.mark.parametrize(
@@ -55,17 +51,7 @@ def test_an_arm_is_labelled_by_the_factors_that_it_changes(
 ) -> None:
     arms = arms_of(SOUND, Candidate(name="arm", **changes))  # type: ignore[arg-type]
 
-    assert label == arms["arm"].label
-
-
-def test_the_baseline_runs_as_it_does_today() -> None:
-    baseline = arms_of(SOUND, COMPILE)["baseline"]
-
-    assert ("as it runs today", {}, "baseline") == (
-        baseline.label,
-        baseline.overrides,
-        baseline.role,
-    )
+    assert ("as it runs today", label) == (arms["baseline"].label, arms["arm"].label)
 
 
 def test_the_launcher_that_only_the_managed_compiler_has_is_no_factor_of_its_own() -> None:
@@ -107,18 +93,6 @@ def test_an_older_framework_for_the_compiler_gets_a_control_without_it() -> None
     assert "never promoted" in control.why
 
 
-def test_the_same_versions_need_no_control() -> None:
-    same = replace(XLA, framework=PYTORCH_XLA.framework)
-
-    assert ["baseline", "managed"] == list(arms_of(PYTORCH_XLA, same))
-
-
-def test_a_control_is_left_out_where_no_image_without_the_compiler_exists() -> None:
-    lonely = replace(PAIR, framework=Framework("huggingface-pytorch", "1.11.0", "4.21.1", "py38"))
-
-    assert ["baseline", "managed-pair"] == list(arms_of(ARTICLE, lonely))
-
-
 def test_a_control_keeps_batch_and_precision_but_not_the_compilers_own_script() -> None:
     ported = replace(PAIR, batch_size=48, entry_point="train_xla.py", hyperparameters={"a": 1})
     control = arms_of(ARTICLE, ported)["managed-pair-native"]
@@ -158,10 +132,10 @@ def test_arms_on_other_machines_cost_what_those_cost() -> None:
     ],
 )
 def test_without_price_or_image_there_is_no_arm(candidate: Candidate, code: str) -> None:
-    found = plan_arms(SOUND, [candidate], load_facts(), region="us-east-1")
+    refusal = plan_arms(SOUND, [candidate], load_facts(), region="us-east-1")
 
-    assert isinstance(found, Refusal)
-    assert code == found.reason.code
+    assert isinstance(refusal, Refusal)
+    assert code == refusal.reason.code
 
 
 @pytest.mark.parametrize(
@@ -172,7 +146,7 @@ def test_without_price_or_image_there_is_no_arm(candidate: Candidate, code: str)
         (change(SOUND, schedule__run_hours=0.01), 36.0),
     ],
 )
-def test_a_first_compilation_takes_what_is_known_of_this_job_or_assumed_of_its_kind(
+def test_a_first_compilation_takes_the_profiled_or_the_assumed_seconds(
     workload: Workload, seconds: float
 ) -> None:
     arms = arms_of(workload, COMPILE)
@@ -187,32 +161,18 @@ def test_a_recorded_arm_is_read_back_whatever_else_stands_beside_it() -> None:
     assert replace(arm, why="") == ArmPlan.from_dict({**record, "label": "?", "newer": 1})
 
 
-def test_a_framework_named_more_loosely_is_the_same_and_needs_no_control() -> None:
-    loosely = replace(XLA, framework=Framework("pytorch", "1.13"))
-    arms = arms_of(PYTORCH_XLA, loosely)
-
-    assert ["baseline", "managed"] == list(arms)
-    assert "one factor: compiler" == arms["managed"].label
-
-
-def test_no_control_runs_a_script_on_a_framework_it_was_not_written_for() -> None:
-    other = replace(
-        PAIR, framework=Framework("tensorflow", "2.11.0"), distribution="none", entry_point="tf.py"
-    )
-
-    assert ["baseline", "managed-pair"] == list(arms_of(SOUND, other))
-
-
-def test_a_bundle_of_one_compiler_is_not_told_apart_by_another() -> None:
-    bundle = replace(PAIR, framework=Framework("huggingface-pytorch", "1.11.0", "4.21.1", "py38"))
-
-    why = arms_of(SOUND, bundle, COMPILE)["managed-pair"].why
-
-    assert "no candidate changes the compiler alone" not in why
-
-
-def test_a_control_says_what_else_it_takes_over_from_its_candidate() -> None:
-    arms = arms_of(SOUND, replace(PAIR, batch_size=64, precision="fp16"))
-
-    told = "going to that version with batch size and precision of the candidate costs"
-    assert told in arms["managed-pair-native"].why
+@pytest.mark.parametrize(
+    ("workload", "candidate"),
+    [
+        (PYTORCH_XLA, replace(XLA, framework=PYTORCH_XLA.framework)),
+        (PYTORCH_XLA, replace(XLA, framework=Framework("pytorch", "1.13"))),
+        (ARTICLE, replace(PAIR, framework=Framework(
+            "huggingface-pytorch", "1.11.0", "4.21.1", "py38"))),
+        (SOUND, replace(PAIR, framework=Framework("tensorflow", "2.11.0"), distribution="none",
+                        entry_point="tf.py")),
+    ],
+    ids=["the same versions", "written more loosely", "no image without the compiler",
+         "a script of another framework"],
+)  # fmt: skip
+def test_no_control_is_planned(workload: Workload, candidate: Candidate) -> None:
+    assert ["baseline", candidate.name] == list(arms_of(workload, candidate))

@@ -37,18 +37,18 @@ def cost(*arms: ArmPlan, proof: Proof = PROOF, hours: float = 6.0, cap: float = 
 
 def test_arms_on_one_node_share_a_jobs_start_and_compile_once() -> None:
     """Expected: one block, then two more, in two jobs; then three full runs of each arm."""
-    found = cost(BASE, COMPILED)
+    trial = cost(BASE, COMPILED)
 
     speed = 2 * STARTUP_HOURS + 3 * 2 * SEGMENT + COLD
-    assert pytest.approx(10 * speed) == found.speed_usd
-    assert pytest.approx(10 * 6 * 6) == found.quality_usd
-    assert pytest.approx(speed + 2 * 6) == found.hours
+    assert pytest.approx(10 * speed) == trial.speed_usd
+    assert pytest.approx(10 * 6 * 6) == trial.quality_usd
+    assert pytest.approx(speed + 2 * 6) == trial.hours
 
 
 def test_segments_of_a_short_run_are_no_longer_than_the_run() -> None:
-    found = cost(BASE, replace(COMPILED, compile_seconds=36.0), hours=0.01)
+    trial = cost(BASE, replace(COMPILED, compile_seconds=36.0), hours=0.01)
 
-    assert pytest.approx(10 * (2 * STARTUP_HOURS + 7 * 0.01)) == found.speed_usd
+    assert pytest.approx(10 * (2 * STARTUP_HOURS + 7 * 0.01)) == trial.speed_usd
 
 
 @given(st.floats(0.01, 1e6), st.floats(0.01, 100))
@@ -61,25 +61,25 @@ def test_a_trials_price_scales_with_prices(factor: float, hours: float) -> None:
 
 def test_arms_on_other_nodes_pay_for_a_job_of_their_own_for_every_block() -> None:
     """The managed compiler keeps no cache, so it compiles in each of the three."""
-    found = cost(BASE, MANAGED)
+    trial = cost(BASE, MANAGED)
 
     baseline, managed = 3 * (STARTUP_HOURS + SEGMENT), 3 * (STARTUP_HOURS + SEGMENT + COLD)
-    assert pytest.approx(10 * (baseline + managed)) == found.speed_usd
+    assert pytest.approx(10 * (baseline + managed)) == trial.speed_usd
     # The blocks of a round run side by side: one block, then two.
-    assert pytest.approx(2 * (STARTUP_HOURS + SEGMENT + COLD) + 2 * 6) == found.hours
+    assert pytest.approx(2 * (STARTUP_HOURS + SEGMENT + COLD) + 2 * 6) == trial.hours
 
 
 def test_a_control_takes_three_blocks_and_no_full_run() -> None:
-    found = cost(BASE, MANAGED, NATIVE).arms[2]
+    trial = cost(BASE, MANAGED, NATIVE).arms[2]
 
-    assert pytest.approx(3 * (STARTUP_HOURS + SEGMENT)) == found.hours.expected == found.hours.high
+    assert pytest.approx(3 * (STARTUP_HOURS + SEGMENT)) == trial.hours.expected == trial.hours.high
 
 
 def test_the_low_end_is_one_block_and_nothing_else() -> None:
-    found = cost(BASE, COMPILED)
+    trial = cost(BASE, COMPILED)
 
-    assert pytest.approx(STARTUP_HOURS + 2 * SEGMENT + COLD) == found.low_hours
-    assert pytest.approx(10 * found.low_hours) == found.low_usd
+    assert pytest.approx(STARTUP_HOURS + 2 * SEGMENT + COLD) == trial.low_hours
+    assert pytest.approx(10 * trial.low_hours) == trial.low_usd
 
 
 def test_a_dearer_candidate_gets_full_runs_only_where_they_cost_no_more_than_today() -> None:
@@ -100,10 +100,6 @@ def test_history_spares_baseline_runs_but_never_all_of_them() -> None:
     assert 1 == long.baseline_runs(2)
     assert 3 == PROOF.baseline_runs(3)
     assert 12 - 3 == long.baseline_runs(12)
-
-
-def test_the_cap_bounds_the_high_end() -> None:
-    assert cost(BASE, COMPILED, cap=500.0).high_usd == 500.0
 
 
 def test_a_block_costs_what_the_whole_gate_costs_over_its_blocks() -> None:
@@ -134,21 +130,21 @@ def test_expected_lies_between_low_and_high_and_nothing_exceeds_the_cap(
     )
     cap = free.usd * 1.1
 
-    found = estimate([BASE, *arms], run_hours=hours, proof=proof, cap_usd=cap, runs_per_week=3.0)
+    trial = estimate([BASE, *arms], run_hours=hours, proof=proof, cap_usd=cap, runs_per_week=3.0)
 
-    assert found.low_usd <= found.usd <= found.high_usd <= cap * (1 + 1e-9)
-    assert found.low_hours <= found.hours <= found.high_hours
-    assert math.isclose(found.usd, found.speed_usd + found.quality_usd)
-    assert math.isclose(found.usd, math.fsum(one.usd.expected for one in found.arms))
-    for one in found.arms:
+    assert trial.low_usd <= trial.usd <= trial.high_usd <= cap * (1 + 1e-9)
+    assert trial.low_hours <= trial.hours <= trial.high_hours
+    assert math.isclose(trial.usd, trial.speed_usd + trial.quality_usd)
+    assert math.isclose(trial.usd, math.fsum(one.usd.expected for one in trial.arms))
+    for one in trial.arms:
         assert one.usd.low <= one.usd.expected <= one.usd.high <= cap * (1 + 1e-9)
         assert one.hours.low <= one.hours.expected <= one.hours.high
 
 
 def proof_of(**changes: Any) -> Proof:
-    found = plan_proof(change(SOUND, **changes), candidates=1)
-    assert found is not None
-    return found
+    proof = plan_proof(change(SOUND, **changes), candidates=1)
+    assert proof is not None
+    return proof
 
 
 def test_a_telling_history_gives_the_runs_that_the_judges_power_table_gives() -> None:
@@ -161,22 +157,10 @@ def test_a_telling_history_gives_the_runs_that_the_judges_power_table_gives() ->
 
 
 @pytest.mark.parametrize("history", [(), (0.91, 0.92), (0.9,) * 8])
-def test_without_a_known_spread_three_runs_are_assumed_and_that_is_said(
+def test_three_runs_are_assumed_where_the_spread_is_unknown(
     history: tuple[float, ...],
 ) -> None:
-    found = proof_of(quality__history=history)
-
-    assert 3 == found.runs
-    assert "are assumed" in found.basis
-
-
-def test_an_unprovable_margin_is_refused_with_the_one_that_could_be_proven() -> None:
-    found = proof_of(quality__history=(0.90, 0.91, 0.92, 0.93, 0.94))
-
-    assert found.refused is not None
-    assert "underpowered" == found.refused.code
-    assert "could prove a margin of 0.01" in found.refused.message
-    assert "quality.margin" in found.refused.fix
+    assert 3 == proof_of(quality__history=history).runs
 
 
 @given(st.integers(1, 4))

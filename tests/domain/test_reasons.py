@@ -24,7 +24,8 @@ OWN_FINDINGS = ("doctor", "localcloud", "verify", "domain/deployment", "cli/depl
 MAKERS = {"Reason", "block", "warn", "info", "make"}
 # Codes that are not written out where the reason is made.
 COMPUTED = {
-    *FIXES, *(code for code, _ in COUNTS_OF_STEPS.values()), *(code for _, code in SPEED_VERDICTS.values()),
+    *FIXES, *(code for code, _ in COUNTS_OF_STEPS.values()),
+    *(code for _, code in SPEED_VERDICTS.values()),
     *(code for _, code in QUALITY_VERDICTS.values()), *(f"{field}_changed" for field in FIELDS),
     *(f"{figure}_not_watched" for figure in BLIND), "quality_regressed", "speedup_gone",
     "no_compiler_image", "region_unsupported",
