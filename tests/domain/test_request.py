@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 import re
 from typing import Any
@@ -13,7 +12,6 @@ import pytest
 from botocore.validate import ParamValidator
 
 from compilegate.domain import naming
-from compilegate.domain.argument_text import decoded_document
 from compilegate.domain.planning.arm_plan import ArmPlan, scaled_learning_rate
 from compilegate.domain.planning.rounds import MIN_RUNTIME_SECONDS
 from compilegate.domain.request.build import quality_request, speed_request
@@ -123,40 +121,20 @@ def test_a_run_id_says_round_arm_and_seed() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "s", "q1a", "q0", "qa17", "x1", "q1b17-r0", "s1a"])
-def test_what_is_no_run_id_is_refused(text: str) -> None:
+def test_other_text_is_not_a_run_id(text: str) -> None:
     with pytest.raises(ValueError, match="not a run id"):
         naming.parse_run(text)
 
 
-def test_the_run_of_a_job_is_found_whichever_retry_it_is() -> None:
+def test_a_jobs_name_gives_its_run_whichever_retry_it_is() -> None:
     base = naming.job_base("bert-r2", "abcd1234", "q1b17")
 
     assert naming.parse_run("q1b17") == naming.job_run("bert-r2", "abcd1234", f"{base}-r5")
 
 
 @pytest.mark.parametrize("job", ["cg-bert-r2-abcd1234-x-r0", "cg-other-q1b17-r0", "q1b17-r0"])
-def test_a_foreign_job_is_no_run(job: str) -> None:
+def test_a_foreign_job_has_no_run(job: str) -> None:
     assert naming.job_run("bert-r2", "abcd1234", job) is None
-
-
-def test_hyperparameters_decode_to_what_the_script_gets() -> None:
-    decoded = {key: json.loads(value) for key, value in full()["HyperParameters"].items()}
-
-    assert decoded["sagemaker_program"] == "train.py"
-    assert (
-        decoded["compiler"], decoded["seed"], decoded["batch_size"], decoded["learning_rate"],
-        decoded["epochs"],
-    ) == ("torch_compile", 17, 32, 5e-5, 3)  # fmt: skip
-
-
-def test_a_speed_job_carries_every_arm_as_text_for_the_gate() -> None:
-    decoded = {key: json.loads(value) for key, value in short()["HyperParameters"].items()}
-    arms = [decoded_document(decoded[f"arm_{index}"]) for index in (0, 1)]
-
-    assert [item["hyperparameters"]["compiler"] for item in arms] == ["none", "torch_compile"]
-    assert {"program": "train.py", "first_block": 0, "blocks": 3, "steps": 160}.items() <= (
-        decoded.items()
-    )
 
 
 def test_arms_of_a_trial_differ_in_nothing_but_the_change() -> None:
@@ -176,34 +154,25 @@ def test_arms_of_a_trial_differ_in_nothing_but_the_change() -> None:
     assert {key: base[key] for key in same} == {key: candidate[key] for key in same}
 
 
-def test_metric_patterns_read_the_jobs_progress_lines() -> None:
-    line = "compilegate step=120 steps=600 seconds=0.0312 samples_per_second=512.3 loss=3.2101"
+def read_by_metrics(line: str) -> dict[str, str]:
     definitions = full()["AlgorithmSpecification"]["MetricDefinitions"]
-    found = {
-        definition["Name"]: match[1]
-        for definition in definitions
-        if (match := re.search(definition["Regex"], line))
-    }
+    matches = {item["Name"]: re.search(item["Regex"], line) for item in definitions}
+    return {name: match[1] for name, match in matches.items() if match}
 
-    assert found == {
+
+# What mpirun puts before a line: nothing without it, Open MPI 4, the toolkit's form, Open MPI 5.
+@pytest.mark.parametrize(
+    "tag",
+    ["", "[1,0]<stdout>:", "[1,mpirank:0,algo-1]<stdout>:", "[prterun-algo-1-9@1,0]<stdout>: "],
+)
+def test_metric_patterns_read_the_jobs_progress_lines(tag: str) -> None:
+    figures = {
         "step": "120", "steps": "600", "seconds": "0.0312", "samples_per_second": "512.3",
         "loss": "3.2101",
     }  # fmt: skip
+    line = " ".join(f"{name}={value}" for name, value in figures.items())
 
-
-# What mpirun puts before a line: Open MPI 4, the container toolkit's form of it, Open MPI 5.
-TAGS = ("[1,0]<stdout>:", "[1,mpirank:0,algo-1]<stdout>:", "[prterun-algo-1-9@1,0]<stdout>: ")
-
-
-@pytest.mark.parametrize("tag", TAGS)
-def test_metric_patterns_read_progress_lines_that_mpirun_tags(tag: str) -> None:
-    definitions = full()["AlgorithmSpecification"]["MetricDefinitions"]
-    loss = next(item["Regex"] for item in definitions if item["Name"] == "loss")
-
-    found = re.search(loss, f"{tag}compilegate step=120 loss=3.2101")
-
-    assert found is not None
-    assert "3.2101" == found[1]
+    assert figures == read_by_metrics(f"{tag}compilegate {line}")
 
 
 @pytest.mark.parametrize(
@@ -218,9 +187,7 @@ def test_metric_patterns_read_progress_lines_that_mpirun_tags(tag: str) -> None:
     ],
 )
 def test_metric_patterns_read_no_other_line(line: str) -> None:
-    definitions = full()["AlgorithmSpecification"]["MetricDefinitions"]
-
-    assert not [item for item in definitions if re.search(item["Regex"], line)]
+    assert {} == read_by_metrics(line)
 
 
 @pytest.mark.parametrize(("spot", "expected"), [(True, naming.CHECKPOINT_PATH), (False, "none")])
@@ -243,28 +210,11 @@ def test_a_metrics_name_is_read_as_it_is_written() -> None:
         named, arm(), run="q1b17", replicate=0, seed=17, context=CONTEXT
     )  # fmt: skip
     pattern = request["AlgorithmSpecification"]["MetricDefinitions"][-1]["Regex"]
-    found = re.search(pattern, "compilegate f1.top+5=0.91")
+    match = re.search(pattern, "compilegate f1.top+5=0.91")
 
-    assert found is not None
-    assert "0.91" == found[1]
+    assert match is not None
+    assert "0.91" == match[1]
     assert re.search(pattern, "compilegate f1_toppp5=0.91") is None
-
-
-def test_the_cluster_is_the_arms_own() -> None:
-    other = arm(instance_type="ml.p4d.24xlarge", instance_count=2, devices=16)
-    request = quality_request(
-        workload(), other, run="q1b17", replicate=0, seed=17, context=CONTEXT
-    )  # fmt: skip
-
-    cluster = request["ResourceConfig"]
-    assert ("ml.p4d.24xlarge", 2) == (cluster["InstanceType"], cluster["InstanceCount"])
-
-
-def test_security_follows_the_deployment() -> None:
-    request = full()
-
-    assert request["VpcConfig"] == {"Subnets": ["subnet-1"], "SecurityGroupIds": ["sg-1"]}
-    assert CONTEXT.kms_key_arn == request["OutputDataConfig"]["KmsKeyId"]
 
 
 def test_the_time_limit_is_the_workloads_own() -> None:

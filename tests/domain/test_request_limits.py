@@ -1,4 +1,4 @@
-"""A request that breaks a limit of the service is named with its value, its rule and a fix."""
+"""Requests that SageMaker or Step Functions would refuse, with value, rule and fix."""
 
 from __future__ import annotations
 
@@ -10,18 +10,22 @@ from botocore.validate import ParamValidator
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compilegate.domain.request.problems import broken_rules, problems
+from compilegate.domain.errors import InvalidInputError
+from compilegate.domain.request.problems import broken_rules, problems, unsupported_fields
+from compilegate.domain.request.sample import sample_requests
 from compilegate.domain.service_limits import Violation, violations
-from compilegate.facts import read
+from compilegate.facts import read, step_functions_fields
 from compilegate.localcloud.emulator.sagemaker import validation
 from compilegate.localcloud.emulator.sagemaker.failures import ApiError
-from tests.domain.test_request import full
+from compilegate.usecases.trial.job_requests import check_request
+from tests.domain.test_request import CONTEXT, full, short
 
 MODEL = read("create_training_job")
 SHAPE = validation.service_model().operation_model("CreateTrainingJob").input_shape
+SUPPORTED = step_functions_fields()
 
 
-def found(request: dict[str, Any]) -> list[Violation]:
+def broken(request: dict[str, Any]) -> list[Violation]:
     return list(violations(MODEL["shapes"], MODEL["input"], request))
 
 
@@ -67,20 +71,20 @@ def changed(path: str, value: object) -> dict[str, Any]:
     ],
 )  # fmt: skip
 def test_a_broken_limit_is_named(path: str, value: object, where: str, rule: str) -> None:
-    violation, *_ = found(changed(path, value))
+    violation, *_ = broken(changed(path, value))
 
     assert where == violation.path
     assert rule in violation.rule
 
 
-def test_several_violations_are_all_told() -> None:
+def test_several_violations_are_all_named() -> None:
     request = changed("TrainingJobName", "x" * 64) | {"RoleArn": "short"}
 
-    assert {"TrainingJobName", "RoleArn"} == {violation.path for violation in found(request)}
+    assert {"TrainingJobName", "RoleArn"} == {violation.path for violation in broken(request)}
 
 
 def test_a_good_request_breaks_nothing() -> None:
-    assert [] == found(full())
+    assert [] == broken(full())
     assert [] == list(broken_rules(full()))
     assert [] == list(problems(full(), MODEL))
 
@@ -95,21 +99,13 @@ def test_a_good_request_breaks_nothing() -> None:
         ("StoppingCondition/MaxWaitTimeInSeconds", 99999, "StoppingCondition.MaxWaitTimeInSeconds"),
         ("Tags/0/Key", "AWS:mine", "Tags"),
         ("Tags/0/Key", "compilegate:run", "Tags"),
+        ("InputDataConfig", [{"ChannelName": "train"}] * 2, "InputDataConfig"),
     ],
 )  # fmt: skip
 def test_a_rule_across_fields_is_named(path: str, value: object, where: str) -> None:
     (violation,) = broken_rules(changed(path, value))
 
     assert where == violation.path
-
-
-def test_channels_need_different_names() -> None:
-    channel = {"ChannelName": "train", "DataSource": {"S3DataSource": {
-        "S3DataType": "S3Prefix", "S3Uri": "s3://b/k"}}}  # fmt: skip
-
-    (violation,) = broken_rules({**full(), "InputDataConfig": [channel, channel]})
-
-    assert "InputDataConfig" == violation.path
 
 
 def test_waiting_for_spot_includes_the_training() -> None:
@@ -170,7 +166,7 @@ def test_two_walkers_agree_on_every_value(path: str, value: object) -> None:
     except ApiError:
         refused = True
 
-    assert refused == bool(found(request))
+    assert refused == bool(broken(request))
 
 
 @given(path=st.sampled_from(PATHS), value=VALUES)
@@ -178,4 +174,52 @@ def test_what_botocore_refuses_is_refused(path: str, value: object) -> None:
     request = changed(path, value)
 
     if ParamValidator().validate(request, SHAPE).has_errors():
-        assert found(request)
+        assert broken(request)
+
+
+def paths(request: dict[str, Any]) -> list[str]:
+    return [violation.path for violation in unsupported_fields(SUPPORTED, request)]
+
+
+@pytest.mark.parametrize("request_", [full(), short(), *sample_requests(CONTEXT)])
+def test_step_functions_passes_on_every_field_of_a_request(request_: dict[str, Any]) -> None:
+    assert [] == paths(request_)
+
+
+def test_the_sample_has_every_optional_part_of_a_request() -> None:
+    fields = {name for request in sample_requests(CONTEXT) for name in request}
+
+    assert {
+        "EnableManagedSpotTraining", "InputDataConfig", "VpcConfig", "CheckpointConfig", "Tags",
+        "Environment",
+    } <= fields  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "path"),
+    [
+        ({"ProfilerConfig": {"DisableProfiler": True}}, "ProfilerConfig"),
+        ({"ProfilerConfig": {}}, "ProfilerConfig"),
+        ({"RetryStrategy": {"MaximumRetryAttempts": 1}}, "RetryStrategy"),
+        ({"ResourceConfig": {"KeepAlivePeriodInSeconds": 60}},
+         "ResourceConfig.KeepAlivePeriodInSeconds"),
+        ({"InputDataConfig": [{"ChannelName": "a", "ShuffleConfig": {"Seed": 1}}]},
+         "InputDataConfig.ShuffleConfig"),
+        ({"Tags": [{"key": "a", "Value": "b"}]}, "Tags.key"),
+    ],
+)  # fmt: skip
+def test_any_other_field_is_refused_by_its_path(change: dict[str, Any], path: str) -> None:
+    assert [path] == paths(change)
+
+
+def test_names_below_a_map_are_free() -> None:
+    assert [] == paths({"HyperParameters": {"any.thing": "1"}, "Environment": {"ANY": "1"}})
+
+
+def test_the_check_before_a_job_refuses_such_a_field() -> None:
+    request = copy.deepcopy(full())
+    check_request(request)
+    request["ProfilerConfig"] = {"DisableProfiler": True}
+
+    with pytest.raises(InvalidInputError, match="Step Functions passes on"):
+        check_request(request)

@@ -7,9 +7,8 @@ import re
 import pytest
 
 from compilegate.domain.compilers.managed import MANAGED_COMPILER
-from compilegate.domain.facts.images import GIVEN
-from compilegate.domain.facts.model import Facts, Instance
-from compilegate.domain.workload.model import FactOverrides, Framework
+from compilegate.domain.facts.model import Facts
+from compilegate.domain.workload.model import Framework
 from compilegate.facts import FOLDER, load_facts, read
 
 FILES = sorted({file.stem for file in FOLDER.glob("*.json")} - {"create_training_job", "refreshed"})
@@ -88,21 +87,22 @@ def test_an_image_is_the_one_that_the_sdk_would_take(
     )
 
 
-def test_xgboost_comes_from_the_algorithms_registry(facts: Facts) -> None:
-    expected = "683313688378.dkr.ecr.us-east-1.amazonaws.com/sagemaker-xgboost:1.7-1"
-
-    assert expected == uri(facts, Framework("xgboost", "1.7"), "none")
-
-
-def test_regions_have_their_own_accounts_and_china_its_own_domain(facts: Facts) -> None:
-    framework = Framework("pytorch", "2.8.0")
-
-    assert "626614931356.dkr.ecr.af-south-1.amazonaws.com/pytorch-training:2.8.0-gpu-py312" == uri(
-        facts, framework, "none", "af-south-1"
-    )
-    assert "727897471807.dkr.ecr.cn-north-1.amazonaws.com.cn/pytorch-training:2.8.0-gpu-py312" == (
-        uri(facts, framework, "none", "cn-north-1")
-    )
+@pytest.mark.parametrize(
+    ("framework", "region", "expected"),
+    [
+        (Framework("xgboost", "1.7"), "us-east-1",
+         "683313688378.dkr.ecr.us-east-1.amazonaws.com/sagemaker-xgboost:1.7-1"),
+        (Framework("pytorch", "2.8.0"), "af-south-1",
+         "626614931356.dkr.ecr.af-south-1.amazonaws.com/pytorch-training:2.8.0-gpu-py312"),
+        (Framework("pytorch", "2.8.0"), "cn-north-1",
+         "727897471807.dkr.ecr.cn-north-1.amazonaws.com.cn/pytorch-training:2.8.0-gpu-py312"),
+    ],
+    ids=["the algorithms' registry", "a region's own account", "China's own domain"],
+)  # fmt: skip
+def test_registries_differ_by_framework_and_region(
+    facts: Facts, framework: Framework, region: str, expected: str
+) -> None:
+    assert expected == uri(facts, framework, "none", region)
 
 
 def test_a_cpu_instance_gets_the_cpu_variant_or_none(facts: Facts) -> None:
@@ -143,7 +143,7 @@ def test_no_image_comes_with_the_reason(
     assert expected[1] in image.why
 
 
-def test_prices_are_dated_or_say_that_they_are_not(facts: Facts) -> None:
+def test_a_price_has_the_date_of_its_source_if_there_is_one(facts: Facts) -> None:
     dated, undated = facts.price("ml.g5.48xlarge"), facts.price("ml.g4dn.12xlarge")
 
     assert dated is not None
@@ -161,46 +161,40 @@ def test_every_price_names_where_it_can_be_looked_up_or_what_it_follows_from() -
     assert [] == [kind for kind, source in sources.items() if not nameable.search(source)]
 
 
-def test_an_override_wins_and_an_unknown_price_stays_unknown(facts: Facts) -> None:
-    given = facts.overridden(FactOverrides({"ml.g5.48xlarge": 12.5})).price("ml.g5.48xlarge")
-
-    assert given is not None
-    assert (12.5, "given", GIVEN) == (given.usd_per_hour, given.confidence, given.source)
-    assert facts.price("ml.g6e.48xlarge") is None
-
-
-def test_instances_know_their_gpu(facts: Facts) -> None:
-    instance = facts.instance("ml.p5.48xlarge")
-
-    assert isinstance(instance, Instance)
-    assert instance.gpu is not None
-    assert (8, "NVIDIA H100", True, True) == (
-        instance.gpus, instance.gpu.name, instance.gpu.bf16, instance.gpu.fp8,
-    )  # fmt: skip
-    assert facts.instance("ml.nothing.xlarge") is None
-
-
-def test_a_gpu_without_hardware_bf16_says_so(facts: Facts) -> None:
-    instance = facts.instance("ml.g4dn.xlarge")
+@pytest.mark.parametrize(
+    ("instance_type", "gpu"),
+    [
+        ("ml.p5.48xlarge", (8, "NVIDIA H100", True, True)),
+        ("ml.g4dn.xlarge", (1, "NVIDIA T4", False, False)),
+    ],
+)
+def test_an_instance_has_its_gpus(
+    facts: Facts, instance_type: str, gpu: tuple[int, str, bool, bool]
+) -> None:
+    instance = facts.instance(instance_type)
 
     assert instance is not None
     assert instance.gpu is not None
-    assert not instance.gpu.bf16
+    assert gpu == (instance.gpus, instance.gpu.name, instance.gpu.bf16, instance.gpu.fp8)
+
+
+def test_what_is_not_on_file_is_none(facts: Facts) -> None:
+    assert (None, None) == (facts.instance("ml.nothing.xlarge"), facts.price("ml.g6e.48xlarge"))
 
 
 def test_retired_types_are_marked(facts: Facts) -> None:
-    retired = {name for name, found in facts.instances.items() if found.retired}
+    retired = {name for name, row in facts.instances.items() if row.retired}
 
     assert {"ml.p3.2xlarge", "ml.p3.8xlarge", "ml.p3.16xlarge"} == retired
 
 
 def test_every_registry_named_by_an_image_exists(facts: Facts) -> None:
-    named = {row.registry for row in (*facts.images, *facts.managed.images)}
+    registries = {row.registry for row in (*facts.images, *facts.managed.images)}
 
-    assert set() == named - set(facts.registries)
+    assert set() == registries - set(facts.registries)
 
 
-def test_tested_models_are_found_by_exact_combination(facts: Facts) -> None:
+def test_tested_models_are_looked_up_by_exact_combination(facts: Facts) -> None:
     rows = facts.tested(Framework("pytorch", "1.13.1"), "bert-base-uncased", "ml.g5.48xlarge")
 
     assert [(50 / 29, 29, 50)] == [

@@ -37,7 +37,7 @@ def refreshed(**parts: list[dict[str, Any]]) -> dict[str, Any]:
     return regions
 
 
-def test_the_file_is_absent_until_somebody_refreshes(tmp_path: Path) -> None:
+def test_the_file_is_absent_before_the_first_refresh(tmp_path: Path) -> None:
     assert {} == read_refreshed(tmp_path / "refreshed.json")
 
 
@@ -56,18 +56,15 @@ def test_a_read_price_a_quota_and_an_absent_image_hold_in_their_region() -> None
 
     assert price is not None
     assert (1.5, "list") == (price.usd_per_hour, price.confidence)
+    assert SHIPPED.quota("ml.g5.xlarge") is None
     assert (4, None) == (facts.quota("ml.g5.xlarge"), facts.quota("ml.g5.xlarge", spot=True))
     assert (None, "no_compiler_image") == (image.uri, image.code)
     assert "was not in its registry on 2026-11-21" in image.why
     assert SHIPPED.price("ml.p4d.24xlarge") == facts.price("ml.p4d.24xlarge")
 
 
-def test_another_region_is_told_nothing_of_it() -> None:
+def test_another_region_keeps_its_facts() -> None:
     assert SHIPPED is laid_over(SHIPPED, refreshed(), "eu-west-1")
-
-
-def test_no_quota_is_known_before_a_refresh() -> None:
-    assert SHIPPED.quota("ml.g5.xlarge") is None
 
 
 def test_a_part_that_was_not_read_again_stays() -> None:

@@ -39,18 +39,18 @@ def rows(topic: str) -> list[Row]:
 
 @pytest.mark.parametrize("topic", TOPICS)
 def test_every_row_has_a_source_and_a_date_or_says_that_it_has_none(topic: str) -> None:
-    found = rows(topic)
+    topic_rows = rows(topic)
 
-    assert found
-    assert [] == [row for row in found if not row["source"]]
-    assert [] == [row for row in found if row["as_of"] and not DATE.fullmatch(row["as_of"])]
-    assert topic == "prices" or [] == [row for row in found if row["as_of"] is None]
+    assert topic_rows
+    assert [] == [row for row in topic_rows if not row["source"]]
+    assert [] == [row for row in topic_rows if row["as_of"] and not DATE.fullmatch(row["as_of"])]
+    assert topic == "prices" or [] == [row for row in topic_rows if row["as_of"] is None]
 
 
 def test_no_tested_model_is_lost_or_merged() -> None:
-    found = rows("models")
+    topic_rows = rows("models")
     by_framework = Counter(
-        f"{row['framework']} {row['version']} {row['transformers']}" for row in found
+        f"{row['framework']} {row['version']} {row['transformers']}" for row in topic_rows
     )
 
     expected = {
@@ -60,10 +60,10 @@ def test_no_tested_model_is_lost_or_merged() -> None:
     }  # fmt: skip
     assert expected == by_framework
     assert {"float16": 152, "float16 (AMP)": 80, "float32": 3} == Counter(
-        row["precision"] for row in found
+        row["precision"] for row in topic_rows
     )
-    assert len(found) == len({tuple(map(str, row.values())) for row in found})
-    assert 4 == sum(row["native_batch"] is None for row in found)
+    assert len(topic_rows) == len({tuple(map(str, row.values())) for row in topic_rows})
+    assert 4 == sum(row["native_batch"] is None for row in topic_rows)
 
 
 def test_fifty_seven_models_fit_a_smaller_batch_compiled() -> None:
@@ -91,7 +91,7 @@ def test_a_gpu_named_from_a_similar_one_is_less_sure() -> None:
 
 
 def test_launchers_send_no_key_that_is_not_on_file() -> None:
-    known = {row["key"] for row in rows("request-keys")}
+    on_file = {row["key"] for row in rows("request-keys")}
     sent: set[str] = set()
     for distribution, compiler, name, version in (
         ("torch_distributed", "none", "pytorch", "2.8.0"),
@@ -103,10 +103,10 @@ def test_launchers_send_no_key_that_is_not_on_file() -> None:
         ("pytorchxla", MANAGED_COMPILER, "pytorch", "1.13.1"),
         ("none", MANAGED_COMPILER, "huggingface-pytorch", "1.10.2"),
     ):
-        found = launch(arm(distribution, compiler), Framework(name, version), "train.py")
-        sent |= {*found.hyperparameters, *found.environment}
+        start = launch(arm(distribution, compiler), Framework(name, version), "train.py")
+        sent |= {*start.hyperparameters, *start.environment}
 
-    assert set() == sent - known
+    assert set() == sent - on_file
     assert "sagemaker_pytorch_xla_multi_worker_enabled" in sent
 
 
@@ -131,14 +131,14 @@ def test_age_is_in_days_and_unknown_without_a_date() -> None:
 
 
 def test_an_overview_is_as_old_as_its_oldest_dated_row() -> None:
-    found = overview("prices", with_age(rows("prices"), TODAY), TODAY)
+    topic_rows = overview("prices", with_age(rows("prices"), TODAY), TODAY)
 
-    assert ("2026-09-01", 81) == (found["as_of"]["oldest"], found["age_days"])
-    assert found["undated"] == sum(row["as_of"] is None for row in rows("prices"))
+    assert ("2026-09-01", 81) == (topic_rows["as_of"]["oldest"], topic_rows["age_days"])
+    assert topic_rows["undated"] == sum(row["as_of"] is None for row in rows("prices"))
 
 
 @pytest.mark.parametrize(
-    ("topic", "wanted", "expected"),
+    ("topic", "filters", "expected"),
     [
         ("images", {"framework": "xgboost"}, 3),
         ("images", {"framework": "pytorch", "version": "1.13"}, 2),
@@ -151,14 +151,14 @@ def test_an_overview_is_as_old_as_its_oldest_dated_row() -> None:
         ("images", {"framework": "pytorch", "version": "2.8", "compiler": MANAGED_COMPILER}, 0),
     ],
 )
-def test_rows_that_have_everything_asked_for(
-    topic: str, wanted: dict[str, str | None], expected: int
+def test_rows_that_fit_every_filter(
+    topic: str, filters: dict[str, str | None], expected: int
 ) -> None:
-    assert expected == len(chosen(rows(topic), wanted))
+    assert expected == len(chosen(rows(topic), filters))
 
 
 @pytest.mark.parametrize(
-    ("topic", "wanted", "hint"),
+    ("topic", "filters", "hint"),
     [
         ("images", {"framework": "pytorh"}, "did you mean pytorch"),
         ("instances", {"instance": "ml.g5.3xlarge"}, "did you mean ml.g5.xlarge"),
@@ -167,13 +167,13 @@ def test_rows_that_have_everything_asked_for(
     ],
 )
 def test_a_value_that_is_not_on_file_gets_the_likely_ones(
-    topic: str, wanted: dict[str, str | None], hint: str
+    topic: str, filters: dict[str, str | None], hint: str
 ) -> None:
     with pytest.raises(InvalidInputError, match="is not on file") as caught:
-        chosen(rows(topic), wanted)
+        chosen(rows(topic), filters)
 
     assert hint in str(caught.value)
-    assert f"--{next(iter(wanted))}" in str(caught.value)
+    assert f"--{next(iter(filters))}" in str(caught.value)
 
 
 def test_an_unknown_region_is_refused() -> None:
@@ -191,12 +191,12 @@ FILTERS: dict[str, Any] = {
 @given(data=st.data(), topic=st.sampled_from(sorted(FILTERS)))
 def test_a_filter_only_ever_takes_rows_away_or_says_why_not(data: Any, topic: str) -> None:
     words = st.none() | st.text(max_size=12) | st.sampled_from(["pytorch", "2.1", "g5", "low"])
-    wanted = {name: data.draw(words) for name in FILTERS[topic]}
+    filters = {name: data.draw(words) for name in FILTERS[topic]}
     every = rows(topic)
 
     try:
-        found = chosen(every, wanted)
+        topic_rows = chosen(every, filters)
     except InvalidInputError as error:
         assert "is not on file" in str(error)
     else:
-        assert all(row in every for row in found)
+        assert all(row in every for row in topic_rows)

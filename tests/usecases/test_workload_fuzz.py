@@ -28,7 +28,7 @@ from compilegate.ports import Settings
 from compilegate.usecases.registration.load import facts_for_workload
 from compilegate.usecases.trial.documents import read_document
 from compilegate.usecases.trial.plan_trial import plan_for
-from tests.domain.workload_documents import FULL, faulty, sound
+from tests.domain.workload_strategies import FULL, faulty, sound
 from tests.fuzzing import at_most
 
 LONGEST_MESSAGE = 700
