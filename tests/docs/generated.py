@@ -93,8 +93,10 @@ def _reason_rows(kinds: Mapping[str, ReasonKind]) -> list[tuple[str, str, str, s
 def doctor_rules(page: str) -> str:
     """The rules of the doctor, by the compilers that they are about."""
     titles = {
-        COMPILERS: "Every compiler", COMPILERS[:1]: "torch.compile", COMPILERS[1:]: "The managed one",
-    }  # fmt: skip
+        COMPILERS: "Every compiler",
+        COMPILERS[:1]: "torch.compile",
+        COMPILERS[1:]: "Managed compiler",
+    }
     sections = []
     for compilers, title in titles.items():
         rows = [
