@@ -13,7 +13,7 @@ from compilegate.domain.records.runs import ProductionRun
 from compilegate.report.charts.base import LIGHT
 from compilegate.report.history.axis import bands, marks, runs_axis
 from compilegate.report.history.charts import charts
-from compilegate.report.history.view import Event, HistoryInput, HistoryView
+from compilegate.report.history.view import Event, HistoryView
 from tests.domain.production.run_builder import BEGIN, DAY, production_run
 
 OFF = Flag(False, "off")
@@ -32,12 +32,9 @@ def flag(version: int, after: int, to: Flag, **more: Any) -> dict[str, Any]:
 
 def view_of(runs: list[ProductionRun], *flags: dict[str, Any]) -> HistoryView:
     entries = [replace(run, at=int(run.ended_at)).to_entry() for run in runs]
-    source: HistoryInput = {
-        "name": "bert-docs", "history": history([*entries, *flags]), "trials": {}, "evidence": None,
-        "workload": {"quality": {"metric": "eval_loss", "goal": "minimize", "margin": 0.05}},
-        "faults": {}, "context": {"stage": "prod"},
-    }  # fmt: skip
-    return HistoryView(source)
+    quality = {"metric": "eval_loss", "goal": "minimize", "margin": 0.05}
+    past = history([*entries, *flags])
+    return HistoryView("bert-docs", past, "prod", workload={"quality": quality})
 
 
 def lived() -> HistoryView:

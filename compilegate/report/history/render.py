@@ -11,12 +11,10 @@ from compilegate.domain.words import run_reason
 from compilegate.report.figures import Document
 from compilegate.report.history.charts import charts
 from compilegate.report.history.metric_cards import metric_cards
-from compilegate.report.history.run_events import folded
 from compilegate.report.history.sentences import headline, label, lede
-from compilegate.report.history.timeline import timeline
+from compilegate.report.history.timeline import folded, timeline
 from compilegate.report.history.view import (
     Event,
-    HistoryInput,
     HistoryReport,
     HistoryView,
     failed,
@@ -37,9 +35,8 @@ from compilegate.report.tables import Table
 MOST_EVENTS = 40
 
 
-def render_history(source: HistoryInput) -> HistoryReport:
+def render_history(view: HistoryView) -> HistoryReport:
     """Render the history; the same records make the same page."""
-    view = HistoryView(source)
     events = timeline(view)
     summary = _document(view, events)
     return HistoryReport(
@@ -55,9 +52,9 @@ def _document(view: HistoryView, events: Sequence[Event]) -> dict[str, Any]:
     flag, savings = view.flag, view.savings
     return {
         "schema": 1,
-        "workload": view.source["name"],
-        "stage": view.source["context"]["stage"],
-        "simulated": view.source["context"].get("simulated"),
+        "workload": view.name,
+        "stage": view.stage,
+        "simulated": view.simulated,
         "simulated_clock": view.ahead,
         "label": label(view).text,
         "headline": headline(view),
@@ -88,11 +85,10 @@ def _document(view: HistoryView, events: Sequence[Event]) -> dict[str, Any]:
 
 
 def _page(view: HistoryView, events: Sequence[Event], summary: Document) -> str:
-    context, name = view.source["context"], view.source["name"]
     values = {
-        "workload": name,
-        "stage": context["stage"],
-        "simulated": context.get("simulated"),
+        "workload": view.name,
+        "stage": view.stage,
+        "simulated": view.simulated,
         "label": label(view).text,
         "tone": label(view).tone,
         "headline": headline(view),
@@ -103,7 +99,9 @@ def _page(view: HistoryView, events: Sequence[Event], summary: Document) -> str:
         "not_measured": None if view.runs else "No production run has ended yet.",
         "timeline": [(moment(event.at), event) for event in folded(view, events)],
         "runs": _runs_table(view),
-        "downloads": [Download.of_json("The history", f"{name}-story.json", stable_json(summary))],
+        "downloads": [
+            Download.of_json("The history", f"{view.name}-story.json", stable_json(summary))
+        ],
     }
     return render_page("story.html.j2", charts(view, events), values)
 
@@ -132,16 +130,15 @@ def _runs_table(view: HistoryView) -> Table | None:
 
 def _markdown(view: HistoryView, events: Sequence[Event]) -> str:
     """Headline, key figures, timeline; short enough for a ticket."""
-    context, text = view.source["context"], markdown_text
+    text = markdown_text
     lines = [
         f"### {TONE_MARKS[label(view).tone]} {text(headline(view))}",
         "",
-        f"**{text(view.source['name'])}**, stage {text(context['stage'])}. "
-        f"{text(' '.join(lede(view)))}".rstrip(),
+        f"**{text(view.name)}**, stage {text(view.stage)}. {text(' '.join(lede(view)))}".rstrip(),
         "",
     ]
-    if context.get("simulated"):
-        lines += [f"> {text(str(context['simulated']))}", ""]
+    if view.simulated:
+        lines += [f"> {text(view.simulated)}", ""]
     figures = [(card.name, card.value, card.note) for card in metric_cards(view)]
     if figures:
         lines += markdown_table(("Key figure", "", ""), figures)

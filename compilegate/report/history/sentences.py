@@ -77,7 +77,7 @@ def _standing(view: HistoryView) -> str:
 
 
 def _without_flag(view: HistoryView) -> str:
-    name, runs = view.source["name"], plural(len(view.runs), "run")
+    name, runs = view.name, plural(len(view.runs), "run")
     if view.runs:
         return f"{name} has trained without a compiler so far: no trial has turned one on in {runs}"
     if view.registered:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Any
 
-from compilegate.domain.formats import duration, plural
+from compilegate.domain.arithmetic import mean
+from compilegate.domain.formats import duration, fixed, money, number, plural, shown
 from compilegate.domain.production.next_arm import PROBLEMS
 from compilegate.domain.records.canary import CanaryClosed, CanaryRound
 from compilegate.domain.records.flags import HUMAN, FlagVersion
 from compilegate.domain.records.ledger import Record
 from compilegate.domain.records.registrations import RegistrationChange
 from compilegate.domain.records.reviews import Review
-from compilegate.domain.records.runs import BegunRun, CapacityWait, ProductionRun
+from compilegate.domain.records.runs import TEAM, BegunRun, CapacityWait, ProductionRun
 from compilegate.domain.records.trials import (
     ApprovalAnswer,
     ApprovalRequested,
@@ -19,27 +23,26 @@ from compilegate.domain.records.trials import (
     TrialFailed,
     TrialStarted,
 )
-from compilegate.domain.words import verdict_label
-from compilegate.report.history.run_events import ended, unfinished
-from compilegate.report.history.view import Event, HistoryView, fault_in
+from compilegate.domain.words import run_reason, verdict_label
+from compilegate.report.history.view import (
+    Event,
+    HistoryView,
+    failed,
+    fault_in,
+    moment,
+    problem,
+)
 
-TITLES = {
-    "enable": "Turned on",
-    "disable": "Left off",
-    "revert": "Turned off automatically",
-    "permanent": "On permanently",
-    "stale": "Changed since the proof",
-    "resume": "Matches the proof again",
+# Of each action on the flag: title, tone and short name in the charts.
+FLAG_ACTIONS: dict[str, tuple[str, str, str | None]] = {
+    "enable": ("Turned on", "good", "on"),
+    "disable": ("Left off", "off", None),
+    "revert": ("Turned off automatically", "bad", "off"),
+    "permanent": ("On permanently", "good", "on permanently"),
+    "stale": ("Changed since the proof", "open", "stale"),
+    "resume": ("Matches the proof again", "good", "resumed"),
 }
 BY_HAND = {"set": "Turned on by hand", "revert": "Turned off by hand"}
-TONES = {
-    "enable": "good", "permanent": "good", "resume": "good", "revert": "bad", "stale": "open",
-    "disable": "off", "set": "open",
-}  # fmt: skip
-MARKS = {
-    "enable": "on", "revert": "off", "permanent": "on permanently", "stale": "stale",
-    "resume": "resumed",
-}  # fmt: skip
 CLOSED_WORDS = {
     "complete": "all its runs have their results",
     "lost": "the candidate failed or ran without the change",
@@ -47,23 +50,54 @@ CLOSED_WORDS = {
     "overdue": "its runs were not made in time",
     "aborted": "the trial was aborted",
 }
+# Reasons of uneventful runs; this many in a row or more make one line.
+UNEVENTFUL, ROW = ("scheduled", "flag", "refresh"), 4
 
 
 def timeline(view: HistoryView) -> list[Event]:
-    """Oldest first; records that only machines read are left out."""
+    """Oldest first; records that only machines read are left out.
+
+    Of records of the same moment, a run comes first, then its review.
+    """
+    ranks = {"run": 0, "alarm": 1, "cleared": 1, "unproven": 1}
     events = [event for record in view.history.records for event in _events(view, record)]
-    return sorted(events, key=lambda event: (event.at, _rank(event)))
+    return sorted(events, key=lambda event: (event.at, ranks.get(event.kind, 2)))
 
 
-def _rank(event: Event) -> int:
-    """Of what the ledger dates alike, a run comes first, then its review."""
-    return {"run": 0, "alarm": 1, "cleared": 1, "unproven": 1}.get(event.kind, 2)
+def folded(view: HistoryView, events: Sequence[Event]) -> list[Event]:
+    """The timeline with each long row of uneventful runs as one line."""
+    lines: list[Event] = []
+    row: list[Event] = []
+    for event in events:
+        if event.quiet:
+            row.append(event)
+            continue
+        # The run that raised the alarm keeps its own line.
+        kept = 1 if event.kind == "alarm" and row else 0
+        lines += [*_row(view, row[: len(row) - kept]), *row[len(row) - kept :], event]
+        row = []
+    return [*lines, *_row(view, row)]
+
+
+def _row(view: HistoryView, row: Sequence[Event]) -> list[Event]:
+    if len(row) < ROW:
+        return list(row)
+    runs = [view.runs[int(event.place) - 1] for event in row]
+    first, last = int(row[0].place), int(row[-1].place)
+    parts = []
+    for arm, count in Counter(run.arm for run in runs).items():
+        metrics = [number(run.result.get("metric")) for run in runs if run.arm == arm]
+        values = [value for value in metrics if value is not None]
+        average = f", {view.metric} {fixed(mean(values))} on average" if values else ""
+        parts.append(f"{plural(count, 'run')} of {arm}{average}")
+    title, text = f"Runs {first} to {last}", f"{'; '.join(parts)}."
+    return [Event(row[-1].at, "run", title, text, place=float(last))]
 
 
 def _events(view: HistoryView, record: Record) -> Iterator[Event]:
     match record:
         case ProductionRun():
-            yield ended(view, record)
+            yield _ended(view, record)
         case BegunRun():
             yield from _begun(view, record)
         case CapacityWait():
@@ -73,52 +107,102 @@ def _events(view: HistoryView, record: Record) -> Iterator[Event]:
         case Review():
             yield from _reviewed(view, record)
         case RegistrationChange():
-            yield _registered(view, record) if record.active else _retired(view, record)
+            yield _registered(view, record)
         case TrialStarted() | TrialDecided() | TrialFailed():
             yield _trial(view, record)
         case CanaryRound():
-            yield _canary_opened(view, record)
+            arms = ", ".join(run.arm for run in record.runs)
+            runs = plural(len(record.runs), "run")
+            text = f"The next {runs} of production train in turn: {arms}."
+            yield _event(view, record, "Canary runs begin", text)
         case CanaryClosed():
-            yield _canary_closed(view, record)
+            text = f"{CLOSED_WORDS.get(record.reason, record.reason)}."
+            tone = "" if record.reason == "complete" else "open"
+            yield _event(view, record, "Canary runs end", text, tone=tone)
         case ApprovalRequested():
             text = f"“{record.candidate}” takes effect once a person approves it."
             yield _event(view, record, "Waits for approval", text, tone="open")
         case ApprovalAnswer():
-            yield _answered(view, record)
+            title = "Approved" if record.approved else "Not approved"
+            text = f"by {_person(record.by)}: {record.reason or 'no reason recorded'}"
+            yield _event(view, record, title, text, mark=title.lower())
 
 
-def _event(view: HistoryView, record: Record, title: str, text: str, *, tone: str = "") -> Event:
+def _event(view: HistoryView, record: Record, title: str, text: str, **more: Any) -> Event:
     """A line of the record's own kind, placed by when it was written."""
     at = float(record.at)
-    return Event(at, record.kind, title, text, tone=tone, place=view.place_at(at))
+    return Event(**{
+        "at": at, "kind": record.kind, "title": title, "text": text, "place": view.place_at(at),
+        **more,
+    })  # fmt: skip
+
+
+def _ended(view: HistoryView, run: ProductionRun) -> Event:
+    place, fault, bad = view.places[run.job], view.fault_of(run), failed(run)
+    metric, wall = number(run.result.get("metric")), run.result.get("wall_seconds")
+    scheduled = run.details.get("scheduled")
+    parts = [
+        run_reason(run.why),
+        "" if metric is None else f"{view.metric} {fixed(metric)}",
+        shown(wall, duration) if wall else "",
+        "" if run.usd is None else money(run.usd),
+        f"with the injected fault ({fault})" if fault else "",
+        "launched by the team" if run.launched_by == TEAM else "",
+        "checks the alarm" if run.confirm else "",
+        problem(run),
+        "" if run.counts else "no evidence",
+        f"stands for {moment(datetime.fromisoformat(scheduled).timestamp())}" if scheduled else "",
+    ]
+    sound = run.finished and run.counts and not run.confirm and fault is None
+    return _event(
+        view, run, f"Run {place}: {run.arm}{' failed' if bad else ''}",
+        "; ".join(part for part in parts if part) + ".", tone="bad" if bad else "",
+        place=float(place), quiet=sound and run.why in UNEVENTFUL and run.launched_by != TEAM,
+    )  # fmt: skip
+
+
+def _begun(view: HistoryView, begun: BegunRun) -> Iterator[Event]:
+    if begun.flag_problem in PROBLEMS:
+        text = f"{begun.flag_told}; the run trains the baseline."
+        yield _event(
+            view, begun, "Flag not followed", text, kind="flag_problem", tone="bad",
+            mark="flag not followed",
+        )  # fmt: skip
+    if begun.run not in view.history.ended_runs:
+        text = f"run {begun.run} trains {begun.arm}: {run_reason(begun.why)}. "
+        text += "Its end is not recorded yet."
+        yield _event(view, begun, "A run is in progress", text, tone="open")
+
+
+def _waited(view: HistoryView, wait: CapacityWait) -> Event:
+    again = f"tries again in {duration(float(wait.wait_seconds))}"
+    if wait.next_instance_type:
+        again = f"tries {wait.next_instance_type} next"
+    text = f"run {wait.run}, {wait.arm}: {wait.reason}; {again}"
+    return _event(view, wait, "Waits for machines", text, tone="open")
 
 
 def _registered(view: HistoryView, change: RegistrationChange) -> Event:
-    at, fault = float(change.at), fault_in(change)
-    by = f"by {_person(change.by)}" if change.by else ""
+    fault, by = fault_in(change), f"by {_person(change.by)}" if change.by else ""
+    if not change.active:
+        text = f"by {_person(change.by)}; history, flag and evidence stay"
+        return _event(view, change, "Retired from production", text, tone="off", mark="retired")
     if fault:
-        return Event(
-            at, "fault", "Fault injected on purpose",
+        text = (
             f"From now on every job with the compiler trains with {fault} (training.environment, "
-            f"registered {by}). The baseline has no fault.",
-            tone="bad", place=view.place_at(at), mark="fault injected",
+            f"registered {by}). The baseline has no fault."
+        )
+        return _event(
+            view, change, "Fault injected on purpose", text, kind="fault", tone="bad",
+            mark="fault injected",
         )  # fmt: skip
     if fault == "":
-        return Event(at, "fault", "Injected fault removed", by, place=view.place_at(at))
+        return _event(view, change, "Injected fault removed", by, kind="fault")
     names = ", ".join(str(one["field"]) for one in change.changes)
     schedule = (change.document or {}).get("schedule")
     when = f"schedule {schedule}" if schedule else "the team starts its runs"
     text = "; ".join(part for part in (by, f"changed: {names}" if names else when) if part)
     return _event(view, change, "Registered again" if names else "Registered", text)
-
-
-def _retired(view: HistoryView, change: RegistrationChange) -> Event:
-    at = float(change.at)
-    text = f"by {_person(change.by)}; history, flag and evidence stay"
-    return Event(
-        at, change.kind, "Retired from production", text, tone="off", place=view.place_at(at),
-        mark="retired",
-    )  # fmt: skip
 
 
 def _trial(view: HistoryView, record: TrialStarted | TrialDecided | TrialFailed) -> Event:
@@ -128,59 +212,21 @@ def _trial(view: HistoryView, record: TrialStarted | TrialDecided | TrialFailed)
         return _event(view, record, f"Trial {record.trial} failed", record.reason, tone="bad")
     verdict = verdict_label(record.verdict).text.lower()
     text = "; ".join(reason.rstrip(".") for reason in record.reasons)
-    return Event(
-        float(record.at), record.kind, f"Trial {record.trial} decided: {verdict}", f"{text}.",
-        tone="good" if record.verdict == "promote" else "open",
-        place=view.place_at(float(record.at)), links=[record.decision_key],
+    return _event(
+        view, record, f"Trial {record.trial} decided: {verdict}", f"{text}.",
+        tone="good" if record.verdict == "promote" else "open", links=[record.decision_key],
     )  # fmt: skip
-
-
-def _canary_opened(view: HistoryView, canary: CanaryRound) -> Event:
-    arms = ", ".join(run.arm for run in canary.runs)
-    text = f"The next {plural(len(canary.runs), 'run')} of production train in turn: {arms}."
-    return _event(view, canary, "Canary runs begin", text)
-
-
-def _canary_closed(view: HistoryView, closed: CanaryClosed) -> Event:
-    text = CLOSED_WORDS.get(closed.reason, closed.reason)
-    tone = "" if closed.reason == "complete" else "open"
-    return _event(view, closed, "Canary runs end", f"{text}.", tone=tone)
-
-
-def _answered(view: HistoryView, answer: ApprovalAnswer) -> Event:
-    at, what = float(answer.at), "Approved" if answer.approved else "Not approved"
-    text = f"by {_person(answer.by)}: {answer.reason or 'no reason recorded'}"
-    return Event(at, answer.kind, what, text, place=view.place_at(at), mark=what.lower())
-
-
-def _waited(view: HistoryView, wait: CapacityWait) -> Event:
-    next_type = wait.next_instance_type
-    again = f"tries {next_type} next" if next_type else (
-        f"tries again in {duration(float(wait.wait_seconds))}"
-    )  # fmt: skip
-    text = f"run {wait.run}, {wait.arm}: {wait.reason}; {again}"
-    return _event(view, wait, "Waits for machines", text, tone="open")
-
-
-def _begun(view: HistoryView, begun: BegunRun) -> Iterator[Event]:
-    if begun.flag_problem in PROBLEMS:
-        at = float(begun.at)
-        yield Event(
-            at, "flag_problem", "Flag not followed",
-            f"{begun.flag_told}; the run trains the baseline.", tone="bad",
-            place=view.place_at(at), mark="flag not followed",
-        )  # fmt: skip
-    yield from unfinished(view, begun)
 
 
 def _flag_changed(view: HistoryView, version: FlagVersion) -> Event:
     """One change of the flag: what, by whom, why, and which manual change it replaced."""
-    at, action, flag = float(version.at), version.action, version.flag
-    human = version.by_human
-    title = (BY_HAND if human else TITLES).get(action, action.capitalize())
-    if flag.candidate:
-        title += f": {flag.candidate}"
-    parts = [f"by {_person(version.by)}:" if human else "", version.reason.rstrip(".") + "."]
+    action, flag, reason = version.action, version.flag, f"{version.reason.rstrip('.')}."
+    title, tone, mark = FLAG_ACTIONS.get(action, (action.capitalize(), "", None))
+    parts = [reason]
+    if version.by_human:
+        person = _person(version.by)
+        title, tone, mark = BY_HAND.get(action, title), "open", f"{person}: {action}"
+        parts = [f"by {person}: {reason}"]
     if version.overrode:
         replaced = version.overrode
         parts.append(
@@ -188,46 +234,33 @@ def _flag_changed(view: HistoryView, version: FlagVersion) -> Event:
         )
     if action == "stale":
         parts.append("The flag stays on." if flag.enabled else "The flag is off.")
-    keys = ("decision_key", "evidence_key")
-    return Event(
-        at, "flag", title, " ".join(part for part in parts if part),
-        tone="open" if human else TONES.get(action, ""), place=view.place_at(at),
-        mark=f"{_person(version.by)}: {action}" if human else MARKS.get(action),
-        links=[str(version.details[key]) for key in keys if version.details.get(key)],
+    links = [version.details.get(key) for key in ("decision_key", "evidence_key")]
+    return _event(
+        view, version, f"{title}: {flag.candidate}" if flag.candidate else title, " ".join(parts),
+        tone=tone, mark=mark, links=[str(link) for link in links if link],
     )  # fmt: skip
 
 
 def _reviewed(view: HistoryView, review: Review) -> Iterator[Event]:
-    """New alarms and results; a review that changes the flag shows as that change."""
-    at, before = float(review.at), _before(view, review)
-    place = _place(view, review)
-    alarm, cleared = review.reason("alarm"), review.reason("alarm_cleared")
-    if alarm and not (before and before.reason("alarm")):
-        yield Event(at, "alarm", "Alarm", alarm, tone="bad", place=place, mark="alarm")
-    elif review.message_kind == "failed":
-        text = "; ".join(reason.message for reason in review.reasons)
-        yield Event(at, "unproven", "Production cannot be judged", f"{text}.", "bad", place)
-    if cleared and cleared != (before and before.reason("alarm_cleared")):
-        yield Event(
-            at, "cleared", "Alarm not confirmed", f"{cleared}; nothing was changed.",
-            tone="good", place=place, mark="cleared",
-        )  # fmt: skip
-
-
-def _place(view: HistoryView, review: Review) -> float:
-    """After the run that was reviewed."""
+    """New alarms and results, after the reviewed run; a change of the flag has its own line."""
     own = [view.places[run.job] for run in view.runs if run.run == review.run]
-    return max(own) + 0.5 if own else view.place_at(float(review.at))
-
-
-def _before(view: HistoryView, review: Review) -> Review | None:
-    """The review of the same trial's promotion before this one."""
-    earlier = [
+    place = max(own) + 0.5 if own else view.place_at(float(review.at))
+    before = [
         one
         for one in view.history.reviews
         if one.trial == review.trial and (one.at, one.run) < (review.at, review.run)
     ]
-    return earlier[-1] if earlier else None
+    alarm, cleared = review.reason("alarm"), review.reason("alarm_cleared")
+    if alarm and not (before and before[-1].reason("alarm")):
+        yield Event(float(review.at), "alarm", "Alarm", alarm, "bad", place, "alarm")
+    elif review.message_kind == "failed":
+        text = "; ".join(reason.message for reason in review.reasons)
+        title = "Production cannot be judged"
+        yield Event(float(review.at), "unproven", title, f"{text}.", "bad", place)
+    if cleared and not (before and cleared == before[-1].reason("alarm_cleared")):
+        text = f"{cleared}; nothing was changed."
+        title = "Alarm not confirmed"
+        yield Event(float(review.at), "cleared", title, text, "good", place, "cleared")
 
 
 def _person(by: str | None) -> str:

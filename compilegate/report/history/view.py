@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Any, NotRequired, TypedDict
+from typing import Any
 
 from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.flag import OFF, Flag
@@ -27,30 +27,6 @@ from compilegate.domain.records.reviews import Review
 from compilegate.domain.records.runs import ProductionRun
 from compilegate.domain.workload.model import BASELINE
 from compilegate.report.figures import Document
-
-
-class HistoryContext(TypedDict):
-    """Where production runs; ``simulated`` says in one sentence what was not the real thing."""
-
-    stage: str
-    simulated: NotRequired[str | None]
-
-
-class HistoryInput(TypedDict):
-    """Every record about one workload; what was never recorded is None or missing.
-
-    ``history`` is the fold of its ledger. ``trials`` are the decisions of trials by their
-    id. ``evidence`` is that of the latest promotion's probation. ``workload`` is what is registered
-    now, ``faults`` the faults that registered specs asked for, by spec key.
-    """
-
-    name: str
-    history: WorkloadHistory
-    trials: Mapping[str, Document]
-    evidence: Document | None
-    workload: Document | None
-    faults: Mapping[str, str]
-    context: HistoryContext
 
 
 @dataclass(frozen=True)
@@ -104,12 +80,24 @@ class Sum:
     points: list[tuple[int, float, str, bool]] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
 class HistoryView:
-    """One workload; everything is computed from ``source`` when it is first needed."""
+    """The records of one workload; what was never recorded is None or empty.
 
-    def __init__(self, source: HistoryInput) -> None:
-        self.source = source
-        self.history = source["history"]
+    ``history`` is the fold of its ledger, ``decision`` that of the latest promotion's trial,
+    ``evidence`` that of the promotion's probation. ``workload`` is the registered document,
+    ``faults`` the faults that specs requested, by spec key. ``simulated`` says in one sentence what
+    was not the real thing.
+    """
+
+    name: str
+    history: WorkloadHistory
+    stage: str
+    decision: Document = field(default_factory=dict)
+    evidence: Document | None = None
+    workload: Document | None = None
+    faults: Mapping[str, str] = field(default_factory=dict)
+    simulated: str | None = None
 
     @property
     def runs(self) -> Sequence[ProductionRun]:
@@ -148,7 +136,7 @@ class HistoryView:
     @property
     def quality(self) -> Document:
         """``metric``, ``goal`` and ``margin``, from the latest record that has them."""
-        for record in (self.source["evidence"], self.source["workload"]):
+        for record in (self.evidence, self.workload):
             if record and record.get("quality"):
                 quality: Document = record["quality"]
                 return quality
@@ -158,12 +146,6 @@ class HistoryView:
     def metric(self) -> str:
         """What the runs are measured by."""
         return str(self.quality.get("metric") or "the metric")
-
-    @cached_property
-    def decision(self) -> Document:
-        """The decision of the promotion's trial, empty where it is unknown."""
-        trial = str(self.promotion.trial) if self.promotion else ""
-        return self.source["trials"].get(trial) or {}
 
     @property
     def usd_per_run(self) -> float | None:
@@ -194,13 +176,12 @@ class HistoryView:
         """The fault that was put into this run on purpose, None for a sound one."""
         if run.arm == BASELINE:
             return None
-        return self.source["faults"].get(str(run.details.get("spec_key")))
+        return self.faults.get(str(run.details.get("spec_key")))
 
     @cached_property
     def sums(self) -> Mapping[str, Sum]:
         """The sums of the latest promotion's probation; empty where no evidence can be read."""
-        evidence = self.source["evidence"]
-        if evidence is None:
+        if self.evidence is None:
             return {}
         sums: dict[str, Sum] = {}
 
@@ -213,7 +194,7 @@ class HistoryView:
                 one.points.append((place, monitor.total, arm, run.confirm))
 
         try:
-            replay_probation(read_evidence(evidence), after_run)
+            replay_probation(read_evidence(self.evidence), after_run)
         except InvalidEvidenceError:
             return {}
         return sums
@@ -233,7 +214,7 @@ class HistoryView:
         """What each run stands against: the latest baseline runs, at first those of the trial."""
         metrics: deque[float] = deque(maxlen=ROLLING)
         walls: deque[float] = deque(maxlen=ROLLING)
-        before = _before_production(self.source["evidence"])
+        before = _before_production(self.evidence)
         since = float(self.promotion.at) if self.promotion else math.inf
         standards = []
         for run in self.runs:

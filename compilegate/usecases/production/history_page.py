@@ -15,7 +15,7 @@ from compilegate.domain.production.registration import injected_fault
 from compilegate.domain.records.reviews import Review
 from compilegate.ports import ObjectStore, Services
 from compilegate.report.history.render import render_history
-from compilegate.report.history.view import HistoryInput, HistoryReport
+from compilegate.report.history.view import HistoryReport, HistoryView
 from compilegate.usecases.registration.load import load_registration
 
 FORMATS = {"html": "text/html", "md": "text/markdown", "json": "application/json"}
@@ -32,19 +32,16 @@ def history_page(workload: str, services: Services) -> HistoryReport:
             f"{workload} has no history. Fix: register its file with `compilegate register`, "
             "or see what there is with `compilegate status`"
         )
-    source: HistoryInput = {
-        "name": workload,
-        "history": past,
-        "trials": dict(_decisions(past, store)),
-        "evidence": _evidence(past, store),
-        "workload": _registered(workload, store),
-        "faults": dict(_faults(past, store)),
-        "context": {
-            "stage": services.settings.stage,
-            "simulated": services.settings.simulated,
-        },
-    }
-    return render_history(source)
+    return render_history(HistoryView(
+        name=workload,
+        history=past,
+        stage=services.settings.stage,
+        decision=_decision(past, store),
+        evidence=_evidence(past, store),
+        workload=_registered(workload, store),
+        faults=dict(_faults(past, store)),
+        simulated=services.settings.simulated,
+    ))  # fmt: skip
 
 
 def write_history(workload: str, services: Services) -> str:
@@ -62,14 +59,11 @@ def bodies(page: HistoryReport) -> dict[str, bytes]:
     return {extension: texts[extension].encode() for extension in FORMATS}
 
 
-def _decisions(past: WorkloadHistory, store: ObjectStore) -> Iterator[tuple[str, Any]]:
+def _decision(past: WorkloadHistory, store: ObjectStore) -> Any:
     """Of the latest promotion's trial; what others decided the ledger says in a line."""
     promotion = latest_promotion(past.flags)
-    for decided in past.decided:
-        if promotion and decided.trial == promotion.trial:
-            decision = _document(store, decided.decision_key)
-            if decision is not None:
-                yield decided.trial, decision
+    keys = [one.decision_key for one in past.decided if promotion and one.trial == promotion.trial]
+    return (_document(store, keys[-1]) if keys else None) or {}
 
 
 def _evidence(past: WorkloadHistory, store: ObjectStore) -> Any:
