@@ -42,12 +42,25 @@ def invoke(providers: FakeProviders, monkeypatch: pytest.MonkeyPatch, tmp_path: 
 
 
 @pytest.fixture
-def promoted(tmp_path: Path, invoke: Invoke, providers: FakeProviders) -> Cloud:
-    """A cloud after one promoted trial of bert-docs, whose candidate is ``compile``."""
+def aws(providers: FakeProviders) -> Cloud:
+    """An empty deployed stage."""
     providers.aws_cloud = cloud()
-    executions(providers.aws_cloud).on_start = partial(decided, providers.aws_cloud, metrics=GOOD)
-    assert 0 == invoke("run", write_project(tmp_path)).exit_code
     return providers.aws_cloud
+
+
+@pytest.fixture
+def registered(aws: Cloud, invoke: Invoke, tmp_path: Path) -> Cloud:
+    """A stage in which bert-docs is registered."""
+    assert 0 == invoke("register", write_project(tmp_path / "team")).exit_code
+    return aws
+
+
+@pytest.fixture
+def promoted(tmp_path: Path, invoke: Invoke, aws: Cloud) -> Cloud:
+    """A stage after one promoted trial of bert-docs, whose candidate is ``compile``."""
+    executions(aws).on_start = partial(decided, aws, metrics=GOOD)
+    assert 0 == invoke("run", write_project(tmp_path)).exit_code
+    return aws
 
 
 @pytest.fixture

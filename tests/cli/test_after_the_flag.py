@@ -80,6 +80,7 @@ def test_programs_get_what_is_missing_as_a_list(
     monkeypatch.setattr(outcome_module, "render_trial", cannot_render)
     executions(aws).outputs = {
         "bert-docs": {
+            "models_failed": {"error": "ConnectionError", "cause": ""},
             "notify_failed": {"error": "SNS.NotFoundException", "cause": "no topic"},
             "release_failed": {"error": "States.Timeout", "cause": ""},
         }
@@ -87,8 +88,9 @@ def test_programs_get_what_is_missing_as_a_list(
     outcome = json.loads(invoke("run", write_project(tmp_path), "--json").stdout)
 
     assert ("promote", None, None) == (outcome["verdict"], outcome["failure"], outcome["report"])
-    report, notify, release = outcome["missing"]
+    report, models, notify, release = outcome["missing"]
     assert "still broken here" in report["message"]
+    assert "stay tagged compilegate:release=hold" in models["message"]
     assert report["command"].startswith("compilegate report bert-docs --trial ")
     assert {
         "message": "The owner was not notified of the decision (SNS.NotFoundException: no topic).",
@@ -131,13 +133,3 @@ def test_an_execution_ended_after_its_decision_does_not_claim_that_nothing_was_d
     assert "Its decision was recorded before (promote)" in told(result)
     assert "compilegate flag show bert-docs" in told(result)
     assert "Nothing was decided" not in told(result)
-
-
-def test_models_that_stay_held_back_are_told(tmp_path: Path, invoke: Invoke, aws: Cloud) -> None:
-    failed = {"models_failed": {"error": "ConnectionError", "cause": ""}}
-    executions(aws).outputs = {"bert-docs": failed}
-
-    result = invoke("run", write_project(tmp_path))
-
-    assert 0 == result.exit_code
-    assert "stay tagged compilegate:release=hold" in told(result)

@@ -101,19 +101,6 @@ def test_too_small_a_saving_is_not_worth_a_benchmark(tmp_path: Path, invoke: Inv
     assert "not eligible (not worth a benchmark)" in result.stdout
 
 
-def test_several_files_answer_with_a_list_and_the_highest_exit_code(
-    tmp_path: Path, invoke: Invoke
-) -> None:
-    files = [write_project(tmp_path / "a"), write_project(tmp_path / "b", *TREES)]
-    files[1] = files[1].rename(files[1].with_name("trees.yaml"))
-    files[1].write_text(files[1].read_text().replace("name: bert-docs", "name: trees"))
-
-    result = invoke("check", *files, "--json")
-
-    verdicts = [document["verdict"] for document in json.loads(result.stdout)]
-    assert (["eligible", "ineligible"], 10) == (verdicts, result.exit_code)
-
-
 def test_the_plan_shows_arms_rounds_and_the_expected_cost(tmp_path: Path, invoke: Invoke) -> None:
     result = invoke("plan", write_project(tmp_path, BF16))
 
@@ -163,17 +150,6 @@ def test_every_kind_of_arm_is_planned_with_its_role_its_label_and_its_nodes(
     assert [line for line in said.stdout.splitlines() if len(line) > 80] == []
 
 
-def test_the_plan_as_json_has_an_example_of_every_request(tmp_path: Path, invoke: Invoke) -> None:
-    document = json.loads(invoke("plan", write_project(tmp_path, BF16), "--json").stdout)
-
-    names = [request["TrainingJobName"].rpartition("-")[2] for request in document["examples"]]
-    assert ["s0", "q1a17", "q1b17"] == names
-    assert "1" == document["examples"][0]["HyperParameters"]["blocks"]
-    assert {"ml.g5.xlarge"} == {
-        request["ResourceConfig"]["InstanceType"] for request in document["examples"]
-    }
-
-
 def test_arms_on_other_nodes_have_speed_jobs_of_their_own_and_controls_no_full_run(
     tmp_path: Path, invoke: Invoke
 ) -> None:
@@ -216,21 +192,6 @@ def test_explain_says_what_was_left_out_and_why(tmp_path: Path, invoke: Invoke) 
     assert "larger batch: profile.peak_memory_gib is not set" in text
 
 
-def test_the_region_chooses_the_images(tmp_path: Path, invoke: Invoke) -> None:
-    result = invoke("plan", write_project(tmp_path), "--region", "eu-west-1", "--json")
-    document = json.loads(result.stdout)
-
-    assert "eu-west-1" == document["region"]
-    assert all(".dkr.ecr.eu-west-1." in arm["image"] for arm in document["arms"])
-
-
-def test_a_region_that_is_none_is_bad_input(tmp_path: Path, invoke: Invoke) -> None:
-    result = invoke("plan", write_project(tmp_path), "--region", "Europe")
-
-    assert 2 == result.exit_code
-    assert "--region: is not an AWS region" in result.stderr
-
-
 @pytest.mark.parametrize(
     ("changes", "code", "told"),
     [
@@ -270,3 +231,64 @@ def test_a_teams_words_are_never_read_as_markup(tmp_path: Path, invoke: Invoke) 
 
     assert 0 == result.exit_code, result.output
     assert "at [/30] :x:" in " ".join(result.stdout.split())
+
+
+XLA_PAIR = (
+    "    framework: {name: pytorch",
+    "    distribution: pytorchxla\n    framework: {name: pytorch",
+)
+ONE_JOB = """candidates:
+  - {name: ddp, distribution: pytorchddp}
+  - {name: smddp, distribution: smddp}
+  - {name: alone, distribution: none}
+quality:"""
+OLD = (
+    ('version: "2.13.0"', 'version: "2.1.0"'),
+    ("ml.g5.xlarge", "ml.p4d.24xlarge"),
+    ("distribution: none", "distribution: torch_distributed"),
+)
+
+
+def test_prices_of_another_region_are_told_by_check_and_plan(
+    tmp_path: Path, invoke: Invoke
+) -> None:
+    file = write_project(tmp_path, BF16, ("ml.g5.xlarge", "ml.g4dn.xlarge"))
+    checked = " ".join(invoke("check", file, "--region", "eu-west-1").stdout.split())
+    planned = " ".join(invoke("plan", file, "--region", "eu-west-1").stdout.split())
+    same = invoke("plan", file, "--region", "us-west-2").stdout
+
+    assert "of us-west-2; the job's region is eu-west-1" in checked
+    assert "Prices of us-west-2: ml.g4dn.xlarge. The job's region is eu-west-1" in planned
+    assert "Prices of" not in same
+
+
+def test_of_two_candidates_that_are_one_job_the_second_is_left_out(
+    tmp_path: Path, invoke: Invoke
+) -> None:
+    cap = ("quality:", "policy: {max_trial_usd: 100000}\nquality:")
+    file = write_project(tmp_path, BF16, *OLD, ("quality:", ONE_JOB), cap)
+    plan = json.loads(invoke("plan", file, "--json").stdout)
+    table = invoke("plan", file).stdout
+
+    assert ["baseline", "ddp", "alone"] == [arm["name"] for arm in plan["arms"]]
+    assert ["smddp"] == [left["name"] for left in plan["left_out"]]
+    assert "the same job as ddp" in plan["left_out"][0]["why"]
+    assert "one factor: no launcher" in " ".join(table.split())
+
+
+def test_the_managed_compilers_own_launcher_is_no_second_change(
+    tmp_path: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "160")  # so that no cell is wrapped
+    table = invoke("plan", write_project(tmp_path, *SEVERAL, XLA_PAIR)).stdout
+
+    assert "managed compiler (by pytorchxla)" in " ".join(table.split())
+
+
+def test_compiling_that_costs_nothing_pays_from_the_first_minute(
+    tmp_path: Path, invoke: Invoke
+) -> None:
+    free = ("quality:", "profile: {compile_seconds: 0, compile_seconds_cold: 0}\nquality:")
+    text = " ".join(invoke("check", write_project(tmp_path, BF16, free)).stdout.split())
+
+    assert "a run pays off from the first minute at best (compiling: 0 s, measured)" in text

@@ -46,19 +46,6 @@ def test_a_folder_is_searched_for_what_looks_like_a_workload(team: Path, invoke:
     ] == names  # fmt: skip
 
 
-def test_a_wrong_file_does_not_hide_the_others(team: Path, invoke: Invoke) -> None:
-    result = invoke("check", team, "--jsonl")
-
-    answers = [json.loads(line) for line in result.stdout.splitlines()]
-    wrong = [answer for answer in answers if "error" in answer]
-    assert 2 == result.exit_code
-    assert [("quality.margin", 28)] == [(w["error"]["field"], w["error"]["line"]) for w in wrong]
-    assert str(team / "b" / "workloads" / "wrong.yaml") in result.stderr
-    assert {"eligible", "ineligible", "benchmark"} >= {
-        answer["verdict"] for answer in answers if answer not in wrong
-    }
-
-
 def test_many_get_a_line_each_and_a_sum(team: Path, invoke: Invoke) -> None:
     result = invoke("check", team)
 
@@ -122,50 +109,6 @@ def test_a_name_that_the_disk_refuses_is_bad_input(name: str, invoke: Invoke) ->
 
     assert 2 == result.exit_code
     assert result.stderr.startswith(f"Error: {name}: ")
-
-
-def test_a_wrong_file_is_in_the_list_for_programs(team: Path, invoke: Invoke) -> None:
-    folder = team / "b" / "workloads"
-    (folder / "bert-docs.yaml").unlink()
-
-    result = invoke("check", folder, "--json")
-
-    assert 2 == result.exit_code
-    assert [
-        {
-            "error": {
-                "file": str(folder / "wrong.yaml"), "field": "quality.margin", "value": "-1",
-                "problem": "is out of range for the metric's own unit",
-                "fix": "use above 0, at most 1e+15", "line": 28,
-            }
-        }
-    ] == json.loads(result.stdout)  # fmt: skip
-
-
-@pytest.mark.parametrize("command", ["check", "plan"])
-def test_one_wrong_file_is_an_error_for_programs_too(
-    command: str, team: Path, invoke: Invoke
-) -> None:
-    file = team / "b" / "workloads" / "wrong.yaml"
-    line = json.loads(invoke("check", file, "--jsonl").stdout)
-
-    result = invoke(command, file, "--json")
-
-    assert 2 == result.exit_code
-    assert {"error": line["error"]} == json.loads(result.stdout)
-    assert result.stderr.startswith(f"Error: {file}: quality.margin: ")
-
-
-def test_the_region_decides_what_is_offered(team: Path, invoke: Invoke) -> None:
-    file = team / "a" / "workloads" / "job-0.yml"
-
-    here, wrong = (
-        invoke("check", file, "--region", "cn-north-1"),
-        invoke("check", file, "--region", "Mars"),
-    )
-
-    assert here.exit_code in (0, 10, 11)
-    assert (2, True) == (wrong.exit_code, "--region: is not an AWS region" in wrong.stderr)
 
 
 def test_two_forms_of_output_are_one_too_many(team: Path, invoke: Invoke) -> None:

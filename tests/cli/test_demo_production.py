@@ -83,7 +83,7 @@ def test_as_json(invoke: Invoke, local: Cloud, file: Path) -> None:
     assert story["simulated_clock"] is True
     kinds = [event["title"] for event in story["events"]]
     assert kinds.index("Fault injected on purpose") < kinds.index("Alarm")
-    assert "Injected fault taken out" in kinds
+    assert "Injected fault removed" in kinds
 
 
 def test_a_trial_that_promotes_nothing_is_said_and_is_a_failure(

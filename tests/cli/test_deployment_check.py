@@ -20,7 +20,7 @@ from compilegate.domain.deployment.network import Network
 from compilegate.domain.errors import NotDeployedError
 from tests.cli.conftest import Invoke
 from tests.cli.project import write_project
-from tests.cli.test_deployed_stack import cloudformation
+from tests.cli.test_connect import cloudformation
 from tests.fakes import FakeProviders
 
 REGION = "us-east-1"
@@ -247,6 +247,7 @@ def test_a_vpc_without_names_or_with_dedicated_machines(aws: Any) -> None:
         (["--deployment", "--sarif"], "--sarif"),
         (["--deployment", "--compiler", "all"], "--compiler"),
         (["--only", "vpc", "train.py"], "--only"),
+        ([], "PATH"),
     ],
 )
 def test_an_option_of_the_other_examination_is_refused_rather_than_ignored(
@@ -256,13 +257,6 @@ def test_an_option_of_the_other_examination_is_refused_rather_than_ignored(
 
     assert result.exit_code == 2
     assert f"Error: {field}: " in result.stderr
-
-
-def test_neither_paths_nor_an_account_is_bad_input(invoke: Invoke) -> None:
-    result = invoke("doctor")
-
-    assert 2 == result.exit_code
-    assert "--deployment" in result.stderr
 
 
 def test_a_stack_that_failed_is_named_as_such(

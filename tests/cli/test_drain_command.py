@@ -90,18 +90,6 @@ def test_the_check_changes_nothing_and_its_exit_code_is_the_answer(
     assert 0 == invoke("drain", "--check").exit_code
 
 
-def test_a_schedule_that_could_start_a_run_is_in_use_too(
-    invoke: Invoke, providers: FakeProviders
-) -> None:
-    providers.aws_cloud = cloud()
-    assert providers.aws_cloud.production is not None
-    providers.aws_cloud.production.schedules.put("lm", "rate(1 day)")
-
-    result = invoke("drain", "--check", "--json")
-
-    assert (11, ["lm"]) == (result.exit_code, json.loads(result.stdout)["schedules_enabled"])
-
-
 def test_a_stage_without_a_stack_runs_nothing(
     invoke: Invoke, providers: FakeProviders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -145,7 +133,3 @@ def test_while_drained_work_is_refused_and_undo_lets_it_start(
     assert (0, "1 schedule enabled" in undone.stdout) == (undone.exit_code, True)
     assert 0 == invoke("train", "lm").exit_code
     assert "was not drained" in invoke("drain", "--undo").stdout
-
-
-def test_check_and_undo_are_two_things(invoke: Invoke, stage: Cloud) -> None:
-    assert 2 == invoke("drain", "--check", "--undo").exit_code

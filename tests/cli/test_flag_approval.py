@@ -93,15 +93,6 @@ def test_it_is_asked_before_it_is_answered(invoke: Invoke, found: Cloud) -> None
     )
 
 
-def test_nothing_waits(invoke: Invoke, providers: FakeProviders) -> None:
-    providers.aws_cloud = cloud()
-
-    result = invoke("flag", "approve", "bert-docs", "--reason", "yes", "--yes")
-
-    assert 2 == result.exit_code
-    assert "has no promotion that waits for approval" in result.stderr
-
-
 def test_status_shows_what_waits_until_it_is_answered(invoke: Invoke, found: Cloud) -> None:
     before = invoke("status").stdout
     document = json.loads(invoke("status", "--json").stdout)

@@ -109,36 +109,6 @@ def test_standard_input_is_a_file_too(invoke: Invoke) -> None:
     assert 0.02 == json.loads(result.stdout)["margin"]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        (("--plan", "--spread", "1"), "--margin: is missing"),
-        (("--plan", "--margin", "1"), "--spread: is missing"),
-        (("--plan", "--history", "3"), "--history: requires a case (got 3)"),
-        (("--plan", "--max-runs", "3"), "--max-runs: requires a case"),
-        (("--plan", "--alpha", "0.7"), "--alpha: is out of range (got 0.7). Fix: use 0.0001 to"),
-        (("--plan", "--spread", "nan", "--margin", "1"), "--spread: is out of range (got nan)"),
-        (("--plan", "--spread", "-1", "--margin", "1"), "--spread: is out of range (got -1.0)"),
-        (("--plan", "--candidates", "0"), "--candidates: is out of range (got 0)"),
-        (("--plan", "--max-runs", "1"), "--max-runs: is out of range (got 1). Fix: use 2 to"),
-        (("--plan", "--explain"), "--explain: cannot be combined with --plan"),
-        (("--plan", "--jsonl", "a"), "--jsonl: cannot be combined with --plan"),
-        (("--explain", "--jsonl", "a"), "--explain: cannot be combined with --jsonl"),
-        (("a.json", "--margin", "1"), "--margin: requires --plan (got 1.0). Fix: add --plan"),
-        (("nowhere.yaml", "--plan"), "nowhere.yaml"),
-        (("nowhere.json", "--plan"), "nowhere.json: is not a file"),
-    ],
-)
-def test_what_does_not_fit_together_is_named_with_its_value_and_a_fix(
-    arguments: tuple[str, ...], told: str, invoke: Invoke
-) -> None:
-    result = invoke("judge", *arguments)
-
-    assert (2, "") == (result.exit_code, result.stdout)
-    assert told in result.stderr
-    assert "Fix: " in result.stderr
-
-
 def test_a_file_without_past_results_asks_for_them_or_for_the_spread(
     tmp_path: Path, invoke: Invoke
 ) -> None:

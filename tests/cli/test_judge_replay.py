@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,35 +10,22 @@ import pytest
 from compilegate.cli.common.cloud import Cloud
 from compilegate.domain import naming
 from tests.cli.conftest import Invoke
-from tests.cli.project import write_project
-from tests.cli.trial_script import decided, executions
-from tests.domain.evidence_builder import GOOD
-from tests.fakes import FakeProviders, cloud
 
 
-@pytest.fixture
-def found(tmp_path: Path, invoke: Invoke, providers: FakeProviders) -> Cloud:
-    """A cloud after one promoted trial of bert-docs."""
-    providers.aws_cloud = cloud()
-    executions(providers.aws_cloud).on_start = partial(decided, providers.aws_cloud, metrics=GOOD)
-    assert 0 == invoke("run", write_project(tmp_path)).exit_code
-    return providers.aws_cloud
-
-
-def entry(found: Cloud) -> dict[str, Any]:
-    (one,) = (e for e in found.services.ledger.entries("bert-docs") if e["kind"] == "decision")
+def entry(promoted: Cloud) -> dict[str, Any]:
+    (one,) = (e for e in promoted.services.ledger.entries("bert-docs") if e["kind"] == "decision")
     return dict(one)
 
 
-def change(found: Cloud, **changes: Any) -> None:
-    key = entry(found)["decision_key"]
-    decision = json.loads(found.services.store.get(key))
-    found.services.store.put(key, json.dumps({**decision, **changes}).encode())
+def change(promoted: Cloud, **changes: Any) -> None:
+    key = entry(promoted)["decision_key"]
+    decision = json.loads(promoted.services.store.get(key))
+    promoted.services.store.put(key, json.dumps({**decision, **changes}).encode())
 
 
 @pytest.mark.parametrize("narrow", [(), ("--workload", "bert-docs")])
-def test_the_same_decision_is_0(narrow: tuple[str, ...], invoke: Invoke, found: Cloud) -> None:
-    told = entry(found)
+def test_the_same_decision_is_0(narrow: tuple[str, ...], invoke: Invoke, promoted: Cloud) -> None:
+    told = entry(promoted)
     result = invoke("judge", "--replay", told["decision_id"], *narrow)
     document = json.loads(invoke("judge", "--replay", told["decision_id"], "--json").stdout)
 
@@ -55,9 +40,9 @@ def test_the_same_decision_is_0(narrow: tuple[str, ...], invoke: Invoke, found: 
     )  # fmt: skip
 
 
-def test_another_decision_is_13_and_names_the_fields(invoke: Invoke, found: Cloud) -> None:
-    change(found, candidate="other", judge_version="0.1.0")
-    decision_id = entry(found)["decision_id"]
+def test_another_decision_is_13_and_names_the_fields(invoke: Invoke, promoted: Cloud) -> None:
+    change(promoted, candidate="other", judge_version="0.1.0")
+    decision_id = entry(promoted)["decision_id"]
 
     result = invoke("judge", "--replay", decision_id)
     document = json.loads(invoke("judge", "--replay", decision_id, "--json").stdout)
@@ -70,17 +55,17 @@ def test_another_decision_is_13_and_names_the_fields(invoke: Invoke, found: Clou
     assert [difference] == document["differences"]
 
 
-def test_a_decision_without_evidence_is_11(invoke: Invoke, found: Cloud) -> None:
-    change(found, stage="eligibility", verdict="ineligible")
+def test_a_decision_without_evidence_is_11(invoke: Invoke, promoted: Cloud) -> None:
+    change(promoted, stage="eligibility", verdict="ineligible")
 
-    result = invoke("judge", "--replay", entry(found)["decision_id"])
+    result = invoke("judge", "--replay", entry(promoted)["decision_id"])
 
     assert 11 == result.exit_code
     words = " ".join(result.stdout.split())
     assert "(ineligible) cannot be replayed: the workload was not eligible" in words
 
 
-def test_an_unknown_decision_is_one_message(invoke: Invoke, found: Cloud) -> None:
+def test_an_unknown_decision_is_one_message(invoke: Invoke, promoted: Cloud) -> None:
     result = invoke("judge", "--replay", "0123")
 
     assert (2, "") == (result.exit_code, result.stdout)
@@ -88,28 +73,8 @@ def test_an_unknown_decision_is_one_message(invoke: Invoke, found: Cloud) -> Non
     assert "--replay: is not a decision recorded for bert-docs (got '0123')" in told
 
 
-def test_a_misspelt_workload_of_a_replay_is_named(invoke: Invoke, found: Cloud) -> None:
+def test_a_misspelt_workload_of_a_replay_is_named(invoke: Invoke, promoted: Cloud) -> None:
     result = invoke("judge", "--replay", "0123", "--workload", "bert-dosc")
 
     assert 2 == result.exit_code
     assert "did you mean bert-docs?" in " ".join(result.stderr.split())
-
-
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        (("evidence.json", "--replay", "x"), "FILE: cannot be combined with --replay"),
-        (("--jsonl", "-", "--replay", "x"), "--jsonl: cannot be combined with --replay"),
-        (("--plan", "--replay", "x"), "--plan: cannot be combined with --replay"),
-        (("--max-runs", "3", "--replay", "x"), "--max-runs: cannot be combined with --replay"),
-        (("evidence.json", "--local"), "--local: requires --replay"),
-        (("evidence.json", "--workload", "x"), "--workload: requires --replay"),
-    ],
-)
-def test_options_that_contradict_each_other_are_refused(
-    arguments: tuple[str, ...], told: str, invoke: Invoke
-) -> None:
-    result = invoke("judge", *arguments)
-
-    assert 2 == result.exit_code
-    assert told in result.stderr

@@ -1,4 +1,4 @@
-"""``register`` as a team calls it: files in, production out, and what it says about each."""
+"""``register``: files in, production out, and back out with ``--remove``."""
 
 from __future__ import annotations
 
@@ -11,20 +11,16 @@ import pytest
 from compilegate.cli.common.cloud import Cloud
 from compilegate.cli.register.many import WORKERS
 from compilegate.domain.errors import EnvironmentNotReadyError
+from compilegate.usecases.flag.change_flag import change_flag
 from compilegate.usecases.registration.load import load_registration
 from tests import fakes
 from tests.cli.conftest import Invoke
 from tests.cli.project import write_project
 from tests.fakes import FakeProviders, MemorySchedules, MemoryStore
+from tests.usecases.flag_changes import wanted
 
 NIGHTLY = ("run_hours: 6.0", 'run_hours: 6.0\n  cron: "cron(0 3 * * ? *)"')
 OWNED = ("name: bert-docs", "name: bert-docs\nowner: nlp")
-
-
-@pytest.fixture
-def cloud(providers: FakeProviders) -> Cloud:
-    providers.aws_cloud = fakes.cloud()
-    return providers.aws_cloud
 
 
 @pytest.fixture
@@ -32,15 +28,15 @@ def file(tmp_path: Path) -> Path:
     return write_project(tmp_path / "team", NIGHTLY, OWNED)
 
 
-def schedules(cloud: Cloud) -> MemorySchedules:
-    found = cloud.with_production().schedules
+def schedules(aws: Cloud) -> MemorySchedules:
+    found = aws.with_production().schedules
     assert isinstance(found, MemorySchedules)
     return found
 
 
-def store(cloud: Cloud) -> MemoryStore:
-    assert isinstance(cloud.services.store, MemoryStore)
-    return cloud.services.store
+def store(aws: Cloud) -> MemoryStore:
+    assert isinstance(aws.services.store, MemoryStore)
+    return aws.services.store
 
 
 def many(file: Path, count: int) -> Path:
@@ -52,32 +48,22 @@ def many(file: Path, count: int) -> Path:
 
 
 def test_a_new_workload_is_registered_and_its_schedule_said(
-    invoke: Invoke, cloud: Cloud, file: Path
+    invoke: Invoke, aws: Cloud, file: Path
 ) -> None:
     result = invoke("register", file)
 
     assert 0 == result.exit_code, result.output
     assert "bert-docs: new; runs cron(0 3 * * ? *), UTC; 3 objects uploaded" in result.stdout
     assert "1 workload: 1 new." in result.stdout
-    registered = load_registration(store(cloud), "bert-docs")
+    registered = load_registration(store(aws), "bert-docs")
     assert ("nlp", "workloads/bert-docs.yaml", True) == (
         registered.owner, registered.origin, registered.active,
     )  # fmt: skip
-    assert {"bert-docs": "cron(0 3 * * ? *)"} == schedules(cloud).expressions
-
-
-def test_doing_it_again_changes_nothing(invoke: Invoke, cloud: Cloud, file: Path) -> None:
-    invoke("register", file)
-    before = dict(store(cloud).objects)
-
-    result = invoke("register", file)
-
-    assert (0, before) == (result.exit_code, store(cloud).objects)
-    assert "bert-docs: unchanged" in result.stdout
+    assert {"bert-docs": "cron(0 3 * * ? *)"} == schedules(aws).expressions
 
 
 def test_another_checkout_of_the_same_files_is_the_same_workload(
-    invoke: Invoke, cloud: Cloud, file: Path, tmp_path: Path
+    invoke: Invoke, aws: Cloud, file: Path, tmp_path: Path
 ) -> None:
     invoke("register", file)
 
@@ -86,7 +72,7 @@ def test_another_checkout_of_the_same_files_is_the_same_workload(
     assert "bert-docs: unchanged" in result.stdout
 
 
-def test_what_changed_is_said(invoke: Invoke, cloud: Cloud, file: Path) -> None:
+def test_what_changed_is_said(invoke: Invoke, aws: Cloud, file: Path) -> None:
     invoke("register", file)
     file.write_text(file.read_text().replace("5.0e-5", "3.0e-5"))
     (file.parents[1] / "training" / "train.py").write_text("print('other')\n")
@@ -100,7 +86,7 @@ def test_what_changed_is_said(invoke: Invoke, cloud: Cloud, file: Path) -> None:
 
 
 def test_a_folder_goes_on_past_a_wrong_file_and_says_so(
-    invoke: Invoke, cloud: Cloud, file: Path
+    invoke: Invoke, aws: Cloud, file: Path
 ) -> None:
     folder = many(file, 4)
     (folder / "job-001.yaml").write_text(
@@ -113,22 +99,11 @@ def test_a_folder_goes_on_past_a_wrong_file_and_says_so(
     assert "schedule.cron: is a cron line of Unix" in result.stderr
     assert "write six fields in cron()" in result.stderr
     assert "4 workloads: 3 new, 1 failed." in result.stdout
-    assert {"bert-docs", "job-0", "job-2"} == set(schedules(cloud).expressions)
-
-
-def test_what_is_wrong_is_said_before_there_is_a_cloud(
-    invoke: Invoke, providers: FakeProviders, file: Path
-) -> None:
-    file.write_text(file.read_text().replace("margin: 0.005", "margin: -1"))
-
-    result = invoke("register", file)
-
-    assert 2 == result.exit_code
-    assert "quality.margin" in result.stderr
+    assert {"bert-docs", "job-0", "job-2"} == set(schedules(aws).expressions)
 
 
 def test_the_same_name_twice_is_refused_and_the_first_registered(
-    invoke: Invoke, cloud: Cloud, file: Path
+    invoke: Invoke, aws: Cloud, file: Path
 ) -> None:
     twin = file.with_name("twin.yaml")
     twin.write_text(file.read_text())
@@ -141,32 +116,32 @@ def test_the_same_name_twice_is_refused_and_the_first_registered(
 
 
 def test_a_failure_of_one_workload_is_told_and_the_others_are_registered(
-    invoke: Invoke, cloud: Cloud, file: Path, monkeypatch: pytest.MonkeyPatch
+    invoke: Invoke, aws: Cloud, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    put = schedules(cloud).put
+    put = schedules(aws).put
 
     def refuse(workload: str, expression: str, timezone: str) -> None:
         if workload == "job-1":
             raise EnvironmentNotReadyError("Scheduler is on holiday")
         put(workload, expression, timezone)
 
-    monkeypatch.setattr(schedules(cloud), "put", refuse)
+    monkeypatch.setattr(schedules(aws), "put", refuse)
 
     result = invoke("register", many(file, 4))
 
     assert 1 == result.exit_code
     assert "job-001.yaml: Scheduler is on holiday" in result.stderr
     assert "3 new, 1 failed" in result.stdout
-    assert not load_registration(store(cloud), "job-1").settled
+    assert not load_registration(store(aws), "job-1").settled
 
-    monkeypatch.setattr(schedules(cloud), "put", put)
+    monkeypatch.setattr(schedules(aws), "put", put)
     again = invoke("register", file.parent)
     assert "1 completed an interrupted registration, 3 unchanged" in again.stdout
-    assert load_registration(store(cloud), "job-1").settled
+    assert load_registration(store(aws), "job-1").settled
 
 
 def test_an_input_that_is_not_there_is_refused_with_its_line(
-    invoke: Invoke, cloud: Cloud, file: Path
+    invoke: Invoke, aws: Cloud, file: Path
 ) -> None:
     file.write_text(file.read_text().replace("data/train", "s3://other/train/"))
 
@@ -174,11 +149,11 @@ def test_an_input_that_is_not_there_is_refused_with_its_line(
 
     assert 2 == result.exit_code
     assert "training.inputs.train: does not exist" in result.stderr
-    assert {} == store(cloud).objects
+    assert {} == store(aws).objects
 
 
 def test_what_no_image_can_train_is_refused_now_and_not_at_night(
-    invoke: Invoke, cloud: Cloud, file: Path
+    invoke: Invoke, aws: Cloud, file: Path
 ) -> None:
     file.write_text(file.read_text().replace('version: "2.13.0"', 'version: "2.99.0"'))
 
@@ -188,11 +163,11 @@ def test_what_no_image_can_train_is_refused_now_and_not_at_night(
     assert "could not be trained" in result.stderr
     assert "no image of pytorch 2.99.0" in result.stderr
     assert "Fix: " in result.stderr
-    assert {} == store(cloud).objects
+    assert {} == store(aws).objects
 
 
 def test_another_owners_name_is_refused_until_it_is_taken_over(
-    invoke: Invoke, cloud: Cloud, file: Path, tmp_path: Path
+    invoke: Invoke, aws: Cloud, file: Path, tmp_path: Path
 ) -> None:
     invoke("register", file)
     other = write_project(tmp_path / "vision", ("name: bert-docs", "name: bert-docs\nowner: cv"))
@@ -205,32 +180,8 @@ def test_another_owners_name_is_refused_until_it_is_taken_over(
     assert "in place of workloads/bert-docs.yaml of nlp" in " ".join(taken.stdout.split())
 
 
-def test_a_dry_run_touches_nothing(invoke: Invoke, cloud: Cloud, file: Path) -> None:
-    result = invoke("register", file, "--dry-run")
-
-    assert "bert-docs: new" in result.stdout
-    assert "nothing was changed" in result.stdout
-    assert ({}, {}) == (store(cloud).objects, schedules(cloud).expressions)
-
-
-def test_the_document_names_every_workload_and_what_became_of_it(
-    invoke: Invoke, cloud: Cloud, file: Path
-) -> None:
-    folder = many(file, 3)
-    (folder / "job-000.yaml").write_text(file.read_text().replace("margin: 0.005", "margin: -1"))
-
-    result = invoke("register", folder, "--json")
-
-    document = json.loads(result.stdout)
-    assert {"new": 2, "failed": 1} == document["counts"]
-    failed = [one for one in document["workloads"] if one["what"] == "failed"]
-    assert ["quality.margin"] == [one["error"]["field"] for one in failed]
-    registered = [one for one in document["workloads"] if one["what"] == "new"]
-    assert {"bert-docs", "job-1"} == {one["registration"]["workload"] for one in registered}
-
-
 def test_many_are_told_as_counts_where_nothing_changed(
-    invoke: Invoke, cloud: Cloud, file: Path
+    invoke: Invoke, aws: Cloud, file: Path
 ) -> None:
     count = 3 * WORKERS
     folder = many(file, count)
@@ -257,10 +208,55 @@ def test_a_stack_from_before_production_says_what_to_do(
     assert "make deploy" in result.stderr
 
 
-def test_local_uses_the_embedded_cloud(
-    invoke: Invoke, providers: FakeProviders, file: Path
+@pytest.mark.parametrize("named", ["name", "file", "folder"])
+def test_removing_retires_by_name_file_or_folder(
+    invoke: Invoke, aws: Cloud, file: Path, named: str
 ) -> None:
-    providers.local_cloud = fakes.cloud(simulated="simulated")
+    invoke("register", file)
+    given = {"name": "bert-docs", "file": file, "folder": file.parent}[named]
 
-    assert 0 == invoke("register", file, "--local").exit_code
-    assert {"bert-docs"} == set(schedules(providers.local_cloud).expressions)
+    result = invoke("register", "--remove", given)
+    again = invoke("register", "--remove", given)
+
+    assert (0, 0) == (result.exit_code, again.exit_code)
+    assert "bert-docs: retired" in result.stdout
+    assert "bert-docs: already retired" in again.stdout
+    assert {} == schedules(aws).expressions
+    assert not load_registration(store(aws), "bert-docs").active
+
+
+def test_removing_needs_no_source_folder(invoke: Invoke, aws: Cloud, file: Path) -> None:
+    invoke("register", file)
+    (file.parents[1] / "training" / "train.py").unlink()
+
+    assert 0 == invoke("register", "--remove", file).exit_code
+
+
+def test_removing_a_misspelt_name_names_the_nearest(invoke: Invoke, aws: Cloud, file: Path) -> None:
+    invoke("register", file)
+
+    result = invoke("register", "--remove", "bert-dosc")
+
+    assert 2 == result.exit_code
+    assert "did you mean bert-docs?" in " ".join(result.stderr.split())
+
+
+def test_removing_what_is_on_says_that_it_stays_on_and_how_to_turn_it_off(
+    invoke: Invoke, aws: Cloud, file: Path
+) -> None:
+    invoke("register", file)
+    change_flag("bert-docs", wanted("enable"), services=aws.services)
+
+    document = json.loads(invoke("register", "--remove", file, "--json", "--dry-run").stdout)
+    result = invoke("register", "--remove", file)
+
+    assert "compile" == document["workloads"][0]["still_on"]
+    assert "bert-docs: retired; its flag stays on (compile)" in " ".join(result.stdout.split())
+    assert 'To turn it off: compilegate flag revert bert-docs --reason "retired"\n' in result.stdout
+
+
+def test_removing_a_file_that_is_not_there_is_bad_input(invoke: Invoke, aws: Cloud) -> None:
+    result = invoke("register", "--remove", "workloads/gone.yaml")
+
+    assert 2 == result.exit_code
+    assert "--remove: is neither a workload's name nor an existing file" in result.stderr

@@ -11,36 +11,14 @@ from typing import Any
 import pytest
 
 from compilegate.cli.common.cloud import Cloud
+from compilegate.cli.common.figures import full_run_words
 from compilegate.domain.records.trials import TrialFailed
 from compilegate.usecases.trial.documents import Trial, load_spec
 from tests.cli.conftest import Invoke
 from tests.cli.project import write_project
 from tests.cli.trial_script import decided, executions, planned
-from tests.domain.evidence_builder import GOOD, NOISY, WORSE
+from tests.domain.evidence_builder import GOOD, NOISY
 from tests.fakes import FakeProviders, MemoryJobs, ScriptedWatch, cloud
-
-
-@pytest.fixture
-def aws(providers: FakeProviders) -> Cloud:
-    providers.aws_cloud = cloud()
-    return providers.aws_cloud
-
-
-@pytest.mark.parametrize(
-    ("metrics", "end"),
-    [(GOOD, ("promote", 0)), (WORSE, ("stay_off", 10)), (NOISY, ("inconclusive", 11))],
-)
-def test_the_verdict_is_the_exit_code(
-    metrics: dict[str, Any], end: tuple[str, int], tmp_path: Path, invoke: Invoke, aws: Cloud
-) -> None:
-    executions(aws).on_start = partial(decided, aws, metrics=metrics)
-
-    result = invoke("run", write_project(tmp_path), "--json")
-
-    outcome = json.loads(result.stdout)
-    assert end == (outcome["verdict"], result.exit_code)
-    assert end[0] == outcome["decision"]["verdict"]
-    assert Path(outcome["report"]).is_file()
 
 
 def test_the_execution_gets_the_spec_that_was_uploaded(
@@ -223,3 +201,33 @@ def test_the_local_cloud_ends_after_a_run(
     result = invoke("run", write_project(tmp_path), "--local")
 
     assert (0, True) == (result.exit_code, providers.ended)
+
+
+FOUND: dict[str, Any] = {
+    "made_by": "production, as it trains anyway (canary)",
+    "extra": {"runs": 0, "usd": 0.0, "gpu_hours": 0.0},
+    "carried": {"runs": 4, "usd": 80.0, "gpu_hours": 32.0},
+    "exposed": "2 models of a candidate made in production, held back until the verdict",
+}
+
+
+def test_it_says_who_made_them_what_was_extra_and_what_was_exposed() -> None:
+    assert (
+        "made by production, as it trains anyway (canary); extra $0.00, 0 GPU-hours; 2 models of a "
+        "candidate made in production, held back until the verdict"
+    ) == full_run_words(FOUND)
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        (None, ""),
+        (
+            {**FOUND, "made_by": "the trial", "extra": {"runs": 4, "usd": None, "gpu_hours": None},
+             "carried": {"runs": 0}},
+            "made by the trial; extra –, – GPU-hours",  # noqa: RUF001
+        ),
+    ],
+)  # fmt: skip
+def test_what_production_had_no_part_in_is_told_shortly(found: Any, words: str) -> None:
+    assert words == full_run_words(found)

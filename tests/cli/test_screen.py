@@ -14,7 +14,6 @@ from compilegate.cli.trials.job_lines import JobLines
 from compilegate.cli.trials.screen import (
     LineScreen,
     arm_rows,
-    clock,
     progress_table,
     screen,
 )
@@ -249,7 +248,3 @@ def test_each_segment_of_a_speed_job_is_an_event() -> None:
 
     printed = [text.partition("gate: ")[2] for text in out.file.getvalue().splitlines()]
     assert ["", "training", "compile, first compilation", "baseline, block 1"] == printed
-
-
-def test_durations_read_like_a_clock() -> None:
-    assert ["0:00", "1:05", "2:03:04"] == [clock(s) for s in (-1, 65, 7384)]

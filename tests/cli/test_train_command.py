@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from pathlib import Path
 from typing import Any
-
-import pytest
 
 from compilegate.cli.common.cloud import Cloud
 from compilegate.domain import ledger_keys, naming
@@ -15,20 +12,10 @@ from compilegate.domain.records.reviews import Review
 from compilegate.domain.records.runs import ProductionRun
 from compilegate.domain.words import run_reason
 from compilegate.usecases.production.begin_run import begin_run
-from compilegate.usecases.registration.load import load_registration
-from tests import fakes
 from tests.cli.conftest import Invoke
-from tests.cli.project import write_project
-from tests.fakes import FakeProviders, FixedClock, MemoryJobs, ScriptedExecutions, ScriptedWatch
+from tests.fakes import FixedClock, MemoryJobs, ScriptedExecutions, ScriptedWatch
 
 TRAINED = {"metric": 0.913, "wall_seconds": 3903.0, "finished": True, "applied": True}
-
-
-@pytest.fixture
-def cloud(providers: FakeProviders, invoke: Invoke, tmp_path: Path) -> Cloud:
-    providers.aws_cloud = fakes.cloud()
-    assert 0 == invoke("register", write_project(tmp_path / "team")).exit_code
-    return providers.aws_cloud
 
 
 def executions(cloud: Cloud) -> ScriptedExecutions:
@@ -60,18 +47,20 @@ def recorded(cloud: Cloud, run: str, *, number: int = 0, **fields: Any) -> None:
     cloud.services.ledger.put_once("bert-docs", ledger_keys.run_entry(run, job), entry)
 
 
-def test_a_run_starts_and_is_named(invoke: Invoke, cloud: Cloud) -> None:
+def test_a_run_starts_and_is_named(invoke: Invoke, registered: Cloud) -> None:
     result = invoke("train", "bert-docs")
 
-    ((arn, payload),) = executions(cloud).started.items()
+    ((arn, payload),) = executions(registered).started.items()
     run = arn.rpartition("-")[2]
     assert 0 == result.exit_code
     assert f"bert-docs: run {run} has started." in result.stdout
-    assert begun(cloud, payload) == run  # the machine comes to the same name
+    assert begun(registered, payload) == run  # the machine comes to the same name
 
 
-def test_the_end_says_arm_why_metric_time_price_and_flag(invoke: Invoke, cloud: Cloud) -> None:
-    executions(cloud).on_start = lambda payload: recorded(cloud, begun(cloud, payload))
+def test_the_end_says_arm_why_metric_time_price_and_flag(invoke: Invoke, registered: Cloud) -> None:
+    executions(registered).on_start = lambda payload: recorded(
+        registered, begun(registered, payload)
+    )
 
     result = invoke("train", "bert-docs", "--wait")
 
@@ -84,18 +73,18 @@ def test_the_end_says_arm_why_metric_time_price_and_flag(invoke: Invoke, cloud: 
     assert "flag off" in end
 
 
-def test_progress_is_shown_while_it_trains(invoke: Invoke, cloud: Cloud) -> None:
-    jobs, watch = cloud.services.jobs, cloud.watch
+def test_progress_is_shown_while_it_trains(invoke: Invoke, registered: Cloud) -> None:
+    jobs, watch = registered.services.jobs, registered.watch
     assert isinstance(jobs, MemoryJobs)
     assert isinstance(watch, ScriptedWatch)
 
     def train(payload: Any) -> None:
-        job = f"{naming.job_base('bert-docs', begun(cloud, payload), 'p0')}-r0"
+        job = f"{naming.job_base('bert-docs', begun(registered, payload), 'p0')}-r0"
         jobs.add(job, "InProgress", 1000.0)
         watch.printed[job] = ["compilegate step=10 steps=600 seconds=0.03 loss=3.21;"]
 
-    executions(cloud).on_start = train
-    executions(cloud).looks = 3
+    executions(registered).on_start = train
+    executions(registered).looks = 3
 
     result = invoke("train", "bert-docs", "--wait")
 
@@ -105,16 +94,16 @@ def test_progress_is_shown_while_it_trains(invoke: Invoke, cloud: Cloud) -> None
 
 
 def test_a_candidate_that_failed_and_its_second_run_are_both_said(
-    invoke: Invoke, cloud: Cloud
+    invoke: Invoke, registered: Cloud
 ) -> None:
     def train(payload: Any) -> None:
-        run = begun(cloud, payload)
+        run = begun(registered, payload)
         failed = {"metric": None, "finished": False}
-        recorded(cloud, run, arm="compile", status="Failed", reason="CUDA out of memory",
+        recorded(registered, run, arm="compile", status="Failed", reason="CUDA out of memory",
                  result=failed, why="flag", usd=None)  # fmt: skip
-        recorded(cloud, run, number=1, why="rerun", started_at=5000.0, ended_at=8903.0)
+        recorded(registered, run, number=1, why="rerun", started_at=5000.0, ended_at=8903.0)
 
-    executions(cloud).on_start = train
+    executions(registered).on_start = train
 
     result = invoke("train", "bert-docs", "--wait")
 
@@ -124,13 +113,13 @@ def test_a_candidate_that_failed_and_its_second_run_are_both_said(
     assert f"baseline, Completed, {run_reason('rerun')}" in end
 
 
-def test_a_run_without_a_model_is_exit_1_with_the_reason(invoke: Invoke, cloud: Cloud) -> None:
+def test_a_run_without_a_model_is_exit_1_with_the_reason(invoke: Invoke, registered: Cloud) -> None:
     def train(payload: Any) -> None:
         result = {"metric": None, "finished": False}
-        run = begun(cloud, payload)
-        recorded(cloud, run, status="Failed", reason="exit code 1", result=result)
+        run = begun(registered, payload)
+        recorded(registered, run, status="Failed", reason="exit code 1", result=result)
 
-    executions(cloud).on_start = train
+    executions(registered).on_start = train
 
     result = invoke("train", "bert-docs", "--wait")
 
@@ -138,8 +127,8 @@ def test_a_run_without_a_model_is_exit_1_with_the_reason(invoke: Invoke, cloud: 
     assert "exit code 1" in result.stdout
 
 
-def test_an_execution_that_failed_says_why(invoke: Invoke, cloud: Cloud) -> None:
-    executions(cloud).ends = {"bert-docs": "FAILED"}
+def test_an_execution_that_failed_says_why(invoke: Invoke, registered: Cloud) -> None:
+    executions(registered).ends = {"bert-docs": "FAILED"}
 
     result = invoke("train", "bert-docs", "--wait")
 
@@ -147,14 +136,14 @@ def test_an_execution_that_failed_says_why(invoke: Invoke, cloud: Cloud) -> None
     assert "no attempt was recorded" in result.stdout
 
 
-def test_a_revert_is_exit_12(invoke: Invoke, cloud: Cloud) -> None:
+def test_a_revert_is_exit_12(invoke: Invoke, registered: Cloud) -> None:
     def train(payload: Any) -> None:
-        run = begun(cloud, payload)
-        recorded(cloud, run)
+        run = begun(registered, payload)
+        recorded(registered, run)
         review = Review(1, run, "0abc1234", "compile", verdict="revert")
-        cloud.services.ledger.put_once("bert-docs", review.key, review.to_entry())
+        registered.services.ledger.put_once("bert-docs", review.key, review.to_entry())
 
-    executions(cloud).on_start = train
+    executions(registered).on_start = train
 
     result = invoke("train", "bert-docs", "--wait")
 
@@ -162,8 +151,10 @@ def test_a_revert_is_exit_12(invoke: Invoke, cloud: Cloud) -> None:
     assert "judge revert" in " ".join(result.stdout.split())
 
 
-def test_json_is_one_document(invoke: Invoke, cloud: Cloud) -> None:
-    executions(cloud).on_start = lambda payload: recorded(cloud, begun(cloud, payload))
+def test_json_is_one_document(invoke: Invoke, registered: Cloud) -> None:
+    executions(registered).on_start = lambda payload: recorded(
+        registered, begun(registered, payload)
+    )
 
     result = invoke("train", "bert-docs", "--wait", "--json")
 
@@ -173,25 +164,3 @@ def test_json_is_one_document(invoke: Invoke, cloud: Cloud) -> None:
     )  # fmt: skip
     assert [0.913] == [attempt["result"]["metric"] for attempt in found["attempts"]]
     assert "bert-docs: done" in result.stderr
-
-
-def test_what_was_never_registered_or_is_retired_does_not_start(
-    invoke: Invoke, cloud: Cloud
-) -> None:
-    unknown = invoke("train", "nobody")
-    invoke("register", "--remove", "bert-docs")
-    retired = invoke("train", "bert-docs")
-
-    assert (2, 2) == (unknown.exit_code, retired.exit_code)
-    assert "WORKLOAD: is not registered (got 'nobody')" in unknown.stderr
-    assert "was retired from production" in retired.stderr
-    assert {} == executions(cloud).started
-
-
-def test_a_run_trains_what_was_registered_last(invoke: Invoke, cloud: Cloud) -> None:
-    executions(cloud).on_start = lambda payload: begun(cloud, payload)
-
-    invoke("train", "bert-docs")
-
-    (entry,) = cloud.services.ledger.entries("bert-docs", "run#")
-    assert load_registration(cloud.services.store, "bert-docs").spec_key == entry["spec_key"]

@@ -1,4 +1,4 @@
-"""``flag set``, ``revert`` and ``repair``: a person's word, recorded and binding."""
+"""``flag show``, ``history``, ``set``, ``revert`` and ``repair``."""
 
 from __future__ import annotations
 
@@ -12,9 +12,23 @@ import typer
 
 from compilegate.cli.common import cloud as who
 from compilegate.cli.common.cloud import Cloud
+from compilegate.domain.flag import Flag
+from compilegate.usecases.flag.change_flag import change_flag
 from tests.cli.conftest import Invoke
-from tests.cli.flags import FLAG, WHY, entries, revert
+from tests.cli.trial_script import executions
 from tests.fakes import FakeProviders
+from tests.usecases.flag_changes import wanted
+
+FLAG = "/compilegate/dev/workloads/bert-docs/compiler"
+WHY = "loss spikes since Monday"
+
+
+def entries(cloud: Cloud) -> list[dict[str, Any]]:
+    return [dict(entry) for entry in cloud.services.ledger.entries("bert-docs", "flag#")]
+
+
+def revert(invoke: Invoke, *options: str) -> Any:
+    return invoke("flag", "revert", "bert-docs", "--reason", WHY, *options)
 
 
 def test_a_person_turns_the_flag_off_under_their_name(invoke: Invoke, promoted: Cloud) -> None:
@@ -71,16 +85,6 @@ class KeptTopic:
         if self.error:
             raise self.error
         self.told.append(told)
-
-
-def test_the_same_word_again_is_one_change(invoke: Invoke, promoted: Cloud) -> None:
-    revert(invoke, "--yes")
-    revert(invoke, "--yes")
-    assert 2 == len(entries(promoted))
-
-    invoke("flag", "revert", "bert-docs", "--reason", "something else", "--yes")
-    revert(invoke, "--yes")
-    assert [WHY, "something else", WHY] == [entry["reason"] for entry in entries(promoted)[1:]]
 
 
 def test_a_word_that_is_recorded_but_not_written_says_so_and_is_told(
@@ -190,23 +194,15 @@ def test_a_candidate_that_nobody_has_planned_is_refused_with_those_there_are(
     assert (2, 2) == (invoke(*known).exit_code, invoke(*other).exit_code)
 
 
-@pytest.mark.parametrize("reason", ["", "  ", "two\nlines"])
-def test_a_word_needs_a_reason(reason: str, invoke: Invoke, promoted: Cloud) -> None:
+@pytest.mark.parametrize("reason", ["", "  ", "two\nlines", "x" * 501])
+def test_an_override_needs_a_short_reason_of_one_line(
+    reason: str, invoke: Invoke, promoted: Cloud
+) -> None:
     result = invoke("flag", "revert", "bert-docs", "--reason", reason, "--yes")
 
     assert 2 == result.exit_code
-    assert "--reason: must be one line of text" in result.stderr
+    assert "--reason: " in result.stderr
     assert 1 == len(entries(promoted))
-
-
-@pytest.mark.parametrize(("characters", "code"), [(500, 0), (501, 2)])
-def test_a_reason_is_short_enough_to_be_read(
-    characters: int, code: int, invoke: Invoke, promoted: Cloud
-) -> None:
-    result = invoke("flag", "revert", "bert-docs", "--reason", "x" * characters, "--yes")
-
-    assert code == result.exit_code
-    assert ("--reason: has 501 characters, more than 500" in result.stderr) is (code == 2)
 
 
 def test_a_trial_that_promoted_another_candidate_proves_nothing_of_this_one(
@@ -233,10 +229,6 @@ def test_ctrl_c_at_the_question_ends_like_ctrl_c_anywhere(
     assert "Stopped." in result.stderr
 
 
-def test_no_reason_at_all_is_refused(invoke: Invoke, promoted: Cloud) -> None:
-    assert 2 == invoke("flag", "revert", "bert-docs", "--yes").exit_code
-
-
 def test_a_workload_that_nobody_knows_cannot_be_reverted(invoke: Invoke, promoted: Cloud) -> None:
     result = invoke("flag", "revert", "bert-dcos", "--reason", WHY, "--yes")
 
@@ -260,3 +252,173 @@ def test_a_user_without_a_name_is_a_number(monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr(getpass, "getuser", nameless)
     assert who.os_user().startswith("uid ")
+
+
+OTHER = Flag(True, "permanent", "mine", {"batch_size": 48})
+DEEP = "[" * 4000
+
+
+def test_show_tells_a_persons_word_also_after_the_machine_overruled_it(
+    invoke: Invoke, promoted: Cloud
+) -> None:
+    revert(invoke, "--yes")
+    change = wanted("enable", "later", decided_at=promoted.services.clock.now() + 1)
+    change_flag("bert-docs", change, services=promoted.services)
+
+    shown = " ".join(invoke("flag", "show", "bert-docs").stdout.split())
+    document = json.loads(invoke("flag", "show", "bert-docs", "--json").stdout)
+
+    assert f"overrides: {getpass.getuser()} on 2026-09-21 14:13 UTC: {WHY}" in shown
+    assert f"last override revert by {getpass.getuser()}, 2026-09-21 14:13 UTC {WHY}" in shown
+    assert ("revert", WHY) == (document["human"]["action"], document["human"]["reason"])
+    assert document["change"]["overrode"]["reason"] == WHY
+
+
+def test_who_agreed_to_a_promotion_is_shown_beside_it(invoke: Invoke, promoted: Cloud) -> None:
+    change = replace(wanted("enable"), details={"trial": "t", "approved_by": "human:bo"})
+    change_flag("bert-docs", wanted("revert"), services=promoted.services)
+    change_flag("bert-docs", change, services=promoted.services)
+
+    assert "by a trial (EVALUATE), approved by bo" in " ".join(
+        invoke("flag", "show", "bert-docs").stdout.split()
+    )
+    history = " ".join(invoke("flag", "history", "bert-docs").stdout.split())
+    assert "enable by a trial (EVALUATE), approved by bo" in history
+
+
+def test_show_says_why_a_flag_is_stale(invoke: Invoke, promoted: Cloud) -> None:
+    change_flag("bert-docs", wanted("stale"), services=promoted.services)
+
+    shown = " ".join(invoke("flag", "show", "bert-docs").stdout.split())
+
+    assert shown.startswith("bert-docs: off (stale, candidate compile)")
+    assert "stale because of stale" in shown
+
+
+@pytest.mark.parametrize(
+    ("raw", "told"),
+    [
+        (None, "The parameter is not there"),
+        ("{", "The parameter cannot be read"),
+        (Flag(False, "off").to_json(), "The parameter says something else"),
+    ],
+)
+def test_a_parameter_that_differs_from_the_ledger_is_said_and_repaired(
+    raw: str | None, told: str, invoke: Invoke, promoted: Cloud
+) -> None:
+    flags: Any = promoted.services.flags
+    del flags.values[FLAG]
+    if raw is not None:
+        flags.write(FLAG, raw)
+
+    shown = invoke("flag", "show", "bert-docs").stdout
+    document = json.loads(invoke("flag", "show", "bert-docs", "--json").stdout)
+    repaired = invoke("flag", "repair", "bert-docs")
+    again = json.loads(invoke("flag", "repair", "bert-docs", "--json").stdout)
+
+    assert told in shown
+    words = " ".join(shown.split())
+    assert "the ledger's latest change says on (probation). It was lost" in words
+    assert "off -> on (probation), candidate compile, enable by a trial (EVALUATE)" in words
+    assert "since" not in words
+    assert "  compilegate flag repair bert-docs\n" in shown
+    assert (False, False) == (document["agrees"], document["enabled"])
+    assert "was restored from the ledger: on (probation)" in repaired.stdout
+    assert (False, True) == (again["repaired"], again["enabled"])
+    assert entries(promoted)[-1]["to"] == flags.read(FLAG)
+
+
+@pytest.mark.parametrize(
+    ("raw", "headline", "problem"),
+    [
+        (OTHER.to_json(), "off (not what the ledger says; production's next run trains",
+         "it says on (mine), but no recorded change turned it on"),
+        ("on", "off (unreadable; production's next run trains", "flag: is not JSON (got"),
+        (DEEP, "off (unreadable; production's next run trains", "flag: is not JSON (got"),
+    ],
+    ids=["on by hand", "a word", "deeply nested"],
+)  # fmt: skip
+def test_a_parameter_that_train_will_not_follow_is_not_the_headline(
+    raw: str, headline: str, problem: str, invoke: Invoke, promoted: Cloud
+) -> None:
+    promoted.services.flags.write(FLAG, raw)
+
+    shown = " ".join(invoke("flag", "show", "bert-docs").stdout.split())
+    document = json.loads(invoke("flag", "show", "bert-docs", "--json").stdout)
+
+    assert shown.startswith(f"bert-docs: {headline}")
+    assert problem in shown
+    assert ("A pipeline that reads the parameter follows it" in shown) is (raw == OTHER.to_json())
+    assert (False, False) == (document["enabled"], document["agrees"])
+    assert document["problem"].startswith(problem)
+
+
+def test_a_value_that_fills_the_parameter_is_cut_on_the_screen(
+    invoke: Invoke, promoted: Cloud
+) -> None:
+    long = Flag(True, "probation", "compile", {"entry_point": "x" * 3000})
+    change_flag(
+        "bert-docs", replace(wanted("enable", "long"), flag=long), services=promoted.services
+    )
+
+    assert max(map(len, invoke("flag", "show", "bert-docs").stdout.splitlines())) < 200
+    document = json.loads(invoke("flag", "show", "bert-docs", "--json").stdout)
+    assert long.overrides == document["overrides"]
+
+
+def test_flag_show_and_history(invoke: Invoke, promoted: Cloud) -> None:
+    (payload,) = executions(promoted).started.values()
+    trial = payload["trial"]
+    shown = invoke("flag", "show", "bert-docs")
+    history = invoke("flag", "history", "bert-docs")
+
+    assert shown.stdout.startswith("bert-docs: on (probation, candidate compile)\n")
+    assert "compiler         torch_compile" in shown.stdout
+    assert "/compilegate/dev/workloads/bert-docs/compiler" in shown.stdout
+    (entry,) = promoted.services.ledger.entries("bert-docs", "flag#")
+    told = " ".join(shown.stdout.split())
+    assert f"by a trial (EVALUATE) why {entry['reason']} decision" in told
+    assert f"since {json.loads(entry['to'])['since']} by" in told
+    assert "off -> on (probation), candidate compile, enable by" in history.stdout
+    assert f"trial {trial}" in history.stdout
+    assert f"s3://data/decisions/bert-docs/{trial}/evidence.json" in history.stdout
+
+
+def test_flag_as_json(invoke: Invoke, promoted: Cloud) -> None:
+    shown = json.loads(invoke("flag", "show", "bert-docs", "--json").stdout)
+    promoted.services.ledger.put_once(
+        "other", "trial#t#started", {"kind": "started", "at": 1, "execution": "other-t"}
+    )
+    absent = json.loads(invoke("flag", "show", "other", "--json").stdout)
+    history = json.loads(invoke("flag", "history", "bert-docs", "--json").stdout)
+
+    assert (True, True, {"compiler": "torch_compile"}) == (
+        shown["set"], shown["enabled"], shown["overrides"],
+    )  # fmt: skip
+    assert (1, True, "evaluate", "enable", None) == (
+        shown["version"], shown["agrees"], shown["change"]["by"], shown["change"]["action"],
+        shown["human"],
+    )  # fmt: skip
+    assert (False, False, "off") == (absent["set"], absent["enabled"], absent["state"])
+    assert ["enable"] == [entry["action"] for entry in history]
+
+
+def test_a_flag_never_set_is_said_so(invoke: Invoke, promoted: Cloud) -> None:
+    promoted.services.ledger.put_once(
+        "other", "trial#t#started", {"kind": "started", "at": 1, "execution": "other-t"}
+    )
+
+    assert "other: off (never set" in invoke("flag", "show", "other").stdout
+    assert "has never been changed" in invoke("flag", "history", "other").stdout
+
+
+@pytest.mark.parametrize("command", ["show", "history", "repair"])
+def test_a_misspelt_name_is_no_flag_that_was_never_set(
+    command: str, invoke: Invoke, promoted: Cloud
+) -> None:
+    result = invoke("flag", command, "bert-dosc")
+
+    assert (2, "") == (result.exit_code, result.stdout)
+    told = " ".join(result.stderr.split())
+    assert "WORKLOAD: is not a workload of this stage (got 'bert-dosc')" in told
+    assert "did you mean bert-docs?" in told

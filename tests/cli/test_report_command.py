@@ -1,0 +1,123 @@
+"""``report``: a trial's report or a workload's history, saved and found again."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from compilegate.cli.common.cloud import Cloud
+from tests.cli.conftest import Invoke
+from tests.cli.project import write_project
+from tests.cli.trial_script import decided, executions
+from tests.domain.evidence_builder import GOOD
+from tests.fakes import FakeProviders, cloud
+
+
+@pytest.mark.usefixtures("registered")
+def test_the_page_is_saved_beside_the_trials_reports(invoke: Invoke) -> None:
+    result = invoke("report", "bert-docs", "--story")
+
+    page = Path("compilegate-reports/bert-docs-story/story.html")
+    assert (0, f"{page}\n") == (result.exit_code, result.stdout)
+    assert "bert-docs is registered, and production has not trained it yet" in page.read_text()
+
+
+@pytest.mark.usefixtures("registered")
+def test_as_json_all_three_files_are_named(invoke: Invoke) -> None:
+    result = invoke("report", "bert-docs", "--story", "--json")
+
+    named = json.loads(result.stdout)
+    assert ["html", "json", "markdown"] == sorted(named)
+    assert "bert-docs" == json.loads(Path(named["json"]).read_text())["workload"]
+    assert "Registered" in Path(named["markdown"]).read_text()
+
+
+@pytest.mark.usefixtures("registered")
+@pytest.mark.parametrize("words", [[], ["bert-docs", "--trial", "0mabc123"]])
+def test_a_story_is_of_one_workload_and_all_its_trials(invoke: Invoke, words: list[str]) -> None:
+    result = invoke("report", *words, "--story")
+
+    assert 2 == result.exit_code
+    assert "compilegate report WORKLOAD --story" in result.stderr
+
+
+@pytest.mark.usefixtures("registered")
+def test_of_a_workload_that_nobody_knows_it_says_so(invoke: Invoke) -> None:
+    result = invoke("report", "nobody", "--story")
+
+    assert 1 == result.exit_code
+    assert "nothing is known of nobody" in result.stderr
+
+
+def test_without_a_local_cloud_the_story_saved_before_is_named(
+    invoke: Invoke, providers: FakeProviders, registered: Cloud
+) -> None:
+    providers.local_cloud = registered
+    first = invoke("report", "bert-docs", "--story", "--local")
+    providers.local_cloud = None
+
+    again = invoke("report", "bert-docs", "--story", "--local")
+    other = invoke("report", "other", "--story", "--local")
+
+    assert (first.stdout, 0) == (again.stdout, again.exit_code)
+    assert "this report was saved before" in again.stderr
+    assert 1 == other.exit_code
+
+
+def test_report_saves_the_newest(tmp_path: Path, invoke: Invoke, promoted: Cloud) -> None:
+    result = invoke("report", "--out", tmp_path / "r")
+
+    path = Path(result.stdout.strip())
+    assert (
+        tmp_path
+        / "r"
+        / f"bert-docs-{next(iter(executions(promoted).started.values()))['trial']}"
+        / "report.html"
+        == path
+    )
+    assert {"report.html", "report.md", "report.json"} == {p.name for p in path.parent.iterdir()}
+
+
+def test_report_is_rendered_again_from_the_records(
+    tmp_path: Path, invoke: Invoke, providers: FakeProviders
+) -> None:
+    providers.aws_cloud = cloud()
+    executions(providers.aws_cloud).on_start = partial(
+        decided, providers.aws_cloud, metrics=GOOD, report=False
+    )
+    invoke("run", write_project(tmp_path))
+
+    result = invoke("report", "bert-docs", "--json")
+
+    saved = json.loads(result.stdout)
+    assert "<html" in Path(saved["html"]).read_text(encoding="utf-8")
+    headline = json.loads(Path(saved["json"]).read_text(encoding="utf-8"))["headline"]
+    assert headline.startswith("Turn the compiler on: 1.")
+
+
+def test_a_report_that_is_not_there_is_said_so(invoke: Invoke, promoted: Cloud) -> None:
+    result = invoke("report", "bert-docs", "--trial", "00000000")
+
+    assert 1 == result.exit_code
+    assert "there is no decision of bert-docs trial 00000000 yet" in result.stderr
+
+
+def test_without_a_local_cloud_the_saved_reports_are_looked_through(
+    tmp_path: Path, invoke: Invoke
+) -> None:
+    for trial in ("0aaaaaaa", "0bbbbbbb"):
+        folder = tmp_path / "compilegate-reports" / f"demo-lm-{trial}"
+        folder.mkdir(parents=True)
+        (folder / "report.html").write_text("<html>")
+
+    newest = invoke("report", "demo-lm", "--local")
+    older = invoke("report", "--trial", "0aaaaaaa", "--local")
+    none = invoke("report", "other", "--local")
+
+    assert "compilegate-reports/demo-lm-0bbbbbbb/report.html\n" == newest.stdout
+    assert "compilegate-reports/demo-lm-0aaaaaaa/report.html\n" == older.stdout
+    assert (1, "") == (none.exit_code, none.stdout)
+    assert "The local cloud does not run" in none.stderr

@@ -1,0 +1,127 @@
+"""``status`` and ``digest``: what runs, waits and was decided; the weekly summary."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import replace
+
+import pytest
+
+from compilegate.cli.common.cloud import Cloud
+from compilegate.domain import ledger_keys
+from compilegate.domain.records.canary import CanaryRound, RequestedRun
+from compilegate.domain.records.runs import BegunRun, CapacityWait, ProductionRun
+from tests.cli.conftest import Invoke
+from tests.cli.trial_script import executions
+from tests.fakes import FakeProviders, cloud
+from tests.usecases.production_ledger import DAY, NOW, ran, register
+
+
+def trial_of(found: Cloud) -> str:
+    (payload,) = executions(found).started.values()
+    return str(payload["trial"])
+
+
+def test_status_shows_what_runs_what_is_locked_and_what_was_decided(
+    invoke: Invoke, promoted: Cloud
+) -> None:
+    promoted.services.locks.acquire("other", "arn:x:other-dead", now=0, expires_at=2_000_000_000)
+
+    result = invoke("status")
+
+    assert f"  bert-docs-{trial_of(promoted)}, for " in result.stdout
+    assert "other is locked by other-dead, which is not running" in result.stdout
+    assert f"bert-docs-{trial_of(promoted)}: turn it on" in result.stdout
+    assert "compile: eval_loss" in result.stdout  # quality's reason, not the speed's alone
+    assert [line for line in result.stdout.splitlines() if len(line) > 80] == []
+
+
+def test_status_says_what_a_trial_waits_for_production_to_train(
+    invoke: Invoke, promoted: Cloud
+) -> None:
+    services = promoted.services
+    asked = CanaryRound(
+        trial=trial_of(promoted), round=5,
+        runs=(RequestedRun("compile", 17), RequestedRun("baseline", 17)),
+        arms={}, job="j", until=services.clock.now() + 86_400, slot_seconds=1, hold=True,
+    )  # fmt: skip
+    services.ledger.put_once("bert-docs", asked.key, asked.to_entry())
+
+    (running,) = json.loads(invoke("status", "--json").stdout)["running"]
+    assert {"round": 5, "arms": ["compile", "baseline"], "until": asked.until} == running["carried"]
+    shown = " ".join(invoke("status").stdout.split())
+    assert "waits for production to train compile, baseline, at most until 20" in shown
+
+
+def test_status_says_what_production_did_and_is_at(invoke: Invoke, promoted: Cloud) -> None:
+    services, now = promoted.services, int(time.time())
+    ended = ProductionRun(
+        run="r1", job="cg-bert-docs-r1-p0-r0", arm="compile", started_at=now - 90, ended_at=now,
+        result={"finished": False}, counts=True, why="flag", status="Failed",
+        reason="CUDA out of memory",
+    )  # fmt: skip
+    services.ledger.put_once(
+        "bert-docs", ledger_keys.run_entry(ended.run, ended.job), replace(ended, at=now).to_entry()
+    )
+    for number, run in enumerate(("r2", "r3")):
+        begun = BegunRun(
+            at=now - 60 + number, run=run, execution="e", arm="baseline", why="refresh", seed=1,
+            number=1, spec_key="s", source_key="s",
+        )  # fmt: skip
+        services.ledger.put_once("bert-docs", ledger_keys.begun_entry(run), begun.to_entry())
+    wait = CapacityWait(now, "r3", 0, "j", "baseline", "no free instance", 0.0, 300, None)
+    services.ledger.put_once("bert-docs", wait.key, wait.to_entry())
+
+    found = json.loads(invoke("status", "--json").stdout)["production"]
+    assert [("r3", "waits for machines"), ("r2", "under way"), ("r1", "Failed")] == [
+        (one["run"], one["status"]) for one in found
+    ]
+    shown = " ".join(invoke("status").stdout.split())
+    assert "bert-docs-r1: compile, failed CUDA out of memory" in shown
+    assert "bert-docs-r3: baseline, waits for machines no free instance" in shown
+    assert "bert-docs-r2: baseline, under way a current baseline" in shown
+
+
+def test_status_of_one_workload_as_json(invoke: Invoke, promoted: Cloud) -> None:
+    document = json.loads(invoke("status", "bert-docs", "--json").stdout)
+    nothing = json.loads(invoke("status", "unknown", "--json").stdout)
+
+    assert ["promote"] == [entry["verdict"] for entry in document["trials"]]
+    assert ([], [], []) == (nothing["running"], nothing["locks"], nothing["trials"])
+
+
+@pytest.fixture
+def week(providers: FakeProviders) -> Cloud:
+    providers.aws_cloud = cloud()
+    services = providers.aws_cloud.services
+    for name, owner in (("bert", "ml"), ("ads", "ads"), ("idle", "idle")):
+        register(services, name, owner)
+    for name in ("bert", "ads"):
+        ran(services, name, NOW - DAY, "baseline")
+    return providers.aws_cloud
+
+
+def test_every_owner_is_shown_quiet_ones_too(invoke: Invoke, week: Cloud) -> None:
+    shown = invoke("digest")
+
+    assert 0 == shown.exit_code
+    heads = [line for line in shown.stdout.splitlines() if line.startswith("Compilegate ")]
+    assert [": ads", ": idle", ": ml"] == [line[line.rindex(":") :] for line in heads]
+    assert "Nothing ran and nothing changed (1 workload)." in shown.stdout
+
+
+def test_one_owner_as_json_is_the_body_of_the_message(invoke: Invoke, week: Cloud) -> None:
+    (found,) = json.loads(invoke("digest", "--owner", "ml", "--json").stdout)
+
+    assert ("digest", "ml", {"baseline": 1}) == (
+        found["kind"], found["owner"], found["figures"]["runs"],
+    )  # fmt: skip
+
+
+def test_where_nothing_is_registered_it_says_how_to_begin(
+    invoke: Invoke, providers: FakeProviders
+) -> None:
+    providers.aws_cloud = cloud()
+
+    assert "compilegate register" in invoke("digest").stdout
