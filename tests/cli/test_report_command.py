@@ -49,7 +49,7 @@ def test_of_a_workload_that_nobody_knows_it_says_so(invoke: Invoke) -> None:
     result = invoke("report", "nobody", "--story")
 
     assert 1 == result.exit_code
-    assert "nothing is known of nobody" in result.stderr
+    assert "nobody has no history" in result.stderr
 
 
 def test_without_a_local_cloud_the_story_saved_before_is_named(
