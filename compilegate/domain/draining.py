@@ -1,7 +1,7 @@
 """Draining a deployment: what is stopped, what is waited for, and when it is over.
 
 Trials are stopped, and so are production runs that have no machine. A run that trains goes on to
-its end, because its model is wanted; its job can be stopped on request.
+its end, because its model is needed; its job can be stopped on request.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def next_steps(work: Work, *, stop_jobs: bool) -> DrainSteps:
     """What brings ``work`` closer to its end; with ``stop_jobs`` production's jobs are stopped.
 
     A job whose execution has ended is stopped where it belongs to a trial: without the rest of
-    its trial nobody uses what it measures. Production's may still bring a model.
+    its trial its measurements are of no use. Production's may still bring a model.
     """
     running = {one.arn for one in (*work.trials, *work.runs)}
     stoppable = {RunPhase.WAITING, RunPhase.TRAINING} if stop_jobs else {RunPhase.WAITING}

@@ -95,11 +95,11 @@ def explain_job(cause: str) -> JobFailure:
 
 def explain(error: str, cause: str) -> str:
     """One sentence on why a trial failed, with what to do about it where that is known."""
-    told = _innermost(cause)
+    innermost = _innermost(cause)
     for marker, explanation in _EXPLANATIONS:
-        if marker in error or marker in told:
-            return shorten(f"{told or error}: {explanation}" if told else explanation)
-    parts = [part for part in (error, told) if part]
+        if marker in error or marker in innermost:
+            return shorten(f"{innermost or error}: {explanation}" if innermost else explanation)
+    parts = [part for part in (error, innermost) if part]
     return shorten(": ".join(parts) or "no reason was given")
 
 

@@ -129,7 +129,7 @@ def began_after(trial: TrialStarted, version: FlagVersion) -> bool:
 
 
 def overrules(change: FlagChange, versions: Versions) -> Author | None:
-    """Whose manual change this one replaces; None where it is nobody's."""
+    """Whose manual change this one replaces; None without one."""
     if change.by_human or not versions or not versions[-1].by_human:
         return None
     if _effect(flag_of(versions)) == _effect(change.flag):

@@ -65,12 +65,12 @@ def run_entries(run: str) -> str:
 
 
 def wait_entries(run: str) -> str:
-    """What the sort keys of a run's attempts that found no capacity begin with."""
+    """What the sort keys of a run's attempts without capacity begin with."""
     return f"{RUN_ENTRIES}{run}#wait#"
 
 
 def wait_entry(run: str, number: int) -> str:
-    """Sort key of one attempt at a production run that found no capacity."""
+    """Sort key of one attempt at a production run without capacity."""
     return f"{wait_entries(run)}{number}"
 
 
@@ -110,7 +110,7 @@ def approval_entry(trial: str) -> str:
 
 
 def approval_token_entry(trial: str, number: int) -> str:
-    """Sort key of a token that wakes whoever waits for the answer."""
+    """Sort key of a token that wakes the waiting state machine."""
     return f"{approval_entry(trial)}#token#{number:0{ROUND_DIGITS}d}"
 
 

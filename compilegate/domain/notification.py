@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 SUBJECT_MAX = 99
@@ -37,7 +37,7 @@ KINDS = (
 
 @dataclass(frozen=True)
 class Notification:
-    """What is told; ``act`` is the command to go on with, ``report`` an S3 URI.
+    """A message; ``act`` is the command to go on with, ``report`` an S3 URI.
 
     ``flag`` is ``{"name", "enabled", "state"}``, each None where it is not known. ``figures`` are
     the numbers behind the text, of the kind's own shape. ``workload`` is None for a digest.
@@ -59,7 +59,7 @@ class Notification:
     def __post_init__(self) -> None:
         """Refuse a kind that no subscriber knows; raises ValueError."""
         if self.kind not in KINDS:
-            raise ValueError(f"{self.kind!r} is no kind of notification: use one of {KINDS}")
+            raise ValueError(f"{self.kind!r} is not a kind of notification: use one of {KINDS}")
 
     @property
     def line(self) -> str:
@@ -69,26 +69,12 @@ class Notification:
 
     @property
     def message(self) -> str:
-        """The text for people, cut where nobody reads on."""
+        """The text for people, cut to a readable length."""
         return self.text if len(self.text) <= TEXT_MAX else self.text[: TEXT_MAX - len(CUT)] + CUT
 
     def body(self) -> dict[str, Any]:
         """The same for programs."""
-        return {
-            "schema": 1,
-            "kind": self.kind,
-            "stage": self.stage,
-            "workload": self.workload,
-            "owner": self.owner,
-            "verdict": self.verdict,
-            "decision_id": self.decision_id,
-            "flag": dict(self.flag) if self.flag is not None else None,
-            "figures": dict(self.figures),
-            "report": self.report,
-            "act": self.act,
-            "subject": self.line,
-            "text": self.message,
-        }
+        return {"schema": 1, **asdict(self), "subject": self.line, "text": self.message}
 
     def envelope(self) -> str:
         """The topic's message with ``MessageStructure`` json: one text per kind of subscriber.
@@ -102,17 +88,10 @@ class Notification:
 
     def attributes(self) -> dict[str, dict[str, str]]:
         """What a subscription's filter policy can ask for; SNS refuses an empty value."""
-        values = {
-            "kind": self.kind,
-            "stage": self.stage,
-            "workload": self.workload,
-            "owner": self.owner,
-            "verdict": self.verdict,
-        }
         return {
             name: {"DataType": "String", "StringValue": value}
-            for name, value in values.items()
-            if value
+            for name in ("kind", "stage", "workload", "owner", "verdict")
+            if (value := getattr(self, name))
         }
 
     def to_answer(self) -> dict[str, Any]:
@@ -130,12 +109,7 @@ class Notification:
         return json.dumps(texts, ensure_ascii=False)
 
     def _for_chat(self) -> dict[str, Any]:
-        known = {
-            "workload": self.workload,
-            "owner": self.owner,
-            "verdict": self.verdict,
-            "decision_id": self.decision_id,
-        }
+        context = ("workload", "owner", "verdict", "decision_id")
         return {
             "version": "1.0",
             "source": "custom",
@@ -152,7 +126,9 @@ class Notification:
                 "summary": self.line,
                 "eventType": self.kind,
                 "relatedResources": [self.report] if self.report else [],
-                "additionalContext": {key: value for key, value in known.items() if value},
+                "additionalContext": {
+                    name: value for name in context if (value := getattr(self, name))
+                },
             },
         }
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from compilegate.domain.failures import REASON_MAX, explain, explain_job
+from compilegate.domain.failures import REASON_MAX, Ending, explain, explain_job, job_end
 
 # What SageMaker could not do as it was asked to, before any script ran.
 REQUESTS = (
@@ -45,14 +45,14 @@ def test_a_crashed_script_is_the_arms_own_failure() -> None:
         *REQUESTS,
     ],
 )
-def test_what_the_cloud_could_not_provide_is_nobodys_result(reason: str) -> None:
+def test_what_the_cloud_could_not_provide_is_not_a_result(reason: str) -> None:
     failure = explain_job(described(FailureReason=reason))
 
     assert (True, reason not in REQUESTS) == (failure.infrastructure, failure.no_capacity)
 
 
 @pytest.mark.parametrize(
-    "told",
+    "printed",
     [
         "ExecuteUserScriptError:\nbotocore.exceptions.ClientError: An error occurred "
         "(ThrottlingException) when calling the GetParameter operation: Rate exceeded",
@@ -62,8 +62,8 @@ def test_what_the_cloud_could_not_provide_is_nobodys_result(reason: str) -> None
         "ResourceLimitExceeded " + "x" * 1000,
     ],
 )
-def test_what_a_script_has_printed_makes_its_crash_nobody_elses(told: str) -> None:
-    failure = explain_job(described(FailureReason=f"AlgorithmError: {told}, exit code: 1"))
+def test_what_a_script_has_printed_does_not_make_its_crash_the_clouds(printed: str) -> None:
+    failure = explain_job(described(FailureReason=f"AlgorithmError: {printed}, exit code: 1"))
 
     assert (False, False) == (failure.infrastructure, failure.no_capacity)
 
@@ -93,7 +93,7 @@ def test_a_job_at_its_time_limit_says_which_setting_that_is() -> None:
     assert "max_runtime_hours" in failure.reason
 
 
-def test_a_spot_job_that_got_no_capacity_in_time_is_nobodys_result() -> None:
+def test_a_spot_job_that_got_no_capacity_in_time_is_not_a_result() -> None:
     failure = explain_job(
         described(TrainingJobStatus="Stopped", SecondaryStatus="MaxWaitTimeExceeded")
     )
@@ -137,3 +137,41 @@ def test_nothing_at_all_still_gives_a_reason() -> None:
 
 def test_a_reason_without_a_known_error_begins_with_the_reason() -> None:
     assert "InternalServerError: try again" == explain("", "InternalServerError: try again")
+
+
+CAPACITY = "CapacityError: Unable to provision requested ML compute capacity."
+
+
+def description(status: str, secondary: str = "", reason: str = "") -> dict[str, str]:
+    return {
+        "TrainingJobStatus": status, "SecondaryStatus": secondary or status,
+        "FailureReason": reason,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("job", "error", "ending", "about_arm"),
+    [
+        (description("Completed"), "", Ending.COMPLETED, True),
+        (description("Failed", reason="AlgorithmError: CUDA"), "", Ending.FAILED, True),
+        (description("Failed", reason=CAPACITY), "", Ending.NO_CAPACITY, False),
+        (description("Failed", reason="InternalServerError"), "", Ending.NO_CAPACITY, False),
+        (
+            description("Failed", reason="ClientError: Data download failed"),
+            "", Ending.FAILED, False,
+        ),
+        (description("Stopped", "MaxRuntimeExceeded"), "", Ending.FAILED, True),
+        (description("Stopped", "MaxWaitTimeExceeded"), "", Ending.NO_CAPACITY, False),
+        (description("Stopped"), "", Ending.STOPPED, False),
+        (description("Stopping"), "States.Timeout", Ending.FAILED, False),
+        (None, "SageMaker.ResourceLimitExceededException", Ending.NO_CAPACITY, False),
+        (None, "SageMaker.AmazonSageMakerException", Ending.REFUSED, False),
+        (None, "Rate exceeded (Service: …)", Ending.NO_CAPACITY, False),
+    ],
+)  # fmt: skip
+def test_what_became_of_a_job(
+    job: dict[str, str] | None, error: str, ending: Ending, *, about_arm: bool
+) -> None:
+    end = job_end(job, error, "")
+
+    assert (ending, about_arm) == (end.ending, end.about_arm)

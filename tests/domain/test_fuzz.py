@@ -154,14 +154,6 @@ def test_any_value_in_a_run_is_judged_or_refused(data: st.DataObject, value: Any
     verdict(doc)
 
 
-def test_slow_arms_swapped_are_as_unproven() -> None:
-    doc = document(speedup=1.0, compile_seconds=0, metrics=GOOD)
-    arm(doc, "baseline")["name"], arm(doc)["name"] = "swapped", "baseline"
-    arm(doc, "swapped")["name"] = "compile"
-
-    assert verdict(doc) not in (None, Verdict.PROMOTE)
-
-
 Change = Callable[[dict[str, Any]], object]
 REMOVED: dict[str, Change] = {
     "a block of the candidate": lambda d: arm(d)["runs"].pop(0),

@@ -137,20 +137,6 @@ def test_the_metrics_unit_scales_its_figures_and_nothing_else(
         assert scaled(one.quality[key], 2.0**power) == two.quality[key], key
 
 
-@given(doc=any_evidence, factor=st.floats(0.001, 1000))
-@slow
-def test_any_other_unit_of_the_metric_scales_it_up_to_rounding(
-    doc: dict[str, Any], factor: float
-) -> None:
-    one, two = judge(doc), judge(in_metric_unit(doc, factor))
-
-    assert judged(one) == judged(two)
-    for key in QUALITY_UNITS if one.quality and two.quality else ():
-        if one.quality[key] is not None:
-            found = scaled(two.quality[key], 1 / factor)
-            assert pytest.approx(one.quality[key], rel=1e-6, abs=1e-9) == found, key
-
-
 @given(doc=any_evidence, power=st.integers(-8, 8))
 @slow
 def test_the_unit_of_time_scales_the_money_and_nothing_else(

@@ -1,4 +1,4 @@
-"""A probation whose runs the judge cannot ask for, or cannot fully see."""
+"""A probation whose runs the judge cannot request, or cannot fully see."""
 
 from __future__ import annotations
 
@@ -18,32 +18,31 @@ from tests.domain.evidence_builder import (
     step_of,
     watch,
 )
-from tests.domain.test_probation import NORMAL, alarmed, asked_arms, without_reference
+from tests.domain.test_probation import NORMAL, alarmed, requested_arms, without_reference
 
 
-def without_wall_clock(doc: dict[str, Any], nights: int, loss: float = 0.0) -> Decision:
+def without_wall_clock(doc: dict[str, Any], runs_made: int, loss: float = 0.0) -> Decision:
     for run in runs(doc):
         run["wall_seconds"] = None
-    for night in range(nights):
+    for number in range(runs_made):
         decision = judge(doc)
         if decision.verdict is not Verdict.CONTINUE:
             return decision
-        name = asked_arms(decision)[0]
+        name = requested_arms(decision)[0]
         confirm = (step_of(decision) or {})["runs"][0]["confirm"]
-        metric = NORMAL[night] - (loss if name != "baseline" else 0.0)
+        metric = NORMAL[number] - (loss if name != "baseline" else 0.0)
         watch(doc, name, metric=metric, confirm=confirm)
         runs(doc, name, "probation")[-1]["wall_seconds"] = None
     return judge(doc)
 
 
-def test_a_job_that_records_no_wall_clock_is_never_permanent_and_told() -> None:
+def test_a_job_that_records_no_wall_clock_is_never_permanent_and_reported() -> None:
     decision = without_wall_clock(without_reference(), 40)
     reason = next(r for r in decision.reasons if r.code == "speed_not_watched")
 
     assert Verdict.CONTINUE == decision.verdict
-    assert ["compile"] == asked_arms(decision)
-    assert "recorded no wall clock" in reason.message
-    assert "0 of 12 production runs watched" in decision.reasons[0].message
+    assert ["compile"] == requested_arms(decision)
+    assert "in 37 production runs" in reason.message
 
 
 def test_a_job_that_records_no_wall_clock_is_still_watched_on_quality() -> None:
@@ -54,33 +53,33 @@ def test_a_job_that_records_no_wall_clock_is_still_watched_on_quality() -> None:
 
 def test_runs_without_a_wall_clock_do_not_count_and_the_others_do() -> None:
     doc = probation_document(policy={"probation_runs": 4})
-    for night in range(7):
-        watch(doc, metric=NORMAL[night])
-        if night % 2:
+    for number in range(7):
+        watch(doc, metric=NORMAL[number])
+        if number % 2:
             runs(doc, "compile", "probation")[-1]["wall_seconds"] = None
 
     assert {"probation_passed", "speed_not_watched"} == codes(judge(doc))
 
 
-def by_team(doc: dict[str, Any], nights: int, loss: float) -> tuple[Decision, int]:
-    """A team's own pipeline: every sixth job is a baseline, nobody takes turns."""
-    for night in range(1, nights + 1):
-        mine = night % 6 > 0
-        metric = NORMAL[night % 60] - (loss if mine else 0.0)
+def by_team(doc: dict[str, Any], runs_made: int, loss: float) -> tuple[Decision, int]:
+    """A team's own pipeline: every sixth job is a baseline, the arms do not take turns."""
+    for number in range(1, runs_made + 1):
+        mine = number % 6 > 0
+        metric = NORMAL[number % 60] - (loss if mine else 0.0)
         watch(doc, "compile" if mine else "baseline", metric=metric, launched_by="team")
         decision = judge(doc)
         if decision.verdict is not Verdict.CONTINUE:
-            return decision, night
-    return decision, nights
+            return decision, number
+    return decision, runs_made
 
 
 @pytest.mark.parametrize("margins", [1, 2])
 def test_a_fall_in_jobs_that_a_team_launches_is_reverted(margins: int) -> None:
-    decision, nights = by_team(probation_document(), 60, margins * PROBATION_MARGIN)
+    decision, runs_made = by_team(probation_document(), 60, margins * PROBATION_MARGIN)
 
     assert Verdict.REVERT == decision.verdict
     assert {"quality_regressed"} == codes(decision)
-    assert nights <= 30
+    assert runs_made <= 30
 
 
 def test_clean_jobs_that_a_team_launches_end_in_permanence() -> None:
@@ -89,7 +88,7 @@ def test_clean_jobs_that_a_team_launches_end_in_permanence() -> None:
     assert Verdict.PERMANENT == decision.verdict
 
 
-def test_jobs_that_a_team_launches_settle_a_false_alarm() -> None:
+def test_jobs_that_a_team_launches_clear_a_false_alarm() -> None:
     decision, _ = by_team(alarmed(), 60, 0.0)
 
     assert {"probation_passed", "alarm_cleared"} == codes(decision)
@@ -102,4 +101,4 @@ def test_a_teams_job_before_an_alarm_checks_nothing() -> None:
     for _ in range(3):
         watch(doc, metric=CENTRE - 2 * PROBATION_MARGIN, launched_by="team")
 
-    assert CONFIRMATIONS == asked_arms(judge(doc)).count("baseline")
+    assert CONFIRMATIONS == requested_arms(judge(doc)).count("baseline")

@@ -110,13 +110,6 @@ def test_a_steady_gain_eaten_by_compilation_stays_off() -> None:
     assert Verdict.STAY_OFF == decision.verdict
 
 
-def test_the_same_compilation_is_nothing_to_a_long_run() -> None:
-    found = judge(document(speedup=1.4, compile_seconds=60, full_run_steps=1_000_000)).speedup
-
-    assert found is not None
-    assert pytest.approx(1.4, rel=0.02) == found["estimate"]
-
-
 @pytest.mark.parametrize("blocks", [4, 5, MOST])
 def test_faster_but_clearly_below_the_asked_speedup_stays_off(blocks: int) -> None:
     speedups = [1.155, 1.165, 1.16, 1.158, 1.162, 1.16]
@@ -173,14 +166,6 @@ def test_blocks_between_looks_are_not_looked_at() -> None:
     assert "speed_unsettled" in codes(judge(with_block_speedups([*unproven, 1.3])))
 
 
-def test_a_candidate_that_crashes_in_a_block_stays_off() -> None:
-    doc = document()
-    runs(doc, stage="speed")[1].update(finished=False, step_seconds=[])
-
-    assert Verdict.STAY_OFF == judge(doc).verdict
-    assert {"candidate_crashed"} == codes(judge(doc))
-
-
 def test_a_segment_that_failed_before_it_could_tell_is_a_crash_not_a_missing_treatment() -> None:
     doc = document()
     runs(doc, stage="speed")[0].update(finished=False, step_seconds=[], applied=None)
@@ -215,22 +200,6 @@ def test_segments_too_short_for_a_steady_state_count_against_the_limit_alone() -
     assert Verdict.CONTINUE == judge(few).verdict
     assert Verdict.INCONCLUSIVE == judge(every).verdict
     assert "too short" in words(judge(every))
-
-
-@pytest.mark.parametrize(("price", "verdict"), [(1.0, "continue"), (1.5, "stay_off")])
-def test_a_dearer_cluster_has_to_be_faster_by_its_price(price: float, verdict: str) -> None:
-    doc = document(speedup=1.4)
-    arm(doc)["usd_per_hour"] = 1.408 * price
-
-    assert verdict == judge(doc).verdict
-    assert (price > 1) == ("times the price per hour" in words(judge(doc)))
-
-
-def test_a_cheaper_cluster_still_has_to_be_faster() -> None:
-    doc = document(speedup=1.0)
-    arm(doc)["usd_per_hour"] = 0.5
-
-    assert Verdict.STAY_OFF == judge(doc).verdict
 
 
 @given(nodes=st.lists(st.floats(0.5, 2), min_size=3, max_size=3))

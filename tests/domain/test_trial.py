@@ -189,22 +189,6 @@ def test_the_second_candidate_is_tested_only_after_the_first_failed() -> None:
     assert {"quality_worse", "quality_unsettled"} <= codes(decision)
 
 
-def test_a_second_candidate_that_holds_is_promoted_after_the_first_failed() -> None:
-    doc = document(speedup=1.3, metrics=GOOD)
-    add_candidate(doc, "faster", speedup=1.6, metrics=WORSE["compile"])
-    decision = judge(doc)
-
-    assert (Verdict.PROMOTE, "compile") == (decision.verdict, decision.candidate)
-
-
-def test_the_faster_of_two_that_hold_wins() -> None:
-    doc = document(metrics=GOOD)
-    add_candidate(doc, "faster", speedup=1.6, metrics=GOOD["compile"])
-    decision = judge(doc)
-
-    assert (Verdict.PROMOTE, "faster") == (decision.verdict, decision.candidate)
-
-
 def test_a_trial_is_held_open_by_one_unproven_candidate_and_stays_off_when_all_failed() -> None:
     doc = document(speedup=1.3, metrics=WORSE)
     add_candidate(doc, "slow", speedup=0.8)

@@ -46,8 +46,8 @@ def same_quality_figures(
 
 def _curves(arm: Arm) -> list[Curve]:
     """Smoothed (step, loss) of every finished full run that recorded a curve."""
-    found = [_points(run.detail.get("loss_curve")) for run in finished(arm.full_runs)]
-    return [_smoothed(curve) for curve in found if len(curve) >= LEAST_POINTS]
+    curves = [_points(run.detail.get("loss_curve")) for run in finished(arm.full_runs)]
+    return [_smoothed(curve) for curve in curves if len(curve) >= LEAST_POINTS]
 
 
 def _points(curve: object) -> Curve:

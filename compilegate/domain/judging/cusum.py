@@ -27,16 +27,16 @@ def average_run_length(h: float, k: float) -> float:
 def threshold(shift: float, spread: float, *, runs: int, error: float) -> float:
     """h in standard deviations, by bisection; 0 where even h = 0 alarms rarely enough."""
     k = shift / (2 * spread)
-    wanted = runs / -math.log1p(-error)
+    needed = runs / -math.log1p(-error)
     low, high = 0.0, 1.0
     # Beyond 700 the exponential overflows; no alarm that late matters.
-    while 2 * k * (high + OVERSHOOT) < 700 and average_run_length(high, k) < wanted:
+    while 2 * k * (high + OVERSHOOT) < 700 and average_run_length(high, k) < needed:
         low, high = high, high * 2
-    if 2 * k * (high + OVERSHOOT) >= 700 or average_run_length(0.0, k) >= wanted:
+    if 2 * k * (high + OVERSHOOT) >= 700 or average_run_length(0.0, k) >= needed:
         return 0.0
     for _ in range(60):
         middle = (low + high) / 2
-        low, high = (middle, high) if average_run_length(middle, k) < wanted else (low, middle)
+        low, high = (middle, high) if average_run_length(middle, k) < needed else (low, middle)
     return high
 
 

@@ -45,7 +45,7 @@ class FullRun:
 
     ``order`` is its position in time over all full runs of all arms; ``confirm`` marks a run
     that the judge asked for to check an alarm. ``launched_by`` is TEAM for a job that a team's
-    own pipeline started, which nobody can ask for another arm.
+    own pipeline started, of which no other arm can be requested.
     """
 
     stage: str
@@ -62,13 +62,13 @@ class FullRun:
 
     @property
     def may_check(self) -> bool:
-        """Whether it checks an alarm that is open: it was asked for, or nobody could ask."""
+        """Whether it checks an open alarm: it was requested, or no request is possible."""
         return self.confirm or self.launched_by == TEAM
 
 
 @dataclass(frozen=True)
 class Arm:
-    """One side of the comparison; ``full_run_steps`` is None until a segment or a user told."""
+    """One side of the comparison; ``full_run_steps`` is None while unknown."""
 
     name: str
     full_run_steps: int | None
@@ -138,7 +138,7 @@ class Evidence:
 
     @property
     def candidates(self) -> tuple[Arm, ...]:
-        """Every arm but the baseline, in the order given."""
+        """Every arm but the baseline, in the order of the document."""
         return tuple(arm for arm in self.arms if arm.name != BASELINE)
 
     def arm(self, name: str) -> Arm | None:

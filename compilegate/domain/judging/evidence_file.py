@@ -231,9 +231,9 @@ def _arm_digest(arm: Mapping[str, Any]) -> str:
 def _run_digest(run: Mapping[str, Any]) -> str:
     steps = run.get("step_seconds") or ()
     rest = {key: value for key, value in run.items() if key != "step_seconds"}
-    found = hashlib.sha256(_canonical(rest).encode())
-    found.update(struct.pack(f"<{len(steps)}d", *steps))
-    return found.hexdigest()
+    digest = hashlib.sha256(_canonical(rest).encode())
+    digest.update(struct.pack(f"<{len(steps)}d", *steps))
+    return digest.hexdigest()
 
 
 def _canonical(value: object) -> str:

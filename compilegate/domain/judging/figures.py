@@ -105,12 +105,12 @@ def production_quality_figures(evidence: Evidence, promoted: Arm) -> dict[str, A
         baseline=evidence.oriented(metrics(evidence.baseline.full_runs)),
         history=evidence.oriented(evidence.quality.history),
     )
-    found = compare(samples)
+    compared = compare(samples)
     level = (1 - CONFIDENCE) / 2
-    usable = found is not None and found.df > 0 and found.spread > 0
+    usable = compared is not None and compared.df > 0 and compared.spread > 0
     return {
-        **_difference(found, evidence, promoted.probation, evidence.baseline.full_runs),
-        "interval": list(found.interval(level)) if found and usable else None,
+        **_difference(compared, evidence, promoted.probation, evidence.baseline.full_runs),
+        "interval": list(compared.interval(level)) if compared and usable else None,
         "confidence": CONFIDENCE,
         "look": None,
         "provable_margin": None,
@@ -119,15 +119,18 @@ def production_quality_figures(evidence: Evidence, promoted: Arm) -> dict[str, A
 
 
 def _difference(
-    found: Comparison | None, evidence: Evidence, ours: Sequence[FullRun], theirs: Sequence[FullRun]
+    compared: Comparison | None,
+    evidence: Evidence,
+    ours: Sequence[FullRun],
+    theirs: Sequence[FullRun],
 ) -> dict[str, Any]:
     """What both phases say of a comparison: metric, margin, estimate and the runs behind it."""
     return {
         "metric": evidence.quality.metric,
         "goal": evidence.quality.goal,
-        "estimate": found.difference if found else None,
+        "estimate": compared.difference if compared else None,
         "margin": evidence.quality.margin,
-        "spread": found.spread if found else None,
+        "spread": compared.spread if compared else None,
         "runs": {
             "baseline": len(theirs),
             "candidate": len(ours),
@@ -144,7 +147,7 @@ def arm_figures(arm: Arm, evidence: Evidence, segments: Segments) -> dict[str, A
         for run in arm.speed
         if (segment := steady.get(run.block)) and run.samples_per_step
     ]
-    found = metrics(arm.full_runs)
+    values = metrics(arm.full_runs)
     details = [run.detail for run in arm.runs]
     compilers = [item for detail in details if isinstance(item := detail.get("compiler"), dict)]
     return {
@@ -162,8 +165,8 @@ def arm_figures(arm: Arm, evidence: Evidence, segments: Segments) -> dict[str, A
         "usd_per_hour": arm.usd_per_hour,
         "usd_per_1000_samples": usd_per_1000_samples(arm, mean_or_none(rates)),
         "usd_per_run": usd_per_run(arm, evidence, segments),
-        "metric_mean": mean_or_none(found),
-        "metric_sd": deviation(found) if len(found) > 1 else None,
+        "metric_mean": mean_or_none(values),
+        "metric_sd": deviation(values) if len(values) > 1 else None,
         "runs": len(arm.full_runs),
         "failed_runs": sum(not run.finished for run in arm.runs),
     }
@@ -286,8 +289,8 @@ def control_figures(control: Arm, evidence: Evidence, segments: Segments) -> dic
 def _why_not_measured(control: Arm) -> str:
     if not control.speed:
         return "no block of it was run"
-    told = [str(run.detail["reason"]) for run in control.speed if run.detail.get("reason")]
-    return told[-1] if told else "none of its blocks can be compared with the baseline's"
+    reasons = [str(run.detail["reason"]) for run in control.speed if run.detail.get("reason")]
+    return reasons[-1] if reasons else "none of its blocks can be compared with the baseline's"
 
 
 def _compiler_alone(control: Arm, candidate: Arm | None, segments: Segments) -> list[float]:

@@ -81,7 +81,7 @@ class CandidateFinding:
 
 @dataclass(frozen=True)
 class TrialFinding:
-    """The verdict on the workload: the finding that decides and everything else found."""
+    """The verdict on the workload: the finding that decides and all others."""
 
     verdict: Verdict
     stage: str
@@ -192,25 +192,25 @@ def _in_order(
 
     Candidates that save less than one whose speed is proven wait for its full runs.
     """
-    settled = list(findings)
+    judged = list(findings)
     for index, finding in enumerate(findings):
         if finding.verdict is Verdict.CONTINUE:
             step: NextStep = next_speed(evidence, _open_ahead(findings[index:]))
-            return _finding(finding, settled[: index + 1], step)
+            return _finding(finding, judged[: index + 1], step)
         if finding.verdict is not Verdict.PROMOTE:
             continue
-        found = _quality_finding(finding, evidence, design)
-        settled[index] = found
-        if found.verdict is Verdict.CONTINUE:
-            lacking = found.quality is not None and found.quality.lacks_baseline_only
-            step = next_quality(evidence, found.arm, design, segments, lacks_baseline_only=lacking)
-            return _finding(found, settled[: index + 1], step)
-        if found.verdict is Verdict.PROMOTE:
-            return _finding(found, settled)
+        tested = _quality_finding(finding, evidence, design)
+        judged[index] = tested
+        if tested.verdict is Verdict.CONTINUE:
+            lacking = tested.quality is not None and tested.quality.lacks_baseline_only
+            step = next_quality(evidence, tested.arm, design, segments, lacks_baseline_only=lacking)
+            return _finding(tested, judged[: index + 1], step)
+        if tested.verdict is Verdict.PROMOTE:
+            return _finding(tested, judged)
     for verdict in (Verdict.INCONCLUSIVE, Verdict.STAY_OFF):
-        chosen = [finding for finding in settled if finding.verdict is verdict]
+        chosen = [finding for finding in judged if finding.verdict is verdict]
         if chosen:
-            return _finding(chosen[0], settled)
+            return _finding(chosen[0], judged)
     raise AssertionError("every finding has one of the verdicts above")
 
 
@@ -223,22 +223,22 @@ def _open_ahead(findings: list[CandidateFinding]) -> list[str]:
 def _quality_finding(
     passed: CandidateFinding, evidence: Evidence, design: Design
 ) -> CandidateFinding:
-    found = judge_full_runs(passed.arm, evidence, design)
-    verdict, code = QUALITY_VERDICTS[found.outcome]
-    words = f"{passed.arm.name}: {evidence.quality.metric}: {found.reason}"
+    quality = judge_full_runs(passed.arm, evidence, design)
+    verdict, code = QUALITY_VERDICTS[quality.outcome]
+    words = f"{passed.arm.name}: {evidence.quality.metric}: {quality.reason}"
     reasons = [*passed.reasons, Reason(code, words, passed.arm.name)]
     if verdict is Verdict.PROMOTE:
         verdict = _agreed(passed.arm, evidence, design, reasons)
     elif verdict is Verdict.CONTINUE:
         verdict = _pays_to_go_on(passed, evidence, design, reasons)
-    if verdict is not Verdict.PROMOTE:  # what decides was found last and is told first
+    if verdict is not Verdict.PROMOTE:  # what decides comes first
         reasons.reverse()
     if evidence.plan.asked_quality_runs not in (None, evidence.policy.quality_runs):
         reasons.append(Reason("runs_as_shadow", _mode_words(evidence)))
     unproven = unknown_start(passed.arm, evidence.baseline)
     if unproven:
         reasons.append(unproven)
-    return CandidateFinding(passed.arm, verdict, "quality", tuple(reasons), passed.speed, found)
+    return CandidateFinding(passed.arm, verdict, "quality", tuple(reasons), passed.speed, quality)
 
 
 def _mode_words(evidence: Evidence) -> str:
@@ -248,7 +248,7 @@ def _mode_words(evidence: Evidence) -> str:
 
 
 def _agreed(arm: Arm, evidence: Evidence, design: Design, reasons: list[Reason]) -> Verdict:
-    """A gate that the full runs' own wall clock does not bear out proves nothing."""
+    """A gate that the full runs' own wall clock does not confirm proves nothing."""
     clock = wall_clock(arm, evidence)
     bar = evidence.policy.reject_speedup * evidence.price_ratio(arm)
     if not clock.doubtful:
@@ -278,10 +278,10 @@ def _pays_to_go_on(
     speedup = passed.speed.estimate
     if not is_shadow(evidence, passed.arm) or speedup is None:
         return Verdict.CONTINUE
-    found = value_of_shadow_runs(passed.arm, evidence, design, speedup)
-    if found is None or found[0].pays:
+    valued = value_of_shadow_runs(passed.arm, evidence, design, speedup)
+    if valued is None or valued[0].pays:
         return Verdict.CONTINUE
-    value, runs = found
+    value, runs = valued
     text = (
         f"{passed.arm.name}: proving its quality would take about {runs} more runs, worth "
         f"{value.cost:.1f} baseline runs, to save an expected {value.gain:.1f}"

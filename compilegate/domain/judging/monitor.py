@@ -82,7 +82,7 @@ class Monitor:
         return h * self.spread
 
     def learn(self, run: FullRun) -> None:
-        """Take in a baseline run."""
+        """Add a baseline run to the reference."""
         value = self.figure(run)
         if value is not None:
             self.new.append(value)
@@ -92,7 +92,7 @@ class Monitor:
         return self.figure(run) is not None and self.reference_runs > 0 and self.spread > 0
 
     def watch(self, run: FullRun) -> bool:
-        """Take in a candidate's run; whether the sum alarms."""
+        """Add a candidate's run to the sum; whether it alarms."""
         value = self.figure(run)
         if value is None or not self.sees(run):
             return False
@@ -105,7 +105,7 @@ class Monitor:
         return self.total > SUSPICIOUS * self.limit > 0
 
     def reset(self) -> None:
-        """Begin anew after an alarm that was not borne out."""
+        """Start again after an alarm that was not confirmed."""
         self.total = 0.0
 
     def confirmed_fall(self, ours: Sequence[FullRun], theirs: Sequence[FullRun]) -> Reason | None:
@@ -144,7 +144,7 @@ class Monitor:
         return f"{self.noun} fell (cumulative sum {self.total:.4g}, {word} {self.limit:.4g})"
 
     def weaknesses(self) -> list[Reason]:
-        """Where this watch sees little, so that nobody takes silence for proof."""
+        """Where this watch detects little, so that no alarm is no proof."""
         if self.spread <= RELIABLE_SPREAD * self.shift:
             return []
         text = (

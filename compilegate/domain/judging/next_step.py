@@ -1,4 +1,4 @@
-"""The one step that would most cheaply settle an open trial (docs/contracts.md).
+"""The one step that would most cheaply decide an open trial (docs/contracts.md).
 
 Seeds are the smallest unused ones of each arm, so that both arms train on the same seeds as
 far as production leaves them a choice.
@@ -48,8 +48,8 @@ def next_speed(evidence: Evidence, open_arms: Sequence[str]) -> SpeedStep:
 
 
 def _how(evidence: Evidence, open_arms: Sequence[str]) -> str:
-    found = (arm for arm in evidence.candidates if arm.name in open_arms)
-    if any(runs_apart(arm, evidence.baseline) for arm in found):
+    candidates = (arm for arm in evidence.candidates if arm.name in open_arms)
+    if any(runs_apart(arm, evidence.baseline) for arm in candidates):
         return "arms that need other nodes on their own at the same time"
     return "all arms back to back"
 
@@ -145,8 +145,8 @@ def _runs_usd(
     if evidence.plan.usd_per_quality_run is not None:
         return evidence.plan.usd_per_quality_run * len(runs)
     prices = {arm.name: usd_per_run(arm, evidence, segments) for arm in evidence.arms}
-    found = [prices[run.arm] for run in runs]
-    return math.fsum(p for p in found if p is not None) if None not in found else None
+    usd = [price for run in runs if (price := prices[run.arm]) is not None]
+    return math.fsum(usd) if len(usd) == len(runs) else None
 
 
 def _why(candidate: Arm, total: int, base: int, mode: str) -> str:

@@ -63,8 +63,8 @@ class Design:
 
     def best_margin(self, chance: float = LIKELY) -> float:
         """Smallest margin, in standard deviations, that any look would prove."""
-        found = [self.provable_margin(n, chance) for n in looks(self.n_max)]
-        return min(margin for margin in found if margin is not None)
+        margins = (self.provable_margin(n, chance) for n in looks(self.n_max))
+        return min(margin for margin in margins if margin is not None)
 
 
 def runs_for_one_look(

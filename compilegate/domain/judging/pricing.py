@@ -61,5 +61,5 @@ def trial_usd(evidence: Evidence) -> float | None:
 def baseline_walls(evidence: Evidence) -> list[float]:
     """Seconds of the baseline's whole jobs; past ones only while today's do not contradict them."""
     today, past = walls(evidence.baseline.quality), evidence.history_wall_seconds
-    logs = [[math.log(wall) for wall in found] for found in (past, today)]
+    logs = [[math.log(wall) for wall in walls] for walls in (past, today)]
     return [*(past if still_valid(logs[0], logs[1], WALL_SD**2) else ()), *today]

@@ -2,8 +2,8 @@
 
 Each of the two has a cumulative sum (cusum.py) against a fall of one margin, or of the whole
 gain. An alarm reverts nothing: the next runs alternate baseline and candidate, and only if
-these bear the fall out is the flag turned off. Nobody can ask a team's own pipeline to take
-turns: while an alarm is open, all that it trains checks it. The order of runs in time is
+these confirm the fall is the flag turned off. A team's own pipeline cannot be asked to
+take turns: while an alarm is open, all that it trains checks it. The order of runs in time is
 replayed, each judged with what was known by then, so that a later run never rewrites an
 earlier alarm. A run counts as watched if both sums had a figure of it.
 """
@@ -116,7 +116,7 @@ def _take(watch: _Watch, name: str, run: FullRun, promoted: str) -> None:
         for monitor in watch.monitors.values():
             monitor.learn(run)
     if watch.alarm and _confirmed_enough(watch, promoted):
-        _settle_alarm(watch, promoted)
+        _close_alarm(watch, promoted)
 
 
 def _count(watch: _Watch, run: FullRun) -> None:
@@ -144,11 +144,11 @@ def _confirmed_enough(watch: _Watch, promoted: str) -> bool:
     return min(counts.values()) >= CONFIRMATIONS
 
 
-def _settle_alarm(watch: _Watch, promoted: str) -> None:
-    """Revert if a fall is borne out: of what raised the alarm, or of what is suspicious too.
+def _close_alarm(watch: _Watch, promoted: str) -> None:
+    """Revert if a fall is confirmed: of what raised the alarm, or of what is suspicious too.
 
     Three runs of each arm differ by half a margin by chance often enough; whatever stood calm
-    when the alarm came is not asked again because the other one was. A crash casts doubt on both.
+    when the alarm came is not checked because the other one was. A crash casts doubt on both.
     """
     ours, theirs = watch.confirmations[promoted], watch.confirmations.get(BASELINE, [])
     for key, monitor in watch.monitors.items():
@@ -169,7 +169,7 @@ def _settle_alarm(watch: _Watch, promoted: str) -> None:
 
 
 def _standing(watch: _Watch, evidence: Evidence, promoted: Arm) -> ProbationFinding:
-    wanted = evidence.policy.probation_runs
+    needed = evidence.policy.probation_runs
     reasons = [reason for m in watch.monitors.values() for reason in m.weaknesses()]
     if watch.cleared:
         text = f"{watch.cleared} alarm{'s' * (watch.cleared > 1)} checked and not confirmed"
@@ -186,18 +186,18 @@ def _standing(watch: _Watch, evidence: Evidence, promoted: Arm) -> ProbationFind
         text = f"{promoted.name}: {_alarm_words(watch)}; runs of both arms check it"
         step = _step(_confirmation_runs(watch, promoted.name), "to check the alarm", confirm=True)
         return _open(watch, [Reason("alarm", text, promoted.name), *reasons], step)
-    if watch.watched >= wanted:
+    if watch.watched >= needed:
         text = f"{promoted.name}: {watch.watched} production runs held quality and speed"
-        found = (Reason("probation_passed", text, promoted.name), *reasons)
-        return ProbationFinding(Verdict.PERMANENT, found, None, watch.monitors)
-    text = f"{promoted.name}: {watch.watched} of {wanted} production runs watched, no alarm"
+        passed = Reason("probation_passed", text, promoted.name)
+        return ProbationFinding(Verdict.PERMANENT, (passed, *reasons), None, watch.monitors)
+    text = f"{promoted.name}: {watch.watched} of {needed} production runs watched, no alarm"
     missing = min(m.reference_runs for m in watch.monitors.values()) < LEAST_REFERENCE
     # Jobs that do not record a figure do not record it however often they are asked.
     missing = missing and watch.baselines < LEAST_REFERENCE
     if missing and watch.failed_baselines >= LEAST_REFERENCE:
         text = "the baseline keeps failing: there is nothing to compare production with"
-        found = (Reason("baseline_failed", text, BASELINE), *reasons)
-        return ProbationFinding(Verdict.INCONCLUSIVE, found, None, watch.monitors)
+        failed = Reason("baseline_failed", text, BASELINE)
+        return ProbationFinding(Verdict.INCONCLUSIVE, (failed, *reasons), None, watch.monitors)
     name = BASELINE if missing else promoted.name
     why = "a baseline run to compare with" if missing else "the next scheduled production run"
     return _open(

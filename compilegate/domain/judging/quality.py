@@ -80,27 +80,27 @@ def judge_quality(samples: Samples, margin: float, design: Design) -> QualityFin
         return _before_the_first_look(samples, margin, design)
     # Runs past a look wait for the next one: looking in between would spend error unseen.
     looked = compare(samples.first(look))
-    found = compare(samples)
-    if looked is None or found is None or looked.df < 2:
+    compared = compare(samples)
+    if looked is None or compared is None or looked.df < 2:
         return QualityFinding(QualityOutcome.MORE_RUNS, "too few runs to tell how much it varies")
-    if found.spread < COPIED * max(margin, abs(samples.candidate[0])):
+    if compared.spread < COPIED * max(margin, abs(samples.candidate[0])):
         reason = "every run gave exactly the same metric, which says nothing about chance"
         return QualityFinding(QualityOutcome.INCONCLUSIVE, reason)
-    return _at_a_look(looked, found, margin, design)
+    return _at_a_look(looked, compared, margin, design)
 
 
 def _before_the_first_look(samples: Samples, margin: float, design: Design) -> QualityFinding:
-    found = compare(samples)
-    if found and _beyond_doubt(found, margin):
-        return QualityFinding(QualityOutcome.WORSE, _worse_words(found), found)
+    compared = compare(samples)
+    if compared and _beyond_doubt(compared, margin):
+        return QualityFinding(QualityOutcome.WORSE, _worse_words(compared), compared)
     hopeless = underpowered(samples, margin, design)
-    return hopeless or QualityFinding(QualityOutcome.MORE_RUNS, "full runs are missing", found)
+    return hopeless or QualityFinding(QualityOutcome.MORE_RUNS, "full runs are missing", compared)
 
 
-def _beyond_doubt(found: Comparison, margin: float) -> bool:
-    if found.df < DOUBT_DF or found.spread == 0 or found.difference > -margin / 2:
+def _beyond_doubt(compared: Comparison, margin: float) -> bool:
+    if compared.df < DOUBT_DF or compared.spread == 0 or compared.difference > -margin / 2:
         return False
-    return found.p_worse <= BEYOND_DOUBT
+    return compared.p_worse <= BEYOND_DOUBT
 
 
 def underpowered(samples: Samples, margin: float, design: Design) -> QualityFinding | None:
@@ -121,11 +121,11 @@ def underpowered(samples: Samples, margin: float, design: Design) -> QualityFind
 
 
 def _at_a_look(
-    looked: Comparison, found: Comparison, margin: float, design: Design
+    looked: Comparison, compared: Comparison, margin: float, design: Design
 ) -> QualityFinding:
     look = looked.runs
     level = spent(look, design.n_max, design.level)
-    relative = found.spread / margin
+    relative = compared.spread / margin
     needed = runs_for_one_look(relative, history=design.history, level=design.level)
 
     def finding(outcome: QualityOutcome, reason: str, seen: Comparison) -> QualityFinding:
@@ -137,37 +137,39 @@ def _at_a_look(
     if looked.p_inferior(margin) <= level:
         return finding(QualityOutcome.HELD, f"a loss of {margin:g} or more is ruled out", looked)
     lost = looked.p_worse <= level and looked.difference <= -margin / 2
-    if lost or _beyond_doubt(found, margin):
-        return finding(QualityOutcome.WORSE, _worse_words(found), found)
-    if look == design.n_max or chance_of_passing(found, margin, design) < FUTILE:
-        return finding(QualityOutcome.INCONCLUSIVE, _unproven_words(found, margin, design), found)
-    return finding(QualityOutcome.MORE_RUNS, f"{look} runs do not settle it yet", looked)
+    if lost or _beyond_doubt(compared, margin):
+        return finding(QualityOutcome.WORSE, _worse_words(compared), compared)
+    if look == design.n_max or chance_of_passing(compared, margin, design) < FUTILE:
+        return finding(
+            QualityOutcome.INCONCLUSIVE, _unproven_words(compared, margin, design), compared
+        )
+    return finding(QualityOutcome.MORE_RUNS, f"{look} runs do not decide it yet", looked)
 
 
-def chance_of_passing(found: Comparison, margin: float, design: Design) -> float:
+def chance_of_passing(compared: Comparison, margin: float, design: Design) -> float:
     """Conditional power at the last look: Phi((D n/n_max + m)/(s sqrt(v_max)) - t_{1-a}).
 
     The trend D is shrunk towards no loss by the share of runs that it rests on.
     """
     last = design.n_max
-    reference = max(found.reference_runs, found.history_weight + last)
-    drift = found.difference * min(1.0, found.runs / last) + margin
+    reference = max(compared.reference_runs, compared.history_weight + last)
+    drift = compared.difference * min(1.0, compared.runs / last) + margin
     bar = student_t.quantile(
-        1 - spent(last, last, design.level), found.df + 2 * (last - found.runs)
+        1 - spent(last, last, design.level), compared.df + 2 * (last - compared.runs)
     )
-    return normal_below(drift / found.error_at(last, reference) - bar)
+    return normal_below(drift / compared.error_at(last, reference) - bar)
 
 
-def _worse_words(found: Comparison) -> str:
-    return f"significantly worse by {-found.difference:.4g}"
+def _worse_words(compared: Comparison) -> str:
+    return f"significantly worse by {-compared.difference:.4g}"
 
 
-def _unproven_words(found: Comparison, margin: float, design: Design) -> str:
-    provable = design.best_margin(LIKELY) * found.spread
+def _unproven_words(compared: Comparison, margin: float, design: Design) -> str:
+    provable = design.best_margin(LIKELY) * compared.spread
     return (
-        f"the metric varies by {found.spread:.4g} from run to run; up to {design.n_max} runs could "
-        f"prove a margin of {provable:.4g}, not {margin:g} at a difference of "
-        f"{found.difference:.4g}"
+        f"the metric varies by {compared.spread:.4g} from run to run; up to {design.n_max} runs "
+        f"could prove a margin of {provable:.4g}, not {margin:g} at a difference of "
+        f"{compared.difference:.4g}"
     )
 
 
@@ -204,8 +206,8 @@ def samples_of(candidate: Arm, evidence: Evidence) -> Samples:
 def refuse_before_spending(evidence: Evidence, design: Design) -> Reason | None:
     """Why no number of runs that policy allows would prove the margin, by history alone."""
     history = Samples((), (), evidence.oriented(evidence.quality.history))
-    found = underpowered(history, evidence.quality.margin, design)
-    return Reason("underpowered", f"{evidence.quality.metric}: {found.reason}") if found else None
+    refusal = underpowered(history, evidence.quality.margin, design)
+    return refusal and Reason("underpowered", f"{evidence.quality.metric}: {refusal.reason}")
 
 
 def judge_full_runs(candidate: Arm, evidence: Evidence, design: Design) -> QualityFinding:
@@ -217,13 +219,13 @@ def judge_full_runs(candidate: Arm, evidence: Evidence, design: Design) -> Quali
         reason = f"{failures} full runs of the baseline failed: nothing to compare with"
         return QualityFinding(QualityOutcome.INCONCLUSIVE, reason)
     samples = samples_of(candidate, evidence)
-    found = judge_quality(samples, evidence.quality.margin, design)
-    if found.outcome is QualityOutcome.HELD and len(samples.baseline) < CONCURRENT_RUNS:
+    finding = judge_quality(samples, evidence.quality.margin, design)
+    if finding.outcome is QualityOutcome.HELD and len(samples.baseline) < CONCURRENT_RUNS:
         reason = "history alone may have drifted: a baseline run of today is missing"
         return replace(
-            found, outcome=QualityOutcome.MORE_RUNS, reason=reason, lacks_baseline_only=True
+            finding, outcome=QualityOutcome.MORE_RUNS, reason=reason, lacks_baseline_only=True
         )
-    return found
+    return finding
 
 
 @dataclass(frozen=True)

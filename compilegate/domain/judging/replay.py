@@ -53,12 +53,12 @@ def compare(recorded: Document, again: Document) -> Comparison:
     if limit is not None:
         ignored += OF_THE_VERDICT
         recorded = {**recorded, "reasons": recorded["reasons"][1:]}
-    found = [
+    differences = tuple(
         difference
         for difference in _differences("", _with_arms(_plain(recorded), again), _plain(again))
         if difference.field not in ignored
-    ]
-    return Comparison(tuple(found), (then, now) if then != now else None, limit)
+    )
+    return Comparison(differences, (then, now) if then != now else None, limit)
 
 
 def _limit(recorded: Document, again: Document) -> Document | None:

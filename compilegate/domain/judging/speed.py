@@ -34,7 +34,7 @@ ASSUMED_BLOCK_SD = 0.03
 # The same where the arms run on nodes of their own: identical GPUs differ by about 8 % (Sinha et
 # al. 2022, arXiv 2208.11035), and two sets of them are compared.
 ASSUMED_APART_SD = 0.08 * math.sqrt(2)
-# Share of alpha at which a candidate that falls short is given up; no promotion rests on it.
+# Share of alpha at which a candidate that falls short is rejected; no promotion rests on it.
 HOPELESS_SHARE = 0.2
 CONFIDENCE = 0.95
 # Blocks that agree to this are one measurement copied, not precision.
@@ -184,7 +184,7 @@ def _outcome(
         return SpeedOutcome.PASSED, f"proven above {policy.reject_speedup:.2f}x"
     if n < max_blocks:
         blocks = "one block does" if n == 1 else f"{n} blocks do"
-        return SpeedOutcome.MORE_BLOCKS, f"{blocks} not settle it yet"
+        return SpeedOutcome.MORE_BLOCKS, f"{blocks} not decide it yet"
     if proven:
         asked = f"{policy.promote_speedup:.2f}x"
         return SpeedOutcome.INCONCLUSIVE, f"faster, but not clearly above the required {asked}"

@@ -31,7 +31,7 @@ EXPLAINED = {
 }
 # The managed compiler exists only inside its own image.
 MANAGED_COMPILER_EXPLAINS = EXPLAINED["framework"]
-# What production's own runs may change in from night to night while both arms take turns: newer
+# What production's own runs may change in between runs while both arms take turns: newer
 # data of the same kind, and machines with a newer driver.
 MOVES_ON = frozenset({"data_sha256", "driver"})
 # Samples of a whole run: a last batch more or less is the same training.
@@ -51,7 +51,7 @@ def invalid_reasons(evidence: Evidence) -> tuple[Reason, ...]:
     reasons: list[Reason] = []
     for candidate in evidence.candidates:
         if evidence.phase == PROBATION:
-            # Production's image, driver and data move on; what is on is watched whatever comes.
+            # Production's image, driver and data move on; what is on is watched in any case.
             reasons += _repeated_in_production(candidate, evidence.baseline)
             continue
         reasons += _not_applied(candidate)
@@ -85,38 +85,38 @@ def _different_fingerprints(candidate: Arm, baseline: Arm) -> Iterator[Reason]:
     explained = _explained(candidate) | _explained_by_figures(candidate, baseline)
     everyone = [(run, frozenset[str]()) for run in baseline.runs]
     everyone += [(run, explained) for run in candidate.runs]
-    reference = next((found for run, _ in everyone if (found := _fingerprint(run))), None)
+    reference = next((own for run, _ in everyone if (own := _fingerprint(run))), None)
     if reference is None:
         return
     for run, allowed in everyone:
-        found = _fingerprint(run) or {}
+        own = _fingerprint(run) or {}
         extra = isinstance(run, SpeedRun) or run.mode == "shadow"
         may_differ = allowed if extra else allowed | MOVES_ON
-        wrong = [key for key in _differing(found, reference) if key not in may_differ]
-        unrecorded = not found and isinstance(run, FullRun) and run.mode == "production"
-        if wrong and (found or run.finished) and not unrecorded:
+        wrong = [key for key in _differing(own, reference) if key not in may_differ]
+        unrecorded = not own and isinstance(run, FullRun) and run.mode == "production"
+        if wrong and (own or run.finished) and not unrecorded:
             key = wrong[0]
             yield Reason(
                 "arms_differ",
                 f"{candidate.name}: runs differ in {', '.join(wrong)} "
-                f"({reference.get(key)!r} and {found.get(key)!r}), not only in the change",
+                f"({reference.get(key)!r} and {own.get(key)!r}), not only in the change",
                 candidate.name,
             )
             return
 
 
 def _contradictions(candidate: Arm, baseline: Arm) -> Iterator[Reason]:
-    """What cannot be if the runs are what they say: copies, other nodes, other batches."""
+    """What contradicts the runs' own records: copies, other nodes, other batches."""
     for arm in (baseline, candidate):
         blocks = [run.block for run in arm.speed]
         orders = [run.order for run in arm.quality]
-        # Production may train with one seed every night; an extra run's seed is its own.
+        # Production may train every run with one seed; an extra run's seed is its own.
         results = [
             (run.seed, run.metric, run.wall_seconds)
             for run in arm.quality
             if run.seed is not None and run.finished and run.wall_seconds and run.mode == "shadow"
         ]
-        if any(len(set(found)) < len(found) for found in (blocks, orders, results)):
+        if any(len(set(values)) < len(values) for values in (blocks, orders, results)):
             text = f"{arm.name}: two runs claim the same block or order, or are copies"
             yield Reason("runs_repeated", text, arm.name)
     yield from _unlike_blocks(candidate, baseline)
@@ -143,7 +143,7 @@ def _unlike_blocks(candidate: Arm, baseline: Arm) -> Iterator[Reason]:
         if not run.samples_per_step or not size:
             continue
         if run.samples_per_step == size and candidate.full_run_steps != baseline.full_run_steps:
-            continue  # as recorded by who counts one batch size for all arms
+            continue  # as recorded where one batch size counts for all arms
         ours = run.samples_per_step * (candidate.full_run_steps or 1)
         theirs = size * (baseline.full_run_steps or 1)
         if not math.isclose(ours, theirs, rel_tol=SAME_WORK):
@@ -160,7 +160,7 @@ def _explained(candidate: Arm) -> frozenset[str]:
 
 
 def _explained_by_figures(candidate: Arm, baseline: Arm) -> frozenset[str]:
-    """What an arm's own figures say of its change where nobody listed its overrides."""
+    """What an arm's own figures say of its change where its overrides are not listed."""
     if candidate.overrides:
         return frozenset()
     names: set[str] = set()
@@ -171,9 +171,9 @@ def _explained_by_figures(candidate: Arm, baseline: Arm) -> frozenset[str]:
     return frozenset(names)
 
 
-def alike_but_for_time(found: Mapping[str, Any], reference: Mapping[str, Any]) -> bool:
-    """Whether fingerprints differ in no more than production's may from night to night."""
-    return MOVES_ON.issuperset(_differing(found, reference))
+def alike_but_for_time(own: Mapping[str, Any], reference: Mapping[str, Any]) -> bool:
+    """Whether fingerprints differ in no more than production's may between runs."""
+    return MOVES_ON.issuperset(_differing(own, reference))
 
 
 def _fingerprint(run: SpeedRun | FullRun) -> Mapping[str, Any] | None:
@@ -181,8 +181,8 @@ def _fingerprint(run: SpeedRun | FullRun) -> Mapping[str, Any] | None:
     return value if isinstance(value, Mapping) and value else None
 
 
-def _differing(found: Mapping[str, Any], reference: Mapping[str, Any]) -> list[str]:
-    return sorted(k for k in found.keys() | reference.keys() if found.get(k) != reference.get(k))
+def _differing(own: Mapping[str, Any], reference: Mapping[str, Any]) -> list[str]:
+    return sorted(k for k in own.keys() | reference.keys() if own.get(k) != reference.get(k))
 
 
 def unequal_starts(candidate: Arm, baseline: Arm) -> Iterator[Reason]:
@@ -201,7 +201,7 @@ def unequal_starts(candidate: Arm, baseline: Arm) -> Iterator[Reason]:
             yield Reason(
                 "unequal_initial_weights",
                 f"{candidate.name}: seed {seed} starts from other weights than the baseline's; "
-                "the script must draw them from the seed that it is given",
+                "the script must draw them from its seed",
                 candidate.name,
             )
             break
@@ -239,18 +239,18 @@ def _pairs(
     if explained_by & candidate.overrides.keys():
         return
     base = {
-        (run.seed, _data(run)): found
+        (run.seed, _data(run)): value
         for run in baseline.quality
-        if (found := recorded(run)) is not None
+        if (value := recorded(run)) is not None
     }
     for run in candidate.quality:
-        found, start = recorded(run), (run.seed, _data(run))
-        if found is not None and run.seed is not None and start in base:
-            yield run.seed, found, base[start]
+        value, start = recorded(run), (run.seed, _data(run))
+        if value is not None and run.seed is not None and start in base:
+            yield run.seed, value, base[start]
 
 
 def _data(run: FullRun) -> str | None:
-    """What it was trained on: production's data may be another every night."""
+    """What it was trained on: production may train on new data every run."""
     fingerprint = run.detail.get("fingerprint")
     value = fingerprint.get("data_sha256") if isinstance(fingerprint, Mapping) else None
     return value if isinstance(value, str) else None

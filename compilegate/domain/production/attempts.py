@@ -20,7 +20,7 @@ LONGEST_SECONDS = 3600
 MOST_ATTEMPTS = 500
 # Pauses that grow from a second to the longest one of a run that may wait for four weeks.
 GROWING_PAUSES = 16
-# Nobody wants tonight's model tomorrow night.
+# A model that comes a day late is of no use.
 MOST_HOURS = 24.0
 WEEK_HOURS = 168.0
 # The longest that a run may take: two jobs of SageMaker's longest, 28 days each (a candidate that
@@ -104,7 +104,7 @@ def next_wait(
     *,
     first_seconds: float = FIRST_SECONDS,
 ) -> Wait | None:
-    """What follows an attempt that found no capacity; None gives up.
+    """What follows an attempt without capacity; None gives up.
 
     ``waits`` are the run's earlier ones. The own type first, then each of
     ``fallbacks`` at once, then a pause, and so on from the beginning. What the attempts themselves

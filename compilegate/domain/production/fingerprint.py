@@ -3,11 +3,11 @@
 A fingerprint is image, framework, machines, code, recipe, precision and data schema. There are two
 sources. What a job is *asked* for is in the plan of the trial and in the registered workload of
 today: it is compared before a run and after it. What a job *recorded* exists only afterwards, but
-it is what was really there, and nothing else tells of a team's own job. Each source is compared
-with its like. A field that one side lacks is no change; it is listed, so that nobody takes a
-missing field for an equal one.
+it is what was really used, and the only source for a team's own job. Each source is compared
+with its like. A field that one side lacks is not a change; it is listed as not
+compared.
 
-GPU driver and data are not part of it: they move from night to night under every job, and the
+GPU driver and data are not part of it: they change between runs of every job, and the
 probation watches what they do (domain/judging/monitor.py).
 """
 

@@ -41,7 +41,7 @@ _Kind = TypeVar("_Kind")
 class Approval:
     """A promotion that waits for a person; ``answer`` is None while it is open.
 
-    ``tokens`` wake whoever waits, oldest first.
+    ``tokens`` wake the waiting trial, oldest first.
     """
 
     asked: ApprovalRequested
@@ -111,7 +111,7 @@ class WorkloadHistory:
         return next((begun for begun in self.begun if begun.execution == execution), None)
 
     def waits_of(self, run: str) -> tuple[CapacityWait, ...]:
-        """A run's attempts that found no capacity."""
+        """A run's attempts that got no capacity."""
         return tuple(wait for wait in self.waits if wait.run == run)
 
     def review_of(self, run: str) -> Review | None:
@@ -129,7 +129,7 @@ class WorkloadHistory:
         return tuple(one for one in self.rounds if one.trial == trial)
 
     def approval_of(self, trial: str) -> Approval | None:
-        """The question whether a trial's promotion may take effect, None where nobody asked."""
+        """The question whether a trial's promotion may take effect, None where it was not asked."""
         return next((one for one in self.approvals if one.trial == trial), None)
 
 

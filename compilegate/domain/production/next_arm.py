@@ -184,7 +184,7 @@ def _of(flag: Flag, arm: str, why: str, *, confirm: bool = False) -> Choice:
 
 
 def _requested(now: Situation) -> RequestedArm | None:
-    """The first run that the judge asked for and nobody has begun since; None without one.
+    """The first run that the judge asked for and that has not begun since; None without one.
 
     An arm that is neither the baseline nor the flag's says that the judge meant another flag.
     """

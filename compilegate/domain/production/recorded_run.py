@@ -38,7 +38,7 @@ class EndedAttempt:
     """An attempt whose job has ended, with everything that recording it reads.
 
     ``described`` is SageMaker's description of the job, empty where it never was. ``waits`` are
-    the run's earlier attempts that found no capacity, ``fallbacks`` the instance types that its
+    the run's earlier attempts without capacity, ``fallbacks`` the instance types that its
     job can run on instead. ``usd_per_hour`` is None where the price is not known. ``now`` in epoch
     seconds.
     """

@@ -45,7 +45,7 @@ from compilegate.domain.workload.model import Policy
 
 # Kinds of messages beside those of transitions; an alarm is the judge's reason of that code.
 ALARM, FAILED = "alarm", "failed"
-# What the watch does not see is reported when it is found, not after every run; by code.
+# What the watch does not see is reported once, not after every run; by code.
 REPORTED_ONCE = (
     "run_unreadable", "nothing_to_judge", "not_measured", "speed_not_watched",
     "quality_not_watched",
@@ -240,7 +240,7 @@ def _planned(promotion: Promotion, transition: FlagTransition) -> PlannedTransit
 
 
 def message_kind(review: Review, before: Review | None) -> str | None:
-    """The kind of message that a review is worth, None for one that found nothing new.
+    """The kind of message that a review is worth, None for one without news.
 
     ``before`` is the review before it of the same promotion.
     """

@@ -1,11 +1,11 @@
-"""One workload's week, from its history: what ran, what changed, what is open, what was saved."""
+"""Summaries of workloads' histories: one workload's week, and the figures of a day over all."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
 
 from compilegate.domain.flag_change import flag_of
 from compilegate.domain.production.history import WorkloadHistory
@@ -107,7 +107,6 @@ def weekly_summary(
         candidate=flag.candidate,
         runs=dict(Counter(run.arm for run in ended)),
         failed=sum(not run.finished for run in ended),
-        # Runs that found no capacity at first.
         waited=len({wait.run for wait in history.waits if window.holds(wait.at)}),
         changes=[
             ChangeOfFlag(version.at, version.action, version.by)
@@ -169,7 +168,7 @@ class DayFigures:
     ``flags_on`` is at the end of the day.
     """
 
-    decisions: Mapping[str, int] = field(default_factory=dict)
+    decisions: Counter[str] = field(default_factory=Counter)
     trial_usd: float = 0.0
     production_runs: int = 0
     failed_runs: int = 0
@@ -180,24 +179,13 @@ class DayFigures:
 
     def __add__(self, other: DayFigures) -> DayFigures:
         """The sum of both."""
-        return DayFigures(
-            decisions=dict(Counter(self.decisions) + Counter(other.decisions)),
-            trial_usd=self.trial_usd + other.trial_usd,
-            production_runs=self.production_runs + other.production_runs,
-            failed_runs=self.failed_runs + other.failed_runs,
-            waited_runs=self.waited_runs + other.waited_runs,
-            production_usd=self.production_usd + other.production_usd,
-            saved_usd=self.saved_usd + other.saved_usd,
-            flags_on=self.flags_on + other.flags_on,
-        )
+        names = [one.name for one in fields(self)]
+        return DayFigures(*(getattr(self, name) + getattr(other, name) for name in names))
 
 
 def day_of(history: WorkloadHistory, *, since: float, until: float) -> DayFigures:
     """The figures of one workload between two times (epoch seconds), the first included."""
-
-    def today(at: float) -> bool:
-        return since <= at < until
-
+    today = TimeWindow(since, until).holds
     runs = [run for run in history.runs if run.ended_at < until]
     ended = [run for run in runs if run.ended_at >= since]
     decided = [one for one in history.decided if today(one.at)]
@@ -205,17 +193,12 @@ def day_of(history: WorkloadHistory, *, since: float, until: float) -> DayFigure
     verdicts += [str(one.verdict) for one in history.probation_ends if today(one.at)]
     verdicts += [FAILED for one in history.failed if today(one.at)]
     return DayFigures(
-        decisions=dict(Counter(verdicts)),
+        decisions=Counter(verdicts),
         trial_usd=math.fsum(one.spent_usd or 0.0 for one in decided),
         production_runs=len(ended),
         failed_runs=sum(not run.finished for run in ended),
         waited_runs=len({wait.run for wait in history.waits if today(wait.at)}),
         production_usd=math.fsum(run.usd or 0.0 for run in ended),
-        saved_usd=_saved_usd(runs, since),
+        saved_usd=math.fsum(one.usd or 0.0 for one in run_savings(runs, since=since)),
         flags_on=int(flag_of([one for one in history.flags if one.at < until]).enabled),
     )
-
-
-def _saved_usd(runs: Iterable[ProductionRun], since: float) -> float:
-    candidates = run_savings(list(runs), since=since)
-    return math.fsum(one.usd for one in candidates if one.usd is not None)

@@ -30,13 +30,13 @@ ROW = 2
 LEFT_OUT = ("loss_curve", "stage", "block")
 # So many runs of the candidate in a row that leave nothing to judge are reported.
 UNSEEN = 3
-# So many of them that trained to their end: nobody has seen what production is made of since.
+# So many of them that trained to their end: what production trains has not been observed since.
 UNWATCHED = 6
 COMPLETED = "Completed"
 
 
 def watched_runs(runs: Iterable[ProductionRun], promotion: Promotion) -> list[ProductionRun]:
-    """The runs that bear on a promotion, whoever launched them, in the order of time.
+    """The runs that bear on a promotion, in the order of time.
 
     Baseline and promoted candidate since the candidate was turned on; not what was trained on
     other machines or left no record that the judge can read, and not a candidate that another
@@ -197,7 +197,7 @@ def blind_spots(runs: Sequence[ProductionRun], promotion: Promotion) -> tuple[Re
 
 
 def not_watched(runs: Sequence[ProductionRun], promotion: Promotion) -> tuple[Reason, ...]:
-    """Why a promotion on probation may not stay on: it is used, and nobody sees what it does.
+    """Why a promotion on probation may not stay on: it is used without being observed.
 
     A job that was stopped or lost made nothing that could be used, so that it is reported only.
     """
@@ -207,7 +207,7 @@ def not_watched(runs: Sequence[ProductionRun], promotion: Promotion) -> tuple[Re
         return ()
     text = (
         f"the last {len(row)} runs of {promotion.candidate} left nothing to judge, although "
-        f"{used} of them trained to their end: nobody sees what the change does"
+        f"{used} of them trained to their end: the change is not observed"
     )
     return (Reason("not_watched", text),)
 

@@ -1,4 +1,4 @@
-"""A reason: what was found, which code names it, and what helps.
+"""A reason: what is the case, which code names it, and what helps.
 
 Eligibility, planning, the judge and the watch over production all give reasons of this one class.
 What a code means, and the words for it, are in ``registry``.

@@ -145,7 +145,7 @@ TRIAL: Mapping[str, ReasonKind] = {
         BLOCK,
         "The trial used the rounds it is allowed without a verdict.",
         "Name fewer candidates. Failed and stopped jobs use up rounds.",
-        "{but}not settled in the rounds allowed",
+        "{but}not decided in the rounds allowed",
     ),
     "trial_over_time": ReasonKind(
         BLOCK,

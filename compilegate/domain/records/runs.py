@@ -71,7 +71,7 @@ class BegunRun(_InCanaryRound):
 
 @dataclass(frozen=True)
 class CapacityWait(LedgerRecord):
-    """An attempt that found no capacity, and what follows it.
+    """An attempt that got no capacity, and what follows it.
 
     The next attempt starts after ``wait_seconds`` on ``next_instance_type``, None for the run's
     own. ``spent_seconds`` is how long this one took.

@@ -191,7 +191,7 @@ class FlagOutcome:
     """What became of the flag after a decision, kept beside it.
 
     ``overrode`` and ``held_by`` are the manual change that was replaced or respected, ``approval``
-    the answer, None where nobody was asked.
+    the answer, None without a question.
     """
 
     changed: bool

@@ -34,8 +34,9 @@ LOST = ("quality_worse", "candidate_crashed")
 class RoundFacts:
     """Everything that a round is judged on.
 
-    ``strays`` are jobs of earlier rounds that nobody waits for: CreateTrainingJob may start a job
-    and its answer be lost, the retry then starts another one. ``code`` identifies the team's code.
+    ``strays`` are jobs of earlier rounds whose end is not awaited: CreateTrainingJob may start a
+    job and its answer be lost, the retry then starts another one. ``code`` identifies the team's
+    code.
     """
 
     trial: str

@@ -130,12 +130,12 @@ def _too_many_rounds(step: NextStep, evidence: TrialEvidence, rounds_done: int) 
     plan, jobs = evidence.plan, evidence.usd_by_job
     most = most_rounds(plan.candidates, plan.max_quality_runs, plan.quality_mode)
     if rounds_done >= most:
-        return Reason("too_many_rounds", f"not settled after {most} rounds")
+        return Reason("too_many_rounds", f"not decided after {most} rounds")
     if has_room(rounds_done, jobs, _most_jobs(step, plan)):
         return None
     return Reason(
         "too_many_rounds",
-        f"not settled after {len(jobs)} jobs in {rounds_done} rounds, and one more round might "
+        f"not decided after {len(jobs)} jobs in {rounds_done} rounds, and one more round might "
         "not fit into the history of one execution of Step Functions",
     )
 
@@ -153,7 +153,7 @@ def _over_time(step: NextStep, evidence: TrialEvidence, now: int) -> Reason | No
         return None
     return Reason(
         "trial_over_time",
-        f"not settled after {elapsed / rounds.DAY:.0f} days, and one more round of up to "
+        f"not decided after {elapsed / rounds.DAY:.0f} days, and one more round of up to "
         f"{needed / HOUR:.0f} hours ({limit}) might not end within the {most / rounds.DAY:.0f} "
         "days that a trial may take",
     )

@@ -1,5 +1,7 @@
 """The figures of a day, against a ledger whose figures are known."""
 
+from collections import Counter
+
 import pytest
 
 from compilegate.domain.production.history import history
@@ -47,9 +49,9 @@ def test_decisions_are_counted_by_verdict_with_what_their_trials_cost(cloud):
     ):
         write(cloud, "w", record)
 
-    found = figures(cloud)
-    assert {"promote": 1, "ineligible": 1, "revert": 1, "failed": 1} == found.decisions
-    assert 12.5 == found.trial_usd
+    day = figures(cloud)
+    assert {"promote": 1, "ineligible": 1, "revert": 1, "failed": 1} == day.decisions
+    assert 12.5 == day.trial_usd
 
 
 def test_runs_of_the_day_are_priced_and_compared_with_earlier_baselines(cloud):
@@ -59,10 +61,10 @@ def test_runs_of_the_day_are_priced_and_compared_with_earlier_baselines(cloud):
     ran(cloud, "w", NOW - 7200, "compile", usd=7.0)
     ran(cloud, "w", NOW - 3600, "compile", usd=4.0, finished=False)
 
-    found = figures(cloud)
-    assert (2, 1) == (found.production_runs, found.failed_runs)
-    assert pytest.approx(11.0) == found.production_usd
-    assert pytest.approx(3.0 - 4.0) == found.saved_usd
+    day = figures(cloud)
+    assert (2, 1) == (day.production_runs, day.failed_runs)
+    assert pytest.approx(11.0) == day.production_usd
+    assert pytest.approx(3.0 - 4.0) == day.saved_usd
 
 
 def test_a_run_that_waited_twice_waited_once(cloud):
@@ -80,8 +82,8 @@ def test_a_flag_counts_as_it_is_at_the_end_of_the_day(cloud):
 
 
 def test_workloads_add_up():
-    one = DayFigures({"promote": 1}, 1.0, 2, 1, 0, 3.0, -1.0, 1)
-    two = DayFigures({"promote": 1, "failed": 1}, 0.5, 1, 0, 1, 1.0, 4.0, 0)
+    one = DayFigures(Counter("a"), 1.0, 2, 1, 0, 3.0, -1.0, 1)
+    two = DayFigures(Counter("ab"), 0.5, 1, 0, 1, 1.0, 4.0, 0)
 
-    expected = DayFigures({"promote": 2, "failed": 1}, 1.5, 3, 1, 1, 4.0, 3.0, 1)
+    expected = DayFigures(Counter("aab"), 1.5, 3, 1, 1, 4.0, 3.0, 1)
     assert expected == one + two

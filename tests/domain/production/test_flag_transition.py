@@ -24,68 +24,52 @@ def said(verdict: str) -> Decision:
     return Decision("w", "d2", "1", "probation", Verdict(verdict), "compile", why)
 
 
-@pytest.mark.parametrize("policy", ["fall_back", "keep"])
-@pytest.mark.parametrize("changed", [(), CHANGED])
-def test_a_regression_turns_off_whatever_else_is_found(
-    policy: str, changed: tuple[Reason, ...]
-) -> None:
-    found = flag_transition(on(), Findings(said("revert"), changed, True), policy)
-
-    assert found is not None
-    assert Flag(False, "reverted", "compile", {}, "d2") == found.flag
-    assert ("revert", "why") == (found.action, found.reasons[0].code)
+PERMANENT = Flag(True, "permanent", "compile", OVERRIDES, "d2")
+PROBATION = Flag(True, "probation", "compile", OVERRIDES, "d1")
+STALE_OFF, STALE_ON = (
+    Flag(False, "stale", "compile", {}, "d1"), Flag(True, "stale", "compile", OVERRIDES, "d1"),
+)  # fmt: skip
+REVERTED = Flag(False, "reverted", "compile", {}, "d2")
 
 
 @pytest.mark.parametrize(
-    ("policy", "wanted"),
+    ("state", "findings", "policy", "action", "flag"),
     [
-        ("fall_back", Flag(False, "stale", "compile", {}, "d1")),
-        ("keep", Flag(True, "stale", "compile", OVERRIDES, "d1")),
+        ("probation", Findings(said("revert")), "keep", "revert", REVERTED),
+        ("probation", Findings(said("revert"), CHANGED, True), "fall_back", "revert", REVERTED),
+        ("probation", Findings(said("permanent"), CHANGED, True), "fall_back", "stale", STALE_OFF),
+        ("permanent", Findings(said("permanent"), CHANGED, True), "fall_back", "stale", STALE_OFF),
+        ("probation", Findings(said("permanent"), CHANGED, True), "keep", "stale", STALE_ON),
+        ("permanent", Findings(None, CHANGED), "keep", "stale", STALE_ON),
+        ("probation", Findings(said("invalid"), untreated=2), "fall_back", "stale", STALE_OFF),
+        ("probation", Findings(unwatched=CHANGED), "fall_back", "stale", STALE_OFF),
+        ("probation", Findings(said("permanent"), (), True), "fall_back", "permanent", PERMANENT),
+        ("stale", Findings(said("continue"), (), True), "keep", "resume", PROBATION),
     ],
 )
-@pytest.mark.parametrize("state", ["probation", "permanent"])
-def test_what_changed_is_stale_as_the_policy_says(state: str, policy: str, wanted: Flag) -> None:
-    found = flag_transition(on(state), Findings(said("permanent"), CHANGED, True), policy)
+def test_what_follows_from_a_review(
+    state: str, findings: Findings, policy: str, action: str, flag: Flag
+) -> None:
+    transition = flag_transition(on(state), findings, policy)
 
-    assert found is not None
-    assert ("stale", wanted, CHANGED) == (found.action, found.flag, found.reasons)
-
-
-def test_a_change_that_production_does_without_is_stale() -> None:
-    found = flag_transition(on(), Findings(said("invalid"), untreated=2), "fall_back")
-
-    assert found is not None
-    assert (False, "stale", "invalid") == (
-        found.flag.enabled, found.flag.state, found.reasons[0].message,
-    )  # fmt: skip
-
-
-def test_a_probation_that_held_is_permanent_and_stays_what_it_was() -> None:
-    found = flag_transition(on(), Findings(said("permanent"), (), True), "fall_back")
-
-    assert found is not None
-    assert Flag(True, "permanent", "compile", OVERRIDES, "d2") == found.flag
+    assert transition is not None
+    assert (action, flag) == (transition.action, transition.flag)
+    assert transition.reasons
 
 
 @pytest.mark.parametrize(
-    ("state", "finding"),
+    ("state", "findings"),
     [
         ("probation", Findings()),
         ("probation", Findings(said("continue"))),
         ("probation", Findings(said("inconclusive"))),
         ("probation", Findings(said("invalid"), untreated=1)),
         ("permanent", Findings(said("permanent"))),
+        ("permanent", Findings(unwatched=CHANGED)),
         ("stale", Findings(said("invalid"), (), True, untreated=2)),
         ("stale", Findings(said("permanent"), CHANGED, True)),
         ("stale", Findings(said("permanent"), (), False)),
     ],
 )
-def test_what_proves_nothing_new_leaves_the_flag_alone(state: str, finding: Findings) -> None:
-    assert None is flag_transition(on(state), finding, "keep")
-
-
-def test_a_stale_flag_that_stayed_on_is_in_probation_again_once_all_is_as_it_was() -> None:
-    found = flag_transition(on("stale"), Findings(said("continue"), (), True), "keep")
-
-    assert found is not None
-    assert ("resume", "probation", True) == (found.action, found.flag.state, found.flag.enabled)
+def test_what_proves_nothing_new_leaves_the_flag_alone(state: str, findings: Findings) -> None:
+    assert None is flag_transition(on(state), findings, "keep")

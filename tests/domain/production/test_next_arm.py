@@ -12,7 +12,6 @@ from compilegate.domain.flag import OFF, STATES, Flag
 from compilegate.domain.production.canary import OpenSlot
 from compilegate.domain.production.next_arm import (
     PROBLEMS,
-    REFRESH_EVERY,
     FlagReading,
     Situation,
     next_arm,
@@ -22,11 +21,6 @@ from compilegate.domain.records.runs import BegunRun, CanarySlot, ProductionRun
 
 ON = Flag(True, "probation", "compile", {"compiler": "torch_compile"}, "d1", "2026-01-01T00:00:00Z")
 FOLLOWED = ("compile", "flag", {"compiler": "torch_compile"}, False, "d1")
-
-
-def told(situation):
-    found = next_arm(situation)
-    return (found.arm, found.why, dict(found.overrides), found.confirm, found.decision_id)
 
 
 def ran(number, arm="compile", **more):
@@ -53,113 +47,81 @@ def on(**more):
     return Situation(FlagReading(ON, "text"), **more)
 
 
-@pytest.mark.parametrize(
-    ("flag", "why"),
-    [
-        (OFF, "scheduled"),
-        (replace(ON, enabled=False, state="reverted"), "scheduled"),
-        (replace(ON, enabled=False, state="stale"), "stale"),
-        (replace(ON, candidate=None), "scheduled"),
-    ],
-)
-def test_a_flag_that_is_not_clearly_on_is_the_baseline(flag, why):
-    assert ("baseline", why, {}, False, None) == told(Situation(FlagReading(flag)))
+def with_flag(runs=(), **changes):
+    return Situation(FlagReading(replace(ON, **changes), "text"), runs=runs)
 
 
-@pytest.mark.parametrize("problem", PROBLEMS)
-def test_a_flag_that_cannot_be_followed_is_the_baseline_even_where_it_says_on(problem):
-    reading = FlagReading(ON, "text", problem=problem, explanation="why")
+FIVE = [ran(number) for number in range(5)]
+BASELINE_ON = ("baseline", "refresh", {}, False, "d1")
+CONFIRM = ("baseline", "confirm", {}, True, "d1")
+CONFIRM_MINE = ("compile", "confirm", {"compiler": "torch_compile"}, True, "d1")
+CHECKS = asked("baseline", "compile", "baseline")
+SITUATIONS = {
+    "off": (Situation(FlagReading(OFF)), ("baseline", "scheduled", {}, False, None)),
+    "reverted": (
+        with_flag(enabled=False, state="reverted"), ("baseline", "scheduled", {}, False, None)),
+    "stale and off": (
+        with_flag(enabled=False, state="stale"), ("baseline", "stale", {}, False, None)),
+    "on without a candidate": (
+        with_flag(candidate=None), ("baseline", "scheduled", {}, False, None)),
+    **{
+        problem: (
+            Situation(FlagReading(ON, "text", problem=problem, explanation="why")),
+            ("baseline", problem, {}, False, None))
+        for problem in PROBLEMS
+    },
+    **{state: (with_flag(state=state), FOLLOWED) for state in ("probation", "permanent", "stale")},
+    "the judge's first confirmation": (on(review=CHECKS), CONFIRM),
+    "its second, the first begun": (
+        on(review=CHECKS, in_flight=[begun(11, "baseline", confirm=True)]), CONFIRM_MINE),
+    "its third, two made": (
+        on(review=CHECKS, runs=[ran(11, "baseline", confirm=True), ran(12, confirm=True)]),
+        CONFIRM),
+    "all confirmations begun": (
+        on(review=asked("baseline", "compile"),
+           in_flight=[begun(11, "baseline", confirm=True), begun(12, confirm=True)]),
+        FOLLOWED),
+    # It ended at 850, the review was at 1000.
+    "a run that the judge knew of": (
+        on(review=asked("baseline"), runs=[ran(8, "baseline", confirm=True)]), CONFIRM),
+    "a baseline that the judge lacks": (
+        on(review=asked("baseline", confirm=False)), BASELINE_ON),
+    "a review of another candidate": (on(review=asked("b48")), FOLLOWED),
+    "a review without a request": (on(review=Review(1, "r0", "t1", "compile")), FOLLOWED),
+    "a request for the candidate": (on(review=asked("compile", confirm=False)), FOLLOWED),
+    "four runs": (on(runs=FIVE[:4]), FOLLOWED),
+    "five runs": (on(runs=FIVE), BASELINE_ON),
+    "a baseline since": (on(runs=[*FIVE, ran(6, "baseline")]), FOLLOWED),
+    "a baseline that is no evidence": (
+        on(runs=[*FIVE, ran(6, "baseline", counts=False)]), BASELINE_ON),
+    "a baseline that failed": (on(runs=[*FIVE, ran(6, "baseline", result={})]), BASELINE_ON),
+    "a fifth run on its way": (on(runs=FIVE[:4], in_flight=[begun(5)]), BASELINE_ON),
+    "a baseline on its way": (
+        on(runs=FIVE[:4], in_flight=[begun(5), begun(6, "baseline")]), FOLLOWED),
+    "five runs of a stale flag": (with_flag(state="stale", runs=FIVE), BASELINE_ON),
+    "many runs once permanent": (with_flag(state="permanent", runs=FIVE * 4), FOLLOWED),
+}  # fmt: skip
 
-    assert ("baseline", problem, {}, False, None) == told(Situation(reading))
 
+@pytest.mark.parametrize("situation", SITUATIONS)
+def test_the_arm_of_the_next_run_and_why(situation):
+    now, expected = SITUATIONS[situation]
+    choice = next_arm(now)
 
-@pytest.mark.parametrize("state", ["probation", "permanent", "stale"])
-def test_a_flag_that_is_on_is_followed(state):
-    reading = FlagReading(replace(ON, state=state), "text")
-
-    assert FOLLOWED == told(Situation(reading))
+    assert expected == (
+        choice.arm, choice.why, dict(choice.overrides), choice.confirm, choice.decision_id,
+    )  # fmt: skip
 
 
 def test_a_place_of_a_trial_goes_before_whatever_the_flag_says():
     slot = OpenSlot(CanarySlot("t", 2, 1), "b48", 17, {"batch_size": 48}, hold=True)
 
     for reading in (FlagReading(OFF), FlagReading(ON), FlagReading(problem="unreadable")):
-        found = next_arm(Situation(reading, canary=slot))
+        choice = next_arm(Situation(reading, canary=slot))
         assert ("b48", "canary", 17, slot.slot) == (
-            found.arm, found.why, found.seed, found.canary,
+            choice.arm, choice.why, choice.seed, choice.canary,
         )  # fmt: skip
-        assert {"compilegate:trial": "t", "compilegate:release": "hold"} == found.tags
-
-
-def test_the_judges_confirmations_are_made_in_its_order():
-    review = asked("baseline", "compile", "baseline")
-
-    assert ("baseline", "confirm", {}, True, "d1") == told(on(review=review))
-    second = told(on(review=review, in_flight=[begun(11, "baseline", confirm=True)]))
-    assert ("compile", "confirm", {"compiler": "torch_compile"}, True, "d1") == second
-    since = [ran(11, "baseline", confirm=True), ran(12, confirm=True)]
-    assert ("baseline", "confirm", {}, True, "d1") == told(on(review=review, runs=since))
-
-
-def test_confirmations_that_are_all_begun_are_not_made_again():
-    flying = [begun(11, "baseline", confirm=True), begun(12, confirm=True)]
-
-    assert FOLLOWED == told(on(review=asked("baseline", "compile"), in_flight=flying))
-
-
-def test_a_run_that_the_judge_knew_of_is_no_answer_to_what_it_asked():
-    known = [ran(8, "baseline", confirm=True)]  # ended at 850, the judge looked at 1000
-
-    assert "confirm" == told(on(review=asked("baseline"), runs=known))[1]
-
-
-def test_a_baseline_that_the_judge_lacks_is_made():
-    assert ("baseline", "refresh", {}, False, "d1") == told(
-        on(review=asked("baseline", confirm=False))
-    )
-
-
-def test_what_the_judge_said_of_another_candidate_is_not_followed():
-    assert FOLLOWED == told(on(review=asked("b48")))
-
-
-def test_a_watch_that_asks_for_nothing_leaves_it_to_the_flag():
-    for review in (Review(1, "r0", "t1", "compile"), asked("compile", confirm=False)):
-        assert FOLLOWED == told(on(review=review))
-
-
-def test_every_so_many_runs_one_is_of_the_baseline():
-    runs = [ran(number) for number in range(5)]
-
-    assert FOLLOWED == told(on(runs=runs[:4]))
-    assert ("baseline", "refresh", {}, False, "d1") == told(on(runs=runs))
-    assert FOLLOWED == told(on(runs=[*runs, ran(6, "baseline")]))
-
-
-def test_runs_on_their_way_count_for_the_refresh():
-    runs = [ran(number) for number in range(4)]
-
-    assert "refresh" == told(on(runs=runs, in_flight=[begun(5)]))[1]
-    assert FOLLOWED == told(on(runs=runs, in_flight=[begun(5), begun(6, "baseline")]))
-
-
-def test_a_baseline_that_says_nothing_is_no_refresh():
-    runs = [ran(number) for number in range(5)]
-    for wanting in (ran(6, "baseline", counts=False), ran(6, "baseline", result={})):
-        assert "refresh" == told(on(runs=[*runs, wanting]))[1]
-
-
-def test_a_stale_flag_that_stayed_on_is_refreshed_like_one_on_probation():
-    reading = FlagReading(replace(ON, state="stale"), "text")
-    runs = [ran(number) for number in range(REFRESH_EVERY)]
-
-    assert "refresh" == told(Situation(reading, runs=runs))[1]
-
-
-def test_there_is_no_refresh_once_the_probation_is_over():
-    permanent = FlagReading(replace(ON, state="permanent"), "text")
-
-    assert FOLLOWED == told(Situation(permanent, runs=[ran(number) for number in range(20)]))
+        assert {"compilegate:trial": "t", "compilegate:release": "hold"} == choice.tags
 
 
 @given(
@@ -172,21 +134,21 @@ def test_there_is_no_refresh_once_the_probation_is_over():
     ),
     problem=st.sampled_from([None, *PROBLEMS]),
     runs=st.lists(st.sampled_from(["baseline", "compile"]), max_size=12),
-    wanted=st.lists(st.sampled_from(["baseline", "compile", "other"]), max_size=4),
+    requested=st.lists(st.sampled_from(["baseline", "compile", "other"]), max_size=4),
     confirm=st.booleans(),
 )
 def test_nothing_but_a_flag_that_is_on_and_understood_trains_a_candidate(
-    flag, problem, runs, wanted, confirm
+    flag, problem, runs, requested, confirm
 ):
     situation = Situation(
         FlagReading(flag, "text", problem=problem),
         runs=[ran(number, arm) for number, arm in enumerate(runs)],
-        review=asked(*wanted, confirm=confirm, at=0),
+        review=asked(*requested, confirm=confirm, at=0),
     )
 
-    found = next_arm(situation)
+    choice = next_arm(situation)
 
     followed = flag.enabled and problem is None
-    assert found.arm == "baseline" or (followed and found.arm == flag.candidate)
-    assert dict(found.overrides) == ({} if found.arm == "baseline" else flag.overrides)
-    assert not found.confirm or (followed and confirm)
+    assert choice.arm == "baseline" or (followed and choice.arm == flag.candidate)
+    assert dict(choice.overrides) == ({} if choice.arm == "baseline" else flag.overrides)
+    assert not choice.confirm or (followed and confirm)

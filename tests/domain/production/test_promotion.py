@@ -1,4 +1,4 @@
-"""Which promotion a flag stands for."""
+"""Which promotion a flag stands for, and how long no trial starts after its revert."""
 
 from __future__ import annotations
 
@@ -7,8 +7,13 @@ from typing import Any
 import pytest
 
 from compilegate.domain.flag import OFF, Flag
-from compilegate.domain.production.promotion import standing_promotion
+from compilegate.domain.production.promotion import (
+    DAY_SECONDS,
+    cooling_down,
+    standing_promotion,
+)
 from compilegate.domain.records.flags import FlagVersion
+from tests.domain.production.run_builder import BEGIN
 
 ON = Flag(True, "probation", "compile", {"compiler": "torch_compile"}, "d1")
 KEPT = Flag(True, "permanent", "compile", {"compiler": "torch_compile"}, "d2")
@@ -38,32 +43,61 @@ def test_what_is_off_or_no_trial_proved_is_no_promotion(history: list[Any]) -> N
     assert None is standing_promotion(history)
 
 
-def test_a_promotion_is_that_of_its_trial() -> None:
-    found = standing_promotion([PROMOTED])
+@pytest.mark.parametrize(
+    ("history", "trial", "candidate", "at", "since", "by_human"),
+    [
+        ([PROMOTED], "abcd1234", "compile", 1, 1, False),
+        ([PROMOTED, entry(5, KEPT, "train"), entry(7, KEPT, "train")],
+         "abcd1234", "compile", 1, 5, False),
+        ([PROMOTED, entry(4, OTHER, trial="newer123")], "newer123", "fp8", 4, 1, False),
+        ([PROMOTED, entry(2, OFF, "human:ann", None), entry(3, ON, "human:ann")],
+         "abcd1234", "compile", 3, 3, True),
+    ],
+    ids=["a trial's", "changed by the watch", "a later trial's", "turned on by a person"],
+)  # fmt: skip
+def test_a_promotion_is_of_the_trial_that_measured_it(
+    history: list[Any], trial: str, candidate: str, at: int, since: int, *, by_human: bool
+) -> None:
+    promotion = standing_promotion(history)
 
-    assert found is not None
-    assert ("abcd1234", "compile", 1, 1, 1) == (
-        found.trial, found.candidate, found.at, found.since, found.version,
+    assert promotion is not None
+    assert (trial, candidate, at, since, by_human, len(history)) == (
+        promotion.trial, promotion.candidate, promotion.at, promotion.since, promotion.by_human,
+        promotion.version,
     )  # fmt: skip
 
 
-def test_what_the_watch_made_of_it_keeps_the_day_it_was_promoted() -> None:
-    found = standing_promotion([PROMOTED, entry(5, KEPT, "train"), entry(7, KEPT, "train")])
-
-    assert found is not None
-    assert (1, 5, 3) == (found.at, found.since, found.version)
+def reverted(by: str = "train", action: str = "revert", at: int = BEGIN) -> FlagVersion:
+    return FlagVersion(1, at, "c", by, action, "accuracy fell by 0.04.", OFF.to_json())
 
 
-def test_a_later_trial_is_what_the_flag_stands_for() -> None:
-    found = standing_promotion([PROMOTED, entry(4, OTHER, trial="newer123")])
+@pytest.mark.parametrize(
+    ("days", "after", "waits"),
+    [(14, 13.99, True), (14, 14, False), (0, 0, False), (0.5, 0.4, True)],
+)
+def test_no_trial_starts_for_some_days_after_a_revert(
+    days: float, after: float, *, waits: bool
+) -> None:
+    now = BEGIN + round(after * DAY_SECONDS)
+    reason = cooling_down([reverted()], days, now=now, workload="bert-docs")
 
-    assert found is not None
-    assert ("newer123", "fp8", 4) == (found.trial, found.candidate, found.at)
+    assert waits == (reason is not None)
+    if reason is not None:
+        assert reason.code == "cooling_down"
+        assert "compilegate flag revert bert-docs" in reason.fix
 
 
-def test_a_person_who_turns_on_what_a_trial_planned_begins_a_promotion_of_their_own() -> None:
-    off_and_on = [PROMOTED, entry(2, OFF, "human:ann", None), entry(3, ON, "human:ann")]
-    found = standing_promotion(off_and_on)
-
-    assert found is not None
-    assert ("abcd1234", 3, 3, True) == (found.trial, found.at, found.since, found.by_human)
+@pytest.mark.parametrize(
+    "history",
+    [
+        [],
+        [reverted("evaluate", "disable")],
+        [reverted(), reverted("human:ann", "revert", BEGIN + 60)],
+        [reverted(), reverted("human:ann", "set", BEGIN + 60)],
+        [reverted("human:ann", "revert")],
+        [reverted("train", "stale")],
+    ],
+    ids=["never", "a trial's no", "reverted by a person", "set by a person", "by hand", "stale"],
+)
+def test_nothing_else_makes_a_trial_wait(history: list[FlagVersion]) -> None:
+    assert None is cooling_down(history, 14, now=BEGIN + DAY_SECONDS, workload="bert-docs")

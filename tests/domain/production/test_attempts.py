@@ -1,4 +1,4 @@
-"""How long a run waits for machines, and on which it trains meanwhile."""
+"""A run's attempts: how long it waits for machines, and what each attempt is for."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ import pytest
 
 from compilegate.domain.production.attempts import (
     LONGEST_SECONDS,
+    Attempt,
     Wait,
+    attempt_number,
+    attempt_of,
     most_wait_seconds,
     next_wait,
 )
@@ -22,12 +25,12 @@ def waited(seconds, spent=0.0):
 
 def waits(most, *fallbacks, spent=0.0):
     """Every wait until the run gives up."""
-    entries, found = [], []
+    entries, expected = [], []
     while (wait := next_wait(entries, fallbacks, most)) is not None:
-        found.append(wait)
+        expected.append(wait)
         entries.append(waited(wait.seconds, spent))
         assert len(entries) < 1000
-    return found
+    return expected
 
 
 def test_pauses_double_from_five_minutes_to_an_hour_and_end_within_the_bound():
@@ -39,10 +42,10 @@ def test_pauses_double_from_five_minutes_to_an_hour_and_end_within_the_bound():
 
 
 def test_other_types_are_tried_at_once_and_the_own_one_again_after_each_pause():
-    found = waits(2000, "ml.a", "ml.b")
+    made = waits(2000, "ml.a", "ml.b")
 
     cycle = [Wait(0, "ml.a"), Wait(0, "ml.b")]
-    assert [*cycle, Wait(300), *cycle, Wait(600), *cycle] == found
+    assert [*cycle, Wait(300), *cycle, Wait(600), *cycle] == made
 
 
 def test_no_time_to_wait_still_tries_the_other_types():
@@ -68,3 +71,35 @@ def test_the_bound_is_the_teams_else_the_next_run_at_most_a_day(per_week, hours,
     workload = change(SOUND, schedule__runs_per_week=per_week, schedule__max_wait_hours=hours)
 
     assert pytest.approx(expected * 3600) == most_wait_seconds(workload)
+
+
+def before(attempt, instance_type=None):
+    return CapacityWait(0, "r", attempt, "j", "compile", None, 0.0, 300, instance_type)
+
+
+@pytest.mark.parametrize(
+    ("number", "waits", "expected"),
+    [
+        (0, [], Attempt(0)),
+        (1, [], Attempt(1, rerun=True)),
+        (1, [before(0)], Attempt(1)),
+        (1, [before(0, "ml.p4d.24xlarge")], Attempt(1, instance_type="ml.p4d.24xlarge")),
+        (2, [before(0, "ml.p4d.24xlarge"), before(1)], Attempt(2)),
+        (2, [before(0)], Attempt(2, rerun=True)),
+        (2, [before(1)], Attempt(2, rerun=True)),
+    ],
+    ids=[
+        "first", "after a failure", "after a wait", "on another type", "back on the own type",
+        "waited, then failed", "failed, then waited",
+    ],
+)  # fmt: skip
+def test_what_an_attempt_is_for(number, waits, expected):
+    assert expected == attempt_of(number, waits)
+
+
+@pytest.mark.parametrize(
+    ("job", "number"),
+    [("cg-a-p2-r1-0abc-p3-r0", 3), ("cg-a-0abc-p0", 0), ("cg-a-0abc-p12-r9", 12), ("nightly", 0)],
+)
+def test_a_jobs_name_says_which_attempt_it_was(job, number):
+    assert number == attempt_number(job)
