@@ -50,8 +50,8 @@ def test_every_code_that_is_raised_is_registered() -> None:
         for _, tree in _modules()
         for node in ast.walk(tree)
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") in MAKERS and node.args
-        for code in ast.walk(node.args[0])
-        if not isinstance(node.args[0], ast.JoinedStr)
+        for first in node.args[:1]
+        for code in ((first.body, first.orelse) if isinstance(first, ast.IfExp) else (first,))
     )
 
     assert raised | COMPUTED <= set(REGISTRY)
