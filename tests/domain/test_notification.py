@@ -92,5 +92,5 @@ def test_figures_that_would_not_fit_are_left_out_and_missed(text: str) -> None:
 
 
 def test_an_unknown_kind_is_a_mistake_of_ours() -> None:
-    with pytest.raises(ValueError, match="no kind of notification"):
+    with pytest.raises(ValueError, match="news"):
         notification(kind="news")

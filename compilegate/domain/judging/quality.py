@@ -207,7 +207,9 @@ def refuse_before_spending(evidence: Evidence, design: Design) -> Reason | None:
     """Why no number of runs that policy allows would prove the margin, by history alone."""
     history = Samples((), (), evidence.oriented(evidence.quality.history))
     refusal = underpowered(history, evidence.quality.margin, design)
-    return refusal and Reason("underpowered", f"{evidence.quality.metric}: {refusal.reason}")
+    if refusal is None:
+        return None
+    return Reason("underpowered", f"{evidence.quality.metric}: {refusal.reason}")
 
 
 def judge_full_runs(candidate: Arm, evidence: Evidence, design: Design) -> QualityFinding:
