@@ -33,33 +33,33 @@ def test_the_first_workloads_of_a_longer_run_are_the_shorter_run():
 
 
 def test_the_article_is_its_own_hundred_per_cent():
-    found = run(CELL, 1, silent)["rules"]
-    assert 100 == found["article"]["gpu_hours"]["percent"]
-    assert 0 == found["article"]["gpu_hours"]["se"]
+    result = run(CELL, 1, silent)["rules"]
+    assert 100 == result["article"]["gpu_hours"]["percent"]
+    assert 0 == result["article"]["gpu_hours"]["se"]
 
 
 @pytest.mark.parametrize("rule", ["shadow", "hybrid", "canary", *NAIVE])
 def test_the_account_adds_up(rule):
     for index in range(4):
         workload = draw(np.random.default_rng(index), "mixed")
-        found = play(rule, workload, np.random.default_rng(index))
-        assert found.gpu_hours >= found.probe_gpu_hours >= 0
-        assert found.redone_gpu_hours >= found.gpu_hours
-        assert found.saved_redone_usd <= found.saved_usd <= found.oracle_usd
-        assert found.promoted == (found.probation is not None)
-        if not found.promoted:
-            assert found.saved_usd <= 0 or found.bad_runs + found.weeks > 0
+        outcome = play(rule, workload, np.random.default_rng(index))
+        assert outcome.gpu_hours >= outcome.probe_gpu_hours >= 0
+        assert outcome.redone_gpu_hours >= outcome.gpu_hours
+        assert outcome.saved_redone_usd <= outcome.saved_usd <= outcome.oracle_usd
+        assert outcome.promoted == (outcome.probation is not None)
+        if not outcome.promoted:
+            assert outcome.saved_usd <= 0 or outcome.bad_runs + outcome.weeks > 0
 
 
 def test_shares_carry_their_standard_error():
-    found = play_workload(CELL, 0)
+    outcomes = play_workload(CELL, 0)
     assert {"percent": None, "se": None, "n": 0} == share([], lambda _: True)
-    assert {"percent": 100.0, "se": 0.0, "n": len(found)} == share(found, lambda _: True)
+    assert {"percent": 100.0, "se": 0.0, "n": len(outcomes)} == share(outcomes, lambda _: True)
 
 
 def test_a_ratio_of_sums_has_no_error_where_every_ratio_is_the_same():
-    found = percent_of([1.0, 2.0, 3.0], [2.0, 4.0, 6.0])
-    assert (50.0, 0.0, 3) == (found["percent"], found["se"], found["n"])
+    figure = percent_of([1.0, 2.0, 3.0], [2.0, 4.0, 6.0])
+    assert (50.0, 0.0, 3) == (figure["percent"], figure["se"], figure["n"])
 
 
 def test_a_ratio_of_sums_agrees_with_the_spread_of_repeated_samples():
@@ -68,16 +68,16 @@ def test_a_ratio_of_sums_agrees_with_the_spread_of_repeated_samples():
     for _ in range(400):
         wholes = rng.lognormal(size=200)
         draws.append(percent_of(list(wholes * rng.uniform(0, 1, 200)), list(wholes)))
-    spread = np.std([found["percent"] for found in draws])
-    assert pytest.approx(spread, rel=0.15) == np.mean([found["se"] for found in draws])
+    spread = np.std([draw["percent"] for draw in draws])
+    assert pytest.approx(spread, rel=0.15) == np.mean([draw["se"] for draw in draws])
 
 
 def test_results_of_a_cell_replace_its_older_ones(tmp_path):
     path = tmp_path / "results.json"
-    found = run(CELL, 1, silent)
-    keep({**found, "workloads": 1}, path)
-    keep({**found, "stress": "t5"}, path)
-    keep(found, path)
+    result = run(CELL, 1, silent)
+    keep({**result, "workloads": 1}, path)
+    keep({**result, "stress": "t5"}, path)
+    keep(result, path)
     cells = json.loads(path.read_text())["cells"]
     assert [("none", 6), ("t5", 6)] == [(cell["stress"], cell["workloads"]) for cell in cells]
 

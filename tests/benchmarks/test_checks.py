@@ -16,8 +16,8 @@ def test_its_documents_are_sound_and_differ() -> None:
 
 
 def test_every_stage_is_set_against_the_reference() -> None:
-    found = checks.measure(10)
+    measured = checks.measure(10)
 
-    assert 10 == found["documents"]
-    assert {"json_loads", "parse", "check", "yaml_parse_check"} == set(found["per_second"])
-    assert all(ratio > 1 for ratio in found["json_loads_per_document"].values())
+    assert 10 == measured["documents"]
+    assert {"json_loads", "parse", "check", "yaml_parse_check"} == set(measured["per_second"])
+    assert all(ratio > 1 for ratio in measured["json_loads_per_document"].values())

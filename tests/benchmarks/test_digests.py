@@ -14,9 +14,9 @@ from stacks.functions import STEPS
 
 @pytest.mark.slow
 def test_a_workload_takes_four_calls() -> None:
-    found = measure(1001, call_seconds=0.0)
+    measured = measure(1001, call_seconds=0.0)
 
-    assert {"list": 2, "get": 3003, "query": 1001} == found["calls"]
+    assert {"list": 2, "get": 3003, "query": 1001} == measured["calls"]
 
 
 def test_what_is_on_file_fits_the_function_several_times_over() -> None:

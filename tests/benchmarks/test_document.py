@@ -42,24 +42,24 @@ def example(name):
 
 
 def test_the_worked_example_is_the_judges():
-    found = example("evidence.json")
+    decision = example("evidence.json")
     words = " ".join(PAGE_TEXT.split())
-    assert "promote" == found["verdict"]
-    assert f"estimate of {found['speedup']['estimate']:.2f}x" in words
-    assert f"${found['saving']['usd_per_run']:.0f} a run" in words
-    assert f"${found['saving']['usd_per_year']:,.0f} a year" in words
-    assert 3 == math.ceil(found["saving"]["payback_runs"])
+    assert "promote" == decision["verdict"]
+    assert f"estimate of {decision['speedup']['estimate']:.2f}x" in words
+    assert f"${decision['saving']['usd_per_run']:.0f} a run" in words
+    assert f"${decision['saving']['usd_per_year']:,.0f} a year" in words
+    assert 3 == math.ceil(decision["saving"]["payback_runs"])
     assert "trial has paid for itself after three runs" in words
     assert {"baseline": 2, "candidate": 3} == {
-        arm: found["quality"]["runs"][arm] for arm in ("baseline", "candidate")
+        arm: decision["quality"]["runs"][arm] for arm in ("baseline", "candidate")
     }
-    assert f"differ by {found['quality']['estimate']:.5f}" in words
+    assert f"differ by {decision['quality']['estimate']:.5f}" in words
 
 
 def test_the_worked_example_of_a_revert_is_the_judges():
-    found = example("probation.json")
-    assert "revert" == found["verdict"]
-    lost = float(re.search(r"worse by ([0-9.]+\d)", found["reasons"][0]["message"])[1])
+    decision = example("probation.json")
+    assert "revert" == decision["verdict"]
+    lost = float(re.search(r"worse by ([0-9.]+\d)", decision["reasons"][0]["message"])[1])
     assert f"show a loss of {lost:.3f}" in " ".join(PAGE_TEXT.split())
 
 
@@ -87,11 +87,11 @@ def test_levels_are_what_the_gates_own_comparison_spends(design):
             <= spent(n, n_max, 0.05)
             for i, n in enumerate(looks(n_max))
         )
-    found = pass_levels(
+    levels = pass_levels(
         np.random.default_rng(4), 40_000, design=design, history=history, n_max=n_max
     )
     error = 4 * math.sqrt(0.05 * 0.95 / paths)
-    assert pytest.approx(passed / paths, abs=error) == achieved(found, n_max, 0.05)
+    assert pytest.approx(passed / paths, abs=error) == achieved(levels, n_max, 0.05)
 
 
 def test_one_candidate_keeps_its_level_in_every_design():

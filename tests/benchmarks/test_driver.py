@@ -49,8 +49,8 @@ def driver(*, beside=True, decide=judge, **options):
     return Driver(world(**options), policy("hybrid"), production_beside=beside, decide=decide)
 
 
-def runs(found, name):
-    return next(arm["runs"] for arm in found.document["arms"] if arm["name"] == name)
+def runs(driving, name):
+    return next(arm["runs"] for arm in driving.document["arms"] if arm["name"] == name)
 
 
 def test_the_document_keeps_to_the_contract():
@@ -63,61 +63,61 @@ def test_the_document_keeps_to_the_contract():
 
 
 def test_a_speed_step_is_answered_by_every_arm_on_one_node_and_charged():
-    found = driver()
-    found.answer({"stage": "speed", "block": 2, "steps": 64, "arms": [BASELINE, "compile-2"]})
-    base, candidate = runs(found, BASELINE)[0], runs(found, "compile-2")[0]
-    assert [] == runs(found, "compile-1")
+    driving = driver()
+    driving.answer({"stage": "speed", "block": 2, "steps": 64, "arms": [BASELINE, "compile-2"]})
+    base, candidate = runs(driving, BASELINE)[0], runs(driving, "compile-2")[0]
+    assert [] == runs(driving, "compile-1")
     assert (2, 2) == (base["block"], candidate["block"])
     assert base["node"] == candidate["node"]
     assert (64, 64) == (len(base["step_seconds"]), len(candidate["step_seconds"]))
     seconds = math.fsum(base["step_seconds"] + candidate["step_seconds"])
-    assert pytest.approx(seconds / 3600) == found.world.account.probe_hours
-    assert 0 == found.world.account.periods
+    assert pytest.approx(seconds / 3600) == driving.world.account.probe_hours
+    assert 0 == driving.world.account.periods
 
 
 def test_a_speed_step_may_ask_for_several_blocks():
-    found = driver()
-    found.answer({"stage": "speed", "block": 1, "blocks": 2, "steps": 64, "arms": [BASELINE]})
-    assert [1, 2] == [run["block"] for run in runs(found, BASELINE)]
+    driving = driver()
+    driving.answer({"stage": "speed", "block": 1, "blocks": 2, "steps": 64, "arms": [BASELINE]})
+    assert [1, 2] == [run["block"] for run in runs(driving, BASELINE)]
 
 
 def test_a_shadow_step_is_charged_whatever_the_arm_and_production_runs_beside_for_nothing():
-    found = driver()
-    found.answer(SHADOW_PAIR)
-    base, candidate = runs(found, BASELINE), runs(found, "compile-1")
+    driving = driver()
+    driving.answer(SHADOW_PAIR)
+    base, candidate = runs(driving, BASELINE), runs(driving, "compile-1")
     assert ["production", "shadow"] == [run["mode"] for run in base]
     assert [0, 2, 1] == [run["order"] for run in base + candidate]
     charged = base[1]["wall_seconds"] + candidate[0]["wall_seconds"]
-    assert pytest.approx(charged / 3600) == found.world.account.shadow_hours
-    assert 1 == found.world.account.periods
+    assert pytest.approx(charged / 3600) == driving.world.account.shadow_hours
+    assert 1 == driving.world.account.periods
 
 
 def test_without_production_beside_a_shadow_step_brings_only_what_it_asks():
-    found = driver(beside=False)
-    found.answer(SHADOW_PAIR)
-    assert ["shadow"] == [run["mode"] for run in runs(found, BASELINE)]
-    assert 1 == found.world.account.periods
+    driving = driver(beside=False)
+    driving.answer(SHADOW_PAIR)
+    assert ["shadow"] == [run["mode"] for run in runs(driving, BASELINE)]
+    assert 1 == driving.world.account.periods
 
 
 def test_a_canary_step_costs_time_and_exposure_and_no_gpu_hours():
-    found = driver(portfolio="boundary_quality")
-    found.answer(CANARY_PAIR)
-    assert ["canary"] == [run["mode"] for run in runs(found, "compile-1")]
-    account = found.world.account
+    driving = driver(portfolio="boundary_quality")
+    driving.answer(CANARY_PAIR)
+    assert ["canary"] == [run["mode"] for run in runs(driving, "compile-1")]
+    account = driving.world.account
     assert (0, 2, 1) == (account.dedicated_hours, account.periods, account.bad_runs)
 
 
 def test_probation_runs_are_production_runs_in_the_order_asked():
-    found = driver()
-    found.answer(SHADOW_PAIR)
+    driving = driver()
+    driving.answer(SHADOW_PAIR)
     step = [{"arm": "compile-1", "confirm": False}, {"arm": BASELINE, "confirm": True}]
-    found.answer({"stage": "probation", "runs": step})
-    watched = [run for run in runs(found, "compile-1") if run["stage"] == "probation"]
-    confirmed = [run for run in runs(found, BASELINE) if run["stage"] == "probation"]
+    driving.answer({"stage": "probation", "runs": step})
+    watched = [run for run in runs(driving, "compile-1") if run["stage"] == "probation"]
+    confirmed = [run for run in runs(driving, BASELINE) if run["stage"] == "probation"]
     assert [(3, False)] == [(run["order"], run["confirm"]) for run in watched]
     assert [(4, True)] == [(run["order"], run["confirm"]) for run in confirmed]
-    assert 2 == found.watched
-    assert 3 == found.world.account.periods
+    assert 2 == driving.watched
+    assert 3 == driving.world.account.periods
 
 
 def test_an_unknown_stage_is_refused():
@@ -126,16 +126,16 @@ def test_an_unknown_stage_is_refused():
 
 
 def test_the_driver_follows_the_judge_until_it_settles():
-    asked = iter([SHADOW_PAIR, CANARY_PAIR, None])
+    steps = iter([SHADOW_PAIR, CANARY_PAIR, None])
 
     def decide(document):
-        step = next(asked)
+        step = next(steps)
         return decision(Verdict.CONTINUE if step else Verdict.STAY_OFF, step)
 
-    found = driver(decide=decide)
-    ending = found.trial()
+    driving = driver(decide=decide)
+    ending = driving.trial()
     assert ("stay_off", 3) == (ending.verdict, ending.calls)
-    assert 3 == found.world.account.periods
+    assert 3 == driving.world.account.periods
 
 
 def test_a_trial_ends_with_production():
@@ -167,28 +167,28 @@ def test_a_regression_begins_at_its_run():
 
 
 def test_production_to_the_horizon_earns_what_the_oracle_earns():
-    found = world()
-    best = min(found.workload.candidates, key=found.workload.hours)
-    found.run_out(best.name)
-    assert found.workload.runs_left == found.account.periods
-    assert pytest.approx(oracle_hours(found.workload)) == found.account.saved_hours
+    simulated = world()
+    best = min(simulated.workload.candidates, key=simulated.workload.hours)
+    simulated.run_out(best.name)
+    assert simulated.workload.runs_left == simulated.account.periods
+    assert pytest.approx(oracle_hours(simulated.workload)) == simulated.account.saved_hours
 
 
 def test_runs_below_the_margin_save_nothing_and_are_spoilt():
-    found = world("boundary_quality")
-    arm = found.workload.candidates[0]
-    found.run_out(arm.name)
-    assert 0 == found.account.saved_hours
-    expected = found.workload.runs_left * found.workload.hours(arm)
-    assert pytest.approx(expected) == found.account.failed_hours
-    assert 0 == oracle_hours(found.workload)
+    simulated = world("boundary_quality")
+    arm = simulated.workload.candidates[0]
+    simulated.run_out(arm.name)
+    assert 0 == simulated.account.saved_hours
+    expected = simulated.workload.runs_left * simulated.workload.hours(arm)
+    assert pytest.approx(expected) == simulated.account.failed_hours
+    assert 0 == oracle_hours(simulated.workload)
 
 
 def test_arms_of_one_seed_correlate_as_configured():
-    found = world("mixed")
-    arm = found.workload.candidates[0]
+    simulated = world("mixed")
+    arm = simulated.workload.candidates[0]
     pairs = [
-        (found.shadow_run(BASELINE, seed).metric, found.shadow_run(arm.name, seed).metric)
+        (simulated.shadow_run(BASELINE, seed).metric, simulated.shadow_run(arm.name, seed).metric)
         for seed in range(4000)
     ]
     ours, theirs = np.array(pairs).T

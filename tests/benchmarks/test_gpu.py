@@ -51,13 +51,13 @@ def test_a_gpus_blocks_are_judged_by_the_judges_own_functions(tmp_path):
     job(tmp_path, {BASELINE: 0.2, "compile": 0.1}, blocks=3)
 
     document = judged.document(WORKLOAD, tmp_path / WORKLOAD.name)
-    found = judged.figures(WORKLOAD, document, {"flops": 9.89e12, "parameters": 1}, "NVIDIA H200")
+    figures = judged.figures(WORKLOAD, document, {"flops": 9.89e12, "parameters": 1}, "NVIDIA H200")
 
-    compiled = found["arms"][1]
+    compiled = figures["arms"][1]
     assert pytest.approx(2.0, rel=0.01) == compiled["steady"]["estimate"]
     assert judge(document).speedup["estimate"] == compiled["full_run"]["estimate"]
     assert pytest.approx(0.1, rel=0.01) == compiled["mfu"]
-    assert judge(document).verdict.value == found["verdict"]
+    assert judge(document).verdict.value == figures["verdict"]
 
 
 def test_a_block_that_was_cut_short_is_measured_again(tmp_path):
@@ -138,9 +138,9 @@ def test_a_kept_record_becomes_a_table_beside_what_others_report(tmp_path):
 
 @pytest.mark.parametrize("row", json.loads(judged.CARDS.read_text()))
 def test_every_peak_has_its_source(row):
-    known = [row[precision] for precision in ("bf16", "fp16", "fp8") if row[precision]]
+    peaks = [row[precision] for precision in ("bf16", "fp16", "fp8") if row[precision]]
 
-    assert bool(known) == bool(row["source"])
+    assert bool(peaks) == bool(row["source"])
 
 
 @pytest.mark.parametrize(
@@ -160,9 +160,9 @@ def test_a_peak_that_nobody_states_is_unknown(card, precision, expected):
 @pytest.mark.parametrize("workload", (*WORKLOADS, *TINY), ids=lambda one: one.name)
 def test_every_arm_trains_on_as_many_samples(workload):
     work = {
-        arm.name: found["batch_size"] * found["steps"]
+        arm.name: settings["batch_size"] * settings["steps"]
         for arm in workload.arms
-        for found in [workload.hyperparameters(arm, 1000)]
+        for settings in [workload.hyperparameters(arm, 1000)]
     }
 
     assert {1000 * workload.settings["batch_size"]} == set(work.values())
@@ -171,9 +171,11 @@ def test_every_arm_trains_on_as_many_samples(workload):
 def test_a_larger_batch_learns_faster_by_the_square_root():
     arm = next(arm for arm in WORKLOAD.arms if arm.name == "compile-batch")
 
-    found = WORKLOAD.hyperparameters(arm, 1000)
+    settings = WORKLOAD.hyperparameters(arm, 1000)
 
-    assert math.isclose(WORKLOAD.settings["learning_rate"] * math.sqrt(2), found["learning_rate"])
+    assert math.isclose(
+        WORKLOAD.settings["learning_rate"] * math.sqrt(2), settings["learning_rate"]
+    )
     assert {"compiler": "torch_compile", "batch_size": 64} == WORKLOAD.overrides(arm)
 
 
@@ -190,13 +192,13 @@ def test_a_trace_is_told_by_kind_of_work_and_idle_time():
         kernel("aten::mm", 0, 1000, cat="cpu_op"),
     ]
 
-    found = observed.summary(events, steps=2)
+    summary = observed.summary(events, steps=2)
 
-    assert "gpu" == found["device"]
-    assert pytest.approx(0.30) == found["idle"]
-    assert pytest.approx(0.40) == found["kinds"]["matrix multiplication"]
-    assert pytest.approx(0.20) == found["kinds"]["fused by the compiler"]
-    assert pytest.approx(0.10) == found["kinds"]["attention"]
+    assert "gpu" == summary["device"]
+    assert pytest.approx(0.30) == summary["idle"]
+    assert pytest.approx(0.40) == summary["kinds"]["matrix multiplication"]
+    assert pytest.approx(0.20) == summary["kinds"]["fused by the compiler"]
+    assert pytest.approx(0.10) == summary["kinds"]["attention"]
 
 
 def test_an_empty_trace_says_so():
@@ -216,12 +218,12 @@ def test_quality_is_the_judges_comparison_against_the_margin(tmp_path, cost, exp
             for seed in range(3)
         ]  # fmt: skip
 
-    found = judged.figures(WORKLOAD, document, None, None)["arms"][1]["quality"]
+    quality = judged.figures(WORKLOAD, document, None, None)["arms"][1]["quality"]
 
-    low, high = found["interval"]
-    assert pytest.approx(-cost) == found["difference"]
+    low, high = quality["interval"]
+    assert pytest.approx(-cost) == quality["difference"]
     assert low < -cost < high
-    assert expected == found["within_margin"]
+    assert expected == quality["within_margin"]
 
 
 PYTHON = ROOT / ".venv-training" / "bin" / "python"

@@ -42,17 +42,17 @@ def test_a_regression_is_two_margins_within_a_dozen_runs():
 
 
 def test_the_mixed_portfolio_is_as_described():
-    found = workloads("mixed", 3000)
-    ratios = np.array([workload.spread / workload.margin for workload in found])
+    fleet = workloads("mixed", 3000)
+    ratios = np.array([workload.spread / workload.margin for workload in fleet])
     assert 0.2 <= ratios.min() and ratios.max() <= 2.0
     assert pytest.approx(np.sqrt(0.2 * 2.0), rel=0.05) == np.median(ratios)
-    hours = np.array([workload.hours(workload.arms[0]) for workload in found])
+    hours = np.array([workload.hours(workload.arms[0]) for workload in fleet])
     assert pytest.approx(10, rel=0.1) == np.median(hours)
-    second = np.array([workload.arms[2].loss > 0 for workload in found])
+    second = np.array([workload.arms[2].loss > 0 for workload in fleet])
     assert pytest.approx(0.50, abs=0.03) == second.mean()
-    steady = np.array([workload.arms[1].steady_ratio for workload in found])
+    steady = np.array([workload.arms[1].steady_ratio for workload in fleet])
     assert pytest.approx(0.30, abs=0.03) == (steady < 1.05).mean()
-    assert {0, 3, 5, 10, 20} == {len(workload.history) for workload in found}
+    assert {0, 3, 5, 10, 20} == {len(workload.history) for workload in fleet}
 
 
 @pytest.mark.parametrize("candidates", [1, 2, 3])

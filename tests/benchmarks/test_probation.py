@@ -39,10 +39,10 @@ def test_a_loss_that_better_data_hides_is_found_only_with_baseline_runs_of_today
 
 
 def test_a_regression_of_two_margins_exposes_few_runs():
-    found = run(Cell("loss2", 0.6, REFRESH_EVERY), MANY, jobs=1)
+    result = run(Cell("loss2", 0.6, REFRESH_EVERY), MANY, jobs=1)
 
-    assert found["exposed"] <= 6
-    assert found["open"] == 0
+    assert result["exposed"] <= 6
+    assert result["open"] == 0
 
 
 def test_the_same_seed_is_the_same_course():

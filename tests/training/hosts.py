@@ -55,8 +55,8 @@ class HostsRun:
     def evidence(self, part: str = "") -> dict[str, Any]:
         """The job's summary, or that of one segment."""
         path = self.folders["algo-1"] / "output" / "data" / "evidence" / part / "summary.json"
-        found: dict[str, Any] = json.loads(path.read_text())
-        return found
+        summary: dict[str, Any] = json.loads(path.read_text())
+        return summary
 
     @property
     def failure(self) -> str:
@@ -80,8 +80,8 @@ def obstacle(*, mpi: bool) -> str | None:
         or subprocess.run([PYTHON, "-c", f"import {modules}"], check=False).returncode
     ):
         return f"the training environment lacks one of {modules}; run make setup"
-    found = namespaces.obstacle(PRIVATE)
-    return found and f"no namespaces: {found}"
+    reason = namespaces.obstacle(PRIVATE)
+    return reason and f"no namespaces: {reason}"
 
 
 def run_hosts(
@@ -165,12 +165,12 @@ def environment(request: Mapping[str, Any], mark: str) -> dict[str, str]:
 
 def processes_marked(mark: str) -> list[str]:
     """The processes of this machine that have the variable."""
-    found = []
+    collected = []
     for path in Path("/proc").glob("[0-9]*/environ"):
         with contextlib.suppress(OSError):
             if mark.encode() in path.read_bytes().split(b"\0"):
-                found.append(path.parent.name)
-    return found
+                collected.append(path.parent.name)
+    return collected
 
 
 def write_container(

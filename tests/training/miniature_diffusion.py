@@ -1,4 +1,4 @@
-"""Writes a Stable Diffusion in miniature, its parts untrained, into the folder it is given."""
+"""Writes a Stable Diffusion in miniature, its parts untrained, into a folder."""
 
 import json
 import sys
@@ -47,15 +47,15 @@ def write_tokenizer(folder):
     """A tokenizer of single characters; returns how many it knows."""
     folder.mkdir(parents=True)
     characters = [chr(number) for number in range(33, 127)]
-    known = [*characters, *(character + "</w>" for character in characters), *SIGNS]
-    (folder / "vocab.json").write_text(json.dumps({word: i for i, word in enumerate(known)}))
+    words = [*characters, *(character + "</w>" for character in characters), *SIGNS]
+    (folder / "vocab.json").write_text(json.dumps({word: i for i, word in enumerate(words)}))
     (folder / "merges.txt").write_text("#version: 0.2\n")
     settings = {
         "tokenizer_class": "CLIPTokenizer", "model_max_length": 16, "bos_token": SIGNS[0],
         "eos_token": SIGNS[1], "pad_token": SIGNS[1], "unk_token": SIGNS[1],
     }  # fmt: skip
     (folder / "tokenizer_config.json").write_text(json.dumps(settings))
-    return len(known)
+    return len(words)
 
 
 if __name__ == "__main__":

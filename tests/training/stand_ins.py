@@ -14,20 +14,20 @@ COMPILER_KEYS = {
 
 
 class Queue:
-    """A GPU that works through what it was given when the test says so; time is the test's."""
+    """A GPU that works through its queue when the test says so; time is the test's."""
 
     def __init__(self):
-        self.now, self.done, self.given = 0.0, 0, []
+        self.now, self.done, self.queued = 0.0, 0, []
         self.waits = 0
 
-    def give(self, action):
-        self.given.append(action)
-        return len(self.given)
+    def add(self, action):
+        self.queued.append(action)
+        return len(self.queued)
 
     def run(self, seconds, count=None):
-        """Take so long for the next ``count`` things given, or for all there are."""
-        last = len(self.given) if count is None else self.done + count
-        for action in self.given[self.done : last]:
+        """Take so long for the next ``count`` actions, or for all there are."""
+        last = len(self.queued) if count is None else self.done + count
+        for action in self.queued[self.done : last]:
             action()
         self.now += seconds
         self.done = last
@@ -39,7 +39,7 @@ class Event:
 
     def record(self):
         self.at = None
-        self.place = self.queue.give(self._pass)
+        self.place = self.queue.add(self._pass)
 
     def _pass(self):
         self.at = self.queue.now
@@ -75,7 +75,7 @@ class PinnedCell:
 
     def copy_(self, tensor, non_blocking):
         assert non_blocking
-        tensor.queue.give(lambda: setattr(self, "value", tensor.value))
+        tensor.queue.add(lambda: setattr(self, "value", tensor.value))
 
     def __float__(self):
         return self.value
@@ -110,11 +110,11 @@ class Library:
     """NVML's functions; ``code`` is what each returns."""
 
     def __init__(self, busy=50, used=2 * 2**30, code=0):
-        self.busy, self.used, self.code, self.asked = busy, used, code, []
+        self.busy, self.used, self.code, self.calls = busy, used, code, []
 
     def __getattr__(self, name):
         def call(*arguments):
-            self.asked.append(name)
+            self.calls.append(name)
             if name == "nvmlDeviceGetUtilizationRates":
                 arguments[1]._obj.gpu = self.busy
             if name == "nvmlDeviceGetMemoryInfo":
@@ -125,7 +125,7 @@ class Library:
 
 
 class Clock:
-    """Time that passes only when told to."""
+    """Time that the test sets."""
 
     def __init__(self):
         self.now = 0.0

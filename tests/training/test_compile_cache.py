@@ -43,7 +43,7 @@ def files(folder):
 
 def test_a_job_compiles_outside_of_the_folder_that_is_copied_while_it_runs(machine):
     job = machine()
-    with compile_cache.carried():
+    with compile_cache.preserved():
         place = os.environ["TORCHINDUCTOR_CACHE_DIR"]
         job.compile()
         during = files(job.kept.parent)
@@ -54,10 +54,10 @@ def test_a_job_compiles_outside_of_the_folder_that_is_copied_while_it_runs(machi
 
 
 def test_the_next_job_begins_with_what_the_one_before_it_kept(machine):
-    with compile_cache.carried():
+    with compile_cache.preserved():
         machine().compile()
     first = machine()
-    with compile_cache.carried():
+    with compile_cache.preserved():
         first.compile()
     second = machine()
     compile_cache.restore()
@@ -67,13 +67,13 @@ def test_the_next_job_begins_with_what_the_one_before_it_kept(machine):
 
 def test_only_what_is_new_or_changed_is_copied_back(machine, capsys):
     first = machine()
-    with compile_cache.carried():
+    with compile_cache.preserved():
         first.compile()
         first.compile("cache/autotuned", "one")
     old = {path: path.stat().st_ino for path in first.kept.rglob("*") if path.is_file()}
     second = machine()
     capsys.readouterr()
-    with compile_cache.carried():
+    with compile_cache.preserved():
         second.compile("cache/autotuned", "one and two")
         second.compile("fxgraph/cd/key/graph")
 
@@ -86,7 +86,7 @@ def test_only_what_is_new_or_changed_is_copied_back(machine, capsys):
 
 def test_a_job_that_fails_keeps_what_it_compiled(machine):
     job = machine()
-    with pytest.raises(ValueError, match="bad data"), compile_cache.carried():
+    with pytest.raises(ValueError, match="bad data"), compile_cache.preserved():
         job.compile()
         raise ValueError("bad data")
 
@@ -96,7 +96,7 @@ def test_a_job_that_fails_keeps_what_it_compiled(machine):
 def test_only_the_first_process_keeps(machine, monkeypatch):
     job = machine()
     monkeypatch.setenv("RANK", "3")
-    with compile_cache.carried():
+    with compile_cache.preserved():
         job.compile()
 
     assert not job.kept.exists()
@@ -104,7 +104,7 @@ def test_only_the_first_process_keeps(machine, monkeypatch):
 
 def test_files_of_processes_at_work_are_not_kept(machine):
     job = machine()
-    with compile_cache.carried():
+    with compile_cache.preserved():
         for name in ("locks/a.lock", "ab/.7.9.tmp", "ab/x.compilegate-partial", "ab/x.py"):
             job.compile(name)
 
@@ -113,7 +113,7 @@ def test_files_of_processes_at_work_are_not_kept(machine):
 
 def test_a_machine_restores_once_for_all_of_its_processes(machine):
     first = machine()
-    with compile_cache.carried():
+    with compile_cache.preserved():
         first.compile()
     second = machine()
     compile_cache.restore()
@@ -158,7 +158,7 @@ def test_a_full_disk_fails_no_job(machine, monkeypatch, capsys):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    with compile_cache.carried():
+    with compile_cache.preserved():
         job.compile()
         monkeypatch.setattr("shutil.copy2", full)
 
@@ -168,7 +168,7 @@ def test_a_full_disk_fails_no_job(machine, monkeypatch, capsys):
 def test_without_a_place_to_keep_it_the_cache_stays_where_it_is(machine, monkeypatch):
     job = machine()
     monkeypatch.delenv("COMPILEGATE_COMPILE_CACHE")
-    with compile_cache.carried():
+    with compile_cache.preserved():
         assert str(job.kept) == os.environ["TORCHINDUCTOR_CACHE_DIR"]
 
     assert not job.local.exists()

@@ -64,18 +64,18 @@ class Xla:
 
 @pytest.fixture
 def xla(monkeypatch):
-    found = Xla()
+    stand_in = Xla()
     torch = ModuleType("torch")
     torch.__version__, torch.version = "1.13.1", SimpleNamespace(cuda="11.7")
     modules = {"torch": torch}
     for name in ("torch_xla", "torch_xla.core", "torch_xla.debug"):
         modules[name] = ModuleType(name)
-    modules["torch_xla.core"].xla_model = modules["torch_xla.core.xla_model"] = found
-    modules["torch_xla.debug"].metrics = modules["torch_xla.debug.metrics"] = found
+    modules["torch_xla.core"].xla_model = modules["torch_xla.core.xla_model"] = stand_in
+    modules["torch_xla.debug"].metrics = modules["torch_xla.debug.metrics"] = stand_in
     for name, module in modules.items():
         monkeypatch.setitem(sys.modules, name, module)
     monkeypatch.setattr("compilegate_runtime.compilers.xla._has", lambda name: name == "torch")
-    return found
+    return stand_in
 
 
 def test_the_managed_compilers_step_reduces_steps_and_marks_in_this_order(xla):
@@ -115,11 +115,10 @@ def test_the_managed_compiler_proves_itself_by_its_compiled_graphs(xla):
     compiler.step(SimpleNamespace(step=lambda: None))
     compiler.verify()
 
-    found = compiler.evidence()
-    assert COMPILER_KEYS <= found.keys()
-    assert (True, 2.5, 1, 3) == (
-        found["applied"], found["compile_seconds"], found["graphs"], found["graph_breaks"],
-    )  # fmt: skip
+    evidence = compiler.evidence()
+    assert COMPILER_KEYS <= evidence.keys()
+    keys = ("applied", "compile_seconds", "graphs", "graph_breaks")
+    assert (True, 2.5, 1, 3) == tuple(evidence[key] for key in keys)
 
 
 def test_the_managed_compilers_device_is_the_one_that_xla_gives(xla):
@@ -149,10 +148,10 @@ def test_without_xla_the_managed_compiler_names_its_images():
 
 @pytest.fixture
 def tensorflow(monkeypatch):
-    found = ModuleType("tensorflow")
-    found.__version__ = "2.11.0"
-    found.jit = ""
-    found.config = SimpleNamespace(optimizer=SimpleNamespace(get_jit=lambda: found.jit))
+    module = ModuleType("tensorflow")
+    module.__version__ = "2.11.0"
+    module.jit = ""
+    module.config = SimpleNamespace(optimizer=SimpleNamespace(get_jit=lambda: module.jit))
 
     def function(step):
         def traced(*arguments):
@@ -163,10 +162,10 @@ def tensorflow(monkeypatch):
         traced.experimental_get_tracing_count = lambda: traced.count
         return traced
 
-    found.function = function
-    monkeypatch.setitem(sys.modules, "tensorflow", found)
+    module.function = function
+    monkeypatch.setitem(sys.modules, "tensorflow", module)
     monkeypatch.setattr("compilegate_runtime.compilers.xla._has", lambda name: name == "tensorflow")
-    return found
+    return module
 
 
 def test_tensorflow_proves_itself_by_xla_being_on_and_a_traced_step(tensorflow):
@@ -233,7 +232,7 @@ class Model:
 
 @pytest.fixture
 def torchao(monkeypatch):
-    found, inner = ModuleType("torchao"), ModuleType("torchao.float8")
+    module, inner = ModuleType("torchao"), ModuleType("torchao.float8")
 
     def convert(model, config, module_filter_fn):
         model.config = config
@@ -244,8 +243,8 @@ def torchao(monkeypatch):
 
     inner.Float8LinearConfig = SimpleNamespace(from_recipe_name=lambda name: name)
     inner.convert_to_float8_training = convert
-    found.float8 = inner
-    monkeypatch.setitem(sys.modules, "torchao", found)
+    module.float8 = inner
+    monkeypatch.setitem(sys.modules, "torchao", module)
     monkeypatch.setitem(sys.modules, "torchao.float8", inner)
 
 
@@ -273,10 +272,11 @@ model = compiler.apply(Breaks())
 before = compiler.compilations()
 for rows in (4, 5):
     model(torch.randn(rows, 4)).sum().backward()
-found = compiler.evidence()
+evidence = compiler.evidence()
 steady = compiler.compilations()
 model(torch.randn(5, 4)).sum().backward()
-print(json.dumps({**found, "moved": steady > before, "steady": steady == compiler.compilations()}))
+moved = {"moved": steady > before, "steady": steady == compiler.compilations()}
+print(json.dumps({**evidence, **moved}))
 """
 
 

@@ -43,9 +43,9 @@ def test_the_same_python_writes_the_same_channels(data):
 
 
 def test_no_held_out_text_is_trained_on(data):
-    found = files(data / "first")
-    trained = set(found["docstrings/train/docstrings.jsonl"].splitlines())
-    held_out = set(found["docstrings/validation/docstrings.jsonl"].splitlines())
+    written = files(data / "first")
+    trained = set(written["docstrings/train/docstrings.jsonl"].splitlines())
+    held_out = set(written["docstrings/validation/docstrings.jsonl"].splitlines())
 
     assert len(held_out) > 300
     assert not trained & held_out

@@ -17,7 +17,7 @@ from compilegate_runtime.evidence import EvidenceFiles, LossCurve
 from compilegate_runtime.ranks import Ranks, account, unfinished
 from compilegate_runtime.recorder import Recorder
 from compilegate_runtime.sampler import Nvml, Sampler
-from compilegate_runtime.timing import CudaTimer, QueuedHostTimer
+from compilegate_runtime.timing import CudaTimer, HostTimer, detached
 
 from compilegate.domain.request.sections import metric_definitions
 from compilegate.usecases.trial.job_output import read_steps
@@ -76,9 +76,9 @@ def test_a_step_on_a_gpu_lasts_what_its_queue_says(on_gpu, queue, clock, tmp_pat
     for loss in (3.0, 2.5, 2.25):
         step(on_gpu, queue, loss, fetch=0.25, work=0.5, clock=clock)
 
-    found = lines(tmp_path)[1]
+    written = lines(tmp_path)[1]
     assert (0.75, 0.25, 2.5, 0.5) == (
-        found["seconds"], found["data_wait_seconds"], found["loss"], found["gradient_norm"],
+        written["seconds"], written["data_wait_seconds"], written["loss"], written["gradient_norm"],
     )  # fmt: skip
 
 
@@ -133,7 +133,7 @@ def test_numbers_of_a_queued_device_are_read_when_asked_for(clock):
             self.reads += 1
             return 2.0
 
-    timer, loss = QueuedHostTimer(clock), Lazy()
+    timer, loss = HostTimer(clock, detached), Lazy()
     timer.begin()
     clock.now += 3.0
     mark = timer.end(loss, None)
@@ -162,10 +162,10 @@ def test_a_very_long_run_leaves_a_line_for_several_steps_and_loses_none(small_fi
     for number in range(1, 1001):
         small_files.append_steps([record(number)])
 
-    found = lines(tmp_path)
-    assert 1000 == sum(line.get("steps", 1) for line in found) == found[-1]["step"]
-    assert {1, 10, 100} <= {line.get("steps", 1) for line in found}
-    assert sum(line.get("steps", 1) * line["seconds"] for line in found) == pytest.approx(5005.0)
+    written = lines(tmp_path)
+    assert 1000 == sum(line.get("steps", 1) for line in written) == written[-1]["step"]
+    assert {1, 10, 100} <= {line.get("steps", 1) for line in written}
+    assert sum(line.get("steps", 1) * line["seconds"] for line in written) == pytest.approx(5005.0)
     assert (tmp_path / "steps.jsonl").stat().st_size < 8000
 
 
@@ -173,10 +173,10 @@ def test_the_reader_counts_a_line_of_several_steps_as_so_many(small_files, tmp_p
     for number in range(1, 1001):
         small_files.append_steps([record(number)])
     with (tmp_path / "steps.jsonl").open("rb") as handle:
-        found = read_steps(handle)
+        steps = read_steps(handle)
 
-    assert (1000, 8.0) == (found.steps_with_samples, found.samples_per_step)
-    assert found.loss_curve()[-1][2] == pytest.approx(5005.0)
+    assert (1000, 8.0) == (steps.steps_with_samples, steps.samples_per_step)
+    assert steps.loss_curve()[-1][2] == pytest.approx(5005.0)
 
 
 def test_a_step_that_compiled_keeps_a_line_of_its_own(small_files, tmp_path):
@@ -184,9 +184,9 @@ def test_a_step_that_compiled_keeps_a_line_of_its_own(small_files, tmp_path):
         more = {"compile_seconds": 4.0} if number == 73 else {}
         small_files.append_steps([record(number, **more)])
 
-    found = {line["step"]: line for line in lines(tmp_path)}
-    assert ("steps" in found[73], 4.0) == (False, found[73]["compile_seconds"])
-    assert 100 == sum(line.get("steps", 1) for line in found.values())
+    by_step = {line["step"]: line for line in lines(tmp_path)}
+    assert ("steps" in by_step[73], 4.0) == (False, by_step[73]["compile_seconds"])
+    assert 100 == sum(line.get("steps", 1) for line in by_step.values())
 
 
 @pytest.mark.slow
@@ -201,12 +201,12 @@ def test_a_million_steps_stay_below_100_mb_and_are_read_in_bounded_memory(tmp_pa
     path = tmp_path / "steps.jsonl"
     tracemalloc.start()
     with path.open("rb") as handle:
-        found = read_steps(handle)
+        steps = read_steps(handle)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
 
     assert path.stat().st_size < 100e6
-    assert 1_000_000 == found.steps_with_samples
+    assert 1_000_000 == steps.steps_with_samples
     assert peak < 32 * 2**20
 
 
@@ -245,9 +245,9 @@ def test_a_killed_job_leaves_valid_evidence_of_all_but_its_last_second(tmp_path)
     process.kill()
     done = [line for line in process.communicate()[0].splitlines() if line.startswith("step ")]
     with (tmp_path / "steps.jsonl").open("rb") as handle:
-        found = read_steps(handle)
+        read = read_steps(handle)
 
-    numbers = list(found.numbers)
+    numbers = list(read.numbers)
     assert list(range(1, len(numbers) + 1)) == numbers
     last = int(done[-1].split()[1]) if done else len(numbers)
     assert (last - len(numbers)) * 0.002 < 1.0
@@ -273,19 +273,19 @@ def test_samples_are_summed_over_all_processes():
     store = Store()
     for rank in (1, 2):
         Ranks(rank, 3, store).report(**state(10 * rank))
-    found = account(Ranks(0, 3, store).reports(), state(5))
+    total = account(Ranks(0, 3, store).reports(), state(5))
 
-    assert (35, 3, []) == (found["samples"], found["reported"], found["silent"])
+    assert (35, 3, []) == (total["samples"], total["reported"], total["silent"])
 
 
 def test_a_process_that_dies_shows_and_no_sum_is_made_up():
     store = Store()
     Ranks(1, 3, store).report(**state(10, finished=False, reason="out of memory"))
     states = Ranks(0, 3, store).all_finished(within_seconds=0)
-    found = account(states, state(5))
+    total = account(states, state(5))
 
     assert (None, [2], {"1": "out of memory"}) == (
-        found["samples"], found["silent"], found["failed"],
+        total["samples"], total["silent"], total["failed"],
     )  # fmt: skip
     assert "process 0 of 3 reported nothing" in unfinished(states)
     assert "process 1 of 3 stopped after step 5: out of memory" in unfinished(
@@ -323,7 +323,7 @@ def test_the_gpu_is_sampled_beside_the_training():
     assert (0.75, 3.0, None) == tuple(
         sampler.figures()[key] for key in ("utilization", "memory_gib", "reason")
     )
-    assert "nvmlDeviceGetHandleByUUID" in library.asked
+    assert "nvmlDeviceGetHandleByUUID" in library.calls
 
 
 def test_what_cannot_be_sampled_is_null_with_its_reason(recorder_summary):
@@ -364,7 +364,7 @@ def test_every_metric_that_a_request_defines_is_printed_and_read(tmp_path, clock
     made.metric("eval_accuracy", 0.875)
     printed = capsys.readouterr().out.splitlines()
 
-    found = {
+    values = {
         definition["Name"]: float(match[1])
         for definition in metric_definitions("eval_accuracy")
         for line in printed
@@ -374,7 +374,7 @@ def test_every_metric_that_a_request_defines_is_printed_and_read(tmp_path, clock
         "step": 10, "steps": 10, "seconds": 0.5, "samples_per_second": 16.0, "loss": 2.5,
         "eval_accuracy": 0.875,
     }  # fmt: skip
-    assert expected == found
+    assert expected == values
 
 
 def test_a_run_that_goes_on_has_one_evidence_without_a_gap(tmp_path):
@@ -394,10 +394,10 @@ def test_a_run_that_goes_on_has_one_evidence_without_a_gap(tmp_path):
     second.resume(state, tmp_path / "first" / "steps.jsonl")
     work(second, [2.0, 1.0])
     second.finish()
-    found = json.loads((tmp_path / "second" / "summary.json").read_text())
+    summary = json.loads((tmp_path / "second" / "summary.json").read_text())
     lines = (tmp_path / "second" / "steps.jsonl").read_text().splitlines()
 
     assert [1, 2, 3, 4] == [json.loads(line)["step"] for line in lines]
-    assert [[1, 4.0], [2, 3.0], [3, 2.0], [4, 1.0]] == found["loss_curve"]
-    assert (4.0, [2], True) == (found["initial_loss"], found["resumed"], found["finished"])
-    assert (8, 20) == (found["ranks"]["samples"], found["ranks"]["tokens"])
+    assert [[1, 4.0], [2, 3.0], [3, 2.0], [4, 1.0]] == summary["loss_curve"]
+    assert (4.0, [2], True) == (summary["initial_loss"], summary["resumed"], summary["finished"])
+    assert (8, 20) == (summary["ranks"]["samples"], summary["ranks"]["tokens"])

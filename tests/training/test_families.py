@@ -40,9 +40,9 @@ for channel in ("train", "validation"):
         pyarrow.Table.from_pylist(rows), out / "parquet" / channel / "rows.parquet"
     )
 from sklearn.datasets import load_sample_images
-found = load_sample_images()
+images = load_sample_images()
 for channel, left in (("train", 0), ("validation", 400)):
-    for name, photograph in zip(found.filenames, found.images):
+    for name, photograph in zip(images.filenames, images.images):
         folder = out / "pictures" / channel / pathlib.Path(name).stem
         folder.mkdir(parents=True)
         for number, (height, width) in enumerate([(48, 48), (32, 64), (64, 32)]):
@@ -136,10 +136,10 @@ def losses(run):
 )
 def test_a_family_leaves_its_metric_and_counts_its_work(done, name, metrics, counts_tokens):
     losses(done[name])
-    found = done[name].summary()
+    summary = done[name].summary()
 
-    assert metrics == found["metrics"].keys()
-    assert found["finished"] is True
+    assert metrics == summary["metrics"].keys()
+    assert summary["finished"] is True
     assert counts_tokens == all(step["tokens"] for step in done[name].steps())
 
 
@@ -176,9 +176,9 @@ def test_arms_start_from_the_same_weights_and_the_same_batch(done, ours, theirs,
 @pytest.mark.parametrize(("ours", "theirs"), [("gpt2-tuned", "gpt2"), ("bert-tuned", "bert")])
 def test_weights_of_the_channel_model_are_where_a_run_starts(done, ours, theirs):
     losses(done[ours])
-    found = done[ours].summary()
+    summary = done[ours].summary()
 
-    assert found["initial_loss"] < done[theirs].summary()["initial_loss"]
+    assert summary["initial_loss"] < done[theirs].summary()["initial_loss"]
     assert [step["tokens"] for step in done[theirs].steps()] == [
         step["tokens"] for step in done[ours].steps()
     ]

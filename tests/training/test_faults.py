@@ -1,4 +1,4 @@
-"""The fault that can be put in on purpose: off by default, and never in the baseline."""
+"""The fault that can be injected on purpose: off by default, and never in the baseline."""
 
 import pytest
 
@@ -45,11 +45,11 @@ def test_an_arm_with_a_compiler_has_it_and_says_so(faults, monkeypatch, capsys):
     assert "fault injected on purpose" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("asked", ["loss:0.1", "learning_rate", "learning_rate:2", "on"])
-def test_a_fault_that_is_not_known_fails_the_job_with_the_fix(faults, monkeypatch, asked):
+@pytest.mark.parametrize("text", ["loss:0.1", "learning_rate", "learning_rate:2", "on"])
+def test_a_fault_that_is_unknown_fails_the_job_with_the_fix(faults, monkeypatch, text):
     from compilegate_runtime.errors import HyperparameterError  # noqa: PLC0415 - as above
 
-    monkeypatch.setenv(VARIABLE, asked)
+    monkeypatch.setenv(VARIABLE, text)
 
     with pytest.raises(HyperparameterError, match="use learning_rate:SHARE"):
         faults.learning_rate_share(Compiler("torch_compile"))

@@ -51,16 +51,16 @@ def test_rows_do_not_matter_and_columns_do(tmp_path, name, before, same, other):
 def test_parquet_is_known_by_its_schema(tmp_path):
     pyarrow = pytest.importorskip("pyarrow")
     parquet = pytest.importorskip("pyarrow.parquet")
-    found = []
+    collected = []
     for columns in (
         {"a": [1], "b": ["x"]},
         {"a": [2, 3], "b": ["y", "z"]},
         {"a": [1.0], "b": ["x"]},
     ):
         parquet.write_table(pyarrow.table(columns), tmp_path / "a.parquet")
-        found.append(fingerprint.data_schema_digest({"train": tmp_path}))
+        collected.append(fingerprint.data_schema_digest({"train": tmp_path}))
 
-    assert found[0] == found[1] != found[2]
+    assert collected[0] == collected[1] != collected[2]
 
 
 def test_a_channel_moved_or_without_tables_is_told_apart(tmp_path):
@@ -103,10 +103,10 @@ from compilegate_runtime.fingerprint import InitialWeights
 from torch import nn
 
 def of(*models):
-    found = InitialWeights()
+    weights = InitialWeights()
     for model in models:
-        found.add(model)
-    return found.sha256()
+        weights.add(model)
+    return weights.sha256()
 
 class Wrapper(nn.Module):
     def __init__(self, module):

@@ -90,7 +90,7 @@ def gate(launcher: str, folder: Path, **by_arm: dict[str, Any]) -> HostsRun:
 def metric(log: str, name: str) -> list[str]:
     """What SageMaker reads from a log by the requests' definition."""
     pattern = next(one["Regex"] for one in metric_definitions("none") if one["Name"] == name)
-    return [found[1] for line in log.splitlines() if (found := re.search(pattern, line))]
+    return [match[1] for line in log.splitlines() if (match := re.search(pattern, line))]
 
 
 def test_a_whole_run_leaves_one_evidence_of_all_processes(launcher: str, tmp_path: Path) -> None:
@@ -99,10 +99,10 @@ def test_a_whole_run_leaves_one_evidence_of_all_processes(launcher: str, tmp_pat
     count = 2 * LAUNCHERS[launcher]
 
     assert {"algo-1": 0, "algo-2": 0} == dict(done.status), done.log
-    found = done.evidence()
-    assert (True, STEPS, count) == (found["finished"], found["steps"], found["devices"])
-    assert (count, [STEPS] * count) == (found["ranks"]["reported"], found["ranks"]["steps"])
-    assert 40 == found["ranks"]["samples"]
+    evidence = done.evidence()
+    assert (True, STEPS, count) == (evidence["finished"], evidence["steps"], evidence["devices"])
+    assert (count, [STEPS] * count) == (evidence["ranks"]["reported"], evidence["ranks"]["steps"])
+    assert 40 == evidence["ranks"]["samples"]
     assert [str(STEPS)] == metric(done.log, "step")
     last = done.logs["algo-1" if launcher == "pytorchddp" else "algo-2"]
     assert f"process {count - 1} has a value" in last
@@ -118,8 +118,8 @@ def test_segments_run_one_after_the_other(launcher: str, tmp_path: Path) -> None
 
     assert {"algo-1": 0, "algo-2": 0} == dict(done.status), done.log
     for part in ("block-0/baseline", "block-0/candidate", "block-1/candidate", "block-1/baseline"):
-        found = done.evidence(part)
-        assert (True, [3] * count) == (found["finished"], found["ranks"]["steps"]), part
+        evidence = done.evidence(part)
+        assert (True, [3] * count) == (evidence["finished"], evidence["ranks"]["steps"]), part
     assert ["3"] * 4 == metric(done.log, "step")
 
 

@@ -29,12 +29,12 @@ def baseline(jobs):
 
 def test_a_run_leaves_the_evidence_of_the_contract(baseline):
     assert 0 == baseline.status, baseline.output
-    found = baseline.summary()
+    summary = baseline.summary()
 
-    assert SUMMARY_KEYS <= found.keys()
-    assert COMPILER_KEYS <= found["compiler"].keys()
-    assert ("cg-lm", "baseline", True) == (found["job"], found["arm"], found["finished"])
-    assert ["eval_loss", "eval_perplexity"] == list(found["metrics"])
+    assert SUMMARY_KEYS <= summary.keys()
+    assert COMPILER_KEYS <= summary["compiler"].keys()
+    assert ("cg-lm", "baseline", True) == (summary["job"], summary["arm"], summary["finished"])
+    assert ["eval_loss", "eval_perplexity"] == list(summary["metrics"])
     assert list(range(1, 13)) == [step["step"] for step in baseline.steps()]
     assert {32} == {step["tokens"] for step in baseline.steps()}
     assert STEP_KEYS | {"learning_rate", "gradient_norm"} == baseline.steps()[0].keys()
@@ -42,14 +42,14 @@ def test_a_run_leaves_the_evidence_of_the_contract(baseline):
 
 def test_an_arm_that_asks_for_the_compiler_proves_that_it_ran(compiled):
     assert 0 == compiled.status, compiled.output
-    found = compiled.summary()["compiler"]
+    summary = compiled.summary()["compiler"]
 
-    assert ("torch_compile", True) == (found["requested"], found["applied"])
-    assert found["graphs"] >= 1
-    assert found["compile_seconds"] > 0
-    assert "1 of 1 frames compiled" in found["proof"]
+    assert ("torch_compile", True) == (summary["requested"], summary["applied"])
+    assert summary["graphs"] >= 1
+    assert summary["compile_seconds"] > 0
+    assert "1 of 1 frames compiled" in summary["proof"]
     in_steps = sum(step.get("compile_seconds", 0.0) for step in compiled.steps())
-    assert in_steps == pytest.approx(found["compile_seconds"], abs=0.01)
+    assert in_steps == pytest.approx(summary["compile_seconds"], abs=0.01)
 
 
 def test_both_arms_start_from_the_same_loss_and_differ_in_nothing_but_the_compiler(
@@ -66,21 +66,21 @@ def test_a_compiler_that_was_asked_for_and_switched_off_fails_the_run(jobs):
     done = jobs.run(
         "causal_lm.py", {"TORCHDYNAMO_DISABLE": "1"}, compiler="torch_compile", **LANGUAGE_MODEL
     )
-    found = done.summary()
+    summary = done.summary()
 
     assert 1 == done.status
     assert "asked for and not applied" in done.failure
-    assert (False, False) == (found["compiler"]["applied"], found["finished"])
+    assert (False, False) == (summary["compiler"]["applied"], summary["finished"])
     assert 1 == len(done.steps())
 
 
 def test_a_run_that_diverges_stops_and_has_no_metric(jobs):
     done = jobs.run("causal_lm.py", **{**LANGUAGE_MODEL, "learning_rate": 1e30})
-    found = done.summary()
+    summary = done.summary()
 
     assert 1 == done.status
     assert "the loss became nan" in done.failure
-    assert (False, {}) == (found["finished"], found["metrics"])
+    assert (False, {}) == (summary["finished"], summary["metrics"])
     assert done.steps()[-1]["loss"] is None
 
 
@@ -116,11 +116,11 @@ def test_a_candidate_that_fails_in_the_speed_gate_is_a_result(jobs):
         program="causal_lm.py", blocks=2, steps=5,
         arm_0=arm("baseline"), arm_1=arm("burst", learning_rate=1e30),
     )  # fmt: skip
-    found = done.summary("block-0/burst")
+    summary = done.summary("block-0/burst")
 
     assert 0 == done.status, done.output
-    assert (False, True) == (found["finished"], done.summary("block-1/baseline")["finished"])
-    assert "the loss became nan" in found["reason"]
+    assert (False, True) == (summary["finished"], done.summary("block-1/baseline")["finished"])
+    assert "the loss became nan" in summary["reason"]
     assert not (done.folder / "data" / "evidence" / "block-1" / "burst").exists()
 
 
@@ -138,9 +138,9 @@ def test_a_baseline_that_fails_fails_the_speed_gate(jobs):
 def test_a_stopped_job_leaves_valid_evidence_of_every_step(jobs):
     endless = {**LANGUAGE_MODEL, "steps": 1_000_000}
     done = jobs.interrupt("causal_lm.py", when=after_steps(5), **endless)
-    numbers, found = [step["step"] for step in done.steps()], done.summary()
+    numbers, summary = [step["step"] for step in done.steps()], done.summary()
 
     assert 143 == done.status, done.output
     assert list(range(1, len(numbers) + 1)) == numbers
-    assert (False, len(numbers)) == (found["finished"], found["steps"])
-    assert "SIGTERM" in found["reason"]
+    assert (False, len(numbers)) == (summary["finished"], summary["steps"])
+    assert "SIGTERM" in summary["reason"]

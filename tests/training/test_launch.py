@@ -56,23 +56,23 @@ def test_a_trials_settings_reach_the_script_under_its_own_names(kind, text, expe
 
 
 def test_a_teams_own_value_of_a_trainers_argument_counts():
-    found = words("--seed 5 --output_dir o --bf16 False --precision bf16", kind="trainer")
+    passed = words("--seed 5 --output_dir o --bf16 False --precision bf16", kind="trainer")
 
-    assert "False" == found[found.index("--bf16") + 1]
-    assert 1 == found.count("--bf16")
+    assert "False" == passed[passed.index("--bf16") + 1]
+    assert 1 == passed.count("--bf16")
 
 
 def test_a_trial_that_sets_no_batch_leaves_the_scripts_own():
-    found = words("--seed 5 --output_dir o --per_device_train_batch_size 16", kind="trainer")
+    passed = words("--seed 5 --output_dir o --per_device_train_batch_size 16", kind="trainer")
 
-    assert "16" == found[found.index("--per_device_train_batch_size") + 1]
+    assert "16" == passed[passed.index("--per_device_train_batch_size") + 1]
 
 
 def test_a_segment_of_a_trainer_has_an_output_folder_of_its_own():
-    found = words("--seed 5 --output_dir mine --max_steps 5", kind="trainer")
+    passed = words("--seed 5 --output_dir mine --max_steps 5", kind="trainer")
 
-    assert "mine" not in found
-    assert "compilegate-segment-" in found[found.index("--output_dir") + 1]
+    assert "mine" not in passed
+    assert "compilegate-segment-" in passed[passed.index("--output_dir") + 1]
 
 
 @pytest.mark.parametrize("value", ["it's $(id)", "", "two\nlines", "größe", "--other", "base64:x"])
@@ -132,24 +132,24 @@ def test_how_a_script_trains_is_read_off_its_imports(tmp_path, source, kind):
 
 
 def test_the_last_match_of_a_printed_metric_counts_and_all_is_passed_on():
-    found, stream = {}, io.StringIO()
-    printed = frameworks.Printed(stream, {"eval_loss": "val loss ([0-9.]+)"}, found)
+    metrics, stream = {}, io.StringIO()
+    printed = frameworks.Printed(stream, {"eval_loss": "val loss ([0-9.]+)"}, metrics)
     for piece in ("step 0: val l", "oss 4.5\nstep 9: val loss 3.25, ", "train loss 1.0"):
         printed.write(piece)
     printed.finish()
 
-    assert {"eval_loss": 3.25} == found
+    assert {"eval_loss": 3.25} == metrics
     assert "step 0: val loss 4.5\nstep 9: val loss 3.25, train loss 1.0" == stream.getvalue()
 
 
 @pytest.mark.parametrize(("text", "expected"), [("3.25.", 3.25), ("1.2.3", math.nan)])
 def test_a_printed_metric_that_is_no_number_never_stops_the_script(text, expected):
-    found = {"eval_loss": 1.0}
-    frameworks.Printed(io.StringIO(), {"eval_loss": "val loss ([0-9.]+)"}, found).write(
+    values = {"eval_loss": 1.0}
+    frameworks.Printed(io.StringIO(), {"eval_loss": "val loss ([0-9.]+)"}, values).write(
         f"val loss {text}\n"
     )
 
-    assert pytest.approx(expected, nan_ok=True) == found["eval_loss"]
+    assert pytest.approx(expected, nan_ok=True) == values["eval_loss"]
 
 
 def test_saved_results_are_read_without_times_and_counts(tmp_path):
@@ -171,25 +171,25 @@ def plain(jobs):
 def test_a_plain_script_is_recorded_as_it_is(plain):
     done = plain["none"]
     assert 0 == done.status, done.output
-    found, lines = done.summary(), done.steps()
+    summary, lines = done.summary(), done.steps()
 
-    assert (True, 8, 3) == (found["finished"], found["steps"], found["seed"])
-    assert 0 <= found["metrics"]["eval_accuracy"] <= 1
+    assert (True, 8, 3) == (summary["finished"], summary["steps"], summary["seed"])
+    assert 0 <= summary["metrics"]["eval_accuracy"] <= 1
     assert {8} == {line["samples"] for line in lines}
     assert {0.2} == {line["learning_rate"] for line in lines}
     assert all(line["loss"] > 0 and line["gradient_norm"] > 0 for line in lines)
-    assert None is found["compiler"]["applied"]
+    assert None is summary["compiler"]["applied"]
 
 
 @pytest.mark.training
 def test_a_plain_script_is_compiled_and_it_is_proven(plain):
     done = plain["torch_compile"]
     assert 0 == done.status, done.output
-    found = done.summary()
+    summary = done.summary()
 
-    assert True is found["compiler"]["applied"]
-    assert found["compiler"]["graphs"] >= 1
-    assert found["fingerprint"] == plain["none"].summary()["fingerprint"]
+    assert True is summary["compiler"]["applied"]
+    assert summary["compiler"]["graphs"] >= 1
+    assert summary["fingerprint"] == plain["none"].summary()["fingerprint"]
 
 
 @pytest.mark.training
@@ -197,7 +197,7 @@ def test_arms_of_a_script_without_a_first_loss_prove_equal_starts_by_their_weigh
     eager, compiled = (plain[name].summary() for name in ("none", "torch_compile"))
     other = jobs.run("launch.py", **{**PLAIN, "seed": 4}).summary()
 
-    assert [None, None] == [found["initial_loss"] for found in (eager, compiled)]
+    assert [None, None] == [one["initial_loss"] for one in (eager, compiled)]
     assert 64 == len(eager["initial_weights_sha256"])
     assert eager["initial_weights_sha256"] == compiled["initial_weights_sha256"]
     assert eager["initial_weights_sha256"] != other["initial_weights_sha256"]
@@ -229,11 +229,11 @@ def test_a_scripts_own_compiling_is_left_to_the_arm(jobs):
 @pytest.mark.training
 def test_accumulated_batches_make_one_step_and_seeds_differ_from_run_to_run(jobs):
     settings = {**PLAIN, "accumulate": 2, "epochs": 1}
-    found = jobs.run("launch.py", **settings)
+    accumulated = jobs.run("launch.py", **settings)
     other = jobs.run("launch.py", **{**settings, "seed": 4})
 
-    assert [16, 16] == [line["samples"] for line in found.steps()]
-    assert found.steps()[0]["loss"] != other.steps()[0]["loss"]
+    assert [16, 16] == [line["samples"] for line in accumulated.steps()]
+    assert accumulated.steps()[0]["loss"] != other.steps()[0]["loss"]
 
 
 @pytest.mark.training
@@ -267,10 +267,10 @@ def trainers(jobs):
 
 def is_a_trainers_evidence(done):
     assert 0 == done.status, done.output
-    found = done.summary()
+    summary = done.summary()
 
-    assert (True, 4, 4) == (found["finished"], found["steps"], found["full_run_steps"])
-    assert {"eval_accuracy", "eval_loss"} <= found["metrics"].keys()
+    assert (True, 4, 4) == (summary["finished"], summary["steps"], summary["full_run_steps"])
+    assert {"eval_accuracy", "eval_loss"} <= summary["metrics"].keys()
     assert 4 * 6 * 4 == sum(line["tokens"] for line in done.steps())
     assert all(line["gradient_norm"] for line in done.steps())
 
@@ -380,8 +380,8 @@ def test_a_script_that_changes_its_folder_and_is_interrupted_says_so_where_it_be
         "launch.py", relative, when=lambda _: after_steps(1)(tmp_path), by=signal.SIGINT,
         **BARE, pause=0.3, go=tmp_path.parent,
     )  # fmt: skip
-    found = place.summary()
+    summary = place.summary()
 
     assert done.status
-    assert (False, "KeyboardInterrupt") == (found["finished"], found["reason"])
-    assert found["steps"] == len(place.steps())
+    assert (False, "KeyboardInterrupt") == (summary["finished"], summary["reason"])
+    assert summary["steps"] == len(place.steps())

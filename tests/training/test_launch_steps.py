@@ -13,7 +13,7 @@ from tests.training.test_launch import BARE
 
 
 class Notes:
-    """A recorder that notes what it is told."""
+    """A recorder that notes its calls."""
 
     def __init__(self):
         self.said, self.steps_done, self.ended, self.resumed = [], 0, [], []
@@ -48,10 +48,10 @@ class Optimizer:
 
 def said(steps, events):
     optimizer = Optimizer()
-    known = {"train": object(), "eval": object()}
+    loaders = {"train": object(), "eval": object()}
     for event in events.split():
-        if event in known:
-            steps.fetching(known[event])
+        if event in loaders:
+            steps.fetching(loaders[event])
             steps.fetched()
         elif event == "model":
             steps.fed(4, 10)

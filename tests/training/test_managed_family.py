@@ -1,4 +1,4 @@
-"""A family under the managed compiler, PyTorch/XLA being a stand-in that counts what is asked."""
+"""A family under the managed compiler, PyTorch/XLA being a stand-in that records its calls."""
 
 import json
 
@@ -13,7 +13,7 @@ import atexit, collections, json, os, torch
 
 CALLS = []
 
-def told(name):
+def noting(name):
     return lambda *a, **k: CALLS.append(name)
 
 xla_device = lambda: torch.device("cpu")
@@ -22,7 +22,7 @@ get_memory_info = lambda device: {"kb_total": 2, "kb_free": 1}
 get_ordinal = lambda: 0
 xrt_world_size = lambda: 1
 wait_device_ops = lambda: None
-reduce_gradients, mark_step = told("reduce"), told("mark_step")
+reduce_gradients, mark_step = noting("reduce"), noting("mark_step")
 
 def save(state, path, *, global_master):
     CALLS.append("save")

@@ -144,7 +144,7 @@ def test_the_loss_is_found_among_a_models_outputs():
 
 
 def test_a_precision_that_the_script_does_not_train_in_fails_the_run():
-    asked = SimpleNamespace(precision="bf16")
-    check_precision(asked, {"float32", "bfloat16"})
+    settings = SimpleNamespace(precision="bf16")
+    check_precision(settings, {"float32", "bfloat16"})
     with pytest.raises(NotAppliedError, match="trains in float32"):
-        check_precision(asked, {"float32"})
+        check_precision(settings, {"float32"})

@@ -193,7 +193,7 @@ def a_copy():
     assert float(other(torch.ones(2, 4)).abs().sum().detach()) == 0.0
     return compiler
 
-found = {}
+results = {}
 for case in (ordinary, eager_beside_a_library, one_of_two, only_evaluated,
              evaluated_then_trained_eagerly, evaluated_then_trained, a_teacher_that_never_trains,
              a_part_compiled_with_the_whole, two_of_a_kind_with_a_break, blocks,
@@ -208,9 +208,9 @@ for case in (ordinary, eager_beside_a_library, one_of_two, only_evaluated,
     except NotAppliedError as error:
         why = str(error)
     evidence = compiler.evidence()
-    found[case.__name__] = [evidence["applied"], evidence["graphs"], why]
+    results[case.__name__] = [evidence["applied"], evidence["graphs"], why]
     given_up = [evidence["given_up"], evidence["proof"]]
-print(json.dumps([found, given_up]))
+print(json.dumps([results, given_up]))
 """
 
 

@@ -96,14 +96,14 @@ def test_the_summary_has_the_keys_of_the_contract(recorder, clock, tmp_path):
     recorder.metric("eval_loss", 1.5)
     recorder.finish()
 
-    found = summary(tmp_path)
-    assert SUMMARY_KEYS <= found.keys()
-    assert COMPILER_KEYS == found["compiler"].keys()
+    recorded = summary(tmp_path)
+    assert SUMMARY_KEYS <= recorded.keys()
+    assert COMPILER_KEYS == recorded["compiler"].keys()
     assert STEP_KEYS == lines(tmp_path)[0].keys()
     assert (True, {"eval_loss": 1.5}, 3.0) == (
-        found["finished"], found["metrics"], found["initial_loss"],
+        recorded["finished"], recorded["metrics"], recorded["initial_loss"],
     )  # fmt: skip
-    assert [[1, 3.0], [2, 2.0], [3, 1.0]] == found["loss_curve"]
+    assert [[1, 3.0], [2, 2.0], [3, 1.0]] == recorded["loss_curve"]
 
 
 @pytest.mark.parametrize("loss", [float("nan"), float("inf")])
@@ -121,8 +121,8 @@ def test_a_metric_that_is_no_number_is_recorded_as_null_and_raised(recorder, clo
         recorder.metric("eval_loss", float("nan"))
     recorder.fail("diverged")
 
-    found = summary(tmp_path)
-    assert ({"eval_loss": None}, False) == (found["metrics"], found["finished"])
+    recorded = summary(tmp_path)
+    assert ({"eval_loss": None}, False) == (recorded["metrics"], recorded["finished"])
 
 
 def test_a_run_whose_data_ends_early_does_not_count_as_finished(recorder, clock):
@@ -135,10 +135,10 @@ def test_a_run_whose_data_ends_early_does_not_count_as_finished(recorder, clock)
 def test_hyperparameters_take_the_type_of_their_default():
     knobs = {"steps": 10, "rate": 0.1, "shuffle": True, "padding": ("longest", "max_length")}
     words = ["--steps", "30", "--rate", "1e-3", "--shuffle", "false", "--padding", "max_length"]
-    found = hyperparameters.parse(knobs, words)
+    settings = hyperparameters.parse(knobs, words)
 
     assert (30, 0.001, False, "max_length") == (
-        found.steps, found.rate, found.shuffle, found.padding,
+        settings.steps, settings.rate, settings.shuffle, settings.padding,
     )  # fmt: skip
 
 

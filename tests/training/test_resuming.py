@@ -53,19 +53,19 @@ def test_the_evidence_of_a_script_goes_on_where_it_loads_its_checkpoint(jobs, pl
     done = jobs.run("launch.py", where, **OWN, folder=folder, pause=0.4)
     whole = jobs.run("launch.py", **OWN, folder=folder.parent)
     assert (0, 0) == (done.status, whole.status), done.output + whole.output
-    found = done.summary()
-    (went_on,) = found["resumed"]
+    summary = done.summary()
+    (went_on,) = summary["resumed"]
 
     assert list(range(1, 13)) == numbers(done)
     assert went_on % 2 == 0
     assert went_on <= len(lines)
     assert lines[:went_on] == done.steps()[:went_on]
     assert [x["loss"] for x in whole.steps()] == [x["loss"] for x in done.steps()]
-    assert first["initial_weights_sha256"] == found["initial_weights_sha256"] is not None
-    assert first["initial_loss"] == found["initial_loss"]
-    assert found["wall_seconds"] > first["wall_seconds"]
-    assert 12 * 8 == found["ranks"]["samples"]
-    assert "restarted" not in found
+    assert first["initial_weights_sha256"] == summary["initial_weights_sha256"] is not None
+    assert first["initial_loss"] == summary["initial_loss"]
+    assert summary["wall_seconds"] > first["wall_seconds"]
+    assert 12 * 8 == summary["ranks"]["samples"]
+    assert "restarted" not in summary
 
 
 @pytest.mark.training
@@ -86,13 +86,13 @@ def test_a_checkpoint_of_other_settings_has_no_evidence_to_go_on_with(jobs, plac
     own = {**OWN, "full_run_steps": 0}
     stopped_after(jobs, 5, where, **own, folder=folder, pause=0.4)
     done = jobs.run("launch.py", where, **own, folder=folder, seed=9)
-    found = done.summary()
+    summary = done.summary()
 
     assert 0 == done.status, done.output
     assert ([0], None, None) == (
-        found["resumed"], found["steps_without_evidence"], found["wall_seconds"],
+        summary["resumed"], summary["steps_without_evidence"], summary["wall_seconds"],
     )  # fmt: skip
-    assert (None, None) == (found["initial_loss"], found["initial_weights_sha256"])
+    assert (None, None) == (summary["initial_loss"], summary["initial_weights_sha256"])
     assert 0 < len(numbers(done)) < 12
 
 
@@ -162,8 +162,8 @@ def test_lightning_saves_every_few_minutes_and_the_next_process_fits_on_from_the
     model, data, path = trainer.fit("model", "data")
     listener.on_load_checkpoint(None, None, json.loads(Path(path).read_text()))
 
-    found = sorted(place.name for place in (tmp_path / "progress").glob("checkpoint-*"))
-    assert ["checkpoint-10", "checkpoint-15"] == found
+    names = sorted(place.name for place in (tmp_path / "progress").glob("checkpoint-*"))
+    assert ["checkpoint-10", "checkpoint-15"] == names
     assert ("model", "data", str(tmp_path / "progress/checkpoint-15/trainer.ckpt")) == (
         model, data, path,
     )  # fmt: skip
@@ -342,10 +342,10 @@ def test_a_trainers_checkpoint_whose_evidence_is_lost_has_evidence_from_there_on
     second.begins(4)
     recorder = second._recorder
     recorder.write_summary()
-    found = json.loads((recorder.folder / "summary.json").read_text())
+    summary = json.loads((recorder.folder / "summary.json").read_text())
 
     assert ([4], 4, None) == (
-        found["resumed"], found["steps_without_evidence"], found["wall_seconds"],
+        summary["resumed"], summary["steps_without_evidence"], summary["wall_seconds"],
     )  # fmt: skip
 
 
@@ -364,16 +364,16 @@ def test_a_trainers_script_goes_on_from_the_step_at_which_it_was_stopped(jobs, p
     steps = first["steps"]
     done = jobs.run("launch.py", where, **long)
     assert 0 == done.status, done.output
-    found = done.summary()
+    summary = done.summary()
 
     assert f"stopped by SIGTERM after step {steps}; its checkpoint is saved" == first["reason"]
     assert steps == len(lines) < 160
     assert list(range(1, 161)) == numbers(done)
-    assert ([steps], True) == (found["resumed"], found["finished"])
-    assert first["initial_weights_sha256"] == found["initial_weights_sha256"] is not None
-    assert {"eval_accuracy", "eval_loss"} <= found["metrics"].keys()
-    assert 160 * 4 == found["ranks"]["samples"]
-    assert found["wall_seconds"] > first["wall_seconds"]
+    assert ([steps], True) == (summary["resumed"], summary["finished"])
+    assert first["initial_weights_sha256"] == summary["initial_weights_sha256"] is not None
+    assert {"eval_accuracy", "eval_loss"} <= summary["metrics"].keys()
+    assert 160 * 4 == summary["ranks"]["samples"]
+    assert summary["wall_seconds"] > first["wall_seconds"]
 
 
 # No checkpoint is the script's own; one is made as often as the bounded share of time allows.
@@ -392,10 +392,10 @@ def test_a_trainers_script_that_was_killed_goes_on_from_its_last_save_by_time(jo
     assert -9 == killed.status, killed.output
     done = jobs.run("launch.py", where, **BY_TIME)
     assert 0 == done.status, done.output
-    found = done.summary()
-    (went_on,) = found["resumed"]
+    summary = done.summary()
+    (went_on,) = summary["resumed"]
 
     assert 0 < went_on < 240
     assert list(range(1, 241)) == numbers(done)
-    assert (True, 240 * 4) == (found["finished"], found["ranks"]["samples"])
-    assert found["initial_weights_sha256"] is not None
+    assert (True, 240 * 4) == (summary["finished"], summary["ranks"]["samples"])
+    assert summary["initial_weights_sha256"] is not None

@@ -98,13 +98,13 @@ def test_processes_with_clocks_of_their_own_save_after_the_same_steps(steps_befo
         clock = Clock()
         saves = AgreedSaves(SaveSchedule(5.0, clock), ranks, clock)
         saves.begin(steps_before)
-        found = []
+        collected = []
         for step in range(steps_before + 1, steps_before + 2001):
             clock.now += 1.0 + 0.2 * ranks.rank  # the others' clocks are of no account
             if saves.due(step):
-                found.append(step - steps_before)
+                collected.append(step - steps_before)
                 saves.schedule.saved(3.0)
-        return found
+        return collected
 
     first, *others = processes(3, train)
 

@@ -31,9 +31,9 @@ KEYS = ("MASTER_PORT", "TORCHELASTIC_USE_AGENT_STORE")
     ],
 )
 def test_each_segment_of_several_processes_has_a_port_of_its_own(variables, expected):
-    found = [rendezvous(variables, place) for place in (0, 9)]
+    own = [rendezvous(variables, place) for place in (0, 9)]
 
-    assert expected == [[segment.get(key) for key in KEYS] for segment in found]
+    assert expected == [[segment.get(key) for key in KEYS] for segment in own]
 
 
 SPEAKERS = {
@@ -120,23 +120,31 @@ def test_a_segment_starts_as_mpirun_started_the_job(tmp_path):
     mpirun = tmp_path / "mpirun.real"  # any process of that name will do
     mpirun.symlink_to(sys.executable)
     script = f"import subprocess; subprocess.run([{sys.executable!r}, '-c', {CHILD!r}], check=True)"
-    given = [str(mpirun), "-c", script, "compilegate_runtime/speed_gate.py", "--blocks", "2"]
+    command_line = [str(mpirun), "-c", script, "compilegate_runtime/speed_gate.py", "--blocks", "2"]
 
     done = subprocess.run(
-        given, cwd=TRAINING, env={"STARTED_WITH": "this"}, stdout=subprocess.PIPE, check=True
+        command_line, cwd=TRAINING, env={"STARTED_WITH": "this"}, stdout=subprocess.PIPE, check=True
     )
 
     command, variable = json.loads(done.stdout)
-    assert [given[0], "-x", "MASTER_PORT", *given[1:3], "train.py", "--steps", "3"] == command
+    assert [
+        command_line[0],
+        "-x",
+        "MASTER_PORT",
+        *command_line[1:3],
+        "train.py",
+        "--steps",
+        "3",
+    ] == command
     assert "this" == variable
 
 
-def test_segments_cannot_start_where_no_mpirun_started_the_job():
+def test_owncannot_start_where_no_mpirun_started_the_job():
     with pytest.raises(TrainingError, match="not by an mpirun that runs beside the first"):
         mpi_segments.Mpirun("compilegate_runtime/speed_gate.py")
 
 
-def test_lines_of_a_segments_own_mpirun_are_progress_too(tmp_path):
+def test_lines_of_a_ownown_mpirun_are_progress_too(tmp_path):
     printed = "[1,0]<stdout>:compilegate step=1\n[1,1]<stderr>:compilegate failed: no disk\nother"
     script = f"import sys; print({printed!r}); sys.exit(3)"
     progress = []

@@ -76,9 +76,9 @@ def test_the_speed_gate_reads_arms_that_were_encoded_for_a_shell():
 
 def test_a_segment_gets_the_words_that_a_whole_run_gets():
     pairs = {"flag": True, "rate": 1e-05, "v": 9, "text": "a b"}
-    found = [word for name, value in pairs.items() for word in speed_gate.argument(name, value)]
+    words = speed_gate.arguments_of(pairs)
 
-    assert ["--flag", "True", "--rate", "1e-05", "-v", "9", "--text", "a b"] == found
+    assert ["--flag", "True", "--rate", "1e-05", "--text", "a b", "-v", "9"] == words
 
 
 def test_a_segment_that_died_without_a_word_is_still_a_result(tmp_path):
@@ -87,10 +87,10 @@ def test_a_segment_that_died_without_a_word_is_still_a_result(tmp_path):
     )
     speed_gate.record_failure(arm, tmp_path, 2)
 
-    found = json.loads((tmp_path / "summary.json").read_text())
-    assert SUMMARY_KEYS <= found.keys()
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    assert SUMMARY_KEYS <= summary.keys()
     assert (False, "exit code -9", None) == (
-        found["finished"], found["reason"], found["compiler"]["applied"],
+        summary["finished"], summary["reason"], summary["compiler"]["applied"],
     )  # fmt: skip
     assert "" == (tmp_path / "steps.jsonl").read_text()
 

@@ -77,18 +77,18 @@ def test_a_job_that_was_ended_continues_as_if_it_had_not_been(jobs, whole, tmp_p
 
     assert (143 if stops else -9) == ended.status, ended.output
     assert (0, 0) == (whole["long"].status, resumed.status), resumed.output
-    found = resumed.summary()
-    (start,) = found["resumed"]
+    summary = resumed.summary()
+    (start,) = summary["resumed"]
     assert 0 < start <= len(lines) < 300
     if stops:
         assert before["steps"] == start
         assert "its checkpoint is saved" in before["reason"]
-        assert found["wall_seconds"] > before["wall_seconds"]
+        assert summary["wall_seconds"] > before["wall_seconds"]
     else:
         assert (False, None) == (before["finished"], before["reason"])
     assert list(range(1, 301)) == [step["step"] for step in resumed.steps()]
     for key in ("metrics", "loss_curve", "initial_loss", "finished"):
-        assert whole["long"].summary()[key] == found[key]
+        assert whole["long"].summary()[key] == summary[key]
 
 
 def test_another_runs_checkpoint_is_not_gone_on_from(jobs, tmp_path):
@@ -114,12 +114,12 @@ def test_the_speed_gate_of_two_processes_starts_every_segment_afresh(jobs):
     done = jobs.run_two("compilegate_runtime/speed_gate.py", **gate)
 
     assert 0 == done.status, done.output
-    found = [
+    summary = [
         done.summary(f"block-{block}/{arm}") for block in (0, 1) for arm in ("baseline", "again")
     ]
-    assert [True] * 4 == [segment["finished"] for segment in found]
-    assert [[2, []]] * 4 == [[s["ranks"]["reported"], s["ranks"]["silent"]] for s in found]
-    assert 1 == len({segment["initial_loss"] for segment in found})
+    assert [True] * 4 == [segment["finished"] for segment in summary]
+    assert [[2, []]] * 4 == [[s["ranks"]["reported"], s["ranks"]["silent"]] for s in summary]
+    assert 1 == len({segment["initial_loss"] for segment in summary})
     lengths = [len(done.steps(f"block-{block}/baseline")) for block in (0, 1)]
     assert [9, 9] == lengths
 
@@ -135,18 +135,18 @@ def test_two_processes_leave_one_evidence_with_the_samples_of_both(jobs):
     eager = jobs.run_two("launch.py", **OWN)
     compiled = jobs.run_two("launch.py", **{**OWN, "compiler": "torch_compile"})
     assert (0, 0) == (eager.status, compiled.status), eager.output + compiled.output
-    found, ours = eager.summary(), compiled.summary()
+    summary, ours = eager.summary(), compiled.summary()
 
-    assert (True, 5, 2) == (found["finished"], found["steps"], found["devices"])
+    assert (True, 5, 2) == (summary["finished"], summary["steps"], summary["devices"])
     assert {8} == {line["samples"] for line in eager.steps()}
     assert {
         "expected": 2, "reported": 2, "silent": [], "steps": [5, 5], "samples": 40,
         "tokens": None, "failed": {},
-    } == found["ranks"]  # fmt: skip
-    assert (2, 8) == tuple(found["fingerprint"][key] for key in ("world_size", "global_batch"))
+    } == summary["ranks"]  # fmt: skip
+    assert (2, 8) == tuple(summary["fingerprint"][key] for key in ("world_size", "global_batch"))
     assert True is ours["compiler"]["applied"]
-    assert ours["fingerprint"] == found["fingerprint"]
-    assert ours["initial_weights_sha256"] == found["initial_weights_sha256"] is not None
+    assert ours["fingerprint"] == summary["fingerprint"]
+    assert ours["initial_weights_sha256"] == summary["initial_weights_sha256"] is not None
 
 
 @pytest.mark.slow
@@ -164,9 +164,9 @@ def test_a_segment_ends_in_all_processes(jobs):
     done = jobs.run_two("launch.py", **{**OWN, "max_steps": 2, "full_run_samples": 40})
 
     assert 0 == done.status, done.output
-    found = done.summary()
+    summary = done.summary()
     assert (True, 2, 5, [2, 2]) == (
-        found["finished"], found["steps"], found["full_run_steps"], found["ranks"]["steps"],
+        summary["finished"], summary["steps"], summary["full_run_steps"], summary["ranks"]["steps"],
     )  # fmt: skip
 
 
@@ -183,10 +183,10 @@ def test_two_processes_of_a_trainer_save_together_by_time_and_train_on(jobs, tmp
     kept = sorted(int(p.name[11:]) for p in (tmp_path / "progress").glob("checkpoint-*[0-9]"))
     second = jobs.run_two("launch.py", there, **own)
     assert 0 == second.status, second.output
-    found = second.summary()
+    summary = second.summary()
 
     assert 0 < len(kept) <= 2
     states = (tmp_path / "progress" / f"checkpoint-{kept[-1]}").glob("rng_state_*.pth")
     assert 2 == len(list(states))
-    assert ([kept[-1]], True) == (found["resumed"], found["finished"])
-    assert list(range(1, found["steps"] + 1)) == [line["step"] for line in second.steps()]
+    assert ([kept[-1]], True) == (summary["resumed"], summary["finished"])
+    assert list(range(1, summary["steps"] + 1)) == [line["step"] for line in second.steps()]

@@ -1,4 +1,4 @@
-"""Carries torch.compile's cache from job to job, outside of the folder that SageMaker copies.
+"""Keeps torch.compile's cache between jobs, outside of the folder that SageMaker copies.
 
 SageMaker copies a job's checkpoint folder to S3 while the job runs, on every host of it. A cache in
 that folder would be copied during timed steps, with files that are only half written. So the cache
@@ -54,7 +54,7 @@ def keep():
 
 
 @contextlib.contextmanager
-def carried():
+def preserved():
     """Restore the cache, and keep it when the block ends, however it ends."""
     restore()
     try:

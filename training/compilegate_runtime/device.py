@@ -8,7 +8,7 @@ import sys
 from compilegate_runtime.compilers import fp8, xla
 from compilegate_runtime.errors import HyperparameterError, NotAppliedError
 from compilegate_runtime.progress import write_line
-from compilegate_runtime.timing import CudaTimer, HostTimer, QueuedHostTimer
+from compilegate_runtime.timing import CudaTimer, HostTimer, detached
 
 PRECISIONS = ("fp32", "tf32", "bf16", "fp16", "fp8")
 # What autocast computes in; what fp8 layers leave is bf16's.
@@ -129,8 +129,8 @@ class XlaDevice(Processor):
         self.name = f"XLA {self._model.xla_device_hw(self.kind)}"
 
     def timer(self, clock):
-        """The processor's clock; numbers are read late, see QueuedHostTimer."""
-        return QueuedHostTimer(clock)
+        """The processor's clock; numbers are read late."""
+        return HostTimer(clock, detached)
 
     def autocast(self):
         """Context in which the forward pass runs."""

@@ -44,7 +44,7 @@ def run(train, knobs, uses_torch=True, index=None):
             identify_process()
         settings = parse({"precision": PRECISIONS, **knobs}, sys.argv[1:])
         steps = min(settings.steps, settings.max_steps or settings.steps)
-        with compile_cache.carried(), recorded(settings, settings.steps, steps) as recorder:
+        with compile_cache.preserved(), recorded(settings, settings.steps, steps) as recorder:
             device, compiler = _device(settings, uses_torch), _compiler(settings, uses_torch)
             recorder.use(compiler, device, sampler_for(device))
             recorder.fingerprint = fingerprint(device, settings)

@@ -194,5 +194,5 @@ def main():
     with job.explained():
         settings, others = arguments.parse(sys.argv[1:])
         whole, steps = settings.full_run_steps or None, settings.max_steps or None
-        with compile_cache.carried(), job.recorded(settings, whole, steps or whole) as recorder:
+        with compile_cache.preserved(), job.recorded(settings, whole, steps or whole) as recorder:
             Launch(settings, others, recorder).run()

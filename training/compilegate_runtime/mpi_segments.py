@@ -44,17 +44,18 @@ def first_process(count):
 
     Raises TrainingError when not all of them have come after ``MEET_SECONDS``.
     """
-    with socket.socket() as door, contextlib.ExitStack() as guests:
-        door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        door.bind(("", _meeting_port()))
-        door.listen(count)
-        door.settimeout(MEET_SECONDS)
-        for met in range(1, count):
+    with socket.socket() as listener, contextlib.ExitStack() as others:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(("", _meeting_port()))
+        listener.listen(count)
+        listener.settimeout(MEET_SECONDS)
+        for arrived in range(1, count):
             try:
-                guests.enter_context(door.accept()[0])
+                others.enter_context(listener.accept()[0])
             except socket.timeout:
                 raise TrainingError(
-                    f"{met} of {count} processes of the speed job started within {MEET_SECONDS} s"
+                    f"{arrived} of {count} processes of the speed job started within "
+                    f"{MEET_SECONDS} s"
                 ) from None
         yield
 
@@ -69,10 +70,10 @@ def wait_for_first_process():
     deadline = time.monotonic() + MEET_SECONDS
     while True:
         try:
-            with socket.create_connection(place, timeout=5) as door:
-                door.settimeout(None)
+            with socket.create_connection(place, timeout=5) as first:
+                first.settimeout(None)
                 with contextlib.suppress(OSError):  # mpirun ends the job if the first one died
-                    door.recv(1)
+                    first.recv(1)
                 return
         except OSError as error:
             if time.monotonic() > deadline:

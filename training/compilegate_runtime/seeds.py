@@ -36,10 +36,10 @@ def batches(seed, count, batch_size):
 
 
 def shift_seeds(by):
-    """Make a script that sets a seed of its own train by chance all the same, arms alike.
+    """Vary the runs of a script that sets a seed of its own, in all arms alike.
 
-    Every seed that it sets for all random numbers from now on is moved by the run's own. Generators
-    that it makes for itself keep theirs: often they part training data from held-out data.
+    Every seed that it sets for all random numbers from now on is moved by the run's own. Its own
+    generators keep theirs: often they split training data from held-out data.
     """
     import torch  # noqa: PLC0415 — the rest of this module does without it
 

@@ -1,8 +1,8 @@
-"""Signals that stop a job, put off for the moment or to a step's end.
+"""SIGTERM deferred for the moment, or to a step's end.
 
-Few scripts ever see one: AWS's images start them behind a shell that passes no SIGTERM on. It comes
-from images that do, from torchrun when another process failed, and from people at a terminal. What
-a run keeps when it is killed is what it had saved by then (save_schedule.py).
+Few scripts ever see it: AWS's images start them behind a shell that does not pass it on. It comes
+from images that do, from torchrun when another process failed, and from a terminal. A killed run
+keeps what it had saved by then (saving.py).
 """
 
 import contextlib
@@ -12,7 +12,7 @@ import threading
 
 @contextlib.contextmanager
 def stopping_later():
-    """Put off SIGTERM for the moment, so that no step is lost between two places."""
+    """Defer SIGTERM during the block, so that no step is lost between two places."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -24,27 +24,27 @@ def stopping_later():
 
 
 # SageMaker gives a job 120 seconds after SIGTERM; a step that takes longer than this is given up.
-PATIENCE_SECONDS = 60
+STEP_SECONDS = 60
 
 
 class Stopping:
-    """Puts SIGTERM off to a step's end: ``requested`` says whether the job should end there.
+    """Defers SIGTERM to a step's end: ``requested`` says whether the job should end there.
 
-    Where that does not come, the process stops as it would have done at once.
+    Where that does not come, the process stops as it would have done without.
     """
 
     def __init__(self):
         self.requested = False
-        self._at_once = signal.signal(signal.SIGTERM, self._stop)
+        self._previous = signal.signal(signal.SIGTERM, self._stop)
 
     def _stop(self, _signal, _frame):
         self.requested = True
-        signal.signal(signal.SIGALRM, self._at_once)
-        signal.alarm(PATIENCE_SECONDS)
+        signal.signal(signal.SIGALRM, self._previous)
+        signal.alarm(STEP_SECONDS)
 
-    def at_once_again(self):
-        """No step's end is to come."""
-        signal.signal(signal.SIGTERM, self._at_once)
+    def restore(self):
+        """Stop at once again: no step's end is to come."""
+        signal.signal(signal.SIGTERM, self._previous)
         if self.requested:
             signal.alarm(0)
-            self._at_once(signal.SIGTERM, None)
+            self._previous(signal.SIGTERM, None)

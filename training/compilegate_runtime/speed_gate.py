@@ -4,9 +4,9 @@ Arms that run minutes apart on different machines differ by more than a compiler
 job measures all that can share a machine. Arms that need others (another instance type, image
 or launcher) come in a job of their own, and the baseline's blocks in another.
 
-A compiled arm first runs a few steps that nobody measures, to fill its compile cache (what it
-cost is kept as the cold compilation); then every block runs each arm once, in an order that
-turns round from block to block. All segments of a job see the same data in the same order, as
+A compiled arm first runs a few unmeasured steps to fill its compile cache (their cost is kept as
+the cold compilation); then every block runs each arm once, in an order that
+alternates from block to block. All segments of a job see the same data in the same order, as
 the priming did: what is measured is a job whose cache is warm, which is what production runs
 are after the first.
 
@@ -27,6 +27,7 @@ SOURCE = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(SOURCE))  # started by path, its own package is not importable yet
 
 from compilegate_runtime import compile_cache, environment, mpi_segments, segments  # noqa: E402
+from compilegate_runtime.compilers import NoCompiler  # noqa: E402
 from compilegate_runtime.errors import HyperparameterError, StoppedError, TrainingError  # noqa: E402
 from compilegate_runtime.hyperparameters import decoded  # noqa: E402
 from compilegate_runtime.progress import write_line  # noqa: E402
@@ -54,7 +55,7 @@ class Arm:
 def main(arguments):
     """Run the job's blocks on the compile cache of the jobs before it, and keep that cache."""
     plan, arms = parse(arguments)
-    with compile_cache.carried():
+    with compile_cache.preserved():
         if compile_cache.LOCAL not in os.environ:
             os.environ[compile_cache.LOCAL] = tempfile.mkdtemp(prefix="inductor-")
         if not mpi_segments.started_by_mpi(os.environ):
@@ -70,12 +71,11 @@ def run_blocks(plan, arms, mpirun=None):
     """Prime, then run every block; ``mpirun`` starts the segments if it started the job."""
     plan.mpirun = mpirun
     folder = environment.evidence_folder()
-    for arm in arms:
+    for place, arm in enumerate(arms):
         if arm.compiles:
             say(arm=arm.name, priming=PRIMING_STEPS)
             steps = min(PRIMING_STEPS, plan.steps)
             path = folder / "cold" / arm.name
-            place = arms.index(arm)
             run_segment(arm, plan, path, steps=steps, block=plan.first_block, place=place)
             if arm.failure:
                 path = folder / f"block-{plan.first_block}" / arm.name
@@ -83,7 +83,7 @@ def run_blocks(plan, arms, mpirun=None):
     for block in range(plan.first_block, plan.first_block + plan.blocks):
         for arm in arms if block % 2 == 0 else reversed(arms):
             if arm.failure:
-                continue  # it would fail again, at a price
+                continue  # it would fail again
             say(block=block, blocks=plan.first_block + plan.blocks, arm=arm.name)
             path = folder / f"block-{block}" / arm.name
             # Counted from the plan, so that every process of the job counts alike.
@@ -148,7 +148,7 @@ def run_segment(arm, plan, folder, *, steps, block, place):
         "replicate": block,
         "max_steps": steps,
     }
-    words = [word for pair in sorted(hyperparameters.items()) for word in argument(*pair)]
+    words = arguments_of(hyperparameters)
     with tempfile.TemporaryDirectory() as scratch:
         failure = Path(scratch) / "failure"
         own = {
@@ -177,9 +177,14 @@ def _start(plan, words, own):
     return command, {**variables, **segments.launcher_variables(plan.launcher), **own}
 
 
-def argument(name, value):
-    """The words of one hyperparameter, as SageMaker's toolkit makes them for a whole run."""
-    return [("--" if len(name) > 1 else "-") + name, str(value)]
+def arguments_of(hyperparameters):
+    """Hyperparameters as arguments, as SageMaker's toolkit makes them for a whole run."""
+    pairs = sorted(hyperparameters.items())
+    return [
+        word
+        for name, value in pairs
+        for word in (("--" if len(name) > 1 else "-") + name, str(value))
+    ]
 
 
 def record_failure(arm, folder, block, own_reason=""):
@@ -199,7 +204,7 @@ def record_failure(arm, folder, block, own_reason=""):
 
 
 def _empty_summary(arm, block):
-    requested = arm.hyperparameters.get("compiler", "none")
+    compiler = NoCompiler(arm.hyperparameters.get("compiler", "none")).evidence()
     return {
         "schema": 1,
         "job": environment.job_name(),
@@ -207,15 +212,7 @@ def _empty_summary(arm, block):
         "replicate": block,
         "seed": None,
         "full_run_steps": arm.hyperparameters.get("steps"),
-        "compiler": {
-            "requested": requested,
-            "applied": None,  # it failed before anybody could tell
-            "proof": "the segment failed",
-            "compile_seconds": 0.0,
-            "graphs": 0,
-            "recompiles": 0,
-            "graph_breaks": 0,
-        },
+        "compiler": {**compiler, "applied": None, "proof": "the segment failed"},
         "metrics": {},
         "loss_curve": [],
         "peak_memory_gib": None,

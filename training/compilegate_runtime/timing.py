@@ -10,6 +10,16 @@ import collections
 SPARE_MARKS = 64  # as many steps as a GPU is ever behind
 
 
+def _number(value):
+    """A number that later work on a tensor cannot change."""
+    return value.item() if hasattr(value, "item") else value
+
+
+def detached(value):
+    """A tensor as it is now, unread; other numbers as they are."""
+    return value.detach() if hasattr(value, "detach") else value
+
+
 class HostMark:
     """The end of a step on a processor, which has done its work when it says so."""
 
@@ -29,10 +39,16 @@ class HostMark:
 
 
 class HostTimer:
-    """Times steps of a device that works synchronously."""
+    """Times steps by the processor's clock; ``kept`` is what a mark keeps of a step's number.
 
-    def __init__(self, clock):
-        self._clock = clock
+    By default its value, which waits for the device. PyTorch/XLA's numbers are ``detached``:
+    reading a loss in every step would cut its graph in two. There each step ends with
+    ``mark_step``, which waits for the step before, so the clock's steps are as long as the
+    device's.
+    """
+
+    def __init__(self, clock, kept=_number):
+        self._clock, self._kept = clock, kept
         self._begin = self._wait = 0.0
 
     def begin(self):
@@ -47,24 +63,10 @@ class HostTimer:
     def end(self, *values):
         """The step is over; return its mark, which keeps ``values`` until they can be read."""
         now = self._clock()
-        return HostMark(now - self._begin, self._wait, [_number(value) for value in values])
+        return HostMark(now - self._begin, self._wait, [self._kept(value) for value in values])
 
     def release(self, mark):
         """The mark was read."""
-
-
-class QueuedHostTimer(HostTimer):
-    """Times by the processor's clock steps of a device whose numbers are costly to read.
-
-    For PyTorch/XLA: reading a loss in every step would cut its graph in two. Each step ends with
-    ``mark_step``, which waits for the step before, so the clock's steps are as long as the
-    device's.
-    """
-
-    def end(self, *values):
-        """The step is over; its numbers stay on the device until they are read."""
-        now = self._clock()
-        return HostMark(now - self._begin, self._wait, [_detached(value) for value in values])
 
 
 class CudaMark:
@@ -91,10 +93,8 @@ class CudaMark:
     def read(self):
         """Seconds of the step, those in which the GPU waited for data, and its numbers."""
         wait = self.begin.elapsed_time(self.batch) / 1000 if self.waited else 0.0
-        values = [
-            float(self._kept[index]) if value is _KEPT else None if value is None else float(value)
-            for index, value in enumerate(self._values)
-        ]
+        numbers = [self._kept[i] if v is _KEPT else v for i, v in enumerate(self._values)]
+        values = [None if number is None else float(number) for number in numbers]
         return self.begin.elapsed_time(self.end) / 1000, wait, values
 
 
@@ -131,12 +131,3 @@ class CudaTimer:
     def release(self, mark):
         """The mark was read and can serve another step."""
         self._spare.append(mark)
-
-
-def _number(value):
-    """A number that later work on a tensor cannot change."""
-    return value.item() if hasattr(value, "item") else value
-
-
-def _detached(value):
-    return value.detach() if hasattr(value, "detach") else value

@@ -77,6 +77,6 @@ class Checkpoints:
         return sorted(self._folder.glob("step-*[0-9]"))
 
     def done(self):
-        """The run has all its steps: from here on a stop is at once again."""
+        """The run has all its steps: from here on SIGTERM stops the process at once."""
         if self._stopping is not None:
-            self._stopping.at_once_again()
+            self._stopping.restore()

@@ -17,10 +17,10 @@ model = nn.Linear(4, 1)
 optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
 place, begin = Path(args.folder) / "last.pt", 0
 if args.resume == "yes" and place.exists():
-    found = torch.load(place)
-    model.load_state_dict(found["model"])
-    optimizer.load_state_dict(found["optimizer"])
-    begin = found["step"]
+    saved = torch.load(place)
+    model.load_state_dict(saved["model"])
+    optimizer.load_state_dict(saved["optimizer"])
+    begin = saved["step"]
 for step in range(begin, 12):
     torch.manual_seed(step)
     rows = torch.randn(8, 4)

@@ -27,7 +27,7 @@ class Rows(Dataset):
 
 
 def accuracy(prediction):
-    """Share of rows told right."""
+    """Share of rows classified right."""
     return {"accuracy": (prediction.predictions.argmax(1) == prediction.label_ids).mean().item()}
 
 

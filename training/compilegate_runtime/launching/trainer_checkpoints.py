@@ -154,9 +154,9 @@ class TrainerCheckpoints(_Checkpoints):
             raise StoppedError
 
     def ends(self):
-        """Training is over: from here on a stop is at once again."""
+        """Training is over: from here on SIGTERM stops the process at once."""
         if self._stopping is not None:
-            self._stopping.at_once_again()
+            self._stopping.restore()
 
     def _stops_here(self):
         """Whether the job was told to stop; the first process's checkpoint speaks for all."""
