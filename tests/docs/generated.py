@@ -15,7 +15,7 @@ from compilegate.domain.reasons import ReasonKind
 from compilegate.domain.reasons.production import PRODUCTION
 from compilegate.domain.reasons.registry import REGISTRY
 from compilegate.domain.reasons.trial import TRIAL
-from compilegate.report.notifications.decision import DecisionText, decision_notification
+from compilegate.report.notifications.decision import decision_notification
 from compilegate.verify.assumptions import load_assumptions
 from tests.docs import examples
 
@@ -152,15 +152,17 @@ def decision_message() -> Notification:
         "flag": {"name": naming.flag_parameter(stage, workload), "action": "enable"},
     }  # fmt: skip
     text = "Turn the compiler on: 1.36x faster, quality held"
-    message = DecisionText(
-        f"[compilegate {stage}] {workload}: {text}",
-        f"{workload}: {text}.\n",
+    return decision_notification(
+        document,
+        stage=stage,
+        workload=workload,
+        subject=f"[compilegate {stage}] {workload}: {text}",
+        text=f"{workload}: {text}.\n",
         owner="ml-platform",
         report=f"s3://data/reports/{workload}/{trial}/report.html",
         act=f"compilegate report {workload} --trial {trial}",
         flag_enabled=True,
     )
-    return decision_notification(document, message, workload=workload, stage=stage)
 
 
 def notifications(page: str) -> str:

@@ -5,6 +5,7 @@ python -m tests.report.test_notifications    writes the snapshot anew
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,6 @@ from compilegate.domain.records.runs import TEAM, CapacityWait, ProductionRun
 from compilegate.domain.records.trials import ApprovalRequested
 from compilegate.report.notifications import review
 from compilegate.report.notifications.decision import (
-    DecisionText,
     approval_needed,
     decision_notification,
 )
@@ -35,16 +35,18 @@ STALE = Flag(enabled=False, state="stale", candidate="compile", decision_id="d1"
 
 
 def _decision() -> Notification:
-    story = samples.promote()
-    report = render(story)
-    text = DecisionText(report.subject, report.message, owner=OWNER)
-    return decision_notification(story["decision"], text, workload=NAME, stage=STAGE)
+    source = samples.promote()
+    report = render(source)
+    return decision_notification(
+        source["decision"], stage=STAGE, workload=NAME, subject=report.subject,
+        text=report.message, owner=OWNER,
+    )  # fmt: skip
 
 
 def _approval() -> Notification:
-    asked = ApprovalRequested(AT, AT + 86_400, "t1", "e", "d1", "k", "compile")
+    request = ApprovalRequested(AT, AT + 86_400, "t1", "e", "d1", "k", "compile")
     decision = samples.promote()["decision"]
-    return approval_needed(decision, asked, workload=NAME, trial="t1", owner=OWNER, stage=STAGE)
+    return approval_needed(decision, request, workload=NAME, trial="t1", owner=OWNER, stage=STAGE)
 
 
 def _changed() -> Notification:
@@ -71,13 +73,11 @@ def _waits() -> Notification:
 def _review(flag: Flag, **changes: object) -> Notification:
     values = {"at": AT, "run": "r1", "trial": "t1", "candidate": "compile", **changes}
     news = review.ReviewNews(NAME, STAGE, Review(**values), flag)  # type: ignore[arg-type]
-    text = DecisionText(
-        review.subject(news, None),
-        "\n\n".join(review.paragraphs(news, None, None)) + "\n",
-        owner=OWNER,
-        kind=str(changes["message_kind"]),
-    )
-    return decision_notification({}, text, workload=NAME, stage=STAGE)
+    text = "\n\n".join(review.paragraphs(news, None, None)) + "\n"
+    return decision_notification(
+        {}, stage=STAGE, workload=NAME, subject=review.subject(news, None), text=text,
+        owner=OWNER, kind=str(changes["message_kind"]),
+    )  # fmt: skip
 
 
 def _stale() -> Notification:
@@ -109,30 +109,27 @@ def _swept() -> Notification:
     return swept(NAME, stopped_jobs=["j1"], released_leases_of=["e"], owner=OWNER, stage=STAGE)
 
 
-MESSAGES = {
-    "decision": _decision,
-    "approval": _approval,
-    "flag changed": _changed,
-    "run failed": lambda: run_failed(_run(), NAME, owner=OWNER, stage=STAGE),
-    "run waits": _waits,
-    "stale": _stale,
-    "not watched": _unwatched,
-    "alarm": _alarm,
-    "week": _week,
-    "sweep": _swept,
-}
-KINDS = {
-    "approval": "approval", "flag changed": "changed", "run failed": "failed",
-    "run waits": "waiting", "stale": "stale", "not watched": "failed", "alarm": "alarm",
-    "week": "digest", "sweep": "failed", "decision": "decision",
-}  # fmt: skip
+# Name, kind and maker of each message.
+MESSAGES = [
+    ("decision", "decision", _decision),
+    ("approval", "approval", _approval),
+    ("flag changed", "changed", _changed),
+    ("run failed", "failed", lambda: run_failed(_run(), NAME, owner=OWNER, stage=STAGE)),
+    ("run waits", "waiting", _waits),
+    ("stale", "stale", _stale),
+    ("not watched", "failed", _unwatched),
+    ("alarm", "alarm", _alarm),
+    ("week", "digest", _week),
+    ("sweep", "failed", _swept),
+]
 
 
 def snapshot() -> str:
     """Subject and text of every message."""
+    made = ((name, make()) for name, _, make in MESSAGES)
     return "\n".join(
         f"=== {name}\nSubject: {message.line}\n\n{message.message.rstrip()}\n"
-        for name, message in ((name, build()) for name, build in MESSAGES.items())
+        for name, message in made
     )
 
 
@@ -142,11 +139,13 @@ def test_the_texts_are_as_stored() -> None:
     assert snapshot() == SNAPSHOT.read_text(encoding="utf-8"), hint
 
 
-@pytest.mark.parametrize("name", MESSAGES)
-def test_a_message_has_its_kind_its_owner_and_a_subject_that_fits(name: str) -> None:
-    message = MESSAGES[name]()
+@pytest.mark.parametrize(("name", "kind", "make"), MESSAGES)
+def test_a_message_has_its_kind_its_owner_and_a_subject_that_fits(
+    name: str, kind: str, make: Callable[[], Notification]
+) -> None:
+    message = make()
 
-    assert (message.kind, message.owner, message.stage) == (KINDS[name], OWNER, STAGE)
+    assert (message.kind, message.owner, message.stage) == (kind, OWNER, STAGE)
     assert message.line.isascii()
     assert len(message.line) <= SUBJECT_MAX
 

@@ -21,7 +21,7 @@ from compilegate.domain.production.history import history
 from compilegate.domain.reasons import with_fix
 from compilegate.domain.records.reviews import Review
 from compilegate.ports import Services
-from compilegate.report.notifications.decision import DecisionText, decision_notification
+from compilegate.report.notifications.decision import decision_notification
 from compilegate.report.notifications.review import ReviewNews, paragraphs, subject
 from compilegate.report.render import Report, render
 from compilegate.report.trial_report import ReportInput
@@ -64,7 +64,10 @@ def announce_review(
     news = _news(workload, review, change, services)
     report, price = page.report if page else None, trial.text if trial else None
     lines = [*paragraphs(news, report, price), *_history_line(workload, services)]
-    message = DecisionText(
+    notification = decision_notification(
+        decision or {},
+        stage=services.settings.stage,
+        workload=workload,
         subject=subject(news, report),
         text="\n\n".join(lines) + "\n",
         owner=_owner(workload, review, services),
@@ -74,10 +77,7 @@ def announce_review(
         flag_state=news.flag.state,
         kind=review.message_kind,
     )
-    stage = services.settings.stage
-    return decision_notification(
-        decision or {}, message, workload=workload, stage=stage
-    ).to_answer()
+    return notification.to_answer()
 
 
 def _news(workload: str, review: Review, change: Changed | None, services: Services) -> ReviewNews:

@@ -8,7 +8,7 @@ from typing import Any
 from compilegate.domain import naming
 from compilegate.domain.notification import command_at
 from compilegate.ports import Services
-from compilegate.report.notifications.decision import DecisionText, decision_notification
+from compilegate.report.notifications.decision import decision_notification
 from compilegate.report.render import Report, render
 from compilegate.report.trial_report import ReportInput
 from compilegate.usecases.registration.load import owner_of
@@ -29,7 +29,10 @@ def write_report(event: Mapping[str, Any], *, services: Services) -> dict[str, A
     key = naming.report_key(trial.workload, trial.trial, "html")
     place = f"s3://{services.store.bucket}/{key}"
     stage = services.settings.stage
-    text = DecisionText(
+    notification = decision_notification(
+        find_record(services.store, trial, "decision") or {},
+        stage=stage,
+        workload=trial.workload,
         subject=report.subject,
         text=f"{report.message}\n\nReport: {place}",
         owner=owner_of(trial, services),
@@ -37,8 +40,6 @@ def write_report(event: Mapping[str, Any], *, services: Services) -> dict[str, A
         act=command_at(f"compilegate report {trial.workload} --trial {trial.trial}", stage),
         flag_enabled=event.get("flag_enabled"),
     )
-    decision = find_record(services.store, trial, "decision") or {}
-    notification = decision_notification(decision, text, workload=trial.workload, stage=stage)
     return {"report_key": key, **notification.to_answer()}
 
 
