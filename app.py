@@ -49,12 +49,10 @@ def synthesise(context: Mapping[str, Any], outdir: Path) -> None:
 
 
 def _context() -> dict[str, Any]:
-    """The command's context where it started us, else that of cdk.json."""
-    given = os.environ.get("CDK_CONTEXT_JSON")
-    if given:
-        found: dict[str, Any] = json.loads(given)
-        return found
-    return default_context()
+    """The context of the cdk command where it started this process, else that of cdk.json."""
+    text = os.environ.get("CDK_CONTEXT_JSON")
+    context: dict[str, Any] = json.loads(text) if text else default_context()
+    return context
 
 
 def default_context() -> dict[str, Any]:

@@ -96,7 +96,7 @@ def _before_spending(functions: Mapping[str, str]) -> State:
 
 
 def _rounds(functions: Mapping[str, str], bucket: str) -> State:
-    settle = functions["settle_run"]
+    on_job_ended = functions["settle_run"]
     rounds = {
         "$next_stage = 'speed'": "SpeedGate",
         "$next_stage = 'quality'": "QualityRuns",
@@ -125,8 +125,8 @@ def _rounds(functions: Mapping[str, str], bucket: str) -> State:
             then="NextStep",
         ),
         "NextStep": choice(rounds, "RecordDecision"),
-        "SpeedGate": speed_round(settle, bucket=bucket, then="JudgeArms"),
-        "QualityRuns": quality_round(settle, bucket=bucket, then="JudgeArms"),
+        "SpeedGate": speed_round(on_job_ended, bucket=bucket, then="JudgeArms"),
+        "QualityRuns": quality_round(on_job_ended, bucket=bucket, then="JudgeArms"),
         "CanaryRuns": canary_round(functions["open_canary"], then="JudgeArms"),
     }
 

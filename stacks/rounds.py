@@ -32,10 +32,10 @@ CATCH_ALL = [catch(["States.ALL"], ABORT)]
 RUN = {"run": jsonata("$run.run"), "job": jsonata("$job")}
 
 
-def speed_round(settle_arn: str, *, bucket: str, then: str) -> State:
+def speed_round(on_job_ended_arn: str, *, bucket: str, then: str) -> State:
     """Run the speed jobs of ``$runs``: one, or one per block and kind of node side by side."""
     completed = {"SpeedRunCompleted": _outcome()}
-    state = _round("Speed", completed, settle_arn, bucket=bucket, then=then)
+    state = _round("Speed", completed, on_job_ended_arn, bucket=bucket, then=then)
     states = state["ItemProcessor"]["States"]
     # A control decides nothing: one that never gets its nodes must not fail the trial.
     states["SpeedTrain"]["Catch"].append(job_caught("States.Timeout", "SpeedRunOverdue"))
@@ -52,24 +52,24 @@ def speed_round(settle_arn: str, *, bucket: str, then: str) -> State:
     return state
 
 
-def quality_round(settle_arn: str, *, bucket: str, then: str) -> State:
+def quality_round(on_job_ended_arn: str, *, bucket: str, then: str) -> State:
     """Run the full runs of ``$runs``; each that completes may end those it makes needless."""
     # Judge what there is so far; a failure of this must not cost the run that completed.
     payload = {**TRIAL, **RUN, "status": "Completed", "runs": jsonata("$runs")}
     completed = {
         "QualityRunCompleted": call(
-            settle_arn,
+            on_job_ended_arn,
             payload,
             then=None,
             catches=[catch(["States.ALL"], "QualityRunNotLookedAt")],
         ),
         "QualityRunNotLookedAt": _outcome(),
     }
-    return _round("Quality", completed, settle_arn, bucket=bucket, then=then)
+    return _round("Quality", completed, on_job_ended_arn, bucket=bucket, then=then)
 
 
 def _round(
-    stage: str, completed: Mapping[str, State], settle_arn: str, *, bucket: str, then: str
+    stage: str, completed: Mapping[str, State], on_job_ended_arn: str, *, bucket: str, then: str
 ) -> State:
     """Run every item of ``$runs`` ({run, request_key, job_base}); outcomes go to ``then``.
 
@@ -113,7 +113,9 @@ def _round(
                     },
                     "Next": f"{stage}RunFailed",
                 },
-                f"{stage}RunFailed": _run_failed(settle_arn, otherwise=f"{stage}RunUnexplained"),
+                f"{stage}RunFailed": _run_failed(
+                    on_job_ended_arn, otherwise=f"{stage}RunUnexplained"
+                ),
                 f"{stage}RunUnexplained": _outcome("Unknown"),
             },
         },
@@ -135,10 +137,10 @@ def _withdrawn() -> State:
     return {"Type": "Pass", "Output": output, "End": True}
 
 
-def _run_failed(settle_arn: str, *, otherwise: str) -> State:
+def _run_failed(on_job_ended_arn: str, *, otherwise: str) -> State:
     """Explain why the run ended, and judge what there is so far; else JudgeArms does."""
     payload = {**TRIAL, **RUN, "runs": jsonata("$runs"), **CAUGHT}
-    return call(settle_arn, payload, then=None, catches=[catch(["States.ALL"], otherwise)])
+    return call(on_job_ended_arn, payload, then=None, catches=[catch(["States.ALL"], otherwise)])
 
 
 # JudgeArms reads the runs from the ledger.

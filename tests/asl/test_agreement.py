@@ -1,24 +1,36 @@
 """The reference implementation of JSONata and the embedded cloud's give the same values.
 
-The reference is run at the version that Step Functions documents and at the newest.
-"""
+The reference is run at the version that Step Functions documents and at the newest."""
 
+from __future__ import annotations
+
+import copy
 import hashlib
 import json
 import subprocess
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 import pytest
 
 from compilegate.localcloud.lifecycle import REPOSITORY
-from tests.asl.generated import variations
 from tests.asl.node import run_script
-from tests.asl.recordings import evaluations
+from tests.asl.recordings import Evaluation, Steps, evaluations, references
 
 pytestmark = pytest.mark.slow
 DOCUMENTED, NEWEST, EMULATOR = "2.0.6", "newest", "emulator"
 FAILED = "failed"
 NO_STATES = {"context": {}, "input": None}
 
+
+_GONE = object()
+REPLACEMENTS: tuple[Any, ...] = (
+    _GONE, None, True, False, 0, -1, 2.5, 1e-7, 0.1 + 0.2, 123_456_789_012_345,
+    "", "7", "naïve “quoted” \"'\\ 😀\n\tend", '{"a": [1, 2.0, null]}', "x" * 3000,
+    [], [1], [None], ["a", "b"], [[1], [2]], {}, {"a": 1}, [{"a": 1}, {"b": None}],
+)  # fmt: skip
+# $states always has these, as objects with these names; what stands below may be anything.
+FIXED = (("states",), ("states", "context"), ("states", "context", "Execution"))
 
 # Developer guide, "Transforming data with JSONata": functions provided by Step Functions, $states.
 CASES = [
@@ -143,3 +155,36 @@ def test_an_operator_newer_than_the_documented_version_is_an_error_there():
     answers = ask("$absent ?? 1")
 
     assert (FAILED, 1) == (answers[DOCUMENTED], answers[NEWEST])
+
+
+def variations(evaluations: Iterable[Evaluation]) -> Iterator[dict[str, Any]]:
+    """Questions for the evaluators: each text once, each part it names replaced by everything."""
+    seen = set()
+    for one in evaluations:
+        if one.expression not in seen:
+            seen.add(one.expression)
+            scope = {**one.variables, "states": one.states}
+            for place in sorted(_places(one.expression)):
+                for changed in _replaced(scope, place):
+                    states = changed.pop("states")
+                    yield {"expression": one.expression, "states": states, "variables": changed}
+
+
+def _places(expression: str) -> set[Steps]:
+    every = {path[:end] for path in references(expression) for end in range(1, len(path) + 1)}
+    return every - set(FIXED)
+
+
+def _replaced(scope: Mapping[str, Any], place: Steps) -> Iterator[dict[str, Any]]:
+    for value in REPLACEMENTS:
+        changed = copy.deepcopy(dict(scope))
+        holder: Any = changed
+        for name in place[:-1]:
+            holder = holder.get(name) if isinstance(holder, dict) else None
+        if not isinstance(holder, dict):
+            return
+        if value is not _GONE:
+            holder[place[-1]] = value
+        elif place != ("states", "input"):
+            holder.pop(place[-1], None)
+        yield changed

@@ -4,7 +4,9 @@ import json
 
 import pytest
 
+from compilegate.localcloud.lifecycle import REPOSITORY
 from tests.asl.definitions import expressions, states
+from tests.asl.record import neutral, record
 from tests.asl.recordings import (
     MOST_CHARACTERS,
     evaluations,
@@ -15,6 +17,7 @@ from tests.asl.recordings import (
     select,
     write,
 )
+from tests.asl.scenarios import SIDE_BY_SIDE
 
 AGAIN = "record again: .venv/bin/python -m tests.asl.record"
 # State machine → states that no execution can enter here, each with the reason.
@@ -109,3 +112,23 @@ def test_what_is_written_is_read_again(tmp_path):
 def test_a_replacement_of_another_length_is_refused():
     with pytest.raises(ValueError, match="not as long"):
         select(["{}"], set(), {"/some/place": "/x"})
+
+
+@pytest.mark.e2e
+@pytest.mark.slow
+def test_a_scenario_is_recorded(tmp_path, recorded):
+    kept = {one.key for one in evaluations(recorded)}
+    states = {("evaluate", name, "") for name in recorded["evaluate"]}
+
+    path = record(tmp_path, {"ineligible": SIDE_BY_SIDE["ineligible"]}, {})
+    with path.open() as lines:
+        chosen = select(lines, kept | states, neutral(str(REPOSITORY), str(tmp_path)))
+
+    assert {"AcquireLock", "RecordDecision", "ApplyFlag", "Done"} < set(chosen["evaluate"])
+    assert "PlanTrial" not in chosen["evaluate"]
+    for one in evaluations(chosen):
+        assert one.key in kept
+    assert ["ineligible"] == [
+        one.outcome["value"] for one in evaluations(chosen)
+        if (one.state, one.expression) == ("Done", "$verdict")
+    ]  # fmt: skip

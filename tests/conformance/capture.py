@@ -1,8 +1,7 @@
 """Asks the SageMaker Python SDK for the matrix's jobs and keeps what it would send.
 
 Runs in the SDK's own environment, without any network:
-``.venv-sdk/bin/python -m tests.conformance.capture FILE``.
-"""
+``.venv-sdk/bin/python -m tests.conformance.capture FILE``."""
 
 from __future__ import annotations
 
@@ -21,12 +20,12 @@ import jsonschema
 import sagemaker
 from sagemaker import huggingface, image_uris, pytorch, sklearn, tensorflow, xgboost
 from sagemaker.instance_group import InstanceGroup
+from sagemaker.pytorch import TrainingCompilerConfig
 
 from tests.conformance import cases as asked
 from tests.conformance.cases import Case
-from tests.conformance.images import compared_images
 from tests.conformance.invalid import INVALID, LAUNCHES, Invalid, key
-from tests.conformance.matrix import cases, digest, uri
+from tests.conformance.matrix import Image, cases, digest, images, uri
 from tests.conformance.stored import write
 
 HOUR = 3600
@@ -173,6 +172,37 @@ def refusal(row: Invalid) -> str | None:
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
     return None
+
+
+def compared_images() -> dict[str, Any]:
+    """How many URIs were compared, and the SDK's answer for those that differ."""
+    found = {image.uri: _retrieved(image) for image in images()}
+    return {
+        "compared": len(found),
+        "differing": {ours: theirs for ours, theirs in found.items() if ours != theirs},
+    }
+
+
+def _retrieved(image: Image) -> str:
+    row = image.row
+    framework, version, base = row["framework"], row["version"], None
+    if framework.startswith("huggingface"):
+        base = f"{framework.removeprefix('huggingface-')}{version}"
+        framework, version = "huggingface", row["transformers"]
+    try:
+        uri: str = image_uris.retrieve(
+            framework,
+            image.region,
+            version=version,
+            py_version=row["python"] or "py3",
+            instance_type=image.instance_type,
+            image_scope="training",
+            base_framework_version=base,
+            training_compiler_config=TrainingCompilerConfig() if image.compiler else None,
+        )
+    except (KeyError, ValueError) as error:
+        return f"{type(error).__name__}: {' '.join(str(error).split())[:160]}"
+    return uri
 
 
 def main(path: Path) -> None:

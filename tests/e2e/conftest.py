@@ -24,6 +24,7 @@ from compilegate.localcloud.lifecycle import REPOSITORY, LocalCloud, Places
 from compilegate.usecases.registration.upload import Package, submit
 
 JOB = Path(__file__).parent / "job"
+COMPILE_CANDIDATE = {"name": "compile", "compiler": "torch_compile"}
 FAST = ("--stop-grace-seconds", "0.3", "--checkpoint-seconds", "5", "--slots", "8")
 
 
@@ -47,6 +48,14 @@ class Running:
                 return found
             time.sleep(0.05)
         raise AssertionError(f"{self.execution} still runs after {seconds} s")
+
+    def decision(self, seconds: float = 150.0) -> dict[str, Any]:
+        """The decision of a trial that succeeds, with nothing left behind."""
+        ended = self.wait(seconds)
+        assert "SUCCEEDED" == ended["status"], ended.get("cause")
+        assert "InProgress" not in self.jobs().values()
+        assert self.lock() is None
+        return self.record("decision")
 
     def record(self, document: str) -> dict[str, Any]:
         """A kept document of the trial."""
@@ -187,38 +196,46 @@ def deployed(home: Path, *arguments: str, enforce_iam: bool = False) -> Iterator
         yield App(cloud, up.outputs)
 
 
-def trial_document(
-    name: str, *, candidates: Sequence[dict[str, Any]] = (),
-    framework: str = "pytorch", policy: dict[str, Any] | None = None,
-    facts: dict[str, Any] | None = None, profile: dict[str, Any] | None = None,
-    precision: str = "bf16", **hyperparameters: Any,
+def stand_in(
+    name: str, *, hyperparameters: Mapping[str, Any] | None = None,
+    training: Mapping[str, Any] | None = None, **sections: Any,
 ) -> dict[str, Any]:  # fmt: skip
-    """The workload file of a trial of the stand-in script."""
+    """The workload file of the stand-in script; ``sections`` replace or add to the document's."""
     return {
         "schema": 1,
         "name": name,
-        "framework": {
-            "name": framework,
-            "version": "2.13.0" if framework == "pytorch" else "1.7-1",
-        },
+        "framework": {"name": "pytorch", "version": "2.13.0"},
         "model": {"family": "transformer", "name": "stand-in"},
         "training": {
             "source_dir": "job", "entry_point": "train.py",
             "instance_type": "ml.g5.xlarge", "instance_count": 1, "distribution": "none",
-            "precision": precision, "batch_size": 32, "learning_rate": 1e-3,
+            "precision": "bf16", "batch_size": 32, "learning_rate": 1e-3,
             "max_runtime_hours": 1,
             "hyperparameters": {
-                "speedup": 1.5, "loss_shift": 0.0, "noise": 0.002, **hyperparameters,
+                "speedup": 1.5, "loss_shift": 0.0, "noise": 0.002, **(hyperparameters or {}),
             },
+            **(training or {}),
         },
         "shapes": {"static": True},
         "schedule": {"runs_per_week": 1000, "run_hours": 0.5},
         "quality": {"metric": "eval_loss", "goal": "minimize", "margin": 0.05},
-        "policy": {"quality_runs": "shadow", **(policy or {})},
-        "facts": facts or {},
-        "profile": profile or {},
-        "candidates": list(candidates) or [{"name": "compile", "compiler": "torch_compile"}],
+        **sections,
     }  # fmt: skip
+
+
+def trial_document(
+    name: str, *, candidates: Sequence[dict[str, Any]] = (COMPILE_CANDIDATE,),
+    policy: dict[str, Any] | None = None, facts: dict[str, Any] | None = None,
+    profile: dict[str, Any] | None = None, precision: str = "bf16",
+    framework: dict[str, Any] | None = None, **hyperparameters: Any,
+) -> dict[str, Any]:  # fmt: skip
+    """The workload file of a trial whose full runs are its own."""
+    return stand_in(
+        name, hyperparameters=hyperparameters, training={"precision": precision},
+        policy={"quality_runs": "shadow", **(policy or {})}, facts=facts or {},
+        profile=profile or {}, candidates=list(candidates),
+        **({"framework": framework} if framework else {}),
+    )  # fmt: skip
 
 
 @pytest.fixture

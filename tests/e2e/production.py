@@ -18,7 +18,7 @@ from compilegate.domain.records.runs import ProductionRun
 from compilegate.domain.workload.file import parse_workload
 from compilegate.usecases.registration.upload import Package, submit
 from compilegate.usecases.trial.documents import to_json
-from tests.e2e.conftest import JOB, App, Running
+from tests.e2e.conftest import JOB, App, Running, stand_in
 
 COMPILE = Flag(
     enabled=True, state="probation", candidate="compile",
@@ -45,24 +45,7 @@ class Production:
 
     def document(self) -> dict[str, Any]:
         """The workload file."""
-        return {
-            "schema": 1,
-            "name": self.name,
-            "framework": {"name": "pytorch", "version": "2.13.0"},
-            "model": {"family": "transformer", "name": "stand-in"},
-            "training": {
-                "source_dir": "job", "entry_point": "train.py", "instance_type": "ml.g5.xlarge",
-                "instance_count": 1, "distribution": "none", "precision": "bf16",
-                "batch_size": 32, "learning_rate": 1e-3, "max_runtime_hours": 1,
-                "hyperparameters": {
-                    "speedup": 1.5, "loss_shift": 0.0, "noise": 0.002, **self.knobs,
-                },
-                **self.training,
-            },
-            "shapes": {"static": True},
-            "schedule": {"runs_per_week": 1000, "run_hours": 0.5},
-            "quality": {"metric": "eval_loss", "goal": "minimize", "margin": 0.05},
-        }  # fmt: skip
+        return stand_in(self.name, hyperparameters=self.knobs, training=self.training)
 
     def set_flag(self, text: str) -> None:
         """Write the parameter as somebody would by hand."""

@@ -11,6 +11,7 @@ from compilegate.domain import naming
 from compilegate.domain.production.canary import open_rounds
 from compilegate.domain.production.history import history
 from compilegate.flags import may_release
+from tests.e2e.conftest import COMPILE_CANDIDATE
 from tests.e2e.production import Production
 
 pytestmark = pytest.mark.e2e
@@ -27,7 +28,7 @@ def carried(app, request):
         production.run()
         document = production.document() | {
             "policy": {"quality_runs": quality_runs},
-            "candidates": [{"name": "compile", "compiler": "torch_compile"}],
+            "candidates": [COMPILE_CANDIDATE],
         }
         return production, app.start(document)
 

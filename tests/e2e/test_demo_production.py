@@ -7,7 +7,6 @@ import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -19,7 +18,7 @@ from compilegate.cli.demo.production_screen import ConsoleReporter
 from compilegate.cli.demo.scenario import DemoScenario
 from compilegate.cli.report import save_history
 from compilegate.domain import naming
-from tests.e2e.conftest import JOB, App
+from tests.e2e.conftest import JOB, App, trial_document
 from tests.e2e.test_register import cloud_of
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
@@ -28,23 +27,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 def workload_file(folder: Path, name: str) -> Path:
     """A workload of the stand-in script that a trial promotes."""
     shutil.copytree(JOB, folder / "job")
-    document: dict[str, Any] = {
-        "schema": 1,
-        "name": name,
-        "framework": {"name": "pytorch", "version": "2.13.0"},
-        "model": {"family": "transformer", "name": "stand-in"},
-        "training": {
-            "source_dir": "job", "entry_point": "train.py", "instance_type": "ml.g5.xlarge",
-            "instance_count": 1, "distribution": "none", "precision": "bf16", "batch_size": 32,
-            "learning_rate": 1e-3, "max_runtime_hours": 1,
-            "hyperparameters": {"speedup": 1.5, "loss_shift": 0.0, "noise": 0.002},
-        },
-        "shapes": {"static": True},
-        "schedule": {"runs_per_week": 1000, "run_hours": 0.5},
-        "quality": {"metric": "eval_loss", "goal": "minimize", "margin": 0.05},
-        "policy": {"quality_runs": "shadow"},
-        "candidates": [{"name": "compile", "compiler": "torch_compile"}],
-    }  # fmt: skip
+    document = trial_document(name)
     file = folder / "nightly.yaml"
     file.write_text(yaml.safe_dump(document))
     return file

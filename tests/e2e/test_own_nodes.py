@@ -27,14 +27,6 @@ IMAGES = {
 }  # fmt: skip
 
 
-def decided(running):
-    found = running.wait(90)
-    assert "SUCCEEDED" == found["status"], found.get("cause")
-    assert "InProgress" not in running.jobs().values()
-    assert running.lock() is None
-    return running.record("decision")
-
-
 def speed_jobs(running):
     runs = [naming.parse_run(job.rpartition("-r")[0]) for job in running.jobs()]
     return {run.text for run in runs if run.is_speed}
@@ -43,7 +35,7 @@ def speed_jobs(running):
 def test_dollars_decide_between_clusters_of_other_prices(trial):
     """At half the price and the same speed; on two machines 1.6 times as fast."""
     running = trial(candidates=[TWO, CHEAP], facts=HALF_PRICE, speeds="cheap=1.0,two=1.6")
-    decision = decided(running)
+    decision = running.decision()
 
     assert ("promote", "cheap") == (decision["verdict"], decision["candidate"])
     assert 0.95 < decision["speedup"]["estimate"] < 1.05
@@ -62,7 +54,7 @@ def test_dollars_decide_between_clusters_of_other_prices(trial):
 
 def test_a_cluster_that_is_faster_and_dearer_stays_off(trial):
     running = trial(candidates=[TWO], speeds="two=1.6")
-    decision = decided(running)
+    decision = running.decision()
 
     assert ("stay_off", "two") == (decision["verdict"], decision["candidate"])
     assert "in dollars (at 2.00 times the price per hour)" in decision["reasons"][0]["message"]
@@ -71,7 +63,7 @@ def test_a_cluster_that_is_faster_and_dearer_stays_off(trial):
 
 def test_a_cheap_cluster_that_takes_longer_than_today_stays_off(trial):
     running = trial(candidates=[CHEAP], facts=HALF_PRICE, speeds="cheap=0.65")
-    decision = decided(running)
+    decision = running.decision()
 
     assert "stay_off" == decision["verdict"]
     assert "it takes significantly longer" in decision["reasons"][0]["message"]
@@ -84,7 +76,7 @@ def test_another_script_and_launcher_is_measured_on_nodes_of_its_own(trial):
         {"name": "ported", "entry_point": "other.py", "distribution": "torch_distributed"},
     ]
     running = trial(candidates=candidates, speeds="ported=1.7", speedup=1.3)
-    decision = decided(running)
+    decision = running.decision()
 
     assert ("promote", "ported") == (decision["verdict"], decision["candidate"])
     names = [running.request(run)["HyperParameters"].get("baseline") for run in ("s0a0", "s0b0")]
@@ -102,7 +94,7 @@ def test_a_job_of_one_candidate_that_fails_is_that_candidates_failure_alone(tria
         {"name": "absent", "entry_point": "absent.py"},
     ]
     running = trial(candidates=candidates)
-    decision = decided(running)
+    decision = running.decision()
 
     assert ("promote", "compile") == (decision["verdict"], decision["candidate"])
     assert "Failed" == running.jobs()["s0b0-r0"]
@@ -115,7 +107,7 @@ def test_a_control_tells_the_older_framework_from_the_compiler(trial):
         candidates=[MANAGED], facts=IMAGES, precision="fp32", profile={"compile_seconds": 20},
         speeds="managed=1.5,managed-native=0.9",
     )  # fmt: skip
-    decision = decided(running)
+    decision = running.decision()
 
     assert ("promote", "managed") == (decision["verdict"], decision["candidate"])
     (control,) = decision["controls"]
@@ -137,7 +129,7 @@ def test_every_job_at_its_limit_would_stay_under_the_cap(trial):
         candidates=[CHEAP, TWO], facts=HALF_PRICE, speeds="cheap=1.3,two=3",
         policy={"max_trial_usd": cap},
     )  # fmt: skip
-    decided(running)
+    running.decision()
     rates = {arm["name"]: arm["usd_per_hour"] for arm in running.record("plan")["arms"]}
     first = {"s0a0": rates["baseline"], "s0b0": rates["cheap"], "s0c0": rates["two"]}
     limits = {
@@ -151,7 +143,7 @@ def test_every_job_at_its_limit_would_stay_under_the_cap(trial):
 def test_a_dear_cluster_that_the_cap_cannot_pay_for_is_refused_before_any_spend(trial):
     dear = {"prices": {"ml.g5.2xlarge": 500.0}}
     running = trial(candidates=[CHEAP], facts=dear, policy={"max_trial_usd": 50.0})
-    decision = decided(running)
+    decision = running.decision()
 
     assert ("inconclusive", "trial_over_budget") == (
         decision["verdict"], decision["reasons"][0]["code"],
@@ -164,7 +156,7 @@ def test_a_compile_mode_and_other_hyperparameters_reach_job_and_flag(trial):
     mode = {"name": "mode", "compiler": "torch_compile", "compile_mode": "reduce-overhead"}
     tuned = {"name": "tuned", "hyperparameters": {"speeds": "tuned=1.8"}}
     running = trial(candidates=[mode, tuned], speedup=1.3)
-    decision = decided(running)
+    decision = running.decision()
 
     assert ("promote", "tuned") == (decision["verdict"], decision["candidate"])
     assert {"hyperparameters": {"speeds": "tuned=1.8"}} == running.flag()["overrides"]

@@ -25,12 +25,6 @@ def quota(app):
     set_quotas(app.cloud.state(), dict.fromkeys((KIND, OTHER), NO_LIMIT))
 
 
-def decided(running, seconds=120):
-    found = running.wait(seconds)
-    assert "SUCCEEDED" == found["status"], found.get("cause")
-    return running.record("decision")
-
-
 def described(running):
     describe = running.app.client("sagemaker").describe_training_job
     return [describe(TrainingJobName=running.job(job)) for job in running.jobs()]
@@ -77,7 +71,7 @@ def test_a_quota_of_one_job_is_enough_to_promote(trial, quota):
     quota({KIND: 1})
     running = trial()
 
-    assert "promote" == decided(running)["verdict"]
+    assert "promote" == running.decision()["verdict"]
     assert len(full_runs(running)) > 1
     assert [] == side_by_side(running, KIND)
     assert {"-r0"} == {job[-3:] for job in running.jobs()}, "nothing had to be asked for twice"
@@ -91,7 +85,7 @@ def test_a_quota_of_one_job_is_enough_to_promote(trial, quota):
 def test_groups_on_nodes_of_their_own_take_turns_too(trial, quota):
     quota({KIND: 1, OTHER: 1})
     running = trial(candidates=[CHEAP], facts=HALF_PRICE, speeds="cheap=1.0")
-    decision = decided(running)
+    decision = running.decision()
 
     assert ("promote", "cheap") == (decision["verdict"], decision["candidate"])
     assert [] == side_by_side(running, KIND) + side_by_side(running, OTHER)
@@ -101,7 +95,7 @@ def test_a_lost_candidates_other_runs_do_not_start_when_their_turn_comes(trial, 
     quota({KIND: 1})
     running = trial(crash="compile")
 
-    assert "stay_off" == decided(running)["verdict"]
+    assert "stay_off" == running.decision()["verdict"]
     (run,) = full_runs(running)
     assert 1 == run.arm_index
 
@@ -112,7 +106,7 @@ def test_a_quota_that_shrinks_after_planning_is_waited_for(trial, quota):
     wait_for_plan(running)
     quota({KIND: 2})
 
-    assert "promote" == decided(running)["verdict"]
+    assert "promote" == running.decision()["verdict"]
     assert {"-r0"} < {job[-3:] for job in running.jobs()}, "something had to be asked for twice"
     assert [] == running.record("evidence")["plan"].get("lost_rounds", [])
     assert "Stopped" not in running.jobs().values()
@@ -121,7 +115,7 @@ def test_a_quota_that_shrinks_after_planning_is_waited_for(trial, quota):
 def test_a_quota_that_holds_no_job_refuses_the_trial_before_any_spend(trial, quota):
     quota({KIND: 0})
     running = trial()
-    decision = decided(running)
+    decision = running.decision()
 
     assert "quota_too_low" == decision["reasons"][0]["code"]
     assert KIND in decision["reasons"][0]["message"]

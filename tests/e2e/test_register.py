@@ -34,7 +34,7 @@ from compilegate.domain.records.runs import ProductionRun
 from compilegate.ports import Services, Settings
 from compilegate.usecases.registration.load import load_registration
 from compilegate.usecases.registration.register import RegisterOptions
-from tests.e2e.conftest import JOB, App
+from tests.e2e.conftest import JOB, App, stand_in
 
 pytestmark = pytest.mark.e2e
 
@@ -74,22 +74,10 @@ def write(tmp_path: Path, request: pytest.FixtureRequest) -> Callable[..., Path]
     words = request.node.name.replace("test_", "").replace("_", "-")[:24].strip("-")
 
     def write(**schedule: Any) -> Path:
-        document = {
-            "schema": 1,
-            "name": f"{words}-{os.getpid() % 1000}",
-            "owner": "nlp",
-            "framework": {"name": "pytorch", "version": "2.13.0"},
-            "model": {"family": "transformer", "name": "stand-in"},
-            "training": {
-                "source_dir": "job", "entry_point": "train.py", "instance_type": "ml.g5.xlarge",
-                "instance_count": 1, "distribution": "none", "precision": "bf16",
-                "batch_size": 32, "learning_rate": 1e-3, "max_runtime_hours": 1,
-                "hyperparameters": {"speedup": 1.5, "loss_shift": 0.0, "noise": 0.002},
-            },
-            "shapes": {"static": True},
-            "schedule": {"runs_per_week": 1000, "run_hours": 0.5, **schedule},
-            "quality": {"metric": "eval_loss", "goal": "minimize", "margin": 0.05},
-        }  # fmt: skip
+        document = stand_in(
+            f"{words}-{os.getpid() % 1000}", owner="nlp",
+            schedule={"runs_per_week": 1000, "run_hours": 0.5, **schedule},
+        )  # fmt: skip
         file = tmp_path / "workload.yaml"
         file.write_text(yaml.safe_dump(document))
         return file

@@ -26,17 +26,9 @@ def ends(running):
     return found
 
 
-def succeeded(running):
-    found = running.wait(60)
-    assert "SUCCEEDED" == found["status"], found.get("cause")
-    assert "InProgress" not in running.jobs().values()
-    assert running.lock() is None
-    return running.record("decision")
-
-
 def test_a_candidates_crash_leaves_the_baselines_runs_to_the_next_candidate(trial):
     running = trial(candidates=TWO, behind="compile-b48", crash="compile", slow="baseline")
-    decision = succeeded(running)
+    decision = running.decision()
 
     assert ("promote", "compile-b48") == (decision["verdict"], decision["candidate"])
     found = ends(running)
@@ -46,7 +38,7 @@ def test_a_candidates_crash_leaves_the_baselines_runs_to_the_next_candidate(tria
 
 def test_a_trial_goes_on_round_by_round_until_it_is_settled(trial):
     running = trial(noise=0.02)
-    decision = succeeded(running)
+    decision = running.decision()
 
     rounds = {round_number for round_number, _ in ends(running)}
     assert len(rounds) > 1
@@ -59,7 +51,7 @@ def test_a_trial_goes_on_round_by_round_until_it_is_settled(trial):
 def test_a_candidate_that_is_lost_stops_what_is_still_running(trial):
     running = trial(nan="compile", slow="baseline")
 
-    assert "stay_off" == succeeded(running)["verdict"]
+    assert "stay_off" == running.decision()["verdict"]
     found = ends(running)
     assert {"Stopped"} == {
         status for (_, arm), c in found.items() if arm == BASELINE for status in c
@@ -70,7 +62,7 @@ def test_a_candidate_that_is_lost_stops_what_is_still_running(trial):
 def test_a_lost_candidate_is_stopped_while_the_baseline_runs_on_for_the_next(trial):
     running = trial(candidates=TWO, behind="compile-b48", nan="compile", slow="compile",
                     slow_seed=18)  # fmt: skip
-    decision = succeeded(running)
+    decision = running.decision()
 
     assert ("promote", "compile-b48") == (decision["verdict"], decision["candidate"])
     found = ends(running)
