@@ -88,16 +88,6 @@ def started(pid):
     return int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[19])
 
 
-@e2e
-def test_a_launcher_that_is_not_to_be_had_is_left_out_and_the_log_says_so(trainer):
-    asked = {"sagemaker_pytorch_ddp_enabled": "true", "sagemaker_instance_type": '"ml.p4d"'}
-    name = trainer.run("print('alone')", hyperparameters=asked)["TrainingJobName"]
-
-    assert trainer.log_lines(name) == [
-        "local cloud: the script starts without its launcher, pytorchddp", "alone",
-    ]  # fmt: skip
-
-
 @pytest.mark.parametrize(
     ("asked", "instances", "torchrun", "missing"),
     [

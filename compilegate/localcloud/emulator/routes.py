@@ -13,10 +13,10 @@ from ministack.core import iam_evaluator, router
 from ministack.core.responses import get_account_id, get_region
 
 from compilegate.localcloud.emulator.replacements import extend, replace, upstream
+from compilegate.localcloud.emulator.sagemaker.failures import Response
 from compilegate.localcloud.emulator.sagemaker.quotas import ServiceQuotasService
 from compilegate.localcloud.emulator.sagemaker.service import TrainingService
 
-Response = tuple[int, dict[str, str], bytes]
 Handler = Callable[..., Awaitable[Response]]
 _RESOURCE_ARN = "ministack.core.iam_actions.extract_resource_arn"
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections import Counter
+from collections.abc import Callable
+from typing import Any
 
 
 class ApiError(Exception):
@@ -12,6 +15,20 @@ class ApiError(Exception):
     def __init__(self, code: str, message: str, status: int = 400) -> None:
         super().__init__(message)
         self.code, self.message, self.status = code, message, status
+
+
+Response = tuple[int, dict[str, str], bytes]
+
+
+def wire_response(answer: Callable[[dict[str, Any]], dict[str, Any]], body: bytes) -> Response:
+    """Status, headers and body of one call of a JSON service; a refused call is an answer too."""
+    headers = {"Content-Type": "application/x-amz-json-1.1"}
+    try:
+        document = answer(json.loads(body or b"{}"))
+    except ApiError as error:
+        fault = {"__type": error.code, "message": error.message}
+        return error.status, headers, json.dumps(fault).encode()
+    return 200, headers, json.dumps(document).encode()
 
 
 class JobFailedError(Exception):

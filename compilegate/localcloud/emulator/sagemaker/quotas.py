@@ -5,13 +5,12 @@ On demand and spot are counted apart.
 
 from __future__ import annotations
 
-import json
 import threading
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from compilegate.localcloud.emulator.sagemaker.failures import ApiError
+from compilegate.localcloud.emulator.sagemaker.failures import ApiError, Response, wire_response
 from compilegate.localcloud.emulator.sagemaker.job import TERMINAL, TrainingJob
 from compilegate.localcloud.emulator.settings import read_facts
 
@@ -87,21 +86,16 @@ class ServiceQuotasService:
         self._quotas = quotas
         self._operations = {"GetServiceQuota": self._get, "ListServiceQuotas": self._list}
 
-    def respond(self, operation: str, body: bytes) -> tuple[int, dict[str, str], bytes]:
+    def respond(self, operation: str, body: bytes) -> Response:
         """Status, headers and body of one call on the wire."""
-        headers = {"Content-Type": "application/x-amz-json-1.1"}
-        try:
-            answer = self._call(operation, json.loads(body or b"{}"))
-        except ApiError as error:
-            fault = {"__type": error.code, "message": error.message}
-            return error.status, headers, json.dumps(fault).encode()
-        return 200, headers, json.dumps(answer).encode()
 
-    def _call(self, operation: str, request: Document) -> Document:
-        handler = self._operations.get(operation)
-        if handler is None:
-            raise ApiError("UnknownOperationException", f"The local cloud has no {operation}.")
-        return handler(request)
+        def answer(request: Document) -> Document:
+            handler = self._operations.get(operation)
+            if handler is None:
+                raise ApiError("UnknownOperationException", f"The local cloud has no {operation}.")
+            return handler(request)
+
+        return wire_response(answer, body)
 
     def _get(self, request: Document) -> Document:
         for quota in self._all(request):

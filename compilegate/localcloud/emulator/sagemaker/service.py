@@ -10,7 +10,12 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from compilegate.localcloud.emulator.sagemaker.failures import ApiError, InjectedFailures
+from compilegate.localcloud.emulator.sagemaker.failures import (
+    ApiError,
+    InjectedFailures,
+    Response,
+    wire_response,
+)
 from compilegate.localcloud.emulator.sagemaker.job import StopCause, TrainingJob
 from compilegate.localcloud.emulator.sagemaker.process import ForkServer
 from compilegate.localcloud.emulator.sagemaker.quotas import AccountQuotas
@@ -119,17 +124,9 @@ class TrainingService:
         check_request(operation, request)
         return handler(scope, request)
 
-    def respond(
-        self, operation: str, body: bytes, scope: Scope
-    ) -> tuple[int, dict[str, str], bytes]:
+    def respond(self, operation: str, body: bytes, scope: Scope) -> Response:
         """Status, headers and body of one call on the wire."""
-        headers = {"Content-Type": "application/x-amz-json-1.1"}
-        try:
-            answer = self.call(operation, json.loads(body or b"{}"), scope)
-        except ApiError as error:
-            fault = {"__type": error.code, "message": error.message}
-            return error.status, headers, json.dumps(fault).encode()
-        return 200, headers, json.dumps(answer).encode()
+        return wire_response(lambda request: self.call(operation, request, scope), body)
 
     def job(self, scope: Scope, name: str) -> TrainingJob:
         """The job of that name; raises ApiError if there is none."""
