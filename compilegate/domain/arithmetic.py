@@ -45,7 +45,7 @@ def normal_below(z: float) -> float:
 
 
 def rounded(value: Any) -> Any:
-    """The document with every float cut to ten significant digits; None where it is no number."""
+    """The document with floats of ten significant digits; None for one that is not finite."""
     if isinstance(value, float):
         return float(f"{value:.{SIGNIFICANT_DIGITS}g}") if math.isfinite(value) else None
     if isinstance(value, dict):

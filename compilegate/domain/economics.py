@@ -1,7 +1,7 @@
 """Money before and after a trial, in USD; every formula stands in its function's docstring.
 
 ``speedup`` is a ratio of run times, baseline over candidate: 1.25 means 20 % less time.
-Whatever cannot be known is None; nothing is set to 0 for want of knowledge.
+An unknown figure is None, never 0.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ REQUIRED = object()
 LARGEST = 1e15
 # The longest text that means anything to SageMaker is an S3 URI of this many characters.
 LONGEST_TEXT = 1024
-# Above it a whole number is no longer one in most readers of JSON.
+# Most readers of JSON keep whole numbers up to here only.
 LARGEST_WHOLE = 2**64
 
 

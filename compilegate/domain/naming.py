@@ -11,8 +11,8 @@ import string
 from dataclasses import dataclass
 
 STACK_PREFIX = "compilegate"
-# Of a deployment that names no stage, and of a job that names none: the same, or the job would
-# look for its flag where nobody has put it.
+# Of a deployment that names no stage, and of a job that names none: the same, so that
+# the job reads the flag that the deployment writes.
 DEFAULT_STAGE = "prod"
 JOB_PREFIX = "cg"
 JOB_NAME_MAX = 63
@@ -141,7 +141,7 @@ def speed_run(round_number: int, group: int = 0, block: int | None = None) -> st
 def quality_run(round_number: int, arm_index: int, seed: int) -> str:
     """Run id of a full run: round, arm letter and seed.
 
-    The round makes it unique: what a round had to stop may be asked for again, and SageMaker
+    The round makes it unique: what a round had to stop may be requested again, and SageMaker
     never forgets a job's name.
     """
     if not (0 <= round_number < 10**ROUND_DIGITS and 0 <= seed < 10**SEED_DIGITS):
@@ -154,18 +154,13 @@ def parse_run(run: str) -> RunId:
     match = _RUN.fullmatch(run)
     if match is None:
         raise ValueError(f"{run!r} is not a run id")
-    if match["speed"] is not None:
-        return _speed_id(run, match)
-    arm_index = string.ascii_lowercase.index(match["arm"])
-    return RunId(run, int(match["round"]), arm_index, int(match["seed"]))
-
-
-def _speed_id(run: str, match: re.Match[str]) -> RunId:
-    round_number = int(match["speed"])
+    if match["speed"] is None:
+        arm_index = string.ascii_lowercase.index(match["arm"])
+        return RunId(run, int(match["round"]), arm_index, int(match["seed"]))
     if match["block"] is None:
-        return RunId(run, round_number, None, None)
+        return RunId(run, int(match["speed"]), None, None)
     group = string.ascii_lowercase.index(match["group"])
-    return RunId(run, round_number, None, None, group, int(match["block"]))
+    return RunId(run, int(match["speed"]), None, None, group, int(match["block"]))
 
 
 def trial_job_prefix(workload: str, trial: str) -> str:
@@ -179,7 +174,7 @@ def job_base(workload: str, trial: str, run: str) -> str:
 
 
 def job_run(workload: str, trial: str, job: str) -> RunId | None:
-    """The run that a job's name says, whichever retry it is; None for a foreign name."""
+    """The run of a job's name, of any retry; None for a foreign name."""
     prefix = trial_job_prefix(workload, trial)
     run, retry, _ = job.removeprefix(prefix).rpartition("-r")
     try:
@@ -285,5 +280,5 @@ def probation_report_key(workload: str, trial: str, decision_id: str, extension:
 
 
 def story_key(workload: str, extension: str) -> str:
-    """Where the story of a workload lies, one key per format; no trial's name has a dot."""
+    """Where the history of a workload lies, one key per format; no trial's name has a dot."""
     return f"{REPORTS_PREFIX}{workload}/story.{extension}"

@@ -1,7 +1,7 @@
 """Everything that the service's own model forbids in a request.
 
 botocore knows types and required fields; lengths, patterns, enums and ranges stand in the model
-too, but only the service enforces them: after the job was asked for. Shapes are plain
+too, but only the service enforces them, after the request is sent. Shapes are plain
 dictionaries, as ``facts/create_training_job.json`` keeps them.
 """
 
@@ -69,7 +69,7 @@ def _structure(
         if name in members:
             yield from violations(shapes, members[name], item, _join(path, name))
         else:
-            yield Violation(_join(path, name), item, "is no field of the request")
+            yield Violation(_join(path, name), item, "is not a field of the request")
 
 
 def _map(

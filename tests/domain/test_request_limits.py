@@ -50,7 +50,7 @@ def changed(path: str, value: object) -> dict[str, Any]:
         ("TrainingJobName", "a_b", "TrainingJobName", "must match"),
         ("RoleArn", None, "RoleArn", "is missing"),
         ("RoleArn", 7, "RoleArn", "must be text"),
-        ("Extra", 1, "Extra", "is no field of the request"),
+        ("Extra", 1, "Extra", "is not a field of the request"),
         ("HyperParameters/x", "v" * 2501, "HyperParameters.x", "at most 2500 characters"),
         ("HyperParameters/x", 3, "HyperParameters.x", "must be text"),
         ("HyperParameters/" + "k" * 257, "v", "HyperParameters (the name)", "at most 256"),

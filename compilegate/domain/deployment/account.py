@@ -41,14 +41,14 @@ def examine_role(trust: Mapping[str, Any] | None, arn: str) -> Iterator[Reason]:
 
 
 def examine_quotas(quotas: Mapping[str, int | None], demands: Sequence[Demand]) -> Iterator[Reason]:
-    """``quotas`` are instances that training jobs may use at once, None where not known."""
+    """``quotas`` are instances that training jobs may use at once, None where unknown."""
     for demand in demands:
         quota = quotas.get(demand.instance_type)
         if quota is None:
             yield reason(
                 "quota_unknown",
                 f"the quota for {demand.instance_type} could not be read, so whether "
-                f"{demand.workload} may use {demand.instances} is not known",
+                f"{demand.workload} may use {demand.instances} is unknown",
             )
         elif quota < demand.instances:
             yield reason(

@@ -132,7 +132,7 @@ class Demand:
 
 
 def examine_network(network: Network, demands: Sequence[Demand]) -> list[Reason]:
-    """What is wrong with the network for these jobs; with none given, for the smallest job."""
+    """What is wrong with the network for these jobs; without any, for the smallest job."""
     return [
         *_missing(network),
         *_one_vpc(network),

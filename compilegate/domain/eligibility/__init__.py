@@ -1,4 +1,4 @@
-"""Whether a compiler could apply and pay, known before anything is spent."""
+"""Whether a compiler could apply and pay, before anything is spent."""
 
 from compilegate.domain.eligibility.check import check_eligibility
 from compilegate.domain.eligibility.overhead import MeasuredOverhead

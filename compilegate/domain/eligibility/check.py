@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from compilegate.domain.eligibility import (
     batch,
@@ -106,7 +106,14 @@ def check_eligibility(
         workload=workload.name,
         verdict=best([answer.verdict for answer in answers]),
         candidates=tuple(answers),
-        reasons=tuple(_trial_reasons(jobs[0], tried, economics.trial_usd)),
+        reasons=tuple(
+            (
+                *trial_rules.budget_rule(tried, economics.trial_usd),
+                *trial_rules.proof_rule(workload, candidates=len(tried)),
+            )
+            if tried
+            else trial_rules.no_graph_rule(jobs[0])
+        ),
         economics=economics,
         left_out=derived.left_out,
     )
@@ -117,14 +124,3 @@ def reasons_of(job: CandidateJob) -> tuple[Reason, ...]:
     reasons = dict.fromkeys(reason for rule in RULES for reason in rule(job))
     order = list(Severity)
     return tuple(sorted(reasons, key=lambda reason: order.index(reason.severity or Severity.BLOCK)))
-
-
-def _trial_reasons(
-    first: CandidateJob, tried: Sequence[CandidateJob], trial_usd: float | None
-) -> Iterator[Reason]:
-    """What concerns the workload whatever the candidate."""
-    if not tried:
-        yield from trial_rules.no_graph_rule(first)
-    else:
-        yield from trial_rules.budget_rule(tried, trial_usd)
-        yield from trial_rules.proof_rule(first.workload, candidates=len(tried))

@@ -79,8 +79,7 @@ def economics_of(jobs: Sequence[CandidateJob], tried: Sequence[CandidateJob]) ->
     first = jobs[0]
     tried = tried or [job for job in jobs if job.plausible_speedup is not None]
     price = first.baseline.price
-    hopeful = [job for job in tried if job.plausible_speedup is not None]
-    lead = max(hopeful, key=_promise, default=None)
+    lead = max((job for job in tried if job.plausible_speedup), key=_promise, default=None)
     candidates = [job.candidate for job in tried]
     trial = expected_usd(first.workload, candidates, first.facts, region=first.region)
     return Economics(
@@ -104,10 +103,7 @@ def economics_of(jobs: Sequence[CandidateJob], tried: Sequence[CandidateJob]) ->
 def _promise(job: CandidateJob) -> tuple[float, float]:
     """The largest plausible speed-up first, then the cheapest compilation."""
     plausible, overhead = job.plausible_speedup, job.overhead
-    return (
-        plausible.high if plausible else 0.0,
-        -overhead.sure_seconds if overhead else 0.0,
-    )
+    return plausible.high if plausible else 0.0, -overhead.sure_seconds if overhead else 0.0
 
 
 def _ceiling(job: CandidateJob) -> float | None:
@@ -150,7 +146,7 @@ def _unknown(
     base_type, price = first.workload.training.instance_type, first.baseline.price
     reasons: dict[str, str] = {}
     if price is None:
-        no_price = f"no price is known for {base_type}"
+        no_price = f"there is no price of {base_type}"
         keys = ("annual_training_usd", "plausible_annual_saving_usd", "trial_usd", "payback_days")
         reasons = dict.fromkeys((*keys, "prices_as_of", "prices_region"), no_price)
     else:
@@ -168,7 +164,7 @@ def _unknown(
             reasons.setdefault(key, why)
     elif _ceiling(lead) is None:
         none = first.workload.profile is None
-        why = "no profile is given" if none else "the profile gives no share of a step that waits"
+        why = "there is no profile" if none else "the profile gives no share of a step that waits"
         reasons["largest_speedup"] = why
     if lead is not None and trial is not None and _payback(lead, trial) is None:
         reasons.setdefault("payback_days", _never_paid_back(lead))

@@ -1,4 +1,4 @@
-"""Do instances and GPUs fit what is asked of them?"""
+"""Do instances and GPUs support the job?"""
 
 from __future__ import annotations
 

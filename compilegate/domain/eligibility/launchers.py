@@ -39,15 +39,22 @@ def launcher_rule(job: CandidateJob) -> Iterator[Reason]:
 def _refusals(run: CandidateJob) -> Iterator[tuple[str, str]]:
     """What the job's launcher lacks, and which one to use instead."""
     framework, launcher, kind = run.framework, run.training.distribution, run.framework.kind
+    version = parts(framework.version)
     if launcher in TORCH_LAUNCHERS and kind != "pytorch":
         yield f"{launcher} is a launcher of PyTorch, not of {framework.name}", "none"
     elif launcher in SMDISTRIBUTED and kind not in DATA_PARALLEL_UP_TO:
         yield f"SageMaker's libraries do not support {framework.name}", "none"
-    elif launcher == "torch_distributed" and _before_torchrun(framework.version):
+    # ``1.13`` may be 1.13.1, so only the digits that are written count.
+    elif launcher == "torch_distributed" and version and version < TORCHRUN_SINCE[: len(version)]:
         yield f"torchrun needs PyTorch 1.13.1 or later, not {framework.version}", "pytorchddp"
     elif launcher == "torch_distributed" and run.instance is not None and not run.instance.gpus:
         yield f"torchrun starts a process per GPU, {run.training.instance_type} has none", "none"
-    elif launcher == "smp" and kind == "pytorch" and _lacks_model_parallel(run):
+    elif (
+        launcher == "smp"
+        and kind == "pytorch"
+        and version >= MODEL_PARALLEL_2_SINCE
+        and run.image().uri not in {image.uri for image in run.facts.own_images}
+    ):
         yield (
             f"{framework.name} {framework.version}'s image lacks the model parallel library",
             "torch_distributed, or name the library's own image under facts.images",
@@ -55,17 +62,6 @@ def _refusals(run: CandidateJob) -> Iterator[tuple[str, str]]:
     # The PyTorch estimator makes pytorchddp the data parallel library's runner.
     elif launcher == "smddp" or (launcher == "pytorchddp" and framework.name == "pytorch"):
         yield from _data_parallel(run, types=launcher == "smddp")
-
-
-def _before_torchrun(version: str) -> bool:
-    """``1.13`` may be 1.13.1, so only the digits that are written count."""
-    own = parts(version)
-    return bool(own) and own < TORCHRUN_SINCE[: len(own)]
-
-
-def _lacks_model_parallel(run: CandidateJob) -> bool:
-    own = {image.uri for image in run.facts.own_images}
-    return parts(run.framework.version) >= MODEL_PARALLEL_2_SINCE and run.image().uri not in own
 
 
 def _data_parallel(run: CandidateJob, *, types: bool) -> Iterator[tuple[str, str]]:

@@ -114,7 +114,7 @@ def _or_instead(job: CandidateJob) -> str:
 
 
 def lifecycle_rule(job: CandidateJob) -> Iterator[Reason]:
-    """Frozen and unpatched: always said. Without a twin there is nothing like for like."""
+    """Frozen and unpatched, always reported; and versions without an image to compare with."""
     if not job.managed:
         return
     managed, instead = job.facts.managed, torch_compile_instead(job)

@@ -248,7 +248,7 @@ def price_rule(job: CandidateJob) -> Iterator[Reason]:
     if job.usd_per_hour is None:
         yield warn(
             "price_unknown", job.field("instance_type"),
-            f"no price is known for {job.training.instance_type}; economics stay empty and no "
+            f"there is no price of {job.training.instance_type}; economics stay empty and no "
             "trial can be planned",
             fix="set its price per hour under facts.prices here, or under price_overrides in "
             "cdk.json",

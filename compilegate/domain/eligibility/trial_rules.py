@@ -65,7 +65,9 @@ def proof_rule(workload: Workload, *, candidates: int) -> Iterator[Reason]:
             fix=proof.refused.fix, source=POWER,
         )  # fmt: skip
         return
-    if _margin_is_wide(workload):
+    share = quality.goal == "maximize" and all(0 <= value <= 1 for value in quality.history)
+    # A share that may fall by half: most likely the margin is written in percent.
+    if share and quality.history and quality.margin > WIDE * mean(quality.history):
         yield warn(
             "margin_wide", "quality.margin",
             f"a margin of {quality.margin:g} lets {quality.metric} fall by more than half of its "
@@ -81,13 +83,6 @@ def proof_rule(workload: Workload, *, candidates: int) -> Iterator[Reason]:
             fix=f"list the final {quality.metric} of past runs",
             source=WORKLOAD_FILE,
         )  # fmt: skip
-
-
-def _margin_is_wide(workload: Workload) -> bool:
-    """Whether a share may fall by half: most likely the margin is written in percent."""
-    quality = workload.quality
-    shares = quality.goal == "maximize" and all(0 <= value <= 1 for value in quality.history)
-    return shares and bool(quality.history) and quality.margin > WIDE * mean(quality.history)
 
 
 def same_job_rule(job: CandidateJob, others: Sequence[CandidateJob]) -> Iterator[Reason]:

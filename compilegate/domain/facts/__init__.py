@@ -1,1 +1,1 @@
-"""What is known about images, instances, prices and tested models, as values to look up."""
+"""Images, instances, prices and tested models, as values to look up."""

@@ -142,7 +142,8 @@ def framework_image(
         and _agrees(framework.python, row.python)
     ]
     if not fitting:
-        return _none(f"no image of {framework.name} {label(framework)}; {_near(family, framework)}")
+        near = ", ".join(label(row) for row in _near(family, framework)[-6:])
+        return _none(f"no image of {framework.name} {label(framework)}; there are {near}")
     row = max(fitting, key=age)
     tag = row.gpu_tag if gpu else row.cpu_tag
     if tag is None:
@@ -183,10 +184,9 @@ def _agrees(version: str | None, available: str | None) -> bool:
     return version is None or (available is not None and matches(version, available))
 
 
-def _near(family: Sequence[FrameworkImage], framework: Framework) -> str:
+def _near(family: Sequence[FrameworkImage], framework: Framework) -> list[FrameworkImage]:
+    """The images of this version, else three older and three newer ones."""
+    ordered = sorted(family, key=age)
+    older = [row for row in ordered if parts(row.version) <= parts(framework.version)]
     same = [row for row in family if matches(framework.version, row.version)]
-    if not same:
-        ordered = sorted(family, key=age)
-        older = [row for row in ordered if parts(row.version) <= parts(framework.version)]
-        same = [*older[-3:], *ordered[len(older) : len(older) + 3]]
-    return f"there are {', '.join(label(row) for row in same[-6:])}"
+    return same or [*older[-3:], *ordered[len(older) : len(older) + 3]]

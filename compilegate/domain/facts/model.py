@@ -1,7 +1,7 @@
-"""What is known about images, instances, prices and limits, with source and date.
+"""Images, instances, prices and tested models, with source and date.
 
-Pure values and look-ups; ``compilegate.facts`` reads the files. A look-up answers None, or an
-image without a URI and with the reason, where nothing is known: nothing is guessed.
+Pure values and look-ups; ``compilegate.facts`` reads the files. Nothing is guessed: a look-up
+answers None, or an image without a URI and with the reason.
 """
 
 from __future__ import annotations
@@ -205,7 +205,7 @@ class Facts:
         )
 
     def price(self, instance_type: str) -> Price | None:
-        """USD per hour of one instance, None when no price is known."""
+        """USD per hour of one instance, None when there is no price on file."""
         return self.prices.get(instance_type)
 
     def quota(self, instance_type: str, *, spot: bool = False) -> int | None:
@@ -249,7 +249,7 @@ class Facts:
         return {}
 
     def _published(self, framework: Framework, *, compiler: str, region: str, gpu: bool) -> Image:
-        """AWS's image, unless its registry is known to lack it."""
+        """AWS's image, unless a refresh has recorded that its registry lacks it."""
         image = native = framework_image(self.images, self.registries, framework, region, gpu)
         same = [row for row in self.managed.images if row.same_image and row.fits(framework)]
         if has_own_image(compiler) or (image.uri is None and same):
@@ -278,20 +278,16 @@ class Facts:
         self, framework: Framework, model: str, instance_type: str
     ) -> list[tuple[float, TestedModel]]:
         """Batch ratio and row of each test of this combination with both batches."""
+        library = "TensorFlow" if framework.kind == "tensorflow" else "PyTorch"
         return [
             (row.batch_ratio, row)
             for row in self.tested_models
             if row.model == model
             and row.instance_type == instance_type
-            and matches(framework.version, _tested_version(row, framework))
+            # ``Transformers 4.11.0 with PyTorch 1.9.0`` is 1.9.0 of PyTorch.
+            and matches(framework.version, row.framework.partition(f"{library} ")[2])
             and row.batch_ratio is not None
         ]
-
-
-def _tested_version(row: TestedModel, framework: Framework) -> str:
-    """``Transformers 4.11.0 with PyTorch 1.9.0`` after ``PyTorch`` is ``1.9.0``."""
-    library = "TensorFlow" if framework.kind == "tensorflow" else "PyTorch"
-    return row.framework.partition(f"{library} ")[2]
 
 
 def _assumptions(compiler: str) -> str:

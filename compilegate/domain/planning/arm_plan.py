@@ -67,7 +67,7 @@ class ArmPlan:
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> ArmPlan:
-        """An arm of a recorded plan, whichever release has written it."""
+        """An arm of a recorded plan, of this release or another."""
         keys = {one.name for one in fields(cls)}
         return cls(**{key: value for key, value in record.items() if key in keys})
 

@@ -69,7 +69,7 @@ def _arm(
     price, instance = facts.price(training.instance_type), facts.instance(training.instance_type)
     if price is None or instance is None:
         fix = "set it under facts.prices in the workload file, or price_overrides in cdk.json"
-        text = f"no price is known for {training.instance_type}"
+        text = f"there is no price of {training.instance_type}"
         return Refusal(Reason("price_unknown", text, fix=fix))
     framework, compiler = change.framework or workload.framework, change.compiler or "none"
     image = facts.image(framework, compiler=compiler, region=region, instance=instance)

@@ -40,7 +40,7 @@ STARTUP_HOURS = 0.05
 # Assumed: a segment takes so long, or the run if that is shorter.
 SEGMENT_HOURS = 0.1
 WEEK_HOURS = 168.0
-# Where nothing is known or assumed of a compiler.
+# Of a compiler without profiled or assumed seconds.
 COMPILE_SECONDS = 360.0
 ROUND_ENDS = (1, *SPEED_LOOKS)
 

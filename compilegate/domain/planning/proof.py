@@ -51,12 +51,9 @@ class Proof:
         else:
             first = [1] if self.history >= TELLING_HISTORY else []
             ends = [*first, *(n for n in looks(self.n_max) if n <= extra)]
-        steps = itertools.pairwise((0, *ends))
-        return tuple((end - start, self._baseline_step(start, end)) for start, end in steps)
-
-    def _baseline_step(self, start: int, end: int) -> int:
-        """Baseline runs beside a candidate's runs from ``start`` to ``end``."""
-        return self.baseline_runs(end) - (self.baseline_runs(start) if start else 0)
+        beside = [0, *map(self.baseline_runs, ends)]
+        steps = zip(itertools.pairwise((0, *ends)), itertools.pairwise(beside), strict=True)
+        return tuple((end - start, base - before) for (start, end), (before, base) in steps)
 
     def production_runs(self, runs: int) -> int:
         """Production runs that make up the rest, the baseline's of the same weeks included."""

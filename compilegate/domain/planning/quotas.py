@@ -20,11 +20,11 @@ from compilegate.domain.planning.proof import Proof
 from compilegate.domain.planning.speed_jobs import node_groups
 from compilegate.domain.reasons import Reason
 
-# Instances of a type that training jobs may run at once, None where that is not known.
+# Instances of a type that training jobs may run at once, None where the quota is unknown.
 QuotaLookup = Callable[[str], int | None]
 # One block stops most losers; the judge then asks for those up to its next look, two at most.
 BLOCKS_PER_ROUND = 2
-# As many iterations as an inline Map of Step Functions runs at once.
+# Iterations that an inline Map of Step Functions runs at once.
 MOST_AT_ONCE = 40
 SPEED, QUALITY = "speed", "quality"
 
@@ -65,14 +65,19 @@ class RoundLayout:
 
 
 def max_concurrency(clusters: Sequence[Cluster], quota: QuotaLookup) -> int:
-    """Jobs of a round that may run at once whichever they are, at least one.
+    """Jobs of a round that may run at once in any combination, at least one.
 
     An unknown quota counts as the largest single job of its type: it may hold no more.
     """
     limit = min(max(len(clusters), 1), MOST_AT_ONCE)
     for kind in dict.fromkeys(cluster.instance_type for cluster in clusters):
         sizes = [cluster.instances for cluster in clusters if cluster.instance_type == kind]
-        limit = min(limit, _that_fit(sizes, quota(kind), of=len(clusters)))
+        room = quota(kind)
+        # If the largest jobs of this type come first.
+        together = list(itertools.accumulate(sorted(sizes, reverse=True)))
+        fitting = bisect.bisect_right(together, max(sizes) if room is None else room)
+        if fitting < len(sizes):
+            limit = min(limit, max(fitting, 1))
     return limit
 
 
@@ -95,16 +100,8 @@ def unlimited(_instance_type: str) -> int | None:
 
 
 def unknown(_instance_type: str) -> int | None:
-    """No quota is known."""
+    """A quota that was never read."""
     return None
-
-
-def _that_fit(sizes: Sequence[int], quota: int | None, *, of: int) -> int:
-    """How many of a round's ``of`` jobs may run at once if the largest of this type come first."""
-    largest = sorted(sizes, reverse=True)
-    room = largest[0] if quota is None else quota
-    together = list(itertools.accumulate(largest))
-    return of if together[-1] <= room else max(bisect.bisect_right(together, room), 1)
 
 
 def needs(

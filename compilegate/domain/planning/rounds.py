@@ -11,7 +11,7 @@ HOUR = 3600
 # Up to six rounds of speed blocks, and room for two that had to be repeated.
 SPEED_ROUNDS = 8
 # Eight looks at a candidate's quality (2 to 36 runs), a round before the first, and room for
-# three rounds that were stopped and asked for again.
+# three rounds that were stopped and requested again.
 ROUNDS_PER_CANDIDATE = 12
 MIN_RUNTIME_SECONDS = 900
 # A speed job ends a segment, or a first compilation, that hangs for so long.
@@ -20,7 +20,7 @@ SEGMENT_SECONDS = 3600
 WAIT_PER_RUNTIME = 2
 # Queueing, downloading and uploading come on top of a job's own limits.
 QUEUE_AND_TRANSFER_SECONDS = 6 * 3600
-# What CreateTrainingJob refuses because the account's quota is in use is asked for again: after
+# What CreateTrainingJob refuses because the account's quota is in use is requested again: after
 # ten seconds, then twice as long each time, at most an hour, for 16 hours in all. AWS's own sample
 # retries it every minute for 83 hours (Step Functions developer guide, connect-sagemaker); fewer
 # attempts keep an execution's history within its 25,000 events.
@@ -37,16 +37,16 @@ DAY = 24 * 3600
 # side by side. Where a round may take longer, one that might not end in time is not begun
 # (``has_time``), so that no trial is cut off undecided.
 TRIAL_SECONDS = 60 * DAY
-# A trial that production carries takes as many nights as it has runs: with one run a week a year
-# is 26 of a candidate and as many of the baseline. Step Functions ends an execution after a year.
+# A trial on production's runs takes as long as they do: with one run a week a year is 26 of a
+# candidate and as many of the baseline. Step Functions ends an execution after a year.
 MACHINE_SECONDS = 360 * DAY
 # Judging, recording, flag and report after the last round.
 ENDING_SECONDS = 3600
-# The lease outlives a trial of its own runs. Every round that production carries takes it anew
-# for as long as that may last, so that no lease that is left behind blocks a workload for a year.
+# The lease outlives a trial of its own runs. Every round on production's runs takes it anew for as
+# long as that may last, so that no abandoned lease blocks a workload for a year.
 LEASE_SECONDS = TRIAL_SECONDS + 3600
-# A round that production carries may take three times as long as the schedule says, and two weeks:
-# a holiday, a paused schedule, nights without capacity.
+# A round on production's runs may take three times as long as the schedule says, and two weeks: a
+# holiday, a paused schedule, days without capacity.
 LATENESS = 3
 PAUSE_SECONDS = 14 * DAY
 # Step Functions ends an execution at so many events (facts/limits.json). A state that waits or
@@ -55,7 +55,7 @@ PAUSE_SECONDS = 14 * DAY
 MOST_EVENTS = 25_000
 # JudgeArms, NextStep and the Map around a round's jobs, or the wait for production.
 EVENTS_PER_ROUND = 13
-# One iteration: its request is read and checked, the job is waited for, its end is settled.
+# One iteration: read and check the request, wait for the job, record its end.
 EVENTS_PER_JOB = 26
 EVENTS_PER_RETRY = 3
 THROTTLE_ATTEMPTS = 5
@@ -65,7 +65,7 @@ RESERVE = 1_000
 
 
 def max_rounds(candidates: int, production_runs: int = 0) -> int:
-    """A bound that no sound trial reaches: what is beyond it would go on for ever.
+    """A bound that no sound trial reaches; a trial beyond it would never end.
 
     ``production_runs`` of each candidate production may make, one a round.
     """
@@ -131,7 +131,7 @@ def production_timeout_seconds(
 
 
 def events(rounds: int, jobs: Iterable[str]) -> int:
-    """Events of so many rounds with these jobs, whose names say how often each was asked for."""
+    """Events of so many rounds with these jobs, whose names count their retries."""
     retries = [naming.retries(job) for job in jobs]
     return (
         rounds * EVENTS_PER_ROUND + len(retries) * EVENTS_PER_JOB + sum(retries) * EVENTS_PER_RETRY
@@ -139,6 +139,6 @@ def events(rounds: int, jobs: Iterable[str]) -> int:
 
 
 def has_room(rounds: int, jobs: Iterable[str], next_jobs: int) -> bool:
-    """Whether one more round of ``next_jobs`` fits, each asked for as often as it may be."""
+    """Whether one more round of ``next_jobs`` fits, each with all the retries that it may take."""
     longest = EVENTS_PER_ROUND + next_jobs * (EVENTS_PER_JOB + MOST_RETRIES * EVENTS_PER_RETRY)
     return events(rounds, jobs) + longest + RESERVE <= MOST_EVENTS

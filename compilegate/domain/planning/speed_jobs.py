@@ -15,7 +15,7 @@ from compilegate.domain import naming
 from compilegate.domain.planning.arm_plan import CONTROL, ArmPlan, Cluster
 from compilegate.domain.workload.model import controlled_by
 
-# A control tells two effects apart and decides nothing: as many blocks as the first look takes.
+# A control separates two effects and decides nothing: as many blocks as the first look takes.
 CONTROL_BLOCKS = 3
 
 

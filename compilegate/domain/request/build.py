@@ -45,7 +45,7 @@ def quality_request(
 ) -> dict[str, Any]:
     """The full run of one arm with one seed.
 
-    Raises InvalidInputError for a tag, a hyperparameter or a launcher that cannot be asked for.
+    Raises InvalidInputError for a tag, hyperparameter or launcher that is not allowed.
     """
     script = _script(workload, arm)
     own = hyperparameters.as_read_by(script, hyperparameters.of_arm(workload, arm))

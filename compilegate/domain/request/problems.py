@@ -6,7 +6,7 @@ documentation adds (API reference of CreateTrainingJob, StoppingCondition and Ta
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from compilegate.domain.errors import InvalidInputError
@@ -62,46 +62,18 @@ def problem_of(violation: Violation) -> InvalidInputError:
 
 
 def broken_rules(request: Request) -> Iterator[Violation]:
-    """Every rule that the request breaks; it is of the model's shape."""
-    for rule in _RULES:
-        yield from rule(request)
-
-
-def _algorithm(request: Request) -> Iterator[Violation]:
-    algorithm = request["AlgorithmSpecification"]
+    """Every rule across fields that the request breaks; it is of the model's shape."""
+    algorithm, cluster = request["AlgorithmSpecification"], request["ResourceConfig"]
     named = [name for name in ("TrainingImage", "AlgorithmName") if algorithm.get(name)]
     if len(named) != 1:
         yield Violation("AlgorithmSpecification", named, "needs TrainingImage or AlgorithmName")
-
-
-def _cluster(request: Request) -> Iterator[Violation]:
-    cluster = request["ResourceConfig"]
-    if cluster.get("InstanceGroups"):
-        return
-    if not cluster.get("InstanceType") or not cluster.get("InstanceCount"):
+    single = cluster.get("InstanceType") and cluster.get("InstanceCount")
+    if not single and not cluster.get("InstanceGroups"):
         yield Violation("ResourceConfig", cluster, "needs InstanceType and InstanceCount")
-
-
-def _channels(request: Request) -> Iterator[Violation]:
     names = [channel["ChannelName"] for channel in request.get("InputDataConfig", ())]
     if len(set(names)) != len(names):
         yield Violation("InputDataConfig", names, "must have channels of different names")
-
-
-def _spot(request: Request) -> Iterator[Violation]:
-    limits = request["StoppingCondition"]
-    wait, runtime = limits.get("MaxWaitTimeInSeconds"), limits.get("MaxRuntimeInSeconds")
-    spot = bool(request.get("EnableManagedSpotTraining"))
-    path = "StoppingCondition.MaxWaitTimeInSeconds"
-    if spot and wait is None:
-        yield Violation(path, None, "is missing, a spot job needs it")
-    if not spot and wait is not None:
-        yield Violation(path, wait, "is for spot jobs only")
-    if wait is not None and runtime is not None and wait < runtime:
-        yield Violation(path, wait, f"must be at least MaxRuntimeInSeconds ({runtime})")
-
-
-def _tags(request: Request) -> Iterator[Violation]:
+    yield from _waiting(request)
     keys = [tag["Key"] for tag in request.get("Tags", ())]
     for key in keys:
         if key.lower().startswith("aws:"):
@@ -110,13 +82,16 @@ def _tags(request: Request) -> Iterator[Violation]:
         yield Violation("Tags", keys, "must have different keys")
 
 
-_RULES: tuple[Callable[[Request], Iterator[Violation]], ...] = (
-    _algorithm,
-    _cluster,
-    _channels,
-    _spot,
-    _tags,
-)
+def _waiting(request: Request) -> Iterator[Violation]:
+    limits, path = request["StoppingCondition"], "StoppingCondition.MaxWaitTimeInSeconds"
+    wait, runtime = limits.get("MaxWaitTimeInSeconds"), limits.get("MaxRuntimeInSeconds")
+    spot = bool(request.get("EnableManagedSpotTraining"))
+    if spot and wait is None:
+        yield Violation(path, None, "is missing, a spot job needs it")
+    if not spot and wait is not None:
+        yield Violation(path, wait, "is for spot jobs only")
+    if wait is not None and runtime is not None and wait < runtime:
+        yield Violation(path, wait, f"must be at least MaxRuntimeInSeconds ({runtime})")
 
 
 def unsupported_fields(supported: Collection[str], request: Mapping[str, Any]) -> list[Violation]:

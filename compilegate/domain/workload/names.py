@@ -9,7 +9,7 @@ from typing import Any
 
 from compilegate.domain.fields import Fields
 
-# What a trial tells every script itself, and where a team says what it should be.
+# What a trial passes to every script itself, and where a workload file sets it.
 OWN_HYPERPARAMETERS = {
     "arm": "remove it: each arm gets its own name",
     "compiler": "write compiler on a candidate",
@@ -29,7 +29,7 @@ PARTITIONING = "mp_parameters"
 OWN_ENVIRONMENT = ("TORCHINDUCTOR_CACHE_DIR", "GPU_NUM_DEVICES")
 # The trial's own; and what the training toolkit fills in for the script.
 OWN_PREFIXES = ("COMPILEGATE_", "SM_", "SAGEMAKER_")
-# AWS keeps the first for itself; the second tells what a trial's role may touch.
+# AWS reserves the first; the second is what the roles of a deployment are limited to.
 TAG_PREFIXES = ("aws:", "compilegate:")
 
 _HYPERPARAMETER = re.compile(r"[A-Za-z0-9_][^\s=]*")

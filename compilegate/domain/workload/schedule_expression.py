@@ -16,10 +16,14 @@ UNIX_FIELDS = 5
 
 # Whether there is such a zone, only a list of them can say (adapters/workload_files.py).
 _ZONE = re.compile(r"[A-Za-z][\w+-]*(/[\w+-]+){0,2}", re.ASCII)
+_UNIX = re.compile(r"[\d*/,A-Za-z-]+")
 _CRON = re.compile(r"cron\(([^()]*)\)")
 _RATE = re.compile(r"rate\([1-9]\d{0,5} (minutes?|hours?|days?)\)")
-_DAY_OF_MONTH = re.compile(r"\?|L|LW|([1-9]|[12]\d|3[01])W")
-_DAY_OF_WEEK = re.compile(r"\?|L|([1-7]|SUN|MON|TUE|WED|THU|FRI|SAT)(L|#[1-5])")
+# What these fields hold beside lists and ranges.
+_SPECIAL = {
+    "day of month": re.compile(r"\?|L|LW|([1-9]|[12]\d|3[01])W"),
+    "day of week": re.compile(r"\?|L|([1-7]|SUN|MON|TUE|WED|THU|FRI|SAT)(L|#[1-5])"),
+}
 # Name of each field, its lowest and highest number, and the words for numbers from the lowest.
 _FIELDS: tuple[tuple[str, int, int, Sequence[str]], ...] = (
     ("minutes", 0, 59, ()),
@@ -40,7 +44,7 @@ def schedule_problem(expression: str) -> tuple[str, str] | None:
     if expression.startswith("at("):
         return "runs once only", f"write a recurring schedule such as {DAILY} or rate(7 days)"
     fields = expression.split()
-    if len(fields) == UNIX_FIELDS and all(map(_is_unix, fields)):
+    if len(fields) == UNIX_FIELDS and all(map(_UNIX.fullmatch, fields)):
         return "is a cron line of Unix", f"write six fields in cron(), the last a year: {DAILY}"
     return "is not a schedule of EventBridge Scheduler", f"write {DAILY} or rate(7 days)"
 
@@ -59,7 +63,10 @@ def _cron_problem(fields: Sequence[str]) -> tuple[str, str] | None:
         names = ", ".join(name for name, *_ in _FIELDS)
         return f"has {len(fields)} fields", f"write six: {names}; such as {DAILY}"
     for text, (name, low, high, words) in zip(fields, _FIELDS, strict=True):
-        if not _is_special(text, name) and not _is_listed(text.upper(), low, high, words):
+        special = _SPECIAL.get(name)
+        if special and special.fullmatch(text.upper()):
+            continue
+        if not _is_listed(text.upper(), low, high, words):
             return f"has {text} for {name}", f"use {low} to {high}, *, lists, ranges or steps"
     if (fields[2] == "?") == (fields[4] == "?"):
         return (
@@ -67,11 +74,6 @@ def _cron_problem(fields: Sequence[str]) -> tuple[str, str] | None:
             f"write ? for exactly one of the two, such as {DAILY}",
         )
     return None
-
-
-def _is_special(text: str, name: str) -> bool:
-    patterns = {"day of month": _DAY_OF_MONTH, "day of week": _DAY_OF_WEEK}
-    return name in patterns and patterns[name].fullmatch(text.upper()) is not None
 
 
 def _is_listed(text: str, low: int, high: int, words: Sequence[str]) -> bool:
@@ -89,7 +91,3 @@ def _is_listed(text: str, low: int, high: int, words: Sequence[str]) -> bool:
         return start == "*" or all(number(end) is not None for end in start.split("-", 1))
 
     return all(sound(item) for item in text.split(","))
-
-
-def _is_unix(field: str) -> bool:
-    return re.fullmatch(r"[\d*/,A-Za-z-]+", field) is not None
