@@ -22,7 +22,7 @@ def judge(document: object) -> Decision:
 
 
 def step_of(decision: Decision) -> dict[str, Any] | None:
-    """What the judge asks for next, as the decision document has it."""
+    """What the judge requests next, as the decision document has it."""
     return None if decision.next is None else decision.next.to_dict()
 
 
@@ -140,8 +140,8 @@ def words(decision: Decision) -> str:
     return "\n".join(reason.message for reason in decision.reasons)
 
 
-def asked(decision: Decision) -> list[tuple[str, int]]:
-    """Arm and seed of the full runs that it asks for."""
+def requested(decision: Decision) -> list[tuple[str, int]]:
+    """Arm and seed of the full runs that it requests."""
     return [(run["arm"], run["seed"]) for run in (step_of(decision) or {})["runs"]]
 
 
@@ -149,9 +149,9 @@ def sample(count: int, centre: float, sd: float) -> list[float]:
     """Values of exactly this mean and spread, shaped like a normal sample, in no telling order."""
     scores = [NormalDist().inv_cdf((i + 0.5) / count) for i in range(count)]
     scale = sd / stdev(scores) if count > 1 else 0.0
-    found = [centre + scale * score for score in scores]
-    random.Random(count).shuffle(found)
-    return found
+    values = [centre + scale * score for score in scores]
+    random.Random(count).shuffle(values)
+    return values
 
 
 def add_candidate(

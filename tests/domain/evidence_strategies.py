@@ -29,9 +29,9 @@ class Described(dict[str, Any]):
 
 
 def described(doc: dict[str, Any], **made_from: object) -> dict[str, Any]:
-    found = Described(doc)
-    found.made_from = ", ".join(f"{key}={value}" for key, value in made_from.items())
-    return found
+    described = Described(doc)
+    described.made_from = ", ".join(f"{key}={value}" for key, value in made_from.items())
+    return described
 
 
 @st.composite

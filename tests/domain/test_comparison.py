@@ -24,9 +24,9 @@ values = st.lists(st.floats(-1, 1).map(lambda x: round(x, 6)), min_size=2, max_s
 
 
 def compared(candidate: list[float], baseline: list[float], history: list[float]) -> Comparison:
-    found = compare(Samples(candidate, baseline, history))
-    assert found is not None
-    return found
+    comparison = compare(Samples(candidate, baseline, history))
+    assert comparison is not None
+    return comparison
 
 
 def calmer_first(one: list[float], other: list[float]) -> tuple[list[float], list[float]]:
@@ -42,13 +42,13 @@ def test_without_history_both_tails_are_scipys_pooled_t_test(
     one: list[float], other: list[float], margin: float
 ) -> None:
     candidate, baseline = calmer_first(one, other)
-    found = compared(candidate, baseline, [])
+    comparison = compared(candidate, baseline, [])
     shifted = [value + margin for value in candidate]
     inferior = stats.ttest_ind(shifted, baseline, alternative="greater").pvalue
     worse = stats.ttest_ind(candidate, baseline, alternative="less").pvalue
 
-    assert pytest.approx(inferior, rel=1e-6, abs=1e-9) == found.p_inferior(margin)
-    assert pytest.approx(worse, rel=1e-6, abs=1e-9) == found.p_worse
+    assert pytest.approx(inferior, rel=1e-6, abs=1e-9) == comparison.p_inferior(margin)
+    assert pytest.approx(worse, rel=1e-6, abs=1e-9) == comparison.p_worse
 
 
 @given(one=values, other=values, level=st.floats(0.001, 0.2))
@@ -70,9 +70,9 @@ def test_without_history_the_interval_is_statsmodels(
 
 
 def test_the_candidates_own_larger_spread_is_never_pooled_away() -> None:
-    found = compared(WILD, CALM, [])
+    comparison = compared(WILD, CALM, [])
 
-    assert pytest.approx(math.sqrt(squares(WILD) / 2)) == found.spread
+    assert pytest.approx(math.sqrt(squares(WILD) / 2)) == comparison.spread
     assert pytest.approx(math.sqrt((squares(WILD) + squares(CALM)) / 4)) == (
         compared(CALM, WILD, []).spread
     )
@@ -80,13 +80,17 @@ def test_the_candidates_own_larger_spread_is_never_pooled_away() -> None:
 
 def test_history_counts_as_its_weight_under_drift() -> None:
     """Worked by hand: n_0 = 4 and kappa = 1/2 make w_H = 1 / (1/4 + 1/4) = 2, beside w_B = 2."""
-    found = compared([0.9, 1.1], [1.9, 2.1], [1.9, 2.0, 2.1, 2.4])
+    comparison = compared([0.9, 1.1], [1.9, 2.1], [1.9, 2.0, 2.1, 2.4])
 
-    assert (2.0, 4.0, KAPPA) == (found.history_weight, found.reference_runs, found.kappa)
-    assert pytest.approx(1.0 - (2 * 2.1 + 2 * 2.0) / 4) == found.difference
-    assert 3 + 1 + 1 == found.df
-    assert pytest.approx(math.sqrt((0.14 + 0.02 + 0.02) / 5)) == found.spread
-    assert pytest.approx(found.spread * math.sqrt(1 / 2 + 1 / 4)) == found.standard_error
+    assert (2.0, 4.0, KAPPA) == (
+        comparison.history_weight,
+        comparison.reference_runs,
+        comparison.kappa,
+    )
+    assert pytest.approx(1.0 - (2 * 2.1 + 2 * 2.0) / 4) == comparison.difference
+    assert 3 + 1 + 1 == comparison.df
+    assert pytest.approx(math.sqrt((0.14 + 0.02 + 0.02) / 5)) == comparison.spread
+    assert pytest.approx(comparison.spread * math.sqrt(1 / 2 + 1 / 4)) == comparison.standard_error
 
 
 @given(n=st.integers(0, 10**6))
@@ -98,11 +102,11 @@ def test_no_history_however_long_counts_more_than_the_drift_allows(n: int) -> No
 @pytest.mark.parametrize("drift", [5.0, 50.0, -50.0])
 def test_history_that_contradicts_today_fades_away(drift: float) -> None:
     past = [drift + value for value in (-0.1, 0.0, 0.1, 0.0)]
-    found = compared([0.0, 0.1], [0.05, -0.05, 0.0], past)
+    comparison = compared([0.0, 0.1], [0.05, -0.05, 0.0], past)
 
-    assert found.kappa > KAPPA
-    assert found.history_weight < 0.01
-    assert pytest.approx(0.05, abs=0.05) == found.difference
+    assert comparison.kappa > KAPPA
+    assert comparison.history_weight < 0.01
+    assert pytest.approx(0.05, abs=0.05) == comparison.difference
 
 
 def test_history_within_its_allowed_drift_keeps_its_weight() -> None:
@@ -119,9 +123,9 @@ def test_history_pulls_the_reference_by_less_than_one_spread(shift: float) -> No
     """However far history is off, what it does to the reference stays bounded."""
     candidate, baseline = [0.0, 0.1, -0.1], [0.05, -0.05, 0.0]
     history = [shift + value for value in (0.1, -0.1, 0.05, -0.05, 0.0)]
-    alone, found = compared(candidate, baseline, []), compared(candidate, baseline, history)
+    alone, comparison = compared(candidate, baseline, []), compared(candidate, baseline, history)
 
-    assert abs(found.difference - alone.difference) < found.spread
+    assert abs(comparison.difference - alone.difference) < comparison.spread
 
 
 @pytest.mark.parametrize(
@@ -136,7 +140,7 @@ def test_what_cannot_be_compared_is_not(
 
 
 def test_one_candidate_run_borrows_its_spread() -> None:
-    found = compared([0.65], [], CALM)
+    comparison = compared([0.65], [], CALM)
 
-    assert (2, 1) == (found.df, found.runs)
-    assert pytest.approx(math.sqrt(squares(CALM) / 2)) == found.spread
+    assert (2, 1) == (comparison.df, comparison.runs)
+    assert pytest.approx(math.sqrt(squares(CALM) / 2)) == comparison.spread

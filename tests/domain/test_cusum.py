@@ -39,24 +39,24 @@ def simulated_false_alarms(spread: float, runs: int, *, paths: int = 50_000) -> 
 
 @pytest.mark.parametrize("runs", [12, 50])
 @pytest.mark.parametrize("spread", [0.2, 0.4, 0.6, 1.0, 1.5])
-def test_false_alarms_are_as_rare_as_asked(spread: float, runs: int) -> None:
+def test_false_alarms_are_as_rare_as_required(spread: float, runs: int) -> None:
     """Few runs of a noisy metric alarm less: the sum has no time to build up."""
-    found = simulated_false_alarms(spread, runs)
+    share = simulated_false_alarms(spread, runs)
 
-    assert found <= 1.2 * FALSE_ALARM
+    assert share <= 1.2 * FALSE_ALARM
     if spread <= 0.6:
-        assert found >= FALSE_ALARM / 2.5
+        assert share >= FALSE_ALARM / 2.5
 
 
 @given(ratio=RATIOS, runs=st.integers(1, 200), error=st.floats(0.001, 0.2))
 def test_the_threshold_undoes_the_run_length(ratio: float, runs: int, error: float) -> None:
     h = cusum.threshold(1, ratio, runs=runs, error=error)
-    wanted = runs / -np.log1p(-error)
+    needed = runs / -np.log1p(-error)
 
     if h > 0:
-        assert pytest.approx(wanted, rel=1e-6) == cusum.average_run_length(h, 1 / (2 * ratio))
+        assert pytest.approx(needed, rel=1e-6) == cusum.average_run_length(h, 1 / (2 * ratio))
     else:
-        assert cusum.average_run_length(0, 1 / (2 * ratio)) >= wanted
+        assert cusum.average_run_length(0, 1 / (2 * ratio)) >= needed
 
 
 @given(ratio=RATIOS, unit=st.floats(1e-6, 1e6))

@@ -78,8 +78,8 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
         keys = list(value)
     elif isinstance(value, list):
         keys = [0, len(value) - 1] if len(value) > 20 else list(range(len(value)))
-    found = [(*path, key) for key in keys if (*path, key) not in TRUTHS]
-    return found + [deeper for place in found for deeper in places(value[place[-1]], place)]
+    own = [(*path, key) for key in keys if (*path, key) not in TRUTHS]
+    return own + [deeper for place in own for deeper in places(value[place[-1]], place)]
 
 
 PLACES = {name: places(make()) for name, make in UNPROMOTABLE.items()}

@@ -25,10 +25,10 @@ slow = at_most(100)
 
 def outline(decision: Decision) -> dict[str, Any]:
     """A decision without the order in which arms and equal reasons are listed."""
-    found = decision.to_dict("/f")
-    found["arms"] = sorted(found["arms"], key=lambda item: str(item["name"]))
-    found["reasons"] = sorted(found["reasons"], key=str)
-    return found
+    document = decision.to_dict("/f")
+    document["arms"] = sorted(document["arms"], key=lambda item: str(item["name"]))
+    document["reasons"] = sorted(document["reasons"], key=str)
+    return document
 
 
 def judged(decision: Decision) -> dict[str, Any]:
@@ -149,8 +149,8 @@ def test_the_unit_of_time_scales_the_money_and_nothing_else(
     if one.speedup and two.speedup:
         assert pytest.approx(one.speedup["estimate"], rel=1e-12) == two.speedup["estimate"]
     if one.saving and two.saving:
-        found = scaled(two.saving["usd_per_run"], 2.0**-power)
-        assert pytest.approx(one.saving["usd_per_run"], rel=1e-9) == found
+        expected = scaled(two.saving["usd_per_run"], 2.0**-power)
+        assert pytest.approx(one.saving["usd_per_run"], rel=1e-9) == expected
 
 
 @given(doc=trials(), factor=st.floats(1, 3))

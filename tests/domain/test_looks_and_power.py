@@ -1,4 +1,4 @@
-"""Looks spend no more than the error, and the runs that a proof takes are told honestly."""
+"""Looks spend no more than the error, and the runs that a proof takes are stated honestly."""
 
 from __future__ import annotations
 
@@ -129,10 +129,10 @@ def test_the_planning_table_is_the_studys_or_one_look_later(
     for history, expected in zip(HISTORIES, TABLE[n_max, relative_spread], strict=True):
         design = Design(history, n_max, ALPHA)
         for chance, look in zip((LIKELY, VERY_LIKELY), expected, strict=True):
-            found = design.runs_needed(relative_spread, chance)
-            later = order.index(found) - order.index(look)
+            needed = design.runs_needed(relative_spread, chance)
+            later = order.index(needed) - order.index(look)
 
-            assert later in (0, 1), (history, chance, look, found)
+            assert later in (0, 1), (history, chance, look, needed)
 
 
 def test_the_planning_table_is_later_in_two_cells_only() -> None:
@@ -149,9 +149,9 @@ def test_the_planning_table_is_later_in_two_cells_only() -> None:
 
 @pytest.mark.parametrize("n", PROVABLE)
 def test_provable_margins_are_the_studys(n: int) -> None:
-    found = [Design(history, 12, ALPHA).provable_margin(n) for history in HISTORIES]
+    needed = [Design(history, 12, ALPHA).provable_margin(n) for history in HISTORIES]
 
-    assert pytest.approx(PROVABLE[n], rel=0.04) == found
+    assert pytest.approx(PROVABLE[n], rel=0.04) == needed
 
 
 def exact_runs(relative_spread: float, level: float, chance: float) -> int:
@@ -170,10 +170,10 @@ def test_runs_for_one_look_are_within_one_of_the_exact_noncentral_t(
     relative_spread: float, level: float, chance: float
 ) -> None:
     """Two central quantiles stand in for the noncentral t; one run is what that costs."""
-    found = runs_for_one_look(relative_spread, history=0, level=level, chance=chance)
+    needed = runs_for_one_look(relative_spread, history=0, level=level, chance=chance)
 
-    assert found is not None
-    assert abs(found - exact_runs(relative_spread, level, chance)) <= 1
+    assert needed is not None
+    assert abs(needed - exact_runs(relative_spread, level, chance)) <= 1
 
 
 @pytest.mark.parametrize(

@@ -22,9 +22,9 @@ def notification(**changes: Any) -> Notification:
     return Notification(**{**values, **changes})
 
 
-def texts(told: Notification) -> dict[str, str]:
-    found: dict[str, str] = json.loads(told.envelope())
-    return found
+def texts(message: Notification) -> dict[str, str]:
+    by_subscriber: dict[str, str] = json.loads(message.envelope())
+    return by_subscriber
 
 
 def test_people_get_words_and_programs_the_same_as_json() -> None:
@@ -57,13 +57,13 @@ def test_a_chat_channel_gets_the_event_schema_that_it_shows() -> None:
 
 
 def test_what_is_not_known_is_left_out_of_chat_and_attributes_and_null_for_programs() -> None:
-    told = notification(owner=None, verdict=None, act=None, report=None)
+    message = notification(owner=None, verdict=None, act=None, report=None)
 
-    event = json.loads(texts(told)["https"])
+    event = json.loads(texts(message)["https"])
     assert "nextSteps" not in event["content"]
     assert ["revert", "bert-docs"] == event["content"]["keywords"]
-    assert {"kind", "stage", "workload"} == set(told.attributes())
-    assert None is json.loads(texts(told)["default"])["owner"]
+    assert {"kind", "stage", "workload"} == set(message.attributes())
+    assert None is json.loads(texts(message)["default"])["owner"]
 
 
 @pytest.mark.parametrize("subject", ["x" * 400, "two\nlines\tand a tab", "größer — ≥ 1.2"])
@@ -84,10 +84,10 @@ def test_a_long_text_is_cut_and_says_so() -> None:
 
 @pytest.mark.parametrize("text", ["x", "ü" * 3 * TEXT_MAX, '\x01"\\' * TEXT_MAX])
 def test_figures_that_would_not_fit_are_left_out_and_missed(text: str) -> None:
-    told = notification(text=text, figures={"many": ["figure"] * 30_000})
+    message = notification(text=text, figures={"many": ["figure"] * 30_000})
 
-    assert len(told.envelope().encode()) <= BYTES_MAX
-    body = json.loads(texts(told)["default"])
+    assert len(message.envelope().encode()) <= BYTES_MAX
+    body = json.loads(texts(message)["default"])
     assert ({}, True) == (body["figures"], body["figures_left_out"])
 
 

@@ -55,8 +55,10 @@ def apart(
 
 def outcome(doc: dict[str, Any]) -> tuple[str, str]:
     evidence = read_evidence(doc)
-    found = judge_speed(evidence.candidates[0], evidence, analyse_segments(evidence), candidates=1)
-    return str(found.outcome), found.reason
+    finding = judge_speed(
+        evidence.candidates[0], evidence, analyse_segments(evidence), candidates=1
+    )
+    return str(finding.outcome), finding.reason
 
 
 @pytest.mark.parametrize(
@@ -108,12 +110,12 @@ def test_equal_prices_are_judged_by_time_alone() -> None:
 
 @given(price=st.floats(0.2, 5.0), speedup=st.floats(0.5, 3.0))
 def test_what_costs_more_a_run_never_passes(price: float, speedup: float) -> None:
-    found, _ = outcome(apart(speedup, price))
+    reached, _ = outcome(apart(speedup, price))
 
-    assert not (found == "passed" and speedup / price < 1.05)
+    assert not (reached == "passed" and speedup / price < 1.05)
 
 
-def test_one_block_on_other_nodes_gives_nobody_up_whom_the_next_nodes_may_bring_back() -> None:
+def test_one_block_on_other_nodes_rejects_no_candidate_that_other_nodes_may_confirm() -> None:
     """1.06x on one pair of nodes: they may differ by 8 % each."""
     together = outcome(document(speedup=1.06, blocks=1, compile_seconds=0.0))
 
@@ -138,13 +140,13 @@ def share_passed(speedup: float, trials: int = 2000) -> float:
     chance, policy, passed = random.Random(7), Policy(), 0
     for _ in range(trials):
         logs: list[float] = []
-        found = SpeedOutcome.MORE_BLOCKS
-        while found is SpeedOutcome.MORE_BLOCKS:
+        reached = SpeedOutcome.MORE_BLOCKS
+        while reached is SpeedOutcome.MORE_BLOCKS:
             logs.append(math.log(speedup) + chance.gauss(0, 0.08 * math.sqrt(2)))
             if len(logs) in (1, *SPEED_LOOKS):
                 rules = (policy, policy.alpha / len(SPEED_LOOKS), 6, ASSUMED_APART_SD)
-                found, _ = outcome_of(logs, logs, rules)
-        passed += found is SpeedOutcome.PASSED
+                reached, _ = outcome_of(logs, logs, rules)
+        passed += reached is SpeedOutcome.PASSED
     return passed / trials
 
 
@@ -170,11 +172,15 @@ def with_control(candidate: float = 1.5, control: float = 0.9) -> dict[str, Any]
 
 
 def test_a_control_tells_the_framework_from_the_compiler() -> None:
-    (found,) = judge(with_control()).controls
+    (control,) = judge(with_control()).controls
 
-    assert ("compile-native", "compile", 3) == (found["name"], found["candidate"], found["blocks"])
-    assert found["speedup"] == pytest.approx(0.9, abs=0.02)
-    assert found["compiler_speedup"] == pytest.approx(1.5 / 0.9, abs=0.03)
+    assert ("compile-native", "compile", 3) == (
+        control["name"],
+        control["candidate"],
+        control["blocks"],
+    )
+    assert control["speedup"] == pytest.approx(0.9, abs=0.02)
+    assert control["compiler_speedup"] == pytest.approx(1.5 / 0.9, abs=0.03)
 
 
 def test_a_control_changes_no_verdict_reason_or_step() -> None:
@@ -193,9 +199,9 @@ def test_a_failed_control_is_unknown_and_breaks_nothing() -> None:
     doc = with_control()
     for run in doc["controls"][0]["runs"]:
         run.update(finished=False, step_seconds=[])
-    (found,) = judge(doc).controls
+    (control,) = judge(doc).controls
 
-    assert (0, None, None) == (found["blocks"], found["speedup"], found["compiler_speedup"])
+    assert (0, None, None) == (control["blocks"], control["speedup"], control["compiler_speedup"])
 
 
 @pytest.mark.parametrize(
@@ -231,6 +237,6 @@ def test_names_of_speed_jobs_say_group_and_block_and_old_ones_still_parse() -> N
     )
     job = f"{naming.job_base('w' * 32, 'abcd1234', naming.speed_run(999, 25, 999_999))}-r9"
     assert len(job) <= naming.JOB_NAME_MAX
-    found = naming.job_run("w" * 32, "abcd1234", job)
-    assert found is not None
-    assert (25, 999_999, True) == (found.group, found.block, found.is_speed)
+    run = naming.job_run("w" * 32, "abcd1234", job)
+    assert run is not None
+    assert (25, 999_999, True) == (run.group, run.block, run.is_speed)

@@ -1,4 +1,4 @@
-"""The quality gate: a loss of the margin is ruled out, proven, or told to be unprovable."""
+"""The quality gate: a loss of the margin is ruled out, proven, or unprovable."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ DESIGN = Design(history=0, n_max=12, level=0.05)
 MARGIN = 0.02
 
 
-def found(
+def gate(
     candidate: list[float],
     baseline: list[float],
     history: tuple[float, ...] = (),
@@ -52,12 +52,12 @@ def test_the_gate_passes_exactly_where_the_looks_level_is_reached() -> None:
     candidate, baseline, level = sample(5, 0.0, 0.1), sample(5, 0.0, 0.1), spent(5, 12, 0.05)
     bar = stats.t.isf(level, 8) * 0.1 * math.sqrt(2 / 5)
 
-    assert QualityOutcome.HELD == found(candidate, baseline, margin=bar * 1.001).outcome
-    assert QualityOutcome.MORE_RUNS == found(candidate, baseline, margin=bar * 0.999).outcome
+    assert QualityOutcome.HELD == gate(candidate, baseline, margin=bar * 1.001).outcome
+    assert QualityOutcome.MORE_RUNS == gate(candidate, baseline, margin=bar * 0.999).outcome
 
 
 def test_the_interval_holds_at_the_looks_own_level() -> None:
-    finding = found(GOOD["compile"], GOOD["baseline"])
+    finding = gate(GOOD["compile"], GOOD["baseline"])
     expected = stats.ttest_ind(GOOD["compile"], GOOD["baseline"]).confidence_interval(
         1 - 2 * spent(3, 12, 0.05)
     )
@@ -68,7 +68,7 @@ def test_the_interval_holds_at_the_looks_own_level() -> None:
 @pytest.mark.parametrize(("n", "look"), [(2, 2), (3, 3), (4, 3), (7, 5), (11, 8), (20, 12)])
 def test_only_looks_are_looked_at(n: int, look: int) -> None:
     """Runs past a look wait for the next, however well they would do."""
-    steady = found([*sample(look, 0.0, 0.001), *[9.0] * (n - look)], sample(n, 0.0, 0.001))
+    steady = gate([*sample(look, 0.0, 0.001), *[9.0] * (n - look)], sample(n, 0.0, 0.001))
 
     assert (look, QualityOutcome.HELD) == (steady.look, steady.outcome)
 
@@ -79,13 +79,13 @@ def test_a_loss_within_half_the_margin_is_never_proof_of_worse_quality(
 ) -> None:
     ours, theirs = sample(n, -share * MARGIN, spread * MARGIN), sample(n, 0.0, spread * MARGIN)
 
-    assert QualityOutcome.WORSE != found(ours, theirs).outcome
+    assert QualityOutcome.WORSE != gate(ours, theirs).outcome
 
 
 def test_a_proven_loss_below_the_margin_is_worse_before_it_is_held() -> None:
     assert (
         QualityOutcome.WORSE
-        == found(sample(5, -0.8 * MARGIN, 0.3 * MARGIN), sample(5, 0.0, 0.3 * MARGIN)).outcome
+        == gate(sample(5, -0.8 * MARGIN, 0.3 * MARGIN), sample(5, 0.0, 0.3 * MARGIN)).outcome
     )
 
 
@@ -94,20 +94,20 @@ def test_a_proven_loss_below_the_margin_is_worse_before_it_is_held() -> None:
     [(0.0, "held"), (0.9, "held"), (1.1, "worse"), (2.0, "worse"), (-3.0, "held")],
 )
 def test_a_calm_metric_is_decided_by_the_margin_alone(loss: float, outcome: str) -> None:
-    assert outcome == found(sample(5, -loss * MARGIN, 1e-5), sample(5, 0.0, 1e-5)).outcome
+    assert outcome == gate(sample(5, -loss * MARGIN, 1e-5), sample(5, 0.0, 1e-5)).outcome
 
 
 def test_one_run_against_a_telling_history_can_prove_disaster_and_nothing_else() -> None:
     history = tuple(sample(8, 0.0, 0.004))
 
-    assert QualityOutcome.WORSE == found([-0.2], [], history).outcome
-    assert QualityOutcome.MORE_RUNS == found([-0.004], [], history).outcome
-    assert QualityOutcome.MORE_RUNS == found([+0.2], [], history).outcome
+    assert QualityOutcome.WORSE == gate([-0.2], [], history).outcome
+    assert QualityOutcome.MORE_RUNS == gate([-0.004], [], history).outcome
+    assert QualityOutcome.MORE_RUNS == gate([+0.2], [], history).outcome
 
 
 def test_a_disaster_between_looks_ends_the_trial() -> None:
     losing = [*sample(3, -0.02, 0.005), -0.02, -0.02, -0.02, -0.02]
-    finding = found(losing[:4], sample(4, 0.0, 0.005))
+    finding = gate(losing[:4], sample(4, 0.0, 0.005))
 
     assert finding.comparison is not None
     assert finding.comparison.p_worse <= BEYOND_DOUBT
@@ -115,8 +115,8 @@ def test_a_disaster_between_looks_ends_the_trial() -> None:
 
 
 def test_a_trial_that_would_hardly_prove_the_margin_any_more_is_given_up() -> None:
-    hopeless = found(sample(8, -MARGIN, 1.2 * MARGIN), sample(8, 0.0, 1.2 * MARGIN))
-    hopeful = found(sample(5, 0.0, MARGIN), sample(5, 0.0, MARGIN))
+    hopeless = gate(sample(8, -MARGIN, 1.2 * MARGIN), sample(8, 0.0, 1.2 * MARGIN))
+    hopeful = gate(sample(5, 0.0, MARGIN), sample(5, 0.0, MARGIN))
 
     assert QualityOutcome.INCONCLUSIVE == hopeless.outcome
     assert QualityOutcome.MORE_RUNS == hopeful.outcome
@@ -126,7 +126,7 @@ def test_a_trial_that_would_hardly_prove_the_margin_any_more_is_given_up() -> No
 
 
 def test_the_last_look_without_a_proof_is_inconclusive() -> None:
-    finding = found(sample(12, -0.5 * MARGIN, MARGIN / 2), sample(12, 0.0, MARGIN))
+    finding = gate(sample(12, -0.5 * MARGIN, MARGIN / 2), sample(12, 0.0, MARGIN))
 
     assert QualityOutcome.INCONCLUSIVE == finding.outcome
     assert "prove a margin of" in finding.reason
@@ -170,8 +170,8 @@ def test_runs_that_production_makes_anyway_are_refused_later() -> None:
 
 
 def test_too_few_degrees_of_freedom_ask_for_more_runs() -> None:
-    assert QualityOutcome.MORE_RUNS == found([0.0, 0.001], [0.0]).outcome
-    assert QualityOutcome.MORE_RUNS == found([0.0, 0.001], []).outcome
+    assert QualityOutcome.MORE_RUNS == gate([0.0, 0.001], [0.0]).outcome
+    assert QualityOutcome.MORE_RUNS == gate([0.0, 0.001], []).outcome
 
 
 @pytest.mark.parametrize("drift", [-0.4, -0.05, -0.02, -0.01, 0.0])
@@ -179,7 +179,7 @@ def test_too_few_degrees_of_freedom_ask_for_more_runs() -> None:
 def test_history_that_was_worse_than_today_cannot_hide_a_loss(drift: float, length: int) -> None:
     """The candidate loses 1.5 margins to the baseline of today, whatever the past was like."""
     history = tuple(sample(length, drift, 0.005))
-    finding = found(sample(5, -1.5 * MARGIN, 0.005), sample(5, 0.0, 0.005), history)
+    finding = gate(sample(5, -1.5 * MARGIN, 0.005), sample(5, 0.0, 0.005), history)
 
     assert QualityOutcome.HELD != finding.outcome
 
@@ -191,7 +191,7 @@ def test_history_that_was_better_than_today_does_not_make_a_good_candidate_lose(
     history = tuple(sample(12, drift, 0.005))
 
     assert (
-        QualityOutcome.HELD == found(sample(5, 0.0, 0.005), sample(5, 0.0, 0.005), history).outcome
+        QualityOutcome.HELD == gate(sample(5, 0.0, 0.005), sample(5, 0.0, 0.005), history).outcome
     )
 
 
@@ -199,14 +199,14 @@ def test_history_that_was_better_than_today_does_not_make_a_good_candidate_lose(
 def test_samples_that_show_exactly_a_loss_of_the_margin_never_pass(
     margins: float, spread: float, n: int
 ) -> None:
-    finding = found(sample(n, -margins * MARGIN, spread * MARGIN), sample(n, 0.0, spread * MARGIN))
+    finding = gate(sample(n, -margins * MARGIN, spread * MARGIN), sample(n, 0.0, spread * MARGIN))
 
     assert QualityOutcome.HELD != finding.outcome
 
 
 def test_a_candidate_less_stable_than_the_baseline_needs_more_proof() -> None:
-    calm = found(sample(3, 0.0, 0.001), sample(3, 0.0, 0.001), margin=0.01)
-    wild = found(sample(3, 0.0, 0.01), sample(3, 0.0, 0.001), margin=0.01)
+    calm = gate(sample(3, 0.0, 0.001), sample(3, 0.0, 0.001), margin=0.01)
+    wild = gate(sample(3, 0.0, 0.01), sample(3, 0.0, 0.001), margin=0.01)
 
     assert [QualityOutcome.HELD, QualityOutcome.MORE_RUNS] == [calm.outcome, wild.outcome]
 

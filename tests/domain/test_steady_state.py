@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 from compilegate.domain.judging.steady_state import MIN_STEPS, MIN_WARM_UP, Segment, analyse
 
 
-def settled(steps: list[float], *, compiling: float = 0.0, full_run: int = 1000) -> Segment:
-    found = analyse(steps, compile_seconds=compiling, baseline_median=0.1, full_run_steps=full_run)
-    assert found is not None
-    return found
+def steady(steps: list[float], *, compiling: float = 0.0, full_run: int = 1000) -> Segment:
+    segment = analyse(
+        steps, compile_seconds=compiling, baseline_median=0.1, full_run_steps=full_run
+    )
+    assert segment is not None
+    return segment
 
 
 def noisy(count: int, *, seed: int = 3, step: float = 0.1, noise: float = 0.01) -> list[float]:
@@ -25,39 +27,39 @@ def noisy(count: int, *, seed: int = 3, step: float = 0.1, noise: float = 0.01) 
 
 def test_warm_up_is_cut_where_the_data_settles_and_charged_as_overhead() -> None:
     slow = [0.9, 0.5] + [0.2] * 28
-    found = settled(slow + noisy(130))
+    segment = steady(slow + noisy(130))
 
-    assert 25 <= found.warm_up_steps <= 35
+    assert 25 <= segment.warm_up_steps <= 35
     # The cut may leave a third of a window of slow steps behind: it errs against neither arm.
-    assert pytest.approx(0.1, rel=0.04) == found.steady_step_seconds
-    assert pytest.approx(sum(slow) - 30 * 0.1, rel=0.2) == found.overhead_seconds
+    assert pytest.approx(0.1, rel=0.04) == segment.steady_step_seconds
+    assert pytest.approx(sum(slow) - 30 * 0.1, rel=0.2) == segment.overhead_seconds
 
 
 def test_a_segment_that_is_steady_from_the_start_has_the_least_warm_up_and_no_overhead() -> None:
-    found = settled([0.1] * 160)
+    segment = steady([0.1] * 160)
 
-    assert (MIN_WARM_UP, 0) == (found.warm_up_steps, found.spikes)
-    assert pytest.approx(0, abs=1e-12) == found.overhead_seconds
+    assert (MIN_WARM_UP, 0) == (segment.warm_up_steps, segment.spikes)
+    assert pytest.approx(0, abs=1e-12) == segment.overhead_seconds
 
 
 def test_warm_up_takes_at_most_half_of_the_segment() -> None:
-    assert 80 == settled([0.5] * 88 + [0.1] * 72).warm_up_steps
+    assert 80 == steady([0.5] * 88 + [0.1] * 72).warm_up_steps
 
 
 def test_compilation_outside_the_steps_is_charged_too() -> None:
-    assert 12.0 == settled([0.1] * 100, compiling=12.0).overhead_seconds
+    assert 12.0 == steady([0.1] * 100, compiling=12.0).overhead_seconds
 
 
 def test_compilation_inside_the_first_step_is_charged_once() -> None:
-    found = settled([12.1] + [0.1] * 159, compiling=12.0)
+    segment = steady([12.1] + [0.1] * 159, compiling=12.0)
 
-    assert pytest.approx(12.0) == found.overhead_seconds
+    assert pytest.approx(12.0) == segment.overhead_seconds
 
 
 def test_a_late_recompilation_recurs_over_a_longer_run_as_the_logarithm_of_its_steps() -> None:
     steps = [0.1] * 160
     steps[120] = 5.1
-    short, long = settled(steps, full_run=160), settled(steps, full_run=160**2)
+    short, long = steady(steps, full_run=160), steady(steps, full_run=160**2)
 
     assert 1 == short.spikes
     assert pytest.approx(0.1) == short.steady_step_seconds
@@ -68,20 +70,20 @@ def test_a_full_run_shorter_than_the_segment_still_pays_a_recompilation_whole() 
     steps = [0.1] * 160
     steps[120] = 5.1
 
-    assert pytest.approx(5.0) == settled(steps, full_run=50).overhead_seconds
+    assert pytest.approx(5.0) == steady(steps, full_run=50).overhead_seconds
 
 
 def test_a_straggler_below_the_spike_ratio_is_pulled_in_not_charged() -> None:
     steps = noisy(160)
     steps[100] = 0.9
-    found = settled(steps)
+    segment = steady(steps)
 
-    assert 0 == found.spikes
-    assert pytest.approx(0.1, rel=0.005) == found.steady_step_seconds
+    assert 0 == segment.spikes
+    assert pytest.approx(0.1, rel=0.005) == segment.steady_step_seconds
 
 
 def test_a_full_run_is_overhead_and_steady_steps() -> None:
-    assert pytest.approx(12 + 1000 * 0.1) == settled([0.1] * 100, compiling=12).full_run_seconds(
+    assert pytest.approx(12 + 1000 * 0.1) == steady([0.1] * 100, compiling=12).full_run_seconds(
         1000
     )
 
@@ -106,7 +108,7 @@ def test_a_segment_without_a_steady_state_has_none(steps: list[float]) -> None:
 @given(seed=st.integers(0, 1000), power=st.integers(-10, 10))
 def test_another_unit_of_time_changes_seconds_only(seed: int, power: int) -> None:
     factor, steps = 2.0**power, [3.0, *noisy(99, seed=seed, noise=0.05)]
-    found = settled(steps)
+    segment = steady(steps)
     scaled = analyse(
         [x * factor for x in steps],
         compile_seconds=0.0,
@@ -115,10 +117,10 @@ def test_another_unit_of_time_changes_seconds_only(seed: int, power: int) -> Non
     )
 
     assert scaled == Segment(
-        warm_up_steps=found.warm_up_steps,
-        steady_step_seconds=found.steady_step_seconds * factor,
-        overhead_seconds=found.overhead_seconds * factor,
-        spikes=found.spikes,
+        warm_up_steps=segment.warm_up_steps,
+        steady_step_seconds=segment.steady_step_seconds * factor,
+        overhead_seconds=segment.overhead_seconds * factor,
+        spikes=segment.spikes,
     )
 
 
@@ -126,5 +128,5 @@ def test_another_unit_of_time_changes_seconds_only(seed: int, power: int) -> Non
 def test_the_steady_step_lies_among_the_steps(seed: int, noise: float) -> None:
     steps = noisy(160, seed=seed, noise=noise)
 
-    assert min(steps) <= settled(steps).steady_step_seconds * (1 + 1e-12)
-    assert settled(steps).steady_step_seconds <= max(steps) * (1 + 1e-12)
+    assert min(steps) <= steady(steps).steady_step_seconds * (1 + 1e-12)
+    assert steady(steps).steady_step_seconds <= max(steps) * (1 + 1e-12)

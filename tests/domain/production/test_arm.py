@@ -39,12 +39,12 @@ def test_production_trains_what_the_trial_proved(workload, candidate):
     base, arm, *_ = plan_arms(workload, (candidate,), FACTS, region=REGION)
     flag = promoted(dataclasses.asdict(arm), dataclasses.asdict(base), decision_id="d")
 
-    found = with_overrides(
+    changed = with_overrides(
         baseline_arm(workload, FACTS, region=REGION), arm.name, flag.overrides, FACTS
     )
 
     for name in JOB:
-        assert getattr(arm, name) == getattr(found, name), name
+        assert getattr(arm, name) == getattr(changed, name), name
 
 
 def test_the_baseline_is_the_planners_own():
@@ -78,11 +78,11 @@ def test_an_override_that_does_not_fit_is_refused_by_name(key, value):
 def test_another_type_of_machine_brings_its_own_devices_and_price():
     base = baseline_arm(change(SOUND, training__instance_count=2), FACTS, region=REGION)
 
-    found = on_instance(base, "ml.p4d.24xlarge", FACTS)
+    changed = on_instance(base, "ml.p4d.24xlarge", FACTS)
 
     price = FACTS.price("ml.p4d.24xlarge").usd_per_hour
     assert (16, 2 * price, base.batch_size) == (
-        found.devices, found.usd_per_hour, found.batch_size,
+        changed.devices, changed.usd_per_hour, changed.batch_size,
     )  # fmt: skip
 
 

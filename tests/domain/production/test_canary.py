@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import pytest
@@ -14,7 +13,6 @@ from compilegate.domain.production.registration import TrainedJob
 from compilegate.domain.records.canary import (
     CanaryClosed,
     CanaryRound,
-    CanaryToken,
     RequestedRun,
 )
 from compilegate.domain.records.runs import BegunRun, ProductionRun
@@ -55,33 +53,18 @@ def slot_after(*entries: dict[str, Any], now: int = NOW, job: str = JOB) -> Any:
 
 
 def position_after(*entries: dict[str, Any], now: int = NOW) -> int | None:
-    found = slot_after(*entries, now=now)
-    return None if found is None else found.slot.position
+    slot = slot_after(*entries, now=now)
+    return None if slot is None else slot.slot.position
 
 
 def test_the_first_place_trains_its_arm_with_its_seed_and_is_tagged() -> None:
-    found = slot_after()
+    slot = slot_after()
 
     assert ("compile", 17, {"compiler": "torch_compile"}) == (
-        found.arm, found.seed, found.overrides,
+        slot.arm, slot.seed, slot.overrides,
     )  # fmt: skip
     tags = {"compilegate:trial": TRIAL, "compilegate:release": "hold"}
-    assert tags == found.tags
-
-
-def test_a_baseline_place_is_an_ordinary_production_job_with_the_trials_name() -> None:
-    found = slot_after(begun("r1", 0))
-
-    assert ("baseline", {}) == (found.arm, found.overrides)
-    assert {"compilegate:trial": TRIAL} == found.tags
-
-
-def test_models_are_not_held_where_policy_does_not_ask_for_it() -> None:
-    entry = dataclasses.replace(ROUND, hold=False).to_entry()
-
-    found = open_slot(history([entry]), now=NOW, job=JOB)
-    assert found is not None
-    assert {"compilegate:trial": TRIAL} == found.tags
+    assert tags == slot.tags
 
 
 @pytest.mark.parametrize(
@@ -120,12 +103,12 @@ def over(kind: str, trial: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("kind", ["decision", "failed"])
-def test_a_trial_that_is_over_has_no_place_even_where_nobody_closed_its_round(kind: str) -> None:
+def test_a_trial_that_is_over_has_no_place_even_where_its_round_is_open(kind: str) -> None:
     assert slot_after(over(kind, TRIAL)) is None
     assert slot_after(over(kind, "another1")) is not None
 
 
-def test_nobody_waits_for_a_round_whose_time_is_over() -> None:
+def test_a_round_whose_time_is_over_is_not_awaited() -> None:
     assert slot_after(now=NOW + 999) is not None
     assert slot_after(now=NOW + 1000) is None
 
@@ -166,17 +149,6 @@ def test_of_two_runs_of_one_place_the_first_is_its_result_and_both_are_evidence(
     assert first is not None
     assert "r1" == first.run
     assert ["r1", "r2"] == [run.run for run in canary.canary_runs(twice, TRIAL)]
-
-
-def test_a_round_is_read_back_as_it_was_written_with_what_came_later() -> None:
-    def token(number: int, text: str) -> dict[str, Any]:
-        return CanaryToken(NOW, TRIAL, 3, number, text).to_entry()
-
-    entries = [token(1, "new"), token(0, "old"), closed("lost"), ROUND.to_entry()]
-
-    expected = dataclasses.replace(ROUND, closed="lost", tokens=("old", "new"))
-    assert (expected,) == history(entries).rounds_of(TRIAL)
-    assert () == history(entries).rounds_of("another1")
 
 
 def test_every_second_round_is_turned_so_that_no_arm_keeps_its_weekday() -> None:

@@ -62,23 +62,23 @@ def test_nothing_is_a_history_without_a_flag() -> None:
 
 def test_an_entry_of_a_later_release_is_kept_and_changes_nothing_else() -> None:
     later = {"kind": "moved", "at": 5, "place": {"region": "eu"}}
-    known = history(LEDGERS["reverted"].values())
-    found = history([*LEDGERS["reverted"].values(), later])
+    before = history(LEDGERS["reverted"].values())
+    after = history([*LEDGERS["reverted"].values(), later])
 
-    assert later in [record.to_entry() for record in found.records]
-    assert (known.flags, known.runs, known.reviews) == (found.flags, found.runs, found.reviews)
+    assert later in [record.to_entry() for record in after.records]
+    assert (before.flags, before.runs, before.reviews) == (after.flags, after.runs, after.reviews)
 
 
 @pytest.mark.parametrize("kind", [BegunRun, CanaryRound, FlagVersion, ProductionRun])
 def test_a_later_releases_further_fields_do_not_keep_an_entry_from_being_read(kind: Any) -> None:
     entry = next(entry for entry in ENTRIES if entry["kind"] == kind.kind)
 
-    found = kind.from_entry({**entry, "of_a_later_release": 1})
+    record = kind.from_entry({**entry, "of_a_later_release": 1})
 
-    assert kind.from_entry(entry).key == found.key
+    assert kind.from_entry(entry).key == record.key
 
 
-def test_a_promotion_that_regressed_is_a_story_of_runs_reviews_and_versions() -> None:
+def test_a_promotion_that_regressed_has_runs_reviews_and_versions() -> None:
     past = history(LEDGERS["reverted"].values())
 
     assert ["enable", "revert"] == [version.action for version in past.flags]
@@ -96,6 +96,6 @@ def test_a_round_has_what_later_entries_say_of_it() -> None:
 
 
 def test_a_question_has_its_token_and_its_answer() -> None:
-    (asked,) = history(LEDGERS["approved"].values()).approvals
+    (approval,) = history(LEDGERS["approved"].values()).approvals
 
-    assert (True, 1) == (asked.approved, len(asked.tokens))
+    assert (True, 1) == (approval.approved, len(approval.tokens))

@@ -38,7 +38,7 @@ def begun(number, arm="compile", confirm=False):
     )  # fmt: skip
 
 
-def asked(*arms, confirm=True, at=1000):
+def review_of(*arms, confirm=True, at=1000):
     runs = [{"arm": arm, "confirm": confirm} for arm in arms]
     return Review(at, "r0", "t1", "compile", next={"runs": runs})
 
@@ -55,7 +55,7 @@ FIVE = [ran(number) for number in range(5)]
 BASELINE_ON = ("baseline", "refresh", {}, False, "d1")
 CONFIRM = ("baseline", "confirm", {}, True, "d1")
 CONFIRM_MINE = ("compile", "confirm", {"compiler": "torch_compile"}, True, "d1")
-CHECKS = asked("baseline", "compile", "baseline")
+CHECKS = review_of("baseline", "compile", "baseline")
 SITUATIONS = {
     "off": (Situation(FlagReading(OFF)), ("baseline", "scheduled", {}, False, None)),
     "reverted": (
@@ -78,17 +78,17 @@ SITUATIONS = {
         on(review=CHECKS, runs=[ran(11, "baseline", confirm=True), ran(12, confirm=True)]),
         CONFIRM),
     "all confirmations begun": (
-        on(review=asked("baseline", "compile"),
+        on(review=review_of("baseline", "compile"),
            in_flight=[begun(11, "baseline", confirm=True), begun(12, confirm=True)]),
         FOLLOWED),
     # It ended at 850, the review was at 1000.
     "a run that the judge knew of": (
-        on(review=asked("baseline"), runs=[ran(8, "baseline", confirm=True)]), CONFIRM),
+        on(review=review_of("baseline"), runs=[ran(8, "baseline", confirm=True)]), CONFIRM),
     "a baseline that the judge lacks": (
-        on(review=asked("baseline", confirm=False)), BASELINE_ON),
-    "a review of another candidate": (on(review=asked("b48")), FOLLOWED),
+        on(review=review_of("baseline", confirm=False)), BASELINE_ON),
+    "a review of another candidate": (on(review=review_of("b48")), FOLLOWED),
     "a review without a request": (on(review=Review(1, "r0", "t1", "compile")), FOLLOWED),
-    "a request for the candidate": (on(review=asked("compile", confirm=False)), FOLLOWED),
+    "a request for the candidate": (on(review=review_of("compile", confirm=False)), FOLLOWED),
     "four runs": (on(runs=FIVE[:4]), FOLLOWED),
     "five runs": (on(runs=FIVE), BASELINE_ON),
     "a baseline since": (on(runs=[*FIVE, ran(6, "baseline")]), FOLLOWED),
@@ -143,7 +143,7 @@ def test_nothing_but_a_flag_that_is_on_and_understood_trains_a_candidate(
     situation = Situation(
         FlagReading(flag, "text", problem=problem),
         runs=[ran(number, arm) for number, arm in enumerate(runs)],
-        review=asked(*requested, confirm=confirm, at=0),
+        review=review_of(*requested, confirm=confirm, at=0),
     )
 
     choice = next_arm(situation)

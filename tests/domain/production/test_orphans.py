@@ -1,4 +1,4 @@
-"""Which jobs and leases nobody answers for any more."""
+"""Which jobs and leases belong to no running execution."""
 
 import pytest
 

@@ -11,14 +11,15 @@ SAVED_HOURS = (21_600 - 15_800) / 3600
 
 
 def test_a_candidates_run_saves_what_the_baseline_took_longer() -> None:
-    found = savings_so_far([production_run(0, "baseline"), production_run(1), production_run(2)])
+    savings = savings_so_far([production_run(0, "baseline"), production_run(1), production_run(2)])
 
     assert (2, 2, 0, 0, 2) == (
-        found.runs, found.compared_runs, found.failed_runs, found.unknown_runs, found.priced_runs,
+        savings.runs, savings.compared_runs, savings.failed_runs, savings.unknown_runs,
+        savings.priced_runs,
     )  # fmt: skip
-    assert found.saved_hours == pytest.approx(2 * SAVED_HOURS)
-    assert 2 * (216 - 158) == found.saved_usd
-    assert 58 == found.usd_per_run
+    assert savings.saved_hours == pytest.approx(2 * SAVED_HOURS)
+    assert 2 * (216 - 158) == savings.saved_usd
+    assert 58 == savings.usd_per_run
 
 
 def test_without_a_baseline_run_the_trials_figures_stand_in() -> None:
@@ -52,22 +53,22 @@ def test_a_crashed_run_is_booked_with_what_it_cost() -> None:
     crash = production_run(
         1, finished=False, metric=None, wall_seconds=None, billable_seconds=3600.0
     )
-    found = savings_so_far([production_run(0, "baseline"), crash])
+    savings = savings_so_far([production_run(0, "baseline"), crash])
 
     assert (1, 0, -1.0, -158.0) == (
-        found.failed_runs, found.compared_runs, found.saved_hours, found.saved_usd,
+        savings.failed_runs, savings.compared_runs, savings.saved_hours, savings.saved_usd,
     )  # fmt: skip
 
 
 def test_a_run_without_a_price_or_a_time_is_counted_and_not_guessed() -> None:
     runs = [production_run(0, "baseline"), production_run(1, usd=None), production_run(2)]
     untimed = production_run(3, wall_seconds=None, usd=None)
-    found = savings_so_far([*runs, untimed])
+    savings = savings_so_far([*runs, untimed])
 
     assert (3, 2, 1, 1) == (
-        found.runs, found.compared_runs, found.unknown_runs, found.priced_runs,
+        savings.runs, savings.compared_runs, savings.unknown_runs, savings.priced_runs,
     )  # fmt: skip
-    assert 58 == found.saved_usd
+    assert 58 == savings.saved_usd
 
 
 def test_a_baseline_on_another_machine_is_nothing_to_compare_with() -> None:
@@ -78,10 +79,10 @@ def test_a_baseline_on_another_machine_is_nothing_to_compare_with() -> None:
 
 def test_the_estimate_is_for_the_runs_that_were_compared() -> None:
     runs = [production_run(0, "baseline"), production_run(1), production_run(2, finished=False)]
-    found = savings_so_far(runs, usd_per_run=50.0)
+    savings = savings_so_far(runs, usd_per_run=50.0)
 
-    assert 50.0 == found.expected_usd
-    assert found.share_of_estimate == pytest.approx((58 - 158) / 50)
+    assert 50.0 == savings.expected_usd
+    assert savings.share_of_estimate == pytest.approx((58 - 158) / 50)
     assert savings_so_far(runs).share_of_estimate is None
 
 
