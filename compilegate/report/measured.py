@@ -223,8 +223,8 @@ def confidence_words(quality: QualityFigures) -> str:
     return f"{percent(quality.confidence)} interval{held}"
 
 
-def better_or_worse(difference: float) -> str:
+def better_or_worse(difference: float, digits: int = 3) -> str:
     """``0.002 worse``; the judge's differences are turned so that negative is worse."""
     if difference == 0:
         return "no different"
-    return f"{significant(abs(difference))} {'better' if difference > 0 else 'worse'}"
+    return f"{significant(abs(difference), digits)} {'better' if difference > 0 else 'worse'}"

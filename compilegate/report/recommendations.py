@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
@@ -320,10 +321,7 @@ def _trial_pays(evidence: Evidence) -> bool:
 
 def _least(now: float, pays: Callable[[float], bool]) -> int | None:
     """The least number of runs to come that pays, None if it pays now or hardly ever."""
-    low, high = math.floor(now), MOST_RUNS
-    if low >= high or pays(now) or not pays(high):
+    first = math.floor(now) + 1
+    if first > MOST_RUNS or pays(now) or not pays(MOST_RUNS):
         return None
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if pays(middle) else (middle, high)
-    return high
+    return first + bisect_left(range(first, MOST_RUNS), True, key=pays)

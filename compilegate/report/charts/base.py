@@ -13,49 +13,31 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-LIGHT = {
-    "text": "#1c2430",
-    "muted": "#5b6675",
-    "grid": "#e4e8ee",
-    "axis": "#b9c1cc",
-    "paper": "#fffffe",
-    "baseline": "#6b7684",
-    "baseline_fill": "rgba(107,118,132,0.22)",
-    "first": "#0067a8",
-    "first_fill": "rgba(0,103,168,0.16)",
-    "second": "#b8500c",
-    "second_fill": "rgba(184,80,12,0.16)",
-    "third": "#00755c",
-    "third_fill": "rgba(0,117,92,0.16)",
-    "fourth": "#96417a",
-    "fourth_fill": "rgba(150,65,122,0.16)",
-    "limit": "#a3321f",
-    "limit_fill": "rgba(163,50,31,0.10)",
-    "goal": "#2e6b34",
-    "shade": "rgba(230,159,0,0.20)",
+# On light and on dark paper.
+COLOURS = {
+    "text": ("#1c2430", "#e6eaf0"),
+    "muted": ("#5b6675", "#9aa5b4"),
+    "grid": ("#e4e8ee", "#2a323d"),
+    "axis": ("#b9c1cc", "#4a5564"),
+    "paper": ("#fffffe", "#151a21"),
+    "baseline": ("#6b7684", "#a4aebb"),
+    "baseline_fill": ("rgba(107,118,132,0.22)", "rgba(164,174,187,0.22)"),
+    "first": ("#0067a8", "#5db4ee"),
+    "first_fill": ("rgba(0,103,168,0.16)", "rgba(93,180,238,0.20)"),
+    "second": ("#b8500c", "#f0a052"),
+    "second_fill": ("rgba(184,80,12,0.16)", "rgba(240,160,82,0.20)"),
+    "third": ("#00755c", "#45c9a3"),
+    "third_fill": ("rgba(0,117,92,0.16)", "rgba(69,201,163,0.20)"),
+    "fourth": ("#96417a", "#dd98c4"),
+    "fourth_fill": ("rgba(150,65,122,0.16)", "rgba(221,152,196,0.20)"),
+    "limit": ("#a3321f", "#ff8f78"),
+    "limit_fill": ("rgba(163,50,31,0.10)", "rgba(255,143,120,0.14)"),
+    "goal": ("#2e6b34", "#84cf8b"),
+    "shade": ("rgba(230,159,0,0.20)", "rgba(240,180,60,0.20)"),
 }
-DARK = {
-    "text": "#e6eaf0",
-    "muted": "#9aa5b4",
-    "grid": "#2a323d",
-    "axis": "#4a5564",
-    "paper": "#151a21",
-    "baseline": "#a4aebb",
-    "baseline_fill": "rgba(164,174,187,0.22)",
-    "first": "#5db4ee",
-    "first_fill": "rgba(93,180,238,0.20)",
-    "second": "#f0a052",
-    "second_fill": "rgba(240,160,82,0.20)",
-    "third": "#45c9a3",
-    "third_fill": "rgba(69,201,163,0.20)",
-    "fourth": "#dd98c4",
-    "fourth_fill": "rgba(221,152,196,0.20)",
-    "limit": "#ff8f78",
-    "limit_fill": "rgba(255,143,120,0.14)",
-    "goal": "#84cf8b",
-    "shade": "rgba(240,180,60,0.20)",
-}
-DARK_OF_LIGHT = {LIGHT[role]: DARK[role] for role in LIGHT}
+LIGHT = {role: light for role, (light, _) in COLOURS.items()}
+DARK = {role: dark for role, (_, dark) in COLOURS.items()}
+DARK_OF_LIGHT = dict(COLOURS.values())
 
 _ROLES = ("baseline", "first", "second", "third", "fourth")
 _SYMBOLS = ("circle", "diamond", "square", "triangle-up", "star")

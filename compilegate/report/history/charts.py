@@ -33,7 +33,7 @@ from compilegate.report.history.axis import (
     style_of,
 )
 from compilegate.report.history.metric_cards import speedups
-from compilegate.report.history.sentences import difference, mean_quality
+from compilegate.report.history.sentences import quality_difference
 from compilegate.report.history.view import Event, HistoryView, Sum, failed
 
 WALL, SUMS, MONEY = "Time of full jobs", "The judge's cumulative sums", "Saved so far"
@@ -113,11 +113,10 @@ def _margin_band(view: HistoryView, baseline: Sequence[float | None]) -> list[di
 
 
 def _quality_finding(view: HistoryView) -> str:
-    means = mean_quality(view)
-    lost = sum(failed(run) for run in view.runs)
+    difference, lost = quality_difference(view), sum(failed(run) for run in view.runs)
     text = ""
-    if means is not None:
-        text = f"The candidate's runs are {difference(view, means)} on average than the baseline's."
+    if difference is not None:
+        text = f"The candidate's runs are {difference} on average than the baseline's."
     return text + (f" {plural(lost, 'run')} failed and left no figure." if lost else "")
 
 

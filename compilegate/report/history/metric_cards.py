@@ -16,7 +16,7 @@ from compilegate.domain.formats import (
     significant,
 )  # fmt: skip
 from compilegate.domain.workload.model import BASELINE
-from compilegate.report.history.sentences import difference, mean_quality
+from compilegate.report.history.sentences import quality_difference
 from compilegate.report.history.view import HistoryView, failed
 from compilegate.report.metric_cards import MetricCard
 
@@ -44,11 +44,11 @@ def _runs(view: HistoryView) -> MetricCard:
 
 def _quality(view: HistoryView) -> MetricCard:
     name = f"{view.metric} since it was turned on"
-    means = mean_quality(view)
-    if means is None:
+    difference = quality_difference(view)
+    if difference is None:
         return MetricCard(name, UNKNOWN, "Needs runs of both arms since then.")
     margin = shown(view.quality.get("margin"), significant)
-    return MetricCard(name, difference(view, means), f"mean of all its runs; margin {margin}")
+    return MetricCard(name, difference, f"mean of all its runs; margin {margin}")
 
 
 def _speed(view: HistoryView) -> MetricCard:

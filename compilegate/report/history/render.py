@@ -103,7 +103,7 @@ def _page(view: HistoryView, events: Sequence[Event], summary: Document) -> str:
             Download.of_json("The history", f"{view.name}-story.json", stable_json(summary))
         ],
     }
-    return render_page("story.html.j2", charts(view, events), values)
+    return render_page("history.html.j2", charts(view, events), values)
 
 
 def _runs_table(view: HistoryView) -> Table | None:

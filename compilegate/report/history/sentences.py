@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from compilegate.domain.formats import money, number, percent, plural, ratio, significant
+from compilegate.domain.formats import money, number, percent, plural, ratio
+from compilegate.domain.judging.evidence import mean_or_none
 from compilegate.domain.records.flags import HUMAN, FlagVersion
 from compilegate.domain.words import FLAG_STATES, Label, verdict_label
 from compilegate.domain.workload.model import BASELINE
 from compilegate.report.history.view import HistoryView
+from compilegate.report.measured import better_or_worse
 
 
 def label(view: HistoryView) -> Label:
@@ -132,7 +134,7 @@ def _watch_sentence(view: HistoryView) -> str:
     """How many runs production has trained since the promotion, and with which arm."""
     if view.promotion is None:
         return ""
-    since = [run for run in view.runs if run.started_at >= float(view.promotion.at)]
+    since = view.since_promotion
     candidates = sum(run.arm != BASELINE for run in since)
     confirming = sum(run.confirm for run in since)
     text = f"Since then production has trained {plural(candidates, 'time')} with it"
@@ -179,30 +181,15 @@ def _clock_sentence(view: HistoryView) -> str:
     )
 
 
-def mean_quality(view: HistoryView) -> tuple[float, float] | None:
-    """Means of the metric of both arms since the promotion: baseline, candidate."""
-    if view.promotion is None:
+def quality_difference(view: HistoryView) -> str | None:
+    """The candidate's mean metric since the promotion against the baseline's, in words."""
+    counted = [run for run in view.since_promotion if run.counts]
+    metrics = [(run.arm == BASELINE, number(run.result.get("metric"))) for run in counted]
+    ours, theirs = (
+        mean_or_none([value for is_base, value in metrics if value is not None and is_base is side])
+        for side in (False, True)
+    )
+    if ours is None or theirs is None:
         return None
-    since = [run for run in view.runs if run.started_at >= float(view.promotion.at)]
-    means = []
-    for is_base in (True, False):
-        values = [
-            value
-            for run in since
-            if (run.arm == BASELINE) is is_base and run.counts
-            if (value := number(run.result.get("metric"))) is not None
-        ]
-        if not values:
-            return None
-        means.append(sum(values) / len(values))
-    return means[0], means[1]
-
-
-def difference(view: HistoryView, means: tuple[float, float]) -> str:
-    """The candidate's mean against the baseline's, in words."""
-    gap = means[1] - means[0]
-    if view.quality.get("goal") == "minimize":
-        gap = -gap
-    if gap == 0:
-        return "no different"
-    return f"{significant(abs(gap), 2)} {'better' if gap > 0 else 'worse'}"
+    lower_is_better = view.quality.get("goal") == "minimize"
+    return better_or_worse(theirs - ours if lower_is_better else ours - theirs, digits=2)

@@ -128,6 +128,12 @@ class HistoryView:
         """The flag's version by which a trial last turned a candidate on."""
         return latest_promotion(self.flags)
 
+    @cached_property
+    def since_promotion(self) -> Sequence[ProductionRun]:
+        """The runs since the latest promotion; none without one."""
+        since = math.inf if self.promotion is None else float(self.promotion.at)
+        return [run for run in self.runs if run.started_at >= since]
+
     @property
     def registered(self) -> bool:
         """Whether it ever was registered."""

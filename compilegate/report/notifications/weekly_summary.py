@@ -66,32 +66,31 @@ def _lines(summaries: Sequence[WeeklySummary], unread: Sequence[str]) -> Iterato
 
 
 def _runs(summaries: Sequence[WeeklySummary]) -> str:
-    runs: Counter[str] = Counter()
+    arms: Counter[str] = Counter()
     for summary in summaries:
         for arm, number in summary.runs.items():
-            runs["baseline" if arm == BASELINE else "with a candidate"] += number
+            arms["baseline" if arm == BASELINE else "with a candidate"] += number
     active = sum(bool(summary.runs) for summary in summaries)
-    text = f"{plural(sum(runs.values()), 'production run')} of {plural(active, 'workload')}"
-    arms = ", ".join(f"{number} {what}" for what, number in sorted(runs.items()))
-    failed, waited = (
-        sum(summary.failed for summary in summaries),
-        sum(summary.waited for summary in summaries),
-    )
-    parts = [f"{text}: {arms}" if arms else text]
-    parts += [f"{failed} failed"] if failed else []
-    parts += [f"{waited} waited for capacity"] if waited else []
+    text = f"{plural(sum(arms.values()), 'production run')} of {plural(active, 'workload')}"
+    listed = ", ".join(f"{number} {what}" for what, number in sorted(arms.items()))
+    parts = [f"{text}: {listed}" if listed else text]
+    for number, what in (
+        (sum(summary.failed for summary in summaries), "failed"),
+        (sum(summary.waited for summary in summaries), "waited for capacity"),
+    ):
+        parts += [f"{number} {what}"] if number else []
     return "; ".join(parts) + "."
 
 
 def _saved(summaries: Sequence[WeeklySummary]) -> str:
     totals = _savings(summaries)
-    if totals["saved_usd"] is None:
+    saved, expected = totals["saved_usd"], totals["expected_usd"]
+    if saved is None:
         return ""
-    text = f"Saved so far by promoted candidates: {money(totals['saved_usd'])} over "
-    text += plural(totals["priced_runs"], "run")
-    if totals["expected_usd"]:
-        share = percent(totals["saved_usd"] / totals["expected_usd"])
-        text += f"; the trials had expected {money(totals['expected_usd'])} ({share} of it)"
+    runs = plural(totals["priced_runs"], "run")
+    text = f"Saved so far by promoted candidates: {money(saved)} over {runs}"
+    if expected:
+        text += f"; the trials had expected {money(expected)} ({percent(saved / expected)} of it)"
     return text + "."
 
 
@@ -112,30 +111,27 @@ def _savings(summaries: Sequence[WeeklySummary]) -> dict[str, Any]:
 
 
 def _open(summaries: Sequence[WeeklySummary]) -> dict[str, list[str]]:
-    return {
-        "Waits for approval": [summary.workload for summary in summaries if summary.approval],
-        "On probation": [
-            _probation(summary) for summary in summaries if summary.state == "probation"
-        ],
-        "In a trial": [
-            f"{summary.workload} (with canary runs)" if summary.canary else summary.workload
-            for summary in summaries
-            if summary.trial and not summary.approval
-        ],
-        "Changed since the proof": [
-            summary.workload for summary in summaries if summary.state == "stale"
-        ],
-        "Flag changed": [
-            f"{summary.workload} ({', '.join(change.action for change in summary.changes)})"
-            for summary in summaries
-            if summary.changes
-        ],
-    }
-
-
-def _probation(summary: WeeklySummary) -> str:
-    of = f" of {summary.probation_runs}" if summary.probation_runs else ""
-    return f"{summary.workload} ({summary.candidate}, {summary.watched}{of} runs)"
+    """What is in progress or needs attention, by what it is."""
+    lists: dict[str, list[str]] = {
+        "Waits for approval": [], "On probation": [], "In a trial": [],
+        "Changed since the proof": [], "Flag changed": [],
+    }  # fmt: skip
+    for one in summaries:
+        if one.approval:
+            lists["Waits for approval"].append(one.workload)
+        elif one.trial:
+            canary = " (with canary runs)" if one.canary else ""
+            lists["In a trial"].append(f"{one.workload}{canary}")
+        if one.state == "probation":
+            of = f" of {one.probation_runs}" if one.probation_runs else ""
+            runs = f"{one.candidate}, {one.watched}{of} runs"
+            lists["On probation"].append(f"{one.workload} ({runs})")
+        elif one.state == "stale":
+            lists["Changed since the proof"].append(one.workload)
+        if one.changes:
+            actions = ", ".join(change.action for change in one.changes)
+            lists["Flag changed"].append(f"{one.workload} ({actions})")
+    return lists
 
 
 def _figures(
