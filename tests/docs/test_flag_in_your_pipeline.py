@@ -55,9 +55,9 @@ def example(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], dict[str, Any]]:
 
     def run(name: str, also: str = "") -> dict[str, Any]:
         (block,) = [block for block in BLOCKS if name in block and also in block]
-        found: dict[str, Any] = {}
-        exec(compile(block, str(PAGE), "exec"), found)
-        return found
+        namespace: dict[str, Any] = {}
+        exec(compile(block, str(PAGE), "exec"), namespace)
+        return namespace
 
     yield run
     reading.forget()
@@ -81,26 +81,26 @@ def test_the_estimator_gets_the_flag_s_job(example: Any) -> None:
 
 def test_the_model_trainer_gets_the_flag_s_job_with_the_sdk_s_own_objects(example: Any) -> None:
     """As sagemaker 3.27 does it: its objects are copied by ``model_copy``."""
-    found = example("import ModelTrainer")
+    namespace = example("import ModelTrainer")
 
     (sent,) = SENT
     assert 48 == sent["hyperparameters"]["batch_size"]
     assert Recording(instance_type="ml.p4d.24xlarge", instance_count=1) == sent["compute"]
-    assert "launch.py" == found["arguments"]["source_code"].entry_script
+    assert "launch.py" == namespace["arguments"]["source_code"].entry_script
 
 
 @pytest.mark.parametrize("also", ["def start", "def handle"])
 def test_a_request_carries_the_flag(example: Any, also: str) -> None:
-    found = example("training_job_request", also)
+    namespace = example("training_job_request", also)
     request = {
         "TrainingJobName": "a", "ResourceConfig": {"InstanceType": "ml.g5.xlarge"},
     }  # fmt: skip
 
     if also == "def start":
-        found["start"](request)
+        namespace["start"](request)
         (sent,) = SENT
     else:
-        sent = found["handle"]({"workload": "bert-docs", "request": request}, None)
+        sent = namespace["handle"]({"workload": "bert-docs", "request": request}, None)
     assert {"InstanceType": "ml.p4d.24xlarge"} == sent["ResourceConfig"]
     assert '"compile"' == sent["HyperParameters"]["arm"]
 
