@@ -53,7 +53,7 @@ MULTIPLE = 8  # a UNet halves its images three times
 TIMESTEPS = 1000
 EVAL_TIMESTEPS = (50, 250, 500, 750)
 EVAL_BATCH = 8
-EVAL_SEED = 0  # of the held-out noise, whatever the run's seed
+EVAL_SEED = 0  # of the held-out noise in every run
 
 
 # ---- model --------------------------------------------------------------------------------

@@ -86,7 +86,6 @@ CONDITIONS = {
 }
 SPREADS = (0.6, 1.0)
 REFRESHES = (0, 3, 4, 6, 8)
-REFERENCES = (24, 8)
 
 
 @dataclass(frozen=True)

@@ -78,34 +78,24 @@ def xla(monkeypatch):
     return stand_in
 
 
-def test_the_managed_compilers_step_reduces_steps_and_marks_in_this_order(xla):
-    compiler = compiler_for(MANAGED)
-    compiler.step(SimpleNamespace(step=lambda: xla.calls.append("step")))
-    compiler.save({"w": 1}, "model.pt")
-
-    whole_step = ["reduce_gradients", "step", "mark_step"]
-    assert [*whole_step, ("save", {"w": 1}, "model.pt")] == xla.calls
-
-
-def test_the_managed_compilers_gradients_are_the_jobs_before_they_are_clipped(xla):
+@pytest.mark.parametrize("reduced", [False, True], ids=["by-the-step", "before-clipping"])
+@pytest.mark.parametrize("scaled", [False, True], ids=["fp32", "fp16"])
+def test_the_managed_compilers_step_reduces_steps_and_marks_in_this_order(xla, reduced, scaled):
     compiler = compiler_for(MANAGED)
     optimizer = SimpleNamespace(step=lambda: xla.calls.append("step"))
-    for _ in range(2):
-        compiler.reduce(optimizer)
-        xla.calls.append("clip")
-        compiler.step(optimizer)
-
-    assert ["reduce_gradients", "clip", "step", "mark_step"] * 2 == xla.calls
-
-
-def test_the_managed_compiler_steps_in_fp16_through_the_gradient_scaler(xla):
-    compiler = compiler_for(MANAGED)
     scaler = SimpleNamespace(
         step=lambda optimizer: optimizer.step(), update=lambda: xla.calls.append("update")
     )
-    compiler.step(SimpleNamespace(step=lambda: xla.calls.append("step")), scaler)
+    for _ in range(2):
+        if reduced:
+            compiler.reduce(optimizer)
+            xla.calls.append("clip")
+        compiler.step(optimizer, scaler if scaled else None)
+    compiler.save({"w": 1}, "model.pt")
 
-    assert ["reduce_gradients", "step", "update", "mark_step"] == xla.calls
+    clip, update = ["clip"] * reduced, ["update"] * scaled
+    whole_step = ["reduce_gradients", *clip, "step", *update, "mark_step"]
+    assert [*whole_step * 2, ("save", {"w": 1}, "model.pt")] == xla.calls
 
 
 def test_the_managed_compiler_proves_itself_by_its_compiled_graphs(xla):

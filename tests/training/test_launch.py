@@ -55,17 +55,17 @@ def test_a_trials_settings_reach_the_script_under_its_own_names(kind, text, expe
     assert expected.split() == words(text, kind=kind)
 
 
-def test_a_teams_own_value_of_a_trainers_argument_counts():
-    passed = words("--seed 5 --output_dir o --bf16 False --precision bf16", kind="trainer")
+@pytest.mark.parametrize(
+    ("text", "name", "value"),
+    [
+        ("--bf16 False --precision bf16", "--bf16", "False"),
+        ("--per_device_train_batch_size 16", "--per_device_train_batch_size", "16"),
+    ],
+)
+def test_a_teams_own_value_of_a_trainers_argument_counts(text, name, value):
+    passed = words(f"--seed 5 --output_dir o {text}", kind="trainer")
 
-    assert "False" == passed[passed.index("--bf16") + 1]
-    assert 1 == passed.count("--bf16")
-
-
-def test_a_trial_that_sets_no_batch_leaves_the_scripts_own():
-    passed = words("--seed 5 --output_dir o --per_device_train_batch_size 16", kind="trainer")
-
-    assert "16" == passed[passed.index("--per_device_train_batch_size") + 1]
+    assert [value] == [passed[i + 1] for i, word in enumerate(passed) if word == name]
 
 
 def test_a_segment_of_a_trainer_has_an_output_folder_of_its_own():

@@ -10,11 +10,11 @@ class HyperparameterError(TrainingError):
 
 
 class CompilerUnavailableError(TrainingError):
-    """The compiler that was asked for does not exist in this environment."""
+    """The requested compiler does not exist in this environment."""
 
 
 class NotAppliedError(TrainingError):
-    """A compiler was asked for and the run did not go through it."""
+    """A compiler or precision was requested and not applied."""
 
 
 class DivergedError(TrainingError):

@@ -16,7 +16,7 @@ MEANS = ("seconds", "samples", "tokens", "loss", "data_wait_seconds")
 
 
 class EvidenceFiles:
-    """Writes a run's evidence so that a killed process leaves what it was handed."""
+    """Writes a run's evidence so that a killed process leaves what it has recorded."""
 
     def __init__(self, folder):
         self.folder = Path(folder).absolute()  # wherever the script may go
@@ -28,7 +28,7 @@ class EvidenceFiles:
         self._group = []
 
     def append_steps(self, records):
-        """Hand lines to the operating system, which keeps them whatever happens to this process.
+        """Hand lines to the operating system, which keeps them if this process dies.
 
         The line of a group that is not complete is written over when more steps join it.
         """
@@ -58,7 +58,7 @@ class EvidenceFiles:
         return [_line(_together(finished))]
 
     def state(self):
-        """What another process needs to go on with these files."""
+        """What another process needs to continue these files."""
         return {"size": self._size, "group": self._group}
 
     def resume(self, state, steps_file):
@@ -76,7 +76,7 @@ class EvidenceFiles:
         temporary.replace(self.folder / "summary.json")
 
     def close(self):
-        """Let go of the steps file."""
+        """Close the steps file."""
         os.close(self._steps)
 
 
@@ -108,7 +108,7 @@ def rounded(value, digits):
 class LossCurve:
     """At most 2 * CURVE_POINTS points of a loss; each is the mean over the steps since the last.
 
-    Of a run whose length nobody knows every second point is given up whenever there are too many.
+    In a run of unknown length every second point is dropped whenever there are too many.
     """
 
     def __init__(self, steps):
@@ -129,7 +129,7 @@ class LossCurve:
                 self._thin()
 
     def state(self):
-        """What another process needs to go on with this curve."""
+        """What another process needs to continue this curve."""
         return {
             "points": self.points, "every": self._every, "sum": self._sum, "count": self._count,
         }  # fmt: skip

@@ -139,7 +139,7 @@ def csv_columns(path):
 
 
 def json_columns(path):
-    """Types by key over the first lines; a missing value says nothing of its type."""
+    """Types by key over the first lines; a missing value has no type."""
     types = {}
     with path.open(encoding="utf-8") as file:
         for line in itertools.islice(file, SCHEMA_LINES):

@@ -1,4 +1,4 @@
-"""The lines that show a run's progress to people and to the job's metric definitions."""
+"""The progress lines of a run, which the job's metric definitions read."""
 
 import sys
 
@@ -30,7 +30,7 @@ class Progress:
         self._printed = self._clock()
 
     def after(self, record, planned):
-        """A step was recorded; ``planned`` is how many there will be, None if nobody knows."""
+        """A step was recorded; ``planned`` is how many there will be, None if unknown."""
         self._steps += 1
         self._seconds += record["seconds"]
         self._samples += record["samples"] or 0

@@ -110,7 +110,7 @@ class Ranks:
 
 
 def unfinished(states):
-    """Why a process did not reach its end, in words; None if all did or none reported."""
+    """Why a process did not reach its end; None if all did or none reported."""
     if all(state is None for state in states):
         return None
     for number, state in enumerate(states):

@@ -1,4 +1,4 @@
-"""Measures a training run while it runs and writes what it measured.
+"""Measures a training run and writes its evidence.
 
 The rules of timing are all here: a step lasts from asking for its batch until the device has
 done all of its work; evaluation, summaries and progress lines lie between steps. Nothing in a
@@ -35,7 +35,7 @@ class Recorder:
         self.initial_loss = None  # of step 1, unless the script measures it before
         self.first_loss_is_initial = True  # not where dropout made it the arm's own
         self.initial_weights = None  # their fingerprint (initial_weights.py)
-        self.bad_losses_allowed = 0  # in a row; a script of one's own may know better
+        self.bad_losses_allowed = 0  # in a row
         self._run = dict(run)
         self._clock = clock
         self._files = EvidenceFiles(folder)
@@ -217,7 +217,7 @@ class Recorder:
         self.write_summary()
 
     def finish(self):
-        """Declare the run complete. Raises when it did not do what was asked of it."""
+        """Declare the run complete. Raises when it is not, or its compiler was not applied."""
         self._write_all()
         if self._bad_losses:
             raise DivergedError("the loss was nan or infinite at the end")
@@ -290,6 +290,6 @@ class Recorder:
         }
 
     def close(self):
-        """Let go of the evidence files."""
+        """Close the evidence files and stop sampling."""
         self._sampler.close()
         self._files.close()

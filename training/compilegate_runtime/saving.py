@@ -59,10 +59,10 @@ class AgreedSaves:
     """Says after which steps to save, the same ones in every process of the job.
 
     Where saving is the work of all processes together, one that saved by its own clock would wait
-    for the others for ever. So they meet after a step that the first process has named before:
-    there it decides whether to save, and after which step they meet again. One process meets nobody
-    and asks its schedule after every step. ``ranks`` carries the decisions; without a store to
-    carry them, nothing is saved by time.
+    for the others endlessly. So they meet after a step that the first process has named before:
+    there it decides whether to save, and after which step they meet again. A single process checks
+    its schedule after every step. Decisions go through ``ranks``; without a store there, nothing
+    is saved by time.
     """
 
     FIRST_MEETING = 10  # steps
@@ -78,7 +78,7 @@ class AgreedSaves:
         self._meeting = step + self.FIRST_MEETING
 
     def due(self, step):
-        """Whether every process saves after this step; to be asked after each one."""
+        """Whether every process saves after this step; to be called after each one."""
         if self._ranks.count == 1:
             return self.schedule.due()
         if step < self._meeting:
@@ -94,7 +94,7 @@ class AgreedSaves:
         return {"save": save, "next": step + self._steps_until_due(step, save)}
 
     def _steps_until_due(self, step, save):
-        """As the steps so far went; at most as many as those, since later ones may be slower."""
+        """An estimate from the steps so far; at most as many, since later ones may be slower."""
         taken = step - self._first
         seconds_per_step = (self._clock() - self._began) / taken
         left = self.schedule.every_seconds if save else self.schedule.seconds_left()

@@ -16,10 +16,10 @@ def seed_everything(seed):
 
 
 def data_order(seed, count):
-    """Yield one shuffled epoch of ``range(count)`` after the other, for ever.
+    """Yield one shuffled epoch of ``range(count)`` after the other, endlessly.
 
-    Drawn from a generator of its own, so that whatever else uses random numbers (compiled
-    dropout draws differently from eager dropout) cannot change which samples come when.
+    Drawn from a generator of its own, so that other uses of random numbers (compiled dropout
+    draws differently from eager dropout) cannot change the order of samples.
     """
     order = random.Random(seed)  # noqa: S311 — shuffles samples, guards no secret
     indices = list(range(count))

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import threading
 
-SEGMENT_TIMEOUT_SECONDS = 3600  # a hanging segment must not eat the job's whole time limit
+SEGMENT_TIMEOUT_SECONDS = 3600  # less than the job's own time limit
 LINES_KEPT = 15
 DEFAULT_PORT = 29500  # torch's own, where the launcher names none
 # What a segment gets after SIGTERM to save its evidence: SageMaker gives the job 120, but
@@ -88,7 +88,7 @@ def end(process):
 
 
 def why_it_failed(status, lines):
-    """A reason for people, for a segment whose first process left none itself."""
+    """The reason of a failed segment whose first process left none."""
     reasons = [line[len(FAILED) :] for line in lines if line.startswith(FAILED)]
     if reasons:
         return reasons[0]

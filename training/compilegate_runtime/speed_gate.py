@@ -10,7 +10,7 @@ alternates from block to block. All segments of a job see the same data in the s
 the priming did: what is measured is a job whose cache is warm, which is what production runs
 are after the first.
 
-A candidate that fails is a result and the job goes on. A baseline that fails leaves nothing
+A candidate that fails is a result and the job continues. A baseline that fails leaves nothing
 to compare with and fails the job.
 """
 

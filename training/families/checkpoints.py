@@ -1,6 +1,6 @@
 """What a stopped job saves so that the next one continues from it.
 
-SageMaker copies the folder to S3 while the job runs, and back before a spot job goes on. A
+SageMaker copies the folder to S3 while the job runs, and back before a spot job continues. A
 checkpoint is a folder of its own, renamed into place when it is whole; a list of its files says
 whether all of them have come back.
 """

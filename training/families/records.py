@@ -1,7 +1,7 @@
-"""Reads a channel whatever its files are: one row after the other, as a dictionary.
+"""Reads a channel's rows, one after the other, as dictionaries.
 
 Parquet, JSON lines and CSV rows have the columns of their file; a text file's lines have one,
-``text``. Nothing is held but the row at hand (of parquet, a batch of rows).
+``text``. Only the current row (of parquet, a batch of rows) is in memory.
 """
 
 import csv

@@ -68,7 +68,7 @@ class Region:
 
 
 class _CountingBackend:
-    """TorchInductor in the mode asked for, as a backend that tells of every graph.
+    """TorchInductor in the arm's mode, as a backend that reports every graph.
 
     What torch.compile itself makes of a mode has no public name, the same one since PyTorch 2.0;
     it is used so that a model is compiled exactly as ``torch.compile(mode=…)`` would. A model that
@@ -77,8 +77,8 @@ class _CountingBackend:
 
     __name__ = compiler_name = "inductor"
 
-    def __init__(self, torch, mode, options, dynamic, tell):
-        self._tell = tell
+    def __init__(self, torch, mode, options, dynamic, report):
+        self._report = report
         self._made_with = (None if options else mode, options, dynamic)
         self._inductor = torch._TorchCompileInductorWrapper(*self._made_with)
         for name in ("reset", "get_compiler_config"):  # TorchDynamo asks where there are any
@@ -87,7 +87,7 @@ class _CountingBackend:
 
     def __call__(self, graph, inputs, **kwargs):
         compiled = self._inductor(graph, inputs, **kwargs)
-        self._tell()
+        self._report()
         return compiled
 
     def __deepcopy__(self, _memo):
@@ -98,7 +98,7 @@ class _CountingBackend:
 
 
 class GraphBreaks(logging.Filter):
-    """Counts graph breaks by place and keeps them off the log, unless that was asked for."""
+    """Counts graph breaks by place and keeps them off the log unless it was enabled."""
 
     def __init__(self):
         super().__init__()

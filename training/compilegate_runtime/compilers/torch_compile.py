@@ -246,7 +246,7 @@ class _WhileTraining:
     def __reduce__(self):
         if getattr(self._as_written, "__self__", None) is self._block:
             return getattr, (self._block, "forward")
-        return _itself, (self._as_written,)  # somebody else had replaced the class's own
+        return _itself, (self._as_written,)  # other code had replaced the class's own
 
 
 def create(settings):

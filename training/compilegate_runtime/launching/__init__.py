@@ -1,5 +1,5 @@
-"""Runs somebody's own training script as an arm: its arguments, its steps, its model, its metrics.
+"""Runs an unchanged training script as an arm: its arguments, its steps, its model, its metrics.
 
-Nothing of the script is changed. What torch offers hooks for is hooked; for the rest a function
-of torch is replaced by one that notes what it was given and calls it.
+Torch's hooks are used where it has any; elsewhere a function of torch is replaced by one that
+records its arguments and calls it.
 """

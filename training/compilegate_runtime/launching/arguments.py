@@ -26,7 +26,7 @@ KNOBS = {
     "argument_style": STYLES,
     "flags": "",  # names of switches without a value, passed when they are true: cpu,do_eval
     "metric_patterns": "{}",  # JSON: {"eval_loss": "val loss ([0-9.]+)"}; the last match counts
-    # How long a whole run is, where no Trainer counts it; samples are the same for every batch.
+    # Length of a whole run where no Trainer counts it; samples do not depend on the batch.
     "full_run_steps": 0,  # optimizer steps
     "full_run_samples": 0,
     # Between checkpoints of a Trainer, Hugging Face's or Lightning's; 0: as the script asks for.

@@ -72,7 +72,7 @@ class KeptEvidence:
         if state["settings"] != self.settings or not complete:
             return False
         self._recorder.resume(evidence, steps)
-        for later in self._states("*"):  # of steps that are taken anew
+        for later in self._states("*"):  # of steps that are repeated
             if self._first and later.name > states[-1].name:
                 later.unlink()
         return True

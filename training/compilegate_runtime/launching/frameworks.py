@@ -42,7 +42,7 @@ class Printed:
 def _number(text):
     """A match as a number; NaN, with which no run may end, where it is none."""
     try:
-        return float(text.rstrip("., "))  # a sentence's end is no part of it
+        return float(text.rstrip("., "))  # without a sentence's end
     except (AttributeError, ValueError):
         return math.nan
 

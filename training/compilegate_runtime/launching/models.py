@@ -170,7 +170,7 @@ def _as_it_was(torch, module):
 
 
 def _function_of_its_own(call, module, number):
-    """A function for one model alone, whose compilations nobody takes for another's.
+    """A function for one model alone, whose compilations are not confused with another's.
 
     torch.compile leaves the bound method of a module of torch's own, such as nn.Sequential,
     uncompiled without a word (seen in PyTorch 2.13), so it is given a function instead.
@@ -224,7 +224,7 @@ def _flat(values):
 
 
 def leave_compiling_to_the_arm(torch, compiler, models, source):
-    """Make the arm alone decide how torch.compile compiles a model, whoever calls it.
+    """Make the arm alone decide how torch.compile compiles a model.
 
     Without a compiler the model stays as it is; with torch.compile it is compiled the arm's way.
     The script's own functions, whose code lies in the folder ``source``, and methods of models

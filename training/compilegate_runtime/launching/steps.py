@@ -25,7 +25,7 @@ class Steps:
         self._beside = weakref.WeakSet()  # those that train other weights than it
         self._backward = False
         self._training_loader = self._last_loader = None
-        self._begun = self._called = self._waited = False
+        self._begun = self._called = False
         self._forget()
 
     def _forget(self):

@@ -172,7 +172,7 @@ class TrainerCheckpoints(_Checkpoints):
         if sharded and len(json.loads(os.environ.get("SM_HOSTS", "[]"))) > 1:
             write_line(f"compilegate checkpoint={step} kept=no reason=parts_on_other_machines")
             return
-        # The evidence first: a job killed in between goes on from the checkpoint before this one.
+        # The evidence first: a job killed in between continues from the one before.
         self._kept.keep(f"step-{step}")
         self._progress.add(step, lambda fresh: _link_all(folder, fresh))
 
