@@ -1,332 +1,341 @@
-"""The story that a real ledger tells: what stands in it, and what it says of each turn."""
+"""The history page of real ledgers: what it holds in each state, and what it says of each event."""
 
 from __future__ import annotations
 
 import json
+import random
+from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from compilegate.domain import ledger_keys, naming
 from compilegate.domain.errors import NotFoundError
+from compilegate.domain.flag import parse_flag
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.production import replay_probation
 from compilegate.domain.production.registration import VARIABLE, Registration
-from compilegate.ports import Services
+from compilegate.domain.records.registrations import RegistrationChange
+from compilegate.domain.records.runs import BegunRun
+from compilegate.domain.records.trials import TrialDecided
 from compilegate.usecases.flag.override import Override, revert_by_hand
 from compilegate.usecases.production.history_page import history_page, write_history
 from compilegate.usecases.trial.documents import to_json
-from tests.domain.evidence_builder import judge
+from tests.domain.evidence_builder import BASE_WALL, CENTRE, MINE_WALL, judge
 from tests.domain.production.run_builder import BEGIN, DAY, production_run
 from tests.domain.workload_builder import SOUND
-from tests.usecases.history_builder import nights, reverted, told
+from tests.report.test_browser import CHROMIUM, open_page
 from tests.usecases.production_builder import WORKLOAD, promote, record, watch
+from tests.usecases.trial_builder import FLAG
 
-LOSS = 0.045
+LOSS, SPREAD = 0.045, 0.002
 FAULT = "learning_rate:0.2"
+WALLS = {"baseline": BASE_WALL, "compile": MINE_WALL}
+PLACE = "reports/bert-docs/story"
 
 
-def titles(document: Any) -> list[str]:
-    return [event["title"] for event in document["events"]]
+def runs(services: Any, numbers: range, *, loss: float = 0.0) -> None:
+    """Production runs as the judge asks for them; the candidate's lose ``loss``."""
+    chance = random.Random(numbers.start)
+    for number in numbers:
+        arm, confirm = next_arm(services)
+        figures = {
+            "metric": chance.gauss(CENTRE, SPREAD) - (loss if arm == "compile" else 0.0),
+            "wall_seconds": WALLS[arm] * chance.gauss(1, 0.01),
+        }
+        watch(services, record(services, number, arm, confirm=confirm, **figures).run)
 
 
-def test_a_revert_is_told_from_the_promotion_to_the_night_after_it(services: Any) -> None:
-    reverted(services, loss=LOSS)
+def next_arm(services: Any) -> tuple[str, bool]:
+    """Which arm is next, and whether it checks an alarm; every sixth run is the baseline's."""
+    if not parse_flag(services.flags.read(FLAG)).enabled:
+        return "baseline", False
+    entries = list(services.ledger.entries(WORKLOAD))
+    reviews = [entry for entry in entries if entry["kind"] == "watch"]
+    step = max(reviews, key=lambda entry: entry["at"])["next"] if reviews else None
+    run = (step or {"runs": [{"arm": "compile", "confirm": False}]})["runs"][0]
+    count = sum(entry["kind"] == "run" for entry in entries)
+    if not run["confirm"] and count % 6 == 5:
+        return "baseline", False
+    return run["arm"], run["confirm"]
 
-    story, document = told(services)
 
-    assert "“compile” was turned off automatically: eval_loss is worse by 0.0" in story.headline
-    assert ("Turned back off", False, "reverted") == (
-        document["label"], document["flag"]["enabled"], document["flag"]["state"],
+def reverted(services: Any) -> None:
+    """Promoted, five sound runs, then one arm loses quality, and two runs after the revert."""
+    promote(services)
+    runs(services, range(1, 6))
+    number = 6
+    while parse_flag(services.flags.read(FLAG)).enabled:
+        runs(services, range(number, number + 1), loss=LOSS)
+        number += 1
+    runs(services, range(number, number + 2))
+
+
+def on_probation(services: Any) -> None:
+    promote(services)
+    runs(services, range(1, 5))
+
+
+def alarmed(services: Any) -> None:
+    promote(services)
+    runs(services, range(1, 4))
+    runs(services, range(4, 6), loss=LOSS)
+
+
+def permanent(services: Any) -> None:
+    promote(services)
+    runs(services, range(1, 17))
+
+
+def by_hand(services: Any) -> None:
+    promote(services)
+    runs(services, range(1, 4))
+    revert_by_hand(WORKLOAD, Override("ada", "loss spikes since Monday"), services=services)
+
+
+def without_a_flag(services: Any) -> None:
+    for number in range(1, 4):
+        record(services, number, "baseline")
+
+
+def registered(services: Any, *, active: bool = True, revision: int = 1, **more: Any) -> None:
+    document = Registration(WORKLOAD, naming.spec_key(WORKLOAD, "x"), "x", owner="ada")
+    change = RegistrationChange(
+        revision=revision, active=active, at=services.clock.now() + 1, by="human:ada",
+        document=replace(document, active=active, revision=revision).to_dict(), **more,
     )  # fmt: skip
-    order = [title for title in titles(document) if not title.startswith("Run ")]
-    assert ["Turned on: compile", "Alarm", "Turned off automatically: compile"] == order
+    services.ledger.put_once(WORKLOAD, change.key, change.to_entry())
+
+
+def retired(services: Any) -> None:
+    without_a_flag(services)
+    registered(services, active=False, revision=2)
+
+
+def half_a_thousand(services: Any) -> None:
+    promote(services)
+    for number in range(1, 501):
+        record(services, number, "baseline" if number % 6 == 0 else "compile")
+
+
+def page_of(services: Any) -> tuple[Any, Any]:
+    """The page and its document."""
+    page = history_page(WORKLOAD, services)
+    return page, json.loads(page.json)
+
+
+STATES: dict[str, tuple[Callable[[Any], None], str, str, bool]] = {
+    "reverted": (reverted, "Turned back off", "eval_loss is worse by 0.0", True),
+    "probation": (on_probation, "On probation", "4 of 12 production runs watched", False),
+    "alarm": (alarmed, "Alarm being checked", "an alarm is being checked", False),
+    "permanent": (permanent, "On permanently", "“compile” is on permanently", True),
+    "by hand": (by_hand, "Turned off by hand", "by hand: loss spikes since Monday", False),
+    "retired": (retired, "Retired", "Retired; before that: bert-docs has trained", False),
+}
+
+
+@pytest.mark.parametrize(("happens", "label", "words", "saves"), STATES.values(), ids=STATES)
+def test_each_state_has_its_label_and_headline(
+    happens: Any, label: str, words: str, saves: bool, services: Any
+) -> None:
+    happens(services)
+
+    page, document = page_of(services)
+
+    assert label == document["label"]
+    assert words in page.headline
+    assert page.headline in page.html
+    assert saves is bool(document["savings"] and document["savings"]["saved_usd"])
+
+
+def test_a_revert_has_its_events_in_order_and_the_sums_of_the_judge(services: Any) -> None:
+    reverted(services)
+
+    _, document = page_of(services)
+
+    turns = [one["kind"] for one in document["events"] if not one["title"].startswith("Run ")]
+    assert "alarm" == turns[1]
+    assert 3 == len(turns)
     last = document["runs"][-1]
     assert ("baseline", "reverted") == (last["arm"], last["flag_state"])
     assert 6 == sum(run["confirm"] for run in document["runs"])
-    assert document["savings"]["saved_usd"] > 0
-    assert story.headline in story.html
-
-
-def test_the_sums_are_those_of_the_judge(services: Any) -> None:
-    reverted(services, loss=LOSS)
-
-    _, document = told(services)
-
-    quality = document["sums"]["quality"]
+    quality, speed = document["sums"]["quality"], document["sums"]["speed"]
     alarms = [place for place, total, _, _ in quality["points"] if total > quality["limit"]]
     alarm = next(event for event in document["events"] if event["kind"] == "alarm")
     assert alarm["place"] == alarms[0] + 0.5
-    assert 0.0 == quality["points"][-1][1]  # checked, and begun anew
-    assert (
-        max(total for _, total, _, _ in document["sums"]["speed"]["points"])
-        < (document["sums"]["speed"]["limit"])
-    )
+    assert 0.0 == quality["points"][-1][1]  # begun anew after the check
+    assert max(total for _, total, _, _ in speed["points"]) < speed["limit"]
 
 
-def test_hearing_what_the_replay_goes_through_changes_nothing(services: Any) -> None:
-    reverted(services, loss=LOSS)
-    looks = [e for e in services.ledger.entries(WORKLOAD) if e["kind"] == "watch"]
-    evidence = json.loads(services.store.get(looks[-1]["evidence_key"]))
-    heard: list[str] = []
+def test_listening_to_the_replay_changes_nothing(services: Any) -> None:
+    reverted(services)
+    reviews = [e for e in services.ledger.entries(WORKLOAD) if e["kind"] == "watch"]
+    evidence = json.loads(services.store.get(reviews[-1]["evidence_key"]))
+    arms: list[str] = []
 
     finding = replay_probation(
-        read_evidence(evidence), lambda arm, _run, _monitors: heard.append(arm)
+        read_evidence(evidence), lambda arm, _run, _monitors: arms.append(arm)
     )
 
     assert judge(evidence).verdict == finding.verdict
-    assert {"baseline", "compile"} == set(heard)
+    assert {"baseline", "compile"} == set(arms)
 
 
-def test_before_the_first_run_it_says_what_is_known(services: Any) -> None:
-    entry = {
-        "kind": "registered", "at": BEGIN, "by": "human:ada", "revision": 1, "changes": [],
-        "registration": {**_registration().to_dict()},
-    }  # fmt: skip
-    services.ledger.put_once(WORKLOAD, ledger_keys.registered_entry(1), entry)
+def test_before_the_first_run_there_is_nothing_to_draw(services: Any) -> None:
+    registered(services)
 
-    story, document = told(services)
+    page, document = page_of(services)
 
-    assert "bert-docs is registered, and production has not trained it yet" == story.headline
     (event,) = document["events"]
-    assert ("Registered", "by ada; the team starts its runs") == (event["title"], event["text"])
-    assert "No production run has ended yet." in story.html
-    assert len(story.html) < 100_000  # nothing to draw, so the charts' library is not carried
+    assert "registered" == event["kind"]
+    assert len(page.html) < 100_000  # without the charts' library
 
 
-def test_of_a_workload_that_nobody_knows_there_is_no_story(services: Any) -> None:
+def test_an_unknown_workload_has_no_page(services: Any) -> None:
     with pytest.raises(NotFoundError, match="compilegate register"):
         history_page("nobody", services)
 
 
-def test_production_that_nothing_was_ever_turned_on_for(services: Any) -> None:
-    for number in range(1, 4):
-        record(services, number, "baseline")
+def test_without_a_promotion_there_are_no_savings_and_no_sums(services: Any) -> None:
+    without_a_flag(services)
+    decided = TrialDecided(
+        services.clock.now(), "0mabc123", "inconclusive", "decisions/x", "d", "compile",
+        reasons=("compile: blocks vary too much.",),
+    )  # fmt: skip
+    services.ledger.put_once(WORKLOAD, decided.key, decided.to_entry())
 
-    story, document = told(services)
+    _, document = page_of(services)
 
-    expected = (
-        "bert-docs has trained without a compiler so far: no trial has turned one on in 3 runs"
-    )
-    assert expected == story.headline
-    assert document["savings"] is None
-    assert {} == document["sums"]
-    assert "Nothing has been turned on, so nothing is saved." in story.html
-
-
-def test_a_trial_that_turned_nothing_on_is_told_with_its_reason(services: Any) -> None:
-    record(services, 1, "baseline")
-    entry = {
-        "kind": "decision", "at": services.clock.now(), "trial": "0mabc123", "decision_id": "d",
-        "decision_key": "decisions/x", "verdict": "inconclusive", "candidate": "compile",
-        "reasons": ["compile: blocks vary too much."],
-    }  # fmt: skip
-    services.ledger.put_once(WORKLOAD, "trial#0mabc123#decision", entry)
-
-    _, document = told(services)
-
-    expected = "The latest trial (0mabc123) ended with “not proven: compile: blocks vary too much”."
-    assert [expected] == document["lede"]
-    assert "Trial 0mabc123 decided: not proven" in titles(document)
+    assert (None, {}) == (document["savings"], document["sums"])
+    (lede,) = document["lede"]
+    assert "compile: blocks vary too much" in lede
 
 
-def test_on_probation_it_says_how_far(services: Any) -> None:
+def test_an_injected_fault_is_named_at_every_run_that_it_affected(services: Any) -> None:
     promote(services)
-    nights(services, range(1, 5))
-
-    story, document = told(services)
-
-    expected = "“compile” is on and watched run by run: 4 of 12 production runs watched, no alarm"
-    assert expected == story.headline
-    assert "On probation" == document["label"]
-
-
-def test_while_an_alarm_is_checked_it_says_so(services: Any) -> None:
-    promote(services)
-    nights(services, range(1, 4))
-    nights(services, range(4, 6), loss=LOSS)
-
-    _, document = told(services)
-
-    assert "Alarm being checked" == document["label"]
-    assert "an alarm is being checked" in document["headline"]
-
-
-def test_a_probation_that_held_is_on_for_good(services: Any) -> None:
-    promote(services)
-    nights(services, range(1, 17))
-
-    _, document = told(services)
-
-    assert "On permanently" == document["label"]
-    assert document["headline"].startswith("“compile” is on permanently: ")
-    assert "On permanently: compile" in titles(document)
-
-
-def test_a_persons_word_stands_with_its_reason(services: Any) -> None:
-    promote(services)
-    nights(services, range(1, 4))
-    revert_by_hand(WORKLOAD, Override("ada", "loss spikes since Monday"), services=services)
-
-    _, document = told(services)
-
-    assert "ada turned “compile” off by hand: loss spikes since Monday" == document["headline"]
-    assert "Turned off by hand" == document["label"]
-    (event,) = [e for e in document["events"] if e["title"] == "Turned off by hand: compile"]
-    assert "by ada: loss spikes since Monday." == event["text"]
-
-
-def test_what_is_retired_keeps_its_story(services: Any) -> None:
-    record(services, 1, "baseline")
-    entry = {
-        "kind": "retired", "at": services.clock.now() + 1, "by": "human:ada", "revision": 2,
-        "changes": [], "registration": {**replace(_registration(), active=False).to_dict()},
-    }  # fmt: skip
-    services.ledger.put_once(WORKLOAD, ledger_keys.registered_entry(2), entry)
-
-    _, document = told(services)
-
-    assert "Retired" == document["label"]
-    assert document["headline"].startswith("Retired; before that: bert-docs has trained")
-
-
-def test_an_injected_fault_is_named_wherever_it_acted(services: Any) -> None:
-    promote(services)
-    nights(services, range(1, 4))
+    runs(services, range(1, 4))
     faulty = replace(SOUND, training=replace(SOUND.training, environment={VARIABLE: FAULT}))
     key = naming.spec_key(WORKLOAD, "faulty")
     spec = {"workload": faulty.to_dict(), "source_key": naming.source_key(WORKLOAD, "x")}
     services.store.put(key, to_json(spec))
-    _register_change(services, VARIABLE)
+    change = {"field": f"training.environment.{VARIABLE}", "before": None, "after": FAULT}
+    registered(services, revision=2, changes=(change,))
     for number, arm in ((4, "compile"), (5, "baseline")):
-        _begun(services, number, arm, key)
-        run = record(services, number, arm, details={"spec_key": key})
-        watch(services, run.run)
+        begun = BegunRun(
+            int(BEGIN + number * DAY), f"r{number:07d}", "arn", arm, "flag", 1, number, key, "s"
+        )
+        services.ledger.put_once(WORKLOAD, begun.key, begun.to_entry())
+        watch(services, record(services, number, arm, details={"spec_key": key}).run)
 
-    _, document = told(services)
+    _, document = page_of(services)
 
     assert [None, None, None, FAULT, None] == [r["injected_fault"] for r in document["runs"]]
-    assert "Fault injected on purpose" in titles(document)
-    assert f"The fault was injected on purpose ({FAULT})" in " ".join(document["lede"])
+    assert FAULT in " ".join(document["lede"])
 
 
-def test_runs_that_stand_for_later_nights_are_a_simulated_clock(services: Any) -> None:
-    later = "2030-01-01T02:00:00.000Z"
-    record(services, 1, "baseline", details={"scheduled": later})
+@pytest.mark.parametrize(("year", "simulated"), [(2030, True), (2020, False)])
+def test_runs_that_are_scheduled_later_than_they_ran_have_a_simulated_clock(
+    year: int, simulated: bool, services: Any
+) -> None:
+    record(services, 1, "baseline", details={"scheduled": f"{year}-01-01T02:00:00.000Z"})
 
-    _, document = told(services)
+    _, document = page_of(services)
 
-    assert document["simulated_clock"] is True
-    assert "stands for 2030-01-01 02:00" in document["events"][-1]["text"]
-    assert any("simulated" in sentence for sentence in document["lede"])
-
-
-def test_runs_on_time_are_not(services: Any) -> None:
-    record(services, 1, "baseline", details={"scheduled": "2020-01-01T02:00:00Z"})
-
-    assert told(services)[1]["simulated_clock"] is False
+    assert simulated is document["simulated_clock"]
+    assert simulated is ("2030-01-01 02:00" in document["events"][-1]["text"])
 
 
-def test_a_run_without_evidence_and_one_that_failed_are_told_as_that(services: Any) -> None:
+def test_runs_without_evidence_and_failed_ones_say_why(services: Any) -> None:
     run = production_run(1, result={}, counts=False, reason="it left no evidence")
     services.ledger.put_once(
         WORKLOAD, ledger_keys.run_entry(run.run, run.job), replace(run, at=BEGIN + DAY).to_entry()
     )
     record(services, 2, "baseline", finished=False, metric=None, reason="out of memory")
 
-    story, document = told(services)
+    _, document = page_of(services)
 
-    texts = {event["title"]: event["text"] for event in document["events"]}
-    assert "no evidence" in texts["Run 1: compile"]
-    assert "out of memory" in texts["Run 2: baseline failed"]
-    assert [None, None] == [run["metric"] for run in document["runs"]]
-    assert "No run has recorded" in story.html
+    texts = [event["text"] for event in document["events"]]
+    assert ["no evidence", "out of memory"] == [
+        next(word for word in ("no evidence", "out of memory") if word in text) for text in texts
+    ]
+    assert [None, None] == [one["metric"] for one in document["runs"]]
 
 
-def test_half_a_thousand_runs_make_a_page_that_can_be_read(services: Any) -> None:
-    promote(services)
-    for number in range(1, 501):
-        record(services, number, "baseline" if number % 6 == 0 else "compile")
+def test_half_a_thousand_runs_are_summed_up(services: Any) -> None:
+    half_a_thousand(services)
 
-    story, document = told(services)
+    page, document = page_of(services)
 
     assert 500 == len(document["runs"])
-    assert "Runs 1 to 500" in story.html
-    assert 1 == story.markdown.count("**Runs 1 to 500** 417 runs of compile")
-    assert len(story.markdown) < 10_000
+    assert "Runs 1 to 500" in page.html
+    assert len(page.markdown) < 10_000
 
 
-def test_a_text_from_outside_stays_text(services: Any) -> None:
+def test_text_from_outside_stays_text(services: Any) -> None:
     promote(services)
-    word = "<script>alert(1)</script>"
-    revert_by_hand(WORKLOAD, Override("ada", word), services=services)
+    reason = "<script>alert(1)</script>"
+    revert_by_hand(WORKLOAD, Override("ada", reason), services=services)
 
-    story, _ = told(services)
+    page, _ = page_of(services)
 
-    assert word not in story.html
-    assert "<script>" not in story.markdown
-
-
-def _registration() -> Registration:
-    return Registration(WORKLOAD, naming.spec_key(WORKLOAD, "x"), "x", owner="ada", revision=1)
+    assert reason not in page.html
+    assert "<script>" not in page.markdown
 
 
-def _register_change(services: Any, variable: str) -> None:
-    entry = {
-        "kind": "registered", "at": services.clock.now() + 1, "by": "demo", "revision": 2,
-        "changes": [{"field": f"training.environment.{variable}", "before": None, "after": FAULT}],
-        "registration": _registration().to_dict(),
-    }  # fmt: skip
-    services.ledger.put_once(WORKLOAD, ledger_keys.registered_entry(2), entry)
-
-
-def _begun(services: Any, number: int, arm: str, spec_key: str) -> None:
-    run = f"r{number:07d}"
-    entry = {
-        "kind": "run_begun", "at": int(BEGIN + number * DAY), "run": run, "execution": "arn",
-        "arm": arm, "why": "flag", "seed": 1, "number": number, "spec_key": spec_key,
-        "source_key": "s",
-    }  # fmt: skip
-    services.ledger.put_once(WORKLOAD, ledger_keys.begun_entry(run), entry)
-
-
-LOSS = 0.045
-
-
-def test_the_story_is_left_where_the_message_says(services: Any) -> None:
-    reverted(services, loss=LOSS)
+def test_the_page_lies_where_the_message_says(services: Any) -> None:
+    reverted(services)
+    reviews = [e for e in services.ledger.entries(WORKLOAD) if e["kind"] == "watch" and e["change"]]
 
     place = write_history(WORKLOAD, services)
+    answer = watch(services, reviews[-1]["run"])
 
-    assert f"s3://{services.store.bucket}/reports/bert-docs/story.html" == place
-    stored = {key for key in services.store.objects if key.startswith("reports/bert-docs/story.")}
-    assert {"html", "md", "json"} == {key.rpartition(".")[2] for key in stored}
-
-
-def test_whoever_hears_of_the_revert_is_led_to_the_story(services: Any) -> None:
-    reverted(services, loss=LOSS)
-    looks = [e for e in services.ledger.entries(WORKLOAD) if e["kind"] == "watch" and e["change"]]
-
-    answer = watch(services, looks[-1]["run"])
-
-    assert "s3://data/reports/bert-docs/story.html" in answer["message"]
+    assert f"s3://data/{PLACE}.html" == place
+    assert place in answer["message"]
+    stored = {key for key in services.store.objects if key.startswith(f"{PLACE}.")}
+    assert {f"{PLACE}.{ending}" for ending in ("html", "md", "json")} == stored
 
 
-def test_a_story_that_cannot_be_written_holds_no_message_up(
-    services: Services, monkeypatch: pytest.MonkeyPatch
+def test_a_page_that_cannot_be_written_holds_no_message_up(
+    services: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    reverted(services, loss=LOSS)
-    looks = [e for e in services.ledger.entries(WORKLOAD) if e["kind"] == "watch" and e["change"]]
+    reverted(services)
+    reviews = [e for e in services.ledger.entries(WORKLOAD) if e["kind"] == "watch" and e["change"]]
     put = services.store.put
 
     def broken(key: str, body: bytes, content_type: str = "application/json") -> None:
-        if "/story." in key:
+        if key.startswith(PLACE):
             raise OSError("no space")
         put(key, body, content_type)
 
     monkeypatch.setattr(services.store, "put", broken)
-    answer = watch(services, looks[-1]["run"])
+    answer = watch(services, reviews[-1]["run"])
 
     assert answer["tell"] is True
-    assert "The whole history" not in answer["message"]
+    assert PLACE not in answer["message"]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(CHROMIUM is None, reason="no chromium on PATH: the page is not opened")
+@pytest.mark.parametrize(
+    ("happens", "charts"),
+    [
+        (reverted, 4),
+        (on_probation, 3),  # without a baseline run of production nothing can be priced
+        (without_a_flag, 2),
+        (half_a_thousand, 3),
+    ],
+)
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_a_browser_draws_every_chart_without_complaint(
+    happens: Any, charts: int, theme: str, services: Any, tmp_path: Path
+) -> None:
+    happens(services)
+
+    dom, complaints = open_page(history_page(WORKLOAD, services), tmp_path, f"?theme={theme}")
+
+    assert [] == complaints
+    assert 'data-charts="drawn"' in dom
+    assert "data-failed" not in dom
+    assert charts == dom.count('class="plot-container')

@@ -45,6 +45,21 @@ def test_a_wait_that_is_recorded_again_is_the_same_one(promoted):
     assert 1 == len(promoted.entries("run_waiting"))
 
 
+def test_a_run_gives_up_waiting_within_a_day_and_is_recorded_as_not_run(production):
+    production.begin()
+    answers = [production.record(LIMIT, "x")]
+    while answers[-1]["next"] == "wait":
+        answers.append(production.record(LIMIT, "x"))
+
+    assert "failed" == answers[-1]["next"]
+    assert answers[-1]["tell"]
+    waited = sum(entry["wait_seconds"] for entry in production.entries("run_waiting"))
+    assert 23 * 3600 <= waited <= 24 * 3600
+    (run,) = production.runs()
+    assert ("NotRun", False, False) == (run.status, run.counts, run.finished)
+    assert run.reason
+
+
 def test_other_types_train_the_baseline_and_are_no_evidence():
     fallbacks = ("ml.p4d.24xlarge", "ml.g5.24xlarge")
     production = Production(change(SOUND, training__fallback_instances=fallbacks))
