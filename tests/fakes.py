@@ -52,7 +52,7 @@ class MemoryStore:
 
     def exists(self, uri: str) -> bool:
         own = (f"s3://{self.bucket}/{key}" for key in self.objects)
-        return any(known.startswith(uri) for known in (*own, *self.others))
+        return any(one.startswith(uri) for one in (*own, *self.others))
 
     def folders(self, prefix: str) -> Iterator[str]:
         below = {key.removeprefix(prefix) for key in self.objects if key.startswith(prefix)}
@@ -142,8 +142,8 @@ class MemoryJobs:
             self.descriptions[job]["TrainingJobStatus"] = "Stopped"
 
     def tag(self, job: str, tags: Mapping[str, str]) -> None:
-        found = {**{t["Key"]: t["Value"] for t in self.describe(job).get("Tags", ())}, **tags}
-        self.descriptions[job]["Tags"] = [{"Key": k, "Value": v} for k, v in found.items()]
+        merged = {**{t["Key"]: t["Value"] for t in self.describe(job).get("Tags", ())}, **tags}
+        self.descriptions[job]["Tags"] = [{"Key": k, "Value": v} for k, v in merged.items()]
 
     def active(self, prefix: str) -> Sequence[str]:
         return [
@@ -352,13 +352,13 @@ class MemoryOverview:
 
 def cloud(stage: str = "dev", simulated: str | None = None, **executions: Any) -> Cloud:
     """A cloud in memory; keywords go to its ScriptedExecutions."""
-    found = services(stage, simulated)
-    assert isinstance(found.jobs, MemoryJobs)
+    memory = services(stage, simulated)
+    assert isinstance(memory.jobs, MemoryJobs)
     return Cloud(
-        services=found,
+        services=memory,
         executions=ScriptedExecutions(**executions),
-        watch=ScriptedWatch(found.jobs),
-        overview=MemoryOverview(found),
+        watch=ScriptedWatch(memory.jobs),
+        overview=MemoryOverview(memory),
         poll_seconds=0.0,
         production=Production(ScriptedExecutions(**executions, prefix=TRAIN), MemorySchedules()),
     )

@@ -74,9 +74,9 @@ def test_entries_can_be_asked_for_by_how_their_keys_begin(dynamodb: Any) -> None
     for key in ("flag#00000002", "flag#00000001", "flags#1", "run#1"):
         ledger.put_once("bert", key, {"kind": "any", "key": key})
 
-    found = [entry["key"] for entry in ledger.entries("bert", "flag#")]
+    entries = [entry["key"] for entry in ledger.entries("bert", "flag#")]
 
-    assert ["flag#00000001", "flag#00000002"] == found
+    assert ["flag#00000001", "flag#00000002"] == entries
 
 
 def test_the_second_trial_of_a_workload_is_refused_by_name_of_the_first(dynamodb: Any) -> None:
@@ -179,9 +179,9 @@ def test_a_file_larger_than_a_part_arrives_whole(aws: None, tmp_path: Path) -> N
         store.put_stream("inputs/rows.bin", stream, "application/octet-stream")
 
     assert body == store.get("inputs/rows.bin")
-    found = s3.head_object(Bucket="data", Key="inputs/rows.bin")
-    assert "application/octet-stream" == found["ContentType"]
-    assert found["ETag"].endswith('-2"')  # two parts: it was never in memory whole
+    stored = s3.head_object(Bucket="data", Key="inputs/rows.bin")
+    assert "application/octet-stream" == stored["ContentType"]
+    assert stored["ETag"].endswith('-2"')  # two parts: it was never in memory whole
 
 
 def test_an_object_is_there_under_its_whole_key_only(aws: None) -> None:
@@ -202,8 +202,8 @@ def test_what_another_bucket_holds_is_fetched_by_its_uri(aws: None, uri: str) ->
     s3.put_object(Bucket="teams", Key="nightly/output.tar.gz", Body=b"1")
     store = S3Store(s3, "data")
 
-    found = store.fetch("s3://teams/nightly/output.tar.gz")
-    assert (1, b"1") == (found.size, found.stream.read())
+    stored = store.fetch("s3://teams/nightly/output.tar.gz")
+    assert (1, b"1") == (stored.size, stored.stream.read())
     with pytest.raises(NotFoundError, match=uri):
         store.fetch(uri)
 

@@ -119,8 +119,8 @@ def test_prices_are_read_page_by_page_at_the_endpoint_of_the_price_list(
 
     answers = asked(clients, ["prices"])
 
-    found = {row["instance_type"]: row["usd_per_hour"] for row in answers.rows["prices"]}
-    assert {"ml.g5.xlarge": 1.41, "ml.p4d.24xlarge": 21.96} == found
+    rows = {row["instance_type"]: row["usd_per_hour"] for row in answers.rows["prices"]}
+    assert {"ml.g5.xlarge": 1.41, "ml.p4d.24xlarge": 21.96} == rows
     assert [("pricing", "us-east-1")] == clients.asked
     clients.done()
 

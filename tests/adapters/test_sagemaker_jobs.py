@@ -22,14 +22,14 @@ class Listing:
         return self
 
     def paginate(self, *, NameContains: str, **request: Any) -> Any:  # noqa: N803
-        wanted = request.get("StatusEquals")
-        found = [
+        status_filter = request.get("StatusEquals")
+        rows = [
             {"TrainingJobName": name, "TrainingJobStatus": status}
             for name, status in self.jobs.items()
-            if NameContains in name and wanted in (None, status)
+            if NameContains in name and status_filter in (None, status)
         ]
-        for first in range(0, len(found), 2):
-            yield {"TrainingJobSummaries": found[first : first + 2]}
+        for first in range(0, len(rows), 2):
+            yield {"TrainingJobSummaries": rows[first : first + 2]}
 
 
 JOBS = SageMakerJobs(

@@ -41,14 +41,14 @@ def stored(scheduler: Any, workload: str = "bert-docs") -> Any:
 def test_a_schedule_starts_production_of_its_workload_and_says_for_when(scheduler: Any) -> None:
     schedules(scheduler).put("bert-docs", NIGHTLY)
 
-    found = stored(scheduler)
+    schedule = stored(scheduler)
     assert (NIGHTLY, "UTC", "ENABLED") == (
-        found["ScheduleExpression"], found["ScheduleExpressionTimezone"], found["State"],
+        schedule["ScheduleExpression"], schedule["ScheduleExpressionTimezone"], schedule["State"],
     )  # fmt: skip
-    assert (MACHINE, ROLE) == (found["Target"]["Arn"], found["Target"]["RoleArn"])
+    assert (MACHINE, ROLE) == (schedule["Target"]["Arn"], schedule["Target"]["RoleArn"])
     assert {
         "workload": "bert-docs", "scheduled": "<aws.scheduler.scheduled-time>",
-    } == json.loads(found["Target"]["Input"])  # fmt: skip
+    } == json.loads(schedule["Target"]["Input"])  # fmt: skip
 
 
 def test_a_schedule_is_read_in_its_zone(scheduler: Any) -> None:
@@ -77,9 +77,9 @@ def test_a_removed_schedule_is_gone_and_removing_it_again_is_harmless(scheduler:
 def test_nightly_runs_are_spread_and_tried_for_hours(scheduler: Any) -> None:
     schedules(scheduler).put("bert-docs", NIGHTLY)
 
-    found = stored(scheduler)
-    assert {"Mode": "FLEXIBLE", "MaximumWindowInMinutes": 15} == found["FlexibleTimeWindow"]
-    assert 6 * 3600 == found["Target"]["RetryPolicy"]["MaximumEventAgeInSeconds"]
+    schedule = stored(scheduler)
+    assert {"Mode": "FLEXIBLE", "MaximumWindowInMinutes": 15} == schedule["FlexibleTimeWindow"]
+    assert 6 * 3600 == schedule["Target"]["RetryPolicy"]["MaximumEventAgeInSeconds"]
 
 
 @pytest.mark.parametrize("expression", ["rate(1 minute)", "rate(30 minutes)"])
@@ -152,14 +152,14 @@ def test_a_cron_says_itself_when_it_begins() -> None:
 
 
 def test_a_rate_is_registered_with_its_first_time(scheduler: Any) -> None:
-    given = EventBridgeSchedules(
+    schedules = EventBridgeSchedules(
         scheduler, group=GROUP, machine=MACHINE, role=ROLE, now=lambda: NOW
     )
 
-    given.put("bert-docs", "rate(7 days)")
+    schedules.put("bert-docs", "rate(7 days)")
 
-    found = scheduler.get_schedule(Name="bert-docs", GroupName=GROUP)["StartDate"]
-    assert found == first_time("bert-docs", "rate(7 days)", NOW)["StartDate"]
+    start = scheduler.get_schedule(Name="bert-docs", GroupName=GROUP)["StartDate"]
+    assert start == first_time("bert-docs", "rate(7 days)", NOW)["StartDate"]
 
 
 def test_a_disabled_schedule_keeps_everything_but_its_state(scheduler: Any) -> None:
@@ -181,13 +181,13 @@ def test_a_disabled_schedule_keeps_everything_but_its_state(scheduler: Any) -> N
 
 def test_a_rate_that_is_enabled_again_begins_in_the_future(scheduler: Any) -> None:
     now = [1_790_000_000.0]
-    found = EventBridgeSchedules(
+    schedules = EventBridgeSchedules(
         scheduler, group=GROUP, machine=MACHINE, role=ROLE, now=lambda: now[0]
     )
-    found.put("bert-docs", "rate(1 day)")
+    schedules.put("bert-docs", "rate(1 day)")
     now[0] += 30 * 86400
 
-    found.enable("bert-docs")
+    schedules.enable("bert-docs")
 
     assert now[0] < stored(scheduler)["StartDate"].timestamp() <= now[0] + 86400 + 30
 

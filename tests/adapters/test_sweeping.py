@@ -63,8 +63,8 @@ def test_a_retention_is_set_once_and_never_changed(aws):
 
     assert CloudWatchTrainingLogs(logs, 30).limit_retention()
     assert not CloudWatchTrainingLogs(logs, 90).limit_retention()
-    found = logs.describe_log_groups(logGroupNamePrefix=LOG_GROUP)["logGroups"]
-    kept = {group["logGroupName"]: group.get("retentionInDays") for group in found}
+    groups = logs.describe_log_groups(logGroupNamePrefix=LOG_GROUP)["logGroups"]
+    kept = {group["logGroupName"]: group.get("retentionInDays") for group in groups}
     assert {LOG_GROUP: 30, f"{LOG_GROUP}/other": None} == kept
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from compilegate.adapters import wiring
 from compilegate.adapters.clients import client
 from compilegate.usecases.flag.change_flag import change_flag
-from tests.usecases.flag_changes import wanted
+from tests.usecases.flag_changes import flag_change
 
 DIED = 70
 EVENTS = {"before": "before-call", "after": "after-call"}
@@ -37,7 +37,7 @@ def main(workload: str, kind: str, number: str, when: str) -> None:
     """Make the change as far as it gets."""
     services = wiring.services()
     die_at(int(number), when)
-    change_flag(workload, wanted(kind), services=services)
+    change_flag(workload, flag_change(kind), services=services)
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ from tests import fakes
 from tests.domain.workload_builder import SOUND
 from tests.e2e.flag_writer import DIED
 from tests.localcloud.helpers import alive, marked_processes
-from tests.usecases.flag_changes import wanted
+from tests.usecases.flag_changes import flag_change
 
 pytestmark = pytest.mark.e2e
 # Read the ledger, append, write the parameter, read the ledger.
@@ -54,7 +54,7 @@ class Flag:
         return self.services.flags.read(self.name)
 
     def change(self, kind: str, change_id: str | None = None) -> Any:
-        return change_flag(self.workload, wanted(kind, change_id), services=self.services)
+        return change_flag(self.workload, flag_change(kind, change_id), services=self.services)
 
     def assert_sound(self, versions: int) -> None:
         entries = self.entries()

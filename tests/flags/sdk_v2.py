@@ -60,9 +60,9 @@ def main(path: Path) -> None:
     """Write every request."""
     capture.offline()
     with contextlib.redirect_stdout(sys.stderr):
-        found = {case.id: request(case, OVERRIDES[case.id]) for case in CASES}
-        found[GENERIC] = generic(CASES[0], OVERRIDES[CASES[0].id])
-    path.write_text(json.dumps(found))
+        requests = {case.id: request(case, OVERRIDES[case.id]) for case in CASES}
+        requests[GENERIC] = generic(CASES[0], OVERRIDES[CASES[0].id])
+    path.write_text(json.dumps(requests))
 
 
 if __name__ == "__main__":

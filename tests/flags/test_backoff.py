@@ -56,9 +56,9 @@ def test_a_service_that_becomes_free_answers() -> None:
         if len(service.waits) == 3:
             service.failures.clear()
 
-    found = call_with_retry(service.call, Backoff(), sleep=sleep, now=lambda: service.time)
+    result = call_with_retry(service.call, Backoff(), sleep=sleep, now=lambda: service.time)
 
-    assert ("answer", 4) == (found, service.calls)
+    assert ("answer", 4) == (result, service.calls)
 
 
 @pytest.mark.parametrize("error", [refusal("AccessDeniedException"), NoCredentialsError()])

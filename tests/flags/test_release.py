@@ -27,9 +27,9 @@ class Tags:
         if self.error:
             raise self.error
         page = int(NextToken)
-        found = [{"Key": key, "Value": value} for key, value in self.pages[page].items()]
+        tags = [{"Key": key, "Value": value} for key, value in self.pages[page].items()]
         more = {"NextToken": str(page + 1)} if page + 1 < len(self.pages) else {}
-        return {"Tags": found, **more}
+        return {"Tags": tags, **more}
 
 
 @pytest.mark.parametrize(

@@ -46,23 +46,23 @@ def sent(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     path = tmp_path_factory.mktemp("sdk") / "sent.json"
     asked = run(".venv-sdk/bin/python", "-m", "tests.flags.sdk_v2", str(path))
     assert 0 == asked.returncode, asked.stderr[-2000:]
-    found: dict[str, Any] = json.loads(path.read_text())
-    return found
+    document: dict[str, Any] = json.loads(path.read_text())
+    return document
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_the_estimator_sends_the_request_that_ours_would_be(case: Any, sent: Any) -> None:
     expected = flat(ours.built(case, **OVERRIDES[case.id]))
-    found = differences(case.id, expected, flat(sent[case.id]))
+    differing = differences(case.id, expected, flat(sent[case.id]))
 
-    assert MARKS | UNKNOWN | OWN == {item.path for item in found}
+    assert MARKS | UNKNOWN | OWN == {item.path for item in differing}
 
 
 def test_an_estimator_without_a_framework_carries_it_too(sent: Any) -> None:
     request = flat(sent[GENERIC])
 
-    wanted = OVERRIDES[CASES[0].id]
-    assert json.dumps(wanted["batch_size"]) == request["HyperParameters.batch_size"]
-    assert json.dumps(wanted["compiler"]) == request["HyperParameters.compiler"]
+    overrides = OVERRIDES[CASES[0].id]
+    assert json.dumps(overrides["batch_size"]) == request["HyperParameters.batch_size"]
+    assert json.dumps(overrides["compiler"]) == request["HyperParameters.compiler"]
     assert "own:1" == request["Environment.COMPILEGATE_IMAGE"]
     assert "team" == request["Tags[compilegate:stage].Value"]

@@ -58,12 +58,14 @@ class Form:
         return {key: _value(value) for key, value in values.items()}
 
     def tags(self, job: dict[str, Any]) -> dict[str, str]:
-        found = job.get("tags", job.get("Tags"))
-        return {tag.get("Key", tag.get("key")): tag.get("Value", tag.get("value")) for tag in found}
+        result = job.get("tags", job.get("Tags"))
+        return {
+            tag.get("Key", tag.get("key")): tag.get("Value", tag.get("value")) for tag in result
+        }
 
     def variables(self, job: dict[str, Any]) -> dict[str, str]:
-        found: dict[str, str] = job.get("environment", job.get("Environment"))
-        return found
+        result: dict[str, str] = job.get("environment", job.get("Environment"))
+        return result
 
     def without_marks(self, job: dict[str, Any]) -> dict[str, Any]:
         marks = ("tags", "Tags", "environment", "Environment")
@@ -90,8 +92,8 @@ FORMS = {
 
 @pytest.fixture(params=FORMS.values(), ids=FORMS)
 def form(request: pytest.FixtureRequest) -> Form:
-    found: Form = request.param
-    return found
+    result: Form = request.param
+    return result
 
 
 def warned(caplog: pytest.LogCaptureFixture) -> str:
@@ -103,13 +105,13 @@ def test_the_script_is_told_what_the_flag_says_beside_its_own_values(form: Form)
         compiler="torch_compile", batch_size=48, learning_rate=7.5e-5,
         hyperparameters={"compile_regions": "auto"},
     )  # fmt: skip
-    told = form.told(form.asked(client))
+    values = form.told(form.asked(client))
 
     expected = {
         "epochs": 3, "batch_size": 48, "learning_rate": 7.5e-5, "compiler": "torch_compile",
         "arm": "compile", "compile_regions": "auto",
     }  # fmt: skip
-    assert expected == {key: told[key] for key in told if not key.startswith("sagemaker_")}
+    assert expected == {key: values[key] for key in values if not key.startswith("sagemaker_")}
 
 
 def test_the_run_is_found_again_by_its_tags_and_the_team_s_stay(form: Form) -> None:
@@ -288,8 +290,8 @@ def test_another_entry_point_is_carried_where_its_file_is_known_to_be(tmp_path: 
     from_bundle = FORMS["sdk v2"].asked(client, source_dir=bundle)
     elsewhere = FORMS["sdk v2"].asked(client, source_dir="s3://data/mine.tar.gz")
     v3 = FORMS["sdk v3"].asked(client, source_code={"source_dir": str(tmp_path)})
-    told = {**REQUEST["HyperParameters"], "sagemaker_submit_directory": json.dumps(bundle)}
-    request = FORMS["request"].asked(client, HyperParameters=told)
+    values = {**REQUEST["HyperParameters"], "sagemaker_submit_directory": json.dumps(bundle)}
+    request = FORMS["request"].asked(client, HyperParameters=values)
 
     assert ("ported.py", "ported.py", "train.py") == tuple(
         job["entry_point"] for job in (v2, from_bundle, elsewhere)
@@ -323,10 +325,10 @@ ENTRY = {
 def test_the_launcher_gets_a_flag_s_text_in_words_that_survive_a_shell(kind: str) -> None:
     patterns = '{"eval_loss": "val loss ([0-9.]+)"}'
     client = promoted(hyperparameters={"metric_patterns": patterns, "epochs": 5})
-    told = FORMS[kind].told(FORMS[kind].asked(client, **ENTRY[kind]))
+    values = FORMS[kind].told(FORMS[kind].asked(client, **ENTRY[kind]))
 
-    assert encoded(patterns) == told["metric_patterns"]
-    assert 5 == told["epochs"]
+    assert encoded(patterns) == values["metric_patterns"]
+    assert 5 == values["epochs"]
 
 
 def test_a_flag_s_text_that_a_shell_would_change_is_left_to_the_baseline(

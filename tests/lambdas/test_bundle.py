@@ -59,11 +59,11 @@ def test_what_is_not_on_the_list_stays_behind(bundle):
 
 
 def test_nothing_compiled_hidden_or_of_the_build_is_shipped(bundle):
-    found = names(bundle)
+    bundled = names(bundle)
 
-    assert not [name for name in found if "__pycache__" in name or name.endswith(".pyc")]
-    assert not [name for name in found if any(p.startswith(".") for p in name.split("/"))]
-    assert not [name for name in found if ".dist-info" in name]
+    assert not [name for name in bundled if "__pycache__" in name or name.endswith(".pyc")]
+    assert not [name for name in bundled if any(p.startswith(".") for p in name.split("/"))]
+    assert not [name for name in bundled if ".dist-info" in name]
 
 
 def test_the_chart_library_lies_where_the_report_looks(bundle):

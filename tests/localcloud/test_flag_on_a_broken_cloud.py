@@ -149,7 +149,7 @@ def test_a_request_that_is_dropped_is_sent_again_and_changes_nothing_twice(
         for number in range(CALLS):
             workload = f"dropped-{how}-{number}"
             proxy.drop(number, how)
-            made = change_flag(workload, wanted("enable"), services=services)
+            made = change_flag(workload, flag_change("enable"), services=services)
 
             assert (True, 1) == (made.changed, made.version)
             assert proxy.seen > CALLS, "nothing was dropped"
@@ -187,11 +187,11 @@ def test_an_emulator_that_is_killed_in_the_middle_fails_the_change_and_a_new_one
         services = services_at(cloud, cloud.running_state().endpoint)
         broken = when(number, lambda: os.kill(pid, signal.SIGKILL), services)
         with pytest.raises(BotoCoreError):
-            change_flag("killed", wanted("enable"), services=broken)
+            change_flag("killed", flag_change("enable"), services=broken)
 
     with LocalCloud(places=make_places(tmp_path)) as cloud:
         cloud.start(attached=True, extra_arguments=FAST)
         create_table(cloud)
         services = services_at(cloud, cloud.running_state().endpoint)
-        assert change_flag("killed", wanted("enable"), services=services).changed
+        assert change_flag("killed", flag_change("enable"), services=services).changed
         assert_made_once(services, "killed")

@@ -42,8 +42,8 @@ def register(services: Any, **changes: Any) -> None:
 
 
 def asks(*runs: str) -> Decision:
-    wanted = [run.split() for run in runs]
-    planned_runs = tuple(FullRunWanted(arm, int(seed)) for arm, seed in wanted)
+    pairs = [run.split() for run in runs]
+    planned_runs = tuple(FullRunWanted(arm, int(seed)) for arm, seed in pairs)
     step = QualityStep(mode="canary", runs=planned_runs, usd=0.0, why="")
     return says("continue", step)
 

@@ -14,7 +14,7 @@ WORKLOAD = "bert-docs"
 FLAG = naming.flag_parameter("prod", WORKLOAD)
 OVERRIDES = {"compiler": "torch_compile"}
 # What every kind of change wants; a person's come by name.
-WANTED = {
+FLAGS = {
     "enable": Flag(True, "probation", "compile", OVERRIDES, "d1"),
     "disable": Flag(False, "off", decision_id="d2"),
     "revert": Flag(False, "reverted", "compile", OVERRIDES, "d3"),
@@ -30,25 +30,25 @@ WANTED = {
 }
 
 
-def wanted(kind: str, change_id: str | None = None, decided_at: int = 0) -> FlagChange:
+def flag_change(kind: str, change_id: str | None = None, decided_at: int = 0) -> FlagChange:
     """A change of this kind; a machine's reaches as far as ``decided_at``."""
     human, late = kind.startswith("human "), kind.startswith("late ")
     return FlagChange(
         change_id=change_id or f"{kind}#1",
         by="human:ana" if human else "train" if late else "evaluate",
         action=kind.rsplit(maxsplit=1)[-1],
-        flag=WANTED[kind],
+        flag=FLAGS[kind],
         reason=f"because of {kind}",
         decided_at=decided_at,
-        decision_id=WANTED[kind].decision_id,
+        decision_id=FLAGS[kind].decision_id,
         based_on=1 if late else None,
     )
 
 
 def history(services: Any) -> list[dict[str, Any]]:
     """The ledger's changes of the flag as they lie there."""
-    found: list[dict[str, Any]] = services.ledger.entries(WORKLOAD, "flag#")
-    return found
+    entries: list[dict[str, Any]] = services.ledger.entries(WORKLOAD, "flag#")
+    return entries
 
 
 def assert_sound(services: Any) -> None:

@@ -53,7 +53,7 @@ def promote(services: Any, workload: Workload = SOUND) -> Flag:
 
 
 def trial_evidence(workload: Workload = SOUND) -> dict[str, Any]:
-    found = document(
+    evidence = document(
         metrics={"baseline": sample(3, CENTRE, 0.004), "compile": sample(3, CENTRE, 0.004)},
         margin=PROBATION_MARGIN,
         goal="maximize",
@@ -61,23 +61,23 @@ def trial_evidence(workload: Workload = SOUND) -> dict[str, Any]:
             "probation_runs": workload.policy.probation_runs, "on_stale": workload.policy.on_stale,
         },
     )  # fmt: skip
-    found |= {"workload": WORKLOAD, "usd_per_hour": 30.0, "runs_per_week": 3}
-    found["quality"]["history"] = sample(20, CENTRE, 0.004)
-    for arm in found["arms"]:
+    evidence |= {"workload": WORKLOAD, "usd_per_hour": 30.0, "runs_per_week": 3}
+    evidence["quality"]["history"] = sample(20, CENTRE, 0.004)
+    for arm in evidence["arms"]:
         wall = BASE_WALL if arm["name"] == "baseline" else MINE_WALL
         for run in arm["runs"]:
             if run["stage"] == "quality":
                 run["wall_seconds"] = wall
-    return found
+    return evidence
 
 
 def register(services: Any, spec_key: str) -> None:
     """What production trains from now on."""
-    found = {
+    registration = {
         "schema": 1, "workload": WORKLOAD, "spec_key": spec_key, "source_digest": "x",
         "schedule": None, "active": True, "origin": "workloads/bert-docs.yaml", "revision": 1,
     }  # fmt: skip
-    services.store.put(naming.registration_key(WORKLOAD), to_json(found))
+    services.store.put(naming.registration_key(WORKLOAD), to_json(registration))
 
 
 def put_other_spec(services: Any, workload: Workload, source_key: str) -> str:
@@ -87,7 +87,7 @@ def put_other_spec(services: Any, workload: Workload, source_key: str) -> str:
 
 
 def record(services: Services, number: int, arm: str = "compile", **changed: Any) -> ProductionRun:
-    """The run of night ``number``, in the ledger; the clock stands a little after its end."""
+    """The run ``number``, in the ledger; the clock stands a little after its end."""
     wall = BASE_WALL if arm == "baseline" else MINE_WALL
     usual = {"metric": CENTRE, "wall_seconds": wall, "fingerprint": dict(FINGERPRINT)}
     run = production_run(number, arm, **(usual | changed))
@@ -106,21 +106,23 @@ def watch(services: Services, run: str) -> dict[str, Any]:
     return watch_production({"workload": WORKLOAD, "run": run}, services=services)
 
 
-def night(services: Any, number: int, arm: str = "compile", **changed: Any) -> dict[str, Any]:
+def run_and_watch(
+    services: Any, number: int, arm: str = "compile", **changed: Any
+) -> dict[str, Any]:
     """A run, recorded and watched."""
     run = record(services, number, arm, **changed)
     return watch_production({"workload": WORKLOAD, "run": run.run}, services=services)
 
 
-def follow(services: Any, nights: range, **candidates: Any) -> dict[str, Any]:
-    """Every night the run that is asked for; ``candidates`` says what is wrong with theirs."""
+def follow(services: Any, numbers: range, **candidates: Any) -> dict[str, Any]:
+    """Each time the run that is asked for; ``candidates`` says what is wrong with theirs."""
     answer: dict[str, Any] = {}
-    for number in nights:
+    for number in numbers:
         watches = [e for e in entries(services) if e["kind"] == "watch"]
         step = max(watches, key=lambda e: e["at"])["next"] if watches else None
-        wanted = (step or {"runs": [{"arm": "compile", "confirm": False}]})["runs"][0]
-        wrong = candidates if wanted["arm"] == "compile" else {}
-        answer = night(services, number, wanted["arm"], confirm=wanted["confirm"], **wrong)
+        run = (step or {"runs": [{"arm": "compile", "confirm": False}]})["runs"][0]
+        wrong = candidates if run["arm"] == "compile" else {}
+        answer = run_and_watch(services, number, run["arm"], confirm=run["confirm"], **wrong)
         if not flag_of(services).enabled:
             break
     return answer

@@ -92,5 +92,5 @@ def waited(run: str, number: int, at: float) -> CapacityWait:
 
 def body(told: Any) -> Mapping[str, Any]:
     """What programs get of a message."""
-    found: Mapping[str, Any] = json.loads(json.loads(told.envelope())["default"])
-    return found
+    document: Mapping[str, Any] = json.loads(json.loads(told.envelope())["default"])
+    return document

@@ -17,7 +17,7 @@ from compilegate.usecases.trial.documents import to_json
 from compilegate.usecases.trial.lock import acquire_lock
 from compilegate.usecases.trial.plan_trial import plan_trial
 from tests.domain.workload_builder import SOUND, change
-from tests.usecases.flag_changes import wanted
+from tests.usecases.flag_changes import flag_change
 from tests.usecases.trial_builder import EVENT, FLAG, TRIAL, load, put_spec
 
 
@@ -69,7 +69,7 @@ def test_what_a_person_said_binds_a_trial_that_began_earlier(
     started = {"kind": "started", "execution": "x", "at": services.clock.now()}
     services.ledger.put_once("bert-docs", ledger_keys.started_entry(TRIAL), started)
     services.clock.seconds += 10 if said == "since" else -10
-    change_flag("bert-docs", wanted("human revert"), services=services)
+    change_flag("bert-docs", flag_change("human revert"), services=services)
     services.clock.seconds += 3600
 
     answer, kept = applied(event, services), load(services, "flag")
@@ -81,7 +81,7 @@ def test_what_a_person_said_binds_a_trial_that_began_earlier(
 
 
 def test_a_trial_without_a_beginning_overrules_nobody(services: Any) -> None:
-    change_flag("bert-docs", wanted("human revert"), services=services)
+    change_flag("bert-docs", flag_change("human revert"), services=services)
     services.clock.seconds += 3600
 
     assert not apply_flag(decide(services, "promote", "enable"), services=services)["changed"]
@@ -96,7 +96,7 @@ def test_a_clock_that_goes_wrong_changes_nothing_about_whose_word_binds(
     if said == "since":
         acquire_lock(EVENT, services=services)
     services.clock.seconds += SKEW if changed else -SKEW
-    change_flag("bert-docs", wanted("human revert"), services=services)
+    change_flag("bert-docs", flag_change("human revert"), services=services)
     services.clock.seconds += 60 - SKEW if changed else 60 + SKEW
     if said == "before the trial":
         acquire_lock(EVENT, services=services)
@@ -112,7 +112,7 @@ def test_a_later_word_does_not_hide_the_one_that_binds(services: Any) -> None:
     services.ledger.put_once("bert-docs", ledger_keys.started_entry(TRIAL), started)
     for by, seconds in (("human:ana", now + 50), ("human:bo", now - 50)):
         services.clock.seconds = seconds
-        change_flag("bert-docs", replace(wanted("human revert", by), by=by), services=services)
+        change_flag("bert-docs", replace(flag_change("human revert", by), by=by), services=services)
 
     assert not applied(event, services)["changed"]
     assert "human:ana" == load(services, "flag")["held_by"]["by"]
@@ -123,11 +123,13 @@ def test_a_trial_that_began_before_its_candidate_was_reverted_does_not_turn_it_o
     candidate: str, changed: bool, services: Any
 ) -> None:
     event = decide(services, "promote", "enable")
-    on = wanted("human set" if candidate == "other" else "enable").flag
-    change_flag("bert-docs", replace(wanted("enable"), flag=on), services=services)
+    on = flag_change("human set" if candidate == "other" else "enable").flag
+    change_flag("bert-docs", replace(flag_change("enable"), flag=on), services=services)
     acquire_lock(EVENT, services=services)
     off = Flag(False, "reverted", candidate)
-    change_flag("bert-docs", replace(wanted("revert"), by="train", flag=off), services=services)
+    change_flag(
+        "bert-docs", replace(flag_change("revert"), by="train", flag=off), services=services
+    )
 
     assert changed is applied(event, services)["enabled"]
     assert changed is (load(services, "flag")["held_by"] is None)
@@ -135,8 +137,8 @@ def test_a_trial_that_began_before_its_candidate_was_reverted_does_not_turn_it_o
 
 def test_a_trial_that_began_after_the_revert_turns_it_on_again(services: Any) -> None:
     event = decide(services, "promote", "enable")
-    change_flag("bert-docs", wanted("enable"), services=services)
-    change_flag("bert-docs", replace(wanted("revert"), by="train"), services=services)
+    change_flag("bert-docs", flag_change("enable"), services=services)
+    change_flag("bert-docs", replace(flag_change("revert"), by="train"), services=services)
     acquire_lock(EVENT, services=services)
 
     assert applied(event, services)["enabled"]

@@ -25,7 +25,7 @@ from compilegate.usecases.trial.lock import acquire_lock
 from compilegate.usecases.trial.plan_trial import plan_trial
 from compilegate.usecases.trial.record_decision import record_decision
 from tests.domain.workload_builder import SOUND, change
-from tests.usecases.flag_changes import wanted
+from tests.usecases.flag_changes import flag_change
 from tests.usecases.trial_builder import EVENT, FLAG, TRIAL, put_spec
 
 ANA = Override("ana", "looks right")
@@ -80,9 +80,9 @@ def test_only_a_promotion_of_a_workload_that_says_so_needs_approval(
 ) -> None:
     put_spec(services, change(SOUND, policy__approval=approval))
 
-    told = record_decision(decided(services, "promote", action), services=services)
+    answer = record_decision(decided(services, "promote", action), services=services)
 
-    assert needed is told["approval_needed"]
+    assert needed is answer["approval_needed"]
 
 
 def test_the_lease_outlives_the_wait(services: Any, event: dict[str, Any]) -> None:
@@ -96,11 +96,11 @@ def test_silence_is_a_no_and_is_written_down(services: Any, event: dict[str, Any
     asked(services, event)
     services.clock.seconds += WAIT_SECONDS
 
-    told = applied(services, event)
+    reply = applied(services, event)
 
-    assert not told["enabled"]
+    assert not reply["enabled"]
     assert ("nobody", "nobody answered within 30 days") == (
-        told["approval"]["by"], told["approval"]["reason"],
+        reply["approval"]["by"], reply["approval"]["reason"],
     )  # fmt: skip
     with pytest.raises(InvalidInputError, match="was already answered: not approved by nobody"):
         answer(services, approved=True)
@@ -187,13 +187,13 @@ def test_what_the_approver_knew_is_not_a_matter_of_clocks(
     asked(services, event)
     if said == "before the yes":
         services.clock.seconds += 300  # whoever says no has a clock that is fast
-        change_flag(NAME, wanted("human revert"), services=services)
+        change_flag(NAME, flag_change("human revert"), services=services)
         services.clock.seconds -= 240
         answer(services, approved=True)
     else:
         answer(services, approved=True)
         services.clock.seconds -= 300
-        change_flag(NAME, wanted("human revert"), services=services)
+        change_flag(NAME, flag_change("human revert"), services=services)
 
     assert on is applied(services, event)["enabled"]
 
@@ -207,7 +207,7 @@ def test_a_trial_that_is_stopped_while_it_waits_waits_no_longer(
     services: Any, event: dict[str, Any]
 ) -> None:
     asked(services, event)
-    assert [TRIAL] == [found.trial for found in waiting_approvals(NAME, services)]
+    assert [TRIAL] == [one.trial for one in waiting_approvals(NAME, services)]
 
     abort_trial({**event, "error": "Stopped", "cause": ""}, services=services)
 

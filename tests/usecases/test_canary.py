@@ -142,9 +142,9 @@ def test_a_wait_that_begins_after_the_end_is_told_at_once(services: Any) -> None
     open_round(services, answer, "first")
     produce(services, "r1", "compile", 0)
     produce(services, "r2", "baseline", 1)
-    found = open_round(services, answer, "second")
+    reply = open_round(services, answer, "second")
 
-    assert "complete" == found["closed"]
+    assert "complete" == reply["closed"]
     assert {"first", "second"} == set(services.tokens.answers)
 
 
@@ -199,8 +199,8 @@ def test_a_crash_at_any_boundary_is_repaired_by_running_the_step_again(
     answer = begin(services)
     crashing = Crashing(boundary, after=after)
     monkeypatch.setattr(services.ledger, "put_once", crashing.around(services.ledger.put_once))
-    told = crashing.around(services.tokens.send_success)
-    monkeypatch.setattr(services.tokens, "send_success", told)
+    message = crashing.around(services.tokens.send_success)
+    monkeypatch.setattr(services.tokens, "send_success", message)
     steps = [
         lambda: open_round(services, answer),
         lambda: produce(services, "r1", "compile", 0, started_at=1e9),
@@ -216,8 +216,8 @@ def test_a_crash_at_any_boundary_is_repaired_by_running_the_step_again(
 
     assert 1 == crashes
     assert {"first": {"round": 4, "reason": "complete"}} == services.tokens.answers
-    (found,) = list(history(services.ledger.entries("bert-docs")).rounds)
-    assert ("complete", True, ("first",)) == (found.closed, found.reported, found.tokens)
+    (rounds,) = list(history(services.ledger.entries("bert-docs")).rounds)
+    assert ("complete", True, ("first",)) == (rounds.closed, rounds.reported, rounds.tokens)
     assert ["r1", "r2"] == [
         entry["run"] for entry in services.ledger.entries("bert-docs") if entry["kind"] == "run"
     ]

@@ -72,10 +72,10 @@ def test_models_are_released_with_the_promotion_of_their_own_candidate_and_never
     decision = {"verdict": verdict, "candidate": candidate}
     services.store.put("decision.json", json.dumps(decision).encode())
     event = {**EVENT, "decision_key": "decision.json", "flag_enabled": enabled}
-    told = release_models(event, services=services)
+    answer = release_models(event, services=services)
 
     assert tag == tag_of(services, mine.job)
-    assert [mine.job] == told[tag]
+    assert [mine.job] == answer[tag]
     assert tag_of(services, theirs.job) is None
 
 

@@ -125,13 +125,13 @@ class Months:
         """A job that the trial pays for, to its end."""
         done = outcome(run["run"])
         asked = json.loads(self.services.store.get(run["request_key"]))
-        parsed, told = naming.parse_run(run["run"]), asked["HyperParameters"]
+        parsed, values = naming.parse_run(run["run"]), asked["HyperParameters"]
         if parsed.is_speed:
-            first, blocks = int(told["first_block"]), int(told["blocks"])
+            first, blocks = int(values["first_block"]), int(values["blocks"])
             body = speed_output(range(first, first + blocks), speedup=SPEEDUP, arms=arms_of(asked))
             seconds = 600.0 * blocks
         else:
-            arm = json.loads(told["arm"])
+            arm = json.loads(values["arm"])
             seconds, body = self.seconds(arm), self.full_output(arm, parsed.seed)
         put_output(self.services, done["job"], body)
         now = self.services.clock.now()

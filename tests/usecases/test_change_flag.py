@@ -15,7 +15,7 @@ from compilegate.domain.records.flags import Author
 from compilegate.usecases.flag.change_flag import change_flag, latest_flag, repair_flag
 from compilegate.usecases.flag.override import AGAIN_SECONDS, Override, revert_by_hand
 from tests import fakes
-from tests.usecases.flag_changes import FLAG, WORKLOAD, assert_sound, history, wanted
+from tests.usecases.flag_changes import FLAG, WORKLOAD, assert_sound, flag_change, history
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def services() -> Any:
 
 def make(services: Any, kind: str, **given: Any) -> Any:
     services.clock.seconds += 60
-    return change_flag(WORKLOAD, wanted(kind, **given), services=services)
+    return change_flag(WORKLOAD, flag_change(kind, **given), services=services)
 
 
 def now(services: Any) -> int:
@@ -33,7 +33,7 @@ def now(services: Any) -> int:
 
 
 def test_the_entry_says_who_what_why_and_from_what_to_what(services: Any) -> None:
-    change = replace(wanted("enable"), details={"trial": "t1", "evidence_key": "e"})
+    change = replace(flag_change("enable"), details={"trial": "t1", "evidence_key": "e"})
     made = change_flag(WORKLOAD, change, services=services)
 
     (entry,) = history(services)
@@ -146,8 +146,8 @@ def test_a_proven_regression_leaves_alone_what_a_person_has_turned_off(services:
 
 def test_what_comes_true_of_a_persons_wish_overrules_nobody(services: Any) -> None:
     make(services, "human set")
-    wish = wanted("human set").flag
-    kept = replace(wanted("permanent", decided_at=now(services) + 1),
+    wish = flag_change("human set").flag
+    kept = replace(flag_change("permanent", decided_at=now(services) + 1),
                    flag=replace(wish, state="permanent"))  # fmt: skip
 
     made = change_flag(WORKLOAD, kept, services=services)
@@ -160,15 +160,17 @@ def test_what_comes_true_of_a_persons_wish_overrules_nobody(services: Any) -> No
 def test_what_follows_from_one_candidate_is_not_done_to_its_successor(
     kind: str, other: str, services: Any
 ) -> None:
-    """The watch has judged version 1 and died; what it wanted is asked for after version 2."""
+    """The watch has judged version 1 and died; its change is asked for after version 2."""
     make(services, "enable")
     successor = replace(
-        wanted("human set"), change_id="2", by="human:ana" if other == "human set" else "evaluate"
+        flag_change("human set"),
+        change_id="2",
+        by="human:ana" if other == "human set" else "evaluate",
     )
     change_flag(WORKLOAD, successor, services=services)
     stood = latest_flag(WORKLOAD, services)
 
-    late = replace(wanted(kind, decided_at=now(services) + 9), based_on=1)
+    late = replace(flag_change(kind, decided_at=now(services) + 9), based_on=1)
     made = change_flag(WORKLOAD, late, services=services)
 
     assert (False, *stood) == (made.changed, made.flag, made.version)
@@ -183,7 +185,7 @@ def test_a_candidate_that_was_off_meanwhile_is_judged_anew(kind: str, services: 
     make(services, "disable")
     make(services, "enable", change_id="again")
 
-    made = change_flag(WORKLOAD, replace(wanted(kind), based_on=1), services=services)
+    made = change_flag(WORKLOAD, replace(flag_change(kind), based_on=1), services=services)
 
     assert (False, True) == (made.changed, made.superseded_by is not None)
 
@@ -191,11 +193,11 @@ def test_a_candidate_that_was_off_meanwhile_is_judged_anew(kind: str, services: 
 @pytest.mark.parametrize("then", ["permanent", "stale", "human set same"])
 def test_a_proven_regression_follows_its_candidate(then: str, services: Any) -> None:
     make(services, "enable")
-    later = wanted("permanent" if then == "human set same" else then)
+    later = flag_change("permanent" if then == "human set same" else then)
     by = "human:ana" if then == "human set same" else "train"
     change_flag(WORKLOAD, replace(later, by=by), services=services)
 
-    made = change_flag(WORKLOAD, replace(wanted("revert"), based_on=1), services=services)
+    made = change_flag(WORKLOAD, replace(flag_change("revert"), based_on=1), services=services)
 
     assert (True, "reverted", None) == (made.changed, made.flag.state, made.superseded_by)
 
@@ -234,7 +236,7 @@ def test_off_without_a_history_is_left_as_it_is(raw: str | None, services: Any) 
 def test_a_flag_too_large_for_the_parameter_is_refused_before_it_is_written_down(
     services: Any,
 ) -> None:
-    large = replace(wanted("enable"), flag=Flag(True, "probation", "c", {"x": "y" * 5000}))
+    large = replace(flag_change("enable"), flag=Flag(True, "probation", "c", {"x": "y" * 5000}))
 
     with pytest.raises(InvalidInputError, match="4096"):
         change_flag(WORKLOAD, large, services=services)
@@ -247,7 +249,7 @@ FREEZE = Override("ana", "code freeze")
 @pytest.fixture
 def on(services: Any) -> Any:
     """The flag is on."""
-    change_flag(WORKLOAD, wanted("enable"), services=services)
+    change_flag(WORKLOAD, flag_change("enable"), services=services)
     return services
 
 
@@ -279,7 +281,7 @@ def test_a_word_that_is_said_again_binds_a_trial_that_began_in_between(on: Any) 
     began = begin_trial(on, "b", after=5)
     said_again = say(on, 5)
 
-    promotion = wanted("enable", "trial#b#flag", decided_at=began)
+    promotion = flag_change("enable", "trial#b#flag", decided_at=began)
     made = change_flag(WORKLOAD, promotion, services=on)
 
     assert (3, False) == (said_again, made.changed)

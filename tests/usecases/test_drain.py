@@ -32,17 +32,17 @@ class Clock:
 
 @pytest.fixture
 def deployment() -> Deployment:
-    found = cloud()
-    assert found.production is not None
-    register(found.services, "lm", None)
-    found.production.schedules.put("lm", "rate(1 day)")
-    found.production.schedules.put("ads", "rate(1 day)")
+    made = cloud()
+    assert made.production is not None
+    register(made.services, "lm", None)
+    made.production.schedules.put("lm", "rate(1 day)")
+    made.production.schedules.put("ads", "rate(1 day)")
     return Deployment(
-        services=found.services,
-        trials=found.executions,
-        runs=found.production.executions,
-        schedules=found.production.schedules,
-        leases=lambda: [(one.workload, one.owner) for one in found.overview.locks()],
+        services=made.services,
+        trials=made.executions,
+        runs=made.production.executions,
+        schedules=made.production.schedules,
+        leases=lambda: [(one.workload, one.owner) for one in made.overview.locks()],
     )
 
 

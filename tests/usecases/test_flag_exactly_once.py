@@ -17,7 +17,7 @@ from compilegate.domain.flag_change import FlagChange
 from compilegate.ports import Services
 from compilegate.usecases.flag.change_flag import Changed, change_flag, repair_flag
 from tests import fakes
-from tests.usecases.flag_changes import FLAG, WANTED, WORKLOAD, assert_sound, history, wanted
+from tests.usecases.flag_changes import FLAG, FLAGS, WORKLOAD, assert_sound, flag_change, history
 from tests.usecases.interleaving import AFTER, BEFORE, GO, Crash, Move, every_run, run, stepped
 
 NOW = fakes.FixedClock().now()
@@ -29,7 +29,7 @@ BEFORE_IT: dict[str, Sequence[str]] = {
     "late permanent": ("enable",), "late stale": ("enable", "permanent"),
     "other enable": ("enable",),
 }  # fmt: skip
-assert set(BEFORE_IT) == set(WANTED)
+assert set(BEFORE_IT) == set(FLAGS)
 # Read the ledger, append, write the parameter, read the ledger.
 CALLS = 4
 
@@ -38,7 +38,7 @@ def world(before: Sequence[str] = ()) -> Services:
     """Services in memory in which these changes were made."""
     services = fakes.services("prod")
     for number, kind in enumerate(before):
-        change = wanted(kind, f"before#{number}", decided_at=NOW + 1)
+        change = flag_change(kind, f"before#{number}", decided_at=NOW + 1)
         change_flag(WORKLOAD, change, services=services)
     return services
 
@@ -59,12 +59,12 @@ def crash_at(number: int, how: str, services: Services, change: FlagChange) -> b
 
 @pytest.mark.parametrize("how", [BEFORE, AFTER])
 @pytest.mark.parametrize("number", range(CALLS))
-@pytest.mark.parametrize("kind", WANTED)
+@pytest.mark.parametrize("kind", FLAGS)
 def test_a_crash_at_any_boundary_is_repaired_by_running_again(
     kind: str, number: int, how: str
 ) -> None:
     undisturbed, services = world(BEFORE_IT[kind]), world(BEFORE_IT[kind])
-    change = wanted(kind, decided_at=NOW + 1)
+    change = flag_change(kind, decided_at=NOW + 1)
     change_flag(WORKLOAD, change, services=undisturbed)
 
     assert crash_at(number, how, services, change)
@@ -74,17 +74,17 @@ def test_a_crash_at_any_boundary_is_repaired_by_running_again(
     assert_sound(services)
 
 
-@pytest.mark.parametrize("kind", WANTED)
+@pytest.mark.parametrize("kind", FLAGS)
 def test_a_change_has_these_boundaries_and_no_more(kind: str) -> None:
     services = world(BEFORE_IT[kind])
 
-    assert not crash_at(CALLS, BEFORE, services, wanted(kind, decided_at=NOW + 1))
+    assert not crash_at(CALLS, BEFORE, services, flag_change(kind, decided_at=NOW + 1))
     assert_sound(services)
 
 
-@pytest.mark.parametrize("kind", WANTED)
+@pytest.mark.parametrize("kind", FLAGS)
 def test_running_again_may_crash_as_well(kind: str) -> None:
-    change = wanted(kind, decided_at=NOW + 1)
+    change = flag_change(kind, decided_at=NOW + 1)
     moments = [(number, how) for number in range(CALLS) for how in (BEFORE, AFTER)]
     for first in moments:
         for second in moments:
@@ -126,7 +126,7 @@ PAIRS = {
 @pytest.mark.parametrize("name", PAIRS)
 def test_two_writers_at_once_in_every_order(name: str, decided_at: int) -> None:
     before, *kinds = PAIRS[name]
-    changes = [wanted(kind, decided_at=decided_at) for kind in kinds]
+    changes = [flag_change(kind, decided_at=decided_at) for kind in kinds]
     answers: dict[str, Changed] = {}
     works = [writer(change, answers) for change in changes]
     orders = 0
@@ -145,7 +145,7 @@ def test_two_writers_at_once_in_every_order(name: str, decided_at: int) -> None:
 
 
 def test_the_same_step_run_twice_at_once_is_one_change() -> None:
-    change = wanted("enable")
+    change = flag_change("enable")
     for services, done in every_run(world, [writer(change), writer(change)]):
         assert_sound(services)
         assert 1 == len(history(services)), done.moves
@@ -159,7 +159,7 @@ def test_the_same_step_run_twice_at_once_is_one_change() -> None:
 )  # fmt: skip
 def test_two_writers_in_every_order_of_whom_one_crashes(name: str) -> None:
     before, *kinds = PAIRS[name]
-    changes = [wanted(kind, decided_at=NOW - 1) for kind in kinds]
+    changes = [flag_change(kind, decided_at=NOW - 1) for kind in kinds]
     for services, done in every_run(lambda: world(before), [writer(c) for c in changes], crashes=1):
         for index in done.crashed:
             change_flag(WORKLOAD, changes[index], services=services)
@@ -172,14 +172,14 @@ def test_repairing_while_somebody_changes_the_flag_loses_nothing() -> None:
         services.flags.write(FLAG, "written by hand")
         return services
 
-    works = [writer(wanted("human revert")), lambda services: repair_flag(WORKLOAD, services)]
+    works = [writer(flag_change("human revert")), lambda services: repair_flag(WORKLOAD, services)]
     for services, done in every_run(lost, works):
         assert_sound(services)
         assert 2 == len(history(services)), done.moves
 
 
 @given(
-    kinds=st.lists(st.sampled_from(sorted(WANTED)), min_size=1, max_size=4),
+    kinds=st.lists(st.sampled_from(sorted(FLAGS)), min_size=1, max_size=4),
     decided_at=st.sampled_from([NOW - 1, NOW + 1]),
     crashes=st.integers(0, 3),
     data=st.data(),
@@ -188,7 +188,7 @@ def test_any_number_of_writers_with_any_crashes(
     kinds: list[str], decided_at: int, crashes: int, data: st.DataObject
 ) -> None:
     """Those that crashed run again at once, and may crash again, until all have ended."""
-    changes = [wanted(kind, f"{kind}#{i}", decided_at) for i, kind in enumerate(kinds)]
+    changes = [flag_change(kind, f"{kind}#{i}", decided_at) for i, kind in enumerate(kinds)]
     services = world()
 
     def choose(at: int, moves: list[Move]) -> Move:

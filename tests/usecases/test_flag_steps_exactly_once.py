@@ -29,7 +29,7 @@ from compilegate.usecases.trial.plan_trial import plan_trial
 from compilegate.usecases.trial.record_decision import record_decision
 from tests import fakes
 from tests.domain.workload_builder import SOUND, change
-from tests.usecases.flag_changes import FLAG, WORKLOAD, assert_sound, wanted
+from tests.usecases.flag_changes import FLAG, WORKLOAD, assert_sound, flag_change
 from tests.usecases.interleaving import AFTER, BEFORE, GO, Crash, Stepped
 from tests.usecases.trial_builder import EVENT, TRIAL, put_spec
 
@@ -43,7 +43,7 @@ def world(verdict: str, action: str, approval: str = "none") -> Services:
     """A decided trial of a workload whose flag has been on since before."""
     services = fakes.services("prod")
     put_spec(services, change(SOUND, policy__approval=approval))
-    change_flag(WORKLOAD, wanted("human set"), services=services)
+    change_flag(WORKLOAD, flag_change("human set"), services=services)
     services.clock.seconds += 60  # type: ignore[attr-defined] - a clock that can be moved
     acquire_lock(EVENT, services=services)
     plan_trial(EVENT, services=services)

@@ -118,8 +118,8 @@ def test_every_job_at_its_limit_stays_under_the_cap(cap: float, services: Any) -
             services.jobs.add(job["job"], "Failed", 1.0, 1.0 + limit + STOP_SECONDS)
         number += 1
         seeds = range(10 * number, 10 * number + 3)
-        wanted = [f"{arm} {seed}" for arm in ("compile", "baseline") for seed in seeds]
-        answer = call_judge(services, number, ended, asks_full_runs(*wanted, usd=None))
+        pairs = [f"{arm} {seed}" for arm in ("compile", "baseline") for seed in seeds]
+        answer = call_judge(services, number, ended, asks_full_runs(*pairs, usd=None))
 
     assert "trial_over_budget" == reason(services)
     assert 0.5 * cap < spent(services) <= cap
@@ -127,8 +127,8 @@ def test_every_job_at_its_limit_stays_under_the_cap(cap: float, services: Any) -
 
 def cut_off(services: Any, run: str, hours: float) -> dict[str, Any]:
     """A job that reached this limit."""
-    told = "the job reached its MaxRuntimeInSeconds (training.max_runtime_hours)"
-    cut = outcome(run, "Stopped", reason=told, infrastructure=False)
+    message = "the job reached its MaxRuntimeInSeconds (training.max_runtime_hours)"
+    cut = outcome(run, "Stopped", reason=message, infrastructure=False)
     services.jobs.add(cut["job"], "Stopped", 1000.0, 1000.0 + HOUR)
     limit = {"MaxRuntimeInSeconds": round(hours * HOUR)}
     services.jobs.descriptions[cut["job"]]["StoppingCondition"] = limit
@@ -187,10 +187,10 @@ def test_the_plan_says_whether_the_longest_path_ends_in_time(
 ) -> None:
     put_spec(services, change(SOUND, training__max_runtime_hours=hours))
     plan_trial(EVENT, services=services)
-    found = load(services, "plan")["limits"]
+    limits = load(services, "plan")["limits"]
 
-    assert (20, fits) == (found["max_rounds"], found["fits"])
-    assert found["longest_hours"] == pytest.approx(20 * (hours + 6 + QUOTA_HOURS) + 1, abs=0.01)
+    assert (20, fits) == (limits["max_rounds"], limits["fits"])
+    assert limits["longest_hours"] == pytest.approx(20 * (hours + 6 + QUOTA_HOURS) + 1, abs=0.01)
 
 
 @pytest.mark.parametrize(("quota", "begins"), [(1000, True), (None, False), (1, False)])

@@ -28,14 +28,14 @@ def answer(services: Any, **changes: Any) -> dict[str, Any]:
 
 
 def body(told: dict[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(json.loads(told["notification"]["message"])["default"])
-    return found
+    document: dict[str, Any] = json.loads(json.loads(told["notification"]["message"])["default"])
+    return document
 
 
 def test_a_trial_tells_its_figures_owner_report_and_what_became_of_the_flag(services: Any) -> None:
     put_spec(services, replace(SOUND, owner="ml-platform"))
 
-    told = answer(services, flag_enabled=True)
+    reply = answer(services, flag_enabled=True)
 
     report = f"s3://data/{naming.report_key('bert-docs', TRIAL, 'html')}"
     expected = {
@@ -48,10 +48,10 @@ def test_a_trial_tells_its_figures_owner_report_and_what_became_of_the_flag(serv
             "quality": None, "saving": None,
         },
     }  # fmt: skip
-    assert expected == {key: body(told)[key] for key in expected}
-    assert f"Report: {report}" in told["message"]
-    assert told["message"] == body(told)["text"]
-    assert "ml-platform" == told["notification"]["attributes"]["owner"]["StringValue"]
+    assert expected == {key: body(reply)[key] for key in expected}
+    assert f"Report: {report}" in reply["message"]
+    assert reply["message"] == body(reply)["text"]
+    assert "ml-platform" == reply["notification"]["attributes"]["owner"]["StringValue"]
 
 
 def test_without_an_owner_or_a_spec_the_message_still_goes_out(services: Any) -> None:
@@ -59,7 +59,7 @@ def test_without_an_owner_or_a_spec_the_message_still_goes_out(services: Any) ->
     plan_trial(EVENT, services=services)
     services.store.put(EVENT["spec_key"], b"{")
     services.store.put(naming.record_key("bert-docs", TRIAL, "decision"), to_json(DECISION))
-    told = write_report(EVENT, services=services)
+    answer = write_report(EVENT, services=services)
 
-    assert body(told)["owner"] is None
-    assert "owner" not in told["notification"]["attributes"]
+    assert body(answer)["owner"] is None
+    assert "owner" not in answer["notification"]["attributes"]

@@ -160,8 +160,8 @@ def test_a_completed_run_is_judged_with_its_completed_siblings_and_earlier_round
     settle(services, "q1b17", judge)
 
     (shown,) = judge.shown
-    found = [[run.detail["job"] for run in arm.runs] for arm in shown.arms]
-    assert [[job_of("q1a17")], [job_of("q1b17")], []] == found
+    items = [[run.detail["job"] for run in arm.runs] for arm in shown.arms]
+    assert [[job_of("q1a17")], [job_of("q1b17")], []] == items
 
 
 def test_a_repeated_call_gives_the_same_answer(services: Any) -> None:
@@ -263,12 +263,12 @@ WAITING = ("q1b17", "q1a17", "q1b18", "q1a18")
 
 def withdrawn(services: Any) -> list[str]:
     """Runs whose request no longer starts a job, written down as stopped by the trial."""
-    store, found = services.store, []
+    store, items = services.store, []
     for run in WAITING:
         if "Withdrawn" in json.loads(store.get(asked(run)["request_key"])):
             assert store.has(naming.stop_key("bert-docs", EVENT["trial"], job_of(run)))
-            found.append(run)
-    return found
+            items.append(run)
+    return items
 
 
 @pytest.fixture

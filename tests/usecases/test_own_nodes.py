@@ -117,8 +117,8 @@ def test_a_speed_job_at_the_limit_of_its_segments_failed_and_was_not_cut_off(
     planned(services, P4D)
     answer = call_judge(services, 0, [], asks_speed("p4d"))
     request = asked(services, answer)["s0b0"]
-    told = "the job reached its MaxRuntimeInSeconds (training.max_runtime_hours)"
-    hung = outcome("s0b0", "Stopped", reason=told)
+    message = "the job reached its MaxRuntimeInSeconds (training.max_runtime_hours)"
+    hung = outcome("s0b0", "Stopped", reason=message)
     services.jobs.add(hung["job"], "Stopped", 1000.0, 2000.0)
     services.jobs.descriptions[hung["job"]] |= {
         "StoppingCondition": {"MaxRuntimeInSeconds": round(hours * HOUR)},
@@ -199,9 +199,9 @@ def test_a_job_that_left_evidence_of_an_arm_it_did_not_run_is_invalid(
     answer = call_judge(services, 1, [ended(services, "s0b0", "p4d", left)], asks_speed())
 
     assert "invalid" == answer["verdict"]
-    told = load(services, "decision")["reasons"][0]
-    assert "evidence_invalid" == told["code"]
-    assert f"{left} in block 0" in told["message"]
+    refusal = load(services, "decision")["reasons"][0]
+    assert "evidence_invalid" == refusal["code"]
+    assert f"{left} in block 0" in refusal["message"]
 
 
 def test_a_job_that_left_evidence_of_another_jobs_block_is_invalid(services: Any) -> None:

@@ -29,8 +29,8 @@ def with_quota(services: Services, instances: int) -> Services:
 
 
 def recorded(services: Services, key: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(services.store.get(key))
-    return found
+    document: dict[str, Any] = json.loads(services.store.get(key))
+    return document
 
 
 def test_a_job_that_the_quota_does_not_hold_ends_the_trial_before_it_starts(
@@ -60,7 +60,7 @@ def test_a_quota_that_is_not_known_stops_nothing(services: Services) -> None:
     answer = plan_trial(EVENT, services=unknown)
     layout = recorded(services, answer["plan_key"])["layout"]
 
-    assert {1} == {found["at_once"] for found in layout}
+    assert {1} == {one["at_once"] for one in layout}
 
     assert [None] == [need["quota"] for need in recorded(services, answer["plan_key"])["quotas"]]
 

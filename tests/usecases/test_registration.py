@@ -40,9 +40,9 @@ def stored(document: object) -> MemoryStore:
 
 
 def test_a_registration_is_read_as_it_was_written() -> None:
-    found = load_registration(stored(DOCUMENT), "bert-docs")
+    registration = load_registration(stored(DOCUMENT), "bert-docs")
 
-    assert DOCUMENT == found.to_dict()
+    assert DOCUMENT == registration.to_dict()
 
 
 def test_a_workload_that_never_was_registered_is_said_to_be_so() -> None:
@@ -70,11 +70,11 @@ def test_unknown_keys_of_a_later_release_are_left_alone() -> None:
 def test_a_new_workload_is_uploaded_scheduled_recorded_and_registered() -> None:
     production = Production()
 
-    found = production.register()
+    result = production.register()
 
     registered = production.registered()
     spec = spec_at(production.store, registered.spec_key)
-    assert ("new", registered, 3) == (found.what, found.registration, found.uploaded)
+    assert ("new", registered, 3) == (result.what, result.registration, result.uploaded)
     assert ("nlp", 1, True, True) == (
         registered.owner, registered.revision, registered.active, registered.settled,
     )  # fmt: skip
@@ -93,9 +93,9 @@ def test_a_schedule_is_set_in_its_zone_and_another_zone_is_a_change() -> None:
     schedule = dataclasses.replace(SOUND.schedule, cron=NIGHTLY, timezone="Europe/Berlin")
     production.register()
 
-    found = production.register(asked(scheduled(schedule=schedule)))
+    result = production.register(asked(scheduled(schedule=schedule)))
 
-    assert ["schedule.timezone"] == [change.field for change in found.changes]
+    assert ["schedule.timezone"] == [change.field for change in result.changes]
     assert {"bert-docs": "Europe/Berlin"} == production.schedules.zones
     assert "Europe/Berlin" == production.registered().timezone
 
@@ -111,9 +111,9 @@ def test_an_unchanged_workload_costs_one_look_and_no_write() -> None:
         setattr(production.store, forbidden, None)
     production.schedules.put = production.schedules.remove = None  # type: ignore[assignment]
 
-    found = production.register(asked(verify=lambda spec: pytest.fail("nothing has changed")))
+    result = production.register(asked(verify=lambda spec: pytest.fail("nothing has changed")))
 
-    assert "unchanged" == found.what
+    assert "unchanged" == result.what
     assert [KEY] == looked
     assert [("registered", 1)] == production.history()
 
@@ -123,15 +123,15 @@ def test_what_changed_is_named_field_by_field() -> None:
     production.register()
     training = dataclasses.replace(SOUND.training, learning_rate=3e-5)
 
-    found = production.register(asked(scheduled(WEEKLY, training=training), source=b"more"))
+    result = production.register(asked(scheduled(WEEKLY, training=training), source=b"more"))
 
-    told = {change.field: (change.before, change.after) for change in found.changes}
-    assert "updated" == found.what
+    shown = {change.field: (change.before, change.after) for change in result.changes}
+    assert "updated" == result.what
     assert {
         "schedule.cron": (NIGHTLY, WEEKLY),
         "training.learning_rate": (5e-5, 3e-5),
         "source": ("digest-636f6465", "digest-6d6f7265"),
-    } == told
+    } == shown
     assert {"bert-docs": WEEKLY} == production.schedules.expressions
     assert [("registered", 1), ("registered", 2)] == production.history()
 
@@ -156,9 +156,9 @@ def test_another_deployment_has_every_schedule_set_again() -> None:
     production.register()
     production.schedules = MemorySchedules(target="another machine")
 
-    found = production.register()
+    result = production.register()
 
-    assert ["deployment"] == [change.field for change in found.changes]
+    assert ["deployment"] == [change.field for change in result.changes]
     assert {"bert-docs": NIGHTLY} == production.schedules.expressions
 
 
@@ -178,11 +178,11 @@ def test_a_dry_run_says_the_same_and_does_nothing() -> None:
     production.register()
     objects = dict(production.store.objects)
 
-    found = production.register(asked(scheduled(WEEKLY)), dry_run=True)
+    result = production.register(asked(scheduled(WEEKLY)), dry_run=True)
 
     assert ("updated", ["schedule.cron"]) == (
-        found.what,
-        [change.field for change in found.changes],
+        result.what,
+        [change.field for change in result.changes],
     )
     assert objects == production.store.objects
     assert {"bert-docs": NIGHTLY} == production.schedules.expressions
@@ -205,9 +205,9 @@ def test_retiring_ends_the_schedule_and_keeps_everything_else() -> None:
     production.services.flags.write("/compilegate/dev/workloads/bert-docs/compiler", "{}")
     kept = {key: body for key, body in production.store.objects.items() if key != KEY}
 
-    found = production.retire()
+    result = production.retire()
 
-    assert ("retired", False) == (found.what, production.registered().active)
+    assert ("retired", False) == (result.what, production.registered().active)
     assert {} == production.schedules.expressions
     assert [("registered", 1), ("retired", 2)] == production.history()
     assert kept == {key: body for key, body in production.store.objects.items() if key != KEY}
@@ -233,9 +233,9 @@ def test_registering_again_revives_a_retired_workload() -> None:
     production.register()
     production.retire()
 
-    found = production.register()
+    result = production.register()
 
-    assert "revived" == found.what
+    assert "revived" == result.what
     assert production.registered().active
     assert {"bert-docs": NIGHTLY} == production.schedules.expressions
     assert [("registered", 1), ("retired", 2), ("registered", 3)] == production.history()
@@ -273,11 +273,11 @@ def test_taking_a_name_over_says_what_it_replaces(owner: str | None) -> None:
     production = Production()
     production.register()
 
-    found = production.register(
+    result = production.register(
         asked(scheduled(owner=owner), origin="jobs/bert.yaml"), take_over=True
     )
 
-    assert "workloads/bert-docs.yaml of nlp" == found.replaces
+    assert "workloads/bert-docs.yaml of nlp" == result.replaces
     assert owner == production.registered().owner
 
 

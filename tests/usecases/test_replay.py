@@ -54,17 +54,17 @@ def promoted() -> dict[str, Any]:
 
 
 def change_decision(services: Any, **changes: Any) -> None:
-    found = load_record(services.store, ON, "decision")
-    services.store.put(ON.record_key("decision"), to_json({**found, **changes}))
+    decision = load_record(services.store, ON, "decision")
+    services.store.put(ON.record_key("decision"), to_json({**decision, **changes}))
 
 
 def test_a_recorded_decision_comes_out_the_same(services: Any) -> None:
-    found = again(services, recorded(services, promoted()))
+    replayed = again(services, recorded(services, promoted()))
 
-    assert "promote" == found.recorded["verdict"]
-    assert found.comparison is not None
+    assert "promote" == replayed.recorded["verdict"]
+    assert replayed.comparison is not None
     assert (True, None, None) == (
-        found.comparison.equal, found.comparison.versions, found.comparison.limit,
+        replayed.comparison.equal, replayed.comparison.versions, replayed.comparison.limit,
     )  # fmt: skip
 
 
@@ -80,10 +80,10 @@ def test_another_verdict_is_found_with_its_fields(services: Any) -> None:
 
 
 def test_evidence_that_was_changed_is_found_even_where_the_verdict_stays(services: Any) -> None:
-    found = promoted()
-    decision_id = recorded(services, found)
-    found["arms"][1]["runs"][0]["step_seconds"][0] *= 1.0001
-    save_record(services.store, ON, "evidence", found)
+    evidence = promoted()
+    decision_id = recorded(services, evidence)
+    evidence["arms"][1]["runs"][0]["step_seconds"][0] *= 1.0001
+    save_record(services.store, ON, "evidence", evidence)
 
     comparison = again(services, decision_id).comparison
 
@@ -102,12 +102,12 @@ def test_another_version_of_the_judge_is_said_and_is_no_difference(services: Any
 
 def test_a_trial_that_its_own_limit_ended_is_the_judges_word_and_the_limit(services: Any) -> None:
     decision_id = recorded(services, {**document(), "workload": NAME})
-    found = load_record(services.store, ON, "decision")
-    assert "continue" == found["verdict"]
+    decision = load_record(services.store, ON, "decision")
+    assert "continue" == decision["verdict"]
     limit = {"code": "trial_over_budget", "message": "too dear"}
     change_decision(
-        services, verdict="inconclusive", next=None, reasons=[limit, *found["reasons"]],
-        flag={**found["flag"], "action": "keep"},
+        services, verdict="inconclusive", next=None, reasons=[limit, *decision["reasons"]],
+        flag={**decision["flag"], "action": "keep"},
     )  # fmt: skip
 
     comparison = again(services, decision_id).comparison
@@ -116,10 +116,10 @@ def test_a_trial_that_its_own_limit_ended_is_the_judges_word_and_the_limit(servi
 
 
 def test_a_decision_on_productions_runs_is_found_by_the_look_at_them(services: Any) -> None:
-    found = {**document(metrics=GOOD), "workload": NAME}
-    shown = judge(found).to_dict("F")
+    evidence = {**document(metrics=GOOD), "workload": NAME}
+    shown = judge(evidence).to_dict("F")
     name = shown["decision_id"]
-    evidence_key = save_record(services.store, ON, naming.probation_evidence_record(name), found)
+    evidence_key = save_record(services.store, ON, naming.probation_evidence_record(name), evidence)
     key = save_record(services.store, ON, naming.probation_record(name), {**shown, "trial": TRIAL})
     look = {"kind": "watch", "run": "r1", "trial": TRIAL, "decision_id": name,
             "decision_key": key, "evidence_key": evidence_key}  # fmt: skip
@@ -137,19 +137,19 @@ def test_a_decision_without_evidence_says_why_it_cannot_be_replayed(
     decision_id = recorded(services, promoted())
     change_decision(services, stage=stage)
 
-    found = again(services, decision_id)
+    replayed = again(services, decision_id)
 
-    assert found.comparison is None
-    assert told in str(found.why_not)
+    assert replayed.comparison is None
+    assert told in str(replayed.why_not)
 
 
 def test_evidence_that_is_gone_is_said(services: Any) -> None:
     decision_id = recorded(services, promoted())
     del services.store.objects[ON.record_key("evidence")]
 
-    found = again(services, decision_id)
+    replayed = again(services, decision_id)
 
-    assert (None, True) == (found.comparison, "its evidence is gone" in str(found.why_not))
+    assert (None, True) == (replayed.comparison, "its evidence is gone" in str(replayed.why_not))
 
 
 def test_evidence_that_the_judge_refused_is_refused_again(services: Any) -> None:
@@ -206,6 +206,6 @@ def test_a_decision_of_release_0_1_whose_reasons_name_no_arm_comes_out_the_same(
     old = [{key: reason[key] for key in ("code", "message")} for reason in reasons]
     change_decision(services, reasons=old)
 
-    found = again(services, decision_id).comparison
+    replayed = again(services, decision_id).comparison
 
-    assert found is not None and found.equal
+    assert replayed is not None and replayed.equal

@@ -48,7 +48,7 @@ def test_full_runs_are_asked_for_with_the_seeds_the_judge_chose(services: Any) -
     assert ["q3b4294967295", "q3a0"] == names(answer)
     parameters = [request["HyperParameters"] for request in requests(services, answer)]
     assert [("4294967295", '"compile"'), ("0", '"baseline"')] == [
-        (found["seed"], found["arm"]) for found in parameters
+        (one["seed"], one["arm"]) for one in parameters
     ]
 
 
@@ -59,8 +59,8 @@ def test_replicates_count_the_full_runs_of_an_arm(services: Any) -> None:
     asked = asks_full_runs("compile 18", "compile 19", "baseline 17")
     answer = call_judge(services, 2, [done], asked)
 
-    found = [r["HyperParameters"]["replicate"] for r in requests(services, answer)]
-    assert ["1", "2", "0"] == found
+    values = [r["HyperParameters"]["replicate"] for r in requests(services, answer)]
+    assert ["1", "2", "0"] == values
 
 
 def test_what_one_candidates_crash_stopped_is_asked_for_again_under_a_new_name(

@@ -85,9 +85,9 @@ def test_jobs_that_nobody_waits_for_are_stopped_recorded_and_told(cloud: Cloud) 
     assert {"stopped_jobs": 1, "released_leases": 0} == cloud.sweep()
     assert "Stopped" == cloud.status(job)
     assert [job] == cloud.entries()["swept"]["stopped_jobs"]
-    (told,) = cloud.topic.told
-    assert ("failed", "w", "ml") == (told.kind, told.workload, told.owner)
-    assert [job] == told.figures["stopped_jobs"]
+    (message,) = cloud.topic.told
+    assert ("failed", "w", "ml") == (message.kind, message.workload, message.owner)
+    assert [job] == message.figures["stopped_jobs"]
 
 
 def test_the_clean_up_that_was_lost_is_made_up_for(cloud: Cloud) -> None:
@@ -179,12 +179,12 @@ def test_one_workload_that_fails_does_not_keep_back_the_others(cloud: Cloud) -> 
 
 @pytest.fixture
 def measured() -> Any:
-    found = services()
+    memory = services()
     for name in ("one", "two"):
-        register(found, name, None)
-        ran(found, name, NOW - 60, "baseline", usd=10.0)
-        write(found, name, decided("a", NOW - 60, spent_usd=2))
-    return found
+        register(memory, name, None)
+        ran(memory, name, NOW - 60, "baseline", usd=10.0)
+        write(memory, name, decided("a", NOW - 60, spent_usd=2))
+    return memory
 
 
 def written(caplog: pytest.LogCaptureFixture) -> list[logging.LogRecord]:

@@ -87,11 +87,11 @@ def look_alone(services: Any, run: str) -> None:
     first: list[bool] = []
 
     def stale(workload: str, prefix: str = "") -> Any:
-        found = real(workload, prefix)
+        result = real(workload, prefix)
         if prefix or first:
-            return found
+            return result
         first.append(True)
-        return [e for e in found if e["kind"] not in ("watch", "probation") and not late(e)]
+        return [e for e in result if e["kind"] not in ("watch", "probation") and not late(e)]
 
     def late(entry: Any) -> bool:
         return bool(entry["kind"] == "flag" and entry["by"] == "train")

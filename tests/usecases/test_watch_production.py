@@ -19,8 +19,8 @@ from tests.usecases.production_builder import (
     entries,
     flag_of,
     follow,
-    night,
     promote,
+    run_and_watch,
     say,
 )
 from tests.usecases.trial_builder import TRIAL
@@ -30,8 +30,8 @@ def test_the_replay_finds_what_the_watch_has_kept(services: Any) -> None:
     promote(services)
     follow(services, range(1, 30), metric=CENTRE - TWO_MARGINS)
     decision_id = str(flag_of(services).decision_id)
-    found = find_decision(decision_id, [WORKLOAD], services)
-    again = replay(found, services)
+    items = find_decision(decision_id, [WORKLOAD], services)
+    again = replay(items, services)
 
     assert "revert" == again.recorded["verdict"]
     assert again.comparison is not None
@@ -44,7 +44,7 @@ def test_what_no_trial_has_turned_on_is_not_watched(services: Any, kind: str) ->
         promote(services)
         own = Flag(kind == "set by hand", "probation", "mine", {"precision": "fp8"})
         say(services, own)
-    answer = night(services, 1)
+    answer = run_and_watch(services, 1)
 
     assert (None, False, False) == (answer["verdict"], answer["flag_changed"], answer["tell"])
     assert not [e for e in entries(services) if e["kind"] == "watch"]
@@ -54,9 +54,9 @@ def test_a_change_that_most_runs_do_without_is_told_and_at_the_second_falls_back
     services: Any,
 ) -> None:
     promote(services)
-    first = night(services, 1, applied=False)
+    first = run_and_watch(services, 1, applied=False)
     kept = flag_of(services)
-    second = night(services, 2, applied=False)
+    second = run_and_watch(services, 2, applied=False)
 
     assert ("invalid", True, "probation") == (first["verdict"], kept.enabled, kept.state)
     assert advice("treatment_not_applied") in first["message"]
@@ -68,13 +68,15 @@ def test_a_change_that_most_runs_do_without_is_told_and_at_the_second_falls_back
 def test_a_baseline_that_keeps_failing_is_told_once_and_leaves_the_flag(services: Any) -> None:
     promote(services)
     kept = services.store.objects[naming.record_key(WORKLOAD, TRIAL, "evidence")]
-    found = json.loads(kept)
-    found["quality"]["history"] = []
-    for arm in found["arms"]:
+    document = json.loads(kept)
+    document["quality"]["history"] = []
+    for arm in document["arms"]:
         arm["runs"] = [run for run in arm["runs"] if run["stage"] == "speed"]
-    services.store.put(naming.record_key(WORKLOAD, TRIAL, "evidence"), json.dumps(found).encode())
+    services.store.put(
+        naming.record_key(WORKLOAD, TRIAL, "evidence"), json.dumps(document).encode()
+    )
     answers = [
-        night(services, n, "baseline", finished=False, metric=None, wall_seconds=None)
+        run_and_watch(services, n, "baseline", finished=False, metric=None, wall_seconds=None)
         for n in range(1, 5)
     ]
 
@@ -88,10 +90,10 @@ def test_evidence_of_a_trial_that_cannot_be_read_leaves_the_flag_and_is_told(
 ) -> None:
     promote(services)
     key = naming.record_key(WORKLOAD, TRIAL, "evidence")
-    found = json.loads(services.store.get(key))
-    found["quality"]["margin"] = "small"
-    services.store.put(key, json.dumps(found).encode())
-    answer = night(services, 1)
+    document = json.loads(services.store.get(key))
+    document["quality"]["margin"] = "small"
+    services.store.put(key, json.dumps(document).encode())
+    answer = run_and_watch(services, 1)
 
     assert ("inconclusive", True, "probation") == (
         answer["verdict"], answer["tell"], flag_of(services).state,
@@ -104,13 +106,13 @@ def test_without_the_trials_records_nothing_is_decided(services: Any) -> None:
     del services.store.objects[naming.record_key(WORKLOAD, TRIAL, "evidence")]
 
     with pytest.raises(NotFoundError):
-        night(services, 1)
+        run_and_watch(services, 1)
     assert "probation" == flag_of(services).state
 
 
 def test_runs_that_leave_nothing_to_judge_are_told_at_the_third_in_a_row(services: Any) -> None:
     promote(services)
-    answers = [night(services, n, counts=False) for n in range(1, 5)]
+    answers = [run_and_watch(services, n, counts=False) for n in range(1, 5)]
 
     assert [False, False, True, False] == [answer["tell"] for answer in answers]
     assert "The last 3 runs of compile left nothing to judge" in answers[2]["message"]
@@ -121,7 +123,7 @@ WORSE = CENTRE - TWO_MARGINS
 
 
 def team_night(services: Any, number: int, arm: str = "compile", **changed: Any) -> dict[str, Any]:
-    return night(services, number, arm, launched_by="team", why="team", **changed)
+    return run_and_watch(services, number, arm, launched_by="team", why="team", **changed)
 
 
 def looks(services: Any) -> list[Any]:
@@ -146,7 +148,7 @@ def alarm(services: Any, *launched_by: str) -> str:
     promote(services)
     for number, who in enumerate(launched_by, 1):
         metric = WORSE if number == len(launched_by) else CENTRE
-        answer = night(services, number, launched_by=who, metric=metric)
+        answer = run_and_watch(services, number, launched_by=who, metric=metric)
     assert "alarm" == looks(services)[-1]["tell"]
     return str(answer["message"])
 

@@ -20,10 +20,10 @@ from tests.usecases.production_builder import (
     flag_entries,
     flag_of,
     follow,
-    night,
     promote,
     put_other_spec,
     register,
+    run_and_watch,
     say,
 )
 from tests.usecases.trial_builder import SPEC, TRIAL
@@ -32,7 +32,7 @@ from tests.usecases.trial_builder import SPEC, TRIAL
 def test_a_regression_sets_a_persons_word_aside_and_says_so(services: Any) -> None:
     on = promote(services)
     say(services, on)
-    answer = [night(services, n, finished=False, metric=None) for n in (1, 2)][-1]
+    answer = [run_and_watch(services, n, finished=False, metric=None) for n in (1, 2)][-1]
     last = flag_entries(services)[-1]
 
     assert ("reverted", "human:ann") == (flag_of(services).state, last["overrode"]["by"])
@@ -60,7 +60,7 @@ def test_a_change_of_what_a_person_turned_on_is_told_once_and_left_to_them(
     on = promote(services)
     say(services, on)
     other = {**FINGERPRINT, "code_sha256": "another"}
-    first, second = (night(services, n, fingerprint=other) for n in (1, 2))
+    first, second = (run_and_watch(services, n, fingerprint=other) for n in (1, 2))
 
     assert (True, "probation") == (flag_of(services).enabled, flag_of(services).state)
     assert "left as it is: the change by human:ann" in first["message"]
@@ -75,7 +75,7 @@ def test_another_code_is_stale_and_a_new_trial_is_offered_with_its_price(
     services: Any, policy: str, enabled: bool, words: str
 ) -> None:
     promote(services, change(SOUND, policy__on_stale=policy))
-    answer = night(services, 1, fingerprint={**FINGERPRINT, "code_sha256": "another"})
+    answer = run_and_watch(services, 1, fingerprint={**FINGERPRINT, "code_sha256": "another"})
     body = json.loads(json.loads(answer["notification"]["message"])["default"])
 
     assert ("stale", enabled) == (flag_of(services).state, flag_of(services).enabled)
@@ -88,8 +88,8 @@ def test_another_code_is_stale_and_a_new_trial_is_offered_with_its_price(
 def test_a_teams_job_of_an_unregistered_workload_is_known_by_its_record(services: Any) -> None:
     promote(services)
     del services.store.objects[naming.registration_key(WORKLOAD)]
-    fine = night(services, 1, launched_by="team")
-    night(services, 2, launched_by="team", fingerprint={**FINGERPRINT, "torch": "2.14.0"})
+    fine = run_and_watch(services, 1, launched_by="team")
+    run_and_watch(services, 2, launched_by="team", fingerprint={**FINGERPRINT, "torch": "2.14.0"})
 
     assert "continue" == fine["verdict"]
     assert "stale" == flag_of(services).state
@@ -99,8 +99,8 @@ def test_a_stale_flag_that_stayed_on_is_in_probation_again_when_all_is_as_it_was
     services: Any,
 ) -> None:
     promote(services, change(SOUND, policy__on_stale="keep"))
-    night(services, 1, fingerprint={**FINGERPRINT, "code_sha256": "another"})
-    answer = night(services, 2)
+    run_and_watch(services, 1, fingerprint={**FINGERPRINT, "code_sha256": "another"})
+    answer = run_and_watch(services, 2)
 
     assert (True, "probation") == (flag_of(services).enabled, flag_of(services).state)
     assert "production trains again what was proven" in answer["message"]
@@ -109,8 +109,8 @@ def test_a_stale_flag_that_stayed_on_is_in_probation_again_when_all_is_as_it_was
 def test_a_stale_flag_that_stayed_on_is_still_reverted_and_never_permanent(services: Any) -> None:
     promote(services, change(SOUND, policy__on_stale="keep", policy__probation_runs=2))
     other = {"fingerprint": {**FINGERPRINT, "code_sha256": "another"}}
-    night(services, 1, **other)
-    night(services, 2, **other)
+    run_and_watch(services, 1, **other)
+    run_and_watch(services, 2, **other)
     kept = flag_of(services).state
     follow(services, range(3, 20), metric=CENTRE - TWO_MARGINS, **other)
 
@@ -125,9 +125,9 @@ def permanent(services: Any) -> None:
 
 def test_after_permanence_nothing_is_judged_until_runs_go_wrong_in_a_row(services: Any) -> None:
     permanent(services)
-    calm = night(services, 13, metric=CENTRE - TWO_MARGINS)
-    once = night(services, 14, finished=False, metric=None)
-    twice = night(services, 15, finished=False, metric=None)
+    calm = run_and_watch(services, 13, metric=CENTRE - TWO_MARGINS)
+    once = run_and_watch(services, 14, finished=False, metric=None)
+    twice = run_and_watch(services, 15, finished=False, metric=None)
 
     assert [None, None, "revert"] == [answer["verdict"] for answer in (calm, once, twice)]
     assert "reverted" == flag_of(services).state
@@ -135,7 +135,7 @@ def test_after_permanence_nothing_is_judged_until_runs_go_wrong_in_a_row(service
 
 def test_after_permanence_another_image_is_still_stale(services: Any) -> None:
     permanent(services)
-    night(services, 13, fingerprint={**FINGERPRINT, "torch": "3.0"})
+    run_and_watch(services, 13, fingerprint={**FINGERPRINT, "torch": "3.0"})
 
     assert ("stale", False) == (flag_of(services).state, flag_of(services).enabled)
 
@@ -181,7 +181,7 @@ OTHER_TORCH = {**FINGERPRINT, "torch": "3.0"}
 
 def stale(services: Any, **fingerprint: Any) -> None:
     promote(services, KEEP)
-    night(services, 1, fingerprint=fingerprint)
+    run_and_watch(services, 1, fingerprint=fingerprint)
     assert "stale" == flag_of(services).state
 
 
@@ -204,25 +204,25 @@ def test_a_run_that_does_not_show_the_very_field_restores_nothing(
     services: Any, silent: dict[str, Any]
 ) -> None:
     stale(services, **OTHER_CODE)
-    night(services, 2, **silent)
+    run_and_watch(services, 2, **silent)
 
     assert (True, "stale") == (flag_of(services).enabled, flag_of(services).state)
 
 
 def test_a_run_that_shows_it_to_be_as_it_was_does(services: Any) -> None:
     stale(services, **OTHER_CODE)
-    night(services, 2, fingerprint=None)
-    night(services, 3)
+    run_and_watch(services, 2, fingerprint=None)
+    run_and_watch(services, 3)
 
     assert "probation" == flag_of(services).state
 
 
 def test_whatever_else_changed_meanwhile_has_to_be_shown_too(services: Any) -> None:
     stale(services, **OTHER_CODE)
-    night(services, 2, fingerprint={**OTHER_TORCH})
-    night(services, 3, fingerprint={"code_sha256": FINGERPRINT["code_sha256"]})
+    run_and_watch(services, 2, fingerprint={**OTHER_TORCH})
+    run_and_watch(services, 3, fingerprint={"code_sha256": FINGERPRINT["code_sha256"]})
     without_torch = flag_of(services).state
-    night(services, 4)
+    run_and_watch(services, 4)
 
     assert ("stale", "probation") == (without_torch, flag_of(services).state)
 
@@ -230,15 +230,15 @@ def test_whatever_else_changed_meanwhile_has_to_be_shown_too(services: Any) -> N
 def test_columns_that_changed_are_not_forgotten_by_a_crash(services: Any) -> None:
     promote(services, KEEP)
     key = naming.record_key(WORKLOAD, TRIAL, "evidence")
-    found = json.loads(services.store.get(key))
-    for arm in found["arms"]:
+    document = json.loads(services.store.get(key))
+    for arm in document["arms"]:
         for run in arm["runs"]:
             run.setdefault("fingerprint", {})["data_schema_sha256"] = "a" * 64
-    services.store.put(key, json.dumps(found).encode())
+    services.store.put(key, json.dumps(document).encode())
     other = {**FINGERPRINT, "data_schema_sha256": "b" * 64}
-    night(services, 1, fingerprint=other)
-    night(services, 2, fingerprint=None, finished=False, metric=None)
-    night(services, 3, fingerprint=other, counts=False)
+    run_and_watch(services, 1, fingerprint=other)
+    run_and_watch(services, 2, fingerprint=None, finished=False, metric=None)
+    run_and_watch(services, 3, fingerprint=other, counts=False)
 
     assert "stale" == flag_of(services).state
 
@@ -249,11 +249,11 @@ def test_a_registered_job_that_is_back_is_seen_with_the_next_run_that_counts(
     promote(services, KEEP)
     larger = change(KEEP, training__batch_size=SOUND.training.batch_size * 2)
     register(services, put_other_spec(services, larger, "workloads/bert-docs/s.tgz"))
-    night(services, 1)
+    run_and_watch(services, 1)
     register(services, SPEC)
-    night(services, 2, counts=False)
+    run_and_watch(services, 2, counts=False)
     unseen = flag_of(services).state
-    night(services, 3)
+    run_and_watch(services, 3)
 
     assert ("stale", "probation") == (unseen, flag_of(services).state)
 
@@ -261,11 +261,11 @@ def test_a_registered_job_that_is_back_is_seen_with_the_next_run_that_counts(
 def test_a_change_that_most_runs_did_without_is_back_once_it_is_applied(services: Any) -> None:
     promote(services, KEEP)
     for number in (1, 2):
-        night(services, number, applied=False)
+        run_and_watch(services, number, applied=False)
     kept = flag_of(services).state
     states = []
     for number in (3, 4, 5):
-        night(services, number)
+        run_and_watch(services, number)
         states.append(flag_of(services).state)
 
     assert ("stale", "probation") == (kept, states[-1])

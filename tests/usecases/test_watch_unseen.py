@@ -19,9 +19,9 @@ from tests.usecases.production_builder import (
     entries,
     flag_of,
     follow,
-    night,
     promote,
     record,
+    run_and_watch,
     say,
 )
 from tests.usecases.trial_builder import TRIAL
@@ -33,8 +33,8 @@ def test_a_job_without_a_duration_does_not_break_the_story(
     services: Any, arm: str, seconds: Any
 ) -> None:
     promote(services)
-    night(services, 1, arm, wall_seconds=seconds)
-    night(services, 2)
+    run_and_watch(services, 1, arm, wall_seconds=seconds)
+    run_and_watch(services, 2)
 
     assert "compile" in history_page(WORKLOAD, services).html
 
@@ -55,8 +55,8 @@ def test_a_run_that_cannot_be_read_is_left_out_told_once_and_hides_nothing(
     services: Any, bad: dict[str, Any]
 ) -> None:
     promote(services)
-    first = night(services, 1, **bad)
-    second = night(services, 2)
+    first = run_and_watch(services, 1, **bad)
+    second = run_and_watch(services, 2)
     looks = [entry for entry in entries(services) if entry["kind"] == "watch"]
     follow(services, range(3, 40), metric=CENTRE - TWO_MARGINS)
 
@@ -73,14 +73,14 @@ def test_an_earlier_run_that_cannot_be_read_is_no_history(services: Any) -> None
     evidence_without_history(services)
     record(services, -1, "baseline", metric=float("nan"))
     record(services, -2, "baseline", wall_seconds="abc")
-    answer = night(services, 1)
+    answer = run_and_watch(services, 1)
 
     assert "continue" == answer["verdict"]
 
 
 def test_runs_that_end_with_nothing_to_judge_make_the_promotion_stale(services: Any) -> None:
     promote(services)
-    answers = [night(services, n, counts=False, metric=None) for n in range(1, 7)]
+    answers = [run_and_watch(services, n, counts=False, metric=None) for n in range(1, 7)]
     last = answers[-1]
 
     assert [False, False, True, False, False, True] == [answer["tell"] for answer in answers]
@@ -93,7 +93,7 @@ def test_runs_that_end_with_nothing_to_judge_make_the_promotion_stale(services: 
 def test_jobs_that_were_stopped_are_told_and_no_reason_to_turn_off(services: Any) -> None:
     promote(services)
     for n in range(1, 12):
-        night(services, n, counts=False, status="Stopped", finished=False, metric=None)
+        run_and_watch(services, n, counts=False, status="Stopped", finished=False, metric=None)
 
     assert "probation" == flag_of(services).state
 
@@ -101,9 +101,9 @@ def test_jobs_that_were_stopped_are_told_and_no_reason_to_turn_off(services: Any
 def test_a_promotion_left_on_unseen_is_on_probation_again_once_it_is_seen(services: Any) -> None:
     promote(services, change(SOUND, policy__on_stale="keep"))
     for n in range(1, 7):
-        night(services, n, counts=False)
+        run_and_watch(services, n, counts=False)
     unseen = flag_of(services)
-    answer = night(services, 7)
+    answer = run_and_watch(services, 7)
 
     assert (True, "stale") == (unseen.enabled, unseen.state)
     assert (True, "probation") == (flag_of(services).enabled, flag_of(services).state)
@@ -113,7 +113,7 @@ def test_a_promotion_left_on_unseen_is_on_probation_again_once_it_is_seen(servic
 
 def test_what_a_person_turned_on_and_nobody_sees_is_told_and_left_to_them(services: Any) -> None:
     say(services, promote(services))
-    answers = [night(services, n, counts=False) for n in range(1, 9)]
+    answers = [run_and_watch(services, n, counts=False) for n in range(1, 9)]
 
     assert flag_of(services).enabled
     assert "left as it is: the change by human:ann" in answers[5]["message"]
@@ -124,7 +124,7 @@ def test_jobs_without_a_wall_clock_never_become_permanent_and_it_is_told_once(
     services: Any,
 ) -> None:
     promote(services)
-    answers = [night(services, n, wall_seconds=None) for n in range(1, 16)]
+    answers = [run_and_watch(services, n, wall_seconds=None) for n in range(1, 16)]
 
     assert "probation" == flag_of(services).state
     assert [1] == [n for n, answer in enumerate(answers, 1) if answer["tell"]]
@@ -138,12 +138,12 @@ def test_what_a_person_turned_on_unmeasured_is_not_watched_and_that_is_told_once
 ) -> None:
     say(services, promote(services))
     key = naming.record_key(WORKLOAD, TRIAL, "evidence")
-    found = json.loads(services.store.get(key))
+    document = json.loads(services.store.get(key))
     del services.store.objects[key]
     if evidence == "of another arm":
-        found["arms"][1]["name"] = "fp8"
-        services.store.put(key, json.dumps(found).encode())
-    first, second = (night(services, n) for n in (1, 2))
+        document["arms"][1]["name"] = "fp8"
+        services.store.put(key, json.dumps(document).encode())
+    first, second = (run_and_watch(services, n) for n in (1, 2))
 
     assert [(None, True), (None, False)] == [(a["verdict"], a["tell"]) for a in (first, second)]
     assert first["subject"].endswith(SUBJECTS[None])
@@ -158,14 +158,14 @@ def test_what_a_person_turned_on_is_watched_from_when_the_trial_has_measured_it(
     say(services, promote(services))
     key = naming.record_key(WORKLOAD, TRIAL, "evidence")
     kept = services.store.objects.pop(key)
-    night(services, 1)
+    run_and_watch(services, 1)
     services.store.objects[key] = kept
 
-    assert "continue" == night(services, 2)["verdict"]
+    assert "continue" == run_and_watch(services, 2)["verdict"]
 
 
 def evidence_without_history(services: Any) -> None:
     key = naming.record_key(WORKLOAD, TRIAL, "evidence")
-    found = json.loads(services.store.get(key))
-    found["quality"]["history"] = []
-    services.store.put(key, json.dumps(found).encode())
+    document = json.loads(services.store.get(key))
+    document["quality"]["history"] = []
+    services.store.put(key, json.dumps(document).encode())

@@ -39,8 +39,8 @@ def cloud() -> Any:
 
 
 def only(cloud: Any, owner: str | None = "ml") -> Any:
-    (found,) = digests(cloud, owner=owner) if owner else digests(cloud)
-    return found.notification
+    (digest,) = digests(cloud, owner=owner) if owner else digests(cloud)
+    return digest.notification
 
 
 def test_a_week_of_runs_is_counted_by_arm_with_failures_and_waiting(cloud: Any) -> None:
@@ -53,11 +53,11 @@ def test_a_week_of_runs_is_counted_by_arm_with_failures_and_waiting(cloud: Any) 
     for number in (0, 1):
         write(cloud, "bert", waited("r1", number, NOW - DAY))
 
-    told = only(cloud)
+    message = only(cloud)
 
-    assert "3 production runs of 1 workload: 1 baseline, 2 with a candidate; " in told.text
-    assert "1 failed; 1 waited for capacity." in told.text
-    figures = body(told)["figures"]
+    assert "3 production runs of 1 workload: 1 baseline, 2 with a candidate; " in message.text
+    assert "1 failed; 1 waited for capacity." in message.text
+    figures = body(message)["figures"]
     assert ({"baseline": 1, "compile": 2}, 1, 1) == tuple(
         figures[key] for key in ("runs", "failed", "waited")
     )
@@ -70,10 +70,10 @@ def test_savings_are_told_against_what_the_trial_expected(cloud: Any) -> None:
     for day in (20, 10, 1):
         ran(cloud, "bert", NOW - day * DAY, "compile", usd=7.0)
 
-    told = only(cloud)
+    message = only(cloud)
 
-    assert "Saved so far by promoted candidates: $9.00 over 3 runs; the trials had" in told.text
-    assert "the trials had expected $12.00 (75%" in told.text
+    assert "Saved so far by promoted candidates: $9.00 over 3 runs; the trials had" in message.text
+    assert "the trials had expected $12.00 (75%" in message.text
 
 
 @pytest.mark.parametrize("state", ["reverted", "stale"])
@@ -116,10 +116,10 @@ def test_an_estimate_that_one_trial_lacks_is_not_held_against_the_others(cloud: 
         ran(cloud, name, NOW - 31 * DAY, "baseline")
         ran(cloud, name, NOW - DAY, "compile", usd=7.0)
 
-    told = only(cloud)
+    message = only(cloud)
 
-    assert "Saved so far by promoted candidates: $6.00 over 2 runs." in told.text
-    assert body(told)["figures"]["expected_usd"] is None
+    assert "Saved so far by promoted candidates: $6.00 over 2 runs." in message.text
+    assert body(message)["figures"]["expected_usd"] is None
 
 
 def test_what_is_open_is_told_probation_trial_canary_approval_stale_and_changes(
@@ -158,9 +158,9 @@ def test_every_owner_gets_their_own_and_nobody_those_of_others(cloud: Any) -> No
     answer = send_digests({}, services=cloud, topic=topic)
 
     assert {"sent": 3, "quiet": 0} == answer
-    owners = [told.attributes().get("owner", {}).get("StringValue") for told in topic.told]
+    owners = [one.attributes().get("owner", {}).get("StringValue") for one in topic.told]
     assert [None, "ads", "ml"] == owners
-    assert ["c", "b", "a"] == [told.figures["told"][0]["workload"] for told in topic.told]
+    assert ["c", "b", "a"] == [one.figures["told"][0]["workload"] for one in topic.told]
 
 
 def test_a_week_without_anything_is_not_sent_but_shown(cloud: Any) -> None:
@@ -193,12 +193,12 @@ def test_one_broken_workload_is_named_and_the_others_are_told(cloud: Any, breaks
 
     send_digests({}, services=cloud, topic=topic)
 
-    told = {one.owner: one for one in topic.told}
+    message = {one.owner: one for one in topic.told}
     # Whose it is stands in the registration.
-    named = told[None if breaks == "registration" else "ml"]
+    named = message[None if breaks == "registration" else "ml"]
     assert ["broken"] == body(named)["figures"]["unread"]
     assert "Could not be read" in named.text
-    assert "1 production run of 1 workload" in told["ml"].text
+    assert "1 production run of 1 workload" in message["ml"].text
 
 
 def test_one_owner_who_cannot_be_told_does_not_keep_the_others_from_hearing(cloud: Any) -> None:
@@ -210,7 +210,7 @@ def test_one_owner_who_cannot_be_told_does_not_keep_the_others_from_hearing(clou
     with pytest.raises(ConnectionError):
         send_digests({}, services=cloud, topic=topic)
 
-    assert ["ml"] == [told.owner for told in topic.told]
+    assert ["ml"] == [one.owner for one in topic.told]
 
 
 def test_an_owner_of_many_workloads_gets_one_message_that_fits(cloud: Any) -> None:
@@ -220,13 +220,13 @@ def test_an_owner_of_many_workloads_gets_one_message_that_fits(cloud: Any) -> No
         promote(cloud, name, NOW - DAY)
         ran(cloud, name, NOW - DAY / 2, "compile")
 
-    told = only(cloud)
+    message = only(cloud)
 
-    figures = body(told)["figures"]
+    figures = body(message)["figures"]
     assert (300, 100, 200) == (
         figures["workloads"], len(figures["told"]), figures["told_left_out"],
     )  # fmt: skip
-    assert "w007 (compile, 0 of 9 runs) and 292 more" in told.text
+    assert "w007 (compile, 0 of 9 runs) and 292 more" in message.text
 
 
 def test_a_promotion_whose_decision_is_gone_is_told_without_its_estimate(cloud: Any) -> None:

@@ -99,20 +99,20 @@ def test_whatever_is_read_can_be_shown(document: Any) -> None:
         return
     deployment = Settings(stage="prod", region=REGIONS[0], training_role_arn=ROLE)
     facts = facts_for_workload(workload, deployment)
-    found = check_eligibility(workload, facts, region=REGIONS[0]).to_dict()
+    items = check_eligibility(workload, facts, region=REGIONS[0]).to_dict()
     plan = plan_for(workload, deployment)
     totals = Totals()
-    totals.add(found)
+    totals.add(items)
 
     with contextlib.redirect_stdout(io.StringIO()) as shown:
-        show_eligibility(found)
+        show_eligibility(items)
         show_totals(totals)
         if isinstance(plan, Plan):
             show_plan(plan, spot=workload.training.spot)
             explain_plan(plan, workload)
 
     assert workload.name in shown.getvalue()
-    assert len(line(found)) <= max(WIDTH, len(workload.name) + WIDTH // 2)
+    assert len(line(items)) <= max(WIDTH, len(workload.name) + WIDTH // 2)
 
 
 @given(document=sound())

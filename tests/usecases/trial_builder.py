@@ -99,8 +99,8 @@ def asks_speed(*arms: str, usd: float | None = 1.0, block: int = 0, blocks: int 
 
 
 def asks_full_runs(*runs: str, usd: float | None = 1.0, candidate: str = "compile") -> Decision:
-    wanted = [run.split() for run in runs]
-    planned_runs = tuple(FullRunWanted(arm, int(seed)) for arm, seed in wanted)
+    pairs = [run.split() for run in runs]
+    planned_runs = tuple(FullRunWanted(arm, int(seed)) for arm, seed in pairs)
     step = QualityStep(mode="shadow", runs=planned_runs, usd=usd, why="")
     return says("continue", step, candidate)
 
@@ -111,10 +111,10 @@ def evidence(services: Any) -> dict[str, Any]:
 
 
 def load(services: Any, document: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(
+    content: dict[str, Any] = json.loads(
         services.store.get(naming.record_key("bert-docs", TRIAL, document))
     )
-    return found
+    return content
 
 
 def outcome(run: str, status: str = "Completed", **extra: Any) -> dict[str, Any]:
@@ -191,8 +191,8 @@ def asked(services: Any, answer: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def arms_of(request: dict[str, Any]) -> list[str]:
-    told = sorted(item for item in request["HyperParameters"].items() if item[0][:4] == "arm_")
-    return [decoded_document(json.loads(text))["name"] for _, text in told]
+    values = sorted(item for item in request["HyperParameters"].items() if item[0][:4] == "arm_")
+    return [decoded_document(json.loads(text))["name"] for _, text in values]
 
 
 def ended(services: Any, run: str, *arms: str, block: int = 0, hours: float = 1.0) -> Any:

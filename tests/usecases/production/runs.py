@@ -45,8 +45,8 @@ class Production:
         key = naming.spec_key(NAME, source)
         spec = {"workload": workload.to_dict(), "source_key": naming.source_key(NAME, source)}
         self.services.store.put(key, to_json(spec))
-        found = Registration(NAME, key, source, **more)
-        self.services.store.put(naming.registration_key(NAME), to_json(found.to_dict()))
+        registration = Registration(NAME, key, source, **more)
+        self.services.store.put(naming.registration_key(NAME), to_json(registration.to_dict()))
 
     def promote(self, flag: Flag = ON) -> None:
         """Turn the flag on: ledger and parameter."""
@@ -59,12 +59,12 @@ class Production:
         self.services.ledger.put_once(NAME, ledger_keys.flag_entry(1), entry)
         self.services.flags.write(FLAG, text)
 
-    def begin(self, night: int = 1, execution: str | None = None) -> dict[str, Any]:
-        """ReadFlag of the execution of one night."""
-        execution = execution or f"arn:aws:states:us-east-1:1:execution:train:{night}"
+    def begin(self, day: int = 1, execution: str | None = None) -> dict[str, Any]:
+        """ReadFlag of the execution of one day."""
+        execution = execution or f"arn:aws:states:us-east-1:1:execution:train:{day}"
         event = {
             "workload": NAME, "execution": execution, "started": "2026-11-01T00:00:00.123Z",
-            "scheduled": f"2026-11-{night:02d}T02:00:00Z",
+            "scheduled": f"2026-11-{day:02d}T02:00:00Z",
         }  # fmt: skip
         answer = begin_run(event, services=self.services)
         self.run, self.execution, self.attempt = answer["run"], execution, answer["attempt"]
@@ -74,8 +74,8 @@ class Production:
         """BuildRequest of the attempt that is next; the request as stored."""
         event = {"workload": NAME, "run": self.run, "attempt": self.attempt}
         answer = build_request(event, services=self.services)
-        found: dict[str, Any] = json.loads(self.services.store.get(answer["request_key"]))
-        return found
+        document: dict[str, Any] = json.loads(self.services.store.get(answer["request_key"]))
+        return document
 
     @property
     def job(self) -> str:

@@ -32,7 +32,7 @@ def counted(caplog):
 def test_a_run_is_named_by_its_scheduled_time_and_noted_with_what_it_trains(production):
     production.promote()
 
-    answer = production.begin(night=3)
+    answer = production.begin(day=3)
 
     at = datetime(2026, 11, 3, 2, tzinfo=UTC)
     assert (False, naming.trial_id(int(at.timestamp() * 1000)), "compile", "flag") == (

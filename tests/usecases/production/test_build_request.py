@@ -34,9 +34,9 @@ def test_the_baseline_is_the_registered_job(production):
     request = production.build()
 
     assert [] == list(problems(request, MODEL))
-    told = values(request)
+    sent = values(request)
     assert ("baseline", "none", 32, 1) == (
-        told["arm"], told["compiler"], told["batch_size"], told["seed"],
+        sent["arm"], sent["compiler"], sent["batch_size"], sent["seed"],
     )  # fmt: skip
     assert f"cg-{NAME}-{production.run}-p0" == request["TrainingJobName"]
 

@@ -19,10 +19,10 @@ from tests.usecases.production.runs import (
 
 @pytest.fixture
 def production():
-    found = Production()
-    found.promote()
-    found.begin()
-    return found
+    production = Production()
+    production.promote()
+    production.begin()
+    return production
 
 
 def ended(production, status="FAILED", execution=None, **more):

@@ -29,10 +29,10 @@ def test_a_missing_quota_waits_too(promoted):
 
 
 def test_waiting_is_told_once(promoted):
-    told = [promoted.record(LIMIT, "x")["tell"] for _ in range(3)]
+    messages = [promoted.record(LIMIT, "x")["tell"] for _ in range(3)]
 
-    assert "waits" in told[0]["message"]
-    assert [None, None] == told[1:]
+    assert "waits" in messages[0]["message"]
+    assert [None, None] == messages[1:]
 
 
 def test_a_wait_that_is_recorded_again_is_the_same_one(promoted):
