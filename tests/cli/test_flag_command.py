@@ -17,7 +17,7 @@ from compilegate.usecases.flag.change_flag import change_flag
 from tests.cli.conftest import Invoke
 from tests.cli.trial_script import executions
 from tests.fakes import FakeProviders
-from tests.usecases.flag_changes import wanted
+from tests.usecases.flag_changes import flag_change
 
 FLAG = "/compilegate/dev/workloads/bert-docs/compiler"
 WHY = "loss spikes since Monday"
@@ -262,7 +262,7 @@ def test_show_tells_a_persons_word_also_after_the_machine_overruled_it(
     invoke: Invoke, promoted: Cloud
 ) -> None:
     revert(invoke, "--yes")
-    change = wanted("enable", "later", decided_at=promoted.services.clock.now() + 1)
+    change = flag_change("enable", "later", decided_at=promoted.services.clock.now() + 1)
     change_flag("bert-docs", change, services=promoted.services)
 
     shown = " ".join(invoke("flag", "show", "bert-docs").stdout.split())
@@ -275,8 +275,8 @@ def test_show_tells_a_persons_word_also_after_the_machine_overruled_it(
 
 
 def test_who_agreed_to_a_promotion_is_shown_beside_it(invoke: Invoke, promoted: Cloud) -> None:
-    change = replace(wanted("enable"), details={"trial": "t", "approved_by": "human:bo"})
-    change_flag("bert-docs", wanted("revert"), services=promoted.services)
+    change = replace(flag_change("enable"), details={"trial": "t", "approved_by": "human:bo"})
+    change_flag("bert-docs", flag_change("revert"), services=promoted.services)
     change_flag("bert-docs", change, services=promoted.services)
 
     assert "by a trial (EVALUATE), approved by bo" in " ".join(
@@ -287,7 +287,7 @@ def test_who_agreed_to_a_promotion_is_shown_beside_it(invoke: Invoke, promoted: 
 
 
 def test_show_says_why_a_flag_is_stale(invoke: Invoke, promoted: Cloud) -> None:
-    change_flag("bert-docs", wanted("stale"), services=promoted.services)
+    change_flag("bert-docs", flag_change("stale"), services=promoted.services)
 
     shown = " ".join(invoke("flag", "show", "bert-docs").stdout.split())
 
@@ -358,7 +358,7 @@ def test_a_value_that_fills_the_parameter_is_cut_on_the_screen(
 ) -> None:
     long = Flag(True, "probation", "compile", {"entry_point": "x" * 3000})
     change_flag(
-        "bert-docs", replace(wanted("enable", "long"), flag=long), services=promoted.services
+        "bert-docs", replace(flag_change("enable", "long"), flag=long), services=promoted.services
     )
 
     assert max(map(len, invoke("flag", "show", "bert-docs").stdout.splitlines())) < 200

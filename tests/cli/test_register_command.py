@@ -17,7 +17,7 @@ from tests import fakes
 from tests.cli.conftest import Invoke
 from tests.cli.project import write_project
 from tests.fakes import FakeProviders, MemorySchedules, MemoryStore
-from tests.usecases.flag_changes import wanted
+from tests.usecases.flag_changes import flag_change
 
 NIGHTLY = ("run_hours: 6.0", 'run_hours: 6.0\n  cron: "cron(0 3 * * ? *)"')
 OWNED = ("name: bert-docs", "name: bert-docs\nowner: nlp")
@@ -245,7 +245,7 @@ def test_removing_what_is_on_says_that_it_stays_on_and_how_to_turn_it_off(
     invoke: Invoke, aws: Cloud, file: Path
 ) -> None:
     invoke("register", file)
-    change_flag("bert-docs", wanted("enable"), services=aws.services)
+    change_flag("bert-docs", flag_change("enable"), services=aws.services)
 
     document = json.loads(invoke("register", "--remove", file, "--json", "--dry-run").stdout)
     result = invoke("register", "--remove", file)

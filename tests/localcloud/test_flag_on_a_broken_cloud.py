@@ -24,7 +24,7 @@ from compilegate.localcloud.lifecycle import LocalCloud
 from compilegate.usecases.flag.change_flag import change_flag
 from tests import fakes
 from tests.localcloud.conftest import FAST, make_places
-from tests.usecases.flag_changes import wanted
+from tests.usecases.flag_changes import flag_change
 
 NEVER, BEFORE, AFTER = "never", "before", "after"
 NOT_PASSED_ON = ("connection", "transfer-encoding", "content-length")
