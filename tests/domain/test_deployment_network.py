@@ -45,7 +45,7 @@ def test_a_private_vpc_with_an_s3_endpoint_and_an_open_group_has_only_a_note() -
     assert ["vpc_no_internet"] == codes(SOUND, PAIR)
 
 
-def test_behind_a_nat_gateway_there_is_nothing_to_say() -> None:
+def test_behind_a_nat_gateway_nothing_is_missing() -> None:
     assert [] == codes(Network((replace(PRIVATE, routes=NAT),), (GROUP,)), PAIR)
 
 
@@ -128,9 +128,7 @@ def test_every_instance_takes_addresses(
 ) -> None:
     network = replace(SOUND, subnets=(replace(PRIVATE, free_addresses=free),))
 
-    found = [one for one in codes(network, *demands) if "address" in one]
-
-    assert ([code] if code else []) == found
+    assert ([code] if code else []) == [one for one in codes(network, *demands) if "address" in one]
 
 
 def test_one_small_subnet_among_larger_ones_is_a_warning() -> None:
@@ -153,11 +151,9 @@ def test_one_small_subnet_among_larger_ones_is_a_warning() -> None:
     ],
 )
 def test_what_no_job_can_start_with(network: Network, code: str) -> None:
-    (found,) = [one for one in examine_network(network, ()) if one.code == code]
+    (reason,) = [one for one in examine_network(network, ()) if one.code == code]
 
-    assert Severity.BLOCK is found.severity
-    assert found.fix
-    assert found.source
+    assert Severity.BLOCK is reason.severity
 
 
 def test_outbound_to_s3s_own_addresses_is_enough() -> None:
@@ -178,10 +174,10 @@ def test_the_note_names_services_that_have_no_endpoint() -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "found"), [(None, ["bootstrap_missing"]), (5, ["bootstrap_too_old"]), (6, [])]
+    ("version", "expected"), [(None, ["bootstrap_missing"]), (5, ["bootstrap_too_old"]), (6, [])]
 )
-def test_the_bootstrap_stack(version: int | None, found: list[str]) -> None:
-    assert found == [one.code for one in examine_bootstrap(version, "us-east-1")]
+def test_the_bootstrap_stack(version: int | None, expected: list[str]) -> None:
+    assert expected == [one.code for one in examine_bootstrap(version, "us-east-1")]
     assert all("make bootstrap" in one.fix for one in examine_bootstrap(version, "us-east-1"))
 
 
@@ -190,7 +186,7 @@ def trust(service: object, effect: str = "Allow") -> dict[str, object]:
 
 
 @pytest.mark.parametrize(
-    ("policy", "found"),
+    ("policy", "expected"),
     [
         (None, ["role_missing"]),
         (trust("lambda.amazonaws.com"), ["role_not_assumable"]),
@@ -198,23 +194,23 @@ def trust(service: object, effect: str = "Allow") -> dict[str, object]:
         (trust(["lambda.amazonaws.com", "sagemaker.amazonaws.com"]), []),
     ],
 )
-def test_the_training_role(policy: dict[str, object] | None, found: list[str]) -> None:
-    assert found == [one.code for one in examine_role(policy, "arn:aws:iam::1:role/t")]
+def test_the_training_role(policy: dict[str, object] | None, expected: list[str]) -> None:
+    assert expected == [one.code for one in examine_role(policy, "arn:aws:iam::1:role/t")]
 
 
 @pytest.mark.parametrize(
-    ("quota", "found"), [(None, ["quota_unknown"]), (1, ["quota_too_small"]), (2, [])]
+    ("quota", "expected"), [(None, ["quota_unknown"]), (1, ["quota_too_small"]), (2, [])]
 )
-def test_a_quota_below_one_jobs_instances(quota: int | None, found: list[str]) -> None:
-    assert found == [one.code for one in examine_quotas({"ml.g5.xlarge": quota}, [PAIR])]
+def test_a_quota_below_one_jobs_instances(quota: int | None, expected: list[str]) -> None:
+    assert expected == [one.code for one in examine_quotas({"ml.g5.xlarge": quota}, [PAIR])]
 
 
 def test_a_vpc_that_is_configured_and_not_deployed() -> None:
     setting = VpcSetting(("subnet-1",), ("sg-1",))
 
     assert [] == list(examine_setting(setting, setting))
-    (found,) = examine_setting(setting, None)
-    assert "subnet-1, sg-1" in found.message
+    (reason,) = examine_setting(setting, None)
+    assert "subnet-1, sg-1" in reason.message
 
 
 def test_every_code_has_a_fix_and_a_source() -> None:

@@ -36,17 +36,23 @@ def request(of: Workload, **changes: Any) -> dict[str, Any]:
     return quality_request(of, arm(**changes), run="q1b17", replicate=0, seed=17, context=CONTEXT)
 
 
-def told(asked: dict[str, Any]) -> dict[str, Any]:
+def speed(of: Workload, **changes: Any) -> dict[str, Any]:
+    return speed_request(
+        of, [arm(**changes)], run="s0", first_block=0, blocks=1, steps=9, context=CONTEXT
+    )
+
+
+def decoded(request_: dict[str, Any]) -> dict[str, Any]:
     """Decoded hyperparameters of the launch and the script."""
-    return {key: json.loads(value) for key, value in asked["HyperParameters"].items()}
+    return {key: json.loads(value) for key, value in request_["HyperParameters"].items()}
 
 
-def launch(asked: dict[str, Any]) -> dict[str, Any]:
+def launch(request_: dict[str, Any]) -> dict[str, Any]:
     common = ("program", "submit_directory", "container_log_level", "region")
     ours = {f"sagemaker_{key}" for key in common}
     return {
         key: value
-        for key, value in told(asked).items()
+        for key, value in decoded(request_).items()
         if key.startswith("sagemaker_") and key not in ours
     }
 
@@ -77,10 +83,11 @@ def launch(asked: dict[str, Any]) -> dict[str, Any]:
 def test_each_distribution_has_its_launcher(
     framework: Framework, distribution: str, expected: dict[str, Any]
 ) -> None:
-    found = launch(request(job(framework), distribution=distribution, **LARGE))
-    named = {"sagemaker_instance_type": "ml.g5.48xlarge"} if expected else {}
+    cluster = {"sagemaker_instance_type": "ml.g5.48xlarge"} if expected else {}
 
-    assert {**expected, **named} == found
+    assert {**expected, **cluster} == launch(
+        request(job(framework), distribution=distribution, **LARGE)
+    )
 
 
 @pytest.mark.parametrize(
@@ -96,7 +103,7 @@ def test_each_distribution_has_its_launcher(
 def test_the_managed_compiler_is_switched_on_and_finds_its_gpus(
     framework: Framework, distribution: str, devices: int, runner: bool, gpus: str | None
 ) -> None:
-    asked = request(
+    sent = request(
         job(framework), compiler=MANAGED_COMPILER, distribution=distribution,
         **{**LARGE, "devices": devices},
     )  # fmt: skip
@@ -106,15 +113,15 @@ def test_the_managed_compiler_is_switched_on_and_finds_its_gpus(
         **({"sagemaker_pytorch_xla_multi_worker_enabled": True} if runner else {}),
     }
 
-    assert expected == launch(asked)
-    assert gpus == asked["Environment"].get("GPU_NUM_DEVICES")
+    assert expected == launch(sent)
+    assert gpus == sent["Environment"].get("GPU_NUM_DEVICES")
 
 
 def test_before_pytorch_1_11_a_launcher_script_starts_the_training_script() -> None:
     full = request(job(HF_OLD), compiler=MANAGED_COMPILER, **LARGE)
 
     assert (XLA_LAUNCHER, "train.py") == (
-        told(full)["sagemaker_program"], told(full)["training_script"],
+        decoded(full)["sagemaker_program"], decoded(full)["training_script"],
     )  # fmt: skip
     assert "8" == full["Environment"]["GPU_NUM_DEVICES"]
 
@@ -127,20 +134,17 @@ def test_before_pytorch_1_11_a_launcher_script_starts_the_training_script() -> N
 def test_a_speed_job_starts_the_managed_compilers_segments_itself(
     framework: Framework, distribution: str, launcher: str | None
 ) -> None:
-    managed = arm(compiler=MANAGED_COMPILER, distribution=distribution, **LARGE)
-    short = speed_request(
-        job(framework), [managed], run="s0", first_block=0, blocks=1, steps=9, context=CONTEXT
-    )
-    found = told(short)
+    short = speed(job(framework), compiler=MANAGED_COMPILER, distribution=distribution, **LARGE)
+    values = decoded(short)
 
     assert ("compilegate_runtime/speed_gate.py", "train.py", launcher) == (
-        found["sagemaker_program"], found["program"], found.get("launcher"),
+        values["sagemaker_program"], values["program"], values.get("launcher"),
     )  # fmt: skip
     assert {
         "sagemaker_training_compiler_enabled": True,
         "sagemaker_training_compiler_debug_mode": False,
     } == launch(short)
-    assert "training_script" not in found
+    assert "training_script" not in values
 
 
 @pytest.mark.parametrize(
@@ -165,37 +169,34 @@ def test_a_launcher_that_does_not_exist_is_refused(
 
 
 def test_the_arms_own_framework_decides_its_launcher() -> None:
-    asked = request(
+    sent = request(
         job(HF), framework=dataclasses.asdict(PYTORCH), distribution="pytorchddp", **LARGE
     )
 
-    assert launch(asked)["sagemaker_distributed_dataparallel_enabled"] is True
+    assert launch(sent)["sagemaker_distributed_dataparallel_enabled"] is True
 
 
 def test_an_arm_may_have_its_own_script_mode_and_values() -> None:
-    asked = request(
+    sent = request(
         job(), entry_point="other.py", compile_mode="max-autotune", hyperparameters={"epochs": 9}
     )
 
     expected = {"sagemaker_program": "other.py", "compile_mode": "max-autotune", "epochs": 9}
-    assert expected.items() <= told(asked).items()
-    assert "compile_mode" not in told(request(job()))
+    assert expected.items() <= decoded(sent).items()
+    assert "compile_mode" not in decoded(request(job()))
 
 
 def test_partitioning_reaches_the_library_as_an_object_also_in_a_speed_job() -> None:
     split = job(hyperparameters={"mp_parameters": json.dumps(PARTITIONING)})
-    short = speed_request(
-        split, [arm(distribution="smp", **LARGE)], run="s0", first_block=0, blocks=1, steps=9,
-        context=CONTEXT,
-    )  # fmt: skip
+    short = speed(split, distribution="smp", **LARGE)
 
-    assert PARTITIONING == told(request(split))["mp_parameters"]
-    assert PARTITIONING == told(short)["mp_parameters"]
-    assert "mp_parameters" not in decoded_document(told(short)["arm_0"])["hyperparameters"]
+    assert PARTITIONING == decoded(request(split))["mp_parameters"]
+    assert PARTITIONING == decoded(short)["mp_parameters"]
+    assert "mp_parameters" not in decoded_document(decoded(short)["arm_0"])["hyperparameters"]
 
 
 @pytest.mark.parametrize("value", ["{", "[1]", 3])
-def test_partitioning_that_is_no_object_is_refused(value: object) -> None:
+def test_partitioning_must_be_an_object(value: object) -> None:
     with pytest.raises(InvalidInputError, match="must be a JSON object"):
         request(job(hyperparameters={"mp_parameters": value}))
 
@@ -207,10 +208,7 @@ def test_names_of_the_platform_are_refused_among_hyperparameters() -> None:
 
 def test_every_job_is_spot_or_none_is() -> None:
     spot = job(spot=True, max_runtime_hours=2, max_wait_hours=5)
-    full = request(spot)
-    short = speed_request(
-        spot, [arm()], run="s0", first_block=0, blocks=1, steps=9, context=CONTEXT
-    )
+    full, short = request(spot), speed(spot)
 
     assert full["EnableManagedSpotTraining"] is short["EnableManagedSpotTraining"] is True
     assert {"MaxRuntimeInSeconds": 7200, "MaxWaitTimeInSeconds": 18000} == full["StoppingCondition"]
@@ -223,39 +221,37 @@ def test_every_job_is_spot_or_none_is() -> None:
 
 
 @pytest.mark.parametrize(("hours", "wait"), [(2.0, 14400), (0.01, 1800)])
-def test_a_spot_job_may_wait_as_long_as_it_trains_unless_told_otherwise(
-    hours: float, wait: int
-) -> None:
+def test_a_spot_job_may_wait_as_long_as_it_trains_by_default(hours: float, wait: int) -> None:
     limits = request(job(spot=True, max_runtime_hours=hours))["StoppingCondition"]
 
     assert wait == limits["MaxWaitTimeInSeconds"] == 2 * limits["MaxRuntimeInSeconds"]
 
 
-def test_a_spot_job_goes_on_from_its_own_runs_checkpoints_only() -> None:
+def test_a_spot_job_resumes_from_its_own_runs_checkpoints_only() -> None:
     mine, shared = request(job(spot=True)), request(job())
     other = quality_request(
         job(spot=True), arm(), run="q1b18", replicate=0, seed=18, context=CONTEXT
     )
 
-    places = [asked["CheckpointConfig"]["S3Uri"] for asked in (mine, other, shared)]
+    places = [sent["CheckpointConfig"]["S3Uri"] for sent in (mine, other, shared)]
     assert 3 == len(set(places))
     assert naming.CHECKPOINT_PATH == mine["CheckpointConfig"]["LocalPath"]
     # A script that looks for checkpoints finds none of another run.
     assert naming.COMPILE_CACHE_PATH == shared["CheckpointConfig"]["LocalPath"]
-    for asked in (mine, shared):
-        assert naming.INDUCTOR_CACHE_PATH == asked["Environment"]["COMPILEGATE_COMPILE_CACHE"]
-        assert naming.INDUCTOR_CACHE_PATH.startswith(asked["CheckpointConfig"]["LocalPath"])
+    for sent in (mine, shared):
+        assert naming.INDUCTOR_CACHE_PATH == sent["Environment"]["COMPILEGATE_COMPILE_CACHE"]
+        assert naming.INDUCTOR_CACHE_PATH.startswith(sent["CheckpointConfig"]["LocalPath"])
 
 
 def test_the_teams_tags_stand_beside_the_trials() -> None:
     tagged = dataclasses.replace(job(), tags={"cost-center": "42", "owner": "someone"})
-    found = {tag["Key"]: tag["Value"] for tag in request(tagged)["Tags"]}
+    tags = {tag["Key"]: tag["Value"] for tag in request(tagged)["Tags"]}
 
     expected = {
         "cost-center": "42", "owner": "someone", "compilegate:workload": "bert-docs",
         "compilegate:trial": "abcd1234", "compilegate:arm": "compile",
     }  # fmt: skip
-    assert expected.items() <= found.items()
+    assert expected.items() <= tags.items()
 
 
 @pytest.mark.parametrize("key", ["aws:x", "AWS:x", "compilegate:arm", "Compilegate:x"])

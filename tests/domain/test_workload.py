@@ -1,4 +1,4 @@
-"""A wrong workload file is refused with the field, the value and the fix."""
+"""A wrong workload file is refused with the field, the value and the fix; schedules among them."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.workload.file import parse_workload
 from compilegate.domain.workload.model import Policy
+from compilegate.domain.workload.schedule_expression import schedule_problem, timezone_problem
 
 WORKLOAD: dict[str, Any] = {
     "schema": 1,
@@ -73,12 +74,8 @@ def test_a_parsed_workload_reads_back_as_itself() -> None:
         ("training.learning_rate", 0, "training.learning_rate", "above 0"),
         ("training.learning_rate", float("nan"), "training.learning_rate", "above 0"),
         ("training.hyperparameters", {"a": [1]}, "training.hyperparameters.a", "plain"),
-        (
-            "training.hyperparameters",
-            {"max_steps": 9},
-            "training.hyperparameters.max_steps",
-            "full_run_steps",
-        ),
+        ("training.hyperparameters", {"max_steps": 9}, "training.hyperparameters.max_steps",
+         "full_run_steps"),
         ("shapes.static", "yes", "shapes.static", "static: true"),
         ("quality.goal", "maximise", "quality.goal", "did you mean maximize?"),
         ("quality.margin", -0.1, "quality.margin", "above 0"),
@@ -91,22 +88,13 @@ def test_a_parsed_workload_reads_back_as_itself() -> None:
         ("policy", {"approval": "yes"}, "policy.approval", "use one of none, required"),
         ("policy", {"hold_models": "no"}, "policy.hold_models", "hold_models: true"),
         ("candidates", [{"name": "a"}], "candidates[0].name", "add what it changes"),
-        (
-            "candidates",
-            [{"name": "baseline"}],
-            "candidates[0].name",
-            "own name",
-        ),
-        (
-            "candidates",
-            [{"name": "a-native", "precision": "bf16"}],
-            "candidates[0].name",
-            "controls",
-        ),
+        ("candidates", [{"name": "baseline"}], "candidates[0].name", "own name"),
+        ("candidates", [{"name": "a-native", "precision": "bf16"}], "candidates[0].name",
+         "controls"),
         ("candidates", {"name": "a"}, "candidates", "start each item"),
         ("training", None, "training", "key: value"),
     ],
-)
+)  # fmt: skip
 def test_a_wrong_value_names_the_field_and_the_fix(
     path: str, value: Any, field: str, fix: str
 ) -> None:
@@ -156,3 +144,63 @@ def test_any_broken_document_is_refused_or_read_never_a_traceback(
         parse_workload(document)
     except InvalidInputError as error:
         assert error.field and error.fix
+
+
+# The examples of EventBridge's own pages, and their wildcards.
+SCHEDULES = [
+    "cron(0 10 * * ? *)", "cron(15 12 * * ? *)", "cron(0 18 ? * MON-FRI *)", "cron(0 8 1 * ? *)",
+    "cron(0/15 * * * ? *)", "cron(*/10 * ? * MON-FRI *)", "cron(0/5 8-17 ? * mon-fri *)",
+    "cron(15 10 ? * 6L 2022-2023)", "cron(0 0 L * ? *)", "cron(0 9 3W * ? *)", "cron(0 9 LW * ? *)",
+    "cron(0 9 ? * 3#2 *)", "cron(0 9 ? JAN,FEB,MAR SUN 1970)", "cron(0,30 0-2 1-7 */3 ? 2199)",
+    "cron(0   3 * * ? *)", "rate(1 minute)", "rate(5 minutes)", "rate(1 hour)", "rate(7 days)",
+]  # fmt: skip
+WRONG_SCHEDULES = [
+    "", " ", "daily", "@daily", "0 3 * * 1", "cron()", "cron(0 3 * * ?)", "cron(0 3 * * ? * *)",
+    "cron(60 3 * * ? *)", "cron(0 24 * * ? *)", "cron(0 3 32 * ? *)", "cron(0 3 0 * ? *)",
+    "cron(0 3 * 13 ? *)", "cron(0 3 ? * 8 *)", "cron(0 3 ? * 0 *)", "cron(0 3 * * ? 1969)",
+    "cron(0 3 * * * *)", "cron(0 3 ? * ? *)", "cron(0 3 1 * MON *)", "cron(? 3 * * ? *)",
+    "cron(0 3 ? * MOON *)", "cron(0 3 ? * 3#6 *)", "cron(0/0 3 * * ? *)", "cron(-1 3 * * ? *)",
+    "cron(0 3 * * ? *", "cron(0 3 * * ? *) ", "rate(0 days)", "rate(-1 days)", "rate(1.5 hours)",
+    "rate(5 weeks)", "rate(5)", "rate(5  minutes)", "at(2026-12-01T03:00:00)",
+    "cron(1,,2 * * * ? *)",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("expression", SCHEDULES)
+def test_a_sound_schedule_has_no_problem(expression: str) -> None:
+    assert schedule_problem(expression) is None
+
+
+@pytest.mark.parametrize("expression", WRONG_SCHEDULES)
+def test_a_wrong_schedule_has_a_problem_and_a_fix(expression: str) -> None:
+    assert all(schedule_problem(expression) or ("",))
+
+
+@given(
+    text=st.text(max_size=40)
+    | st.lists(st.text("0123456789*?/,-LW#MONJAN", max_size=5), max_size=8).map(
+        lambda fields: f"cron({' '.join(fields)})"
+    )
+)
+def test_any_text_has_an_answer(text: str) -> None:
+    schedule_problem(text)
+
+
+@pytest.mark.parametrize(
+    "zone", ["UTC", "Europe/Berlin", "America/Argentina/Buenos_Aires", "Etc/GMT+5", "Asia/Kolkata"]
+)
+def test_a_cron_may_be_read_in_any_zone(zone: str) -> None:
+    assert timezone_problem(zone, "cron(0 3 * * ? *)") is None
+
+
+@pytest.mark.parametrize("zone", ["", "+02:00", "Europe/", "Europe/Berlin;", "a/b/c/d", "Türkiye"])
+def test_other_text_is_not_a_time_zone(zone: str) -> None:
+    _, fix = timezone_problem(zone, "cron(0 3 * * ? *)") or ("", "")
+
+    assert "Europe/Berlin" in fix
+
+
+@pytest.mark.parametrize("expression", [None, "rate(7 days)"])
+def test_a_time_zone_needs_a_cron(expression: str | None) -> None:
+    assert timezone_problem("Europe/Berlin", expression) is not None
+    assert timezone_problem("UTC", expression) is None

@@ -86,7 +86,7 @@ def change(workload: Workload, **changes: Any) -> Workload:
 def check(
     workload: Workload, prices: Mapping[str, float] | None = None, **options: Any
 ) -> Eligibility:
-    """Eligibility by the shipped facts, with other prices where given."""
+    """Eligibility by the shipped facts, or with other prices."""
     facts = load_facts().overridden(FactOverrides(prices or {}))
     return check_eligibility(workload, facts, **options)
 

@@ -52,11 +52,11 @@ def test_the_workloads_price_goes_before_cdk_jsons_and_that_before_the_shipped_o
 
 def test_the_workloads_image_goes_before_cdk_jsons() -> None:
     nearer = HERE.replace("train:2", "train:3")
-    found = facts_for_workload(
+    overridden = facts_for_workload(
         replace(SOUND, facts=FactOverrides(images=(own(nearer),))), settings(images=(own(HERE),))
     )
 
-    assert nearer == found.image(PYTORCH, compiler="none", region=REGION).uri
+    assert nearer == overridden.image(PYTORCH, compiler="none", region=REGION).uri
 
 
 def test_an_image_in_the_jobs_region_is_taken_whatever_the_order() -> None:
@@ -72,10 +72,10 @@ def test_an_image_of_another_region_is_refused_rather_than_replaced_by_awss() ->
 
 
 def test_an_image_with_the_managed_compiler_is_for_it_alone() -> None:
-    found = facts(own(HERE, MANAGED_COMPILER))
+    overridden = facts(own(HERE, MANAGED_COMPILER))
 
-    managed = found.image(PYTORCH, compiler=MANAGED_COMPILER, region=REGION)
-    plain = found.image(PYTORCH, compiler="none", region=REGION)
+    managed = overridden.image(PYTORCH, compiler=MANAGED_COMPILER, region=REGION)
+    plain = overridden.image(PYTORCH, compiler="none", region=REGION)
 
     assert HERE == managed.uri
     assert plain.uri is not None
@@ -84,12 +84,12 @@ def test_an_image_with_the_managed_compiler_is_for_it_alone() -> None:
 
 @pytest.mark.parametrize("version", ["2", "2.8", "2.8.0"])
 def test_an_image_fits_the_versions_that_it_names(version: str) -> None:
-    found = facts(own(HERE, version=version))
+    overridden = facts(own(HERE, version=version))
     asked = Framework("pytorch", "2.8.0", None, "py312")
 
-    older = found.image(Framework("pytorch", "1.13.1"), compiler="none", region=REGION)
+    older = overridden.image(Framework("pytorch", "1.13.1"), compiler="none", region=REGION)
 
-    assert HERE == found.image(asked, compiler="none", region=REGION).uri
+    assert HERE == overridden.image(asked, compiler="none", region=REGION).uri
     assert HERE != older.uri
 
 
@@ -97,8 +97,8 @@ def test_eligibility_uses_the_price_of_the_deployment() -> None:
     plain = change(SOUND, training__instance_type="ml.g5.xlarge")
 
     def annual(**better: object) -> float:
-        found = facts_for_workload(plain, settings(**better))
-        document = check_eligibility(plain, found, region=REGION).to_dict()
+        overridden = facts_for_workload(plain, settings(**better))
+        document = check_eligibility(plain, overridden, region=REGION).to_dict()
         return float(document["economics"]["annual_training_usd"])
 
     assert 2.0 == pytest.approx(
