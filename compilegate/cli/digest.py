@@ -7,19 +7,20 @@ from typing import Annotated
 import typer
 
 from compilegate.cli.common.output import emit_json, say
-from compilegate.cli.common.session import JsonOption, LocalOption, StageOption, open_cloud
+from compilegate.cli.common.session import (
+    Invocation,
+    on_cloud,
+)
 from compilegate.usecases.operations.weekly_summary import digests
 
 
+@on_cloud
 def digest(
-    ctx: typer.Context,
+    invocation: Invocation,
     *,
     owner: Annotated[
         str | None, typer.Option("--owner", help="Only this owner's workloads.")
     ] = None,
-    local: LocalOption = False,
-    stage: StageOption = None,
-    as_json: JsonOption = False,
 ) -> None:
     """Show every owner's weekly summary: the last seven days of their workloads.
 
@@ -27,9 +28,9 @@ def digest(
     compilegate digest
     compilegate digest --owner ml-platform --json
     """
-    cloud = open_cloud(ctx, local=local, stage=stage)
+    cloud = invocation.open_cloud()
     owner_digests = digests(cloud.services, owner=owner)
-    if as_json:
+    if invocation.as_json:
         emit_json([one.notification.body() for one in owner_digests])
         return
     if not owner_digests:

@@ -10,16 +10,13 @@ from typing import Annotated, Any
 
 import typer
 
-from compilegate.cli.common import project
 from compilegate.cli.common.cloud import Cloud
 from compilegate.cli.common.error_handling import STOPPED
 from compilegate.cli.common.output import confirm, console, emit_json, say, say_line
 from compilegate.cli.common.session import (
-    JsonOption,
-    LocalOption,
-    StageOption,
+    Invocation,
     YesOption,
-    open_cloud,
+    on_cloud,
 )
 from compilegate.domain.draining import DrainMark, DrainSteps, Work, next_steps
 from compilegate.domain.errors import InvalidInputError, NotDeployedError
@@ -49,17 +46,15 @@ TimeoutOption = Annotated[
 ]
 
 
+@on_cloud
 def drain(
-    ctx: typer.Context,
+    invocation: Invocation,
     *,
     check: CheckOption = False,
     undo: UndoOption = False,
     stop_jobs: StopJobsOption = False,
     timeout: TimeoutOption = None,
     yes: YesOption = False,
-    local: LocalOption = False,
-    stage: StageOption = None,
-    as_json: JsonOption = False,
 ) -> None:
     """Stop trials, prevent new work, and wait until no job runs.
 
@@ -79,24 +74,24 @@ def drain(
     if check and undo:
         raise InvalidInputError("exclude each other", field="--check and --undo", fix="choose one")
     if check:
-        raise typer.Exit(_check(ctx, stage, local=local, as_json=as_json))
-    cloud = open_cloud(ctx, local=local, stage=stage)
+        raise typer.Exit(_check(invocation))
+    cloud = invocation.open_cloud()
     deployment, by = _deployment(cloud), f"{HUMAN}{cloud.who()}"
     stack = stack_name(cloud.stage)
     if undo:
-        _show_undone(stack, end_drain(deployment, by), as_json=as_json)
+        _show_undone(stack, end_drain(deployment, by), as_json=invocation.as_json)
         return
     jobs = "are stopped as well" if stop_jobs else "finish first"
     confirm(
         [f"Draining {stack}: schedules are disabled and nothing new starts until `compilegate "
          "drain --undo`. Running trials are stopped and have to be rerun. Production's training "
-         f"jobs {jobs}. Flags do not change."], yes=yes, as_json=as_json,
+         f"jobs {jobs}. Flags do not change."], yes=yes, as_json=invocation.as_json,
     )  # fmt: skip
     report = _drain(
         deployment, by, stop_jobs=stop_jobs, minutes=timeout, poll=cloud.poll_seconds,
-        quiet=as_json,
+        quiet=invocation.as_json,
     )  # fmt: skip
-    if as_json:
+    if invocation.as_json:
         emit_json(report.document(cloud.stage))
     else:
         _show_drained(report, cloud)
@@ -114,13 +109,13 @@ def _deployment(cloud: Cloud) -> Deployment:
     )
 
 
-def _check(ctx: typer.Context, stage: str | None, *, local: bool, as_json: bool) -> int:
+def _check(invocation: Invocation) -> int:
     """Show whether anything runs; a stage without a stack is idle."""
     try:
-        cloud = open_cloud(ctx, local=local, stage=stage)
+        cloud = invocation.open_cloud()
     except NotDeployedError as error:
-        if as_json:
-            emit_json({"stage": project.stage_name(stage), "deployed": False, "idle": True})
+        if invocation.as_json:
+            emit_json({"stage": invocation.stage_name, "deployed": False, "idle": True})
         else:
             say(f"Nothing runs. {error}")
         return 0
@@ -128,7 +123,7 @@ def _check(ctx: typer.Context, stage: str | None, *, local: bool, as_json: bool)
     work = Drainage(deployment, time.monotonic).look()
     mark, enabled = drain_mark(cloud.services), tuple(deployment.schedules.enabled())
     report = Report(work=work, enabled=enabled, mark=mark)
-    if as_json:
+    if invocation.as_json:
         emit_json(report.document(cloud.stage))
     else:
         _show_check(report, stack_name(cloud.stage))

@@ -13,11 +13,9 @@ from compilegate.cli.common.outcome import save_report
 from compilegate.cli.common.output import emit_json, say_line
 from compilegate.cli.common.session import (
     REPORTS,
-    JsonOption,
-    LocalOption,
+    Invocation,
     ReportsOption,
-    StageOption,
-    open_cloud,
+    on_cloud,
 )
 from compilegate.domain.errors import EnvironmentNotReadyError, InvalidInputError, NotFoundError
 from compilegate.domain.production.history import history
@@ -26,8 +24,9 @@ from compilegate.usecases.production.history_page import bodies, history_page
 from compilegate.usecases.trial.documents import Trial
 
 
+@on_cloud
 def report(
-    ctx: typer.Context,
+    invocation: Invocation,
     workload: Annotated[
         str | None,
         typer.Argument(metavar="WORKLOAD", help="Default: that of the newest decision."),
@@ -39,11 +38,8 @@ def report(
     story: Annotated[
         bool, typer.Option("--story", help="The workload's history instead of one trial.")
     ] = False,
-    local: LocalOption = False,
-    stage: StageOption = None,
     out: ReportsOption = REPORTS,
     open_it: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
-    as_json: JsonOption = False,
 ) -> None:
     """Save a trial's report as HTML, Markdown and JSON, and print its path.
 
@@ -64,10 +60,10 @@ def report(
             fix="use: compilegate report WORKLOAD --story",
         )  # fmt: skip
     try:
-        cloud = open_cloud(ctx, local=local, stage=stage)
+        cloud = invocation.open_cloud()
     except EnvironmentNotReadyError:
         saved = _history_file(str(workload), out) if story else _saved(workload, trial, out)
-        if not local or saved is None or not saved.is_file():
+        if not invocation.local or saved is None or not saved.is_file():
             raise
         typer.echo("The local cloud does not run; this report was saved before.", err=True)
         path = saved
@@ -76,7 +72,7 @@ def report(
             path = save_history(str(workload), cloud.services, out)
         else:
             path = save_report(_newest(cloud, workload, trial), cloud.services, out)
-    if as_json:
+    if invocation.as_json:
         emit_json(page_files(path))
     else:
         say_line(str(path))

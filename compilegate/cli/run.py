@@ -9,7 +9,6 @@ from typing import Annotated
 import typer
 
 from compilegate.adapters.workload_files import WorkloadFile
-from compilegate.cli.common import project
 from compilegate.cli.common.cloud import Cloud
 from compilegate.cli.common.error_handling import STOPPED, worst_exit_code
 from compilegate.cli.common.figures import decision_rows, full_run_words
@@ -25,23 +24,19 @@ from compilegate.cli.common.output import (
 )
 from compilegate.cli.common.session import (
     REPORTS,
-    JsonOption,
-    LocalOption,
+    Invocation,
     ReportsOption,
-    StageOption,
-    session,
+    on_cloud,
 )
 from compilegate.cli.trials.start import StartedTrial, follow, read_workloads, start, stop
 
 
+@on_cloud
 def run(
-    ctx: typer.Context,
+    invocation: Invocation,
     files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Workload files (YAML).")],
     *,
-    local: LocalOption = False,
-    stage: StageOption = None,
     out: ReportsOption = REPORTS,
-    as_json: JsonOption = False,
 ) -> None:
     """Evaluate workloads: measure, judge, set the flag, report.
 
@@ -56,16 +51,14 @@ def run(
     several the worst.
     """
     workloads = read_workloads(files)
-    providers = session(ctx).providers
-    if local:
-        progress = console(stderr=as_json)
+    if invocation.local:
+        progress = console(stderr=invocation.as_json)
         progress.print("Starting the embedded cloud if it does not run, deploying the app …")
-        with providers.started_local(keep=False) as started:
-            outcomes = _evaluate(workloads, started.cloud, out, quiet=as_json)
+        with invocation.session.providers.started_local(keep=False) as started:
+            outcomes = _evaluate(workloads, started.cloud, out, quiet=invocation.as_json)
     else:
-        cloud = providers.aws(project.stage_name(stage))
-        outcomes = _evaluate(workloads, cloud, out, quiet=as_json)
-    if as_json:
+        outcomes = _evaluate(workloads, invocation.open_cloud(), out, quiet=invocation.as_json)
+    if invocation.as_json:
         documents = [outcome.to_dict() for outcome in outcomes]
         emit_json(documents[0] if len(documents) == 1 else documents)
     else:

@@ -11,7 +11,10 @@ import typer
 from compilegate.cli.common.cloud import Cloud
 from compilegate.cli.common.outcome import report_command
 from compilegate.cli.common.output import emit_json, say, say_line, say_verdict
-from compilegate.cli.common.session import JsonOption, LocalOption, StageOption, open_cloud
+from compilegate.cli.common.session import (
+    Invocation,
+    on_cloud,
+)
 from compilegate.cli.trials.view import waiting_rounds
 from compilegate.domain import ledger_keys, naming
 from compilegate.domain.formats import clock
@@ -27,15 +30,12 @@ LAST = 3
 UNDER_WAY, WAITS = "under way", "waits for machines"
 
 
+@on_cloud
 def status(
-    ctx: typer.Context,
+    invocation: Invocation,
     workload: Annotated[
         str | None, typer.Argument(metavar="WORKLOAD", help="Only this workload.")
     ] = None,
-    *,
-    local: LocalOption = False,
-    stage: StageOption = None,
-    as_json: JsonOption = False,
 ) -> None:
     """Show running trials, locks, pending approvals, production runs and the last decisions.
 
@@ -43,7 +43,7 @@ def status(
     compilegate status
     compilegate status bert-docs --json
     """
-    cloud = open_cloud(ctx, local=local, stage=stage)
+    cloud = invocation.open_cloud()
     running = _running(cloud, workload)
     names = [workload] if workload else cloud.overview.workloads()
     document = {
@@ -55,7 +55,7 @@ def status(
         "production": _production(cloud, names),
         "trials": _trials(cloud, names, [item["execution"] for item in running]),
     }
-    if as_json:
+    if invocation.as_json:
         emit_json(document)
     else:
         _show(document)

@@ -12,7 +12,10 @@ import typer
 from compilegate.cli.common.cloud import Cloud
 from compilegate.cli.common.error_handling import FAILURE, STOPPED
 from compilegate.cli.common.output import console, emit_json, say, say_line, say_rows
-from compilegate.cli.common.session import JsonOption, LocalOption, StageOption, open_cloud
+from compilegate.cli.common.session import (
+    Invocation,
+    on_cloud,
+)
 from compilegate.cli.common.workload_names import check_registered
 from compilegate.cli.trials.run_view import RunView, RunWatcher
 from compilegate.cli.trials.start import watch
@@ -34,14 +37,12 @@ NameArgument = Annotated[str, typer.Argument(metavar="WORKLOAD", help="A registe
 WaitOption = Annotated[bool, typer.Option("--wait", help="Follow the run to its end.")]
 
 
+@on_cloud
 def train(
-    ctx: typer.Context,
+    invocation: Invocation,
     workload: NameArgument,
     *,
     wait: WaitOption = False,
-    local: LocalOption = False,
-    stage: StageOption = None,
-    as_json: JsonOption = False,
 ) -> None:
     """Start one production run of a registered workload now.
 
@@ -56,25 +57,25 @@ def train(
     Exit code 0 started, with --wait also trained; 12 the run led to a revert; 1 the run failed;
     2 the workload is not registered, or is retired. Ctrl-C does not stop the run.
     """
-    cloud = open_cloud(ctx, local=local, stage=stage)
+    cloud = invocation.open_cloud()
     check_registered(workload, cloud, field="WORKLOAD")
     load_registered(workload, cloud.services.store)
     refuse_if_drained(cloud.services)
     run, arn = start_run(workload, cloud, time.time_ns() // 1_000_000)
     if not wait:
-        _say_started(workload, run, arn, as_json=as_json)
+        _say_started(workload, run, arn, as_json=invocation.as_json)
         return
     try:
         # With --json, standard output is the document's alone.
         (view,) = watch(
             [RunWatcher(workload, run, arn, cloud)],
-            cloud.poll_seconds, console(stderr=as_json), what="run",
+            cloud.poll_seconds, console(stderr=invocation.as_json), what="run",
         )  # fmt: skip
     except KeyboardInterrupt:
         typer.echo(f"No longer watching {workload}; run {run} goes on.", err=True)
         raise typer.Exit(STOPPED) from None
     reading = _flag(workload, cloud.services)
-    if as_json:
+    if invocation.as_json:
         emit_json(document(view, reading))
     else:
         show_run(view, reading)

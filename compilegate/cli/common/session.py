@@ -6,6 +6,8 @@ boto3 and the embedded cloud are imported when a cloud is opened: that is half o
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +19,8 @@ from compilegate.cli.common import project
 
 if TYPE_CHECKING:
     from compilegate.cli.common.cloud import Cloud, StartedCloud
+
+POSITIONAL, KEYWORD = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
 
 
 class Providers:
@@ -67,10 +71,24 @@ def session(ctx: typer.Context) -> Session:
     return current
 
 
-def open_cloud(ctx: typer.Context, *, local: bool, stage: str | None) -> Cloud:
-    """The cloud that a command's options select; without ``stage`` the one of cdk.json."""
-    providers, name = session(ctx).providers, project.stage_name(stage)
-    return providers.local() if local else providers.aws(name)
+@dataclass(frozen=True)
+class Invocation:
+    """One call of a command on a cloud: the options that all of these have."""
+
+    session: Session
+    local: bool
+    stage: str | None
+    as_json: bool
+
+    def open_cloud(self) -> Cloud:
+        """The selected cloud; raises EnvironmentNotReadyError."""
+        name = self.stage_name
+        return self.session.providers.local() if self.local else self.session.providers.aws(name)
+
+    @property
+    def stage_name(self) -> str:
+        """The selected stage, by default the one in cdk.json."""
+        return project.stage_name(self.stage)
 
 
 def _remember_json(ctx: typer.Context, as_json: bool) -> bool:
@@ -100,6 +118,34 @@ RegionOption = Annotated[
         show_default=False,
     ),
 ]
+
+
+# What every command on a cloud takes besides its own parameters: name, type and default.
+SHARED = (
+    ("local", LocalOption, False),
+    ("stage", StageOption, None),
+    ("as_json", JsonOption, False),
+)
+
+
+def on_cloud(command: Callable[..., None]) -> Callable[..., None]:
+    """Adds the shared options to a command; it gets them as an Invocation, its first argument."""
+
+    def run(ctx: typer.Context, **options: Any) -> None:
+        shared = {name: options.pop(name) for name, _, _ in SHARED}
+        command(Invocation(session(ctx), **shared), **options)
+
+    _, *own = inspect.signature(command, eval_str=True).parameters.values()
+    context = inspect.Parameter("ctx", POSITIONAL, annotation=typer.Context)
+    added = [
+        inspect.Parameter(name, KEYWORD, default=default, annotation=annotation)
+        for name, annotation, default in SHARED
+    ]
+    run.__doc__ = command.__doc__
+    run.__signature__ = inspect.Signature([context, *own, *added])  # type: ignore[attr-defined]
+    return run
+
+
 NameArgument = Annotated[str, typer.Argument(metavar="WORKLOAD", help="The workload's name.")]
 ReasonOption = Annotated[
     str, typer.Option("--reason", metavar="TEXT", help="Why; recorded and sent to the owner.")

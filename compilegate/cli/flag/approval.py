@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import typer
-
 from compilegate.cli.common.cloud import Cloud
 from compilegate.cli.common.output import confirm, emit_json, say
 from compilegate.cli.common.session import (
-    JsonOption,
-    LocalOption,
+    Invocation,
     NameArgument,
     ReasonOption,
-    StageOption,
     YesOption,
-    open_cloud,
+    on_cloud,
 )
 from compilegate.domain.notification import command_at
 from compilegate.domain.production.history import Approval
@@ -49,24 +45,24 @@ compilegate flag reject bert-docs --reason "too little gain" --local --yes
 def answer_command(*, approved: bool) -> Callable[..., None]:
     """The command that gives one of the two answers."""
 
+    @on_cloud
     def command(
-        ctx: typer.Context,
+        invocation: Invocation,
         workload: NameArgument,
         *,
         reason: ReasonOption,
         yes: YesOption = False,
-        local: LocalOption = False,
-        stage: StageOption = None,
-        as_json: JsonOption = False,
     ) -> None:
-        cloud = open_cloud(ctx, local=local, stage=stage)
+        cloud = invocation.open_cloud()
         approval = question(workload, cloud.services)
         override = Override(cloud.who(), reason)
         if approval.answer is not None and approval.answer.approved is not approved:
             refuse_other(workload, approval.answer, cloud.services)
-        confirm([_effect(workload, approval, approved=approved)], yes=yes, as_json=as_json)
+        confirm(
+            [_effect(workload, approval, approved=approved)], yes=yes, as_json=invocation.as_json
+        )
         answered = answer_approval(workload, override, approved=approved, services=cloud.services)
-        if as_json:
+        if invocation.as_json:
             emit_json(_document(workload, answered))
         else:
             _show(answered, cloud)

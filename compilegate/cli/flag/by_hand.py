@@ -10,13 +10,11 @@ from compilegate.cli.common.cloud import Cloud
 from compilegate.cli.common.error_handling import FAILURE
 from compilegate.cli.common.output import confirm, emit_json, say, say_line
 from compilegate.cli.common.session import (
-    JsonOption,
-    LocalOption,
+    Invocation,
     NameArgument,
     ReasonOption,
-    StageOption,
     YesOption,
-    open_cloud,
+    on_cloud,
 )
 from compilegate.cli.common.workload_names import check_workload_exists
 from compilegate.cli.flag.screen import change_line
@@ -39,16 +37,14 @@ CandidateOption = Annotated[
 PRECEDENCE = "Trials that have already begun cannot change this; newer evidence can."
 
 
+@on_cloud
 def set_flag(
-    ctx: typer.Context,
+    invocation: Invocation,
     workload: NameArgument,
     *,
     candidate: CandidateOption,
     reason: ReasonOption,
     yes: YesOption = False,
-    local: LocalOption = False,
-    stage: StageOption = None,
-    as_json: JsonOption = False,
 ) -> None:
     """Turn a workload's flag on for a candidate, by hand.
 
@@ -59,23 +55,21 @@ def set_flag(
     compilegate flag set bert-docs --candidate compile --reason "agreed"
     compilegate flag set demo-lm --candidate compile --reason "try" --local -y
     """
-    cloud = open_cloud(ctx, local=local, stage=stage)
+    cloud = invocation.open_cloud()
     chosen = find_candidate(workload, candidate, cloud.services)
     override = Override(cloud.who(), reason)
-    confirm(_effect_of_set(workload, chosen), yes=yes, as_json=as_json)
+    confirm(_effect_of_set(workload, chosen), yes=yes, as_json=invocation.as_json)
     made = set_by_hand(workload, chosen, override, services=cloud.services)
-    _report(workload, made, override, cloud, as_json=as_json)
+    _report(workload, made, override, cloud, as_json=invocation.as_json)
 
 
+@on_cloud
 def revert(
-    ctx: typer.Context,
+    invocation: Invocation,
     workload: NameArgument,
     *,
     reason: ReasonOption,
     yes: YesOption = False,
-    local: LocalOption = False,
-    stage: StageOption = None,
-    as_json: JsonOption = False,
 ) -> None:
     """Turn a workload's flag off, by hand.
 
@@ -86,15 +80,15 @@ def revert(
     compilegate flag revert bert-docs --reason "loss spikes since Monday"
     compilegate flag revert bert-docs --reason "code freeze" --yes --json
     """
-    cloud = open_cloud(ctx, local=local, stage=stage)
+    cloud = invocation.open_cloud()
     check_workload_exists(workload, cloud)
     override = Override(cloud.who(), reason)
     now, _ = latest_flag(workload, cloud.services)
     effect = "turns the flag off" if now.enabled else "keeps the flag off"
     sentence = f"{workload}: {effect}; production trains the baseline from its next run on."
-    confirm([sentence, PRECEDENCE], yes=yes, as_json=as_json)
+    confirm([sentence, PRECEDENCE], yes=yes, as_json=invocation.as_json)
     made = revert_by_hand(workload, override, services=cloud.services)
-    _report(workload, made, override, cloud, as_json=as_json)
+    _report(workload, made, override, cloud, as_json=invocation.as_json)
 
 
 def _effect_of_set(workload: str, chosen: PlannedCandidate) -> list[str]:

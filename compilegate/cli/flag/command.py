@@ -6,11 +6,9 @@ import typer
 
 from compilegate.cli.common.output import emit_json, say
 from compilegate.cli.common.session import (
-    JsonOption,
-    LocalOption,
+    Invocation,
     NameArgument,
-    StageOption,
-    open_cloud,
+    on_cloud,
 )
 from compilegate.cli.common.workload_names import check_workload_exists
 from compilegate.cli.flag import approval, by_hand
@@ -27,13 +25,10 @@ def flag() -> None:
 
 
 @app.command("show")
+@on_cloud
 def show(
-    ctx: typer.Context,
+    invocation: Invocation,
     workload: NameArgument,
-    *,
-    local: LocalOption = False,
-    stage: StageOption = None,
-    as_json: JsonOption = False,
 ) -> None:
     """Show the flag that production training of a workload reads, since when, and why.
 
@@ -41,24 +36,21 @@ def show(
     compilegate flag show bert-docs
     compilegate flag show bert-docs --local --json
     """
-    cloud = open_cloud(ctx, local=local, stage=stage)
+    cloud = invocation.open_cloud()
     status = flag_status(workload, cloud.services)
     if not status.present and status.change is None:
         check_workload_exists(workload, cloud)
-    if as_json:
+    if invocation.as_json:
         emit_json(status.to_dict())
     else:
         show_status(status, cloud)
 
 
 @app.command("history")
+@on_cloud
 def history(
-    ctx: typer.Context,
+    invocation: Invocation,
     workload: NameArgument,
-    *,
-    local: LocalOption = False,
-    stage: StageOption = None,
-    as_json: JsonOption = False,
 ) -> None:
     """Show every change of a workload's flag, newest first, with author, reason and evidence.
 
@@ -66,24 +58,21 @@ def history(
     compilegate flag history bert-docs
     compilegate flag history bert-docs --json
     """
-    cloud = open_cloud(ctx, local=local, stage=stage)
+    cloud = invocation.open_cloud()
     changes = flag_versions(workload, cloud.services)[::-1]
     if not changes:
         check_workload_exists(workload, cloud)
-    if as_json:
+    if invocation.as_json:
         emit_json([version.to_entry() for version in changes])
     else:
         show_history(workload, changes, bucket=cloud.services.store.bucket)
 
 
 @app.command("repair")
+@on_cloud
 def repair(
-    ctx: typer.Context,
+    invocation: Invocation,
     workload: NameArgument,
-    *,
-    local: LocalOption = False,
-    stage: StageOption = None,
-    as_json: JsonOption = False,
 ) -> None:
     """Restore the parameter from the ledger, after it was lost or edited by hand.
 
@@ -91,11 +80,11 @@ def repair(
     compilegate flag repair bert-docs
     compilegate flag repair bert-docs --local --json
     """
-    cloud = open_cloud(ctx, local=local, stage=stage)
+    cloud = invocation.open_cloud()
     check_workload_exists(workload, cloud)
     repaired = repair_flag(workload, cloud.services)
     current, version = latest_flag(workload, cloud.services)
-    if as_json:
+    if invocation.as_json:
         emit_json({"workload": workload, "repaired": repaired, "version": version,
                    "enabled": current.enabled, "state": current.state})  # fmt: skip
         return

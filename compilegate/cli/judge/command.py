@@ -10,7 +10,7 @@ import typer
 from compilegate.cli.common import project
 from compilegate.cli.common.figures import decision_rows
 from compilegate.cli.common.output import emit_json, reason_lines, say_rows, say_verdict
-from compilegate.cli.common.session import JsonOption, LocalOption, StageOption
+from compilegate.cli.common.session import Invocation, JsonOption, LocalOption, StageOption, session
 from compilegate.cli.judge.documents import judged, read_json, stream
 from compilegate.domain import naming
 from compilegate.domain.decision import EXIT_CODES, Decision
@@ -127,9 +127,8 @@ def judge(
     if replay is not None:
         from compilegate.cli.judge.replay import replay_decision  # noqa: PLC0415 - needs a cloud
 
-        code = replay_decision(
-            ctx, replay, workload=workload, local=local, stage=stage, as_json=as_json
-        )
+        invocation = Invocation(session(ctx), local, stage, as_json)
+        code = replay_decision(invocation, replay, workload=workload)
     elif plan:
         code = _plan(file, plan_options, as_json=as_json)
     elif jsonl is not None:

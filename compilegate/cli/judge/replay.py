@@ -6,11 +6,9 @@ import json
 from dataclasses import asdict
 from typing import Any
 
-import typer
-
 from compilegate.cli.common.error_handling import INVALID_EVIDENCE
 from compilegate.cli.common.output import emit_json, say, say_line
-from compilegate.cli.common.session import open_cloud
+from compilegate.cli.common.session import Invocation
 from compilegate.cli.common.workload_names import check_workload_exists
 from compilegate.domain.errors import shortened
 from compilegate.domain.formats import plural
@@ -20,22 +18,14 @@ EQUAL, NOT_REPLAYABLE = 0, 11
 MOST_SHOWN = 12
 
 
-def replay_decision(
-    ctx: typer.Context,
-    decision_id: str,
-    *,
-    workload: str | None,
-    local: bool,
-    stage: str | None,
-    as_json: bool,
-) -> int:
+def replay_decision(invocation: Invocation, decision_id: str, *, workload: str | None) -> int:
     """Show whether it is the same; the exit code is 0, 13, or 11 without evidence."""
-    cloud = open_cloud(ctx, local=local, stage=stage)
+    cloud = invocation.open_cloud()
     if workload:
         check_workload_exists(workload, cloud)
     workloads = [workload] if workload else cloud.overview.workloads()
     replayed = replay(find_decision(decision_id, workloads, cloud.services), cloud.services)
-    if as_json:
+    if invocation.as_json:
         emit_json(_document(replayed))
     else:
         _show(replayed, cloud.services.store.bucket)

@@ -16,7 +16,10 @@ from compilegate.cli.check.files import find_files, read_files
 from compilegate.cli.common.cloud import Cloud
 from compilegate.cli.common.error_handling import worst_exit_code
 from compilegate.cli.common.output import emit_json, progress, say
-from compilegate.cli.common.session import JsonOption, LocalOption, StageOption, open_cloud
+from compilegate.cli.common.session import (
+    Invocation,
+    on_cloud,
+)
 from compilegate.cli.register.many import (
     Result,
     names_to_retire,
@@ -53,17 +56,15 @@ DryRunOption = Annotated[
 ]
 
 
+@on_cloud
 def register(
-    ctx: typer.Context,
+    invocation: Invocation,
     targets: TargetsArgument,
     *,
     remove: RemoveOption = False,
     take_over: TakeOverOption = False,
     again: AgainOption = False,
     dry_run: DryRunOption = False,
-    local: LocalOption = False,
-    stage: StageOption = None,
-    as_json: JsonOption = False,
 ) -> None:
     """Register workloads for production training, from files and on their schedules.
 
@@ -88,17 +89,17 @@ def register(
     options = partial(RegisterOptions, take_over=take_over, again=again, dry_run=dry_run)
 
     def cloud() -> Cloud:
-        return open_cloud(ctx, local=local, stage=stage)
+        return invocation.open_cloud()
 
     count = len(files) + len(names)
     acted = progress(_act(files, names, cloud, options), count, "Registering", above=MOST_LINES)
     results: list[Result] = []
     for result in chain(wrong, acted):
         results.append(result)
-        if not as_json:
-            show(result, also_unchanged=len(wrong) + count <= MOST_LINES, local=local)
+        if not invocation.as_json:
+            show(result, also_unchanged=len(wrong) + count <= MOST_LINES, local=invocation.local)
     counts = Counter(result.what for result in results)
-    if as_json:
+    if invocation.as_json:
         emit_json({"workloads": [result.to_dict() for result in results], "counts": dict(counts)})
     else:
         say(summary(counts, dry_run=dry_run))
