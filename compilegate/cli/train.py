@@ -9,14 +9,13 @@ from typing import Annotated, Any
 
 import typer
 
-from compilegate.cli.common.cloud import Cloud
+from compilegate.cli.common.cloud import Cloud, check_registered
 from compilegate.cli.common.error_handling import FAILURE, STOPPED
 from compilegate.cli.common.output import console, emit_json, say, say_line, say_rows
 from compilegate.cli.common.session import (
     Invocation,
     on_cloud,
 )
-from compilegate.cli.common.workload_names import check_registered
 from compilegate.cli.trials.run_view import RunView, RunWatcher
 from compilegate.cli.trials.start import watch
 from compilegate.domain import naming

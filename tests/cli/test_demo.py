@@ -14,9 +14,8 @@ import pytest
 from compilegate.adapters.executions import ExecutionState
 from compilegate.cli.common.cloud import Cloud
 from compilegate.cli.demo import start
-from compilegate.cli.demo.screen import measure_times
-from compilegate.cli.trials.job_lines import JobLines
-from compilegate.cli.trials.view import JobView, TrialView
+from compilegate.cli.demo.command import measure_times
+from compilegate.cli.trials.view import JobLines, JobView, TrialView
 from compilegate.domain.errors import EnvironmentNotReadyError
 from compilegate.usecases.trial.documents import Trial
 from tests.cli.conftest import Invoke

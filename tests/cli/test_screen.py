@@ -10,14 +10,13 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from compilegate.cli.trials.job_lines import JobLines
 from compilegate.cli.trials.screen import (
     LineScreen,
     arm_rows,
     progress_table,
     screen,
 )
-from compilegate.cli.trials.view import TrialWatcher
+from compilegate.cli.trials.view import JobLines, TrialWatcher
 from compilegate.domain import naming
 from compilegate.domain.planning.arm_plan import ArmPlan
 from compilegate.domain.records.canary import CanaryClosed, CanaryRound, RequestedRun

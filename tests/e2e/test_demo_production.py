@@ -14,7 +14,7 @@ from rich.console import Console
 
 from compilegate.adapters.executions import StepFunctionsExecutions
 from compilegate.adapters.workload_files import read_workload
-from compilegate.cli.demo.production_screen import ConsoleReporter
+from compilegate.cli.demo.production import ConsoleReporter
 from compilegate.cli.demo.scenario import DemoScenario
 from compilegate.cli.report import save_history
 from compilegate.domain import naming

@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 from compilegate.cli.check.batch import WIDTH, Totals, line, show_totals
 from compilegate.cli.check.eligibility import show_eligibility
 from compilegate.cli.plan.command import examples
-from compilegate.cli.plan.explained import explain_plan
-from compilegate.cli.plan.table import show_plan
+from compilegate.cli.plan.screen import explain_plan, show_plan
 from compilegate.domain.eligibility import check_eligibility
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.planning.plan import Plan

@@ -31,7 +31,7 @@ from compilegate.usecases.flag.change_flag import flag_versions, latest_flag
 from compilegate.usecases.registration.register import RegisterOptions
 
 if TYPE_CHECKING:
-    from compilegate.cli.demo.production_screen import ConsoleReporter
+    from compilegate.cli.demo.production import ConsoleReporter
 
 FAULT = "learning_rate:0.2"
 INTERVAL_MILLISECONDS = 2 * 24 * 3600 * 1000

@@ -3,26 +3,43 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from itertools import groupby
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.text import Text
 
 from compilegate import __version__
-from compilegate.cli.common.output import emit_json, progress
+from compilegate.cli.common.output import console, emit_json, progress, say
 from compilegate.cli.common.session import JsonOption, LocalOption, StageOption, session
 from compilegate.cli.doctor.files import Target, find_targets
-from compilegate.cli.doctor.screen import counts, show
-from compilegate.doctor import COMPILERS, Examination, ScriptError, Severity, examine, to_sarif
+from compilegate.doctor import (
+    BY_ID,
+    COMPILERS,
+    Examination,
+    Finding,
+    ScriptError,
+    Severity,
+    examine,
+    to_sarif,
+)
 from compilegate.domain.errors import InvalidInputError
+from compilegate.domain.formats import plural
 from compilegate.domain.reasons import Severity as ReasonSeverity
 
 CLEAN, BREAKS, SLOWS, BAD_INPUT = 0, 10, 11, 2
 DEPLOYMENT_CODES = {None: CLEAN, ReasonSeverity.BLOCK: BREAKS, ReasonSeverity.WARN: SLOWS}
 PROGRESS_ABOVE = 40
 FRAMEWORK = re.compile(rb"torch|tensorflow|keras|transformers|accelerate|lightning|deepspeed")
+STYLES = {Severity.BREAKS: "red", Severity.SLOWS: "yellow", Severity.NOTE: "cyan"}
+WORDS = {
+    Severity.BREAKS: ("breaks it", "break it"),
+    Severity.SLOWS: ("slows it", "slow it"),
+    Severity.NOTE: ("note", "notes"),
+}
 
 
 class Part(StrEnum):
@@ -173,3 +190,76 @@ def _exit_code(examinations: Sequence[Examination], unreadable: dict[str, str]) 
     if Severity.SLOWS in severities:
         return SLOWS
     return BAD_INPUT if unreadable else CLEAN
+
+
+def show(examinations: Sequence[Examination], unreadable: Mapping[str, str]) -> None:
+    """Every file with findings, then the unreadable files, then a count."""
+    trained = [item for item in examinations if item.is_training]
+    for examination in trained:
+        if examination.findings or examination.not_seen:
+            _show_file(examination)
+    for problem in unreadable.values():
+        say(f"not examined: {problem}", hang=2)
+        say()
+    say(summary(examinations))
+
+
+def _show_file(examination: Examination) -> None:
+    compilers = ", ".join(examination.compilers)
+    console().print(Text(f"{examination.file} ({compilers})", style="bold"), soft_wrap=True)
+    groups = groupby(examination.findings, key=lambda finding: (finding.rule, finding.fix))
+    for (rule, fix), findings in groups:
+        _show_group(rule, fix, list(findings))
+    for text in examination.not_seen:
+        say(f"not analysed: {text}", indent=2, hang=2)
+    say()
+
+
+def _show_group(rule: str, fix: str, findings: Sequence[Finding]) -> None:
+    severity = min((finding.severity for finding in findings), key=list(Severity).index)
+    title = Text.assemble(
+        "  ", (WORDS[severity][0], f"bold {STYLES[severity]}"), f": {BY_ID[rule].title} ({rule})"
+    )
+    console().print(title, soft_wrap=True)
+    shown = ""
+    for finding in findings:
+        _say_cut(f"line {finding.place.line:<5} {finding.source}", indent=4)
+        if finding.message != shown:
+            say(f"{finding.message}.", indent=15)
+            shown = finding.message
+    say(f"Fix: {fix}.", indent=4, hang=5)
+
+
+def _say_cut(text: str, *, indent: int) -> None:
+    """One line of code, cut where the screen ends."""
+    out = console()
+    # Control characters of a script never reach the terminal.
+    shown = "".join(mark if mark.isprintable() else "\N{REPLACEMENT CHARACTER}"
+                    for mark in text.expandtabs(4))  # fmt: skip
+    line = Text(" " * indent + shown)
+    line.truncate(out.width, overflow="ellipsis")
+    out.print(line, soft_wrap=True)
+
+
+def counts(examinations: Sequence[Examination]) -> dict[str, int]:
+    """How many findings of each severity, how many files."""
+    findings = [finding for item in examinations for finding in item.findings]
+    return {
+        "files": len(examinations),
+        "training_files": sum(item.is_training for item in examinations),
+        **{str(kind): sum(finding.severity is kind for finding in findings) for kind in Severity},
+        "suppressed": sum(item.suppressed for item in examinations),
+    }
+
+
+def summary(examinations: Sequence[Examination]) -> str:
+    """The last line."""
+    number = counts(examinations)
+    if not number["training_files"]:
+        return f"No training code in {plural(number['files'], 'file')}."
+    files = plural(number["training_files"], "file")
+    parts = [
+        f"{number[kind]} {WORDS[kind][number[kind] != 1]}" for kind in Severity if number[kind]
+    ]
+    suppressed = f" {number['suppressed']} suppressed." if number["suppressed"] else ""
+    return f"{files} with training code: {', '.join(parts) or 'no findings'}.{suppressed}"

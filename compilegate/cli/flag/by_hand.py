@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from compilegate.cli.common.cloud import Cloud
+from compilegate.cli.common.cloud import Cloud, check_workload_exists
 from compilegate.cli.common.error_handling import FAILURE
 from compilegate.cli.common.output import confirm, emit_json, say, say_line
 from compilegate.cli.common.session import (
@@ -16,8 +16,7 @@ from compilegate.cli.common.session import (
     YesOption,
     on_cloud,
 )
-from compilegate.cli.common.workload_names import check_workload_exists
-from compilegate.cli.flag.screen import change_line
+from compilegate.cli.flag.status import change_line
 from compilegate.domain.records.flags import FlagVersion
 from compilegate.report.notifications.production import flag_changed
 from compilegate.usecases.flag.change_flag import Changed, flag_versions, latest_flag

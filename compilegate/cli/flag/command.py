@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import typer
 
+from compilegate.cli.common.cloud import check_workload_exists
 from compilegate.cli.common.output import emit_json, say
 from compilegate.cli.common.session import (
     Invocation,
     NameArgument,
     on_cloud,
 )
-from compilegate.cli.common.workload_names import check_workload_exists
 from compilegate.cli.flag import approval, by_hand
-from compilegate.cli.flag.screen import on_words, show_history, show_status
-from compilegate.cli.flag.status import flag_status
+from compilegate.cli.flag.status import flag_status, on_words, show_history, show_status
 from compilegate.usecases.flag.change_flag import flag_versions, latest_flag, repair_flag
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)

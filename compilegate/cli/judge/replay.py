@@ -6,10 +6,10 @@ import json
 from dataclasses import asdict
 from typing import Any
 
+from compilegate.cli.common.cloud import check_workload_exists
 from compilegate.cli.common.error_handling import INVALID_EVIDENCE
 from compilegate.cli.common.output import emit_json, say, say_line
 from compilegate.cli.common.session import Invocation
-from compilegate.cli.common.workload_names import check_workload_exists
 from compilegate.domain.errors import shortened
 from compilegate.domain.formats import plural
 from compilegate.usecases.trial.replay import Replay, find_decision, replay

@@ -12,8 +12,7 @@ from compilegate.adapters.workload_files import read_workload
 from compilegate.cli.common import project
 from compilegate.cli.common.output import emit_json, say
 from compilegate.cli.common.session import JsonOption, RegionOption
-from compilegate.cli.plan.explained import explain_plan
-from compilegate.cli.plan.table import show_plan
+from compilegate.cli.plan.screen import explain_plan, show_plan
 from compilegate.domain import naming
 from compilegate.domain.judging.next_step import FIRST_SEED
 from compilegate.domain.planning.arm_plan import CONTROL

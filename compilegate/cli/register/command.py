@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -14,8 +15,8 @@ import typer
 from compilegate.adapters.workload_files import WorkloadFile
 from compilegate.cli.check.files import find_files, read_files
 from compilegate.cli.common.cloud import Cloud
-from compilegate.cli.common.error_handling import worst_exit_code
-from compilegate.cli.common.output import emit_json, progress, say
+from compilegate.cli.common.error_handling import explain, worst_exit_code
+from compilegate.cli.common.output import emit_json, error_text, progress, say, say_line
 from compilegate.cli.common.session import (
     Invocation,
     on_cloud,
@@ -26,11 +27,12 @@ from compilegate.cli.register.many import (
     register_files,
     retire_workloads,
 )
-from compilegate.cli.register.screen import show, summary
-from compilegate.domain.errors import InvalidInputError
+from compilegate.domain.errors import InvalidInputError, shown
+from compilegate.domain.formats import plural
+from compilegate.domain.production.registration import Change, Registration
 from compilegate.domain.records.flags import HUMAN
 from compilegate.usecases.operations.drain_mark import refuse_if_drained
-from compilegate.usecases.registration.register import RegisterOptions
+from compilegate.usecases.registration.register import UNCHANGED, Registered, RegisterOptions
 
 # With more workloads than this, unchanged ones are only counted.
 MOST_LINES = 20
@@ -54,6 +56,15 @@ AgainOption = Annotated[
 DryRunOption = Annotated[
     bool, typer.Option("--dry-run", help="Show what would change, and change nothing.")
 ]
+WORDS = {
+    "new": "new", "updated": "updated", "revived": "registered again", "retired": "retired",
+    "completed": "completed an interrupted registration", "set_again": "recreated",
+    "unchanged": "unchanged", "failed": "failed",
+}  # fmt: skip
+# At most this many changed fields are named; the JSON document names all.
+MOST_NAMED = 6
+# Longer values are not shown.
+LONGEST_VALUE = 40
 
 
 @on_cloud
@@ -132,3 +143,67 @@ def _act(
     if files and not by.dry_run:
         refuse_if_drained(cloud.services)  # it would enable schedules
     yield from retire_workloads(names, cloud, by) if names else register_files(files, cloud, by)
+
+
+def show(result: Result, *, also_unchanged: bool, local: bool = False) -> None:
+    """One workload's line; a failure goes to standard error."""
+    if result.registered is None:
+        message = explain(result.error) if result.error else "failed"
+        if result.subject not in message:
+            message = f"{result.subject}: {message}"
+        sys.stderr.write(f"{error_text(message)}\n")
+    elif also_unchanged or result.what != UNCHANGED:
+        say(line(result.registered), hang=4)
+        if result.registered.still_on:
+            name = result.registered.registration.workload
+            off = f'compilegate flag revert {name} --reason "retired"{" --local" if local else ""}'
+            say_line(f"    To turn it off: {off}")
+    sys.stdout.flush()
+
+
+def line(registered: Registered) -> str:
+    """``name: what, when it runs, what differs``."""
+    registration = registered.registration
+    parts = [f"{registration.workload}: {_what(registered)}"]
+    if registration.active and registered.what != UNCHANGED:
+        parts.append(_when(registration))
+    parts += _differs(registered)
+    if registered.replaces:
+        parts.append(f"in place of {registered.replaces}")
+    if registered.still_on:
+        parts.append(f"its flag stays on ({registered.still_on})")
+    if registered.uploaded:
+        parts.append(f"{plural(registered.uploaded, 'object')} uploaded")
+    return "; ".join(parts)
+
+
+def summary(counts: Mapping[str, int], *, dry_run: bool) -> str:
+    """The number of workloads by outcome."""
+    parts = [f"{counts[what]} {WORDS[what]}" for what in WORDS if counts.get(what)]
+    end = " Dry run: nothing was changed." if dry_run else ""
+    return f"{plural(sum(counts.values()), 'workload')}: {', '.join(parts)}.{end}"
+
+
+def _what(registered: Registered) -> str:
+    if registered.what == UNCHANGED and not registered.registration.active:
+        return "already retired"
+    return WORDS[registered.what]
+
+
+def _when(registration: Registration) -> str:
+    if registration.schedule is None:
+        return "no schedule"
+    return f"runs {registration.schedule}, {registration.timezone}"
+
+
+def _differs(registered: Registered) -> list[str]:
+    named = [_change(change) for change in registered.changes[:MOST_NAMED]]
+    more = len(registered.changes) - len(named)
+    return [*named, f"{more} more fields"] if more > 0 else named
+
+
+def _change(change: Change) -> str:
+    values = [shown(value) for value in (change.before, change.after)]
+    if max(map(len, values)) > LONGEST_VALUE:
+        return f"{change.field} changed"
+    return f"{change.field} {values[0]} -> {values[1]}"

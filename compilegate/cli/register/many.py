@@ -13,9 +13,8 @@ from compilegate.adapters.clients import CONNECTIONS
 from compilegate.adapters.packages import Packages
 from compilegate.adapters.workload_files import WorkloadFile, load_yaml, read_workload
 from compilegate.cli.check.files import find_files, is_folder
-from compilegate.cli.common.cloud import Cloud
+from compilegate.cli.common.cloud import Cloud, check_registered
 from compilegate.cli.common.error_handling import exit_code, explain
-from compilegate.cli.common.workload_names import check_registered
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.fields import Fields
 from compilegate.domain.workload.candidates import parse_name

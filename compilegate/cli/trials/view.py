@@ -1,18 +1,16 @@
-"""A running trial at one moment, and how it is read.
-
-Only jobs that have not ended are described again, so that watching stays cheap.
-"""
+"""A running trial at one moment, and how it is read."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from compilegate.adapters.executions import ExecutionState
 from compilegate.cli.common.cloud import Cloud
-from compilegate.cli.trials.job_lines import JobLines
 from compilegate.domain import ledger_keys, naming
 from compilegate.domain.errors import NotFoundError
 from compilegate.domain.planning.arm_plan import ArmPlan
@@ -20,11 +18,74 @@ from compilegate.domain.planning.speed_jobs import measured_by, usd_per_hour
 from compilegate.domain.production.canary import open_rounds
 from compilegate.domain.production.history import history
 from compilegate.domain.records.canary import CanaryRound
+from compilegate.domain.request.sections import PROGRESS_LINE
 from compilegate.domain.trial.plan import SHADOW
 from compilegate.usecases.flag.approval import approval_of
 from compilegate.usecases.trial.documents import Trial
 
+_PREFIX = re.compile(PROGRESS_LINE)
 ACTIVE = ("InProgress", "Stopping")
+
+
+@dataclass
+class JobLines:
+    """What one job has printed so far; figures by arm, because a speed job runs several arms."""
+
+    arm: str | None = None
+    block: int | None = None
+    priming: bool = False  # fills its compile cache; measured blocks come after
+    by_arm: dict[str | None, Mapping[str, float]] = field(default_factory=dict)
+    token: str | None = None
+
+    def take(self, lines: Iterable[str]) -> None:
+        """Read more lines; those that are not progress are skipped."""
+        for line in lines:
+            values = _values(line)
+            if not values:
+                continue
+            self.arm = values.get("arm", self.arm)
+            if values.get("block", "").isdigit():
+                self.block = int(values["block"])
+            if "priming" in values or "blocks" in values:
+                self.priming = "priming" in values
+            if "step" in values:
+                self.by_arm[self.arm] = _numbers(values)
+
+    @property
+    def turn(self) -> str:
+        """The position of a speed job's current arm."""
+        if self.priming:
+            return "first compilation"
+        return "" if self.block is None else f"block {self.block + 1}"
+
+    @property
+    def segment(self) -> str:
+        """The speed job's current arm and its position, empty for a full run."""
+        return f"{self.arm}, {self.turn}" if self.arm and self.turn else ""
+
+    def latest(self, arm: str | None) -> Mapping[str, float]:
+        """The arm's last figures, empty before the first."""
+        return self.by_arm.get(arm, {})
+
+
+def _values(line: str) -> dict[str, str]:
+    prefix = _PREFIX.match(line)
+    if prefix is None:
+        return {}
+    pairs = (part.partition("=") for part in line[prefix.end() :].replace(";", " ").split())
+    return {key: value for key, equals, value in pairs if equals}
+
+
+def _numbers(values: Mapping[str, str]) -> dict[str, float]:
+    numbers = {}
+    for key, text in values.items():
+        try:
+            number = float(text)
+        except ValueError:
+            continue
+        if math.isfinite(number):
+            numbers[key] = number
+    return numbers
 
 
 @dataclass(frozen=True)
