@@ -8,7 +8,7 @@ from compilegate.domain.decision import EXIT_CODES, Decision, FlagAction, Probat
 from compilegate.domain.formats import percent
 from compilegate.domain.judging.evidence import PROBATION, Arm, Evidence
 from compilegate.domain.judging.evidence_file import read_evidence
-from compilegate.domain.judging.judge import CandidateFinding, judge_trial
+from compilegate.domain.judging.judge import judge_trial
 from compilegate.domain.judging.quality import design_of
 from compilegate.domain.judging.speed import Segments, analyse_segments, judge_speed
 from compilegate.domain.judging.validity import EXPLAINED, SAME_WORK, invalid_reasons
@@ -32,7 +32,48 @@ FLAG_WORDS = {
 }
 
 
-def fairness_items(evidence: Evidence) -> Iterator[Item]:
+def explain(document: object, decision: Decision) -> list[Item]:
+    """Every number of the judge's ``decision`` on ``document``."""
+    return [*_sections(document, decision), *_next_items(decision)]
+
+
+def _sections(document: object, decision: Decision) -> Iterator[Item]:
+    if any(reason.code == UNREADABLE for reason in decision.reasons):
+        yield from _broken_contract(decision.reasons)
+        return
+    evidence = read_evidence(document)
+    segments = analyse_segments(evidence)
+    yield from _fairness_items(evidence)
+    if invalid_reasons(evidence):
+        return
+    if evidence.phase == PROBATION:
+        yield from _probation(decision, evidence, segments)
+    else:
+        yield from _trial(decision, evidence, segments)
+
+
+def _trial(decision: Decision, evidence: Evidence, segments: Segments) -> Iterator[Item]:
+    judged, design = judge_trial(evidence, segments), design_of(evidence)
+    yield from value_items(evidence)
+    for finding in judged.findings:
+        yield from speed_items(finding, evidence, segments)
+    for finding in judged.findings:
+        if finding.quality is not None and design is not None:
+            yield from full_run_items(finding.arm, evidence)
+            yield from quality_items(finding.arm.name, finding.quality, evidence, design)
+            yield from step_value_items(finding, evidence, design)
+    if judged.lead is not None:
+        yield from money_items(decision, judged.lead.arm, judged.lead.speed, evidence, segments)
+
+
+def _probation(decision: Decision, evidence: Evidence, segments: Segments) -> Iterator[Item]:
+    promoted = evidence.promoted_arm
+    speed = judge_speed(promoted, evidence, segments, candidates=1)
+    yield from probation_items(decision, promoted, speed.estimate, evidence)
+    yield from money_items(decision, promoted, speed, evidence, segments)
+
+
+def _fairness_items(evidence: Evidence) -> Iterator[Item]:
     """What was compared, and every objection."""
     objections = invalid_reasons(evidence)
     item = Reporter(Section.FAIRNESS)
@@ -47,7 +88,7 @@ def fairness_items(evidence: Evidence) -> Iterator[Item]:
             yield from _same_runs(candidate, evidence.baseline)
 
 
-def broken_contract(reasons: tuple[Reason, ...]) -> Iterator[Item]:
+def _broken_contract(reasons: tuple[Reason, ...]) -> Iterator[Item]:
     """A document that could not be read at all."""
     item = Reporter(Section.FAIRNESS)
     yield item.answer("unreadable", f"unknown: the document breaks its contract, so {UNFAIR}")
@@ -107,7 +148,7 @@ def _work(arm: Arm) -> float | None:
     return size * arm.full_run_steps if size and arm.full_run_steps else None
 
 
-def next_items(decision: Decision) -> Iterator[Item]:
+def _next_items(decision: Decision) -> Iterator[Item]:
     """The flag, the next step and the exit code."""
     item, action = Reporter(Section.NEXT), decision.flag_action
     yield item.answer(str(decision.verdict), FLAG_WORDS[action], of="decision.FLAG_ACTIONS")
@@ -142,51 +183,3 @@ def _place(stage: str) -> str:
         if stage == "probation"
         else f"judging.next_step.next_{stage}"
     )
-
-
-def explain(document: object, decision: Decision) -> list[Item]:
-    """Every number of the judge's ``decision`` on ``document``."""
-    return [*_sections(document, decision), *next_items(decision)]
-
-
-def _sections(document: object, decision: Decision) -> Iterator[Item]:
-    if any(reason.code == UNREADABLE for reason in decision.reasons):
-        yield from broken_contract(decision.reasons)
-        return
-    evidence = read_evidence(document)
-    segments = analyse_segments(evidence)
-    yield from fairness_items(evidence)
-    if invalid_reasons(evidence):
-        return
-    if evidence.phase == PROBATION:
-        yield from _probation(decision, evidence, segments)
-    else:
-        yield from _trial(decision, evidence, segments)
-
-
-def _trial(decision: Decision, evidence: Evidence, segments: Segments) -> Iterator[Item]:
-    judged = judge_trial(evidence, segments)
-    yield from value_items(evidence)
-    for finding in judged.findings:
-        yield from speed_items(finding, evidence, segments)
-    for finding in judged.findings:
-        yield from _second_gate(finding, evidence)
-    if judged.lead is not None:
-        lead = judged.lead
-        yield from money_items(decision, lead.arm, lead.speed, evidence, segments)
-
-
-def _second_gate(finding: CandidateFinding, evidence: Evidence) -> Iterator[Item]:
-    design = design_of(evidence)
-    if finding.quality is None or design is None:
-        return
-    yield from full_run_items(finding.arm, evidence)
-    yield from quality_items(finding.arm.name, finding.quality, evidence, design)
-    yield from step_value_items(finding, evidence, design)
-
-
-def _probation(decision: Decision, evidence: Evidence, segments: Segments) -> Iterator[Item]:
-    promoted = evidence.promoted_arm
-    speed = judge_speed(promoted, evidence, segments, candidates=1)
-    yield from probation_items(decision, promoted, speed.estimate, evidence)
-    yield from money_items(decision, promoted, speed, evidence, segments)

@@ -24,18 +24,18 @@ Items = list[dict[str, Any]]
 
 def items_of(doc: Any) -> Items:
     decision = judged(doc)
-    found = [item.to_dict() for item in explain(doc, decision)]
-    json.dumps(found, allow_nan=False)
-    return found
+    items = [item.to_dict() for item in explain(doc, decision)]
+    json.dumps(items, allow_nan=False)
+    return items
 
 
 def about(items: Items, section: str) -> dict[str, dict[str, dict[str, Any]]]:
     """Items by arm and name; of a table the last row."""
-    found: dict[str, dict[str, dict[str, Any]]] = {}
+    by_arm: dict[str, dict[str, dict[str, Any]]] = {}
     for item in items:
         if item["section"] == section:
-            found.setdefault(str(item["arm"]), {})[item["name"]] = item
-    return found
+            by_arm.setdefault(str(item["arm"]), {})[item["name"]] = item
+    return by_arm
 
 
 @given(doc=trials())
@@ -43,12 +43,12 @@ def about(items: Items, section: str) -> dict[str, dict[str, dict[str, Any]]]:
 def test_the_speed_shown_decides_as_the_gate_did(doc: dict[str, Any]) -> None:
     for items in about(items_of(doc), Section.SPEED).values():
         outcome, bound = items["answer"]["value"], items.get("proven speed-up")
-        asked = items["speed-up against the one asked"]["value"]
-        given_up = items["best that it can still be"]["value"] < 1.2
+        estimate = items["speed-up against the one asked"]["value"]
+        dropped = items["best that it can still be"]["value"] < 1.2
         proven = bound is not None and (bound["value"] or 0) > 1.1
 
-        assert (outcome in ("too_slow", "below_promote")) == given_up
-        assert (outcome == "passed") == (proven and asked >= 1.2 and not given_up)
+        assert (outcome in ("too_slow", "below_promote")) == dropped
+        assert (outcome == "passed") == (proven and estimate >= 1.2 and not dropped)
         assert (bound is not None) == (
             items["speed-up of a whole run"]["inputs"]["blocks"] >= SPEED_LOOKS[0]
         )
@@ -77,10 +77,10 @@ def test_the_probation_shown_decides_as_the_watch_did(doc: dict[str, Any]) -> No
     items = items_of(doc)
     verdict = next(i["value"] for i in items if i["section"] == "next")
     falls = [i for i in items if i["name"].startswith("alarm checked")]
-    borne_out = [i for i in falls if i["value"] > i["inputs"]["tolerated"]]
+    confirmed = [i for i in falls if i["value"] > i["inputs"]["tolerated"]]
 
-    assert ("revert" == verdict) == bool(borne_out)
-    assert [i for i in falls if "not" not in i["words"]] == borne_out
+    assert ("revert" == verdict) == bool(confirmed)
+    assert [i for i in falls if "not" not in i["words"]] == confirmed
 
 
 @given(data=st.data())

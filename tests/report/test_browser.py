@@ -69,12 +69,12 @@ def test_the_dark_theme_redraws_the_charts_in_its_own_colours(tmp_path):
 
 
 def test_hostile_words_do_nothing_in_a_browser(tmp_path):
-    story = samples.promote()
-    story["decision"]["candidate"] = HOSTILE
-    story["decision"]["reasons"][0]["message"] = HOSTILE
+    source = samples.promote()
+    source["decision"]["candidate"] = HOSTILE
+    source["decision"]["reasons"][0]["message"] = HOSTILE
     for record in ("evidence", "decision", "plan"):
-        story[record]["arms"][1]["name"] = HOSTILE
-    dom, complaints = open_page(render(story), tmp_path)
+        source[record]["arms"][1]["name"] = HOSTILE
+    dom, complaints = open_page(render(source), tmp_path)
 
     assert complaints == []
     assert "<title>owned" not in dom
@@ -84,13 +84,13 @@ def test_hostile_words_do_nothing_in_a_browser(tmp_path):
 
 @pytest.mark.parametrize("code", [None, "trial_over_time", "saving_below_trial_cost"])
 def test_a_headline_fits_on_one_line_of_a_desktop_screen(code, tmp_path):
-    story = samples.promote()
+    source = samples.promote()
     if code is None:
-        message = "reasons in their own words, told by a judge of a later version, at length"
-        story = samples.ended_by(story, "a_code_of_a_later_judge", message)
+        message = "reasons in their own words, from a judge of a later version, at length"
+        source = samples.ended_by(source, "a_code_of_a_later_judge", message)
     else:
-        story = samples.ended_by(story, code, "x")
-    report = render(story)
+        source = samples.ended_by(source, code, "x")
+    report = render(source)
     lines = (
         "<script>addEventListener('load',()=>{const h=document.getElementById('headline');"
         "h.dataset.lines=Math.round(h.offsetHeight/parseFloat(getComputedStyle(h).lineHeight))})"

@@ -20,13 +20,13 @@ def _sentences(source, **decision):
     return recommendations(read_trial_report(changed))
 
 
-def test_a_run_too_short_for_its_compile_time_is_told_the_length_it_needs():
+def test_a_run_too_short_for_its_compile_time_names_the_length_it_needs():
     source = samples.promote()
     for arm in source["evidence"]["arms"][:2]:
         arm["full_run_steps"] = 150
-    found = _sentences(source, verdict="stay_off",
+    sentences = _sentences(source, verdict="stay_off",
                        reasons=[{"code": "speedup_too_small", "message": "x"}])  # fmt: skip
-    needed = int(re.search(r"From ([\d,]+) steps on \(now 150\)", found[0])[1].replace(",", ""))
+    needed = int(re.search(r"From ([\d,]+) steps on \(now 150\)", sentences[0])[1].replace(",", ""))
     measured = read_trial_report(source).measured
     base, ours = measured.baseline.steady, measured.lead.steady
 
@@ -90,11 +90,12 @@ def test_an_unproven_quality_within_reach_names_runs_and_their_price():
 
 def test_a_promotion_names_the_bound_the_margin_and_the_runs_that_would_undo_it():
     source = samples.promote()
-    found = " ".join(_sentences(source))
+    text = " ".join(_sentences(source))
+    payback = math.ceil(source["decision"]["saving"]["payback_runs"])
 
-    assert "At 1.10x or less" in found
-    assert f"Fewer than {math.ceil(source['decision']['saving']['payback_runs'])} further" in found
-    assert "fingerprint" in found
+    assert "At 1.10x or less" in text
+    assert f"Fewer than {payback} further" in text
+    assert "fingerprint" in text
 
 
 def _named(sentences, opening):
@@ -104,9 +105,9 @@ def _named(sentences, opening):
 def test_an_underpowered_trial_names_the_margin_that_the_judge_does():
     source = samples.underpowered()
     margin = re.search(r"margin of ([\d.]+),", source["decision"]["reasons"][0]["message"])[1]
-    found = _named(_sentences(source), "A wider margin")
+    text = _named(_sentences(source), "A wider margin")
 
-    assert float(re.search(r"margin: ([\d.]+) could", found)[1]) == pytest.approx(
+    assert float(re.search(r"margin: ([\d.]+) could", text)[1]) == pytest.approx(
         float(margin), rel=0.01
     )
 
@@ -126,8 +127,8 @@ def test_the_judge_begins_an_underpowered_trial_once_one_of_its_changes_is_made(
     opening, pattern, change
 ):
     source = samples.underpowered()
-    found = _named(_sentences(source), opening)
-    change(source["evidence"], float(re.search(pattern, found)[1]))
+    text = _named(_sentences(source), opening)
+    change(source["evidence"], float(re.search(pattern, text)[1]))
 
     assert judge(source["evidence"]).verdict == "continue"
 
@@ -143,8 +144,8 @@ def test_a_trial_that_cannot_pay_names_the_runs_to_come_from_which_it_would():
     source["evidence"]["runs_remaining"] = 3
     decision = judge(source["evidence"])
     reasons = [{"code": r.code, "message": r.message} for r in decision.reasons]
-    found = _sentences(source, reasons=reasons)
-    needed = int(re.search(r"from ([\d,]+) on it would pay \(now 3\)", found[0])[1])
+    sentences = _sentences(source, reasons=reasons)
+    needed = int(re.search(r"from ([\d,]+) on it would pay \(now 3\)", sentences[0])[1])
 
     assert [r["code"] for r in reasons] == ["saving_below_trial_cost"]
     assert _verdict_with(source, needed - 1) == "inconclusive"

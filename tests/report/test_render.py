@@ -70,11 +70,11 @@ def test_the_verdict_stands_before_figures_charts_and_tables(name):
 
 def test_json_is_the_decision_with_its_context_in_stable_order():
     source = samples.promote()
-    found = json.loads(render(source).json)
+    document = json.loads(render(source).json)
 
-    assert found["decision"] == json.loads(json.dumps(source["decision"]))
-    assert found["context"] == source["context"]
-    assert list(found) == sorted(found)
+    assert document["decision"] == json.loads(json.dumps(source["decision"]))
+    assert document["context"] == source["context"]
+    assert list(document) == sorted(document)
 
 
 def test_the_evidence_can_be_saved_from_the_page_and_judged_again():

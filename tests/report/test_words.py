@@ -183,7 +183,7 @@ def test_outside_the_laptop_the_message_names_no_local_flag():
 
 APPROVED = {"approved": True, "by": "human:ana", "at": 1, "reason": "Go"}
 REFUSED = {"approved": False, "by": "human:ana", "at": 1, "reason": "Not before the release."}
-SILENCE = {"approved": False, "by": "nobody", "at": 1, "reason": "nobody answered"}
+SILENCE = {"approved": False, "by": "nobody", "at": 1, "reason": "no answer in time"}
 CHANGE = {"by": "human:ana", "at": 1, "reason": "Code freeze"}
 
 
@@ -195,7 +195,7 @@ CHANGE = {"by": "human:ana", "at": 1, "reason": "Code freeze"}
         ({"approved": False, "approval": REFUSED},
          "left as it was (F). The promotion was not approved by ana: “Not before the release”."),
         ({"approved": False, "approval": SILENCE},
-         "left as it was (F). The promotion was not approved: “nobody answered”."),
+         "left as it was (F). The promotion was not approved: “no answer in time”."),
         ({"approved": False, "approval": None},
          "left as it was (F). The promotion was not approved."),
         ({"approved": True, "held_by": CHANGE},
