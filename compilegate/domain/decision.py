@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 from compilegate.domain.arithmetic import rounded
 from compilegate.domain.reasons import Reason
 
-# Of the judge (domain/judging/judge.py), which every decision names. Here, so that who only
-# refuses a trial need not load the judge.
+# Version of the judge (domain/judging/judge.py), which every decision names. It is defined here so
+# that a step which only refuses a trial does not load the judge.
 JUDGE_VERSION = "1.2.0"
 
 
@@ -140,7 +140,7 @@ NextStep = SpeedStep | QualityStep | ProbationStep
 
 @dataclass(frozen=True)
 class Decision:
-    """What the judge says of one evidence document; intervals are (low, high).
+    """The judge's decision on one evidence document; intervals are (low, high).
 
     ``controls`` tell effects apart and decide nothing; they are shown only where there are any.
     """

@@ -1,4 +1,4 @@
-"""What a change of the flag is, and who may overrule whom.
+"""What a change of the flag is, and which change outranks which.
 
 The flag's versions are in the ledger: 1, 2, 3, … without a gap (records/flags.py), and the latest
 says what the parameter has to hold.

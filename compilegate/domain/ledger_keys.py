@@ -1,6 +1,7 @@
 """Sort keys of the ledger: what an entry is of, in the order in which entries are read.
 
 The ledger takes an entry once under its key, so that a key also says what may happen only once.
+Keys that only their own record needs are there (records/).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ FLAG_ENTRIES = "flag#"
 RUN_ENTRIES = "run#"
 # What the sort keys of questions to people, and of their answers, begin with.
 APPROVAL_ENTRIES = "approval#"
-# … and those of rounds that production carries.
+# … and those of canary rounds.
 CANARY_ENTRIES = "canary#"
 
 # Stands for the whole deployment where a workload's name is meant; no workload can have it.
@@ -34,23 +35,13 @@ def started_entry(trial: str) -> str:
     return f"trial#{trial}#started"
 
 
-def decision_entry(trial: str) -> str:
-    """Sort key of a trial's decision."""
-    return f"trial#{trial}#decision"
-
-
-def failed_entry(trial: str) -> str:
-    """Sort key of the end of a trial without a decision."""
-    return f"trial#{trial}#failed"
-
-
 def flag_entry(version: int) -> str:
     """Sort key of one change of the flag; versions begin at 1."""
     return f"{FLAG_ENTRIES}{version:08d}"
 
 
 def begun_entry(run: str) -> str:
-    """Sort key of a production run's beginning: who writes it first owns the run."""
+    """Sort key of a production run's beginning: the first writer owns the run."""
     return f"{RUN_ENTRIES}{run}#begun"
 
 
@@ -60,7 +51,7 @@ def run_entry(run: str, job: str) -> str:
 
 
 def run_entries(run: str) -> str:
-    """What the sort keys of all that the ledger says of a run begin with."""
+    """What the sort keys of all entries of a run begin with."""
     return f"{RUN_ENTRIES}{run}#"
 
 
@@ -85,23 +76,8 @@ def canary_entries(trial: str) -> str:
 
 
 def canary_entry(trial: str, round_number: int) -> str:
-    """Sort key of a round of a trial that production's own runs carry."""
+    """Sort key of a canary round."""
     return f"{canary_entries(trial)}{round_number:0{ROUND_DIGITS}d}"
-
-
-def canary_token_entry(trial: str, round_number: int, number: int) -> str:
-    """Sort key of one wait for such a round; a repeated wait has a token of its own."""
-    return f"{canary_entry(trial, round_number)}#token#{number:04d}"
-
-
-def canary_closed_entry(trial: str, round_number: int) -> str:
-    """Sort key of the end of such a round: who writes it first says why."""
-    return f"{canary_entry(trial, round_number)}#closed"
-
-
-def canary_told_entry(trial: str, round_number: int) -> str:
-    """Sort key of the fact that the waiting trial knows of that end."""
-    return f"{canary_entry(trial, round_number)}#told"
 
 
 def approval_entry(trial: str) -> str:
@@ -109,19 +85,9 @@ def approval_entry(trial: str) -> str:
     return f"{APPROVAL_ENTRIES}{trial}"
 
 
-def approval_token_entry(trial: str, number: int) -> str:
-    """Sort key of a token that wakes the waiting state machine."""
-    return f"{approval_entry(trial)}#token#{number:0{ROUND_DIGITS}d}"
-
-
 def approval_answer_entry(trial: str) -> str:
     """Sort key of the answer."""
     return f"{approval_entry(trial)}#answer"
-
-
-def swept_entry(at: int) -> str:
-    """Sort key of what the daily sweep cleaned up at a time (epoch seconds)."""
-    return f"swept#{at:012d}"
 
 
 def registered_entry(revision: int) -> str:

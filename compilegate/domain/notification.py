@@ -79,7 +79,7 @@ class Notification:
     def envelope(self) -> str:
         """The topic's message with ``MessageStructure`` json: one text per kind of subscriber.
 
-        Figures are left out, and it is said so, where they would make it too large.
+        Figures that would make it too large are left out, which the message states.
         """
         whole = self._envelope(self.body())
         if len(whole.encode()) <= BYTES_MAX:

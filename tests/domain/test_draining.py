@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from compilegate.domain.draining import (
     CLEAN_UP_SECONDS,
     DrainMark,
+    DrainSteps,
     HeldLease,
     RunningExecution,
     RunPhase,
@@ -21,43 +24,33 @@ TRIAL = RunningExecution("arn:evaluate:bert-1")
 RUNS = {phase: RunningExecution(f"arn:train:{phase}", phase) for phase in RunPhase}
 
 
-def test_trials_and_runs_without_a_machine_are_stopped_and_the_rest_is_waited_for() -> None:
-    steps = next_steps(Work(trials=(TRIAL,), runs=tuple(RUNS.values())), stop_jobs=False)
-
-    assert (TRIAL, RUNS[RunPhase.WAITING]) == steps.executions
-
-
-def test_on_request_runs_that_train_are_stopped_as_well_but_a_record_is_never_cut_off() -> None:
-    steps = next_steps(Work(runs=tuple(RUNS.values())), stop_jobs=True)
-
-    assert {RunPhase.WAITING, RunPhase.TRAINING} == {one.phase for one in steps.executions}
+LEFT = UnfinishedJob("cg-lm-1-q1a0-r0", "arn:gone", production=False)
+MODEL = replace(LEFT, production=True)
+OWN, STOPPING = replace(LEFT, execution=TRIAL.arn), replace(LEFT, stopping=True)
+HELD = HeldLease("a", TRIAL.arn)
+FRESH = HeldLease("b", "arn:gone", ended_for=CLEAN_UP_SECONDS - 1)
+OLD = HeldLease("c", "arn:gone", ended_for=CLEAN_UP_SECONDS)
+WAITING, TRAINING = RUNS[RunPhase.WAITING], RUNS[RunPhase.TRAINING]
 
 
 @pytest.mark.parametrize(
-    ("production", "stop_jobs", "stopped"),
-    [(False, False, True), (True, False, False), (True, True, True)],
-)
-def test_a_job_that_outlived_its_execution(
-    production: bool, stop_jobs: bool, stopped: bool
-) -> None:
-    job = UnfinishedJob("cg-lm-1-q1a0-r0", "arn:gone", production)
-
-    assert ((job,) if stopped else ()) == next_steps(Work(jobs=(job,)), stop_jobs=stop_jobs).jobs
-
-
-def test_a_job_of_a_running_execution_or_one_that_is_stopping_is_left_to_it() -> None:
-    own = UnfinishedJob("cg-lm-1-q1a0-r0", TRIAL.arn, production=False)
-    stopping = UnfinishedJob("cg-lm-1-q1b0-r0", "arn:gone", production=False, stopping=True)
-
-    assert () == next_steps(Work(trials=(TRIAL,), jobs=(own, stopping)), stop_jobs=True).jobs
-
-
-def test_a_lease_is_taken_back_only_when_the_deployment_has_had_time_to_do_it() -> None:
-    held = HeldLease("a", TRIAL.arn)
-    fresh = HeldLease("b", "arn:gone", ended_for=CLEAN_UP_SECONDS - 1)
-    old = HeldLease("c", "arn:gone", ended_for=CLEAN_UP_SECONDS)
-
-    assert (old,) == next_steps(Work(leases=(held, fresh, old)), stop_jobs=False).leases
+    ("work", "stop_jobs", "steps"),
+    [
+        (Work((TRIAL,), tuple(RUNS.values())), False, DrainSteps((TRIAL, WAITING))),
+        (Work((), tuple(RUNS.values())), True, DrainSteps((WAITING, TRAINING))),
+        (Work(jobs=(LEFT, MODEL)), False, DrainSteps(jobs=(LEFT,))),
+        (Work(jobs=(LEFT, MODEL)), True, DrainSteps(jobs=(LEFT, MODEL))),
+        (Work((TRIAL,), jobs=(OWN, STOPPING)), True, DrainSteps((TRIAL,))),
+        (Work(leases=(HELD, FRESH, OLD)), False, DrainSteps(leases=(OLD,))),
+    ],
+    ids=[
+        "runs that train go on", "on request they stop, a record is completed",
+        "jobs without an execution", "on request production's too",
+        "jobs of a running execution or stopping", "leases after the deployment's own clean-up",
+    ],
+)  # fmt: skip
+def test_what_a_drain_stops_and_cleans_up(work: Work, stop_jobs: bool, steps: DrainSteps) -> None:
+    assert steps == next_steps(work, stop_jobs=stop_jobs)
 
 
 @pytest.mark.parametrize(

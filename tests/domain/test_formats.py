@@ -11,22 +11,36 @@ from hypothesis import strategies as st
 
 from compilegate.domain import formats
 
+MINUS = formats.MINUS
+
 
 @pytest.mark.parametrize(
-    ("value", "expected"),
-    [(33700.4, "$33,700"), (412, "$412.00"), (0.2134, "$0.21"), (0.00088, "$0.00088"),
-     (-3.228, f"{formats.MINUS}$3.23"), (0, "$0.00"), (0.5, "$0.50"),
-     (-0.5, f"{formats.MINUS}$0.50"), (1000, "$1,000")],
+    ("as_text", "examples"),
+    [
+        (formats.money, {
+            33700.4: "$33,700", 412: "$412.00", 0.2134: "$0.21", 0.00088: "$0.00088",
+            -3.228: f"{MINUS}$3.23", 0: "$0.00", 0.5: "$0.50", -0.5: f"{MINUS}$0.50",
+            1000: "$1,000",
+        }),
+        (formats.estimated_money, {
+            412.4: "$412", 9.5: "$9.50", 0.003: "$0.003", 1234.5: "$1,234",
+        }),
+        (formats.percent, {0.95: "95%", 0.125: "12.5%", -0.03: f"{MINUS}3%", 0: "0%"}),
+        (formats.elapsed, {245: "4 min 05 s", 59.4: "59 s"}),
+        (formats.duration, {
+            0.0000421: "42.1 µs", 0.0416: "41.6 ms", 2.4: "2.4 s", 600: "10 min", 21600: "6 h",
+        }),
+        (formats.significant, {
+            1234567.0: "1,234,567", 0.000123456: "0.000123", -0.05: f"{MINUS}0.05", 100: "100",
+            0: "0",
+        }),
+        # Neighbours in a table have the same number of digits.
+        (formats.fixed, {1.62: "1.620", 0.7: "0.7000", 123456.0: "123,456", 0: "0"}),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
 )  # fmt: skip
-def test_money_keeps_small_amounts_readable(value, expected):
-    assert formats.money(value) == expected
-
-
-@pytest.mark.parametrize(
-    ("value", "expected"), [(412.4, "$412"), (9.5, "$9.50"), (0.003, "$0.003"), (1234.5, "$1,234")]
-)
-def test_an_estimate_has_no_cents_from_ten_dollars(value, expected):
-    assert formats.estimated_money(value) == expected
+def test_a_number_as_text(as_text, examples):
+    assert {value: as_text(value) for value in examples} == examples
 
 
 @given(st.floats(-1e9, 1e9).filter(lambda usd: usd == 0 or abs(usd) > 1e-6))
@@ -58,27 +72,6 @@ def test_a_longer_time_never_reads_as_a_shorter_one(one, other):
     assert seconds(formats.duration(short)) <= seconds(formats.duration(long)) * (1 + 1e-9)
 
 
-@pytest.mark.parametrize(
-    ("share", "expected"),
-    [(0.95, "95%"), (0.125, "12.5%"), (-0.03, f"{formats.MINUS}3%"), (0, "0%")],
-)
-def test_a_share_reads_as_percent(share, expected):
-    assert formats.percent(share) == expected
-
-
-@pytest.mark.parametrize(("seconds", "expected"), [(245, "4 min 05 s"), (59.4, "59 s")])
-def test_a_duration_to_the_second(seconds, expected):
-    assert formats.elapsed(seconds) == expected
-
-
-@pytest.mark.parametrize(
-    ("seconds", "expected"),
-    [(0.0000421, "42.1 µs"), (0.0416, "41.6 ms"), (2.4, "2.4 s"), (600, "10 min"), (21600, "6 h")],
-)
-def test_durations_come_in_the_unit_that_suits_them(seconds, expected):
-    assert formats.duration(seconds) == expected
-
-
 @pytest.mark.parametrize("value", [None, math.nan, math.inf, "3", True])
 def test_what_is_not_a_finite_number_is_a_dash_and_never_zero(value):
     assert formats.shown(value, formats.money) == formats.UNKNOWN
@@ -87,27 +80,6 @@ def test_what_is_not_a_finite_number_is_a_dash_and_never_zero(value):
 @pytest.mark.parametrize("value", [None, [1.0], [1.0, None], [math.nan, 2.0], "ab", 3])
 def test_what_is_not_an_interval_is_a_dash(value):
     assert formats.interval(value, formats.ratio) == formats.UNKNOWN
-
-
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        (1234567.0, "1,234,567"),
-        (0.000123456, "0.000123"),
-        (-0.05, f"{formats.MINUS}0.05"),
-        (100, "100"),
-        (0, "0"),
-    ],
-)
-def test_significant_digits_without_exponents(value, expected):
-    assert formats.significant(value) == expected
-
-
-@pytest.mark.parametrize(
-    ("value", "expected"), [(1.62, "1.620"), (0.7, "0.7000"), (123456.0, "123,456"), (0, "0")]
-)
-def test_neighbours_in_a_table_have_the_same_number_of_digits(value, expected):
-    assert formats.fixed(value) == expected
 
 
 def test_a_subject_keeps_its_meaning_in_ascii():

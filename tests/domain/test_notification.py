@@ -39,11 +39,6 @@ def test_people_get_words_and_programs_the_same_as_json() -> None:
     assert {"enabled": False, "state": "reverted", "name": "/f"} == body["flag"]
 
 
-def test_every_text_of_the_envelope_is_text() -> None:
-    """SNS refuses a message of which any protocol's value is not a string."""
-    assert {str} == {type(value) for value in texts(notification()).values()}
-
-
 def test_a_chat_channel_gets_the_event_schema_that_it_shows() -> None:
     event = json.loads(texts(notification())["https"])
 

@@ -114,7 +114,7 @@ class TrialPlan:
 class Evidence:
     """One workload's evidence, validated; ``controls`` tell effects apart and are not judged.
 
-    ``content`` identifies the document that it was read from, in whatever order that lists its
+    ``content`` identifies the document that it was read from, independent of the order of its
     arms and runs (identity.py).
     """
 

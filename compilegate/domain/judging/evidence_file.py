@@ -214,7 +214,7 @@ def decision_id(content: str, judge_version: str) -> str:
 
 
 def content_of(document: Mapping[str, Any]) -> str:
-    """One text of a valid evidence document, whatever the order of its arms and runs."""
+    """One text of a valid evidence document, independent of the order of its arms and runs."""
     rest = {key: value for key, value in document.items() if key not in ("arms", "controls")}
     digests = sorted(_arm_digest(arm) for arm in document["arms"])
     controls = sorted(_arm_digest(arm) for arm in document.get("controls") or ())

@@ -22,7 +22,7 @@ from compilegate.domain.reasons import Reason
 FALSE_ALARM = 0.02
 # A fall of one shift is seen reliably only while the spread is at most this many shifts.
 RELIABLE_SPREAD = 1.2
-# Spread of ln(wall clock) between nodes where runs are too few to tell.
+# Spread of ln(wall clock) between nodes where runs are too few to measure it.
 WALL_SD = 0.04
 LEAST_WALL_SD = 0.01
 LEAST_DF = 4
@@ -144,7 +144,7 @@ class Monitor:
         return f"{self.noun} fell (cumulative sum {self.total:.4g}, {word} {self.limit:.4g})"
 
     def weaknesses(self) -> list[Reason]:
-        """Where this watch detects little, so that no alarm is no proof."""
+        """Where this watch detects little, so that silence is not proof."""
         if self.spread <= RELIABLE_SPREAD * self.shift:
             return []
         text = (

@@ -107,7 +107,7 @@ def is_shadow(evidence: Evidence, candidate: Arm) -> bool:
 
 
 def _candidate_runs(evidence: Evidence, n: int, design: Design, *, shadow: bool) -> int:
-    if not shadow:  # one at a time: production should not carry a loser longer than needed
+    if not shadow:  # one at a time: production should not train a loser longer than needed
         return 1 if n < design.n_max else 0
     if n == 0:
         return min(first_runs(evidence), design.n_max)

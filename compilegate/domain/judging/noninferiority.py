@@ -88,7 +88,7 @@ class Comparison:
 
     @property
     def p_worse(self) -> float:
-        """P(T_df > -D / se): chance of this, or worse, were there no loss at all."""
+        """P(T_df > -D / se): chance of this, or worse, without any loss."""
         return student_t.upper_tail(-self.difference / self.standard_error, self.df)
 
     def interval(self, level: float) -> tuple[float, float]:

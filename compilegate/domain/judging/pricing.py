@@ -9,7 +9,7 @@ from compilegate.domain.judging.evidence import Arm, Evidence, mean_or_none, wal
 from compilegate.domain.judging.noninferiority import still_valid
 from compilegate.domain.judging.speed import Segments
 
-# Spread of ln(wall clock) over nodes, assumed where a few runs cannot tell it (8 % of full
+# Spread of ln(wall clock) over nodes, assumed where runs are too few to measure it (8 % of full
 # runs' time between equal machines, Sinha et al. 2022).
 WALL_SD = 0.08
 

@@ -72,9 +72,7 @@ def judge_probation(
 
     ``observer`` follows the replay, for a chart; it changes nothing.
     """
-    promoted = evidence.arm(evidence.promoted or "")
-    if promoted is None:
-        raise ValueError("the evidence was not parsed: probation without a promoted arm")
+    promoted = evidence.promoted_arm
     watch = _Watch(
         {
             "quality": quality_monitor(evidence, promoted),
@@ -147,7 +145,7 @@ def _confirmed_enough(watch: _Watch, promoted: str) -> bool:
 def _close_alarm(watch: _Watch, promoted: str) -> None:
     """Revert if a fall is confirmed: of what raised the alarm, or of what is suspicious too.
 
-    Three runs of each arm differ by half a margin by chance often enough; whatever stood calm
+    Three runs of each arm differ by half a margin by chance often enough; a figure that was calm
     when the alarm came is not checked because the other one was. A crash casts doubt on both.
     """
     ours, theirs = watch.confirmations[promoted], watch.confirmations.get(BASELINE, [])

@@ -29,7 +29,7 @@ BEYOND_DOUBT = 0.002
 DOUBT_DF = 3
 # Give up where the last look would pass with less than this chance.
 FUTILE = 0.15
-# A history this long tells the spread well enough to refuse an underpowered trial.
+# A history this long measures the spread well enough to refuse an underpowered trial.
 TELLING_HISTORY = 5
 # Metrics that agree to this share are one result copied.
 COPIED = 1e-12
@@ -38,7 +38,7 @@ CONCURRENT_RUNS = 1
 
 
 class QualityOutcome(StrEnum):
-    """What the quality gate says of one candidate."""
+    """Outcomes of the quality gate for one candidate."""
 
     HELD = "held"
     WORSE = "worse"
@@ -82,7 +82,9 @@ def judge_quality(samples: Samples, margin: float, design: Design) -> QualityFin
     looked = compare(samples.first(look))
     compared = compare(samples)
     if looked is None or compared is None or looked.df < 2:
-        return QualityFinding(QualityOutcome.MORE_RUNS, "too few runs to tell how much it varies")
+        return QualityFinding(
+            QualityOutcome.MORE_RUNS, "too few runs to measure how much it varies"
+        )
     if compared.spread < COPIED * max(margin, abs(samples.candidate[0])):
         reason = "every run gave exactly the same metric, which says nothing about chance"
         return QualityFinding(QualityOutcome.INCONCLUSIVE, reason)
@@ -240,7 +242,7 @@ class WallClock:
 
 
 def wall_clock(candidate: Arm, evidence: Evidence) -> WallClock:
-    """Whether whole jobs bear out the gate: mean T_B / mean T_C against ``reject_speedup``.
+    """Whether whole jobs confirm the gate: mean T_B / mean T_C against ``reject_speedup``.
 
     ``doubtful`` means below it or unmeasured, ``disproved`` below it beyond node noise. On a
     cluster of another price ``reject_speedup`` is asked of dollars per run, and a cheaper one

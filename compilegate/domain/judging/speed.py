@@ -45,7 +45,7 @@ Segments = Mapping[str, Mapping[int, Segment | None]]
 
 
 class SpeedOutcome(StrEnum):
-    """What the speed gate says of one candidate."""
+    """Outcomes of the speed gate for one candidate."""
 
     PASSED = "passed"
     TOO_SLOW = "too_slow"
@@ -131,7 +131,7 @@ def _priced_outcome(
     assumed = assumed_spread(candidate, evidence)
     price = f"(at {evidence.price_ratio(candidate):.2f} times the price per hour)"
     if cost < 0 and best_case(logs, policy.alpha, calm, assumed) < 0:
-        text = f"it takes significantly longer than the baseline, whatever it costs {price}"
+        text = f"it takes significantly longer than the baseline, at any price {price}"
         return SpeedOutcome.TOO_SLOW, text
     net = [log - cost for log in logs], [log - cost for log in calm]
     outcome, reason = _outcome(*net, (policy, level, limit, assumed))
@@ -192,7 +192,7 @@ def _outcome(
 
 
 def _hopeless(centre: float, policy: Policy) -> tuple[SpeedOutcome, str]:
-    """Beyond chance below what is asked; stopping it costs no error, it only takes promotions."""
+    """Significantly below the required speed-up; rejecting it early spends no error."""
     speedup = math.exp(centre)
     if speedup < policy.reject_speedup:
         text = f"significantly below the required {policy.promote_speedup:.2f}x"

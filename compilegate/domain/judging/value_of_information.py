@@ -77,7 +77,7 @@ def value_of_shadow_runs(
         relative = math.sqrt(variance) / evidence.quality.margin
         needed = design.runs_needed(relative, EVEN) or design.n_max
     target = max(needed or 0, next_look(n, design.n_max) or n)
-    if evidence.policy.quality_runs == "hybrid":  # production carries all but the first
+    if evidence.policy.quality_runs == "hybrid":  # production makes all but the first
         target = first_runs(evidence)
     saved = 1 - evidence.price_ratio(candidate) / speedup
     runs = max(target - n, 0)

@@ -62,12 +62,12 @@ def with_overrides(
 
 
 def check_overrides(overrides: Mapping[str, Any]) -> None:
-    """Raises InvalidInputError for a key or value that this release cannot lay over a job."""
+    """Raises InvalidInputError for a key or value that this release cannot override."""
     fields = Fields(overrides, "flag.overrides")
     for key, value in overrides.items():
         read = _READERS.get(key)
         if read is None:
-            raise _unfit(key, "is no key that this release can lay over a job", value)
+            raise _unfit(key, "is not a key that this release can override", value)
         try:
             read(fields)
         except InvalidInputError as error:

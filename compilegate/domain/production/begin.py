@@ -148,7 +148,7 @@ def milliseconds(text: str) -> int:
 
 
 def _since(flag: Flag) -> int:
-    """Epoch second from which the flag holds; what it does not say, or not as a time, is 0."""
+    """Epoch second from which the flag holds, 0 where it has no valid time."""
     try:
         return milliseconds(flag.since or "") // 1000
     except InvalidInputError:
@@ -156,5 +156,5 @@ def _since(flag: Flag) -> int:
 
 
 def _seed(choice: Choice, number: int) -> int:
-    """Another one for every run, so that chance shows; a trial that wants pairs says which."""
+    """A new seed for every run, so that chance shows; a trial that needs pairs sets it."""
     return number if choice.seed is None else choice.seed

@@ -1,4 +1,4 @@
-"""Canary runs: production's own runs that carry the full runs of a trial.
+"""Canary runs: production's own runs that are the full runs of a trial.
 
 A trial opens a round in the ledger and waits. Every production run that begins asks for the
 round's next free place and trains that place's arm; once each place has its result, or the
@@ -123,7 +123,7 @@ def canary_runs(history: WorkloadHistory, trial: str) -> list[ProductionRun]:
 
 
 def held_runs(history: WorkloadHistory, trial: str) -> list[ProductionRun]:
-    """Runs of the trial's candidates whose models were held back, whatever came of them."""
+    """Runs of the trial's candidates whose models were held back, with any outcome."""
     held = {one.round for one in history.rounds_of(trial) if one.hold}
     return [
         run
@@ -137,7 +137,7 @@ def held_runs(history: WorkloadHistory, trial: str) -> list[ProductionRun]:
 def result_ending(canary: CanaryRound, history: WorkloadHistory) -> str | None:
     """Why the round is over by its results, None while it is not.
 
-    A candidate that crashed, or ran without its change, is judged on that: production carries no
+    A candidate that crashed, or ran without its change, is judged on that: production makes no
     more of it, and the baseline's places that are left would change nothing.
     """
     ended = results(canary, history)
@@ -148,7 +148,7 @@ def result_ending(canary: CanaryRound, history: WorkloadHistory) -> str | None:
 
 
 def round_ending(canary: CanaryRound, history: WorkloadHistory) -> str | None:
-    """Why the round is over whatever comes, None while it is not."""
+    """Why the round is over whatever run comes next, None while it is not."""
     return result_ending(canary, history) or (RETIRED if history.is_retired else None)
 
 
@@ -158,7 +158,7 @@ def ending_after(
     """Why the round is over after ``run``, None while it is not.
 
     ``job`` is the digest of what the run trained (``TrainedJob.digest``), None where that is
-    unknown: a run of another job than the trial measures ends the round, as production will carry
+    unknown: a run of another job than the trial measures ends the round, as production will make
     no more.
     """
     moved_on = job not in (None, canary.job) and run.started_at > canary.at

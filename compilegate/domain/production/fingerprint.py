@@ -62,9 +62,9 @@ ASKED = "asked"
 
 @dataclass(frozen=True)
 class Comparison:
-    """What differs; ``unknown`` are fields that one side does not tell.
+    """What differs; ``unknown`` are fields that one side lacks.
 
-    ``differs`` and ``same`` are the fields that both sides tell, each with its source: what is
+    ``differs`` and ``same`` are the fields that both sides have, each with its source: what is
     asked for, or the arm whose job recorded it.
     """
 

@@ -19,7 +19,7 @@ from compilegate.domain.workload.model import KEEP
 
 STALE, PERMANENT, RESUME = "stale", "permanent", "resume"
 PROBATION, REVERTED = "probation", "reverted"
-# What makes a promotion stale beside the fields that differ, and can be mended like them.
+# What makes a promotion stale beside the fields that differ, and can be restored like them.
 TREATMENT, WATCHED = "the change is applied", "runs can be judged"
 # A single run without the change may have been unlucky, though it be all that was run.
 UNTREATED = 2
@@ -27,7 +27,7 @@ UNTREATED = 2
 
 @dataclass(frozen=True)
 class FlagTransition:
-    """A change of the flag: what it is called, what it comes to, and why."""
+    """A change of the flag: its action, the new flag and why."""
 
     action: str
     flag: Flag
@@ -93,5 +93,5 @@ def _stale(flag: Flag, on_stale: str) -> Flag:
 
 
 def _off(flag: Flag, state: str, decision_id: str | None) -> Flag:
-    """Off, with the candidate's name for who asks what it was."""
+    """Off; the candidate's name is kept."""
     return Flag(enabled=False, state=state, candidate=flag.candidate, decision_id=decision_id)

@@ -55,7 +55,7 @@ class Approval:
 
     @property
     def approved(self) -> bool:
-        """Whether a person has said yes; silence is a no."""
+        """Whether a person has approved; no answer is a refusal."""
         return self.answer is not None and self.answer.approved
 
 
@@ -98,7 +98,7 @@ class WorkloadHistory:
 
     @cached_property
     def ended_trials(self) -> frozenset[str]:
-        """The trials that have a decision or have failed, whatever became of their rounds."""
+        """The trials that have a decision or have failed."""
         decided = (decision.trial for decision in self.decided)
         return frozenset((*decided, *(failure.trial for failure in self.failed)))
 

@@ -1,7 +1,7 @@
 """Which arm the next production run trains: a pure function of flag, history and open questions.
 
-In this order: a trial that production carries, the baseline wherever the flag is not clearly on,
-the runs that the judge asked for, now and then a baseline of today, else the candidate.
+In this order: a canary run of a trial, the baseline wherever the flag is not clearly on, the runs
+that the judge requested, a baseline run from time to time, else the candidate.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def promotion_to_compare(
 ) -> Promotion | None:
     """The promotion that the run would follow, None where nothing needs to be compared.
 
-    What a person has turned on is followed, whatever it was measured on, and so is a stale
+    What a person has turned on is followed without a comparison, and so is a stale
     promotion where the team's policy keeps it.
     """
     if reading.problem is not None or not reading.flag.enabled or keep_stale:
@@ -158,7 +158,7 @@ class Choice:
 
 
 def next_arm(now: Situation) -> Choice:
-    """Choose; whatever is in doubt is the baseline."""
+    """Choose the arm; in doubt it is the baseline."""
     if now.canary is not None:
         slot = now.canary
         return Choice(
@@ -184,9 +184,9 @@ def _of(flag: Flag, arm: str, why: str, *, confirm: bool = False) -> Choice:
 
 
 def _requested(now: Situation) -> RequestedArm | None:
-    """The first run that the judge asked for and that has not begun since; None without one.
+    """The first run that the judge requested and that has not begun since; None without one.
 
-    An arm that is neither the baseline nor the flag's says that the judge meant another flag.
+    An arm that is neither the baseline nor the flag's shows that the review is of another flag.
     """
     review = now.review
     if review is None:
@@ -209,7 +209,7 @@ def _kind(run: ProductionRun | BegunRun) -> tuple[str, bool]:
 
 
 def _since_baseline(now: Situation) -> int:
-    """Runs of the candidate since the last of the baseline that says anything, begun ones too."""
+    """Runs of the candidate, begun ones too, since the last baseline run that is evidence."""
     count = 0
     for run in now.runs:
         count = 0 if run.arm == BASELINE and run.counts and run.finished else count + _other(run)

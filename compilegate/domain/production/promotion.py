@@ -20,7 +20,7 @@ class Promotion:
 
     ``at`` is when it was turned on, ``since`` when the flag took its present state (epoch
     seconds); ``version`` is that of the flag's latest change. ``by_human``: a person turned on
-    what a trial had planned, whatever it was measured on.
+    what a trial had planned, with or without a measurement.
     """
 
     trial: str
@@ -33,10 +33,10 @@ class Promotion:
 
 
 def standing_promotion(versions: Versions) -> Promotion | None:
-    """What is on, and which trial's evidence it is held against; None where there is none.
+    """What is on, and the trial whose evidence it is compared with; None where there is none.
 
     A person who turns on what a trial has planned begins a promotion of their own; what no trial
-    has measured can be held against nothing.
+    has planned has nothing to be compared with.
     """
     flag, proven = flag_of(versions), latest_promotion(versions)
     if not flag.enabled or flag.candidate is None or proven is None:
@@ -87,7 +87,7 @@ def cooling_down(
     """Why a trial is not begun yet, None once it may be; times in epoch seconds.
 
     ``versions`` is every change of the flag, oldest first. Only a revert by the probation starts
-    the time; a manual change after it ends it, whatever it is.
+    the time; any manual change after it ends it.
     """
     if not versions or (versions[-1].by, versions[-1].action) != (TRAIN, REVERT):
         return None

@@ -137,9 +137,10 @@ def what_next(run: ProductionRun) -> str:
 def refusal(
     workload: str, described: Mapping[str, Any], tags: Mapping[str, str], *, stage: str
 ) -> str | None:
-    """Why a job is no team's production run of this workload and deployment; None where it is.
+    """Why a job is not a team's production run of this workload and deployment, None where it is.
 
-    Every deployment of an account hears of every team's job; a job may name whose flag it read.
+    Every deployment of an account gets the events of every team's job; a job may name whose flag
+    it read.
     """
     job, status = str(described["TrainingJobName"]), str(described["TrainingJobStatus"])
     if tags.get(naming.TAG_STAGE) != naming.TEAM_STAGE or tags.get(naming.TAG_WORKLOAD) != workload:
@@ -199,7 +200,7 @@ def team_run(
 def _no_evidence(
     described: Mapping[str, Any], arm: str | None, training: Training, versions: Versions
 ) -> str | None:
-    """Why a team's job is no evidence whatever it left, None where it may be."""
+    """Why a team's job cannot be evidence, None where it can."""
     if arm is None:
         return f"its tag {naming.TAG_ARM} is missing: the arm is not known"
     used, expected = _machines_used(described), _machines_of(arm, training, versions)
@@ -236,7 +237,11 @@ def _result(ended: EndedAttempt) -> tuple[Mapping[str, Any], bool, str | None]:
         return _failed(ended.begun.seed, end.reason), end.about_arm and not fallback, end.reason
     result, problem = ended.evidence.result, ended.evidence.problem
     if fallback is not None:
-        return result, False, f"trained on {fallback} for want of capacity: no evidence"
+        return (
+            result,
+            False,
+            f"trained on {fallback} because the usual type had no capacity: no evidence",
+        )
     return result, problem is None, problem or result.get("reason")
 
 

@@ -103,7 +103,7 @@ class TrainedJob:
     def fields(self) -> dict[str, Any]:
         """What the job trains, by dotted names: nothing of policy, quality and schedule.
 
-        Nor other machines that production may fall back to, as runs on those are no evidence.
+        Nor other machines that production may fall back to, as runs on those are not evidence.
         """
         document = self.workload.to_dict()
         return {
@@ -121,7 +121,7 @@ class TrainedJob:
 
 
 def injected_fault(workload: Mapping[str, Any]) -> str | None:
-    """The fault that a workload (``Workload.to_dict``) asks for, None for any sound one."""
+    """The fault that a workload (``Workload.to_dict``) asks for, None without one."""
     environment = (workload.get("training") or {}).get("environment") or {}
     fault = environment.get(VARIABLE)
     return str(fault) if fault else None

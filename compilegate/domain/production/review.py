@@ -1,7 +1,7 @@
 """One review of a promotion: what production has run since, what the judge says, what follows.
 
-A pure function of what was read. What it comes to is one ledger record, which is written before
-anything is done about it, and the documents that the judge's decision rests on.
+A pure function of what was read. Its outcome is one ledger record, which is written before the
+flag is touched, and the documents that the judge's decision rests on.
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ def _is_restored(inputs: ReviewInput, compared: Comparison, today: Sequence[Prod
 def _document(
     inputs: ReviewInput, evidence: Mapping[str, Any], watched: Sequence[ProductionRun]
 ) -> dict[str, Any] | None:
-    """What is put before the judge; once permanent only a row of runs that went wrong."""
+    """The evidence to judge; once permanent only a row of runs that went wrong."""
     promotion = inputs.promotion
     if promotion.flag.state == PERMANENT:
         watched = row_at_the_end(watched, promotion)
@@ -226,9 +226,8 @@ def _with_documents(
 
 def _planned(promotion: Promotion, transition: FlagTransition) -> PlannedTransition:
     """The transition as the record keeps it; its id is that of the flag's version."""
-    # A manual change from then on stands, but for a proven regression. A person who turned
-    # something on knew what production trains: that it is not what was measured is reported to
-    # them, and left to them.
+    # A manual change since the promotion outranks all but a proven regression. Where a person
+    # turned the candidate on, a stale promotion is reported to them and the flag stays.
     theirs = promotion.by_human and transition.action == STALE
     return PlannedTransition(
         change_id=f"watch#{promotion.version}#{transition.action}",

@@ -24,7 +24,7 @@ Document = dict[str, Any]
 
 # Past baseline runs of production that are taken as history: more would be of another season.
 HISTORY_RUNS = 24
-# After permanence one run that fails may be bad luck; so many in a row are put before the judge.
+# After permanence one run that fails may be bad luck; so many in a row are judged.
 ROW = 2
 # Of a result: what the judge never reads and a chart of a probation does not show.
 LEFT_OUT = ("loss_curve", "stage", "block")
@@ -36,7 +36,7 @@ COMPLETED = "Completed"
 
 
 def watched_runs(runs: Iterable[ProductionRun], promotion: Promotion) -> list[ProductionRun]:
-    """The runs that bear on a promotion, in the order of time.
+    """The runs that a promotion is judged on, in the order of time.
 
     Baseline and promoted candidate since the candidate was turned on; not what was trained on
     other machines or left no record that the judge can read, and not a candidate that another
@@ -111,8 +111,6 @@ def probation_document(
     arms = {arm["name"]: arm for arm in evidence["arms"]}
     tried = [run["order"] for arm in evidence["arms"] for run in arm["runs"] if "order" in run]
     first = max(tried, default=-1) + 1
-    if promotion.candidate not in arms:
-        raise KeyError(f"the trial's evidence has no arm {promotion.candidate}")
     rest = {key: value for key, value in evidence.items() if key != "controls"}
     return {
         **rest,

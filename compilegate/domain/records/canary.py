@@ -85,7 +85,7 @@ class CanaryToken(LedgerRecord):
     @property
     def key(self) -> str:
         """Sort key of the entry."""
-        return ledger_keys.canary_token_entry(self.trial, self.round, self.number)
+        return f"{ledger_keys.canary_entry(self.trial, self.round)}#token#{self.number:04d}"
 
     @classmethod
     def from_entry(cls, entry: Mapping[str, Any]) -> Self:
@@ -107,7 +107,7 @@ class CanaryClosed(LedgerRecord):
     @property
     def key(self) -> str:
         """Sort key of the entry."""
-        return ledger_keys.canary_closed_entry(self.trial, self.round)
+        return f"{ledger_keys.canary_entry(self.trial, self.round)}#closed"
 
 
 @dataclass(frozen=True)
@@ -123,4 +123,4 @@ class CanaryReported(LedgerRecord):
     @property
     def key(self) -> str:
         """Sort key of the entry."""
-        return ledger_keys.canary_told_entry(self.trial, self.round)
+        return f"{ledger_keys.canary_entry(self.trial, self.round)}#told"

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from compilegate.domain import ledger_keys
 from compilegate.domain.records import LedgerRecord
 from compilegate.domain.records.canary import CanaryClosed, CanaryReported, CanaryRound, CanaryToken
 from compilegate.domain.records.flags import FlagVersion
@@ -39,7 +38,7 @@ class Swept(LedgerRecord):
     @property
     def key(self) -> str:
         """Sort key of the entry."""
-        return ledger_keys.swept_entry(self.at)
+        return f"swept#{self.at:012d}"
 
 
 @dataclass(frozen=True)

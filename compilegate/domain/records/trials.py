@@ -8,6 +8,7 @@ from typing import Any, Self
 
 from compilegate.domain import ledger_keys
 from compilegate.domain.decision import FlagAction
+from compilegate.domain.naming import ROUND_DIGITS
 from compilegate.domain.reasons import Reason
 from compilegate.domain.records import LedgerRecord
 from compilegate.domain.records.flags import Author
@@ -65,7 +66,7 @@ class TrialDecided(LedgerRecord):
     @property
     def key(self) -> str:
         """Sort key of the entry."""
-        return ledger_keys.decision_entry(self.trial)
+        return f"trial#{self.trial}#decision"
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ class TrialFailed(LedgerRecord):
     @property
     def key(self) -> str:
         """Sort key of the entry."""
-        return ledger_keys.failed_entry(self.trial)
+        return f"trial#{self.trial}#failed"
 
 
 @dataclass(frozen=True)
@@ -121,7 +122,7 @@ class ApprovalToken(LedgerRecord):
     @property
     def key(self) -> str:
         """Sort key of the entry."""
-        return ledger_keys.approval_token_entry(self.trial, self.number)
+        return f"{ledger_keys.approval_entry(self.trial)}#token#{self.number:0{ROUND_DIGITS}d}"
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """The evidence of a trial, assembled from the records of its jobs.
 
-A record of a job is never changed. The evidence follows from the plan and the records alone, in
-whatever order they come and however often one is given.
+A record of a job is never changed. The evidence follows from the plan and the records alone,
+independent of their order and of repetition.
 
 The evidence document is where records are kept: each run in it is one, written once. It is read and
 written in one piece, so that records and evidence can never disagree, a round reads one object

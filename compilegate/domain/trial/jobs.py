@@ -68,7 +68,7 @@ class EndedJob:
 
     @property
     def is_result(self) -> bool:
-        """Whether its end says something about its arm."""
+        """Whether its end is a result of its arm."""
         return not self.was_stopped and not self.infrastructure
 
     def controls(self, arms: Sequence[ArmPlan]) -> tuple[str, ...]:
@@ -84,7 +84,7 @@ class EndedJob:
         return bool(limit < own)
 
     def _own_limit(self, max_runtime_hours: float) -> int:
-        """The limit that it has whatever the budget; a speed job's follows its segments."""
+        """Its limit without the budget's; a speed job's follows its segments."""
         parameters = self.described.get("HyperParameters") or {}
         if not self.run.is_speed or "blocks" not in parameters:
             return job_seconds(max_runtime_hours)

@@ -24,9 +24,9 @@ from compilegate.domain.trial.production_evidence import (
 from compilegate.domain.trial.records import judge_with, lost_round, price_record
 from compilegate.domain.workload.model import Workload
 
-# Rounds in which the cloud may fail a trial; what they lacked is asked for again.
+# Rounds in which the cloud may fail a trial; what they lacked is requested again.
 LOST_ROUNDS = 2
-# What the judge says of a candidate that has lost, whatever its other runs bring.
+# Reasons of a candidate that has lost: its other runs cannot change that.
 LOST = ("quality_worse", "candidate_crashed")
 
 
@@ -54,7 +54,7 @@ class RoundFacts:
 
 @dataclass(frozen=True)
 class RoundOutcome:
-    """What a round comes to; ``failure`` says why the trial cannot go on without a verdict."""
+    """The outcome of a round; ``failure`` says why the trial cannot go on without a verdict."""
 
     evidence: Mapping[str, Any]
     decision: Decision

@@ -101,7 +101,7 @@ def canary_timeout_seconds(step: QualityStep, evidence: TrialEvidence, now: int)
 
 
 def _cut_off(ended: Iterable[EndedJob], evidence: TrialEvidence) -> Reason | None:
-    """A run that the budget cut off is no result, and asking again would end the same way."""
+    """A run that the budget cut off is not a result, and a repetition would end the same way."""
     hours, plan = evidence.workload.training.max_runtime_hours, evidence.plan
     cut = [job.job for job in ended if job.cut_off(hours)]
     if not cut:

@@ -172,7 +172,7 @@ def _why_not(
     produced: TrainedJob | None,
     history: WorkloadHistory,
 ) -> str | None:
-    """Why production cannot carry runs of the trial, None where it can."""
+    """Why production cannot make runs of the trial, None where it can."""
     if registration is None or produced is None:
         return "the workload is not registered with production (compilegate register)"
     if not registration.active:
@@ -184,7 +184,7 @@ def _why_not(
     if registration.schedule is None and not _has_trained(history):
         return (
             "schedule.cron is not set and no production run has gone through TRAIN yet "
-            "(compilegate train), so nothing says that any will"
+            "(compilegate train), so none is to be expected"
         )
     return None
 

@@ -31,12 +31,12 @@ PRODUCTION = "production"
 ENDINGS = {
     OVERDUE: Reason(
         "canary_overdue",
-        "production did not make the runs that the trial asked for in time; look for what stopped "
+        "production did not make the runs that the trial needs in time; find out what stopped "
         "its schedule, or set policy.quality_runs: shadow",
     ),
     CHANGED: Reason(
         "production_changed",
-        "production trains another job by now than the trial measures; begin a new trial",
+        "production now trains another job than the trial measures; start a new trial",
     ),
     RETIRED: Reason(
         "production_retired",
@@ -104,7 +104,7 @@ def _beside(
     """Production's own baseline runs of the same job since the trial began.
 
     One that crashed says nothing of the candidate and nothing new of the baseline. One that is
-    made of something else is no evidence, and no reason either to call the trial's invalid.
+    made of something else is not evidence and does not make the trial's invalid.
     """
     measured = [run for run in evidence.of(BASELINE) if run.get("mode") != PRODUCTION]
     if not evidence.plan.quality_mode.beside or not measured:

@@ -66,7 +66,7 @@ def _runs(job: EndedJob, evidence: TrialEvidence) -> Iterable[ArmRun]:
     """The runs of a job that decides; raises InvalidEvidenceError for what is not its own.
 
     Where a job was stopped, or cut off by the budget, there are none: if the judge still needs the
-    run, it asks for it again.
+    run, it requests it again.
     """
     if not job.is_result or job.cut_off(evidence.workload.training.max_runtime_hours):
         return ()
@@ -96,7 +96,7 @@ def _full_run(job: EndedJob, evidence: TrialEvidence) -> ArmRun:
     if run.fields["seed"] != job.run.seed:
         raise InvalidEvidenceError(
             f"{job.job} was asked to train with seed {job.run.seed} and recorded "
-            f"{run.fields['seed']!r}: a script that ignores its seed says nothing about chance"
+            f"{run.fields['seed']!r}: runs of a script that ignores its seed do not show chance"
         )
     return ArmRun(run.arm, {**run.fields, "order": evidence.next_order})
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from compilegate.domain.production.savings import ROLLING, Reference, savings_so_far
-from tests.domain.production.run_builder import BEGIN, DAY, production_run
+from tests.domain.production.run_builder import production_run
 
 SAVED_HOURS = (21_600 - 15_800) / 3600
 
@@ -84,9 +84,3 @@ def test_the_estimate_is_for_the_runs_that_were_compared() -> None:
     assert 50.0 == savings.expected_usd
     assert savings.share_of_estimate == pytest.approx((58 - 158) / 50)
     assert savings_so_far(runs).share_of_estimate is None
-
-
-def test_a_week_is_counted_from_its_beginning_with_what_was_known_before() -> None:
-    runs = [production_run(0, "baseline"), production_run(1), production_run(8)]
-
-    assert 58 == savings_so_far(runs, since=BEGIN + 7 * DAY).saved_usd
