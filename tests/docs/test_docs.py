@@ -13,6 +13,7 @@ import pytest
 import typer
 
 from compilegate.cli.main import app
+from compilegate.cli.register.screen import WORDS as OUTCOMES
 
 ROOT = Path(__file__).resolve().parents[2]
 LINK = re.compile(r"\]\((?P<page>[^)#\s]*)(?:#(?P<anchor>[^)\s]*))?\)")
@@ -59,6 +60,14 @@ def test_every_command_is_documented_and_shows_an_example(name: str) -> None:
 
     assert f"compilegate {name}" in page or (f"compilegate {group}" in page and f"`{last}`" in page)
     assert f"compilegate {name}" in (COMMANDS[name].help or "")
+
+
+def test_the_page_on_registering_has_every_outcome() -> None:
+    page = (ROOT / "docs" / "register.md").read_text()
+
+    assert [] == [
+        word for word in OUTCOMES.values() if f"- {word}" not in page and word != "failed"
+    ]
 
 
 def test_every_make_target_that_a_page_names_exists() -> None:
