@@ -18,7 +18,7 @@ from compilegate.ports import ObjectStore, Services, Settings
 from compilegate.usecases.registration.load import facts_for_workload
 from compilegate.usecases.registration.upload import Shipment, upload
 from compilegate.usecases.trial.job_output import read_output
-from compilegate.usecases.trial.job_requests import job_context
+from compilegate.usecases.trial.job_requests import JobSite
 from compilegate.verify import jobs
 from compilegate.verify.account import Account
 from compilegate.verify.checks import TASK_OUTPUT
@@ -292,7 +292,9 @@ def _plan(
     arms = jobs.arms(workload, services.settings)
     shipment = jobs.pack(workload, services.store.bucket)
     source_key = str(shipment.spec["source_key"])
-    context = job_context(services, trial=trial, execution=stack_name(trial), source_key=source_key)
+    context = JobSite.of(services).context(
+        trial=trial, execution=stack_name(trial), source_key=source_key
+    )
     uploaded = parse_workload(shipment.spec["workload"])
     return arms, shipment, jobs.plan_jobs(uploaded, arms, context, limited_seconds=pace.limited)
 

@@ -18,7 +18,7 @@ from compilegate.cli.common.error_handling import exit_code, explain
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.fields import Fields
 from compilegate.domain.workload.candidates import parse_name
-from compilegate.usecases.production.build_request import JobSite, check_trainable
+from compilegate.usecases.production.build_request import check_trainable
 from compilegate.usecases.registration.register import (
     Registered,
     RegisterOptions,
@@ -26,6 +26,7 @@ from compilegate.usecases.registration.register import (
     register,
     retire,
 )
+from compilegate.usecases.trial.job_requests import JobSite
 
 # A workload that changes makes twelve calls of 20 ms or more, one or two of them to EventBridge
 # Scheduler: some 130 a second from all workers together, below its lowest quota of 250. Throttled
@@ -142,7 +143,7 @@ def _name_in(file: Path) -> str:
 def _verify(file: WorkloadFile, spec: Mapping[str, Any], cloud: Cloud) -> None:
     """Check its S3 inputs, for the lines by reading the file again, and its training image."""
     read_workload(file.path, store=cloud.services.store)
-    check_trainable(spec, JobSite(cloud.services.store.bucket, cloud.services.settings))
+    check_trainable(spec, JobSite.of(cloud.services))
 
 
 def _each(

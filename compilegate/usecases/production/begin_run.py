@@ -23,16 +23,16 @@ from compilegate.domain.production.fingerprint import proven_fingerprint, regist
 from compilegate.domain.production.history import WorkloadHistory, history
 from compilegate.domain.production.next_arm import STALE, FlagParameter, FlagReading
 from compilegate.domain.production.promotion import standing_promotion
-from compilegate.domain.production.registration import TrainedJob
 from compilegate.domain.records.runs import BegunRun
 from compilegate.domain.workload.model import BASELINE
 from compilegate.ports import FlagStore, Services
 from compilegate.usecases.flag.change_flag import repair_if_possible
 from compilegate.usecases.operations.drain_mark import refuse_if_drained
 from compilegate.usecases.operations.metrics import count
-from compilegate.usecases.production.build_request import JobSite, request_of
+from compilegate.usecases.production.build_request import request_of
 from compilegate.usecases.registration.load import Registered, facts_for_workload, load_registered
 from compilegate.usecases.trial.documents import Spec, Trial, load_record, spec_at
+from compilegate.usecases.trial.job_requests import JobSite
 
 logger = logging.getLogger("compilegate")
 
@@ -98,7 +98,7 @@ def _read(
         start=start,
         parameter=parameter,
         history=past,
-        job=_job(spec),
+        job=spec.job,
         spec_key=registered.spec_key,
         source_key=spec.source_key,
         now=services.clock.now(),
@@ -113,8 +113,8 @@ def _read(
         facts = facts_for_workload(spec.workload, settings)
         return replace(
             inputs,
-            proven=proven_fingerprint(plan, promotion.candidate, _job(measured)),
-            registered=registered_fingerprint(promotion, _job(spec), facts, region=settings.region),
+            proven=proven_fingerprint(plan, promotion.candidate, measured.job),
+            registered=registered_fingerprint(promotion, spec.job, facts, region=settings.region),
         )
     except (CompilegateError, KeyError, TypeError, ValueError):
         # The watch reports it after the run; it is never a reason not to train.
@@ -127,7 +127,7 @@ def _decide(inputs: BeginInput, reading: FlagReading, spec: Spec, services: Serv
 
     Raises InvalidInputError where the baseline's cannot either.
     """
-    site = JobSite(services.store.bucket, services.settings)
+    site = JobSite.of(services)
     begun = begin(inputs, reading)
     try:
         request_of(begun, Attempt(), spec, site)
@@ -153,7 +153,3 @@ def _write(start: RunStart, begun: BegunRun, reading: FlagReading, services: Ser
         fields = {"workload": start.workload, "run": written.run, "problem": written.flag_problem}
         count(FLAG_PROBLEMS, message, services=services, **fields)
     return written
-
-
-def _job(spec: Spec) -> TrainedJob:
-    return TrainedJob(spec.workload, spec.code)

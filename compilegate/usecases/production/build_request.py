@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from compilegate.domain import ledger_keys, naming
@@ -15,12 +14,11 @@ from compilegate.domain.production.history import history
 from compilegate.domain.production.next_arm import SCHEDULED
 from compilegate.domain.records.runs import BegunRun
 from compilegate.domain.request.build import ProductionJob, production_request
-from compilegate.domain.request.sections import JobContext
 from compilegate.domain.workload.model import BASELINE
 from compilegate.ports import Ledger, Services, Settings
 from compilegate.usecases.registration.load import facts_for_workload
 from compilegate.usecases.trial.documents import Spec, read_document, spec_at, to_json
-from compilegate.usecases.trial.job_requests import check_request
+from compilegate.usecases.trial.job_requests import JobSite, check_request
 
 
 def build_request(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]:
@@ -31,11 +29,8 @@ def build_request(event: Mapping[str, Any], *, services: Services) -> dict[str, 
     """
     workload, run = str(event["workload"]), str(event["run"])
     begun, attempt = load_begun(workload, run, services.ledger), Attempt.from_dict(event["attempt"])
-    spec, site = (
-        spec_at(services.store, begun.spec_key),
-        JobSite(services.store.bucket, services.settings),
-    )
-    request = request_of(begun, attempt, spec, site)
+    spec = spec_at(services.store, begun.spec_key)
+    request = request_of(begun, attempt, spec, JobSite.of(services))
     key = naming.production_request_key(workload, run, attempt.number)
     services.store.put(key, to_json(request))
     return {"run": run, "request_key": key, "job_base": request["TrainingJobName"]}
@@ -47,14 +42,6 @@ def load_begun(workload: str, run: str, ledger: Ledger) -> BegunRun:
     if begun is None:
         raise NotFoundError(f"production run {run} of {workload} was never begun")
     return begun
-
-
-@dataclass(frozen=True)
-class JobSite:
-    """Where jobs of a deployment run, and the bucket where their data lies."""
-
-    bucket: str
-    settings: Settings
 
 
 def arm_of(begun: BegunRun, attempt: Attempt, spec: Spec, settings: Settings) -> ArmPlan:
@@ -94,17 +81,7 @@ def request_of(begun: BegunRun, attempt: Attempt, spec: Spec, site: JobSite) -> 
         variables=_variables(begun, attempt, arm, decision_id, settings.stage),
         tags={} if attempt.trains_baseline else _tags(begun, decision_id),
     )
-    context = JobContext(
-        bucket=site.bucket,
-        region=settings.region,
-        role_arn=settings.training_role_arn,
-        trial=begun.run,
-        execution=begun.execution,
-        source_key=begun.source_key,
-        kms_key_arn=settings.kms_key_arn,
-        subnet_ids=settings.subnet_ids,
-        security_group_ids=settings.security_group_ids,
-    )
+    context = site.context(trial=begun.run, execution=begun.execution, source_key=begun.source_key)
     request = production_request(spec.workload, arm, job, context)
     check_request(request)
     return request

@@ -29,7 +29,6 @@ from compilegate.domain.production.canary import (
     round_ending,
 )
 from compilegate.domain.production.history import WorkloadHistory, history
-from compilegate.domain.production.registration import TrainedJob
 from compilegate.domain.records.canary import (
     CanaryClosed,
     CanaryReported,
@@ -174,7 +173,7 @@ def _round(
         round=number,
         runs=in_turn(runs, turn),
         arms={run.arm: _overrides(plan, run.arm) for run in runs},
-        job=TrainedJob(spec.workload, spec.code).digest,
+        job=spec.job.digest,
         until=until,
         slot_seconds=_slot_seconds(spec.workload),
         hold=spec.workload.policy.hold_models,

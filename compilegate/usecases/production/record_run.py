@@ -31,15 +31,15 @@ from compilegate.domain.production.recorded_run import (
     capacity_wait,
     what_next,
 )
-from compilegate.domain.production.registration import TrainedJob
 from compilegate.domain.records.runs import BegunRun, CapacityWait, ProductionRun
 from compilegate.ports import Services
 from compilegate.report.notifications.production import run_failed, run_waits
-from compilegate.usecases.production.build_request import JobSite, request_of, usd_per_hour
+from compilegate.usecases.production.build_request import request_of, usd_per_hour
 from compilegate.usecases.production.canary import close_after_run
 from compilegate.usecases.production.job_evidence import describe, job_evidence, run_answer
 from compilegate.usecases.production.record_team_run import record_team_run
 from compilegate.usecases.trial.documents import Spec, spec_at
+from compilegate.usecases.trial.job_requests import JobSite
 
 IN_PROGRESS, TIMEOUT, EXECUTION_FAILED = "InProgress", "States.Timeout", "FAILED"
 logger = logging.getLogger("compilegate")
@@ -160,8 +160,8 @@ def _read(
         usd_per_hour=usd_per_hour(begun, attempt, spec, services.settings),
     )
     if end.ending is Ending.NO_CAPACITY:
-        site = JobSite(services.store.bucket, services.settings)
-        return replace(ended, fallbacks=_fallbacks(begun, attempt, spec, site)), spec
+        fallbacks = _fallbacks(begun, attempt, spec, JobSite.of(services))
+        return replace(ended, fallbacks=fallbacks), spec
     if end.ending is Ending.COMPLETED:
         metric = spec.workload.quality.metric
         evidence = job_evidence(ended.described, metric, services.store)
@@ -223,8 +223,7 @@ def _write(
     workload, run = spec.workload.name, attempt_run(ended, gave_up=gave_up)
     entry = services.ledger.put_once(workload, run.key, run.to_entry())
     recorded = ProductionRun.from_entry(entry)
-    digest = TrainedJob(spec.workload, spec.code).digest
-    close_after_run(workload, recorded, job=digest, services=services)
+    close_after_run(workload, recorded, job=spec.job.digest, services=services)
     return recorded
 
 

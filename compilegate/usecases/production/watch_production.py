@@ -21,7 +21,6 @@ from compilegate.domain.production.fingerprint import proven_fingerprint, regist
 from compilegate.domain.production.flag_transition import PERMANENT
 from compilegate.domain.production.history import WorkloadHistory, history
 from compilegate.domain.production.promotion import Promotion, standing_promotion
-from compilegate.domain.production.registration import TrainedJob
 from compilegate.domain.production.review import ReviewInput, review_promotion
 from compilegate.domain.records.reviews import ProbationEnd, Review
 from compilegate.ports import Services
@@ -77,10 +76,10 @@ def _read(
     if inputs.evidence is None:
         return inputs
     plan = load_record(services.store, Trial(workload, promotion.trial, ""), "plan")
-    measured = _job(spec_at(services.store, str(plan["spec_key"])))
+    measured = spec_at(services.store, str(plan["spec_key"])).job
     spec = _registered(workload, services)
     registered = {} if spec is None else registered_fingerprint(
-        promotion, _job(spec), facts_for_workload(spec.workload, settings), region=settings.region
+        promotion, spec.job, facts_for_workload(spec.workload, settings), region=settings.region
     )  # fmt: skip
     return replace(
         inputs,
@@ -108,10 +107,6 @@ def _registered(workload: str, services: Services) -> Spec | None:
         return load_registered(workload, services.store).spec
     except (NotFoundError, InvalidInputError):
         return None
-
-
-def _job(spec: Spec) -> TrainedJob:
-    return TrainedJob(spec.workload, spec.code)
 
 
 def _review(inputs: ReviewInput, judge: Judge, services: Services) -> Review:

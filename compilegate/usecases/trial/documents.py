@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from compilegate.domain import naming
 from compilegate.domain.decision import Decision
 from compilegate.domain.errors import NotFoundError, UnreadableRecordError
+from compilegate.domain.production.registration import TrainedJob
 from compilegate.domain.records.trials import RecordedDecision, read_decision
 from compilegate.domain.workload.file import parse_workload
 from compilegate.domain.workload.limits import check_limits
@@ -54,6 +55,11 @@ class Spec:
     def code(self) -> str:
         """Identifies the team's code, without the recorder that is uploaded with it."""
         return self.code_digest or self.source_key
+
+    @property
+    def job(self) -> TrainedJob:
+        """What production trains by this spec."""
+        return TrainedJob(self.workload, self.code)
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -26,20 +27,31 @@ _SEED = 10**naming.SEED_DIGITS - 1
 _BLOCK = 10
 
 
-def job_context(services: Services, *, trial: str, execution: str, source_key: str) -> JobContext:
-    """The context of one trial's jobs, or of one production run's: then ``trial`` is its id."""
-    settings = services.settings
-    return JobContext(
-        bucket=services.store.bucket,
-        region=settings.region,
-        role_arn=settings.training_role_arn,
-        trial=trial,
-        execution=execution,
-        source_key=source_key,
-        kms_key_arn=settings.kms_key_arn,
-        subnet_ids=settings.subnet_ids,
-        security_group_ids=settings.security_group_ids,
-    )
+@dataclass(frozen=True)
+class JobSite:
+    """Where jobs of a deployment run, and the bucket where their data lies."""
+
+    bucket: str
+    settings: Settings
+
+    @classmethod
+    def of(cls, services: Services) -> JobSite:
+        """That of a deployment's services."""
+        return cls(services.store.bucket, services.settings)
+
+    def context(self, *, trial: str, execution: str, source_key: str) -> JobContext:
+        """The context of a trial's jobs, or of a production run's: then ``trial`` is its id."""
+        return JobContext(
+            bucket=self.bucket,
+            region=self.settings.region,
+            role_arn=self.settings.training_role_arn,
+            trial=trial,
+            execution=execution,
+            source_key=source_key,
+            kms_key_arn=self.settings.kms_key_arn,
+            subnet_ids=self.settings.subnet_ids,
+            security_group_ids=self.settings.security_group_ids,
+        )
 
 
 def check_request(request: Mapping[str, Any]) -> None:
@@ -86,7 +98,11 @@ def refused_request(
 def _rehearsed(
     workload: Workload, arms: Sequence[ArmPlan], settings: Settings, steps: int
 ) -> Iterator[dict[str, Any]]:
-    context = _context(workload, settings)
+    context = JobSite(_BUCKET, settings).context(
+        trial="t" * naming.TRIAL_ID_LENGTH,
+        execution=_EXECUTION,
+        source_key=naming.source_key(workload.name, _DIGEST),
+    )
     registered = uploaded(workload, context, _DIGEST)
     for index, group in enumerate(node_groups(arms)):
         yield speed_request(
@@ -98,17 +114,3 @@ def _rehearsed(
             registered, arm, run=naming.quality_run(_ROUND, index, _SEED), replicate=_ROUND,
             seed=_SEED, context=context,
         )  # fmt: skip
-
-
-def _context(workload: Workload, settings: Settings) -> JobContext:
-    return JobContext(
-        bucket=_BUCKET,
-        region=settings.region,
-        role_arn=settings.training_role_arn,
-        trial="t" * naming.TRIAL_ID_LENGTH,
-        execution=_EXECUTION,
-        source_key=naming.source_key(workload.name, _DIGEST),
-        kms_key_arn=settings.kms_key_arn,
-        subnet_ids=settings.subnet_ids,
-        security_group_ids=settings.security_group_ids,
-    )

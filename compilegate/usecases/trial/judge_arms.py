@@ -16,7 +16,6 @@ from compilegate.domain.judging.judge import judge as shipped_judge
 from compilegate.domain.judging.production import Judge
 from compilegate.domain.production.canary import OVERDUE
 from compilegate.domain.production.history import history
-from compilegate.domain.production.registration import TrainedJob
 from compilegate.domain.trial.evidence import read_records
 from compilegate.domain.trial.jobs import EndedJob
 from compilegate.domain.trial.judge_round import RoundFacts, RoundOutcome, judge_round
@@ -35,7 +34,7 @@ from compilegate.usecases.trial.documents import (
     to_json,
 )
 from compilegate.usecases.trial.ended_jobs import describe, ended_job
-from compilegate.usecases.trial.job_requests import check_request, job_context
+from compilegate.usecases.trial.job_requests import JobSite, check_request
 
 
 class InfrastructureFailureError(CompilegateError):
@@ -69,8 +68,7 @@ def _read(event: Mapping[str, Any], services: Services) -> RoundFacts:
         ended=ended,
         strays=tuple(_strays(opened, number, recorded | {job.job for job in ended}, services.jobs)),
         production=_production(opened, canary_ended, services),
-        context=job_context(
-            services,
+        context=JobSite.of(services).context(
             trial=opened.trial.trial,
             execution=opened.plan.execution,
             source_key=opened.spec.source_key,
@@ -109,7 +107,7 @@ def _job_of(spec_key: str, store: ObjectStore) -> str | None:
         spec = spec_at(store, spec_key)
     except NotFoundError:
         return None
-    return TrainedJob(spec.workload, spec.code).digest
+    return spec.job.digest
 
 
 def _write(

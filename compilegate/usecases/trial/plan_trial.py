@@ -18,7 +18,6 @@ from compilegate.domain.planning.plan import Plan
 from compilegate.domain.planning.plan import plan_trial as design
 from compilegate.domain.production.history import WorkloadHistory, history
 from compilegate.domain.production.promotion import cooling_down
-from compilegate.domain.production.registration import TrainedJob
 from compilegate.domain.reasons import Reason
 from compilegate.domain.trial.plan import (
     SHADOW,
@@ -176,11 +175,7 @@ def mode_of_trial(spec: Spec, past: WorkloadHistory, store: ObjectStore) -> Qual
         registration = load_registration(store, name)
         produced = spec_at(store, registration.spec_key)
     except NotFoundError:
-        return quality_mode(_trained(spec), None, None, WorkloadHistory())
+        return quality_mode(spec.job, None, None, WorkloadHistory())
     except InvalidInputError as error:
         return QualityMode(spec.workload.policy.quality_runs, SHADOW, str(error))
-    return quality_mode(_trained(spec), registration, _trained(produced), past)
-
-
-def _trained(spec: Spec) -> TrainedJob:
-    return TrainedJob(spec.workload, spec.code)
+    return quality_mode(spec.job, registration, produced.job, past)
