@@ -49,10 +49,8 @@ def synthesise(context: Mapping[str, Any], outdir: Path) -> None:
 
 
 def _context() -> dict[str, Any]:
-    """The context of the cdk command where it started this process, else that of cdk.json."""
-    text = os.environ.get("CDK_CONTEXT_JSON")
-    context: dict[str, Any] = json.loads(text) if text else default_context()
-    return context
+    """The context of cdk.json; what CDK_CONTEXT_JSON holds goes before it, as the command does."""
+    return {**default_context(), **json.loads(os.environ.get("CDK_CONTEXT_JSON") or "{}")}
 
 
 def default_context() -> dict[str, Any]:

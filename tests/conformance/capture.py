@@ -22,7 +22,7 @@ from sagemaker import huggingface, image_uris, pytorch, sklearn, tensorflow, xgb
 from sagemaker.instance_group import InstanceGroup
 from sagemaker.pytorch import TrainingCompilerConfig
 
-from tests.conformance import cases as asked
+from tests.conformance import cases as spec
 from tests.conformance.cases import Case
 from tests.conformance.invalid import INVALID, LAUNCHES, Invalid, key
 from tests.conformance.matrix import Image, cases, digest, images, uri
@@ -77,7 +77,7 @@ def session(region: str) -> CapturingSession:
     boto = boto3.Session(region_name=region, aws_access_key_id="none", aws_secret_access_key="none")
     modules = {"Modules": {"TelemetryOptOut": True}}
     quiet = {"SchemaVersion": "1.0", "SageMaker": {"PythonSDK": modules}}
-    return CapturingSession(boto_session=boto, default_bucket=asked.BUCKET, sagemaker_config=quiet)
+    return CapturingSession(boto_session=boto, default_bucket=spec.BUCKET, sagemaker_config=quiet)
 
 
 def request(case: Case) -> dict[str, Any]:
@@ -91,35 +91,35 @@ def request(case: Case) -> dict[str, Any]:
         **_compiler(case.framework, case.compiler),
         sagemaker_session=session(case.region),
     )
-    estimator.environment = asked.environment(case, estimator.training_image_uri())
-    inputs = asked.INPUTS if "inputs" in case.options else None
-    estimator.fit(inputs, wait=False, job_name=asked.JOB)
+    estimator.environment = spec.environment(case, estimator.training_image_uri())
+    inputs = spec.INPUTS if "inputs" in case.options else None
+    estimator.fit(inputs, wait=False, job_name=spec.JOB)
     return session(case.region).captured
 
 
 def _job(case: Case) -> dict[str, Any]:
     """Everything but the framework, as one would write it."""
     spot = "spot" in case.options
-    network = {"subnets": list(asked.SUBNETS), "security_group_ids": list(asked.SECURITY_GROUPS)}
+    network = {"subnets": list(spec.SUBNETS), "security_group_ids": list(spec.SECURITY_GROUPS)}
     return {
-        "entry_point": asked.XLA_LAUNCHER if case.uses_launcher_script else asked.PROGRAM,
-        "source_dir": asked.SOURCE,
-        "role": asked.ROLE,
+        "entry_point": spec.XLA_LAUNCHER if case.uses_launcher_script else spec.PROGRAM,
+        "source_dir": spec.SOURCE,
+        "role": spec.ROLE,
         "instance_type": case.instance_type,
         "instance_count": case.instance_count,
-        "volume_size": asked.VOLUME_GB if "volume" in case.options else 100,
-        "max_run": asked.HOURS * HOUR,
-        "output_path": asked.OUTPUT,
-        "checkpoint_s3_uri": asked.CHECKPOINTS if spot else asked.CACHE,
-        "checkpoint_local_path": asked.CHECKPOINT_PATH if spot else asked.CACHE_PATH,
-        "hyperparameters": asked.hyperparameters(case),
-        "metric_definitions": asked.metrics(case),
-        "tags": [{"Key": key, "Value": value} for key, value in asked.tags(case).items()],
+        "volume_size": spec.VOLUME_GB if "volume" in case.options else 100,
+        "max_run": spec.HOURS * HOUR,
+        "output_path": spec.OUTPUT,
+        "checkpoint_s3_uri": spec.CHECKPOINTS if spot else spec.CACHE,
+        "checkpoint_local_path": spec.CHECKPOINT_PATH if spot else spec.CACHE_PATH,
+        "hyperparameters": spec.hyperparameters(case),
+        "metric_definitions": spec.metrics(case),
+        "tags": [{"Key": key, "Value": value} for key, value in spec.tags(case).items()],
         "disable_profiler": True,
         "debugger_hook_config": False,
-        **({"use_spot_instances": True, "max_wait": asked.WAIT_HOURS * HOUR} if spot else {}),
+        **({"use_spot_instances": True, "max_wait": spec.WAIT_HOURS * HOUR} if spot else {}),
         **(network if "vpc" in case.options else {}),
-        **({"output_kms_key": asked.KMS_KEY} if "kms" in case.options else {}),
+        **({"output_kms_key": spec.KMS_KEY} if "kms" in case.options else {}),
     }
 
 
@@ -137,7 +137,7 @@ def _versions(row: Case | Invalid) -> dict[str, Any]:
 
 
 def _compiler(framework: str, compiler: str) -> dict[str, Any]:
-    return {"compiler_config": CONFIGS[framework]()} if compiler == asked.MANAGED else {}
+    return {"compiler_config": CONFIGS[framework]()} if compiler == spec.MANAGED else {}
 
 
 def _distribution(case: Case) -> dict[str, Any]:
@@ -145,7 +145,7 @@ def _distribution(case: Case) -> dict[str, Any]:
     if case.distribution != "smp":
         return dict(LAUNCHES[case.distribution])
     on = {"enabled": True}
-    library = {"smdistributed": {"modelparallel": {**on, "parameters": asked.PARTITIONING}}}
+    library = {"smdistributed": {"modelparallel": {**on, "parameters": spec.PARTITIONING}}}
     if case.framework == "pytorch" and case.version.startswith("2"):
         return {**library, "torch_distributed": on}
     return {**library, "mpi": {**on, "processes_per_host": case.devices_per_instance}}
@@ -161,14 +161,14 @@ def refusal(row: Invalid) -> str | None:
         machines = {"instance_groups": [group, InstanceGroup("cpu", "ml.m6i.12xlarge", 1)]}
     launch = LAUNCHES[row.distribution]
     arguments = {
-        "entry_point": asked.PROGRAM, "source_dir": asked.SOURCE, "role": asked.ROLE,
-        "output_path": asked.OUTPUT, **machines, **_versions(row),
+        "entry_point": spec.PROGRAM, "source_dir": spec.SOURCE, "role": spec.ROLE,
+        "output_path": spec.OUTPUT, **machines, **_versions(row),
         **({"distribution": dict(launch)} if launch else {}),
         **_compiler(row.framework, row.compiler), **row.sdk,
     }  # fmt: skip
     try:
         estimator = ESTIMATORS[row.framework](**arguments, sagemaker_session=session(row.region))
-        estimator.fit(wait=False, job_name=asked.JOB)
+        estimator.fit(wait=False, job_name=spec.JOB)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
     return None
@@ -176,10 +176,10 @@ def refusal(row: Invalid) -> str | None:
 
 def compared_images() -> dict[str, Any]:
     """How many URIs were compared, and the SDK's answer for those that differ."""
-    found = {image.uri: _retrieved(image) for image in images()}
+    uris = {image.uri: _retrieved(image) for image in images()}
     return {
-        "compared": len(found),
-        "differing": {ours: theirs for ours, theirs in found.items() if ours != theirs},
+        "compared": len(uris),
+        "differing": {ours: theirs for ours, theirs in uris.items() if ours != theirs},
     }
 
 

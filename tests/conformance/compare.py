@@ -38,13 +38,13 @@ class Justified:
     sdk: str
     why: str
 
-    def covers(self, found: Difference) -> bool:
-        """Whether this is the difference found."""
+    def covers(self, difference: Difference) -> bool:
+        """Whether this reason is about the difference."""
         return (
-            found.path == self.path
-            and fnmatchcase(found.case, self.cases)
-            and _like(found.ours, self.ours)
-            and _like(found.sdk, self.sdk)
+            difference.path == self.path
+            and fnmatchcase(difference.case, self.cases)
+            and _like(difference.ours, self.ours)
+            and _like(difference.sdk, self.sdk)
         )
 
 
@@ -69,13 +69,13 @@ def differences(case: str, ours: Flat, sdk: Flat) -> list[Difference]:
     ]
 
 
-def unjustified(found: Iterable[Difference]) -> list[Difference]:
+def unjustified(items: Iterable[Difference]) -> list[Difference]:
     """What has no reason on file."""
     reasons = justified()
-    return [item for item in found if not any(reason.covers(item) for reason in reasons)]
+    return [item for item in items if not any(reason.covers(item) for reason in reasons)]
 
 
-def occurrences(found: Iterable[Difference]) -> Mapping[Justified, int]:
+def occurrences(differing: Iterable[Difference]) -> Mapping[Justified, int]:
     """How many cases each reason explains."""
-    items = list(found)
+    items = list(differing)
     return {reason: sum(map(reason.covers, items)) for reason in justified()}

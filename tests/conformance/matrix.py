@@ -40,8 +40,9 @@ class Image:
 
 def rows(name: str, key: str) -> list[dict[str, Any]]:
     """A fact file's rows."""
-    found: list[dict[str, Any]] = json.loads((FACTS / f"{name}.json").read_text())[key]
-    return found
+    document: dict[str, Any] = json.loads((FACTS / f"{name}.json").read_text())
+    listed: list[dict[str, Any]] = document[key]
+    return listed
 
 
 def sdk_knows(row: dict[str, Any]) -> bool:
@@ -92,8 +93,8 @@ def uri(case: Case) -> str:
 
 def cases() -> list[Case]:
     """Every case once, in a fixed order."""
-    found = [*_images(), *_managed(), *_launchers(), *_options(), *_regions()]
-    return list({case.id: case for case in found}.values())
+    chosen = [*_images(), *_managed(), *_launchers(), *_options(), *_regions()]
+    return list({case.id: case for case in chosen}.values())
 
 
 def _images() -> list[Case]:
@@ -110,7 +111,7 @@ def _images() -> list[Case]:
 
 def _managed() -> list[Case]:
     """Every image of the managed compiler: one GPU, eight, and 16 on two machines."""
-    found = []
+    chosen = []
     for row in rows("compiler_versions", "versions"):
         for version in row["versions_accepted"]:
             one = Case(
@@ -119,10 +120,10 @@ def _managed() -> list[Case]:
             )  # fmt: skip
             launch = "pytorchxla" if row["multi_device"] == "pytorchxla" else "none"
             node = replace(one, distribution=launch, instance_type=LARGE)
-            found += [one, node]
+            chosen += [one, node]
             if row["multi_device"] != "none":
-                found.append(replace(node, instance_type="ml.p4d.24xlarge", instance_count=2))
-    return found
+                chosen.append(replace(node, instance_type="ml.p4d.24xlarge", instance_count=2))
+    return chosen
 
 
 PYTORCH = Case("pytorch", "2.1.0", None, "py310")
@@ -137,44 +138,44 @@ XGBOOST = Case("xgboost", "1.7-1", instance_type=CPU)
 
 def _launchers() -> list[Case]:
     """Every distribution on the frameworks that it exists for."""
-    found = []
+    chosen = []
     for base in (PYTORCH, PYTORCH_1, HUGGING_FACE, HUGGING_FACE_1):
-        found += [replace(base, instance_type=LARGE), replace(base, instance_count=2)]
+        chosen += [replace(base, instance_type=LARGE), replace(base, instance_count=2)]
         for launch in ("pytorchddp", "smddp"):
-            found.append(replace(base, distribution=launch, instance_type=SMDDP, instance_count=2))
+            chosen.append(replace(base, distribution=launch, instance_type=SMDDP, instance_count=2))
     for base in (PYTORCH, PYTORCH_1, HUGGING_FACE):
         torchrun = replace(base, distribution="torch_distributed", instance_type=LARGE)
-        found += [torchrun, replace(torchrun, instance_count=8)]
-        found.append(replace(torchrun, instance_type="ml.p5.48xlarge"))
+        chosen += [torchrun, replace(torchrun, instance_count=8)]
+        chosen.append(replace(torchrun, instance_type="ml.p5.48xlarge"))
     for base in (PYTORCH_SMP, PYTORCH_1, HUGGING_FACE_1, TENSORFLOW, HUGGING_FACE_TENSORFLOW):
-        found.append(replace(base, distribution="smp", instance_type=SMDDP, instance_count=2))
+        chosen.append(replace(base, distribution="smp", instance_type=SMDDP, instance_count=2))
     for base in (TENSORFLOW, HUGGING_FACE_TENSORFLOW):
-        found.append(replace(base, distribution="smddp", instance_type=SMDDP, instance_count=2))
-        found.append(replace(base, instance_type="ml.g5.12xlarge"))
-    return found
+        chosen.append(replace(base, distribution="smddp", instance_type=SMDDP, instance_count=2))
+        chosen.append(replace(base, instance_type="ml.g5.12xlarge"))
+    return chosen
 
 
 def _options() -> list[Case]:
     """Every option by itself on each kind of job, and all of them at once."""
     managed = Case("pytorch", "1.13.1", None, "py39", MANAGED, "pytorchxla", LARGE, 2)
     base = replace(HUGGING_FACE, distribution="torch_distributed", instance_type=LARGE)
-    found = [replace(base, options=(option,)) for option in OPTIONS]
-    found += [
+    chosen = [replace(base, options=(option,)) for option in OPTIONS]
+    chosen += [
         replace(case, options=OPTIONS)
         for case in (base, managed, PYTORCH, TENSORFLOW, HUGGING_FACE_TENSORFLOW, XGBOOST)
     ]
-    return found
+    return chosen
 
 
 def _regions() -> list[Case]:
     """Other regions, other accounts of the images, other GPU families."""
     managed = Case("huggingface-pytorch", "1.11.0", "4.21.1", "py38", MANAGED, "pytorchxla", LARGE)
-    found = [replace(HUGGING_FACE, region=region) for region in REGIONS]
-    found += [replace(managed, region=region) for region in REGIONS]
-    found += [replace(XGBOOST, region=region) for region in ("eu-central-1", "ap-south-1")]
-    found += [replace(HUGGING_FACE, region=region) for region in ("us-gov-west-1", "cn-north-1")]
+    chosen = [replace(HUGGING_FACE, region=region) for region in REGIONS]
+    chosen += [replace(managed, region=region) for region in REGIONS]
+    chosen += [replace(XGBOOST, region=region) for region in ("eu-central-1", "ap-south-1")]
+    chosen += [replace(HUGGING_FACE, region=region) for region in ("us-gov-west-1", "cn-north-1")]
     # Where the SDK knows no profiler.
-    found += [replace(PYTORCH, region=region) for region in ("ap-southeast-3", "eu-central-2")]
+    chosen += [replace(PYTORCH, region=region) for region in ("ap-southeast-3", "eu-central-2")]
     families = ("ml.g4dn.12xlarge", "ml.p3dn.24xlarge", "ml.g6.12xlarge", "ml.p5.48xlarge")
-    found += [replace(PYTORCH, instance_type=kind) for kind in families]
-    return [*found, replace(PYTORCH, instance_type=CPU)]
+    chosen += [replace(PYTORCH, instance_type=kind) for kind in families]
+    return [*chosen, replace(PYTORCH, instance_type=CPU)]

@@ -18,7 +18,7 @@ from compilegate.domain.request.sections import JobContext
 from compilegate.domain.workload.file import parse_workload
 from compilegate.domain.workload.model import Workload
 from compilegate.facts import load_facts
-from tests.conformance import cases as asked
+from tests.conformance import cases as spec
 from tests.conformance.cases import Case
 from tests.conformance.invalid import Invalid
 from tests.conformance.matrix import SMP_IMAGE
@@ -26,9 +26,9 @@ from tests.conformance.matrix import SMP_IMAGE
 
 def built(case: Case, **overrides: Any) -> dict[str, Any]:
     """Our request for the case, a flag's overrides laid over its arm."""
-    arm = with_overrides(_arm(case), asked.ARM, overrides, load_facts())
+    arm = with_overrides(_arm(case), spec.ARM, overrides, load_facts())
     return quality_request(
-        _workload(case), arm, run=asked.RUN, replicate=asked.REPLICATE, seed=asked.SEED,
+        _workload(case), arm, run=spec.RUN, replicate=spec.REPLICATE, seed=spec.SEED,
         context=_context(case),
     )  # fmt: skip
 
@@ -39,11 +39,11 @@ def refusal(row: Invalid) -> list[str]:
         workload = parse_workload(_refusable(row))
     except InvalidInputError as error:
         return [error.field]
-    found = check_eligibility(workload, load_facts(), region=row.region)
-    candidate = found.candidates[0]
+    answer = check_eligibility(workload, load_facts(), region=row.region)
+    candidate = answer.candidates[0]
     if candidate.verdict is not EligibilityVerdict.INELIGIBLE:
         return []
-    reasons = [*found.reasons, *candidate.reasons]
+    reasons = [*answer.reasons, *candidate.reasons]
     return sorted({reason.code for reason in reasons if reason.severity is Severity.BLOCK})
 
 
@@ -60,20 +60,20 @@ def _framework(row: Case | Invalid) -> dict[str, str]:
 def _document(row: Case | Invalid) -> dict[str, Any]:
     return {
         "schema": 1,
-        "name": asked.WORKLOAD,
-        "owner": asked.OWNER,
+        "name": spec.WORKLOAD,
+        "owner": spec.OWNER,
         "framework": _framework(row),
         "model": {"family": "transformer", "name": "bert-base-cased"},
         "training": {
             "source_dir": "training",
-            "entry_point": asked.PROGRAM,
+            "entry_point": spec.PROGRAM,
             "instance_type": row.instance_type,
             "instance_count": row.instance_count,
             "distribution": row.distribution,
             "precision": "fp16",
             "batch_size": 48,
             "learning_rate": 7.5e-05,
-            "max_runtime_hours": asked.HOURS,
+            "max_runtime_hours": spec.HOURS,
             "hyperparameters": {
                 "epochs": 3, "model_name_or_path": "bert-base-cased", "warmup": 0.06,
                 "shuffle": True,
@@ -89,19 +89,19 @@ def _workload(case: Case) -> Workload:
     document = _document(case)
     training, options = document["training"], case.options
     if case.distribution == "smp":
-        training["hyperparameters"]["mp_parameters"] = json.dumps(asked.PARTITIONING)
+        training["hyperparameters"]["mp_parameters"] = json.dumps(spec.PARTITIONING)
     if "spot" in options:
-        training |= {"spot": True, "max_wait_hours": asked.WAIT_HOURS}
+        training |= {"spot": True, "max_wait_hours": spec.WAIT_HOURS}
     if "volume" in options:
-        training["volume_gb"] = asked.VOLUME_GB
+        training["volume_gb"] = spec.VOLUME_GB
     if "environment" in options:
-        training["environment"] = dict(asked.OWN_ENVIRONMENT)
+        training["environment"] = dict(spec.OWN_ENVIRONMENT)
     if "inputs" in options:
-        training["inputs"] = dict(asked.INPUTS)
+        training["inputs"] = dict(spec.INPUTS)
     if "tags" in options:
-        document["tags"] = dict(asked.OWN_TAGS)
+        document["tags"] = dict(spec.OWN_TAGS)
     if "metric" in options:
-        document["quality"]["metric"] = asked.OWN_METRIC
+        document["quality"]["metric"] = spec.OWN_METRIC
     if _brings_image(case):
         own = {**_framework(case), "framework": case.framework, "uri": SMP_IMAGE}
         document["facts"] = {"images": [{key: own[key] for key in own if key != "name"}]}
@@ -124,7 +124,7 @@ def _arm(case: Case) -> ArmPlan:
         raise AssertionError(f"no instance or image on file for {case.id}: {image.why}")
     training = workload.training
     return ArmPlan(
-        name=asked.ARM,
+        name=spec.ARM,
         compiler=case.compiler,
         image=image.uri,
         instance_type=case.instance_type,
@@ -142,15 +142,15 @@ def _arm(case: Case) -> ArmPlan:
 def _context(case: Case) -> JobContext:
     vpc = "vpc" in case.options
     return JobContext(
-        bucket=asked.BUCKET,
+        bucket=spec.BUCKET,
         region=case.region,
-        role_arn=asked.ROLE,
-        trial=asked.TRIAL,
-        execution=asked.EXECUTION,
-        source_key=asked.SOURCE_KEY,
-        kms_key_arn=asked.KMS_KEY if "kms" in case.options else None,
-        subnet_ids=asked.SUBNETS if vpc else (),
-        security_group_ids=asked.SECURITY_GROUPS if vpc else (),
+        role_arn=spec.ROLE,
+        trial=spec.TRIAL,
+        execution=spec.EXECUTION,
+        source_key=spec.SOURCE_KEY,
+        kms_key_arn=spec.KMS_KEY if "kms" in case.options else None,
+        subnet_ids=spec.SUBNETS if vpc else (),
+        security_group_ids=spec.SECURITY_GROUPS if vpc else (),
     )
 
 

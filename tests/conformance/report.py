@@ -22,19 +22,19 @@ class Agreement:
     """Ours and the SDK's answers side by side; ``refusals`` are (name, SDK's words, our codes)."""
 
     sdk: str
-    found: dict[str, list[Difference]]
+    by_case: dict[str, list[Difference]]
     refusals: list[tuple[str, str | None, list[str]]]
     images: dict[str, Any]
 
     @property
     def differing(self) -> list[Difference]:
         """Every difference of every case."""
-        return [item for items in self.found.values() for item in items]
+        return [item for items in self.by_case.values() for item in items]
 
     @property
     def agreeing(self) -> int:
         """Cases without a difference that has no reason."""
-        return sum(not unjustified(items) for items in self.found.values())
+        return sum(not unjustified(items) for items in self.by_case.values())
 
     @property
     def gaps(self) -> list[tuple[str, list[str]]]:
@@ -53,7 +53,7 @@ def agreement() -> Agreement:
     requests, answers = captured["requests"], captured["refusals"]
     return Agreement(
         sdk=captured["sdk"],
-        found={
+        by_case={
             case.id: differences(case.id, flat(ours.built(case)), requests[case.id])
             for case in cases()
         },
@@ -67,7 +67,7 @@ def summary(result: Agreement) -> str:
     refused = sum(words is not None for _, words, _ in result.refusals)
     return "\n".join(
         [
-            f"{result.agreeing} of {len(result.found)} requests are the SDK's "
+            f"{result.agreeing} of {len(result.by_case)} requests are the SDK's "
             f"({result.sdk}), key by key, but for {len(_used(result))} justified differences",
             f"{len(result.refusals) - len(result.missed)} of {len(result.refusals)} combinations "
             f"that cannot work are refused; the SDK refuses {refused}",
@@ -106,15 +106,15 @@ def _matrix(compared: list[Case]) -> str:
 
 def _differences(result: Agreement) -> str:
     """One paragraph per difference, its reason wrapped as the page is."""
-    found = []
+    paragraphs = []
     for number, (reason, count) in enumerate(occurrences(result.differing).items(), start=1):
         head = (
             f"{number}. `{reason.path}`, {count} requests: ours {_side(reason.ours)}, "
             f"the SDK's {_side(reason.sdk)}. {reason.why}"
         )
         lines = textwrap.wrap(head, PAGE, subsequent_indent="   ", break_on_hyphens=False)
-        found.append("\n".join(lines))
-    return "\n".join(found)
+        paragraphs.append("\n".join(lines))
+    return "\n".join(paragraphs)
 
 
 def _side(value: str) -> str:

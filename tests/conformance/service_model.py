@@ -22,29 +22,29 @@ def shapes() -> tuple[str, dict[str, object]]:
     """The input's shape name, and every shape below it without its prose."""
     model = botocore.loaders.Loader().load_service_model("sagemaker", "service-2", API_VERSION)
     first = model["operations"][OPERATION]["input"]["shape"]
-    found: dict[str, object] = {}
+    below_input: dict[str, object] = {}
     waiting = [first]
     while waiting:
         name = waiting.pop()
-        if name in found:
+        if name in below_input:
             continue
         shape = model["shapes"][name]
         below = {key: shape[key]["shape"] for key in ("member", "key", "value") if key in shape}
         members = {key: item["shape"] for key, item in shape.get("members", {}).items()}
         limits = {key: shape[key] for key in LIMITS if key in shape}
-        found[name] = {
+        below_input[name] = {
             "type": shape["type"],
             **limits,
             **below,
             **({"members": members} if "members" in shape else {}),
         }
         waiting += [*below.values(), *members.values()]
-    return first, dict(sorted(found.items()))
+    return first, dict(sorted(below_input.items()))
 
 
 def document(as_of: str) -> dict[str, object]:
     """The fact file's content."""
-    first, found = shapes()
+    first, below_input = shapes()
     return {
         "schema": 1,
         "as_of": as_of,
@@ -52,7 +52,7 @@ def document(as_of: str) -> dict[str, object]:
         "about": "What CreateTrainingJob accepts: types, required fields, lengths, patterns, enums."
         " botocore checks types and required fields only.",
         "input": first,
-        "shapes": found,
+        "shapes": below_input,
     }
 
 

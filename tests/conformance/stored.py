@@ -63,13 +63,13 @@ def _table(item: tuple[str, Mapping[str, Any]]) -> str:
 
 def _common(requests: Sequence[Flat]) -> Flat:
     """The commonest value of every path that most requests have."""
-    found: Flat = {}
+    common: Flat = {}
     for path in sorted({path for request in requests for path in request}):
         counts = Counter(json.dumps(request.get(path)) for request in requests)
         value = json.loads(counts.most_common(1)[0][0])
         if value is not None:
-            found[path] = value
-    return found
+            common[path] = value
+    return common
 
 
 def read(path: Path = CAPTURED) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Small scripts to examine, and what is found in them."""
+"""Small scripts to examine, and their findings."""
 
 from __future__ import annotations
 
@@ -82,4 +82,6 @@ def rules(
     source: str, *compilers: str, hyperparameters: Mapping[str, Any] | None = None
 ) -> set[str]:
     """The rules that found something."""
-    return {found.rule for found in findings(source, *compilers, hyperparameters=hyperparameters)}
+    return {
+        finding.rule for finding in findings(source, *compilers, hyperparameters=hyperparameters)
+    }

@@ -145,7 +145,7 @@ def test_a_workload_stands_for_its_entry_point_compilers_and_hyperparameters(
 
     assert "training/causal_lm.py" == file["file"]
     assert ["torch_compile"] == file["compilers"]
-    assert ["host-sync"] == [found["rule"] for found in file["findings"]]
+    assert ["host-sync"] == [finding["rule"] for finding in file["findings"]]
 
 
 def test_a_folder_is_searched_but_not_environments_hidden_folders_or_links_out(

@@ -17,16 +17,16 @@ from tests.doctor.scripts import findings, loop, rules
 
 ROOT = Path(__file__).resolve().parents[2]
 SYNC = "total += loss.item()"
-SCRIPTS = [script for found, quiet in CASES.values() for script in (*found, *quiet)]
+SCRIPTS = [script for reported, quiet in CASES.values() for script in (*reported, *quiet)]
 
 
 def test_a_finding_names_line_column_and_source() -> None:
     script = "# Größe\n" + loop("größe = loss.item()")
-    (found,) = (item for item in findings(script, "torch_compile") if item.rule == "host-sync")
-    line = script.splitlines()[found.place.line - 1]
+    (finding,) = (item for item in findings(script, "torch_compile") if item.rule == "host-sync")
+    line = script.splitlines()[finding.place.line - 1]
 
-    assert "größe = loss.item()" == found.source
-    assert line[found.place.column - 1 : found.place.end_column - 1] == "loss.item()"
+    assert "größe = loss.item()" == finding.source
+    assert line[finding.place.column - 1 : finding.place.end_column - 1] == "loss.item()"
 
 
 def test_plain_pytorch_is_meant_for_torch_compile() -> None:
@@ -58,8 +58,8 @@ def test_a_comment_on_the_line_or_the_one_above_suppresses(mark: str) -> None:
     on_it, above = loop(f"{SYNC}  {comment}"), loop(f"{comment}\n{SYNC}")
 
     for script in (on_it, above):
-        found = examine(script.encode(), "t.py")
-        assert (0, 1) == (len(found.findings), found.suppressed)
+        examination = examine(script.encode(), "t.py")
+        assert (0, 1) == (len(examination.findings), examination.suppressed)
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_other_comments_suppress_nothing(comment: str) -> None:
 def test_a_comment_suppresses_its_own_line_only() -> None:
     script = loop(f"{SYNC}  # compilegate: ignore[host-sync] why not\nx = 1\n{SYNC}")
 
-    assert 1 == len([found for found in findings(script) if found.rule == "host-sync"])
+    assert 1 == len([finding for finding in findings(script) if finding.rule == "host-sync"])
 
 
 def test_settings_from_the_command_line_are_said_to_be_unseen_until_they_are_given() -> None:
@@ -93,7 +93,7 @@ def test_settings_from_the_command_line_are_said_to_be_unseen_until_they_are_giv
     assert ((), True) == (blind.findings, bool(blind.not_seen))
     assert () == seen.not_seen
     assert {"ragged-last-batch", "logged-tensor", "loader-workers"} == {
-        found.rule for found in seen.findings
+        finding.rule for finding in seen.findings
     }
 
 
@@ -108,8 +108,8 @@ def test_given_hyperparameters_go_before_an_options_default() -> None:
 
 
 def test_findings_are_listed_rule_by_rule_in_the_order_of_lines() -> None:
-    found = findings(loop("a = loss.item()\nb = loss.item()\ntorch.cuda.synchronize()"))
-    places = [(item.rule, item.place.line) for item in found if item.severity is Severity.SLOWS]
+    listed = findings(loop("a = loss.item()\nb = loss.item()\ntorch.cuda.synchronize()"))
+    places = [(item.rule, item.place.line) for item in listed if item.severity is Severity.SLOWS]
 
     assert ["host-sync", "host-sync", "device-wait"] == [rule for rule, _ in places]
     assert places[0][1] < places[1][1]

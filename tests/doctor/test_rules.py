@@ -17,16 +17,16 @@ from tests.doctor.scripts import (
     rules,
 )
 
-FOUND = [(rule, script) for rule, (found, _) in CASES.items() for script in found]
+REPORTED = [(rule, script) for rule, (reported, _) in CASES.items() for script in reported]
 QUIET = [(rule, script) for rule, (_, quiet) in CASES.items() for script in quiet]
 
 
 def test_every_rule_has_scripts_it_speaks_up_about_and_look_alikes() -> None:
     assert set(BY_ID) == set(CASES)
-    assert all(found and quiet for found, quiet in CASES.values())
+    assert all(reported and quiet for reported, quiet in CASES.values())
 
 
-@pytest.mark.parametrize(("rule", "script"), FOUND)
+@pytest.mark.parametrize(("rule", "script"), REPORTED)
 def test_a_rule_finds_what_it_is_for(rule: str, script: str) -> None:
     ast.parse(script)
 
@@ -40,7 +40,7 @@ def test_a_rule_leaves_look_alikes_alone(rule: str, script: str) -> None:
     assert rule not in rules(script)
 
 
-@pytest.mark.parametrize(("rule", "script"), FOUND)
+@pytest.mark.parametrize(("rule", "script"), REPORTED)
 def test_a_rule_speaks_only_of_its_own_compilers(rule: str, script: str) -> None:
     for compiler in (TORCH_COMPILE, MANAGED_COMPILER):
         assert (compiler in BY_ID[rule].compilers) == (rule in rules(script, compiler))

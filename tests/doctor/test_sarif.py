@@ -29,9 +29,9 @@ OBJECTS = {
 LEVELS = {"none", "note", "warning", "error"}
 
 
-def check(kind: str, found: dict[str, Any]) -> None:
+def check(kind: str, object_: dict[str, Any]) -> None:
     required, allowed = OBJECTS[kind]
-    assert required <= found.keys() <= required | allowed
+    assert required <= object_.keys() <= required | allowed
 
 
 @pytest.fixture
@@ -40,11 +40,11 @@ def log() -> dict[str, Any]:
         "src/train it.py": loop("total += loss.item()\nprint(loss)", after="model.cuda()"),
         "src/model.py": "# Grüße ☃\n" + model("y = y * y.sum().item()"),
     }
-    found = [
+    examinations = [
         examine(text.encode(), file, compilers=("torch_compile", "sagemaker_training_compiler"))
         for file, text in scripts.items()
     ]
-    return to_sarif(found, version="0.1.0")
+    return to_sarif(examinations, version="0.1.0")
 
 
 def test_every_object_has_what_it_needs_and_nothing_unknown(log: dict[str, Any]) -> None:
@@ -104,6 +104,6 @@ def test_two_alike_findings_have_two_fingerprints() -> None:
 
 
 def test_a_file_that_two_candidates_start_is_reported_once() -> None:
-    found = examine(loop("total += loss.item()").encode(), "t.py")
+    examination = examine(loop("total += loss.item()").encode(), "t.py")
 
-    assert 1 == len(to_sarif([found, found], version="1")["runs"][0]["results"])
+    assert 1 == len(to_sarif([examination, examination], version="1")["runs"][0]["results"])

@@ -38,14 +38,14 @@ for script in json.load(sys.stdin):
     counts.append([counter.frame_count, sum(reasons.values()), ended])
 print(json.dumps(counts))
 """
-FOUND = [script for found, _ in graph.CASES.values() for script in found]
+REPORTED = [script for reported, _ in graph.CASES.values() for script in reported]
 QUIET = [script for _, quiet in graph.CASES.values() for script in quiet
          if "class Net" in script]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
 def graphs() -> dict[str, tuple[int, int]]:
-    scripts = [*FOUND, *QUIET, model("pass")]
+    scripts = [*REPORTED, *QUIET, model("pass")]
     answer = subprocess.run(
         [PYTHON, "-c", ASK], input=json.dumps(scripts), capture_output=True, text=True, check=True
     )
@@ -57,7 +57,7 @@ def test_a_plain_model_is_one_graph(graphs) -> None:
     assert (1, 0) == graphs[model("pass")]
 
 
-@pytest.mark.parametrize("script", FOUND)
+@pytest.mark.parametrize("script", REPORTED)
 def test_what_is_found_is_no_single_graph(script: str, graphs) -> None:
     graph_count, breaks = graphs[script]
 

@@ -41,18 +41,24 @@ class Running:
         """The execution once it has ended."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
-            found: dict[str, Any] = self.app.client("stepfunctions").describe_execution(
+            execution: dict[str, Any] = self.app.client("stepfunctions").describe_execution(
                 executionArn=self.execution
             )
-            if found["status"] != "RUNNING":
-                return found
+            if execution["status"] != "RUNNING":
+                return execution
             time.sleep(0.05)
         raise AssertionError(f"{self.execution} still runs after {seconds} s")
 
-    def decision(self, seconds: float = 150.0) -> dict[str, Any]:
-        """The decision of a trial that succeeds, with nothing left behind."""
+    def output(self, seconds: float = 150.0) -> dict[str, Any]:
+        """The output of an execution that succeeds."""
         ended = self.wait(seconds)
         assert "SUCCEEDED" == ended["status"], ended.get("cause")
+        output: dict[str, Any] = json.loads(ended["output"])
+        return output
+
+    def decision(self, seconds: float = 150.0) -> dict[str, Any]:
+        """The decision of a trial that succeeds, with nothing left behind."""
+        self.output(seconds)
         assert "InProgress" not in self.jobs().values()
         assert self.lock() is None
         return self.record("decision")
@@ -60,14 +66,15 @@ class Running:
     def record(self, document: str) -> dict[str, Any]:
         """A kept document of the trial."""
         key = naming.record_key(self.workload, self.trial, document)
-        found: dict[str, Any] = json.loads(self.app.store.get(key))
-        return found
+        document: dict[str, Any] = json.loads(self.app.store.get(key))
+        return document
 
     def entries(self) -> dict[str, Mapping[str, Any]]:
         """The trial's ledger entries by kind."""
-        found = self.app.ledger.entries(self.workload)
         return {
-            entry["kind"]: entry for entry in found if entry.get("trial", self.trial) == self.trial
+            entry["kind"]: entry
+            for entry in self.app.ledger.entries(self.workload)
+            if entry.get("trial", self.trial) == self.trial
         }
 
     def jobs(self) -> dict[str, str]:
@@ -84,8 +91,8 @@ class Running:
     def request(self, run: str) -> dict[str, Any]:
         """The request of a run as the state machine sent it."""
         key = naming.request_key(self.workload, self.trial, run)
-        found: dict[str, Any] = json.loads(self.app.store.get(key))
-        return found
+        document: dict[str, Any] = json.loads(self.app.store.get(key))
+        return document
 
     def report(self, extension: str) -> str:
         """The trial's report in one of its formats."""
@@ -104,8 +111,8 @@ class Running:
             for name in self.jobs():
                 job = naming.trial_job_prefix(self.workload, self.trial) + name
                 run = naming.job_run(self.workload, self.trial, job)
-                found = sagemaker.describe_training_job(TrainingJobName=job)
-                if run and run.arm_index == arm_index and found["SecondaryStatus"] == "Training":
+                status = sagemaker.describe_training_job(TrainingJobName=job)["SecondaryStatus"]
+                if run and run.arm_index == arm_index and status == "Training":
                     return job
             time.sleep(0.05)
         raise AssertionError(f"no full run of arm {arm_index} trains: {self.jobs()}")
@@ -122,11 +129,11 @@ class Running:
 
     def lock(self) -> dict[str, Any] | None:
         """The lease in the ledger table, None when free."""
-        found: dict[str, Any] = self.app.client("dynamodb").get_item(
+        answer: dict[str, Any] = self.app.client("dynamodb").get_item(
             TableName=self.app.outputs["LedgerTable"],
             Key={"pk": {"S": f"lock#{self.workload}"}, "sk": {"S": "lock"}},
         )
-        return found.get("Item")
+        return answer.get("Item")
 
     def wait_until_released(self, seconds: float = 20.0) -> None:
         """Until the lease is free: after an abort the event comes a moment later."""
@@ -172,8 +179,8 @@ class App:
 
 @pytest.fixture(scope="session")
 def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
-    with deployed(tmp_path_factory.mktemp("cloud")) as found:
-        yield found
+    with deployed(tmp_path_factory.mktemp("cloud")) as deployed_app:
+        yield deployed_app
 
 
 @contextmanager

@@ -40,15 +40,15 @@ class Production:
         bundle = make_bundle(JOB)
         package = Package(workload, bundle.body, bundle.digest, {})
         self.spec_key = submit(package, trial="", store=self.app.store).spec_key
-        found = Registration(self.name, self.spec_key, bundle.digest)
-        self.app.store.put(naming.registration_key(self.name), to_json(found.to_dict()))
+        registration = Registration(self.name, self.spec_key, bundle.digest)
+        self.app.store.put(naming.registration_key(self.name), to_json(registration.to_dict()))
 
     def document(self) -> dict[str, Any]:
         """The workload file."""
         return stand_in(self.name, hyperparameters=self.knobs, training=self.training)
 
     def set_flag(self, text: str) -> None:
-        """Write the parameter as somebody would by hand."""
+        """Write the parameter as it would be by hand."""
         self.app.client("ssm").put_parameter(
             Name=naming.flag_parameter("local", self.name), Value=text, Type="String",
             Overwrite=True,
@@ -78,15 +78,22 @@ class Production:
         """One execution to its end."""
         return self.wait(self.start(**more))
 
+    def succeed(self, **more: Any) -> dict[str, Any]:
+        """The output of one execution that succeeds."""
+        ended = self.run(**more)
+        assert "SUCCEEDED" == ended["status"], ended.get("cause")
+        output: dict[str, Any] = ended["output"]
+        return output
+
     def wait(self, execution: str, seconds: float = 40.0) -> dict[str, Any]:
         """The execution once it has ended; its output parsed."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
-            found: dict[str, Any] = self.app.client("stepfunctions").describe_execution(
+            ended: dict[str, Any] = self.app.client("stepfunctions").describe_execution(
                 executionArn=execution
             )
-            if found["status"] != "RUNNING":
-                return {**found, "output": json.loads(found.get("output") or "{}")}
+            if ended["status"] != "RUNNING":
+                return {**ended, "output": json.loads(ended.get("output") or "{}")}
             time.sleep(0.05)
         raise AssertionError(f"{execution} still runs after {seconds} s")
 
@@ -108,10 +115,10 @@ class Production:
 
     def executions(self) -> list[str]:
         """ARNs of this machine's executions, newest first."""
-        found = self.app.client("stepfunctions").list_executions(
+        listed = self.app.client("stepfunctions").list_executions(
             stateMachineArn=self.app.outputs["TrainStateMachine"], maxResults=100
         )
-        return [one["executionArn"] for one in found["executions"]]
+        return [one["executionArn"] for one in listed["executions"]]
 
     def hyperparameters(self, job: str) -> dict[str, Any]:
         """What a job was asked to train."""
@@ -127,8 +134,8 @@ class Promoted(Production):
 
     def __post_init__(self) -> None:
         self.spec_key = self.running.record("plan")["spec_key"]
-        found = Registration(self.name, self.spec_key, "x")
-        self.app.store.put(naming.registration_key(self.name), to_json(found.to_dict()))
+        registration = Registration(self.name, self.spec_key, "x")
+        self.app.store.put(naming.registration_key(self.name), to_json(registration.to_dict()))
 
     def flag(self) -> dict:
         return self.running.flag()

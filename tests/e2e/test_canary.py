@@ -1,4 +1,4 @@
-"""Trials that production carries: EVALUATE waits, TRAIN runs, the verdict frees the models."""
+"""Trials on production runs: EVALUATE waits, TRAIN runs, the verdict frees the models."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST_RUNS = 12
 
 
 @pytest.fixture
-def carried(app, request):
+def in_canary(app, request):
     """A workload that has gone through TRAIN once, and a trial of it in canary mode."""
 
     def begin(*, quality_runs="canary", **knobs):
@@ -49,28 +49,26 @@ def wait_for_round(production, trial, seconds=40.0):
 
 
 def trial_ended(trial):
-    found = trial.app.client("stepfunctions").describe_execution(executionArn=trial.execution)
-    return found["status"] != "RUNNING"
+    execution = trial.app.client("stepfunctions").describe_execution(executionArn=trial.execution)
+    return execution["status"] != "RUNNING"
 
 
-def carry(production, trial):
+def run_production_for(production, trial):
     """Let production run as long as the trial waits for it."""
     for _ in range(MOST_RUNS):
         if not wait_for_round(production, trial):
             break
-        found = production.run()
-        assert "SUCCEEDED" == found["status"], found.get("cause")
-    found = trial.wait()
-    assert "SUCCEEDED" == found["status"], found.get("cause")
+        production.succeed()
+    trial.output()
     return trial.record("decision")
 
 
 def quality_runs(trial):
     """(arm, mode) of every full run in the evidence, in the order of time."""
     arms = trial.record("evidence")["arms"]
-    found = [(run["order"], arm["name"], run["mode"])
+    runs = [(run["order"], arm["name"], run["mode"])
              for arm in arms for run in arm["runs"] if run["stage"] == "quality"]  # fmt: skip
-    return [rest for _, *rest in sorted(found)]
+    return [rest for _, *rest in sorted(runs)]
 
 
 def full_jobs(trial):
@@ -87,8 +85,8 @@ def candidate_jobs(production):
     return [run.job for run in production.runs() if run.arm == "compile"]
 
 
-def test_production_carries_a_trial_to_its_promotion(carried, app):
-    production, trial = carried()
+def test_production_runs_take_a_trial_to_its_promotion(in_canary, app):
+    production, trial = in_canary()
     assert wait_for_round(production, trial)
     production.run()
     (first,) = candidate_jobs(production)
@@ -97,7 +95,7 @@ def test_production_carries_a_trial_to_its_promotion(carried, app):
     tags = tags_of(first, sagemaker)
     assert ("compile", trial.trial) == (tags["compilegate:arm"], tags["compilegate:trial"])
 
-    decision = carry(production, trial)
+    decision = run_production_for(production, trial)
 
     assert ("promote", "compile") == (decision["verdict"], decision["candidate"]), decision[
         "reasons"
@@ -116,10 +114,10 @@ def test_production_carries_a_trial_to_its_promotion(carried, app):
     assert "Canary and production runs" in trial.report("html")
 
 
-def test_a_candidate_that_crashes_is_lost_and_the_night_has_its_model(carried, app):
-    production, trial = carried(crash="compile")
+def test_a_candidate_that_crashes_is_lost_and_the_run_still_has_its_model(in_canary, app):
+    production, trial = in_canary(crash="compile")
 
-    decision = carry(production, trial)
+    decision = run_production_for(production, trial)
 
     assert "stay_off" == decision["verdict"], decision["reasons"]
     assert "candidate_crashed" == decision["reasons"][0]["code"]
@@ -134,8 +132,8 @@ def test_a_candidate_that_crashes_is_lost_and_the_night_has_its_model(carried, a
     assert trial.flag() is None
 
 
-def test_a_stopped_trial_gives_production_back_at_once(carried, app):
-    production, trial = carried()
+def test_a_stopped_trial_gives_production_back_at_once(in_canary, app):
+    production, trial = in_canary()
     assert wait_for_round(production, trial)
     production.run()
     (held,) = candidate_jobs(production)
@@ -146,17 +144,17 @@ def test_a_stopped_trial_gives_production_back_at_once(carried, app):
 
     last = production.runs()[-1]
     assert ("baseline", None) == (last.arm, last.canary)
-    (found,) = list(history(app.ledger.entries(production.name)).rounds)
-    assert "aborted" == found.closed
+    (canary_round,) = list(history(app.ledger.entries(production.name)).rounds)
+    assert "aborted" == canary_round.closed
     assert not may_release(held, client=app.client("sagemaker"))
     assert "rejected" == tags_of(held, app.client("sagemaker"))["compilegate:release"]
     assert held in [run.job for run in production.runs()]
 
 
-def test_a_hybrid_trial_makes_its_first_runs_itself(carried):
-    production, trial = carried(quality_runs="hybrid")
+def test_a_hybrid_trial_makes_its_first_runs_itself(in_canary):
+    production, trial = in_canary(quality_runs="hybrid")
 
-    decision = carry(production, trial)
+    decision = run_production_for(production, trial)
 
     assert "promote" == decision["verdict"], decision["reasons"]
     modes = [mode for name, mode in quality_runs(trial) if name == "compile"]

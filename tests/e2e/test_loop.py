@@ -23,10 +23,10 @@ pytestmark = pytest.mark.e2e
 
 @pytest.fixture(scope="module")
 def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
-    with deployed(tmp_path_factory.mktemp("loop"), enforce_iam=True) as found:
-        # It refuses whoever does not speak TLS, which the embedded cloud does not.
-        found.client("s3").delete_bucket_policy(Bucket=found.outputs["DataBucket"])
-        yield found
+    with deployed(tmp_path_factory.mktemp("loop"), enforce_iam=True) as strict:
+        # It refuses requests without TLS, which the embedded cloud does not speak.
+        strict.client("s3").delete_bucket_policy(Bucket=strict.outputs["DataBucket"])
+        yield strict
 
 
 @pytest.fixture
@@ -35,8 +35,7 @@ def promoted(app, trial):
 
     def promote(probation_runs, **knobs):
         running = trial(policy={"probation_runs": probation_runs}, **knobs)
-        found = running.wait(90)
-        assert "promote" == json.loads(found["output"])["verdict"], found
+        assert "promote" == running.output(90)["verdict"]
         return Promoted(app, running.workload, running=running)
 
     return promote
@@ -45,8 +44,7 @@ def promoted(app, trial):
 def test_a_faster_candidate_of_equal_quality_is_promoted(trial):
     running = trial()
 
-    found = running.wait()
-    assert "SUCCEEDED" == found["status"], found.get("cause")
+    running.output()
     decision = running.record("decision")
     assert "promote" == decision["verdict"], decision["reasons"]
     assert 1.4 < decision["speedup"]["estimate"] < 1.55
@@ -67,8 +65,7 @@ def test_a_faster_candidate_of_equal_quality_is_promoted(trial):
 def test_a_metric_that_drops_in_production_alarms_is_checked_and_turned_off(promoted, app, trial):
     workload = promoted(12, production_shift=0.2)
     for _ in range(12):
-        ended = workload.run()
-        assert "SUCCEEDED" == ended["status"], ended.get("cause")
+        output = workload.succeed()
         if not workload.flag()["enabled"]:
             break
     watches = workload.entries("watch")
@@ -77,7 +74,7 @@ def test_a_metric_that_drops_in_production_alarms_is_checked_and_turned_off(prom
     decision = json.loads(app.store.get(f"{place}.json"))
     replayed = judge(json.loads(app.store.get(f"{place}-evidence.json")))
 
-    assert ("revert", True) == (ended["output"]["verdict"], ended["output"]["flag_changed"])
+    assert ("revert", True) == (output["verdict"], output["flag_changed"])
     assert ("reverted", False) == (workload.flag()["state"], workload.flag()["enabled"])
     assert ["alarm", "revert"] == [entry["tell"] for entry in watches if entry["tell"]]
     assert ["baseline", "compile", "compile", "baseline", "baseline", "compile"] == [
@@ -85,7 +82,7 @@ def test_a_metric_that_drops_in_production_alarms_is_checked_and_turned_off(prom
     ]
     assert ["quality_regressed"] == [reason["code"] for reason in decision["reasons"]]
     assert last["decision_id"] == replayed.decision_id
-    assert ended["output"].get("watch_failed") is None
+    assert output.get("watch_failed") is None
     assert app.store.exists(
         f"s3://{app.store.bucket}/"
         + naming.probation_report_key(
@@ -93,7 +90,7 @@ def test_a_metric_that_drops_in_production_alarms_is_checked_and_turned_off(prom
         )
     )
 
-    again = json.loads(trial(name=workload.name).wait()["output"])
+    again = trial(name=workload.name).output()
 
     assert ("inconclusive", False) == (again["verdict"], again["flag_enabled"])
     refused = [
@@ -116,8 +113,8 @@ def test_a_probation_that_held_is_permanent_and_the_next_job_change_makes_it_sta
     other["workload"]["training"]["batch_size"] = 64
     key = f"workloads/{workload.name}/specs/other.json"
     app.store.put(key, to_json(other))
-    found = Registration(workload.name, key, "y")
-    app.store.put(naming.registration_key(workload.name), to_json(found.to_dict()))
+    registration = Registration(workload.name, key, "y")
+    app.store.put(naming.registration_key(workload.name), to_json(registration.to_dict()))
     workload.run()
     run = workload.runs()[-1]
 
@@ -156,10 +153,10 @@ def test_a_step_without_a_grant_that_it_needs_is_refused(trial, app):
     for name in grants:
         iam.delete_role_policy(RoleName=role, PolicyName=name)
     running = trial()
-    found = running.wait()
+    ended = running.wait()
     for name, document in grants.items():
         iam.put_role_policy(RoleName=role, PolicyName=name, PolicyDocument=json.dumps(document))
 
-    assert "FAILED" == found["status"]
-    assert "is not authorized to perform: s3:GetObject" in found["cause"]
+    assert "FAILED" == ended["status"]
+    assert "is not authorized to perform: s3:GetObject" in ended["cause"]
     assert {} == running.jobs()

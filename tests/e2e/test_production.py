@@ -29,9 +29,7 @@ def production(app, request):
 def test_without_a_flag_the_baseline_is_trained_and_recorded(production, app):
     workload = production()
 
-    found = workload.run()
-
-    assert "SUCCEEDED" == found["status"], found.get("cause")
+    workload.succeed()
     (run,) = workload.runs()
     assert ("baseline", "scheduled", "Completed", True, True) == (
         run.arm, run.why, run.status, run.counts, run.finished,
@@ -47,9 +45,7 @@ def test_with_the_flag_on_the_candidate_is_trained_with_its_overrides(production
     workload = production()
     workload.promote()
 
-    found = workload.run()
-
-    assert "SUCCEEDED" == found["status"], found.get("cause")
+    workload.succeed()
     (run,) = workload.runs()
     assert ("compile", "flag", True, "d1") == (run.arm, run.why, run.counts, run.decision_id)
     assert "torch_compile" == workload.hyperparameters(run.job)["compiler"]
@@ -61,9 +57,7 @@ def test_a_malformed_flag_is_the_baseline_and_is_repaired(production, app):
     workload.promote()
     workload.set_flag("{on")
 
-    found = workload.run()
-
-    assert "SUCCEEDED" == found["status"], found.get("cause")
+    workload.succeed()
     (run,) = workload.runs()
     (begun,) = workload.entries("run_begun")
     assert ("baseline", "malformed", "{on") == (run.arm, begun["flag_problem"], begun["flag"])
@@ -76,9 +70,7 @@ def test_a_run_without_capacity_waits_and_then_trains(production, app):
     workload = production()
     inject(app.cloud.state(), Failure.NO_CAPACITY, count=1)
 
-    found = workload.run(wait_seconds=1)
-
-    assert "SUCCEEDED" == found["status"], found.get("cause")
+    workload.succeed(wait_seconds=1)
     (wait,) = workload.entries("run_waiting")
     assert ("baseline", 1) == (wait["arm"], wait["wait_seconds"])
     assert "no free instance" in wait["reason"]
@@ -91,21 +83,17 @@ def test_a_missing_quota_waits_as_well(production, app):
     workload = production()
     inject(app.cloud.state(), Failure.LIMIT_EXCEEDED, count=1)
 
-    found = workload.run(wait_seconds=1)
-
-    assert "SUCCEEDED" == found["status"], found.get("cause")
+    workload.succeed(wait_seconds=1)
     (wait,) = workload.entries("run_waiting")
     assert "Service Quotas" in wait["reason"]
     assert ["Completed"] == [run.status for run in workload.runs()]
 
 
-def test_a_throttled_call_is_retried_and_nobody_waits(production, app):
+def test_a_throttled_call_is_retried_without_a_wait(production, app):
     workload = production()
     inject(app.cloud.state(), Failure.THROTTLED, count=1)
 
-    found = workload.run()
-
-    assert "SUCCEEDED" == found["status"], found.get("cause")
+    workload.succeed()
     assert [] == workload.entries("run_waiting")
     assert [True] == [run.job.endswith("-p0-r1") for run in workload.runs()]
 
@@ -115,9 +103,7 @@ def test_a_fallback_type_trains_the_baseline_and_is_no_evidence(production, app)
     workload.promote()
     inject(app.cloud.state(), Failure.NO_CAPACITY, count=1)
 
-    found = workload.run(wait_seconds=1)
-
-    assert "SUCCEEDED" == found["status"], found.get("cause")
+    workload.succeed(wait_seconds=1)
     (run,) = workload.runs()
     assert ("baseline", "fallback", "ml.g5.2xlarge", False) == (
         run.arm, run.why, run.instance_type, run.counts,
@@ -125,13 +111,11 @@ def test_a_fallback_type_trains_the_baseline_and_is_no_evidence(production, app)
     assert "no evidence" in run.reason
 
 
-def test_a_candidate_that_crashes_is_recorded_and_the_night_still_has_its_model(production):
+def test_a_candidate_that_crashes_is_recorded_and_the_run_still_has_its_model(production):
     workload = production(crash="compile")
     workload.promote()
 
-    found = workload.run()
-
-    assert "SUCCEEDED" == found["status"], found.get("cause")
+    workload.succeed()
     crashed, again = workload.runs()
     assert ("compile", False, True) == (crashed.arm, crashed.finished, crashed.counts)
     assert "CUDA out of memory" in crashed.reason
@@ -149,13 +133,13 @@ def test_a_treatment_that_was_not_applied_is_recorded_and_run_again(production):
     assert ("baseline", "rerun") == (again.arm, again.why)
 
 
-def test_a_baseline_that_crashes_is_told_and_not_run_again(production):
+def test_a_baseline_that_crashes_is_notified_and_not_run_again(production):
     workload = production(crash="baseline")
 
-    found = workload.run()
+    ended = workload.run()
 
-    assert "FAILED" == found["status"]
-    assert "CUDA out of memory" in found["cause"]
+    assert "FAILED" == ended["status"]
+    assert "CUDA out of memory" in ended["cause"]
     assert [("baseline", False, True)] == [(r.arm, r.finished, r.counts) for r in workload.runs()]
 
 
@@ -170,15 +154,15 @@ def test_two_executions_of_one_scheduled_time_are_one_run(production):
     assert 1 == len(workload.runs())
 
 
-def test_a_stopped_job_stays_stopped_and_says_nothing(production, app):
+def test_a_stopped_job_stays_stopped_and_is_no_evidence(production, app):
     workload = production(hang="baseline")
     execution = workload.start()
     job = wait_for_training(app, workload)
     app.client("sagemaker").stop_training_job(TrainingJobName=job)
 
-    found = workload.wait(execution)
+    ended = workload.wait(execution)
 
-    assert ("SUCCEEDED", "Stopped") == (found["status"], found["output"]["status"])
+    assert ("SUCCEEDED", "Stopped") == (ended["status"], ended["output"]["status"])
     assert [(job, "Stopped", False)] == [(r.job, r.status, r.counts) for r in workload.runs()]
 
 
@@ -215,9 +199,9 @@ def test_a_job_of_our_own_is_not_recorded_as_a_teams(production):
     workload.run()
     (own,) = workload.runs()
 
-    found = workload.run(job=own.job)
+    ended = workload.run(job=own.job)
 
-    assert "Ignored" == found["output"]["status"]
+    assert "Ignored" == ended["output"]["status"]
     assert [own] == workload.runs()
 
 
@@ -228,10 +212,10 @@ def test_a_step_that_breaks_is_told_with_what_to_do(production, app):
         input=json.dumps({"workload": "never-registered"}),
     )["executionArn"]
 
-    found = workload.wait(execution)
+    ended = workload.wait(execution)
 
-    assert "FAILED" == found["status"]
-    assert "compilegate register" in found["cause"]
+    assert "FAILED" == ended["status"]
+    assert "compilegate register" in ended["cause"]
     assert {"ReadFlag": "failed", "NotifyBroken": "succeeded"} == tasks(app, execution)
 
 
@@ -241,11 +225,11 @@ def test_a_run_that_cannot_be_judged_is_recorded_and_told(production, app):
     workload.promote(trial="00000000")
 
     execution = workload.start()
-    found = workload.wait(execution)
+    ended = workload.wait(execution)
 
-    assert "SUCCEEDED" == found["status"], found.get("cause")
-    assert found["output"]["watch_failed"]["error"]
-    assert found["output"]["notify_failed"] is None
+    assert "SUCCEEDED" == ended["status"], ended.get("cause")
+    assert ended["output"]["watch_failed"]["error"]
+    assert ended["output"]["notify_failed"] is None
     told = tasks(app, execution)
     assert ("failed", "succeeded") == (told["Watch"], told["TellOfWatch"])
     assert ["Completed"] == [run.status for run in workload.runs()]

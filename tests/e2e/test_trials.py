@@ -23,11 +23,19 @@ BASELINE, FIRST, SECOND = 0, 1, 2
     [
         ({"loss_shift": 0.2}, "stay_off", None),
         ({"nan": "compile"}, "stay_off", None),
+        ({"crash": "baseline"}, "inconclusive", None),
         ({"unapplied": "compile"}, "invalid", None),
         ({"framework": {"name": "xgboost", "version": "1.7-1"}}, "ineligible", None),
         ({"policy": {"max_trial_usd": 0.01}}, "inconclusive", "trial_over_budget"),
     ],
-    ids=["worse quality", "diverges", "not applied", "ineligible", "over the cap"],
+    ids=[
+        "worse quality",
+        "diverges",
+        "baseline crashes",
+        "not applied",
+        "ineligible",
+        "over the cap",
+    ],
 )
 def test_the_flag_stays_as_it_was(trial, settings, verdict, reason):
     running = trial(**settings)
@@ -65,12 +73,12 @@ def test_a_promotion_is_replayed_reported_and_reverted_by_a_later_proven_loss(tr
 
 def ends(running):
     """How the full runs of each arm ended, by round."""
-    found = {}
+    counts = {}
     for job, status in running.jobs().items():
         run = naming.job_run(running.workload, running.trial, running.job(job))
         if not run.is_speed:
-            found.setdefault((run.round_number, run.arm_index), Counter())[status] += 1
-    return found
+            counts.setdefault((run.round_number, run.arm_index), Counter())[status] += 1
+    return counts
 
 
 def test_a_candidates_crash_leaves_the_baselines_runs_to_the_next_candidate(trial):
@@ -78,9 +86,9 @@ def test_a_candidates_crash_leaves_the_baselines_runs_to_the_next_candidate(tria
     decision = running.decision()
 
     assert ("promote", "compile-b48") == (decision["verdict"], decision["candidate"])
-    found = ends(running)
-    assert "Failed" in found[min(found)[0], FIRST]
-    assert {"Completed"} == {s for (_, arm), c in found.items() if arm != FIRST for s in c}
+    counts = ends(running)
+    assert "Failed" in counts[min(counts)[0], FIRST]
+    assert {"Completed"} == {s for (_, arm), c in counts.items() if arm != FIRST for s in c}
 
 
 def test_a_trial_goes_on_round_by_round_until_it_is_settled(trial):
@@ -99,9 +107,9 @@ def test_a_candidate_that_is_lost_stops_what_is_still_running(trial):
     running = trial(nan="compile", slow="baseline")
 
     assert "stay_off" == running.decision()["verdict"]
-    found = ends(running)
+    counts = ends(running)
     assert {"Stopped"} == {
-        status for (_, arm), c in found.items() if arm == BASELINE for status in c
+        status for (_, arm), c in counts.items() if arm == BASELINE for status in c
     }
     assert {"started", "decision"} == set(running.entries())
 
@@ -112,6 +120,6 @@ def test_a_lost_candidate_is_stopped_while_the_baseline_runs_on_for_the_next(tri
     decision = running.decision()
 
     assert ("promote", "compile-b48") == (decision["verdict"], decision["candidate"])
-    found = ends(running)
-    assert {"Completed": 1, "Stopped": 1} == found[min(found)[0], FIRST]
-    assert {"Completed"} == {s for (_, arm), c in found.items() if arm != FIRST for s in c}
+    counts = ends(running)
+    assert {"Completed": 1, "Stopped": 1} == counts[min(counts)[0], FIRST]
+    assert {"Completed"} == {s for (_, arm), c in counts.items() if arm != FIRST for s in c}

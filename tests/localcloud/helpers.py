@@ -95,8 +95,8 @@ class Trainer:
         """Also where the job does not exist yet."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
-            found = self.client("sagemaker").list_training_jobs(NameContains=name)
-            jobs = found["TrainingJobSummaries"]
+            listed = self.client("sagemaker").list_training_jobs(NameContains=name)
+            jobs = listed["TrainingJobSummaries"]
             if jobs and self.describe(name)["SecondaryStatus"] == "Training":
                 return
             time.sleep(0.05)
@@ -188,15 +188,15 @@ def alive(pid):
 
 def marked_processes(run_id):
     """Processes of one run of the local cloud: emulator, workers, supervisors, jobs."""
-    found = []
+    marked = []
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             text = (entry / "environ").read_bytes() + (entry / "cmdline").read_bytes()
         except OSError:
             continue
         if run_id.encode() in text and alive(int(entry.name)):
-            found.append(int(entry.name))
-    return found
+            marked.append(int(entry.name))
+    return marked
 
 
 def wait_for_none(run_id, seconds=8):

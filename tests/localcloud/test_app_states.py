@@ -43,8 +43,8 @@ def topic(client):
 
 
 def received(client, url):
-    found = client("sqs").receive_message(QueueUrl=url, MaxNumberOfMessages=10)
-    return [json.loads(message["Body"]) for message in found.get("Messages", ())]
+    answer = client("sqs").receive_message(QueueUrl=url, MaxNumberOfMessages=10)
+    return [json.loads(message["Body"]) for message in answer.get("Messages", ())]
 
 
 def run(machines, topic_arn, answer):
@@ -119,6 +119,6 @@ def test_a_field_that_the_input_lacks_is_null_and_ends_nothing(machines, input_,
         "Begin": {**BEGIN, "Next": "Done"},
         "Done": {"Type": "Succeed", "Output": {name: f"{{% ${name} %}}" for name in VARIABLES}},
     }
-    found = machines.run(jsonata({"StartAt": "Begin", "States": states}), input_)
+    answer = machines.run(jsonata({"StartAt": "Begin", "States": states}), input_)
 
-    assert dict(zip(VARIABLES, assigned, strict=True)) == found["out"]
+    assert dict(zip(VARIABLES, assigned, strict=True)) == answer["out"]

@@ -62,8 +62,8 @@ def run(trainer, request):
 
 def kept(trainer, request):
     prefix = request["CheckpointConfig"]["S3Uri"].removeprefix(f"s3://{BUCKET}/")
-    found = trainer.client("s3").list_objects_v2(Bucket=BUCKET, Prefix=prefix)
-    return {item["Key"].removeprefix(prefix) for item in found.get("Contents", [])}
+    listed = trainer.client("s3").list_objects_v2(Bucket=BUCKET, Prefix=prefix)
+    return {item["Key"].removeprefix(prefix) for item in listed.get("Contents", [])}
 
 
 def test_a_speed_jobs_compile_cache_reaches_s3_at_its_end_and_the_next_job_has_it(trainer):

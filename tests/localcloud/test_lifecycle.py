@@ -25,9 +25,9 @@ def test_local_cloud_that_never_ran_has_no_state(tmp_path, monkeypatch):
     monkeypatch.setenv("COMPILEGATE_LOCALCLOUD_PYTHON", sys.executable)
     monkeypatch.setenv("COMPILEGATE_TRAINING_PYTHON", sys.executable)
     cloud = LocalCloud(tmp_path)
-    found = api.status(cloud)
+    status = api.status(cloud)
 
-    assert (found.state, found.outputs, found.log_parts) == (None, None, ())
+    assert (status.state, status.outputs, status.log_parts) == (None, None, ())
     assert api.down(cloud) is False
     with pytest.raises(NotReadyError, match="compilegate local up"):
         cloud.running_state().environment()

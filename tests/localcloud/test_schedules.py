@@ -20,10 +20,10 @@ PASS = {"StartAt": "Done", "States": {"Done": {"Type": "Succeed"}}}
 
 @pytest.fixture
 def machine(client):
-    found = client("stepfunctions").create_state_machine(
+    machine = client("stepfunctions").create_state_machine(
         name=f"train-{uuid.uuid4().hex[:8]}", definition=json.dumps(PASS), roleArn=ROLE
     )
-    return found["stateMachineArn"]
+    return machine["stateMachineArn"]
 
 
 @pytest.fixture
@@ -42,13 +42,13 @@ def inputs(client, machine):
     def wait_for(count, seconds=10):
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
-            found = states.list_executions(stateMachineArn=machine)["executions"]
-            if len(found) >= count:
-                arns = [one["executionArn"] for one in found]
-                given = [states.describe_execution(executionArn=arn)["input"] for arn in arns]
-                return [json.loads(one) for one in given]
+            executions = states.list_executions(stateMachineArn=machine)["executions"]
+            if len(executions) >= count:
+                arns = [one["executionArn"] for one in executions]
+                inputs = [states.describe_execution(executionArn=arn)["input"] for arn in arns]
+                return [json.loads(one) for one in inputs]
             time.sleep(0.1)
-        raise AssertionError(f"{len(found)} of {count} executions were started")
+        raise AssertionError(f"{len(executions)} of {count} executions were started")
 
     return wait_for
 
@@ -165,8 +165,8 @@ def test_an_expression_is_read_in_its_zone(expression, zone, fired):
 def swept(expression, looks, zone="UTC", start=None):
     """What is fired at each look, seconds after 08:00:00 UTC."""
     python = REPOSITORY / ".venv-localcloud/bin/python"
-    given = json.dumps([expression, looks, zone, start])
+    arguments = json.dumps([expression, looks, zone, start])
     done = subprocess.run(
-        [python, "-c", SWEEP, given], cwd=REPOSITORY, capture_output=True, text=True, check=True
+        [python, "-c", SWEEP, arguments], cwd=REPOSITORY, capture_output=True, text=True, check=True
     )
     return json.loads(done.stdout.splitlines()[-1])

@@ -76,8 +76,8 @@ def test_a_stack_makes_changes_and_removes_a_budget(client):
         return json.dumps({"Resources": {"Monthly": resource}})
 
     def limit():
-        found = budgets.describe_budget(AccountId="000000000000", BudgetName=name)["Budget"]
-        return found["BudgetLimit"]["Amount"]
+        budget = budgets.describe_budget(AccountId="000000000000", BudgetName=name)["Budget"]
+        return budget["BudgetLimit"]["Amount"]
 
     cloudformation.create_stack(StackName=name, TemplateBody=template(100))
     cloudformation.get_waiter("stack_create_complete").wait(StackName=name)

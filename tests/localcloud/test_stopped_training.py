@@ -35,11 +35,11 @@ def trainer(tmp_path_factory):
     places = find_places(tmp_path_factory.mktemp("stopped"))
     with LocalCloud(places=places) as cloud:
         cloud.start(attached=True, extra_arguments=FAST)
-        found = Trainer(cloud.client)
-        found.put("source.tgz", make_bundle(REPOSITORY / "training").body)
+        trainer = Trainer(cloud.client)
+        trainer.put("source.tgz", make_bundle(REPOSITORY / "training").body)
         for channel in ("train", "validation"):
-            found.put(f"corpus/{channel}/text.jsonl", json.dumps({"text": TEXT}).encode())
-        yield found
+            trainer.put(f"corpus/{channel}/text.jsonl", json.dumps({"text": TEXT}).encode())
+        yield trainer
 
 
 def requested(*, spot):
@@ -82,8 +82,8 @@ def evidence(trainer, request, name):
 
 def keys(trainer, request):
     prefix = request["CheckpointConfig"]["S3Uri"].removeprefix(f"s3://{BUCKET}/")
-    found = trainer.client("s3").list_objects_v2(Bucket=BUCKET, Prefix=prefix)
-    return [item["Key"].removeprefix(prefix) for item in found.get("Contents", [])]
+    listed = trainer.client("s3").list_objects_v2(Bucket=BUCKET, Prefix=prefix)
+    return [item["Key"].removeprefix(prefix) for item in listed.get("Contents", [])]
 
 
 def test_a_stopped_spot_run_goes_on_from_its_last_save_and_counts_each_step_once(trainer):
@@ -95,15 +95,15 @@ def test_a_stopped_spot_run_goes_on_from_its_last_save_and_counts_each_step_once
     killed = left.summary("evidence/summary.json")
     done = started(trainer, request, 1)
     assert "Completed" == trainer.wait(done, 180)["TrainingJobStatus"], trainer.log_lines(done)
-    found = evidence(trainer, request, done)
-    (went_on,) = found.summary("evidence/summary.json")["resumed"]
-    steps = found.steps_beside("evidence/summary.json")
+    output = evidence(trainer, request, done)
+    (went_on,) = output.summary("evidence/summary.json")["resumed"]
+    steps = output.steps_beside("evidence/summary.json")
 
     assert "Stopped" == job["TrainingJobStatus"]
     assert (False, None) == (killed["finished"], killed["reason"])
     assert 0 < went_on <= len(left.steps_beside("evidence/summary.json").numbers)
     assert list(range(1, STEPS + 1)) == list(steps.numbers)
-    assert True is quality_run(found, job=done, metric="eval_loss")["finished"]
+    assert True is quality_run(output, job=done, metric="eval_loss")["finished"]
 
 
 def test_a_stopped_run_on_demand_leaves_its_evidence_and_nothing_to_go_on_from(trainer):

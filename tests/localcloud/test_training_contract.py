@@ -210,9 +210,9 @@ def test_checkpoints_that_a_job_deletes_are_deleted_in_s3(trainer):
     }
     trainer.run(script, **keys)
     second = trainer.run(script, **keys)["TrainingJobName"]
-    found = trainer.client("s3").list_objects_v2(Bucket=BUCKET, Prefix="cache/gone")
+    listed = trainer.client("s3").list_objects_v2(Bucket=BUCKET, Prefix="cache/gone")
 
-    assert [f"cache/gone/{second}"] == [item["Key"] for item in found["Contents"]]
+    assert [f"cache/gone/{second}"] == [item["Key"] for item in listed["Contents"]]
 
 
 def test_checkpoints_are_saved_while_the_job_runs(trainer):
@@ -284,6 +284,6 @@ def test_jobs_are_listed_newest_first_and_by_part_of_their_name(trainer, client)
     names = [trainer.start("", name=f"listed-{number}") for number in range(2)]
     for name in names:
         trainer.wait(name)
-    found = client("sagemaker").list_training_jobs(NameContains="listed-")["TrainingJobSummaries"]
+    listed = client("sagemaker").list_training_jobs(NameContains="listed-")["TrainingJobSummaries"]
 
-    assert [job["TrainingJobName"] for job in found] == ["listed-1", "listed-0"]
+    assert [job["TrainingJobName"] for job in listed] == ["listed-1", "listed-0"]

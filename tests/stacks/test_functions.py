@@ -109,8 +109,8 @@ def test_changed_code_publishes_new_versions_and_keeps_every_other_logical_id(
     monkeypatch.setattr(app, "stage_bundle", stage_changed)
     changed_code = load(synthesise())
 
-    def ids(found):
-        return set(found.resources) - set(versions(found))
+    def ids(each):
+        return set(each.resources) - set(versions(each))
 
     assert ids(template) == ids(changed_code)
     assert not set(versions(template)) & set(versions(changed_code))

@@ -188,8 +188,8 @@ def test_the_digest_reads_and_publishes_and_changes_nothing(template):
 
 
 def test_the_logs_of_all_training_jobs_are_limited_only_where_a_setting_asks(template, changed):
-    def days(found):
-        _, function = found.function("sweep")
+    def days(each):
+        _, function = each.function("sweep")
         return function["Properties"]["Environment"]["Variables"].get("TRAINING_LOG_DAYS")
 
     assert (None, "30") == (days(template), days(changed))
@@ -223,8 +223,8 @@ def test_training_pulls_every_image_that_the_facts_know_and_no_repository_at_lar
 
 
 def test_training_may_pull_the_images_that_the_deployment_brings(template, changed):
-    def repositories(found):
-        return set(found.allowed("ecr:BatchGetImage")["training"])
+    def repositories(each):
+        return set(each.allowed("ecr:BatchGetImage")["training"])
 
     own = "arn:aws:ecr:us-east-1:210987654321:repository"
     assert {f"{own}/team/train", f"{own}/train"} == repositories(changed) - repositories(template)
@@ -245,10 +245,10 @@ def test_the_channels_role_reads_metrics_and_nothing_else(changed):
 
 def test_services_of_this_account_may_publish_to_the_encrypted_topic(template, changed):
     services = {"cloudwatch.amazonaws.com", "budgets.amazonaws.com"}
-    for found, expected in ((template, {"cloudwatch.amazonaws.com"}), (changed, services)):
-        (topic,) = found.properties("AWS::SNS::Topic")
-        (policy,) = found.properties("AWS::SNS::TopicPolicy")
-        (key,) = found.properties("AWS::KMS::Key")
+    for each, expected in ((template, {"cloudwatch.amazonaws.com"}), (changed, services)):
+        (topic,) = each.properties("AWS::SNS::Topic")
+        (policy,) = each.properties("AWS::SNS::TopicPolicy")
+        (key,) = each.properties("AWS::KMS::Key")
 
         assert "KmsMasterKeyId" in topic
         statements = policy["PolicyDocument"]["Statement"]

@@ -36,8 +36,8 @@ def test_the_review_finds_nothing_that_is_not_accepted_with_a_reason(tmp_path):
     (review,) = json.loads((tmp_path / "assembly" / "validation-report.json").read_text())[
         "pluginReports"
     ]
-    found = {violation["ruleName"].partition("[")[0] for violation in review["violations"]}
-    assert set(ACCEPTED) == found
+    rules = {violation["ruleName"].partition("[")[0] for violation in review["violations"]}
+    assert set(ACCEPTED) == rules
 
 
 def errors(template):

@@ -71,8 +71,8 @@ def test_the_data_bucket_is_encrypted_versioned_and_private(template):
 
 
 def test_experiments_and_caches_expire_while_decisions_and_reports_stay(template, changed):
-    def expiring(found):
-        (bucket,) = found.properties("AWS::S3::Bucket")
+    def expiring(each):
+        (bucket,) = each.properties("AWS::S3::Bucket")
         rules = bucket["LifecycleConfiguration"]["Rules"]
         return {one.get("Prefix"): one.get("ExpirationInDays") for one in rules}
 
@@ -94,8 +94,8 @@ def test_cloudformation_never_owns_a_flag_or_a_schedule(template):
 
 
 def test_no_log_group_is_kept_for_ever(template, changed):
-    for found, days in ((template, 90), (changed, 14)):
-        groups = found.properties("AWS::Logs::LogGroup")
+    for each, days in ((template, 90), (changed, 14)):
+        groups = each.properties("AWS::Logs::LogGroup")
         assert {days} == {group["RetentionInDays"] for group in groups}
 
 
@@ -126,10 +126,10 @@ def test_a_customer_managed_key_encrypts_data_ledger_and_logs(template, own, imp
 def test_every_resource_of_the_default_template_stays_in_place(template, own, imported):
     """Key and encryption of a bucket, a table and a log group change without replacement."""
 
-    def kept(found):
+    def kept(each):
         return {
             key: resource["Type"]
-            for key, resource in found.resources.items()
+            for key, resource in each.resources.items()
             if resource["Type"] != "AWS::Lambda::Version"
         }
 

@@ -25,8 +25,8 @@ def arguments_of(script, hyperparameters):
 
 for line in sys.stdin:
     try:
-        found = arguments_of(*json.loads(line))
+        answer = arguments_of(*json.loads(line))
     except Exception as error:  # noqa: BLE001 — the test that asked says what it expected
-        found = {"error": str(error)}
-    sys.stdout.write(json.dumps(found) + "\n")
+        answer = {"error": str(error)}
+    sys.stdout.write(json.dumps(answer) + "\n")
     sys.stdout.flush()

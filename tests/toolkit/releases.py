@@ -28,11 +28,11 @@ def folder_of(release: str, scratch: Path) -> Path | None:
     """What to put on the path for a release, None for the one that is installed."""
     if release == INSTALLED:
         return None
-    found = REPOSITORY / "build" / "toolkits" / release
-    assert found.is_dir(), f"{found} is missing: run make dev"
+    folder = REPOSITORY / "build" / "toolkits" / release
+    assert folder.is_dir(), f"{folder} is missing: run make dev"
     if release != "3.9.2":
-        return found
-    for item in found.iterdir():
+        return folder
+    for item in folder.iterdir():
         (scratch / item.name).symlink_to(item)
     (scratch / "sitecustomize.py").write_text(OLD_PYTHON)
     return scratch

@@ -143,13 +143,13 @@ class Ran:
 
     def shown(self, path: str = "shown.json") -> dict[str, Any]:
         assert self.job["TrainingJobStatus"] == "Completed", self.job["FailureReason"]
-        found: dict[str, Any] = json.loads(self.output[path])
-        return found
+        document: dict[str, Any] = json.loads(self.output[path])
+        return document
 
     def words(self, path: str = "shown.json") -> dict[str, str]:
         """The script's arguments by name."""
-        found = self.shown(path)["arguments"]
-        return dict(zip(found[::2], found[1::2], strict=True))
+        arguments = self.shown(path)["arguments"]
+        return dict(zip(arguments[::2], arguments[1::2], strict=True))
 
 
 @pytest.fixture(scope="module", params=RELEASES)
@@ -158,8 +158,8 @@ def ran(
 ) -> Iterator[dict[str, Ran]]:
     """Every kind of request, all at once, under one release."""
     folder = tmp_path_factory.mktemp("toolkit")
-    found = folder_of(request.param, tmp_path_factory.mktemp("path"))
-    more = ("--toolkit", str(found)) if found else ()
+    folder = folder_of(request.param, tmp_path_factory.mktemp("path"))
+    more = ("--toolkit", str(folder)) if folder else ()
     places = Places(
         repository=REPOSITORY, home=folder,
         emulator_python=REPOSITORY / ".venv-localcloud" / "bin" / "python",

@@ -71,10 +71,10 @@ class Toolkit:
             (base / "code" / name).write_text(text)
         (base / "input/config/resourceconfig.json").write_text(json.dumps(HOST))
         (base / "input/config/inputdataconfig.json").write_text("{}")
-        found = folder_of(release, old)
+        folder = folder_of(release, old)
         self._process = subprocess.Popen(
             [sys.executable, str(DRIVER), release],
-            env={**os.environ, "SAGEMAKER_BASE_DIR": str(base), "PYTHONPATH": str(found or "")},
+            env={**os.environ, "SAGEMAKER_BASE_DIR": str(base), "PYTHONPATH": str(folder or "")},
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
         )  # fmt: skip
 
@@ -98,9 +98,9 @@ class Toolkit:
 def toolkit(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Toolkit]:
-    found = Toolkit(request.param, tmp_path_factory.mktemp("toolkit"))
-    with contextlib.closing(found):
-        yield found
+    toolkit = Toolkit(request.param, tmp_path_factory.mktemp("toolkit"))
+    with contextlib.closing(toolkit):
+        yield toolkit
 
 
 def words(values: dict[str, Any]) -> list[str]:
