@@ -4,6 +4,7 @@ import contextlib
 import signal
 import sys
 import traceback
+from collections import namedtuple
 
 from compilegate_runtime import compile_cache, environment
 from compilegate_runtime.compilers import MANAGED, NoCompiler, compiler_for
@@ -19,14 +20,8 @@ from compilegate_runtime.sampler import sampler_for
 from compilegate_runtime.seeds import seed_everything
 
 
-class Job:
+class Job(namedtuple("Job", "settings device compiler recorder")):
     """What a training script gets: its settings, the device, the compiler, the recorder."""
-
-    def __init__(self, settings, device, compiler, recorder):
-        self.settings = settings
-        self.device = device
-        self.compiler = compiler
-        self.recorder = recorder
 
     @property
     def evaluates(self):

@@ -227,18 +227,15 @@ class Recorder:
             )
         self._compiler.verify()
         self._finished = True
-        states = self._others() if self._ranks.rank == 0 else None
+        states = None
+        if self._ranks.rank == 0:
+            self._ranks.report(**self._own())
+            states = self._ranks.all_finished()
+            lost = unfinished(states)
+            if lost:
+                self._finished = False
+                raise TrainingError(lost)
         self.write_summary(states)
-
-    def _others(self):
-        """What every process reported at its end; raises when one did not reach it."""
-        self._ranks.report(**self._own())
-        states = self._ranks.all_finished()
-        lost = unfinished(states)
-        if lost:
-            self._finished = False
-            raise TrainingError(lost)
-        return states
 
     def fail(self, reason):
         """Record why the run ended early; what was measured until then stays."""

@@ -1,9 +1,8 @@
 """When a run saves, and folders that another process may see half written or half copied.
 
-A run saves every few minutes, for at most a small share of its time.
-By time and not by steps, so that saving lengthens the runs of all arms by the same share: the ratio
-of two arms' times stays as it is. A save after every so many steps would cost a fast arm the larger
-share of its run.
+A run saves every few minutes, for at most a small share of its time. Saving by time and not by
+steps lengthens the runs of all arms by the same share, so the ratio of two arms' times stays as it
+is; a save after every so many steps would cost a fast arm the larger share of its run.
 """
 
 import contextlib
@@ -26,8 +25,8 @@ WHOLE = "whole.json"  # lists the files of a folder with their sizes
 class SaveSchedule:
     """Says when the next save is due; ``minutes`` of 0 means never.
 
-    The first save's cost is unknown; each one after it waits until the last one took
-    no more than LARGEST_SHARE of the time since.
+    The first save's cost is unknown; each one after it waits until the last one took no more than
+    LARGEST_SHARE of the time since.
     """
 
     def __init__(self, minutes=EVERY_MINUTES, clock=time.monotonic):

@@ -134,7 +134,7 @@ class TensorFlowXla(NoCompiler):
         return sum(count() for count in counts if count is not None)
 
     def compile_seconds(self):
-        """TensorFlow does not tell; the first steps' own time shows it."""
+        """Unknown to TensorFlow; the first steps are longer by it."""
         return 0.0
 
     def verify(self):
@@ -149,13 +149,12 @@ class TensorFlowXla(NoCompiler):
         """The ``compiler`` part of a run's summary."""
         graphs = self.compilations()
         return {
-            "requested": self.requested,
+            **super().evidence(),
             "applied": bool(self._switched_on() and graphs),
             "proof": self._proof(),
             "compile_seconds": None,
             "graphs": graphs,
             "recompiles": max(0, graphs - 1),
-            "graph_breaks": 0,
         }
 
     def _switched_on(self):

@@ -105,8 +105,9 @@ class TrainerCheckpoints(_Checkpoints):
         @functools.wraps(original)
         def train(this, resume_from_checkpoint=None, *args, **kwargs):
             newest = self._newest()
-            chosen = resume_from_checkpoint or (newest and str(newest))
-            return original(this, chosen or resume_from_checkpoint, *args, **kwargs)
+            if newest and not resume_from_checkpoint:
+                resume_from_checkpoint = str(newest)
+            return original(this, resume_from_checkpoint, *args, **kwargs)
 
         trainer.train = train
 
@@ -118,7 +119,7 @@ class TrainerCheckpoints(_Checkpoints):
         self._saves.begin(step)
 
     def step_ended(self, args, state, control):
-        """Ask the Trainer for a checkpoint if it is time for one; to be called in every process."""
+        """Ask the Trainer for a checkpoint if one is due; every process calls this."""
         due = self._saves.due(state.global_step)
         if not (due or self._stops_here()):
             return
@@ -131,11 +132,11 @@ class TrainerCheckpoints(_Checkpoints):
         self._began = time.monotonic()
 
     def evaluated(self):
-        """An evaluation is over; the time it took is not that of a save."""
+        """An evaluation is over; its time is not part of a save."""
         self._began = time.monotonic()
 
     def saved(self, args, state):
-        """The Trainer has left a checkpoint; end the process if it was told to stop."""
+        """The Trainer has written a checkpoint; end the process after SIGTERM."""
         folder = Path(args.output_dir) / f"checkpoint-{state.global_step}"
         began, ours = (self._began, self._ours) if self._replaced else (time.monotonic(), False)
         if self._replaced:
@@ -159,7 +160,7 @@ class TrainerCheckpoints(_Checkpoints):
             self._stopping.restore()
 
     def _stops_here(self):
-        """Whether the job was told to stop; the first process's checkpoint speaks for all."""
+        """Whether SIGTERM came and this is the first process, whose checkpoint counts for all."""
         return self._stopping is not None and self._stopping.requested and not self._ranks.rank
 
     def _keep(self, folder, step, complete):
@@ -174,7 +175,12 @@ class TrainerCheckpoints(_Checkpoints):
             return
         # The evidence first: a job killed in between continues from the one before.
         self._kept.keep(f"step-{step}")
-        self._progress.add(step, lambda fresh: _link_all(folder, fresh))
+        self._progress.add(
+            step,
+            lambda fresh: shutil.copytree(
+                folder, fresh, copy_function=_link_or_copy, dirs_exist_ok=True
+            ),
+        )
 
 
 def _set(args, values):
@@ -194,10 +200,6 @@ def _is_sharded(folder):
     """Whether each process wrote a part of the optimizer's state: FSDP or DeepSpeed."""
     shards = [*folder.glob("global_step*"), *folder.glob("optimizer*")]
     return any(path.is_dir() for path in shards)
-
-
-def _link_all(folder, fresh):
-    shutil.copytree(folder, fresh, copy_function=_link_or_copy, dirs_exist_ok=True)
 
 
 def _link_or_copy(source, target):

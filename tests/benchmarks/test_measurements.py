@@ -1,0 +1,104 @@
+"""The measurements of checking, registering, digests and flag reads: what they measure, limits."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+
+import pytest
+
+from benchmarks import checks, digests, flag_reads, registering, results
+from compilegate.flags.backoff import Backoff
+from compilegate.usecases.registration.load import AT_ONCE
+from compilegate.usecases.trial.documents import read_document
+from stacks.functions import STEPS
+
+JOBS, PER_SECOND = 1000, 4.0  # a tenth of the measured burst, at a tenth of the limit
+
+
+def test_checked_documents_are_sound_and_differ() -> None:
+    documents = checks.documents(30)
+
+    workloads = [read_document(document) for document in documents]
+
+    assert 30 == len({workload.name for workload in workloads})
+    assert set(checks.INSTANCES) == {workload.training.instance_type for workload in workloads}
+
+
+def test_every_stage_of_a_check_is_set_against_the_reference() -> None:
+    measured = checks.measure(10)
+
+    assert 10 == measured["documents"]
+    assert {"json_loads", "parse", "check", "yaml_parse_check"} == set(measured["per_second"])
+    assert all(ratio > 1 for ratio in measured["json_loads_per_document"].values())
+
+
+def test_every_pass_is_measured_and_an_unchanged_workload_costs_one_read() -> None:
+    measured = registering.measure(40, call_seconds=0.0)
+
+    assert 40 == measured["workloads"]
+    assert {"get": 1.0} == measured["unchanged"]["calls_per_workload"]
+    assert 1.0 == measured["new"]["calls_per_workload"]["schedule"]
+    assert 1.0 == measured["updated"]["calls_per_workload"]["schedule"]
+    # A source that has not changed is not uploaded again: spec and twice the registration.
+    assert 3.0 == measured["updated"]["calls_per_workload"]["put"]
+    # So few workloads take no time that could be compared; that all of it is reported can be.
+    assert all(measured[name]["times_reading_cpu"] >= 0 for name in ("new", "unchanged", "updated"))
+
+
+@pytest.mark.slow
+def test_a_workload_takes_four_calls() -> None:
+    measured = digests.measure(1001, call_seconds=0.0)
+
+    assert {"list": 2, "get": 3003, "query": 1001} == measured["calls"]
+
+
+def test_what_is_on_file_fits_the_function_several_times_over() -> None:
+    stored = json.loads(results.path("digests").read_text())
+    (step,) = [step for step in STEPS if step.name == "weekly_digest"]
+
+    assert (digests.WORKLOADS, AT_ONCE) == (stored["workloads"], stored["threads"])
+    assert digests.LIMIT_SECONDS == step.seconds
+    assert stored["seconds"] < step.seconds / 3
+    assert stored["peak_memory_mib"] < step.megabytes / 3
+
+
+def test_a_bucket_gives_out_no_more_than_its_rate() -> None:
+    bucket = flag_reads.TokenBucket(PER_SECOND)
+    taken = sum(bucket.take(step / 100) for step in range(1001))
+
+    assert PER_SECOND * 10 <= taken <= PER_SECOND * 11
+
+
+def test_all_jobs_of_a_second_get_their_answer_within_the_clients_backoff() -> None:
+    result = flag_reads.burst(JOBS, 1.0, flag_reads.TokenBucket(PER_SECOND), Backoff(), seed=17)
+
+    assert (JOBS, 0) == (result.served, result.baseline)
+    assert JOBS / PER_SECOND <= max(result.waited) + 2 <= Backoff().seconds
+
+
+def test_boto3_alone_would_send_most_of_them_to_the_baseline() -> None:
+    result = flag_reads.burst(
+        JOBS,
+        1.0,
+        flag_reads.TokenBucket(PER_SECOND),
+        Backoff(),
+        seed=17,
+        attempts=flag_reads.BOTO3_ATTEMPTS,
+    )
+
+    assert result.baseline > JOBS / 2
+
+
+def test_the_backoff_ends_where_the_limit_leaves_too_little() -> None:
+    result = flag_reads.burst(JOBS, 1.0, flag_reads.TokenBucket(PER_SECOND / 4), Backoff(), seed=17)
+
+    assert result.baseline > 0
+    assert max(result.waited) <= Backoff().seconds
+
+
+def test_what_is_on_file_was_measured_with_the_client_as_it_is() -> None:
+    stored = json.loads(results.path("flag-reads").read_text())
+
+    assert asdict(Backoff()) == stored["backoff"]
+    assert [0] * len(stored["bursts"]) == [row["fell_to_baseline"] for row in stored["bursts"]]
