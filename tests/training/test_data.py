@@ -1,13 +1,49 @@
-"""The demo's data and its tabular job."""
+"""Channel files as people have them, the demo's channels, and its tabular job."""
 
+import json
 import subprocess
 from collections import Counter
 
 import pytest
+from compilegate_runtime.errors import DataError
+from families import records
 
 from tests.training.jobs import PYTHON, TRAINING
 
-pytestmark = pytest.mark.training
+
+@pytest.fixture
+def channel(tmp_path, monkeypatch):
+    monkeypatch.setenv("SM_CHANNEL_TRAIN", str(tmp_path))
+    return tmp_path
+
+
+def read(knob="text_column", name="text"):
+    return [records.column(row, name, knob) for row in records.rows("train")]
+
+
+def test_a_spreadsheets_mark_at_the_beginning_is_no_part_of_a_column(channel):
+    (channel / "a.csv").write_bytes("﻿text,topic\nhello,x\n".encode())
+    assert ["hello"] == read()
+
+
+def test_a_field_may_be_as_long_as_a_document(channel):
+    (channel / "a.csv").write_text("text\n" + "word " * 100_000 + "\n")
+    assert [500_000] == [len(text) for text in read()]
+
+
+@pytest.mark.parametrize(
+    ("name", "body", "said"),
+    [
+        ("a.json", json.dumps([{"text": "x"}]), "is not JSON lines"),
+        ("a.jsonl", '{"text": null}\n', "no value in column 'text'"),
+        ("a.jsonl", '{"body": "x"}\n', "no column 'text' but body; name the right one"),
+        ("a.jsonl", '{"text": \n', "cannot be read"),
+    ],
+)
+def test_what_cannot_be_read_is_named(channel, name, body, said):
+    (channel / name).write_text(body)
+    with pytest.raises(DataError, match=said):
+        read()
 
 
 @pytest.fixture(scope="module")
@@ -25,6 +61,7 @@ def files(folder):
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
 
 
+@pytest.mark.training
 def test_the_same_python_writes_the_same_channels(data):
     first = files(data / "first")
 
@@ -42,6 +79,7 @@ def test_the_same_python_writes_the_same_channels(data):
     } == pictures  # fmt: skip
 
 
+@pytest.mark.training
 def test_no_held_out_text_is_trained_on(data):
     written = files(data / "first")
     trained = set(written["docstrings/train/docstrings.jsonl"].splitlines())
@@ -51,6 +89,7 @@ def test_no_held_out_text_is_trained_on(data):
     assert not trained & held_out
 
 
+@pytest.mark.training
 def test_the_tabular_job_trains_on_its_channels_and_has_nothing_to_compile(jobs, data):
     channels = {
         "SM_CHANNEL_TRAIN": str(data / "first" / "table" / "train"),
