@@ -34,9 +34,9 @@ def invoke(providers: FakeProviders, monkeypatch: pytest.MonkeyPatch, tmp_path: 
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.chdir(tmp_path)
 
-    def call(*arguments: object, given: str | None = None) -> Result:
+    def call(*arguments: object, stdin: str | None = None) -> Result:
         words = [str(argument) for argument in arguments]
-        return CliRunner().invoke(app, words, input=given, obj=Session(providers=providers))
+        return CliRunner().invoke(app, words, input=stdin, obj=Session(providers=providers))
 
     return call
 

@@ -34,12 +34,12 @@ def aws(providers: FakeProviders) -> Cloud:
     return providers.aws_cloud
 
 
-def told(result: Any) -> str:
+def text_of(result: Any) -> str:
     return " ".join(result.stdout.split())
 
 
-def trial_of(found: Cloud) -> str:
-    (payload,) = executions(found).started.values()
+def trial_of(aws: Cloud) -> str:
+    (payload,) = executions(aws).started.values()
     return str(payload["trial"])
 
 
@@ -53,15 +53,15 @@ def test_the_decision_stands_where_the_report_failed(
     result = invoke("run", write_project(tmp_path))
 
     assert 0 == result.exit_code
-    assert "bert-docs: turn it on (promote)" in told(result)
+    assert "bert-docs: turn it on (promote)" in text_of(result)
     assert (
         "could not write its report (ValueError: a chart is broken), so this one was made"
-        in told(result)
+        in text_of(result)
     )
-    assert f"report compilegate-reports/bert-docs-{trial_of(aws)}/report.html" in told(result)
+    assert f"report compilegate-reports/bert-docs-{trial_of(aws)}/report.html" in text_of(result)
 
 
-def test_where_it_cannot_be_made_here_either_the_command_for_later_is_told(
+def test_where_it_cannot_be_made_here_either_the_command_for_later_is_reported(
     tmp_path: Path, invoke: Invoke, aws: Cloud, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(outcome_module, "render_trial", cannot_render)
@@ -69,9 +69,9 @@ def test_where_it_cannot_be_made_here_either_the_command_for_later_is_told(
 
     assert 0 == result.exit_code
     command = f"compilegate report bert-docs --trial {trial_of(aws)}"
-    assert "is missing (ValueError: a chart is broken). To write it again:" in told(result)
+    assert "is missing (ValueError: a chart is broken). To write it again:" in text_of(result)
     assert f"    {command}\n" in result.stdout
-    assert "report compilegate-reports" not in told(result)
+    assert "report compilegate-reports" not in text_of(result)
 
 
 def test_programs_get_what_is_missing_as_a_list(
@@ -130,6 +130,6 @@ def test_an_execution_ended_after_its_decision_does_not_claim_that_nothing_was_d
     result = invoke("run", write_project(tmp_path))
 
     assert 1 == result.exit_code
-    assert "Its decision was recorded before (promote)" in told(result)
-    assert "compilegate flag show bert-docs" in told(result)
-    assert "Nothing was decided" not in told(result)
+    assert "Its decision was recorded before (promote)" in text_of(result)
+    assert "compilegate flag show bert-docs" in text_of(result)
+    assert "Nothing was decided" not in text_of(result)

@@ -72,7 +72,7 @@ def test_the_error_names_file_field_value_and_fix(
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
         (None, "does not exist"),
         (b"", "must be a mapping"),
@@ -95,7 +95,7 @@ def test_the_error_names_file_field_value_and_fix(
     ],
 )
 def test_what_is_not_a_workload_document_is_refused(
-    content: bytes | None, told: str, tmp_path: Path, invoke: Invoke
+    content: bytes | None, message: str, tmp_path: Path, invoke: Invoke
 ) -> None:
     file = tmp_path / "w.yaml"
     if content is not None:
@@ -105,7 +105,7 @@ def test_what_is_not_a_workload_document_is_refused(
 
     assert result.exit_code == 2
     assert f"Error: {file}: " in result.stderr
-    assert told in result.stderr
+    assert message in result.stderr
 
 
 @pytest.mark.parametrize("command", ["plan", "run"])
@@ -174,7 +174,7 @@ def test_a_link_out_of_the_project_is_refused(
         ("data/train", "x" * 900),
     ],
 )
-def test_what_the_disk_refuses_is_told_like_any_other_mistake(
+def test_what_the_disk_refuses_is_reported_like_any_other_mistake(
     change: tuple[str, str], tmp_path: Path, invoke: Invoke
 ) -> None:
     file = write_project(tmp_path, change)

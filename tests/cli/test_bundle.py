@@ -79,7 +79,7 @@ def test_a_recorder_that_the_team_carries_is_kept(tmp_path: Path) -> None:
     assert "compilegate_runtime/recorder.py" not in bundle.names
 
 
-def test_a_missing_recorder_is_said(tmp_path: Path) -> None:
+def test_a_missing_recorder_is_reported(tmp_path: Path) -> None:
     with pytest.raises(EnvironmentNotReadyError, match="Fix: run compilegate from a complete"):
         make_bundle(source(tmp_path), runtime=tmp_path / "nowhere")
 
@@ -107,9 +107,9 @@ def test_the_launcher_comes_with_the_recorder_and_a_teams_own_file_stays(tmp_pat
 
     assert "launch.py" in bundled.names
     with tarfile.open(fileobj=io.BytesIO(kept.body), mode="r:gz") as archive:
-        found = archive.extractfile("launch.py")
-        assert found is not None
-        assert b"the team's own" == found.read()
+        member = archive.extractfile("launch.py")
+        assert member is not None
+        assert b"the team's own" == member.read()
 
 
 def test_a_newer_recorder_is_another_bundle_of_the_same_code(tmp_path: Path) -> None:
@@ -163,7 +163,7 @@ def test_an_s3_input_stays_as_it_is(tmp_path: Path) -> None:
 def test_relative_paths_may_start_beside_the_workload_file(tmp_path: Path) -> None:
     file = write_project(tmp_path).rename(tmp_path / "bert-docs.yaml")
 
-    found = read_workload(file)
+    workload = read_workload(file)
 
-    assert tmp_path / "training" == found.source_dir
-    assert {"train": tmp_path / "data" / "train"} == found.local_inputs
+    assert tmp_path / "training" == workload.source_dir
+    assert {"train": tmp_path / "data" / "train"} == workload.local_inputs

@@ -69,7 +69,7 @@ quality:"""
 HOOKED = ("max_runtime_hours", "hyperparameters: {rules: all}\n  max_runtime_hours")
 
 
-def test_what_holds_for_all_is_said_once_and_equals_are_shown_together(
+def test_what_holds_for_all_is_reported_once_and_equals_are_shown_together(
     tmp_path: Path, invoke: Invoke
 ) -> None:
     text = invoke("check", write_project(tmp_path, BF16, HOOKED, ("quality:", ALIKE))).stdout
@@ -125,7 +125,7 @@ def test_the_articles_cluster_is_planned_for_a_quota_of_one_job(invoke: Invoke) 
     (need,) = document["quotas"]
     assert (8, 48, None) == (need["one_job"], need["at_once"], need["quota"])
     assert [("speed", 6, 1), ("quality", 8, 1)] == [
-        (found["stage"], found["jobs"], found["at_once"]) for found in document["layout"]
+        (one["stage"], one["jobs"], one["at_once"]) for one in document["layout"]
     ]
     hours = document["estimate"]["hours"]
     assert hours > 2 * document["estimate"]["hours_side_by_side"] > 60
@@ -135,7 +135,7 @@ def test_every_kind_of_arm_is_planned_with_its_role_its_label_and_its_nodes(
     tmp_path: Path, invoke: Invoke
 ) -> None:
     file = write_project(tmp_path, *SEVERAL)
-    said = invoke("plan", file)
+    shown = invoke("plan", file)
     document = json.loads(invoke("plan", file, "--json").stdout)
 
     assert [
@@ -145,9 +145,9 @@ def test_every_kind_of_arm_is_planned_with_its_role_its_label_and_its_nodes(
         ("pair", "candidate", "bundle of compiler and framework"),
         ("pair-native", "control", "one factor: framework"),
     ] == [(arm["name"], arm["role"], arm["label"]) for arm in document["arms"]]
-    assert "3 candidates and 1 control beside the baseline" in said.stdout
-    assert "4 jobs for every block" in " ".join(said.stdout.split())
-    assert [line for line in said.stdout.splitlines() if len(line) > 80] == []
+    assert "3 candidates and 1 control beside the baseline" in shown.stdout
+    assert "4 jobs for every block" in " ".join(shown.stdout.split())
+    assert [line for line in shown.stdout.splitlines() if len(line) > 80] == []
 
 
 def test_arms_on_other_nodes_have_speed_jobs_of_their_own_and_controls_no_full_run(
@@ -193,23 +193,23 @@ def test_explain_says_what_was_left_out_and_why(tmp_path: Path, invoke: Invoke) 
 
 
 @pytest.mark.parametrize(
-    ("changes", "code", "told"),
+    ("changes", "code", "message"),
     [
         ((SMALL_CAP,), "trial_over_budget", "max_trial"),
         (TREES, "ineligible", "no candidate is eligible"),
     ],
 )
 def test_a_trial_that_would_be_refused_is_exit_11(
-    changes: tuple[tuple[str, str], ...], code: str, told: str, tmp_path: Path, invoke: Invoke
+    changes: tuple[tuple[str, str], ...], code: str, message: str, tmp_path: Path, invoke: Invoke
 ) -> None:
     file = write_project(tmp_path, *changes)
 
-    said = invoke("plan", file)
+    shown = invoke("plan", file)
     document = json.loads(invoke("plan", file, "--json").stdout)
 
-    assert 11 == said.exit_code
-    assert "the trial would be refused" in said.stdout
-    assert told in said.stdout
+    assert 11 == shown.exit_code
+    assert "the trial would be refused" in shown.stdout
+    assert message in shown.stdout
     assert code == document["refused"]["code"]
 
 
@@ -249,7 +249,7 @@ OLD = (
 )
 
 
-def test_prices_of_another_region_are_told_by_check_and_plan(
+def test_prices_of_another_region_are_reported_by_check_and_plan(
     tmp_path: Path, invoke: Invoke
 ) -> None:
     file = write_project(tmp_path, BF16, ("ml.g5.xlarge", "ml.g4dn.xlarge"))

@@ -75,7 +75,7 @@ def test_the_sum_is_the_sum_of_the_documents(team: Path, invoke: Invoke) -> None
     assert {document["verdict"] for document in documents} >= {"ineligible"}
 
 
-def test_a_name_used_twice_is_told_and_counted_once(team: Path, invoke: Invoke) -> None:
+def test_a_name_used_twice_is_reported_and_counted_once(team: Path, invoke: Invoke) -> None:
     first, second = (team / "a" / "workloads" / f"job-{index}.yml" for index in (0, 1))
     second.write_text(first.read_text())
 
@@ -123,7 +123,7 @@ def test_the_few_that_matter_most_are_kept_whatever_their_order() -> None:
         saving = {"annual_training_usd": 10.0 * usd, "plausible_annual_saving_usd": [0, usd]}
         totals.add({"workload": f"w{usd}", "verdict": "eligible", "economics": saving})
 
-    assert [9, 8, 7, 6, 5] == sorted((found.usd for found in totals.most_to_gain), reverse=True)
+    assert [9, 8, 7, 6, 5] == sorted((ranked.usd for ranked in totals.most_to_gain), reverse=True)
     assert (450.0, 45.0) == (totals.training_usd, totals.saving_high)
 
 

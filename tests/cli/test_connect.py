@@ -111,7 +111,7 @@ def test_a_jobs_lines_are_read_once_each(aws: None) -> None:
     stream = {"logGroupName": LOG_GROUP, "logStreamName": "job/algo-1-1700000000"}
     logs.create_log_stream(**stream)
     now = int(time.time() * 1000)
-    put = lambda *lines: logs.put_log_events(  # noqa: E731 - said twice, two lines long
+    put = lambda *lines: logs.put_log_events(  # noqa: E731 - used twice, two lines long
         logEvents=[{"timestamp": now, "message": line} for line in lines], **stream
     )
 
@@ -157,8 +157,8 @@ def test_production_starts_what_the_outputs_name(aws: None) -> None:
 
     connect.cloud_of(outputs, "dev", 5.0).with_production().schedules.put("lm", "rate(7 days)")
 
-    found = scheduler.get_schedule(Name="lm", GroupName="compilegate-dev")["Target"]
-    assert (machine, role) == (found["Arn"], found["RoleArn"])
+    target = scheduler.get_schedule(Name="lm", GroupName="compilegate-dev")["Target"]
+    assert (machine, role) == (target["Arn"], target["RoleArn"])
 
 
 def test_a_stack_from_before_production_serves_every_other_command(aws: None) -> None:
@@ -204,7 +204,7 @@ def test_a_stage_that_was_never_deployed_names_both_commands() -> None:
     assert "`make bootstrap`" in message
 
 
-def test_a_shell_that_looks_in_another_region_is_told_where_cdk_json_deploys() -> None:
+def test_a_shell_that_looks_in_another_region_is_reported_where_cdk_json_deploys() -> None:
     with pytest.raises(NotDeployedError) as raised:
         stack_outputs(cloudformation(outputs=None), "prod")
 
@@ -240,7 +240,7 @@ def test_a_stack_that_is_being_updated_can_be_used() -> None:
 
 
 @pytest.mark.parametrize("variable", ["AWS_REGION", "AWS_DEFAULT_REGION"])
-def test_a_region_that_is_none_is_refused_before_any_call(
+def test_a_region_that_does_not_exist_is_refused_before_any_call(
     variable: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("AWS_REGION", "AWS_DEFAULT_REGION"):

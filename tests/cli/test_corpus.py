@@ -58,7 +58,7 @@ def test_the_corpus_is_large_enough_to_mean_something() -> None:
     assert len(FILES) >= 40
 
 
-def test_the_pages_show_what_is_said_of_a_wrong_file(
+def test_the_pages_show_what_is_reported_of_a_wrong_file(
     invoke: Invoke, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(ROOT)

@@ -74,7 +74,7 @@ def test_three_verdicts_one_table_and_exit_0_whatever_they_are(
     assert [line for line in lines if len(line) > 80] == []
 
 
-def test_a_trial_without_a_verdict_is_said_and_is_a_failure(
+def test_a_trial_without_a_verdict_is_reported_and_is_a_failure(
     tmp_path: Path, invoke: Invoke, local: Cloud
 ) -> None:
     executions(local).ends = {"two": "FAILED"}

@@ -61,10 +61,10 @@ def test_as_json(invoke: Invoke, local: Cloud, file: Path) -> None:
 
     result = invoke("demo-production", "--workload", file, "--json")
 
-    found = json.loads(result.stdout)
-    nights = found["nights"]
+    document = json.loads(result.stdout)
+    nights = document["nights"]
     assert (True, None, "promote") == (
-        found["went_as_told"], found["wrong"], found["trial"]["verdict"],
+        document["went_as_told"], document["wrong"], document["trial"]["verdict"],
     )  # fmt: skip
     assert ["baseline", "compile", "compile", "compile"] == [night["arm"] for night in nights[:4]]
     assert {None} == {night["injected_fault"] for night in nights[:4]}
@@ -76,7 +76,7 @@ def test_as_json(invoke: Invoke, local: Cloud, file: Path) -> None:
     )  # fmt: skip
     assert ("baseline", "scheduled") == (nights[-1]["arm"], nights[-1]["why"])
     assert len({night["stands_for"][:10] for night in nights}) == len(nights)
-    story = json.loads(Path(found["story"]["json"]).read_text())
+    story = json.loads(Path(document["story"]["json"]).read_text())
     assert story["headline"].startswith(
         "“compile” was turned off automatically: eval_loss is worse"
     )
@@ -86,7 +86,7 @@ def test_as_json(invoke: Invoke, local: Cloud, file: Path) -> None:
     assert "Injected fault removed" in kinds
 
 
-def test_a_trial_that_promotes_nothing_is_said_and_is_a_failure(
+def test_a_trial_that_promotes_nothing_is_reported_and_is_a_failure(
     invoke: Invoke, local: Cloud, file: Path
 ) -> None:
     Production(local, metrics=WORSE)
@@ -99,7 +99,7 @@ def test_a_trial_that_promotes_nothing_is_said_and_is_a_failure(
     assert "story.html" in text  # what there is to see can be seen
 
 
-def test_a_fault_that_nobody_sees_is_said_and_is_a_failure(
+def test_a_fault_that_nobody_sees_is_reported_and_is_a_failure(
     invoke: Invoke, local: Cloud, file: Path
 ) -> None:
     Production(local, loss=0.0)
@@ -110,17 +110,17 @@ def test_a_fault_that_nobody_sees_is_said_and_is_a_failure(
     assert "no revert within 18 faulty runs" == json.loads(result.stdout)["wrong"]
 
 
-def test_a_run_that_fails_is_said_and_is_a_failure(
+def test_a_run_that_fails_is_reported_and_is_a_failure(
     invoke: Invoke, local: Cloud, file: Path
 ) -> None:
     Production(local, broken=(1,))
 
     result = invoke("demo-production", "--workload", file, "--json")
 
-    found = json.loads(result.stdout)
+    document = json.loads(result.stdout)
     assert 1 == result.exit_code
-    assert "production run 1 did not finish training" == found["wrong"]
-    assert 1 == len(found["nights"])
+    assert "production run 1 did not finish training" == document["wrong"]
+    assert 1 == len(document["nights"])
 
 
 def test_a_second_month_on_the_same_cloud(invoke: Invoke, local: Cloud, tmp_path: Path) -> None:

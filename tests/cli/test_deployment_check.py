@@ -90,11 +90,11 @@ def configure(folder: Path, vpc: Vpc | None) -> None:
     (folder / "cdk.json").write_text(json.dumps({"context": context}))
 
 
-def found(result: Any) -> dict[str, str]:
+def severities(result: Any) -> dict[str, str]:
     return {one["code"]: one["severity"] for one in json.loads(result.stdout)["reasons"]}
 
 
-def test_a_fresh_account_is_told_to_bootstrap(invoke: Invoke, aws: Any) -> None:
+def test_a_fresh_account_is_reported_to_bootstrap(invoke: Invoke, aws: Any) -> None:
     result = invoke("doctor", "--deployment")
 
     assert 10 == result.exit_code, result.output
@@ -115,7 +115,7 @@ def test_before_a_deployment_what_cdk_json_names_is_examined(
     assert {
         "not_deployed": "warn", "vpc_no_route_to_s3": "block",
         "vpc_group_closed_to_itself": "block", "vpc_no_internet": "info", "quota_unknown": "info",
-    } == found(result)  # fmt: skip
+    } == severities(result)  # fmt: skip
 
 
 def test_a_vpc_in_order_leaves_a_note(
@@ -151,7 +151,7 @@ def test_what_is_deployed_is_examined_and_not_what_cdk_json_says_now(
 
     assert 10 == result.exit_code, result.output
     assert {"vpc_not_deployed", "vpc_no_route_to_s3", "vpc_group_closed_to_itself",
-            "vpc_no_internet"} == set(found(result))  # fmt: skip
+            "vpc_no_internet"} == set(severities(result))  # fmt: skip
 
 
 def deploy(aws: Any, role: str, vpc: Vpc) -> None:
@@ -187,7 +187,7 @@ def test_a_part_that_may_not_be_read_is_named_and_the_others_are_examined(
 
     result = invoke("doctor", "--deployment", "--json")
 
-    assert {"not_checked": "info", "not_deployed": "warn"} == found(result)
+    assert {"not_checked": "info", "not_deployed": "warn"} == severities(result)
     assert 11 == result.exit_code
 
 

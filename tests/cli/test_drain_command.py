@@ -22,33 +22,33 @@ TRIAL = {"workload": "lm", "trial": "0mabc123", "spec_key": "s"}
 @pytest.fixture
 def stage(providers: FakeProviders) -> Cloud:
     """One trial, one production run that trains, one schedule."""
-    providers.aws_cloud = found = cloud(looks=99)
-    assert found.production is not None
-    register(found.services, "lm", None)
-    found.production.schedules.put("lm", "rate(1 day)")
-    start(found, "lm-0mabc123", "cg-lm-0mabc123-q1a0-r0", trial=True)
-    start(found, "lm-night", "cg-lm-night-p0-r0", trial=False)
-    return found
+    providers.aws_cloud = aws = cloud(looks=99)
+    assert aws.production is not None
+    register(aws.services, "lm", None)
+    aws.production.schedules.put("lm", "rate(1 day)")
+    start(aws, "lm-0mabc123", "cg-lm-0mabc123-q1a0-r0", trial=True)
+    start(aws, "lm-night", "cg-lm-night-p0-r0", trial=False)
+    return aws
 
 
-def start(found: Cloud, execution: str, job: str, *, trial: bool) -> None:
-    assert found.production is not None
-    machine = found.executions if trial else found.production.executions
+def start(aws: Cloud, execution: str, job: str, *, trial: bool) -> None:
+    assert aws.production is not None
+    machine = aws.executions if trial else aws.production.executions
     arn = machine.start(execution, TRIAL if trial else {"workload": "lm"})
-    jobs = jobs_of(found)
+    jobs = jobs_of(aws)
     jobs.add(job, "InProgress", 1000.0)
     jobs.tag(job, {naming.TAG_EXECUTION: arn})
 
 
-def jobs_of(found: Cloud) -> MemoryJobs:
-    assert isinstance(found.services.jobs, MemoryJobs)
-    return found.services.jobs
+def jobs_of(aws: Cloud) -> MemoryJobs:
+    assert isinstance(aws.services.jobs, MemoryJobs)
+    return aws.services.jobs
 
 
-def production(found: Cloud) -> ScriptedExecutions:
-    assert found.production is not None
-    assert isinstance(found.production.executions, ScriptedExecutions)
-    return found.production.executions
+def production(aws: Cloud) -> ScriptedExecutions:
+    assert aws.production is not None
+    assert isinstance(aws.production.executions, ScriptedExecutions)
+    return aws.production.executions
 
 
 def test_with_stop_jobs_everything_ends_and_the_screen_says_what_was_stopped(
@@ -68,10 +68,14 @@ def test_a_run_that_trains_is_waited_for_until_the_time_is_up(invoke: Invoke, st
     result = invoke("drain", "--timeout", "0", "--yes", "--json")
 
     assert 11 == result.exit_code
-    told: dict[str, Any] = json.loads(result.stdout)
-    assert (True, False, ["lm"]) == (told["drained"], told["idle"], told["schedules_disabled"])
-    assert ["lm-0mabc123"] == told["stopped"]["executions"]
-    assert [{"execution": "lm-night", "phase": "training"}] == told["in_progress"]["runs"]
+    document: dict[str, Any] = json.loads(result.stdout)
+    assert (True, False, ["lm"]) == (
+        document["drained"],
+        document["idle"],
+        document["schedules_disabled"],
+    )
+    assert ["lm-0mabc123"] == document["stopped"]["executions"]
+    assert [{"execution": "lm-night", "phase": "training"}] == document["in_progress"]["runs"]
     assert {} == production(stage).stopped
 
 

@@ -21,11 +21,11 @@ from tests.fakes import FakeProviders
 
 
 def leaves(group: typer.Typer, prefix: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
-    found = [(*prefix, str(command.name)) for command in group.registered_commands]
+    commands = [(*prefix, str(command.name)) for command in group.registered_commands]
     for nested in group.registered_groups:
         assert nested.typer_instance is not None
-        found += leaves(nested.typer_instance, (*prefix, str(nested.name)))
-    return found
+        commands += leaves(nested.typer_instance, (*prefix, str(nested.name)))
+    return commands
 
 
 @pytest.mark.parametrize("command", leaves(app), ids=" ".join)
@@ -108,7 +108,7 @@ def test_exit_codes_of_errors(error: Exception, code: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "told"),
+    ("error", "message"),
     [
         (NoCredentialsError(), "no usable AWS credentials"),
         (ClientError({"Error": {"Code": "ExpiredToken", "Message": "m"}}, "X"), "renew them"),
@@ -119,8 +119,8 @@ def test_exit_codes_of_errors(error: Exception, code: int) -> None:
         (ClientError({"Error": {"Code": "Odd", "Message": "m"}}, "X"), "AWS refused"),
     ],
 )
-def test_what_aws_refuses_comes_with_a_next_step(error: Exception, told: str) -> None:
-    assert told in explain(error)
+def test_what_aws_refuses_comes_with_a_next_step(error: Exception, message: str) -> None:
+    assert message in explain(error)
 
 
 def test_an_error_is_wrapped_at_words_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -117,7 +117,7 @@ def test_parts_that_were_not_asked_for_are_left_alone(
     assert (4, 1.6) == (facts.quota("ml.g5.xlarge"), facts.prices["ml.g5.xlarge"].usd_per_hour)
 
 
-def test_a_price_that_cdk_json_gives_is_told_to_stay_in_force(
+def test_a_price_that_cdk_json_gives_is_reported_to_stay_in_force(
     clients: StubbedClients, refresh: Any, tmp_path: Path
 ) -> None:
     context = {"stage": "dev", "region": REGION, "price_overrides": {"ml.g5.xlarge": 1.0}}
@@ -158,7 +158,7 @@ def test_when_nothing_could_be_read_it_fails_and_writes_nothing(
     assert not (tmp_path / "found.json").exists()
 
 
-def test_a_part_that_is_none_is_bad_input(refresh: Any) -> None:
+def test_a_part_that_does_not_exist_is_bad_input(refresh: Any) -> None:
     result = refresh("--only", "moods")
 
     assert (2, "") == (result.exit_code, result.stdout)

@@ -26,7 +26,7 @@ EVENT = {"workload": "bert-docs", "trial": TRIAL, "spec_key": "", "execution": "
 
 
 @pytest.fixture
-def found(providers: FakeProviders) -> Cloud:
+def pending(providers: FakeProviders) -> Cloud:
     """A cloud in which a promotion of bert-docs waits."""
     providers.aws_cloud = cloud()
     services: Any = providers.aws_cloud.services
@@ -39,21 +39,21 @@ def found(providers: FakeProviders) -> Cloud:
     return providers.aws_cloud
 
 
-def answer_of(found: Cloud) -> dict[str, Any]:
+def answer_of(pending: Cloud) -> dict[str, Any]:
     key = ledger_keys.approval_answer_entry(TRIAL)
-    return dict(found.services.ledger.entries("bert-docs", key)[0])
+    return dict(pending.services.ledger.entries("bert-docs", key)[0])
 
 
 @pytest.mark.parametrize(("word", "approved"), [("approve", True), ("reject", False)])
 def test_a_persons_answer_is_recorded_and_wakes_the_trial(
-    word: str, approved: bool, invoke: Invoke, found: Cloud
+    word: str, approved: bool, invoke: Invoke, pending: Cloud
 ) -> None:
     command = ("flag", word, "bert-docs", "--reason", "because", "--yes")
     first, second = invoke(*command), invoke(*command, "--json")
 
     me, document = getpass.getuser(), json.loads(second.stdout)
     assert (f"human:{me}", approved, "because") == tuple(
-        answer_of(found)[key] for key in ("by", "approved", "reason")
+        answer_of(pending)[key] for key in ("by", "approved", "reason")
     )
     assert "resumes" in first.stdout
     assert ("turns the flag on for candidate compile" in first.stdout) is approved
@@ -62,7 +62,9 @@ def test_a_persons_answer_is_recorded_and_wakes_the_trial(
     )  # fmt: skip
 
 
-def test_the_other_answer_afterwards_says_what_to_do_instead(invoke: Invoke, found: Cloud) -> None:
+def test_the_other_answer_afterwards_says_what_to_do_instead(
+    invoke: Invoke, pending: Cloud
+) -> None:
     invoke("flag", "reject", "bert-docs", "--reason", "no", "--yes")
     result = invoke("flag", "approve", "bert-docs", "--reason", "yes", "--yes")
 
@@ -73,27 +75,31 @@ def test_the_other_answer_afterwards_says_what_to_do_instead(invoke: Invoke, fou
     assert "turns the flag on" not in result.stdout
 
 
-def test_who_answers_again_is_not_told_that_something_happens(invoke: Invoke, found: Cloud) -> None:
+def test_who_answers_again_is_not_told_that_something_happens(
+    invoke: Invoke, pending: Cloud
+) -> None:
     command = ("flag", "approve", "bert-docs", "--reason", "yes", "--yes")
     invoke(*command)
 
-    told = " ".join(invoke(*command).stdout.split())
+    message = " ".join(invoke(*command).stdout.split())
 
-    assert f"trial {TRIAL} (compile) was already answered: approved by {getpass.getuser()}." in told
-    assert "turns the flag on" not in told
+    assert (
+        f"trial {TRIAL} (compile) was already answered: approved by {getpass.getuser()}." in message
+    )
+    assert "turns the flag on" not in message
 
 
-def test_it_is_asked_before_it_is_answered(invoke: Invoke, found: Cloud) -> None:
+def test_it_is_asked_before_it_is_answered(invoke: Invoke, pending: Cloud) -> None:
     result = invoke("flag", "approve", "bert-docs", "--reason", "yes")
 
     assert 2 == result.exit_code
     assert "add --yes" in result.stderr
     assert 0 == len(
-        found.services.ledger.entries("bert-docs", ledger_keys.approval_answer_entry(TRIAL))
+        pending.services.ledger.entries("bert-docs", ledger_keys.approval_answer_entry(TRIAL))
     )
 
 
-def test_status_shows_what_waits_until_it_is_answered(invoke: Invoke, found: Cloud) -> None:
+def test_status_shows_what_waits_until_it_is_answered(invoke: Invoke, pending: Cloud) -> None:
     before = invoke("status").stdout
     document = json.loads(invoke("status", "--json").stdout)
     other = json.loads(invoke("status", "other", "--json").stdout)
@@ -101,32 +107,32 @@ def test_status_shows_what_waits_until_it_is_answered(invoke: Invoke, found: Clo
 
     command = 'compilegate flag approve bert-docs --reason "..." --stage dev'
     assert f"    {command}\n" in before
-    told = " ".join(before.split())
-    assert f"bert-docs-{TRIAL}: compile, since 2026-09-21 14:13 UTC, until 2026-10-21" in told
+    message = " ".join(before.split())
+    assert f"bert-docs-{TRIAL}: compile, since 2026-09-21 14:13 UTC, until 2026-10-21" in message
     (waiting,) = document["approvals"]
     assert (command, WAIT_SECONDS) == (waiting["approve"], waiting["until"] - waiting["asked_at"])
     assert [] == other["approvals"]
     assert [] == json.loads(invoke("status", "--json").stdout)["approvals"]
 
 
-def test_a_trial_that_is_watched_says_that_it_waits(found: Cloud) -> None:
+def test_a_trial_that_is_watched_says_that_it_waits(pending: Cloud) -> None:
     trial = Trial("bert-docs", TRIAL, "")
-    jobs: Any = found.services.jobs
+    jobs: Any = pending.services.jobs
     jobs.add(f"{naming.job_base('bert-docs', TRIAL, 's0')}-r0", "Completed", 1.0, 2.0)
     plan = {"arms": [asdict(arm) for arm in (ARM, replace(ARM, name="compile"))]}
-    save_record(found.services.store, trial, "plan", plan)
-    arn = found.executions.start(f"bert-docs-{TRIAL}", {"workload": "bert-docs"})
+    save_record(pending.services.store, trial, "plan", plan)
+    arn = pending.executions.start(f"bert-docs-{TRIAL}", {"workload": "bert-docs"})
 
-    before = TrialWatcher(trial, arn, found).look().stage
-    answer_once(trial, "human:ana", "go", approved=True, services=found.services)
-    found.executions.looks = 1  # type: ignore[attr-defined]
-    after = TrialWatcher(trial, arn, found).look().stage
+    before = TrialWatcher(trial, arn, pending).look().stage
+    answer_once(trial, "human:ana", "go", approved=True, services=pending.services)
+    pending.executions.looks = 1  # type: ignore[attr-defined]
+    after = TrialWatcher(trial, arn, pending).look().stage
 
     assert ("waits for approval, see compilegate status", "judging") == (before, after)
 
 
 @pytest.mark.parametrize(
-    ("applied", "told"),
+    ("applied", "message"),
     [
         (None, "on"),
         ({"approved": True}, "on"),
@@ -140,6 +146,6 @@ def test_a_trial_that_is_watched_says_that_it_waits(found: Cloud) -> None:
     ],
 )  # fmt: skip
 def test_the_end_of_a_trial_says_what_became_of_the_flag(
-    applied: dict[str, Any] | None, told: str
+    applied: dict[str, Any] | None, message: str
 ) -> None:
-    assert told == flag_words({"flag": {"action": "enable"}}, applied)
+    assert message == flag_words({"flag": {"action": "enable"}}, applied)

@@ -46,7 +46,7 @@ def test_a_person_turns_the_flag_off_under_their_name(invoke: Invoke, promoted: 
     assert f"on -> off (reverted), candidate compile, revert by {me}" in result.stdout
 
 
-def test_everyone_is_told_of_a_persons_word(
+def test_the_owner_is_notified_of_an_override(
     invoke: Invoke, promoted: Cloud, providers: FakeProviders
 ) -> None:
     topic = KeptTopic()
@@ -54,15 +54,15 @@ def test_everyone_is_told_of_a_persons_word(
 
     document = json.loads(revert(invoke, "--yes", "--json").stdout)
 
-    (told,) = topic.told
+    (message,) = topic.told
     assert (True, None) == (document["told"], document["untold_because"])
-    assert f"bert-docs: {getpass.getuser()} turned the compiler off: {WHY}\n" in told.text
+    assert f"bert-docs: {getpass.getuser()} turned the compiler off: {WHY}\n" in message.text
     assert ("changed", False, "reverted") == (
-        told.kind, told.flag["enabled"], told.flag["state"],
+        message.kind, message.flag["enabled"], message.flag["state"],
     )  # fmt: skip
 
 
-def test_a_word_stands_even_where_nobody_can_be_told(
+def test_an_override_stands_even_where_notification_fails(
     invoke: Invoke, promoted: Cloud, providers: FakeProviders
 ) -> None:
     providers.aws_cloud = replace(promoted, topic=KeptTopic(PermissionError("may not publish")))
@@ -81,13 +81,13 @@ class KeptTopic:
         self.told: list[Any] = []
         self.error = error
 
-    def publish(self, told: Any) -> None:
+    def publish(self, message: Any) -> None:
         if self.error:
             raise self.error
-        self.told.append(told)
+        self.told.append(message)
 
 
-def test_a_word_that_is_recorded_but_not_written_says_so_and_is_told(
+def test_an_override_that_is_recorded_but_not_written_says_so_and_is_reported(
     invoke: Invoke, promoted: Cloud, providers: FakeProviders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def denied(name: str, value: str) -> None:
@@ -97,13 +97,13 @@ def test_a_word_that_is_recorded_but_not_written_says_so_and_is_told(
     providers.aws_cloud = replace(promoted, topic=topic)
     with monkeypatch.context() as patched:
         patched.setattr(promoted.services.flags, "write", denied)
-        said, document = revert(invoke, "--yes"), json.loads(revert(invoke, "-y", "--json").stdout)
+        shown, document = revert(invoke, "--yes"), json.loads(revert(invoke, "-y", "--json").stdout)
 
-    assert 1 == said.exit_code
-    told = " ".join(said.stdout.split())
-    assert "Recorded as version 2: " in told
-    assert "The parameter could not be written: may not ssm:PutParameter." in told
-    assert "  compilegate flag repair bert-docs\n" in said.stdout
+    assert 1 == shown.exit_code
+    message = " ".join(shown.stdout.split())
+    assert "Recorded as version 2: " in message
+    assert "The parameter could not be written: may not ssm:PutParameter." in message
+    assert "  compilegate flag repair bert-docs\n" in shown.stdout
     assert (False, "may not ssm:PutParameter", 2) == (
         document["written"], document["unwritten_because"], document["version"],
     )  # fmt: skip
@@ -115,7 +115,7 @@ def test_a_word_that_is_recorded_but_not_written_says_so_and_is_told(
     assert entries(promoted)[-1]["to"] == promoted.services.flags.read(FLAG)
 
 
-def test_a_word_that_was_not_even_recorded_is_an_error(
+def test_an_override_that_was_not_even_recorded_is_an_error(
     invoke: Invoke, promoted: Cloud, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_: Any) -> None:
@@ -129,51 +129,26 @@ def test_a_word_that_was_not_even_recorded_is_an_error(
     assert "Recorded" not in result.stdout
 
 
-def test_a_person_turns_on_what_a_trial_has_planned(invoke: Invoke, promoted: Cloud) -> None:
-    revert(invoke, "--yes")
-    result = invoke(
-        "flag",
-        "set",
-        "bert-docs",
-        "--candidate",
-        "compile",
-        "--reason",
-        "agreed",
-        "--yes",
-        "--json",
-    )
-
-    document, entry = json.loads(result.stdout), entries(promoted)[-1]
-    flag = json.loads(entry["to"])
-    assert (True, 3, "probation", {"compiler": "torch_compile"}) == (
-        document["changed"], document["version"], document["state"], document["overrides"],
-    )  # fmt: skip
-    assert ("set", "probation", "compile") == (entry["action"], flag["state"], flag["candidate"])
-    first = entries(promoted)[0]
-    same = ("trial", "decision_id", "decision_key", "evidence_key")
-    assert {key: first[key] for key in same} == {key: entry[key] for key in same}
-
-
-def test_what_will_happen_is_said_before_it_is_asked_for(
+def test_what_will_happen_is_reported_before_it_is_asked_for(
     invoke: Invoke, promoted: Cloud, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("compilegate.cli.common.output._is_interactive", lambda: True)
     command = ["flag", "set", "bert-docs", "--candidate", "compile", "--reason", "why not"]
 
-    no = invoke(*command, given="n\n")
+    no = invoke(*command, stdin="n\n")
     before = len(entries(promoted))
-    yes = invoke(*command, given="y\n")
+    yes = invoke(*command, stdin="y\n")
 
     assert (1, 1) == (no.exit_code, before)
     assert "Nothing was changed." in no.stdout
-    told = " ".join(no.stdout.split())
-    assert "turns the flag on for candidate compile (compiler torch_compile)" in told
-    assert "has proven it. The flag is in probation" in told
+    message = " ".join(no.stdout.split())
+    assert "turns the flag on for candidate compile (compiler torch_compile)" in message
+    assert "has proven it. The flag is in probation" in message
     assert (0, 2) == (yes.exit_code, len(entries(promoted)))
 
 
 @pytest.mark.parametrize("options", [(), ("--json",)])
-def test_where_nobody_can_be_asked_it_takes_yes(
+def test_where_stdin_is_no_terminal_it_takes_yes(
     options: tuple[str, ...], invoke: Invoke, promoted: Cloud
 ) -> None:
     result = revert(invoke, *options)
@@ -210,9 +185,9 @@ def test_a_trial_that_promoted_another_candidate_proves_nothing_of_this_one(
 ) -> None:
     command = ("flag", "set", "bert-docs", "--candidate", "bf16", "--reason", "try", "--yes")
 
-    told = " ".join(invoke(*command).stdout.split())
+    message = " ".join(invoke(*command).stdout.split())
 
-    assert "ended with promote of another candidate." in told
+    assert "ended with promote of another candidate." in message
 
 
 def test_ctrl_c_at_the_question_ends_like_ctrl_c_anywhere(
@@ -229,7 +204,7 @@ def test_ctrl_c_at_the_question_ends_like_ctrl_c_anywhere(
     assert "Stopped." in result.stderr
 
 
-def test_a_workload_that_nobody_knows_cannot_be_reverted(invoke: Invoke, promoted: Cloud) -> None:
+def test_a_workload_that_is_unknown_cannot_be_reverted(invoke: Invoke, promoted: Cloud) -> None:
     result = invoke("flag", "revert", "bert-dcos", "--reason", WHY, "--yes")
 
     assert 2 == result.exit_code
@@ -258,7 +233,7 @@ OTHER = Flag(True, "permanent", "mine", {"batch_size": 48})
 DEEP = "[" * 4000
 
 
-def test_show_tells_a_persons_word_also_after_the_machine_overruled_it(
+def test_show_shows_an_override_also_after_the_machine_overruled_it(
     invoke: Invoke, promoted: Cloud
 ) -> None:
     revert(invoke, "--yes")
@@ -296,15 +271,15 @@ def test_show_says_why_a_flag_is_stale(invoke: Invoke, promoted: Cloud) -> None:
 
 
 @pytest.mark.parametrize(
-    ("raw", "told"),
+    ("raw", "message"),
     [
         (None, "The parameter is not there"),
         ("{", "The parameter cannot be read"),
         (Flag(False, "off").to_json(), "The parameter says something else"),
     ],
 )
-def test_a_parameter_that_differs_from_the_ledger_is_said_and_repaired(
-    raw: str | None, told: str, invoke: Invoke, promoted: Cloud
+def test_a_parameter_that_differs_from_the_ledger_is_reported_and_repaired(
+    raw: str | None, message: str, invoke: Invoke, promoted: Cloud
 ) -> None:
     flags: Any = promoted.services.flags
     del flags.values[FLAG]
@@ -316,7 +291,7 @@ def test_a_parameter_that_differs_from_the_ledger_is_said_and_repaired(
     repaired = invoke("flag", "repair", "bert-docs")
     again = json.loads(invoke("flag", "repair", "bert-docs", "--json").stdout)
 
-    assert told in shown
+    assert message in shown
     words = " ".join(shown.split())
     assert "the ledger's latest change says on (probation). It was lost" in words
     assert "off -> on (probation), candidate compile, enable by a trial (EVALUATE)" in words
@@ -376,34 +351,15 @@ def test_flag_show_and_history(invoke: Invoke, promoted: Cloud) -> None:
     assert "compiler         torch_compile" in shown.stdout
     assert "/compilegate/dev/workloads/bert-docs/compiler" in shown.stdout
     (entry,) = promoted.services.ledger.entries("bert-docs", "flag#")
-    told = " ".join(shown.stdout.split())
-    assert f"by a trial (EVALUATE) why {entry['reason']} decision" in told
-    assert f"since {json.loads(entry['to'])['since']} by" in told
+    message = " ".join(shown.stdout.split())
+    assert f"by a trial (EVALUATE) why {entry['reason']} decision" in message
+    assert f"since {json.loads(entry['to'])['since']} by" in message
     assert "off -> on (probation), candidate compile, enable by" in history.stdout
     assert f"trial {trial}" in history.stdout
     assert f"s3://data/decisions/bert-docs/{trial}/evidence.json" in history.stdout
 
 
-def test_flag_as_json(invoke: Invoke, promoted: Cloud) -> None:
-    shown = json.loads(invoke("flag", "show", "bert-docs", "--json").stdout)
-    promoted.services.ledger.put_once(
-        "other", "trial#t#started", {"kind": "started", "at": 1, "execution": "other-t"}
-    )
-    absent = json.loads(invoke("flag", "show", "other", "--json").stdout)
-    history = json.loads(invoke("flag", "history", "bert-docs", "--json").stdout)
-
-    assert (True, True, {"compiler": "torch_compile"}) == (
-        shown["set"], shown["enabled"], shown["overrides"],
-    )  # fmt: skip
-    assert (1, True, "evaluate", "enable", None) == (
-        shown["version"], shown["agrees"], shown["change"]["by"], shown["change"]["action"],
-        shown["human"],
-    )  # fmt: skip
-    assert (False, False, "off") == (absent["set"], absent["enabled"], absent["state"])
-    assert ["enable"] == [entry["action"] for entry in history]
-
-
-def test_a_flag_never_set_is_said_so(invoke: Invoke, promoted: Cloud) -> None:
+def test_a_flag_never_set_is_reported_so(invoke: Invoke, promoted: Cloud) -> None:
     promoted.services.ledger.put_once(
         "other", "trial#t#started", {"kind": "started", "at": 1, "execution": "other-t"}
     )
@@ -419,6 +375,6 @@ def test_a_misspelt_name_is_no_flag_that_was_never_set(
     result = invoke("flag", command, "bert-dosc")
 
     assert (2, "") == (result.exit_code, result.stdout)
-    told = " ".join(result.stderr.split())
-    assert "WORKLOAD: is not a workload of this stage (got 'bert-dosc')" in told
-    assert "did you mean bert-docs?" in told
+    message = " ".join(result.stderr.split())
+    assert "WORKLOAD: is not a workload of this stage (got 'bert-dosc')" in message
+    assert "did you mean bert-docs?" in message

@@ -14,21 +14,21 @@ from tests.domain.evidence_builder import GOOD, NOISY, WORSE, document
 
 
 def unfair() -> dict[str, Any]:
-    found = document(metrics=GOOD)
-    found["arms"][1]["runs"][0]["applied"] = False
-    return found
+    evidence = document(metrics=GOOD)
+    evidence["arms"][1]["runs"][0]["applied"] = False
+    return evidence
 
 
 def watched(runs: int) -> dict[str, Any]:
     """A probation of so many sound runs, ten asked for."""
-    found = {**probation(), "policy": {"probation_runs": 10}}
-    compiled = found["arms"][1]
+    evidence = {**probation(), "policy": {"probation_runs": 10}}
+    compiled = evidence["arms"][1]
     sound = next(run for run in compiled["runs"] if run["stage"] == "probation")
     kept = [run for run in compiled["runs"] if run["stage"] != "probation"]
     compiled["runs"] = [*kept, *({**sound, "order": 10 + n} for n in range(runs))]
-    base = found["arms"][0]
+    base = evidence["arms"][0]
     base["runs"] = [run for run in base["runs"] if run["stage"] != "probation"]
-    return found
+    return evidence
 
 
 CASES = [
@@ -60,9 +60,9 @@ def test_verdict_and_exit_code(
 
 
 def test_a_stream_answers_every_line_in_order_and_says_nothing_else(invoke: Invoke) -> None:
-    given = "\n".join(json.dumps(evidence) for evidence, _, _ in CASES)
+    stdin = "\n".join(json.dumps(evidence) for evidence, _, _ in CASES)
 
-    result = invoke("judge", "--jsonl", "-", given=given)
+    result = invoke("judge", "--jsonl", "-", stdin=stdin)
 
     decisions = [json.loads(line) for line in result.stdout.splitlines()]
     assert [verdict for _, verdict, _ in CASES] == [d["verdict"] for d in decisions]
@@ -138,16 +138,16 @@ def test_a_saving_is_conditional_where_the_candidate_stays_off(
     tmp_path: Path, invoke: Invoke
 ) -> None:
     file = tmp_path / "evidence.json"
-    said = []
+    shown = []
     for metrics in (GOOD, NOISY):
         file.write_text(json.dumps(document(metrics=metrics)))
-        said += [line for line in invoke("judge", file).stdout.splitlines() if "saving" in line]
+        shown += [line for line in invoke("judge", file).stdout.splitlines() if "saving" in line]
 
-    assert [False, True] == [line.endswith("per year if on") for line in said]
+    assert [False, True] == [line.endswith("per year if on") for line in shown]
 
 
 @pytest.mark.parametrize(
-    ("evidence", "told"),
+    ("evidence", "message"),
     [
         (document(), "next 2 shadow runs (compile seed 17, compile seed 18), about $0.04: extra"),
         (document(blocks=0), "next 1 block from 0 on (baseline, compile): 1 short block"),
@@ -158,15 +158,15 @@ def test_a_saving_is_conditional_where_the_candidate_stays_off(
         ),
     ],
 )
-def test_an_open_decision_tells_the_next_runs_and_their_cost(
-    evidence: dict[str, Any], told: str, tmp_path: Path, invoke: Invoke
+def test_an_open_decision_shows_the_next_runs_and_their_cost(
+    evidence: dict[str, Any], message: str, tmp_path: Path, invoke: Invoke
 ) -> None:
     file = tmp_path / "evidence.json"
     file.write_text(json.dumps(evidence))
 
     result = invoke("judge", file)
 
-    assert told in " ".join(result.stdout.split())
+    assert message in " ".join(result.stdout.split())
     assert 11 == result.exit_code
 
 
@@ -195,12 +195,12 @@ def test_the_verdict_comes_first_within_80_columns(
 
 @pytest.mark.slow
 def test_a_document_of_a_million_steps_is_judged(tmp_path: Path, invoke: Invoke) -> None:
-    found = document(metrics=GOOD)
-    for arm in found["arms"]:
+    evidence = document(metrics=GOOD)
+    for arm in evidence["arms"]:
         for run in arm["runs"]:
             if run["stage"] == "speed":
                 run["step_seconds"] += run["step_seconds"][1:] * 1100
     file = tmp_path / "evidence.json"
-    file.write_text(json.dumps(found))
+    file.write_text(json.dumps(evidence))
 
     assert "promote" == json.loads(invoke("judge", file, "--json").stdout)["verdict"]

@@ -20,16 +20,16 @@ WORKLOADS = Path(__file__).resolve().parents[2] / "workloads"
 def test_the_table_is_the_judges_own_design(invoke: Invoke) -> None:
     result = invoke("judge", "--plan", "--json")
 
-    found = json.loads(result.stdout)
-    assert 42 == len(found["runs_needed"])
-    for cell in found["runs_needed"]:
+    document = json.loads(result.stdout)
+    assert 42 == len(document["runs_needed"])
+    for cell in document["runs_needed"]:
         design = Design(cell["history"], cell["max_runs"], 0.05)
         relative = cell["spread_per_margin"]
         assert (design.runs_needed(relative, 0.8), design.runs_needed(relative, 0.9)) == (
             cell["runs_80"],
             cell["runs_90"],
         )
-    for cell in found["provable_margin"]:
+    for cell in document["provable_margin"]:
         design = Design(cell["history"], cell["max_runs"], 0.05)
         assert cell["margin_per_spread"] == design.provable_margin(cell["runs"])
 
@@ -61,13 +61,13 @@ def test_one_case_is_answered_for_both_modes(invoke: Invoke) -> None:
     case = ("judge", "--plan", "--spread", 0.003, "--margin", 0.005, "--history", 10)
 
     shown = invoke(*case)
-    found = json.loads(invoke(*case, "--json").stdout)
+    document = json.loads(invoke(*case, "--json").stdout)
 
     design = Design(10, 12, 0.05)
-    assert ["shadow", "hybrid"] == [d["mode"] for d in found["designs"]]
-    assert design.runs_needed(0.6, 0.8) == found["designs"][0]["runs_80"]
-    assert design.best_margin() * 0.003 == pytest.approx(found["designs"][0]["provable_margin"])
-    assert f"shadow: {found['designs'][0]['runs_80']} runs for an 80% chance" in shown.stdout
+    assert ["shadow", "hybrid"] == [d["mode"] for d in document["designs"]]
+    assert design.runs_needed(0.6, 0.8) == document["designs"][0]["runs_80"]
+    assert design.best_margin() * 0.003 == pytest.approx(document["designs"][0]["provable_margin"])
+    assert f"shadow: {document['designs'][0]['runs_80']} runs for an 80% chance" in shown.stdout
     assert 0 == shown.exit_code
 
 
@@ -78,33 +78,33 @@ def test_allowed_runs_that_prove_too_little_exit_with_11(invoke: Invoke) -> None
     assert "allowed: stopped during the trial as underpowered" in " ".join(result.stdout.split())
 
 
-def test_an_evidence_document_tells_its_own_case(tmp_path: Path, invoke: Invoke) -> None:
+def test_an_evidence_document_shows_its_own_case(tmp_path: Path, invoke: Invoke) -> None:
     file = tmp_path / "evidence.json"
     file.write_text(json.dumps(trial()))
 
-    found = json.loads(invoke("judge", file, "--plan", "--json").stdout)
+    document = json.loads(invoke("judge", file, "--plan", "--json").stdout)
     other = json.loads(invoke("judge", file, "--plan", "--json", "--margin", 0.001).stdout)
 
-    modes = [design["mode"] for design in found["designs"]]
-    assert (0.005, 8, 1) == (found["margin"], found["history"], found["candidates"])
+    modes = [design["mode"] for design in document["designs"]]
+    assert (0.005, 8, 1) == (document["margin"], document["history"], document["candidates"])
     assert ["hybrid"] == modes
     assert 0.001 == other["margin"]
 
 
-def test_a_workload_file_tells_its_own_case(tmp_path: Path, invoke: Invoke) -> None:
+def test_a_workload_file_shows_its_own_case(tmp_path: Path, invoke: Invoke) -> None:
     workload = yaml.safe_load((WORKLOADS / "demo-lm.yaml").read_text())
     workload["quality"] |= {"history": [2.1, 2.12, 2.09], "margin": 0.04}
     file = tmp_path / "workload.yaml"
     file.write_text(yaml.safe_dump(workload))
 
-    found = json.loads(invoke("judge", file, "--plan", "--json").stdout)
+    document = json.loads(invoke("judge", file, "--plan", "--json").stdout)
 
-    assert (0.04, 3) == (found["margin"], found["history"])
-    assert 0.01528 == pytest.approx(found["spread"], abs=1e-5)
+    assert (0.04, 3) == (document["margin"], document["history"])
+    assert 0.01528 == pytest.approx(document["spread"], abs=1e-5)
 
 
 def test_standard_input_is_a_file_too(invoke: Invoke) -> None:
-    result = invoke("judge", "-", "--plan", "--json", given=json.dumps(document(metrics=GOOD)))
+    result = invoke("judge", "-", "--plan", "--json", stdin=json.dumps(document(metrics=GOOD)))
 
     assert 0.02 == json.loads(result.stdout)["margin"]
 
@@ -116,7 +116,7 @@ def test_a_file_without_past_results_asks_for_them_or_for_the_spread(
     file.write_text(json.dumps(document()))
 
     asked: Any = invoke("judge", file, "--plan")
-    told: Any = invoke("judge", file, "--plan", "--spread", 0.01, "--json")
+    chosen: Any = invoke("judge", file, "--plan", "--spread", 0.01, "--json")
 
     assert "quality.history: has no spread" in asked.stderr
-    assert 0.01 == json.loads(told.stdout)["spread"]
+    assert 0.01 == json.loads(chosen.stdout)["spread"]

@@ -25,15 +25,15 @@ def change(promoted: Cloud, **changes: Any) -> None:
 
 @pytest.mark.parametrize("narrow", [(), ("--workload", "bert-docs")])
 def test_the_same_decision_is_0(narrow: tuple[str, ...], invoke: Invoke, promoted: Cloud) -> None:
-    told = entry(promoted)
-    result = invoke("judge", "--replay", told["decision_id"], *narrow)
-    document = json.loads(invoke("judge", "--replay", told["decision_id"], "--json").stdout)
+    decided = entry(promoted)
+    result = invoke("judge", "--replay", decided["decision_id"], *narrow)
+    document = json.loads(invoke("judge", "--replay", decided["decision_id"], "--json").stdout)
 
     words = " ".join(result.stdout.split())
     assert 0 == result.exit_code
-    name = f"bert-docs-{told['trial']}: decision {told['decision_id']} (promote)"
+    name = f"bert-docs-{decided['trial']}: decision {decided['decision_id']} (promote)"
     assert f"{name} is the same, field by field." in words
-    key = naming.record_key("bert-docs", told["trial"], "evidence")
+    key = naming.record_key("bert-docs", decided["trial"], "evidence")
     assert f"  s3://data/{key}\n" in result.stdout
     assert (True, [], None, key) == (
         document["equal"], document["differences"], document["why_not"], document["evidence_key"],
@@ -48,8 +48,8 @@ def test_another_decision_is_13_and_names_the_fields(invoke: Invoke, promoted: C
     document = json.loads(invoke("judge", "--replay", decision_id, "--json").stdout)
 
     assert 13 == result.exit_code
-    told = " ".join(result.stdout.split())
-    assert 'differs in 1 field: candidate: recorded "other", now "compile"' in told
+    message = " ".join(result.stdout.split())
+    assert 'differs in 1 field: candidate: recorded "other", now "compile"' in message
     assert "It was made by judge 0.1.0; this is judge" in result.stdout
     difference = {"field": "candidate", "recorded": "other", "again": "compile"}
     assert [difference] == document["differences"]
@@ -69,8 +69,8 @@ def test_an_unknown_decision_is_one_message(invoke: Invoke, promoted: Cloud) -> 
     result = invoke("judge", "--replay", "0123")
 
     assert (2, "") == (result.exit_code, result.stdout)
-    told = " ".join(result.stderr.split())
-    assert "--replay: is not a decision recorded for bert-docs (got '0123')" in told
+    message = " ".join(result.stderr.split())
+    assert "--replay: is not a decision recorded for bert-docs (got '0123')" in message
 
 
 def test_a_misspelt_workload_of_a_replay_is_named(invoke: Invoke, promoted: Cloud) -> None:

@@ -30,28 +30,28 @@ def test_each_decision_is_there_before_the_next_document_is_asked_for() -> None:
             process.stdin.write(LINE)
             process.stdin.flush()
             verdicts.append(json.loads(process.stdout.readline())["verdict"])
-        _, told = process.communicate()
+        _, errors = process.communicate()
 
     assert ["promote"] * 3 == verdicts
-    assert ("", 0) == (told, process.returncode)
+    assert ("", 0) == (errors, process.returncode)
 
 
 def test_a_reader_that_leaves_early_ends_it_without_a_word(tmp_path: Path) -> None:
     many = tmp_path / "many.jsonl"
     many.write_text(LINE * 400)
     with (
-        many.open() as given,
+        many.open() as stdin,
         subprocess.Popen(
-            COMMAND, stdin=given, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            COMMAND, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE
         ) as process,
     ):
         assert process.stdout
         assert process.stderr
         process.stdout.readline()
         process.stdout.close()
-        told = process.stderr.read()
+        message = process.stderr.read()
 
-    assert b"" == told
+    assert b"" == message
 
 
 @pytest.mark.slow
@@ -91,8 +91,8 @@ def test_no_line_stops_the_stream(line: str, message: str, tmp_path: Path, invok
 
     result = invoke("judge", "--jsonl", file)
 
-    decisions = [json.loads(found) for found in result.stdout.splitlines()]
-    assert ["invalid", "promote"] == [found["verdict"] for found in decisions]
+    decisions = [json.loads(document) for document in result.stdout.splitlines()]
+    assert ["invalid", "promote"] == [document["verdict"] for document in decisions]
     assert message in decisions[0]["reasons"][0]["message"]
 
 
@@ -102,7 +102,7 @@ def test_bytes_that_are_not_text_spoil_their_own_line_only(tmp_path: Path, invok
 
     result = invoke("judge", "--jsonl", file)
 
-    verdicts = [json.loads(found)["verdict"] for found in result.stdout.splitlines()]
+    verdicts = [json.loads(document)["verdict"] for document in result.stdout.splitlines()]
     assert (["invalid", "promote"], 2) == (verdicts, result.exit_code)
 
 
@@ -111,16 +111,16 @@ class Terminal(io.StringIO):
         return True
 
 
-@pytest.mark.parametrize(("to", "told"), [(Terminal(), True), (io.StringIO(), False)])
+@pytest.mark.parametrize(("to", "message"), [(Terminal(), True), (io.StringIO(), False)])
 def test_progress_is_for_a_terminal_that_shows_nothing_else(
-    to: io.StringIO, told: bool, monkeypatch: pytest.MonkeyPatch
+    to: io.StringIO, message: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "stdout", io.StringIO())
     progress = Progress(to)
     progress.count()
     progress.end()
 
-    assert told == ("1 decided" in to.getvalue())
+    assert message == ("1 decided" in to.getvalue())
 
 
 def test_a_stream_imports_nothing_that_only_explains_or_plans(tmp_path: Path) -> None:

@@ -31,27 +31,27 @@ def running(state: RunState, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     up = api.UpResult(state, (stack,), True, 0.4, 8.7, 1.5)
     monkeypatch.setattr(api, "up", lambda: up)
     monkeypatch.setattr(api, "down", lambda: True)
-    found = api.StatusResult(state, OUTPUTS, tmp_path, ("emulator", "job/cg-lm-1-s0-r0"))
-    monkeypatch.setattr(api, "status", lambda: found)
+    document = api.StatusResult(state, OUTPUTS, tmp_path, ("emulator", "job/cg-lm-1-s0-r0"))
+    monkeypatch.setattr(api, "status", lambda: document)
 
 
 def test_up_says_where_it_runs_and_what_comes_next(running: None, invoke: Invoke) -> None:
-    said = invoke("local", "up").stdout
+    shown = invoke("local", "up").stdout
     document = json.loads(invoke("local", "up", "--json").stdout)
 
-    assert "The local cloud started at http://127.0.0.1:4566 (process 77)." in said
-    assert "Deployed compilegate-local: start 0.4 s beside synthesis 8.7 s, deploy 1.5 s." in said
-    assert "compilegate local down" in said
+    assert "The local cloud started at http://127.0.0.1:4566 (process 77)." in shown
+    assert "Deployed compilegate-local: start 0.4 s beside synthesis 8.7 s, deploy 1.5 s." in shown
+    assert "compilegate local down" in shown
     assert {"start": 0.4, "synth": 8.7, "deploy": 1.5} == document["seconds"]
     assert OUTPUTS == document["outputs"]
 
 
 def test_status_and_the_list_of_logs(running: None, invoke: Invoke) -> None:
-    said = invoke("local", "status").stdout
+    shown = invoke("local", "status").stdout
     document = json.loads(invoke("local", "status", "--json").stdout)
 
-    assert "runs at http://127.0.0.1:4566 (process 77, for 2 min)." in said
-    assert "  DataBucket             data\n" in said
+    assert "runs at http://127.0.0.1:4566 (process 77, for 2 min)." in shown
+    assert "  DataBucket             data\n" in shown
     assert (True, ["emulator", "job/cg-lm-1-s0-r0"]) == (document["running"], document["logs"])
     assert "emulator\njob/cg-lm-1-s0-r0\n" == invoke("local", "logs").stdout
 

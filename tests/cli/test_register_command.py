@@ -29,9 +29,9 @@ def file(tmp_path: Path) -> Path:
 
 
 def schedules(aws: Cloud) -> MemorySchedules:
-    found = aws.with_production().schedules
-    assert isinstance(found, MemorySchedules)
-    return found
+    document = aws.with_production().schedules
+    assert isinstance(document, MemorySchedules)
+    return document
 
 
 def store(aws: Cloud) -> MemoryStore:
@@ -72,17 +72,17 @@ def test_another_checkout_of_the_same_files_is_the_same_workload(
     assert "bert-docs: unchanged" in result.stdout
 
 
-def test_what_changed_is_said(invoke: Invoke, aws: Cloud, file: Path) -> None:
+def test_what_changed_is_reported(invoke: Invoke, aws: Cloud, file: Path) -> None:
     invoke("register", file)
     file.write_text(file.read_text().replace("5.0e-5", "3.0e-5"))
     (file.parents[1] / "training" / "train.py").write_text("print('other')\n")
 
     result = invoke("register", file)
 
-    said = " ".join(result.stdout.split())
-    assert "bert-docs: updated" in said
-    assert "training.learning_rate 5e-05 -> 3e-05" in said
-    assert "source '" in said
+    shown = " ".join(result.stdout.split())
+    assert "bert-docs: updated" in shown
+    assert "training.learning_rate 5e-05 -> 3e-05" in shown
+    assert "source '" in shown
 
 
 def test_a_folder_goes_on_past_a_wrong_file_and_says_so(
@@ -115,7 +115,7 @@ def test_the_same_name_twice_is_refused_and_the_first_registered(
     assert "1 new, 1 failed" in result.stdout
 
 
-def test_a_failure_of_one_workload_is_told_and_the_others_are_registered(
+def test_a_failure_of_one_workload_is_reported_and_the_others_are_registered(
     invoke: Invoke, aws: Cloud, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put = schedules(aws).put
@@ -180,7 +180,7 @@ def test_another_owners_name_is_refused_until_it_is_taken_over(
     assert "in place of workloads/bert-docs.yaml of nlp" in " ".join(taken.stdout.split())
 
 
-def test_many_are_told_as_counts_where_nothing_changed(
+def test_many_are_reported_as_counts_where_nothing_changed(
     invoke: Invoke, aws: Cloud, file: Path
 ) -> None:
     count = 3 * WORKERS
@@ -213,10 +213,10 @@ def test_removing_retires_by_name_file_or_folder(
     invoke: Invoke, aws: Cloud, file: Path, named: str
 ) -> None:
     invoke("register", file)
-    given = {"name": "bert-docs", "file": file, "folder": file.parent}[named]
+    target = {"name": "bert-docs", "file": file, "folder": file.parent}[named]
 
-    result = invoke("register", "--remove", given)
-    again = invoke("register", "--remove", given)
+    result = invoke("register", "--remove", target)
+    again = invoke("register", "--remove", target)
 
     assert (0, 0) == (result.exit_code, again.exit_code)
     assert "bert-docs: retired" in result.stdout

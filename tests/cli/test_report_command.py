@@ -37,7 +37,7 @@ def test_as_json_all_three_files_are_named(invoke: Invoke) -> None:
 
 @pytest.mark.usefixtures("registered")
 @pytest.mark.parametrize("words", [[], ["bert-docs", "--trial", "0mabc123"]])
-def test_a_story_is_of_one_workload_and_all_its_trials(invoke: Invoke, words: list[str]) -> None:
+def test_a_history_is_of_one_workload_and_all_its_trials(invoke: Invoke, words: list[str]) -> None:
     result = invoke("report", *words, "--story")
 
     assert 2 == result.exit_code
@@ -45,14 +45,14 @@ def test_a_story_is_of_one_workload_and_all_its_trials(invoke: Invoke, words: li
 
 
 @pytest.mark.usefixtures("registered")
-def test_of_a_workload_that_nobody_knows_it_says_so(invoke: Invoke) -> None:
+def test_of_a_workload_that_is_unknown_is_an_error(invoke: Invoke) -> None:
     result = invoke("report", "nobody", "--story")
 
     assert 1 == result.exit_code
     assert "nobody has no history" in result.stderr
 
 
-def test_without_a_local_cloud_the_story_saved_before_is_named(
+def test_without_a_local_cloud_the_history_saved_before_is_named(
     invoke: Invoke, providers: FakeProviders, registered: Cloud
 ) -> None:
     providers.local_cloud = registered
@@ -98,7 +98,7 @@ def test_report_is_rendered_again_from_the_records(
     assert headline.startswith("Turn the compiler on: 1.")
 
 
-def test_a_report_that_is_not_there_is_said_so(invoke: Invoke, promoted: Cloud) -> None:
+def test_a_report_that_is_not_there_is_reported_so(invoke: Invoke, promoted: Cloud) -> None:
     result = invoke("report", "bert-docs", "--trial", "00000000")
 
     assert 1 == result.exit_code

@@ -13,26 +13,11 @@ import pytest
 from compilegate.cli.common.cloud import Cloud
 from compilegate.cli.common.figures import full_run_words
 from compilegate.domain.records.trials import TrialFailed
-from compilegate.usecases.trial.documents import Trial, load_spec
 from tests.cli.conftest import Invoke
 from tests.cli.project import write_project
 from tests.cli.trial_script import decided, executions, planned
 from tests.domain.evidence_builder import GOOD, NOISY
 from tests.fakes import FakeProviders, MemoryJobs, ScriptedWatch, cloud
-
-
-def test_the_execution_gets_the_spec_that_was_uploaded(
-    tmp_path: Path, invoke: Invoke, aws: Cloud
-) -> None:
-    executions(aws).on_start = partial(decided, aws, metrics=GOOD)
-
-    invoke("run", write_project(tmp_path))
-
-    ((arn, payload),) = executions(aws).started.items()
-    trial = Trial.from_event(payload)
-    assert arn.endswith(f":bert-docs-{trial.trial}")
-    assert re.fullmatch(r"[a-z0-9]{8}", trial.trial)
-    assert "bert-docs" == load_spec(aws.services.store, trial).workload.name
 
 
 def test_piped_progress_is_a_plain_line_per_event(
@@ -190,20 +175,7 @@ def test_a_lost_network_ends_the_watching_not_the_trial(
     assert {} == executions(aws).stopped
 
 
-def test_the_local_cloud_ends_after_a_run(
-    tmp_path: Path, invoke: Invoke, providers: FakeProviders
-) -> None:
-    providers.local_cloud = cloud("local", simulated="on a CPU")
-    executions(providers.local_cloud).on_start = partial(
-        decided, providers.local_cloud, metrics=GOOD
-    )
-
-    result = invoke("run", write_project(tmp_path), "--local")
-
-    assert (0, True) == (result.exit_code, providers.ended)
-
-
-FOUND: dict[str, Any] = {
+FULL: dict[str, Any] = {
     "made_by": "production, as it trains anyway (canary)",
     "extra": {"runs": 0, "usd": 0.0, "gpu_hours": 0.0},
     "carried": {"runs": 4, "usd": 80.0, "gpu_hours": 32.0},
@@ -215,19 +187,19 @@ def test_it_says_who_made_them_what_was_extra_and_what_was_exposed() -> None:
     assert (
         "made by production, as it trains anyway (canary); extra $0.00, 0 GPU-hours; 2 models of a "
         "candidate made in production, held back until the verdict"
-    ) == full_run_words(FOUND)
+    ) == full_run_words(FULL)
 
 
 @pytest.mark.parametrize(
-    ("found", "words"),
+    ("document", "words"),
     [
         (None, ""),
         (
-            {**FOUND, "made_by": "the trial", "extra": {"runs": 4, "usd": None, "gpu_hours": None},
+            {**FULL, "made_by": "the trial", "extra": {"runs": 4, "usd": None, "gpu_hours": None},
              "carried": {"runs": 0}},
             "made by the trial; extra –, – GPU-hours",  # noqa: RUF001
         ),
     ],
 )  # fmt: skip
-def test_what_production_had_no_part_in_is_told_shortly(found: Any, words: str) -> None:
-    assert words == full_run_words(found)
+def test_what_production_had_no_part_in_is_reported_shortly(document: Any, words: str) -> None:
+    assert words == full_run_words(document)

@@ -39,20 +39,20 @@ def line(**values: Any) -> str:
 
 def watched(*jobs: tuple[str, str, list[str]], more: tuple[ArmPlan, ...] = ()) -> TrialWatcher:
     """A watcher on a planned trial with these jobs: run, status, lines."""
-    found = cloud(looks=99)
-    arn = found.executions.start("lm-0abc1234", {"workload": "lm"})
+    aws = cloud(looks=99)
+    arn = aws.executions.start("lm-0abc1234", {"workload": "lm"})
     plan = {"arms": [asdict(BASELINE), asdict(COMPILE), *map(asdict, more)]}
-    found.services.store.put(naming.record_key("lm", "0abc1234", "plan"), json.dumps(plan).encode())
-    assert isinstance(found.services.jobs, MemoryJobs)
-    assert isinstance(found.watch, ScriptedWatch)
+    aws.services.store.put(naming.record_key("lm", "0abc1234", "plan"), json.dumps(plan).encode())
+    assert isinstance(aws.services.jobs, MemoryJobs)
+    assert isinstance(aws.watch, ScriptedWatch)
     for run, status, lines in jobs:
         ended = None if status == "InProgress" else 1100.0
-        found.services.jobs.add(f"{PREFIX}{run}-r0", status, 1000.0, ended)
-        found.watch.printed[f"{PREFIX}{run}-r0"] = lines
-    return TrialWatcher(TRIAL, arn, found)
+        aws.services.jobs.add(f"{PREFIX}{run}-r0", status, 1000.0, ended)
+        aws.watch.printed[f"{PREFIX}{run}-r0"] = lines
+    return TrialWatcher(TRIAL, arn, aws)
 
 
-def test_lines_are_read_by_arm_and_noise_is_passed_over() -> None:
+def test_lines_are_read_by_arm_and_noise_is_skipped() -> None:
     lines = JobLines()
 
     lines.take(
@@ -83,10 +83,10 @@ def test_lines_that_mpirun_tags_are_progress_too() -> None:
 
 
 def test_before_there_is_a_plan_the_trial_is_checking() -> None:
-    found = cloud(looks=99)
-    arn = found.executions.start("lm-0abc1234", {"workload": "lm"})
+    aws = cloud(looks=99)
+    arn = aws.executions.start("lm-0abc1234", {"workload": "lm"})
 
-    view = TrialWatcher(TRIAL, arn, found).look()
+    view = TrialWatcher(TRIAL, arn, aws).look()
 
     assert ("checking, planning", ()) == (view.stage, view.jobs)
 
@@ -120,11 +120,11 @@ def test_while_production_carries_a_round_the_trial_waits(
 
 
 def test_in_the_speed_gate_every_arm_has_its_own_figures() -> None:
-    said = [
+    lines = [
         line(arm="baseline", block=1), line(step=160, steps=160, samples_per_second=400),
         line(arm="compile", block=1), line(step=80, steps=160, samples_per_second=500),
     ]  # fmt: skip
-    view = watched(("s0", "InProgress", said)).look()
+    view = watched(("s0", "InProgress", lines)).look()
 
     baseline, compiled = arm_rows(view, 1060.0)
 
@@ -150,9 +150,9 @@ def test_an_arm_on_nodes_of_its_own_shows_its_own_job_at_its_own_price() -> None
 
 
 def test_a_first_compilation_is_no_block_yet() -> None:
-    said = [line(arm="compile", priming=20), line(block=0, arm="compile", step=10, steps=20)]
-    first = watched(("s0", "InProgress", said)).look()
-    then = watched(("s0", "InProgress", [*said, line(block=0, blocks=3, arm="compile")])).look()
+    lines = [line(arm="compile", priming=20), line(block=0, arm="compile", step=10, steps=20)]
+    first = watched(("s0", "InProgress", lines)).look()
+    then = watched(("s0", "InProgress", [*lines, line(block=0, blocks=3, arm="compile")])).look()
 
     stages = [[row.stage for row in arm_rows(view, 1060.0)][1] for view in (first, then)]
 
@@ -236,12 +236,12 @@ def test_a_line_is_printed_once_per_event() -> None:
 
 def test_each_segment_of_a_speed_job_is_an_event() -> None:
     watcher = watched(("s0", "InProgress", [line(arm="compile", priming=20)]))
-    said = watcher._cloud.watch.printed[f"{PREFIX}s0-r0"]
+    printed_by_job = watcher._cloud.watch.printed[f"{PREFIX}s0-r0"]
     out = Console(file=io.StringIO(), width=80)
     lines = LineScreen(out)
 
     for addition in ([], [line(block=0, blocks=3, arm="baseline")], []):
-        said.extend(addition)
+        printed_by_job.extend(addition)
         for _ in range(2):
             lines.show([watcher.look()])
 

@@ -18,8 +18,8 @@ from tests.fakes import FakeProviders, cloud
 from tests.usecases.production_ledger import DAY, NOW, ran, register
 
 
-def trial_of(found: Cloud) -> str:
-    (payload,) = executions(found).started.values()
+def trial_of(aws: Cloud) -> str:
+    (payload,) = executions(aws).started.values()
     return str(payload["trial"])
 
 
@@ -73,9 +73,9 @@ def test_status_says_what_production_did_and_is_at(invoke: Invoke, promoted: Clo
     wait = CapacityWait(now, "r3", 0, "j", "baseline", "no free instance", 0.0, 300, None)
     services.ledger.put_once("bert-docs", wait.key, wait.to_entry())
 
-    found = json.loads(invoke("status", "--json").stdout)["production"]
+    document = json.loads(invoke("status", "--json").stdout)["production"]
     assert [("r3", "waits for machines"), ("r2", "under way"), ("r1", "Failed")] == [
-        (one["run"], one["status"]) for one in found
+        (one["run"], one["status"]) for one in document
     ]
     shown = " ".join(invoke("status").stdout.split())
     assert "bert-docs-r1: compile, failed CUDA out of memory" in shown
@@ -112,10 +112,10 @@ def test_every_owner_is_shown_quiet_ones_too(invoke: Invoke, week: Cloud) -> Non
 
 
 def test_one_owner_as_json_is_the_body_of_the_message(invoke: Invoke, week: Cloud) -> None:
-    (found,) = json.loads(invoke("digest", "--owner", "ml", "--json").stdout)
+    (document,) = json.loads(invoke("digest", "--owner", "ml", "--json").stdout)
 
     assert ("digest", "ml", {"baseline": 1}) == (
-        found["kind"], found["owner"], found["figures"]["runs"],
+        document["kind"], document["owner"], document["figures"]["runs"],
     )  # fmt: skip
 
 

@@ -19,9 +19,9 @@ TRAINED = {"metric": 0.913, "wall_seconds": 3903.0, "finished": True, "applied":
 
 
 def executions(cloud: Cloud) -> ScriptedExecutions:
-    found = cloud.with_production().executions
-    assert isinstance(found, ScriptedExecutions)
-    return found
+    document = cloud.with_production().executions
+    assert isinstance(document, ScriptedExecutions)
+    return document
 
 
 def begun(cloud: Cloud, payload: Any) -> str:
@@ -158,9 +158,9 @@ def test_json_is_one_document(invoke: Invoke, registered: Cloud) -> None:
 
     result = invoke("train", "bert-docs", "--wait", "--json")
 
-    found = json.loads(result.stdout)
+    document = json.loads(result.stdout)
     assert ("bert-docs", "baseline", "scheduled", "SUCCEEDED") == (
-        found["workload"], found["arm"], found["why"], found["status"],
+        document["workload"], document["arm"], document["why"], document["status"],
     )  # fmt: skip
-    assert [0.913] == [attempt["result"]["metric"] for attempt in found["attempts"]]
+    assert [0.913] == [attempt["result"]["metric"] for attempt in document["attempts"]]
     assert "bert-docs: done" in result.stderr

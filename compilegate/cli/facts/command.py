@@ -1,4 +1,4 @@
-"""``compilegate facts``: what is known, from which source, and how old it is."""
+"""``compilegate facts``: facts with their source and age."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ COMMANDS = {
 
 @app.callback(invoke_without_command=True)
 def facts(ctx: typer.Context, *, as_json: JsonOption = False) -> None:
-    """Show known facts about images, instances, prices and limits, and how old they are.
+    """Show facts about images, instances, prices and limits, and how old they are.
 
     Every row has a source and a date. Needs no account. Without a topic, shows an overview.
     `refresh` reads prices, images and quotas from an AWS account.
@@ -169,10 +169,10 @@ def facts(ctx: typer.Context, *, as_json: JsonOption = False) -> None:
     """
     if ctx.invoked_subcommand is not None:
         return
-    known = load_region_facts(None)
-    rows = [overview(name, known.rows(name), known.today) for name in TOPICS]
+    here = load_region_facts(None)
+    rows = [overview(name, here.rows(name), here.today) for name in TOPICS]
     if as_json:
-        emit_json({"region": known.region, "today": str(known.today), "topics": rows})
+        emit_json({"region": here.region, "today": str(here.today), "topics": rows})
     else:
         show_overview(rows)
 
@@ -242,12 +242,12 @@ def _show(
     column: str | None,
 ) -> None:
     """Show a topic's rows that match the filters and have a value in ``column``."""
-    known = load_region_facts(region)
-    rows = chosen(known.rows(topic), filters)
+    here = load_region_facts(region)
+    rows = chosen(here.rows(topic), filters)
     if column is not None:
         rows = [row for row in rows if row[column]]
     if as_json:
-        document = {"topic": topic, "region": known.region, "today": str(known.today)}
+        document = {"topic": topic, "region": here.region, "today": str(here.today)}
         emit_json({**document, "rows": rows})
     else:
-        show_topic(topic, rows, region, home=known.region, addresses=column == "uri")
+        show_topic(topic, rows, region, home=here.region, addresses=column == "uri")

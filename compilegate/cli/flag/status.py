@@ -25,15 +25,14 @@ NAME_WIDTH = 16
 class FlagStatus:
     """``flag`` is what TRAIN's next run follows, ``problem`` why it is not what the parameter says.
 
-    ``said`` is what the parameter says, None where it cannot be read. ``change`` is the ledger's
-    latest, ``human`` the latest manual one, None before any. ``agrees`` says whether the parameter
-    holds what the ledger says.
+    ``parameter`` is None where it cannot be read. ``change`` is the ledger's latest, ``human`` the
+    latest manual one, None before any. ``agrees`` says whether the parameter and the ledger do.
     """
 
     workload: str
     name: str
     present: bool
-    said: Flag | None
+    parameter: Flag | None
     flag: Flag
     ledger: Flag
     agrees: bool
@@ -84,7 +83,7 @@ def flag_status(workload: str, services: Services) -> FlagStatus:
         workload=workload,
         name=name,
         present=raw is not None,
-        said=stored,
+        parameter=stored,
         flag=stored if stored is not None and problem is None else OFF,
         ledger=flag_of(versions),
         agrees=fits,
@@ -167,7 +166,7 @@ def on_words(flag: Flag) -> str:
 
 def _status(status: FlagStatus) -> str:
     if status.problem:
-        why = "unreadable" if status.said is None else "not what the ledger says"
+        why = "unreadable" if status.parameter is None else "not what the ledger says"
         return f"off ({why}; production's next run trains the baseline)"
     if not status.present and status.change is None:
         return "off (never set: production trains the baseline)"
@@ -185,7 +184,7 @@ def _overrode(version: FlagVersion) -> None:
 
 def _disagreement(status: FlagStatus, cloud: Cloud) -> None:
     what = "says something else" if status.present else "is not there"
-    if status.said is None:
+    if status.parameter is None:
         what = "cannot be read"
     recorded = "no change is recorded"
     if status.change is not None:
@@ -193,7 +192,7 @@ def _disagreement(status: FlagStatus, cloud: Cloud) -> None:
     say(f"The parameter {what}: {recorded}. It was lost or edited by hand.")
     if status.problem:
         say(status.problem, indent=2, hang=2)
-    if status.said is not None and status.said.enabled:
+    if status.parameter is not None and status.parameter.enabled:
         say("A pipeline that reads the parameter follows it until it is repaired.")
     if status.change:
         say(change_line(status.change), indent=2)
