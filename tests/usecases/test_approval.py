@@ -198,11 +198,6 @@ def test_what_the_approver_knew_is_not_a_matter_of_clocks(
     assert on is applied(services, event)["enabled"]
 
 
-def test_nobody_was_asked(services: Any) -> None:
-    with pytest.raises(InvalidInputError, match="no promotion that waits"):
-        answer(services, approved=True)
-
-
 def test_a_trial_that_is_stopped_while_it_waits_waits_no_longer(
     services: Any, event: dict[str, Any]
 ) -> None:

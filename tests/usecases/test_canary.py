@@ -26,7 +26,6 @@ from tests.usecases.canary_builder import (
     produce,
     reason,
     register,
-    tag_of,
 )
 from tests.usecases.trial_builder import (
     EVENT,
@@ -47,14 +46,6 @@ def test_the_runs_that_production_made_no_longer_remain(services: Any) -> None:
         call_judge(services, 5, [], says("promote"))
 
     assert before - 2 == evidence(services)["runs_remaining"]
-
-
-def test_a_run_that_could_not_be_had_leaves_its_place_to_the_next(services: Any) -> None:
-    begun_round(services)
-    produce(services, "r1", "compile", 0, counts=False)
-
-    assert 0 == next_slot(services).slot.position
-    assert {} == services.tokens.answers
 
 
 def test_production_that_moved_on_to_another_job_ends_the_trial_undecided(services: Any) -> None:
@@ -252,13 +243,6 @@ def test_the_trial_goes_on_at_once_and_ends_undecided(services: Any) -> None:
     assert ("inconclusive", "production_retired") == (answer["verdict"], reason(services))
 
 
-def test_a_verdict_that_the_runs_so_far_allow_stands(services: Any) -> None:
-    begun_round(services)
-    take_out(services)
-
-    assert "promote" == call_judge(services, 5, [], says("promote"))["verdict"]
-
-
 def test_a_dry_run_ends_nothing(services: Any) -> None:
     begun_round(services)
 
@@ -301,13 +285,6 @@ def test_a_workload_that_is_registered_again_carries_the_next_round(services: An
 
     assert open_round(services, answer)["closed"] is None
     assert 0 == next_slot(services).slot.position
-
-
-def test_a_candidate_that_was_on_its_way_is_rejected(services: Any) -> None:
-    begun_round(services)
-    take_out(services)
-
-    assert "rejected" == tag_of(services, produce(services, "r1", "compile", 0).job)
 
 
 def _lost(*_: Any) -> bool:

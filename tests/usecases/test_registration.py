@@ -223,11 +223,6 @@ def test_retiring_twice_is_harmless() -> None:
     assert [("registered", 1), ("retired", 2)] == production.history()
 
 
-def test_what_never_was_registered_cannot_be_retired() -> None:
-    with pytest.raises(NotFoundError, match="bert-docs is not registered"):
-        Production().retire()
-
-
 def test_registering_again_revives_a_retired_workload() -> None:
     production = Production()
     production.register()

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from compilegate.domain import ledger_keys, naming
-from compilegate.domain.errors import InvalidEvidenceError, InvalidInputError
+from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.usecases.trial.documents import (
     Trial,
@@ -115,19 +114,6 @@ def test_a_trial_that_its_own_limit_ended_is_the_judges_word_and_the_limit(servi
     assert (True, limit) == (comparison.equal, comparison.limit)
 
 
-def test_a_decision_on_productions_runs_is_found_by_the_look_at_them(services: Any) -> None:
-    evidence = {**document(metrics=GOOD), "workload": NAME}
-    shown = judge(evidence).to_dict("F")
-    name = shown["decision_id"]
-    evidence_key = save_record(services.store, ON, naming.probation_evidence_record(name), evidence)
-    key = save_record(services.store, ON, naming.probation_record(name), {**shown, "trial": TRIAL})
-    look = {"kind": "watch", "run": "r1", "trial": TRIAL, "decision_id": name,
-            "decision_key": key, "evidence_key": evidence_key}  # fmt: skip
-    services.ledger.put_once(NAME, ledger_keys.watch_entry("r1"), look)
-
-    assert again(services, name).comparison.equal
-
-
 @pytest.mark.parametrize(
     ("stage", "told"), [("eligibility", "nothing was measured"), ("plan", "before anything ran")]
 )
@@ -176,11 +162,6 @@ def test_what_never_became_evidence_cannot_be_replayed(services: Any) -> None:
     change_decision(services, verdict="invalid", reasons=reasons)
 
     assert "in a job's output" in str(again(services, decision_id).why_not)
-
-
-def test_an_unknown_id_is_said(services: Any) -> None:
-    with pytest.raises(InvalidInputError, match="not a decision recorded for bert-docs"):
-        find_decision("0123", [NAME], services)
 
 
 def test_the_evidence_that_is_kept_is_what_was_judged(services: Any) -> None:

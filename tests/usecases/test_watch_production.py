@@ -110,15 +110,6 @@ def test_without_the_trials_records_nothing_is_decided(services: Any) -> None:
     assert "probation" == flag_of(services).state
 
 
-def test_runs_that_leave_nothing_to_judge_are_told_at_the_third_in_a_row(services: Any) -> None:
-    promote(services)
-    answers = [run_and_watch(services, n, counts=False) for n in range(1, 5)]
-
-    assert [False, False, True, False] == [answer["tell"] for answer in answers]
-    assert "The last 3 runs of compile left nothing to judge" in answers[2]["message"]
-    assert flag_of(services).enabled
-
-
 WORSE = CENTRE - TWO_MARGINS
 
 

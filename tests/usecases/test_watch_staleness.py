@@ -209,14 +209,6 @@ def test_a_run_that_does_not_show_the_very_field_restores_nothing(
     assert (True, "stale") == (flag_of(services).enabled, flag_of(services).state)
 
 
-def test_a_run_that_shows_it_to_be_as_it_was_does(services: Any) -> None:
-    stale(services, **OTHER_CODE)
-    run_and_watch(services, 2, fingerprint=None)
-    run_and_watch(services, 3)
-
-    assert "probation" == flag_of(services).state
-
-
 def test_whatever_else_changed_meanwhile_has_to_be_shown_too(services: Any) -> None:
     stale(services, **OTHER_CODE)
     run_and_watch(services, 2, fingerprint={**OTHER_TORCH})
