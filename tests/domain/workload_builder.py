@@ -1,4 +1,4 @@
-"""A workload against which nothing speaks, and ways to change one thing of it."""
+"""An eligible workload without reasons, and ways to change one thing of it."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from compilegate.cli.common.cloud import Cloud
 from compilegate.domain import ledger_keys, naming
 from compilegate.domain.errors import NotFoundError
 from compilegate.domain.planning.arm_plan import ArmPlan
-from compilegate.domain.planning.speed_jobs import measured_by, usd_per_hour
+from compilegate.domain.planning.speed_jobs import arm_of, measured_by
 from compilegate.domain.production.canary import open_rounds
 from compilegate.domain.production.history import history
 from compilegate.domain.records.canary import CanaryRound
@@ -227,7 +227,7 @@ class TrialWatcher:
             seen,
             run=run.text,
             arm=None if run.arm_index is None else arms[run.arm_index].name,
-            usd_per_hour=usd_per_hour(run, arms),
+            usd_per_hour=arm_of(run, arms).usd_per_hour,
             measures=measured_by(run, arms),
         )
 

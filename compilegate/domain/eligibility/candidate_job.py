@@ -88,7 +88,7 @@ class CandidateJob:
 
     @property
     def has_graph(self) -> bool:
-        """Whether the job trains a tensor graph at all; trees and classical models do not."""
+        """Whether the job trains a tensor graph; trees and classical models do not."""
         return (
             self.framework.name not in NO_GRAPH_FRAMEWORKS
             and self.workload.model.family not in NO_GRAPH_FAMILIES
@@ -134,13 +134,12 @@ class CandidateJob:
     @property
     def devices(self) -> int | None:
         """GPUs of the whole cluster, at least one per instance; None when unknown."""
-        if self.instance is None:
-            return None
-        return max(self.instance.gpus, 1) * self.training.instance_count
+        count = self.training.instance_count
+        return None if self.instance is None else self.instance.devices(count)
 
     @property
     def several_devices(self) -> bool:
-        """Whether the cluster is known to have more than one GPU."""
+        """Whether the cluster has more than one GPU; not where devices are unknown."""
         return (self.devices or 1) > 1
 
     @property

@@ -1,8 +1,8 @@
 """Candidates for a workload that names none: what the facts allow, one factor at a time.
 
 First the compiler alone at the same batch, which is the control for the larger batch that comes
-next, then other levers, if a compiler applies at all. Each says why it is there; what is left out
-says why not. At most three, because they share the trial's error, and only as many as
+next, then other levers, if a compiler applies. Each says why it is there; what is left out says
+why not. At most three, because they share the trial's error, and only as many as
 policy.max_trial_usd is likely to pay.
 """
 

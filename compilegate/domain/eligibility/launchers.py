@@ -24,7 +24,7 @@ MANAGED_ONLY = "it exists in the managed compiler's images only"
 
 
 def launcher_rule(job: CandidateJob) -> Iterator[Reason]:
-    """The baseline's launcher and the candidate's, wherever no compiler brings its own."""
+    """The baseline's launcher, and the candidate's where its compiler has none of its own."""
     change = job.candidate
     changed = change.distribution or change.framework or change.instance_type
     for run in [job.baseline, job] if changed and not job.managed else [job.baseline]:

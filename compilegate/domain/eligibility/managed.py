@@ -134,7 +134,7 @@ def lifecycle_rule(job: CandidateJob) -> Iterator[Reason]:
 
 
 def nearest(job: CandidateJob) -> str:
-    """The newest row of the same framework, and where that has no twin the newest that has."""
+    """The newest row of the same framework, and the newest with an image without the compiler."""
     row = max(_rows(job) or _same_kind(job), key=age)
     if row.native_image is None:
         return (

@@ -89,7 +89,7 @@ def _idle(job: CandidateJob, explained: float) -> Iterator[Reason]:
 
 
 def family_rule(job: CandidateJob) -> Iterator[Reason]:
-    """Families for which no published result speaks."""
+    """Families without a published gain."""
     family = job.workload.model.family
     if job.compiled and family in UNPROVEN_FAMILIES:
         yield warn(
@@ -244,7 +244,7 @@ def most_trial_usd(job: CandidateJob) -> float:
 
 
 def price_rule(job: CandidateJob) -> Iterator[Reason]:
-    """Without a price there are no economics, and none are made up."""
+    """Without a price there are no economics."""
     if job.usd_per_hour is None:
         yield warn(
             "price_unknown", job.field("instance_type"),

@@ -85,6 +85,10 @@ class Instance:
     source: str
     as_of: str
 
+    def devices(self, count: int) -> int:
+        """GPUs of ``count`` instances, one for each without a GPU."""
+        return max(self.gpus, 1) * count
+
 
 @dataclass(frozen=True)
 class CompileOverhead:

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 
 from compilegate.domain.compilers import compiler_named
 from compilegate.domain.compilers.torch_compile import TORCH_COMPILE
-from compilegate.domain.facts.model import Facts, Instance
+from compilegate.domain.facts.model import Facts
 from compilegate.domain.planning.arm_plan import (
     CANDIDATE,
     CONTROL,
@@ -76,9 +76,10 @@ def _arm(
     if image.uri is None:
         return Refusal(Reason("no_compiler_image", f"{change.name}: {image.why}"))
     # The model is trained by the batch of all devices together, and the learning rate follows it.
-    base_batch = base.batch_size * _devices(facts.instance(base.instance_type), base.instance_count)
-    devices = _devices(instance, training.instance_count)
-    growth = training.batch_size * devices / base_batch
+    now = facts.instance(base.instance_type)
+    base_devices = base.instance_count if now is None else now.devices(base.instance_count)
+    devices = instance.devices(training.instance_count)
+    growth = training.batch_size * devices / (base.batch_size * base_devices)
     return ArmPlan(
         name=change.name,
         compiler=compiler,
@@ -110,10 +111,6 @@ def _arm(
         ),
         compile_seconds=_compile_seconds(compiler, workload, facts),
     )
-
-
-def _devices(instance: Instance | None, count: int) -> int:
-    return count if instance is None else max(instance.gpus, 1) * count
 
 
 def _compile_seconds(compiler: str, workload: Workload, facts: Facts) -> float | None:
@@ -158,7 +155,7 @@ def _part_of(other: ArmPlan, arm: ArmPlan) -> bool:
 def _controls(
     workload: Workload, candidates: Sequence[Candidate], facts: Facts, region: str
 ) -> Iterator[ArmPlan]:
-    """The same-version twin of each candidate that brings the managed compiler's own framework.
+    """The same versions without the compiler, for each candidate that names the framework for it.
 
     There is none where no image of those versions exists without the compiler.
     """

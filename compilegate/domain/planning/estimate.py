@@ -6,7 +6,7 @@ three blocks and, for every candidate one after the other, the full runs that a 
 policy.max_trial_usd, which a running trial never exceeds.
 
 A speed job is billed for its start-up, a segment per arm and block, and first compilations. A
-full run is reckoned at the cheaper of the two clusters' price per run: a candidate gets full
+full run is priced at the cheaper of the two clusters' price per run: a candidate gets full
 runs only once blocks have proven it faster, by its price per hour as well (speed.py). Prices
 are on-demand; managed spot training costs at most that. Runs that production makes anyway cost
 the trial nothing and take as long as the schedule does.

@@ -7,7 +7,7 @@ could hardly prove the margin, or whose jobs no quota holds, is refused before a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from compilegate.domain.facts.model import Facts, Price
@@ -125,7 +125,7 @@ def design_trial(
 def expected_usd(
     workload: Workload, candidates: Sequence[Candidate], facts: Facts, *, region: str
 ) -> float | None:
-    """Expected price of a trial, as ``plan`` reckons it; None where none could be planned."""
+    """Expected price of a trial, as ``plan`` computes it; None where none could be planned."""
     if not candidates:
         return None
     design = design_trial(workload, candidates, facts, region=region)
@@ -157,27 +157,8 @@ def plan_trial(
     refused = design.proof.refused or quotas.too_low(needs) or _over_budget(workload, design)
     if refused is not None:
         return Refusal(refused)
-    plan = _plan(workload, design, region=region)
-    kinds = dict.fromkeys(arm.instance_type for arm in plan.arms)
-    prices = tuple(price for kind in kinds if (price := facts.price(kind)))
-    layout = quotas.layouts(design.arms, design.proof, quota)
-    return replace(plan, prices=prices, quotas=needs, layout=layout, left_out=choice.left_out)
-
-
-def _over_budget(workload: Workload, design: TrialDesign) -> Reason | None:
-    usd, cap = design.estimate.usd, workload.policy.max_trial_usd
-    if usd <= cap:
-        return None
-    return Reason(
-        "trial_over_budget",
-        f"the trial is expected to cost {money(usd)}, more than the {money(cap)} that "
-        "policy.max_trial_usd allows",
-        fix="raise the cap, shorten the run or name fewer candidates",
-    )
-
-
-def _plan(workload: Workload, design: TrialDesign, *, region: str) -> Plan:
-    run_hours, arms = workload.schedule.run_hours, design.arms
+    arms, run_hours = design.arms, workload.schedule.run_hours
+    kinds = dict.fromkeys(arm.instance_type for arm in arms)
     return Plan(
         workload=workload.name,
         region=region,
@@ -193,4 +174,20 @@ def _plan(workload: Workload, design: TrialDesign, *, region: str) -> Plan:
         usd_per_quality_run=arms[0].usd_per_hour * run_hours,
         estimate=design.estimate,
         max_trial_usd=workload.policy.max_trial_usd,
+        prices=tuple(price for kind in kinds if (price := facts.price(kind))),
+        quotas=needs,
+        layout=quotas.layouts(arms, design.proof, quota),
+        left_out=choice.left_out,
+    )
+
+
+def _over_budget(workload: Workload, design: TrialDesign) -> Reason | None:
+    usd, cap = design.estimate.usd, workload.policy.max_trial_usd
+    if usd <= cap:
+        return None
+    return Reason(
+        "trial_over_budget",
+        f"the trial is expected to cost {money(usd)}, more than the {money(cap)} that "
+        "policy.max_trial_usd allows",
+        fix="raise the cap, shorten the run or name fewer candidates",
     )

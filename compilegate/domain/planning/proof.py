@@ -62,7 +62,7 @@ class Proof:
         return runs - extra + max(beside, 0) if extra < runs else 0
 
     def baseline_runs(self, runs: int) -> int:
-        """Baseline runs beside ``runs`` of a candidate: history makes up for some, not for all."""
+        """Baseline runs beside ``runs`` of a candidate: history replaces some, never all."""
         return max(1, math.ceil(runs - history_weight(self.history)))
 
 

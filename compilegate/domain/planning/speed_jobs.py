@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from compilegate.domain import naming
-from compilegate.domain.planning.arm_plan import CONTROL, ArmPlan, Cluster
+from compilegate.domain.planning.arm_plan import CONTROL, ArmPlan
 from compilegate.domain.workload.model import controlled_by
 
 # A control separates two effects and decides nothing: as many blocks as the first look takes.
@@ -80,18 +80,11 @@ def speed_jobs(
     ]
 
 
-def usd_per_hour(run: naming.RunId, arms: Sequence[ArmPlan]) -> float:
-    """Price of the cluster that a run's job takes; ``arms`` are the plan's."""
-    return _first_arm(run, arms).usd_per_hour
+def arm_of(run: naming.RunId, arms: Sequence[ArmPlan]) -> ArmPlan:
+    """The run's arm, which has the job's cluster and price; ``arms`` are the plan's.
 
-
-def cluster(run: naming.RunId, arms: Sequence[ArmPlan]) -> Cluster:
-    """The machines that a run's job takes; ``arms`` are the plan's."""
-    return _first_arm(run, arms).cluster
-
-
-def _first_arm(run: naming.RunId, arms: Sequence[ArmPlan]) -> ArmPlan:
-    """The run's arm; of a speed job the first of the group, whose nodes are all the group's."""
+    Of a speed job the first of its group, which shares its nodes.
+    """
     return node_groups(arms)[run.group][0] if run.arm_index is None else arms[run.arm_index]
 
 

@@ -86,7 +86,7 @@ def _on_machines(arm: ArmPlan, facts: Facts) -> ArmPlan:
         raise _unfit("instance_type", "has no known price", arm.instance_type)
     return replace(
         arm,
-        devices=max(instance.gpus, 1) * arm.instance_count,
+        devices=instance.devices(arm.instance_count),
         usd_per_hour=price.usd_per_hour * arm.instance_count,
     )
 

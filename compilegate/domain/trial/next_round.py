@@ -8,7 +8,7 @@ from typing import Any
 
 from compilegate.domain import naming
 from compilegate.domain.decision import NextStep, QualityStep, SpeedStep
-from compilegate.domain.planning.speed_jobs import cluster, controls_of
+from compilegate.domain.planning.speed_jobs import arm_of, controls_of
 from compilegate.domain.request.build import quality_request, speed_request
 from compilegate.domain.request.sections import JobContext
 from compilegate.domain.trial.evidence import TrialEvidence
@@ -73,7 +73,7 @@ def next_round(
             JobRequest(run, _limited(request, seconds), bool(controls_of(runs[run], arms)))
             for (run, request), seconds in zip(requests.items(), limits, strict=True)
         ),
-        at_once=jobs_at_once([cluster(run, arms) for run in runs.values()], evidence.plan),
+        at_once=jobs_at_once([arm_of(run, arms).cluster for run in runs.values()], evidence.plan),
     )
 
 

@@ -12,7 +12,7 @@ from compilegate.domain.failures import REASON_MAX
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.judge import judge as shipped_judge
 from compilegate.domain.judging.production import Judge
-from compilegate.domain.planning.speed_jobs import measured_by, usd_per_hour
+from compilegate.domain.planning.speed_jobs import arm_of, measured_by
 from compilegate.domain.reasons import Reason
 from compilegate.domain.trial.evidence import JobRecord, TrialEvidence, to_document
 from compilegate.domain.trial.jobs import COMPLETED, ArmRun, EndedJob, billable_seconds
@@ -50,7 +50,7 @@ def judge_with(
 
 def price_record(job: EndedJob, evidence: TrialEvidence, *, now: int) -> JobRecord:
     """What a job has cost: billable seconds are the cluster's wall clock."""
-    rate = usd_per_hour(job.run, evidence.plan.arms)
+    rate = arm_of(job.run, evidence.plan.arms).usd_per_hour
     usd = billable_seconds(job.described, now) / 3600 * rate
     return JobRecord(job.job, usd=usd, at=now)
 

@@ -57,8 +57,8 @@ def parse_candidates(
         raise fields.wrong(
             "candidates",
             f"names {len(items)} candidates",
-            f"name at most {MOST_CANDIDATES}, better three: they share the error allowed, so each "
-            "one more makes a proof longer for all",
+            f"name at most {MOST_CANDIDATES}, preferably three: candidates share the error budget, "
+            "so each further one makes the proofs of all longer",
         )
     seen: dict[str, Mapping[str, Any]] = {}
     candidates = []
