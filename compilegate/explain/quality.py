@@ -229,8 +229,10 @@ def _loss(
     item: Reporter, looked: Comparison, shown: Comparison, evidence: Evidence, design: Design
 ) -> Iterator[Item]:
     margin = evidence.quality.margin
-    level = spent(look, design.n_max, design.level) if (look := _look(looked, design)) else None
-    at_look = f"{percent(level)} at a look proves a loss, " if level else ""
+    look, at_look = look_at(looked.runs, design.n_max) if looked.runs > 1 else None, ""
+    if look:
+        level = spent(look, design.n_max, design.level)
+        at_look = f"{percent(level)} at a look proves a loss, "
     yield item(
         "chance of this were nothing lost", shown.p_worse,
         f"Runs as bad as these would come up in {percent(shown.p_worse)} of trials of an equal "
@@ -240,10 +242,6 @@ def _loss(
         inputs={"D": shown.difference, "se": shown.standard_error, "df": shown.df},
         of="judging.noninferiority.Comparison.p_worse",
     )  # fmt: skip
-
-
-def _look(looked: Comparison, design: Design) -> int | None:
-    return look_at(looked.runs, design.n_max) if looked.runs > 1 else None
 
 
 def _outlook(

@@ -49,7 +49,7 @@ def render_page(template: str, drawn: Sequence[Chart], values: Mapping[str, Any]
     Raises EnvironmentNotReadyError when there are charts and plotly.js is not to be found.
     """
     # plotly.js only where there is something to draw: it is most of the page's size.
-    scripts = [_own_script()]
+    scripts = [_inline((ASSETS / "report.js").read_text(encoding="utf-8"))]
     if any(chart.views for chart in drawn):
         scripts.insert(0, _inline(plotly_javascript()))
     figures = {chart.id: [view.figure for view in chart.views] for chart in drawn}
@@ -98,10 +98,6 @@ def _installed_plotly() -> Path | None:
     spec = importlib.util.find_spec("plotly")
     places = spec.submodule_search_locations if spec else None
     return Path(next(iter(places))) / "package_data" / PLOTLY if places else None
-
-
-def _own_script() -> Markup:
-    return _inline((ASSETS / "report.js").read_text(encoding="utf-8"))
 
 
 @cache

@@ -131,7 +131,12 @@ def measure(document: Document | None, candidate: str | None) -> Measured | str:
         return f"The evidence could not be read: {error}"
     others = sorted(evidence.candidates, key=lambda arm: arm.name != candidate)
     segments = _segments(evidence)
-    arms = [_measured(arm, segments) for arm in (evidence.baseline, *others)]
+    arms = [
+        MeasuredArm(
+            arm, {run.block: Block(run, segments[arm.name].get(run.block)) for run in arm.speed}
+        )
+        for arm in (evidence.baseline, *others)
+    ]
     return Measured(evidence, arms)
 
 
@@ -141,11 +146,6 @@ def _segments(evidence: Evidence) -> Segments:
     if all(math.isfinite(x) and x > 0 for x in steps):
         return analyse_segments(evidence)
     return {arm.name: {} for arm in (*evidence.arms, *evidence.controls)}
-
-
-def _measured(arm: Arm, segments: Segments) -> MeasuredArm:
-    steady = segments[arm.name]
-    return MeasuredArm(arm, {run.block: Block(run, steady.get(run.block)) for run in arm.speed})
 
 
 @dataclass(frozen=True)

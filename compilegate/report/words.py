@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from compilegate.domain.decision import Verdict
@@ -18,6 +18,14 @@ from compilegate.report.trial_report import TrialReport
 # Characters that fit on one line of the page on a desktop screen.
 LONGEST = 70
 CANNOT_PAY = {"run_too_short", "saving_below_trial_cost"}
+TOO_DEAR = "a trial here would cost more than a compiler can save"
+NO_COMPILER = "no compiler can help this job in its current form"
+OPENINGS = {
+    Verdict.CONTINUE: "On probation",
+    Verdict.STAY_OFF: "Leave it off",
+    Verdict.REVERT: "Turned back off",
+    Verdict.INVALID: "No valid comparison",
+}
 FLAG_WORDS = {
     "enable": "The flag was switched on",
     "disable": "The flag is off",
@@ -39,9 +47,27 @@ def headline(trial: TrialReport, *, brief: bool = False) -> str:
 
     ``brief`` leaves out the speed where something else decided.
     """
-    if trial.verdict is None:
-        return "The trial failed: nothing was decided, the flag was left as it was"
-    return HEADLINES[trial.verdict](trial, brief)
+    match trial.verdict:
+        case None:
+            return "The trial failed: nothing was decided, the flag was left as it was"
+        case Verdict.PROMOTE:
+            return f"{_change(trial)}: {_gain(trial)}, quality held"
+        case Verdict.PERMANENT:
+            return f"{_change(trial)} permanently: probation passed"
+        case Verdict.INELIGIBLE:
+            cannot_pay = trial.codes and trial.codes <= CANNOT_PAY
+            return f"Leave it off: {TOO_DEAR if cannot_pay else NO_COMPILER}"
+        case Verdict.CONTINUE if not trial.on_probation:
+            so_far = f"{_speed(trial)} so far" if trial.speed.estimate else "nothing measured yet"
+            return f"In progress: {so_far}"
+        case Verdict.INCONCLUSIVE:
+            evidence = trial.evidence
+            unstarted = evidence is not None and not any(arm.runs for arm in evidence.arms)
+            tried = trial.decision.get("stage") != "plan" and not unstarted
+            opening = "Not proven" if tried else "Not tried"
+        case verdict:
+            opening = OPENINGS[verdict]
+    return _because(trial, opening, brief=brief)
 
 
 def _change(trial: TrialReport) -> str:
@@ -116,38 +142,6 @@ def _cut(text: str) -> str:
     if len(flat) <= LONGEST:
         return flat
     return flat[: LONGEST - 2].rpartition(" ")[0].rstrip(" ,.:;(") + "..."
-
-
-def _ineligible(trial: TrialReport) -> str:
-    if trial.codes and trial.codes <= CANNOT_PAY:
-        return "Leave it off: a trial here would cost more than a compiler can save"
-    return "Leave it off: no compiler can help this job in its current form"
-
-
-def _inconclusive(trial: TrialReport, brief: bool) -> str:
-    evidence = trial.evidence
-    unstarted = evidence is not None and not any(arm.runs for arm in evidence.arms)
-    refused = trial.decision.get("stage") == "plan" or unstarted
-    return _because(trial, "Not tried" if refused else "Not proven", brief=brief)
-
-
-def _continue(trial: TrialReport, brief: bool) -> str:
-    if trial.on_probation:
-        return _because(trial, "On probation", brief=brief)
-    unmeasured = trial.speed.estimate is None
-    return f"In progress: {'nothing measured yet' if unmeasured else f'{_speed(trial)} so far'}"
-
-
-HEADLINES: Mapping[Verdict, Callable[[TrialReport, bool], str]] = {
-    Verdict.PROMOTE: lambda trial, _: f"{_change(trial)}: {_gain(trial)}, quality held",
-    Verdict.PERMANENT: lambda trial, _: f"{_change(trial)} permanently: probation passed",
-    Verdict.REVERT: lambda trial, brief: _because(trial, "Turned back off", brief=brief),
-    Verdict.INELIGIBLE: lambda trial, _: _ineligible(trial),
-    Verdict.CONTINUE: _continue,
-    Verdict.STAY_OFF: lambda trial, brief: _because(trial, "Leave it off", brief=brief),
-    Verdict.INCONCLUSIVE: _inconclusive,
-    Verdict.INVALID: lambda trial, brief: _because(trial, "No valid comparison", brief=brief),
-}
 
 
 def lede(trial: TrialReport) -> list[str]:

@@ -90,14 +90,11 @@ def _without_flag(view: HistoryView) -> str:
 def _on_probation(view: HistoryView, candidate: str) -> str:
     if _alarmed(view):
         return f"{candidate} is on, and an alarm is being checked: {_last_reason(view, 'alarm')}"
-    return f"{candidate} is on and watched run by run: {_watched_words(view)}"
-
-
-def _watched_words(view: HistoryView) -> str:
-    if not view.reviews:
-        return "no run of it has ended yet"
-    reason = _last_reason(view, "probation_goes_on")
-    return reason or str(view.reviews[-1].verdict or "nothing to judge yet")
+    progress = "no run of it has ended yet"
+    if view.reviews:
+        verdict = str(view.reviews[-1].verdict or "nothing to judge yet")
+        progress = _last_reason(view, "probation_goes_on") or verdict
+    return f"{candidate} is on and watched run by run: {progress}"
 
 
 def _alarmed(view: HistoryView) -> bool:

@@ -152,16 +152,14 @@ def _figures(
         "failed": sum(summary.failed for summary in summaries),
         "waited": sum(summary.waited for summary in summaries),
         **_savings(summaries),
-        "told": [_short(summary) for summary in active[:LISTED]],
+        "told": [
+            {key: value for key, value in asdict(one).items() if value not in (None, (), [], {}, 0)}
+            for one in active[:LISTED]
+        ],
         "told_left_out": max(0, len(active) - LISTED),
         "unread": list(unread[:LISTED]),
         "unread_left_out": max(0, len(unread) - LISTED),
     }
-
-
-def _short(summary: WeeklySummary) -> dict[str, Any]:
-    document = asdict(summary)
-    return {key: value for key, value in document.items() if value not in (None, (), [], {}, 0)}
 
 
 def _listed(names: Sequence[str]) -> str:
