@@ -15,16 +15,16 @@ from compilegate.domain import naming
 from compilegate.domain.decision import Verdict
 from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.judging.evidence_file import read_evidence
-from compilegate.domain.judging.looks import SPEED_LOOKS
+from compilegate.domain.judging.looks import SPEED_LOOKS, speed_level
 from compilegate.domain.judging.speed import (
     ASSUMED_APART_SD,
     ASSUMED_BLOCK_SD,
     SpeedOutcome,
+    SpeedTest,
     analyse_segments,
     assumed_spread,
     judge_speed,
 )
-from compilegate.domain.judging.speed import _outcome as outcome_of
 from compilegate.domain.workload.model import Policy
 from tests.domain.evidence_builder import arm, codes, document, judge, runs, speed_run, words
 
@@ -137,15 +137,15 @@ def test_the_assumed_spread_follows_the_nodes_that_were_used() -> None:
 
 def share_passed(speedup: float, trials: int = 2000) -> float:
     """Share of arms of this speed-up that pass the gate, on nodes that differ by 8 % each."""
-    chance, policy, passed = random.Random(7), Policy(), 0
+    chance, passed = random.Random(7), 0
+    test = SpeedTest(Policy(), speed_level(Policy().alpha, 1), 6, ASSUMED_APART_SD)
     for _ in range(trials):
         logs: list[float] = []
         reached = SpeedOutcome.MORE_BLOCKS
         while reached is SpeedOutcome.MORE_BLOCKS:
             logs.append(math.log(speedup) + chance.gauss(0, 0.08 * math.sqrt(2)))
             if len(logs) in (1, *SPEED_LOOKS):
-                rules = (policy, policy.alpha / len(SPEED_LOOKS), 6, ASSUMED_APART_SD)
-                reached, _ = outcome_of(logs, logs, rules)
+                reached, _ = test.outcome(logs, logs)
         passed += reached is SpeedOutcome.PASSED
     return passed / trials
 

@@ -106,36 +106,74 @@ def judge_speed(
     candidate: Arm, evidence: Evidence, segments: Segments, *, candidates: int
 ) -> SpeedFinding:
     """Decide one candidate's speed on the blocks there are; ``candidates`` share the error."""
-    policy, baseline = evidence.policy, evidence.baseline
-    level = speed_level(policy.alpha, candidates)
+    level = speed_level(evidence.policy.alpha, candidates)
     logs = block_log_speedups(candidate, evidence, segments)
     if any(not run.finished for run in candidate.speed):
         return _finding(SpeedOutcome.CRASHED, logs, level, "the candidate crashed in a speed block")
     # Blocks that ran count against the limit even if they are of no use: they were paid for.
-    ran = len({run.block for run in candidate.speed} & {run.block for run in baseline.speed})
-    limit = evidence.plan.max_blocks - (ran - len(logs))
-    outcome, reason = (
-        _priced_outcome(candidate, evidence, segments, level=level, limit=limit)
-        if logs
-        else _nothing_usable(limit)
-    )
+    ran = {run.block for run in candidate.speed} & {run.block for run in evidence.baseline.speed}
+    unusable = len(ran) - len(logs)
+    test = SpeedTest(
+        evidence.policy, level, evidence.plan.max_blocks - unusable,
+        assumed_spread(candidate, evidence),
+    )  # fmt: skip
+    calm = block_log_speedups(candidate, evidence, segments, calm=True)
+    cost = log_price_ratio(candidate, evidence)
+    outcome, reason = test.outcome(logs, calm, cost)
+    if logs and cost:
+        reason += f" (at {evidence.price_ratio(candidate):.2f} times the price per hour)"
     return _finding(outcome, logs, level, reason)
 
 
-def _priced_outcome(
-    candidate: Arm, evidence: Evidence, segments: Segments, *, level: float, limit: int
-) -> tuple[SpeedOutcome, str]:
-    policy, cost = evidence.policy, log_price_ratio(candidate, evidence)
-    logs = block_log_speedups(candidate, evidence, segments)
-    calm = block_log_speedups(candidate, evidence, segments, calm=True)
-    assumed = assumed_spread(candidate, evidence)
-    price = f"(at {evidence.price_ratio(candidate):.2f} times the price per hour)"
-    if cost < 0 and best_case(logs, policy.alpha, calm, assumed) < 0:
-        text = f"it takes significantly longer than the baseline, at any price {price}"
-        return SpeedOutcome.TOO_SLOW, text
-    net = [log - cost for log in logs], [log - cost for log in calm]
-    outcome, reason = _outcome(*net, (policy, level, limit, assumed))
-    return outcome, f"{reason} in dollars {price}" if cost else reason
+@dataclass(frozen=True)
+class SpeedTest:
+    """The test of one candidate's blocks; ``level`` is the error that one look may spend."""
+
+    policy: Policy
+    level: float
+    max_blocks: int
+    assumed_spread: float
+
+    def outcome(
+        self, logs: Sequence[float], calm: Sequence[float], cost: float = 0.0
+    ) -> tuple[SpeedOutcome, str]:
+        """What the blocks show, and why; ``cost`` is the log of the price ratio.
+
+        ``calm`` are the same blocks without late events extrapolated (block_log_speedups).
+        """
+        if not logs:
+            return self._without_blocks()
+        if cost < 0 and best_case(logs, self.policy.alpha, calm, self.assumed_spread) < 0:
+            text = "it takes significantly longer than the baseline, at any price"
+            return SpeedOutcome.TOO_SLOW, text
+        outcome, reason = self._net([log - cost for log in logs], [log - cost for log in calm])
+        return outcome, f"{reason} in dollars" if cost else reason
+
+    def _without_blocks(self) -> tuple[SpeedOutcome, str]:
+        if self.max_blocks > 0:
+            return SpeedOutcome.MORE_BLOCKS, "no block measured yet"
+        text = f"no block reached a steady state: segments are too short (under {MIN_STEPS} steps)"
+        return SpeedOutcome.INCONCLUSIVE, text
+
+    def _net(self, logs: Sequence[float], calm: Sequence[float]) -> tuple[SpeedOutcome, str]:
+        policy, n, centre = self.policy, len(logs), mean(logs)
+        reject, promote = math.log(policy.reject_speedup), math.log(policy.promote_speedup)
+        required = f"the required {policy.promote_speedup:.2f}x"
+        # Rejecting early spends no error: it only takes promotions away.
+        if best_case(logs, policy.alpha, calm, self.assumed_spread) < promote:
+            if math.exp(centre) < policy.reject_speedup:
+                return SpeedOutcome.TOO_SLOW, f"significantly below {required}"
+            return SpeedOutcome.BELOW_PROMOTE, f"faster, but significantly below {required}"
+        look = speed_look_at(n)
+        proven = bool(look) and lower_bound(logs[:look], self.level) > reject
+        if proven and centre >= promote:
+            return SpeedOutcome.PASSED, f"proven above {policy.reject_speedup:.2f}x"
+        if n < self.max_blocks:
+            blocks = "one block does" if n == 1 else f"{n} blocks do"
+            return SpeedOutcome.MORE_BLOCKS, f"{blocks} not decide it yet"
+        if proven:
+            return SpeedOutcome.INCONCLUSIVE, f"faster, but not clearly above {required}"
+        return SpeedOutcome.INCONCLUSIVE, f"{n} blocks vary too much to prove either side"
 
 
 def log_price_ratio(candidate: Arm, evidence: Evidence) -> float:
@@ -169,43 +207,6 @@ def block_log_speedups(
         for block in sorted(ours.keys() & theirs.keys())
         if (mine := ours[block]) is not None and (base := theirs[block]) is not None
     ]
-
-
-def _outcome(
-    logs: Sequence[float], calm: Sequence[float], limits: tuple[Policy, float, int, float]
-) -> tuple[SpeedOutcome, str]:
-    policy, level, max_blocks, assumed = limits
-    n, reject, centre = len(logs), math.log(policy.reject_speedup), mean(logs)
-    if best_case(logs, policy.alpha, calm, assumed) < math.log(policy.promote_speedup):
-        return _hopeless(centre, policy)
-    look = speed_look_at(n)
-    proven = bool(look) and lower_bound(logs[:look], level) > reject
-    if proven and centre >= math.log(policy.promote_speedup):
-        return SpeedOutcome.PASSED, f"proven above {policy.reject_speedup:.2f}x"
-    if n < max_blocks:
-        blocks = "one block does" if n == 1 else f"{n} blocks do"
-        return SpeedOutcome.MORE_BLOCKS, f"{blocks} not decide it yet"
-    if proven:
-        asked = f"{policy.promote_speedup:.2f}x"
-        return SpeedOutcome.INCONCLUSIVE, f"faster, but not clearly above the required {asked}"
-    return SpeedOutcome.INCONCLUSIVE, f"{n} blocks vary too much to prove either side"
-
-
-def _hopeless(centre: float, policy: Policy) -> tuple[SpeedOutcome, str]:
-    """Significantly below the required speed-up; rejecting it early spends no error."""
-    speedup = math.exp(centre)
-    if speedup < policy.reject_speedup:
-        text = f"significantly below the required {policy.promote_speedup:.2f}x"
-        return SpeedOutcome.TOO_SLOW, text
-    text = f"faster, but significantly below the required {policy.promote_speedup:.2f}x"
-    return SpeedOutcome.BELOW_PROMOTE, text
-
-
-def _nothing_usable(max_blocks: int) -> tuple[SpeedOutcome, str]:
-    if max_blocks > 0:
-        return SpeedOutcome.MORE_BLOCKS, "no block measured yet"
-    reason = f"no block reached a steady state: segments are too short (under {MIN_STEPS} steps)"
-    return SpeedOutcome.INCONCLUSIVE, reason
 
 
 def best_case(
