@@ -1,4 +1,9 @@
-"""Turns what Step Functions and SageMaker report into a sentence a person can act on."""
+"""How jobs ended, by what Step Functions and SageMaker report, in a sentence a person can act on.
+
+Some ends look alike: missing capacity arrives as a failed job, a missing quota as an error of
+CreateTrainingJob; both wait. A job that reached its time limit ends as ``Stopped``, as one does
+that a person stopped: the first is a failed run, the second is not a result.
+"""
 
 from __future__ import annotations
 

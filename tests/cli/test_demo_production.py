@@ -11,7 +11,7 @@ import pytest
 from compilegate.adapters.workload_files import load_yaml
 from compilegate.cli.common.cloud import Cloud
 from compilegate.cli.demo import production, start
-from compilegate.domain.production.registration import VARIABLE
+from compilegate.domain.production.registration import FAULT_VARIABLE
 from compilegate.domain.workload.file import parse_workload
 from tests.cli.conftest import Invoke
 from tests.cli.production_script import Production
@@ -48,7 +48,7 @@ def test_promotion_fault_alarm_revert_and_the_night_after(
     assert providers.ended
     for expected in (
         f"Simulated: {NOTE}", "Simulated: the clock.", "Simulated: the fault.",
-        f"{VARIABLE}=learning_rate:0.2", "ALARM", "checks alarm", "flag off (reverted)",
+        f"{FAULT_VARIABLE}=learning_rate:0.2", "ALARM", "checks alarm", "flag off (reverted)",
         "The owner was notified:", "The whole history: s3://data/reports/bert-docs/story.html",
     ):  # fmt: skip
         assert expected in text
@@ -155,5 +155,5 @@ def test_ctrl_c_ends_the_cloud(
 def test_the_workload_that_is_shipped_has_no_fault_and_can_be_shown_twice() -> None:
     workload = parse_workload(load_yaml(production.FILE))
 
-    assert VARIABLE not in workload.training.environment
+    assert FAULT_VARIABLE not in workload.training.environment
     assert 0 == workload.policy.cooldown_days

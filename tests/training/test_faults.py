@@ -2,10 +2,10 @@
 
 import pytest
 
-from compilegate.domain.production.registration import VARIABLE
+from compilegate.domain.production.registration import FAULT_VARIABLE
 from tests.training.test_jobs import LANGUAGE_MODEL
 
-TENTH = {VARIABLE: "learning_rate:0.1"}
+TENTH = {FAULT_VARIABLE: "learning_rate:0.1"}
 
 
 class Compiler:
@@ -16,14 +16,14 @@ class Compiler:
 @pytest.fixture
 def faults(monkeypatch):
     """The module as a training job imports it, in an environment without the switch."""
-    monkeypatch.delenv(VARIABLE, raising=False)
+    monkeypatch.delenv(FAULT_VARIABLE, raising=False)
     from families import faults  # noqa: PLC0415 - the path to it is set up by conftest.py
 
     return faults
 
 
 def test_the_switch_is_called_the_same_everywhere(faults):
-    assert faults.VARIABLE == VARIABLE
+    assert faults.FAULT_VARIABLE == FAULT_VARIABLE
 
 
 @pytest.mark.parametrize("compiler", ["none", "torch_compile"])
@@ -32,14 +32,14 @@ def test_without_the_switch_nothing_is_changed(faults, compiler):
 
 
 def test_the_baseline_never_has_the_fault(faults, monkeypatch, capsys):
-    monkeypatch.setenv(VARIABLE, TENTH[VARIABLE])
+    monkeypatch.setenv(FAULT_VARIABLE, TENTH[FAULT_VARIABLE])
 
     assert 1.0 == faults.learning_rate_share(Compiler("none"))
     assert "" == capsys.readouterr().out
 
 
 def test_an_arm_with_a_compiler_has_it_and_says_so(faults, monkeypatch, capsys):
-    monkeypatch.setenv(VARIABLE, TENTH[VARIABLE])
+    monkeypatch.setenv(FAULT_VARIABLE, TENTH[FAULT_VARIABLE])
 
     assert 0.1 == faults.learning_rate_share(Compiler("torch_compile"))
     assert "fault injected on purpose" in capsys.readouterr().out
@@ -49,7 +49,7 @@ def test_an_arm_with_a_compiler_has_it_and_says_so(faults, monkeypatch, capsys):
 def test_a_fault_that_is_unknown_fails_the_job_with_the_fix(faults, monkeypatch, text):
     from compilegate_runtime.errors import HyperparameterError  # noqa: PLC0415 - as above
 
-    monkeypatch.setenv(VARIABLE, text)
+    monkeypatch.setenv(FAULT_VARIABLE, text)
 
     with pytest.raises(HyperparameterError, match="use learning_rate:SHARE"):
         faults.learning_rate_share(Compiler("torch_compile"))

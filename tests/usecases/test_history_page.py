@@ -16,7 +16,7 @@ from compilegate.domain.errors import NotFoundError
 from compilegate.domain.flag import parse_flag
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.production import replay_probation
-from compilegate.domain.production.registration import VARIABLE, Registration
+from compilegate.domain.production.registration import FAULT_VARIABLE, Registration
 from compilegate.domain.records.registrations import RegistrationChange
 from compilegate.domain.records.runs import BegunRun
 from compilegate.domain.records.trials import TrialDecided
@@ -216,11 +216,11 @@ def test_without_a_promotion_there_are_no_savings_and_no_sums(services: Any) -> 
 def test_an_injected_fault_is_named_at_every_run_that_it_affected(services: Any) -> None:
     promote(services)
     runs(services, range(1, 4))
-    faulty = replace(SOUND, training=replace(SOUND.training, environment={VARIABLE: FAULT}))
+    faulty = replace(SOUND, training=replace(SOUND.training, environment={FAULT_VARIABLE: FAULT}))
     key = naming.spec_key(WORKLOAD, "faulty")
     spec = {"workload": faulty.to_dict(), "source_key": naming.source_key(WORKLOAD, "x")}
     services.store.put(key, to_json(spec))
-    change = {"field": f"training.environment.{VARIABLE}", "before": None, "after": FAULT}
+    change = {"field": f"training.environment.{FAULT_VARIABLE}", "before": None, "after": FAULT}
     registered(services, revision=2, changes=(change,))
     for number, arm in ((4, "compile"), (5, "baseline")):
         begun = BegunRun(

@@ -38,7 +38,7 @@ from compilegate.cli.train import flag_words
 from compilegate.cli.trials.start import read_workloads
 from compilegate.domain.formats import UNKNOWN, clock, fixed
 from compilegate.domain.production.next_arm import FlagReading
-from compilegate.domain.production.registration import VARIABLE
+from compilegate.domain.production.registration import FAULT_VARIABLE
 from compilegate.domain.workload.model import BASELINE
 from compilegate.usecases.production.watch_production import watch_production
 
@@ -120,8 +120,8 @@ def simulated(cloud: Cloud) -> list[str]:
     return [
         *([training] if training else []),
         f"the clock. Runs start one after another and represent nights {days} days apart.",
-        f"the fault. {VARIABLE}={FAULT} lets the compiled arm train with a fifth of its learning "
-        "rate; the training, its losses and every verdict are real.",
+        f"the fault. {FAULT_VARIABLE}={FAULT} lets the compiled arm train with a fifth of its "
+        "learning rate; the training, its losses and every verdict are real.",
     ]
 
 

@@ -25,7 +25,7 @@ from compilegate.cli.trials.start import StartedTrial, follow, start, stop, watc
 from compilegate.domain.decision import Verdict
 from compilegate.domain.flag import Flag
 from compilegate.domain.flag_change import TRAIN
-from compilegate.domain.production.registration import VARIABLE
+from compilegate.domain.production.registration import FAULT_VARIABLE
 from compilegate.domain.workload.model import BASELINE
 from compilegate.usecases.flag.change_flag import flag_versions, latest_flag
 from compilegate.usecases.registration.register import RegisterOptions
@@ -157,7 +157,8 @@ class DemoScenario:
 
     def _inject_fault(self) -> None:
         self._reporter.phase(
-            f"A fault is injected into the compiled arm ({VARIABLE}={FAULT}); nobody is notified."
+            f"A fault is injected into the compiled arm ({FAULT_VARIABLE}={FAULT}); "
+            "nobody is notified."
         )
         self._register(FAULT)
         for _ in range(MOST_FAULTY_RUNS):
@@ -192,8 +193,10 @@ class DemoScenario:
 
     def _register(self, fault: str | None) -> None:
         training = self._file.workload.training
-        others = {key: value for key, value in training.environment.items() if key != VARIABLE}
-        environment = {**others, VARIABLE: fault} if fault else others
+        environment = {**training.environment}
+        environment.pop(FAULT_VARIABLE, None)
+        if fault:
+            environment[FAULT_VARIABLE] = fault
         workload = replace(self._file.workload, training=replace(training, environment=environment))
         file = replace(self._file, workload=workload)
         (result,) = register_files([file], self._cloud, RegisterOptions(by="demo"))

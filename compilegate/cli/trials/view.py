@@ -12,6 +12,7 @@ from typing import Any
 from compilegate.adapters.executions import ExecutionState
 from compilegate.cli.common.cloud import Cloud
 from compilegate.domain import ledger_keys, naming
+from compilegate.domain.decision import SHADOW
 from compilegate.domain.errors import NotFoundError
 from compilegate.domain.planning.arm_plan import ArmPlan
 from compilegate.domain.planning.speed_jobs import arm_of, measured_by
@@ -19,7 +20,6 @@ from compilegate.domain.production.canary import open_rounds
 from compilegate.domain.production.history import history
 from compilegate.domain.records.canary import CanaryRound
 from compilegate.domain.request.sections import PROGRESS_LINE
-from compilegate.domain.trial.plan import SHADOW
 from compilegate.usecases.flag.approval import approval_of
 from compilegate.usecases.trial.documents import Trial
 

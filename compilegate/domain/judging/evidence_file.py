@@ -1,4 +1,8 @@
-"""Reads an evidence document (docs/contracts.md) and rejects what breaks it."""
+"""Reads an evidence document (docs/contracts.md), rejects what breaks it, and identifies it.
+
+The same evidence and the same judge give the same decision id, in whatever order arms and runs are
+listed. Step times go in as eight-byte floats: a million steps are hashed in little time and memory.
+"""
 
 from __future__ import annotations
 

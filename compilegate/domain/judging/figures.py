@@ -1,6 +1,7 @@
 """The figures a decision carries: per arm, speed-up, quality and money.
 
-Unknown is None; a figure is never made up to fill a table.
+Unknown is None; a figure is never made up to fill a table. A control is a candidate's framework
+without its compiler: measured in the same blocks, it tells the two changes apart and is not judged.
 """
 
 from __future__ import annotations

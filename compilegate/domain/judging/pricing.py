@@ -1,4 +1,4 @@
-"""What runs and trials cost, by what was measured: hours x price of the whole cluster, USD."""
+"""Hours and price of runs and trials, as measured: hours x price of the whole cluster, USD."""
 
 from __future__ import annotations
 

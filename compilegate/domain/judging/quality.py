@@ -6,6 +6,9 @@ P(T_df > -D/se) <= a(n), of half a margin or more: a smaller one is within what 
 accepts. Between looks it can only be given up: on a loss beyond any doubt, or
 when what is still to come would hardly prove the margin (conditional power at the current
 trend, Lan and Wittes 1988). Giving up takes promotions away and so costs no error.
+
+What the gate may use is fixed by policy before any run: how many runs, of which mode. What it
+proves, the wall clock of the full runs has to confirm.
 """
 
 from __future__ import annotations

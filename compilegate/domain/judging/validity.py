@@ -1,4 +1,7 @@
-"""Whether the evidence compares like with like; what fails here can never promote."""
+"""Whether the evidence compares like with like; what fails here can never promote.
+
+The arms must run alike but for the change, and start from the same weights and first loss.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Waiting for capacity: how long, on which machines meanwhile, and when to give up."""
+"""The attempts at a production run, one job each, and the waits for capacity between them."""
 
 from __future__ import annotations
 

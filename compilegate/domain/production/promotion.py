@@ -1,4 +1,4 @@
-"""The promotion that a flag stands for: which trial measured it, since when it is on."""
+"""The promotion that a flag stands for, and how long no trial starts after its revert."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What production trains, and when: the registration of one workload."""
+"""What production trains, and when: the registration of one workload, and the job that it names."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from compilegate.domain.workload.model import Workload
 from compilegate.domain.workload.schedule_expression import UTC
 
 SCHEMA = 1
-VARIABLE = "INJECTED_FAULT"
+# Carries a fault to a job, to see the watch detect it (training/families/faults.py).
+FAULT_VARIABLE = "INJECTED_FAULT"
 
 
 @dataclass(frozen=True)
@@ -123,5 +124,5 @@ class TrainedJob:
 def injected_fault(workload: Mapping[str, Any]) -> str | None:
     """The fault that a workload (``Workload.to_dict``) asks for, None without one."""
     environment = (workload.get("training") or {}).get("environment") or {}
-    fault = environment.get(VARIABLE)
+    fault = environment.get(FAULT_VARIABLE)
     return str(fault) if fault else None

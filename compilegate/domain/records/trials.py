@@ -1,4 +1,4 @@
-"""Ledger records of trials: started, decided or failed, and the approval of a promotion."""
+"""Records of trials: started, decided or failed, the approval of a promotion, and what followed."""
 
 from __future__ import annotations
 

@@ -16,9 +16,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from compilegate.domain.decision import SHADOW
 from compilegate.domain.planning.arm_plan import CONTROL, ArmPlan
 from compilegate.domain.trial.jobs import ArmRun
-from compilegate.domain.trial.plan import SHADOW, RecordedPlan
+from compilegate.domain.trial.plan import RecordedPlan
 from compilegate.domain.workload.model import Workload
 
 WEEKS_PER_YEAR = 52

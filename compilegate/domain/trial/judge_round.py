@@ -1,4 +1,9 @@
-"""One round of a trial: its evidence, the decision, and what to do next. Nothing is read here."""
+"""One round of a trial: its evidence, the decision, and what to do next.
+
+Within a round, an interim look stops the arms that have lost. Only a loss stops a run: a candidate
+that looks good makes all its runs, and one that can no longer be proven has not lost, because
+otherwise the order in which runs end would decide.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The plan of a running trial as it is recorded: one writer, one reader."""
+"""The plan of a running trial as it is recorded, and the mode of its full runs."""
 
 from __future__ import annotations
 
@@ -6,18 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from compilegate.domain.decision import SHADOW
 from compilegate.domain.planning import rounds
 from compilegate.domain.planning.arm_plan import CONTROL, ArmPlan
 from compilegate.domain.planning.quotas import waves
+from compilegate.domain.production.history import WorkloadHistory
+from compilegate.domain.production.registration import Registration, TrainedJob
+from compilegate.domain.records.runs import TRAIN
 from compilegate.domain.workload.model import Training
 
 if TYPE_CHECKING:  # what reads a plan does not load what makes one
     from compilegate.domain.planning.plan import Plan
-from compilegate.domain.production.history import WorkloadHistory
-from compilegate.domain.production.registration import Registration, TrainedJob
-from compilegate.domain.records.runs import TRAIN
-
-SHADOW = "shadow"
 
 
 @dataclass(frozen=True)

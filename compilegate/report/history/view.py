@@ -19,7 +19,7 @@ from compilegate.domain.judging.monitor import Monitor
 from compilegate.domain.judging.production import replay_probation
 from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.production.promotion import latest_promotion
-from compilegate.domain.production.registration import VARIABLE
+from compilegate.domain.production.registration import FAULT_VARIABLE
 from compilegate.domain.production.savings import ROLLING, Savings, savings_so_far
 from compilegate.domain.records.flags import FlagVersion
 from compilegate.domain.records.registrations import RegistrationChange
@@ -264,7 +264,7 @@ def problem(run: ProductionRun) -> str:
 def fault_in(registration: RegistrationChange) -> str | None:
     """The fault that a registration's changes put in; ``""`` where they took it out."""
     for change in registration.changes:
-        if str(change.get("field", "")).endswith(f"environment.{VARIABLE}"):
+        if str(change.get("field", "")).endswith(f"environment.{FAULT_VARIABLE}"):
             return str(change.get("after") or "")
     return None
 

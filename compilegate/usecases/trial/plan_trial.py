@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from typing import Any
 
-from compilegate.domain.decision import JUDGE_VERSION, Decision, Verdict
+from compilegate.domain.decision import JUDGE_VERSION, SHADOW, Decision, Verdict
 from compilegate.domain.eligibility import MeasuredOverhead, check_eligibility
 from compilegate.domain.errors import InvalidInputError, NotFoundError
 from compilegate.domain.flag import promoted
@@ -19,13 +19,7 @@ from compilegate.domain.planning.plan import plan_trial as design
 from compilegate.domain.production.history import WorkloadHistory, history
 from compilegate.domain.production.promotion import cooling_down
 from compilegate.domain.reasons import Reason
-from compilegate.domain.trial.plan import (
-    SHADOW,
-    QualityMode,
-    TrialContext,
-    plan_document,
-    quality_mode,
-)
+from compilegate.domain.trial.plan import QualityMode, TrialContext, plan_document, quality_mode
 from compilegate.domain.workload.model import Workload
 from compilegate.ports import ObjectStore, Quotas, Services, Settings
 from compilegate.usecases.registration.load import facts_for_workload, load_registration
