@@ -26,6 +26,11 @@ PAGES = ("reports/", "report.")
 KEPT = ("workload", "speedup", "loss", "pending", "jobs")
 
 
+def _trial_event(trial: str = TRIAL, spec_key: str = SPEC_KEY) -> Document:
+    execution = f"{EVALUATE}{NAME}-{trial}"
+    return {"workload": NAME, "trial": trial, "spec_key": spec_key, "execution": execution}
+
+
 @dataclass
 class World:
     """A cloud with one workload, what its jobs end with, and all that was answered so far.
@@ -95,35 +100,28 @@ class World:
 
         ``between`` runs while a trial waits for production or for a person.
         """
-        event = {"workload": NAME, "trial": trial, "spec_key": spec_key}
-        execution = f"{EVALUATE}{NAME}-{trial}"
-        both = {**event, "execution": execution}
-        if "refused" in self.step("acquire_lock", **both):
+        event = _trial_event(trial, spec_key)
+        if "refused" in self.step("acquire_lock", **event):
             return
         try:
-            answer = self._before_spending(event, both)
+            inner = {key: event[key] for key in ("workload", "trial", "spec_key")}
+            answer = self.step("check_eligibility", **inner)
+            if answer["verdict"] != "ineligible":
+                answer = self.step("plan_trial", **event)
             if answer["verdict"] == "continue":
                 self.pending = (0, [])
-                answer = self._rounds(both, rounds, between)
+                answer = self._rounds(event, rounds, between)
             if answer is not None:
-                self.apply_decision(answer["decision_key"], between, trial=trial, spec_key=spec_key)
+                self.apply_decision(answer["decision_key"], between, event)
         except Exception as error:  # noqa: BLE001 - the machine catches every error
             cause = json.dumps({"errorMessage": str(error), "errorType": type(error).__name__})
-            self.step("abort_trial", **both, error=type(error).__name__, cause=cause)
+            self.step("abort_trial", **event, error=type(error).__name__, cause=cause)
 
     def resume(self, *, between: Callable[[], None] | None = None) -> None:
-        """A trial goes on from the round that it has come to."""
-        event = {"workload": NAME, "trial": TRIAL, "spec_key": SPEC_KEY}
-        execution = f"{EVALUATE}{NAME}-{TRIAL}"
-        answer = self._rounds({**event, "execution": execution}, 40, between)
+        """A trial continues with the round that it has come to."""
+        answer = self._rounds(_trial_event(), 40, between)
         if answer is not None:
             self.apply_decision(answer["decision_key"], between)
-
-    def _before_spending(self, event: Document, both: Document) -> Document:
-        answer: Document = self.step("check_eligibility", **event)
-        if answer["verdict"] != "ineligible":
-            answer = self.step("plan_trial", **both)
-        return answer
 
     def _rounds(
         self, event: Document, rounds: int, between: Callable[[], None] | None
@@ -131,15 +129,14 @@ class World:
         for _ in range(rounds):
             number, outcomes = self.pending
             answer: Document = self.step("judge_arms", **event, round=number, runs=outcomes)
-            number, outcomes = answer["round"], []
-            self.pending = (number, outcomes)
+            self.pending = (answer["round"], [])
             if answer["next_stage"] == "none":
                 return answer
             if answer["next_stage"] == "canary":
                 self._canary(event, answer["canary"], between)
                 continue
             outcomes = [self._run(event, run, answer["runs"]) for run in answer["runs"]]
-            self.pending = (number, outcomes)
+            self.pending = (answer["round"], outcomes)
         return None
 
     def _canary(
@@ -176,13 +173,12 @@ class World:
         self,
         key: str,
         between: Callable[[], None] | None = None,
-        *,
-        trial: str = TRIAL,
-        spec_key: str = SPEC_KEY,
+        trial: Document | None = None,
     ) -> None:
-        """A decision is recorded, agreed to where that is needed, and applied."""
-        event = {"workload": NAME, "trial": trial, "spec_key": spec_key}
-        execution = f"{EVALUATE}{NAME}-{trial}"
+        """A decision is recorded, approved where that is needed, and applied."""
+        both = trial or _trial_event()
+        execution = both["execution"]
+        event = {name: both[name] for name in ("workload", "trial", "spec_key")}
         decision = {**event, "decision_key": key}
         if self.step("record_decision", **decision)["approval_needed"]:
             self.step("ask_approval", **decision, execution=execution)
@@ -198,8 +194,8 @@ class World:
 
     # TRAIN
 
-    def production_run(self) -> Document:
-        """A production run that a schedule starts, to its record and what is watched of it."""
+    def production_run(self) -> None:
+        """A scheduled production run, to its record and its review."""
         self.production_runs += 1
         self.passes(20 * 3600)
         execution = f"{TRAIN}{NAME}-{self.production_runs}"
@@ -223,15 +219,7 @@ class World:
                 break
             self.passes(answer["wait_seconds"] or 0)
         if answer["next"] in ("watch", "failed"):
-            self.watch(run["run"])
-        return {**run, "next": answer["next"]}
-
-    def watch(self, run: str) -> Document:
-        """What TRAIN's state Watch does after a run."""
-        execution = f"{TRAIN}{NAME}-{self.production_runs}"
-        answer: Document = self.step("watch_production", workload=NAME, run=run,
-                                     execution=execution)  # fmt: skip
-        return answer
+            self.step("watch_production", workload=NAME, run=run["run"], execution=execution)
 
     # Jobs
 

@@ -119,7 +119,7 @@ def canary(mode: str, **world: Any) -> World:
     made.register()
     for _ in range(2):
         made.production_run()
-    made.evaluate(between=lambda: made.production_run() and None)
+    made.evaluate(between=made.production_run)
     made.production_run()
     return made
 

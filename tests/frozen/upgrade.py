@@ -41,7 +41,7 @@ def production_ends_the_trial(world: World) -> None:
     world.command("status", NAME)
     for _ in range(3):
         world.production_run()
-    world.resume(between=lambda: world.production_run() and None)
+    world.resume(between=world.production_run)
     look_up_everything(world)
 
 
