@@ -1,14 +1,17 @@
-"""What the daily sweep reads and sets, against fakes of AWS."""
+"""The daily sweep and answers to waiting state machines, against fakes of AWS."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import boto3
 import pytest
+from botocore.exceptions import ClientError
 from botocore.stub import Stubber
 from moto import mock_aws
 
 from compilegate.adapters.dynamodb import DynamoDbLocks
-from compilegate.adapters.executions import StepFunctionsEnds
+from compilegate.adapters.executions import StepFunctionsEnds, StepFunctionsTokens
 from compilegate.adapters.training_logs import LOG_GROUP, CloudWatchTrainingLogs
 
 EXECUTION = "arn:aws:states:us-east-1:123456789012:execution:compilegate-prod-evaluate:w-0mabc123"
@@ -87,3 +90,38 @@ def test_who_holds_a_lease_is_known_until_it_is_released(aws):
     assert "first" == locks.holder("w")
     locks.release("w", "first")
     assert locks.holder("w") is None
+
+
+class FakeStepFunctions:
+    """Keeps what it was sent, or refuses it with this code."""
+
+    def __init__(self, refusal: str | None = None) -> None:
+        self.refusal = refusal
+        self.sent: list[dict[str, str]] = []
+
+    def send_task_success(self, **given: str) -> dict[str, Any]:
+        if self.refusal:
+            error = {"Error": {"Code": self.refusal, "Message": "m"}}
+            raise ClientError(error, "SendTaskSuccess")
+        self.sent.append(given)
+        return {}
+
+
+def test_an_answer_reaches_whoever_waits() -> None:
+    client = FakeStepFunctions()
+    tokens = StepFunctionsTokens(client)
+
+    assert tokens.send_success("t1", {"approved": True})
+    assert [{"taskToken": "t1", "output": '{"approved": true}'}] == client.sent
+
+
+@pytest.mark.parametrize("code", ["TaskTimedOut", "TaskDoesNotExist"])
+def test_an_answer_that_nobody_waits_for_is_told(code: str) -> None:
+    tokens = StepFunctionsTokens(FakeStepFunctions(code))
+
+    assert not tokens.send_success("t", {})
+
+
+def test_any_other_refusal_is_an_error() -> None:
+    with pytest.raises(ClientError):
+        StepFunctionsTokens(FakeStepFunctions("AccessDeniedException")).send_success("t", {})

@@ -18,7 +18,7 @@ from compilegate.flags import estimator_arguments
 from tests.conformance import capture
 from tests.conformance import cases as asked
 from tests.conformance.cases import Case
-from tests.flags.carried import CASES, GENERIC, OVERRIDES, flag_text
+from tests.flags.team_cases import CASES, GENERIC, OVERRIDES, flag_text
 
 
 class Answering:

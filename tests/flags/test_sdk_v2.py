@@ -15,7 +15,7 @@ from tests.conformance import ours
 from tests.conformance.compare import differences
 from tests.conformance.stored import flat
 from tests.conformance.test_capture_again import UNREACHABLE, run
-from tests.flags.carried import CASES, GENERIC, OVERRIDES
+from tests.flags.team_cases import CASES, GENERIC, OVERRIDES
 
 # What tells a team's job from ours; nothing that its training could notice.
 MARKS = {

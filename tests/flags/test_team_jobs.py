@@ -53,7 +53,7 @@ class Form:
     def asked(self, client: Any, *, name: str = "bert-docs", **changes: Any) -> dict[str, Any]:
         return self.carry(name, client=client, **{**self.job, **changes})
 
-    def told(self, job: dict[str, Any]) -> dict[str, Any]:
+    def hyperparameters(self, job: dict[str, Any]) -> dict[str, Any]:
         values = job.get("hyperparameters", job.get("HyperParameters"))
         return {key: _value(value) for key, value in values.items()}
 
@@ -105,7 +105,7 @@ def test_the_script_is_told_what_the_flag_says_beside_its_own_values(form: Form)
         compiler="torch_compile", batch_size=48, learning_rate=7.5e-5,
         hyperparameters={"compile_regions": "auto"},
     )  # fmt: skip
-    values = form.told(form.asked(client))
+    values = form.hyperparameters(form.asked(client))
 
     expected = {
         "epochs": 3, "batch_size": 48, "learning_rate": 7.5e-5, "compiler": "torch_compile",
@@ -176,8 +176,8 @@ def test_a_hyperparameter_that_may_be_the_same_under_another_name_is_not_guessed
     own = {key: {"per_device_train_batch_size": "32"}}
     client = promoted(batch_size=48)
 
-    refused = form.told(form.asked(client, **own))
-    renamed = form.told(
+    refused = form.hyperparameters(form.asked(client, **own))
+    renamed = form.hyperparameters(
         form.asked(client, names={"batch_size": "per_device_train_batch_size"}, **own)
     )
 
@@ -325,7 +325,7 @@ ENTRY = {
 def test_the_launcher_gets_a_flag_s_text_in_words_that_survive_a_shell(kind: str) -> None:
     patterns = '{"eval_loss": "val loss ([0-9.]+)"}'
     client = promoted(hyperparameters={"metric_patterns": patterns, "epochs": 5})
-    values = FORMS[kind].told(FORMS[kind].asked(client, **ENTRY[kind]))
+    values = FORMS[kind].hyperparameters(FORMS[kind].asked(client, **ENTRY[kind]))
 
     assert encoded(patterns) == values["metric_patterns"]
     assert 5 == values["epochs"]
@@ -337,11 +337,11 @@ def test_a_flag_s_text_that_a_shell_would_change_is_left_to_the_baseline(
     job = form.asked(promoted(hyperparameters={"prompt": "it's"}))
 
     assert "baseline" == form.variables(job)["COMPILEGATE_ARM"]
-    assert "prompt" not in form.told(job)
+    assert "prompt" not in form.hyperparameters(job)
     assert "a shell in the training container would change" in warned(caplog)
 
 
 def test_partitioning_reaches_the_library_as_an_object(form: Form) -> None:
     job = form.asked(promoted(hyperparameters={"mp_parameters": '{"partitions": 2}'}))
 
-    assert {"partitions": 2} == form.told(job)["mp_parameters"]
+    assert {"partitions": 2} == form.hyperparameters(job)["mp_parameters"]

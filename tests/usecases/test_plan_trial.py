@@ -172,6 +172,17 @@ def test_the_plans_hours_count_the_rounds_of_one_candidate_after_another(
     assert (runs, pytest.approx(hours)) == (plan["quality_runs"], plan["estimate"]["hours"])
 
 
+def test_an_abort_stops_jobs_says_why_and_releases_the_lease(services: Any) -> None:
+    acquire_lock(EVENT, services=services)
+    job = f"{naming.job_base('bert-docs', TRIAL, 'q1a17')}-r0"
+    services.jobs.add(job, "InProgress", 0.0)
+    answer = abort_trial({**EVENT, "error": "States.Timeout", "cause": ""}, services=services)
+
+    assert "Stopped" == services.jobs.describe(job)["TrainingJobStatus"]
+    assert answer["reason"]
+    acquire_lock({**EVENT, "execution": "next"}, services=services)
+
+
 def test_another_execution_of_the_same_trial_cannot_abort_the_one_that_runs(
     services: Any,
 ) -> None:

@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from compilegate.adapters.bundle import Packages
 from compilegate.adapters.clients import CONNECTIONS
-from compilegate.adapters.packages import Packages
 from compilegate.adapters.workload_files import WorkloadFile, load_yaml, read_workload
 from compilegate.cli.check.files import find_files, is_folder
 from compilegate.cli.common.cloud import Cloud, check_registered

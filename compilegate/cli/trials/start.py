@@ -12,7 +12,7 @@ from typing import Protocol, TypeVar
 from botocore.exceptions import BotoCoreError, ClientError
 from rich.console import Console
 
-from compilegate.adapters.packages import package
+from compilegate.adapters.bundle import package
 from compilegate.adapters.workload_files import WorkloadFile, read_workload
 from compilegate.cli.common.cloud import Cloud
 from compilegate.cli.trials.screen import screen
