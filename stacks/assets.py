@@ -27,7 +27,7 @@ SOURCES = (
 # plotly's Python package stays behind: the report needs its JavaScript only.
 CHART_LIBRARY = "plotly.min.js"
 CHART_LIBRARY_PLACE = "compilegate/report/assets"
-# The file ownership and modes of whoever builds are not part of the function.
+# Modes of the machine that builds are not part of the function.
 FILE_MODE = 0o644
 FOLDER_MODE = 0o755
 

@@ -207,7 +207,7 @@ class Permissions:
         ]
 
     def _table_key(self) -> Statements:
-        """DynamoDB uses a customer-managed key in the name of whoever calls it.
+        """DynamoDB uses a customer-managed key on behalf of its caller.
 
         https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/encryption.usagenotes.html
         """

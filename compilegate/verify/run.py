@@ -50,7 +50,7 @@ class Pace:
 
 @dataclass
 class Verification:
-    """One verification; ``clean_up`` after ``run``, whatever happened.
+    """One verification; ``clean_up`` after ``run``, also after an error.
 
     ``role_arn`` is the deployed trial machine's own role, ``definitions`` are the deployed
     machines' definitions by name. ``quota`` is the account's for the jobs' instance type,

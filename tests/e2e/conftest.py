@@ -22,6 +22,7 @@ from compilegate.domain.workload.file import parse_workload
 from compilegate.localcloud import api
 from compilegate.localcloud.lifecycle import REPOSITORY, LocalCloud, Places
 from compilegate.usecases.registration.upload import Package, submit
+from tests.localcloud.helpers import ended, eventually
 
 JOB = Path(__file__).parent / "job"
 COMPILE_CANDIDATE = {"name": "compile", "compiler": "torch_compile"}
@@ -39,21 +40,13 @@ class Running:
 
     def wait(self, seconds: float = 150.0) -> dict[str, Any]:
         """The execution once it has ended."""
-        deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline:
-            execution: dict[str, Any] = self.app.client("stepfunctions").describe_execution(
-                executionArn=self.execution
-            )
-            if execution["status"] != "RUNNING":
-                return execution
-            time.sleep(0.05)
-        raise AssertionError(f"{self.execution} still runs after {seconds} s")
+        return ended(self.app.client("stepfunctions"), self.execution, seconds)
 
     def output(self, seconds: float = 150.0) -> dict[str, Any]:
         """The output of an execution that succeeds."""
-        ended = self.wait(seconds)
-        assert "SUCCEEDED" == ended["status"], ended.get("cause")
-        output: dict[str, Any] = json.loads(ended["output"])
+        execution = self.wait(seconds)
+        assert "SUCCEEDED" == execution["status"], execution.get("cause")
+        output: dict[str, Any] = json.loads(execution["output"])
         return output
 
     def decision(self, seconds: float = 150.0) -> dict[str, Any]:
@@ -105,17 +98,17 @@ class Running:
 
     def wait_for_full_run(self, arm_index: int, seconds: float = 30.0) -> str:
         """The full name of the job of an arm's full run once its script trains."""
-        deadline = time.monotonic() + seconds
         sagemaker = self.app.client("sagemaker")
-        while time.monotonic() < deadline:
-            for name in self.jobs():
-                job = naming.trial_job_prefix(self.workload, self.trial) + name
+
+        def training() -> str | None:
+            for job in map(self.job, self.jobs()):
                 run = naming.job_run(self.workload, self.trial, job)
                 status = sagemaker.describe_training_job(TrainingJobName=job)["SecondaryStatus"]
                 if run and run.arm_index == arm_index and status == "Training":
                     return job
-            time.sleep(0.05)
-        raise AssertionError(f"no full run of arm {arm_index} trains: {self.jobs()}")
+            return None
+
+        return str(eventually(training, seconds, f"no full run of arm {arm_index} trains"))
 
     def flag(self) -> dict[str, Any] | None:
         """The workload's flag, None when absent."""
@@ -137,10 +130,7 @@ class Running:
 
     def wait_until_released(self, seconds: float = 20.0) -> None:
         """Until the lease is free: after an abort the event comes a moment later."""
-        deadline = time.monotonic() + seconds
-        while self.lock() is not None:
-            assert time.monotonic() < deadline, "the lease was left behind"
-            time.sleep(0.05)
+        eventually(lambda: self.lock() is None, seconds, "the lease was left behind")
 
 
 class App:

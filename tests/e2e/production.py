@@ -19,6 +19,7 @@ from compilegate.domain.workload.file import parse_workload
 from compilegate.usecases.registration.upload import Package, submit
 from compilegate.usecases.trial.documents import to_json
 from tests.e2e.conftest import JOB, App, Running, stand_in
+from tests.localcloud.helpers import ended, eventually
 
 COMPILE = Flag(
     enabled=True, state="probation", candidate="compile",
@@ -80,22 +81,15 @@ class Production:
 
     def succeed(self, **more: Any) -> dict[str, Any]:
         """The output of one execution that succeeds."""
-        ended = self.run(**more)
-        assert "SUCCEEDED" == ended["status"], ended.get("cause")
-        output: dict[str, Any] = ended["output"]
+        execution = self.run(**more)
+        assert "SUCCEEDED" == execution["status"], execution.get("cause")
+        output: dict[str, Any] = execution["output"]
         return output
 
     def wait(self, execution: str, seconds: float = 40.0) -> dict[str, Any]:
         """The execution once it has ended; its output parsed."""
-        deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline:
-            ended: dict[str, Any] = self.app.client("stepfunctions").describe_execution(
-                executionArn=execution
-            )
-            if ended["status"] != "RUNNING":
-                return {**ended, "output": json.loads(ended.get("output") or "{}")}
-            time.sleep(0.05)
-        raise AssertionError(f"{execution} still runs after {seconds} s")
+        state = ended(self.app.client("stepfunctions"), execution, seconds)
+        return {**state, "output": json.loads(state.get("output") or "{}")}
 
     def entries(self, kind: str) -> list[Mapping[str, Any]]:
         """The ledger's entries of one kind."""
@@ -107,10 +101,7 @@ class Production:
 
     def wait_for_runs(self, count: int, seconds: float = 30.0) -> list[ProductionRun]:
         """The runs once there are so many."""
-        deadline = time.monotonic() + seconds
-        while len(self.runs()) < count:
-            assert time.monotonic() < deadline, f"{len(self.runs())} of {count} runs recorded"
-            time.sleep(0.1)
+        eventually(lambda: len(self.runs()) >= count, seconds, f"fewer than {count} runs recorded")
         return self.runs()
 
     def executions(self) -> list[str]:

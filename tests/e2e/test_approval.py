@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +13,7 @@ from compilegate.usecases.flag.approval import answer_approval, waiting_approval
 from compilegate.usecases.flag.override import Override
 from compilegate.usecases.trial.replay import find_decision, replay
 from tests import fakes
+from tests.localcloud.helpers import eventually
 
 pytestmark = pytest.mark.e2e
 REQUIRED = {"approval": "required"}
@@ -28,13 +28,12 @@ def services(app: Any) -> Any:
 
 def wait_until_asked(running: Any, seconds: float = 60.0) -> Any:
     """Until the state machine waits with its token."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        for approval in waiting_approvals(running.workload, services(running.app)):
-            if approval.tokens:
-                return approval
-        time.sleep(0.05)
-    raise AssertionError(f"{running.execution} never asked")
+
+    def waiting() -> Any:
+        approvals = waiting_approvals(running.workload, services(running.app))
+        return next((approval for approval in approvals if approval.tokens), None)
+
+    return eventually(waiting, seconds, f"{running.execution} never asked")
 
 
 def test_a_promotion_waits_and_takes_effect_once_somebody_agrees(trial, app):

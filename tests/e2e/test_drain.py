@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from click.testing import Result
@@ -22,6 +20,7 @@ from tests.e2e.production import Production
 from tests.e2e.test_register import cloud_of
 from tests.fakes import FakeProviders
 from tests.localcloud.failures import Failure, inject
+from tests.localcloud.helpers import eventually
 
 pytestmark = pytest.mark.e2e
 
@@ -60,13 +59,6 @@ def drain(cloud: Cloud) -> Iterator[Invoke]:
     call("--undo")
 
 
-def wait_for(condition: Callable[[], Any], seconds: float = 30.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
-
-
 def test_everything_ends_and_the_stack_may_be_removed(
     app: App, trial: Trial, cloud: Cloud, drain: Invoke
 ) -> None:
@@ -75,10 +67,10 @@ def test_everything_ends_and_the_stack_may_be_removed(
     trains = Production(app, "drain-trains", {"hang": "baseline"})
     waits = Production(app, "drain-waits")
     trains.start()
-    wait_for(lambda: cloud.services.jobs.active("cg-drain-trains"))
+    eventually(lambda: cloud.services.jobs.active("cg-drain-trains"), 30, "no job trains")
     inject(app.cloud.state(), Failure.NO_CAPACITY, count=1)
     waits.start(wait_seconds=600)
-    wait_for(lambda: waits.entries("run_waiting"))
+    eventually(lambda: waits.entries("run_waiting"), 30, "no run waits")
     assert cloud.production is not None
     cloud.production.schedules.put("drain-waits", "rate(1 day)")
     assert 11 == drain("--check").exit_code

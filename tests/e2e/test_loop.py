@@ -62,7 +62,7 @@ def test_a_faster_candidate_of_equal_quality_is_promoted(trial):
     assert 6 == len(running.jobs())  # two speed jobs, two full runs of each arm
 
 
-def test_a_metric_that_drops_in_production_alarms_is_checked_and_turned_off(promoted, app, trial):
+def test_a_metric_that_drops_in_production_alarms_is_checked_and_turned_off(promoted, app):
     workload = promoted(12, production_shift=0.2)
     for _ in range(12):
         output = workload.succeed()
@@ -89,14 +89,6 @@ def test_a_metric_that_drops_in_production_alarms_is_checked_and_turned_off(prom
             workload.name, workload.running.trial, last["decision_id"], "html"
         )
     )
-
-    again = trial(name=workload.name).output()
-
-    assert ("inconclusive", False) == (again["verdict"], again["flag_enabled"])
-    refused = [
-        entry for entry in workload.entries("decision") if "policy.cooldown_days" in str(entry)
-    ]
-    assert 1 == len(refused)
 
 
 @pytest.mark.slow

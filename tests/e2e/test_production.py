@@ -11,6 +11,7 @@ import pytest
 from compilegate.domain import naming
 from tests.e2e.production import Production, iso
 from tests.localcloud.failures import Failure, inject
+from tests.localcloud.helpers import eventually
 
 pytestmark = pytest.mark.e2e
 
@@ -249,17 +250,18 @@ def tasks(app, execution):
 
 def wait_for_training(app, workload, seconds=30.0):
     """The name of the workload's job once its script trains."""
-    deadline = time.monotonic() + seconds
     sagemaker = app.client("sagemaker")
-    while time.monotonic() < deadline:
+
+    def training():
         listed = sagemaker.list_training_jobs(NameContains=f"cg-{workload.name}-")
-        for job in listed["TrainingJobSummaries"]:
-            name = job["TrainingJobName"]
+        names = [job["TrainingJobName"] for job in listed["TrainingJobSummaries"]]
+        for name in names:
             described = sagemaker.describe_training_job(TrainingJobName=name)
             if described["SecondaryStatus"] == "Training":
                 return name
-        time.sleep(0.05)
-    raise AssertionError(f"no job of {workload.name} trains")
+        return None
+
+    return eventually(training, seconds, f"no job of {workload.name} trains")
 
 
 def start_team_job(app, workload, like):
@@ -270,7 +272,7 @@ def start_team_job(app, workload, like):
         "RoleArn", "AlgorithmSpecification", "Environment", "OutputDataConfig", "ResourceConfig",
         "StoppingCondition", "HyperParameters",
     )  # fmt: skip
-    told = {"arm": '"compile"', "compiler": '"torch_compile"', "seed": "7"}
+    compiled = {"arm": '"compile"', "compiler": '"torch_compile"', "seed": "7"}
     tags = {
         naming.TAG_STAGE: naming.TEAM_STAGE,
         naming.TAG_WORKLOAD: workload.name,
@@ -279,7 +281,7 @@ def start_team_job(app, workload, like):
     name = f"nightly-{workload.name}"
     request = {key: described[key] for key in kept}
     sagemaker.create_training_job(
-        **{**request, "HyperParameters": {**request["HyperParameters"], **told}},
+        **{**request, "HyperParameters": {**request["HyperParameters"], **compiled}},
         TrainingJobName=name,
         Tags=[{"Key": key, "Value": value} for key, value in tags.items()],
     )

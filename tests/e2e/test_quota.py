@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import time
 
 import pytest
 
@@ -11,6 +10,7 @@ from compilegate.domain import naming
 from compilegate.domain.planning import rounds
 from compilegate.localcloud.emulator.sagemaker.quotas import NO_LIMIT
 from tests.localcloud.failures import set_quotas
+from tests.localcloud.helpers import eventually
 
 pytestmark = pytest.mark.e2e
 KIND, OTHER = "ml.g5.xlarge", "ml.g5.2xlarge"
@@ -60,11 +60,8 @@ def assert_within_history(running):
 
 
 def wait_for_plan(running, seconds=30):
-    deadline = time.monotonic() + seconds
     key = naming.record_key(running.workload, running.trial, "plan")
-    while not running.app.store.has(key):
-        assert time.monotonic() < deadline, "no plan was recorded"
-        time.sleep(0.02)
+    eventually(lambda: running.app.store.has(key), seconds, "no plan was recorded")
 
 
 def test_a_quota_of_one_job_is_enough_to_promote(trial, quota):

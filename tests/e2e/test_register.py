@@ -35,6 +35,7 @@ from compilegate.ports import Services, Settings
 from compilegate.usecases.registration.load import load_registration
 from compilegate.usecases.registration.register import RegisterOptions
 from tests.e2e.conftest import JOB, App, stand_in
+from tests.localcloud.helpers import eventually
 
 pytestmark = pytest.mark.e2e
 
@@ -102,13 +103,11 @@ def scheduled(app: App, name: str) -> Any:
 
 
 def wait_for_run(cloud: Cloud, workload: str, seconds: float = 40.0) -> ProductionRun:
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        found = list(history(cloud.services.ledger.entries(workload)).runs)
-        if found:
-            return found[0]
-        time.sleep(0.1)
-    raise AssertionError(f"no run of {workload} was recorded")
+    def runs() -> list[ProductionRun]:
+        return list(history(cloud.services.ledger.entries(workload)).runs)
+
+    first: ProductionRun = eventually(runs, seconds, f"no run of {workload} was recorded")[0]
+    return first
 
 
 def test_a_schedule_of_a_registered_workload_trains_it(

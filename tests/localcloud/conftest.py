@@ -2,7 +2,6 @@
 
 import json
 import sys
-import time
 import uuid
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import pytest
 
 from compilegate.localcloud.lifecycle import REPOSITORY, LocalCloud, Places
 from tests.localcloud.failures import Failure, inject
-from tests.localcloud.helpers import Machines, Trainer, function_bundle
+from tests.localcloud.helpers import Machines, Trainer, eventually, function_bundle
 
 FAST = ("--stop-grace-seconds", "0.3", "--checkpoint-seconds", "0.3", "--slots", "2")
 
@@ -107,13 +106,12 @@ def events_of(client, make_function, tmp_path):
         made.append(rule)
 
         def wait_for(count, seconds=10):
-            deadline = time.monotonic() + seconds
-            while time.monotonic() < deadline:
-                lines = target.read_text().splitlines() if target.exists() else []
-                if len(lines) >= count:
-                    return [json.loads(line) for line in lines]
-                time.sleep(0.05)
-            raise AssertionError(f"{len(lines)} of {count} events came: {lines}")
+            def lines():
+                every = target.read_text().splitlines() if target.exists() else []
+                return len(every) >= count and every
+
+            events = eventually(lines, seconds, f"fewer than {count} events came")
+            return [json.loads(line) for line in events]
 
         return wait_for
 

@@ -15,6 +15,17 @@ ROLE = "arn:aws:iam::000000000000:role/any"
 TERMINAL = ("Completed", "Failed", "Stopped")
 
 
+def eventually(probe, seconds, what):
+    """What ``probe`` answers once it is true; fails with ``what`` after that time."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        answer = probe()
+        if answer:
+            return answer
+        time.sleep(0.05)
+    raise AssertionError(f"{what}, after {seconds} s")
+
+
 def bundle(files):
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
@@ -31,6 +42,16 @@ def function_bundle(source):
     with zipfile.ZipFile(buffer, "w") as archive:
         archive.writestr("index.py", source)
     return buffer.getvalue()
+
+
+def ended(states, execution, seconds):
+    """The description of an execution once it has ended; ``states`` is a Step Functions client."""
+
+    def probe():
+        state = states.describe_execution(executionArn=execution)
+        return state["status"] != "RUNNING" and state
+
+    return eventually(probe, seconds, f"{execution} still runs")
 
 
 class Trainer:
@@ -83,24 +104,21 @@ class Trainer:
         return self.wait_until(name, lambda job: job["TrainingJobStatus"] in TERMINAL, seconds)
 
     def wait_until(self, name, condition, seconds=30):
-        deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline:
+        def probe():
             job = self.describe(name)
-            if condition(job):
-                return job
-            time.sleep(0.02)
-        raise AssertionError(f"waited {seconds} s, {name} is {job}")
+            return condition(job) and job
+
+        return eventually(probe, seconds, f"{name} is not as expected")
 
     def wait_until_training(self, name, seconds=15):
         """Also where the job does not exist yet."""
-        deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline:
+
+        def trains():
             listed = self.client("sagemaker").list_training_jobs(NameContains=name)
             jobs = listed["TrainingJobSummaries"]
-            if jobs and self.describe(name)["SecondaryStatus"] == "Training":
-                return
-            time.sleep(0.05)
-        raise AssertionError(f"{name} does not train after {seconds} s")
+            return jobs and self.describe(name)["SecondaryStatus"] == "Training"
+
+        eventually(trains, seconds, f"{name} does not train")
 
     def wait_for_line(self, name, text, seconds=30):
         """The script itself runs some time after its job's status says Training."""
@@ -157,13 +175,7 @@ class Machines:
         return states.start_execution(stateMachineArn=machine, input=document)["executionArn"]
 
     def wait(self, execution, seconds=30):
-        deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline:
-            state = self.client("stepfunctions").describe_execution(executionArn=execution)
-            if state["status"] != "RUNNING":
-                return state
-            time.sleep(0.02)
-        raise AssertionError(f"{execution} still runs after {seconds} s")
+        return ended(self.client("stepfunctions"), execution, seconds)
 
     def run(self, definition, data=None, seconds=30):
         began = time.monotonic()

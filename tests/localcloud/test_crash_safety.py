@@ -18,6 +18,7 @@ from tests.localcloud.helpers import (
     ROLE,
     Trainer,
     alive,
+    eventually,
     function_bundle,
     marked_processes,
     wait_for_none,
@@ -66,10 +67,9 @@ def keep_busy(cloud):
         Timeout=300,
     )
     functions.invoke(FunctionName="slow", InvocationType="Event")
-    deadline = time.monotonic() + 10
-    while len(marked_processes(state.run_id)) < PROCESSES:
-        assert time.monotonic() < deadline, marked_processes(state.run_id)
-        time.sleep(0.1)
+    eventually(
+        lambda: len(marked_processes(state.run_id)) >= PROCESSES, 10, "processes are missing"
+    )
     return state
 
 

@@ -1,8 +1,8 @@
 """Starting, using and describing the local cloud."""
 
+import contextlib
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 
@@ -12,6 +12,7 @@ import pytest
 from compilegate.localcloud import api
 from compilegate.localcloud.errors import NoLogError, NotReadyError
 from compilegate.localcloud.lifecycle import LocalCloud, find_places
+from tests.localcloud.helpers import eventually
 
 e2e = pytest.mark.e2e
 
@@ -129,10 +130,13 @@ def test_logs_of_every_part_are_files(cloud, trainer, machines, make_function):
 def test_history_of_a_running_execution_is_shown_so_far(cloud, machines):
     wait = {"Type": "Wait", "Seconds": 60, "End": True}
     execution = machines.start({"StartAt": "W", "States": {"W": wait}})
-    deadline = time.monotonic() + 5
-    lines = ()
-    while len(lines) < 2 and time.monotonic() < deadline:
-        lines = api.logs(execution.rsplit(":", 1)[1], cloud=cloud).lines
+
+    def shown():
+        with contextlib.suppress(NoLogError):  # until the execution has begun
+            lines = api.logs(execution.rsplit(":", 1)[1], cloud=cloud).lines
+            return len(lines) > 1 and lines
+
+    lines = eventually(shown, 10, "no history of the execution")
     machines.client("stepfunctions").stop_execution(executionArn=execution)
 
     assert [line.split()[2:] for line in lines] == [["ExecutionStarted"], ["WaitStateEntered", "W"]]

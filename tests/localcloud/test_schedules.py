@@ -10,6 +10,7 @@ import pytest
 
 from compilegate.adapters.schedules import EventBridgeSchedules
 from compilegate.localcloud.lifecycle import REPOSITORY
+from tests.localcloud.helpers import eventually
 
 pytestmark = pytest.mark.e2e
 
@@ -40,15 +41,14 @@ def inputs(client, machine):
     states = client("stepfunctions")
 
     def wait_for(count, seconds=10):
-        deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline:
+        def started():
             executions = states.list_executions(stateMachineArn=machine)["executions"]
-            if len(executions) >= count:
-                arns = [one["executionArn"] for one in executions]
-                inputs = [states.describe_execution(executionArn=arn)["input"] for arn in arns]
-                return [json.loads(one) for one in inputs]
-            time.sleep(0.1)
-        raise AssertionError(f"{len(executions)} of {count} executions were started")
+            return len(executions) >= count and executions
+
+        executions = eventually(started, seconds, f"fewer than {count} executions were started")
+        arns = [one["executionArn"] for one in executions]
+        inputs = [states.describe_execution(executionArn=arn)["input"] for arn in arns]
+        return [json.loads(one) for one in inputs]
 
     return wait_for
 

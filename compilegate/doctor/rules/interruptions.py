@@ -65,7 +65,7 @@ def _argument_off(script: Script, call: ast.Call) -> bool:
 
 
 def _partial(script: Script, call: ast.Call) -> bool:
-    """A schedule records few steps; a switch that is no plain True is someone's decision."""
+    """A schedule records few steps; a switch other than a plain True is a decision."""
     enabled = keyword(call, "enabled")
     switch = call.args[0] if call.args and "autograd" in script.called(call) else enabled
     off = switch is not None and script.options.value(switch) is not True

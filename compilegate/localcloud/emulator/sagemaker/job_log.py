@@ -60,7 +60,7 @@ class JobLog:
         try:
             self._job.metrics[name] = (float(match.group(1)), now)
         except (ValueError, IndexError):
-            log.debug("metric %s of %s is no number: %r", name, self._job.name, match.group(0))
+            log.debug("metric %s of %s is not a number: %r", name, self._job.name, match.group(0))
 
     def _open_stream(self) -> None:
         for create, names in (

@@ -51,7 +51,7 @@ class TrainingRun:
         self._s3: Any = None
 
     def run(self) -> None:
-        """Run to the end; whatever goes wrong becomes the job's status and reason."""
+        """Run to the end; every error becomes the job's status and reason."""
         try:
             self._failures.before_start()
             if not self._scheduler.acquire(self.job):

@@ -1,4 +1,4 @@
-"""Runs one training process and leaves nothing of it behind, whatever happens.
+"""Runs one training process and leaves nothing of it behind, however it ends.
 
 Started as a script of its own by the emulator, standard library only. Its standard input is
 a pipe from the emulator: the line ``stop SECONDS`` kills the training process after that many
