@@ -36,6 +36,9 @@ OLDER, TOO_OLD, NEWER, NONE = (
 )
 LARGER = replace(COMPILE, batch_size=48, learning_rate_scaling="linear")
 FP8 = Candidate(name="fp8", precision="fp8")
+P4D = Candidate(name="p4d", instance_type="ml.p4d.24xlarge")
+TWO_P4D = replace(P4D, instance_count=2)
+HF_LAST = Framework("huggingface-pytorch", "1.11.0", "4.21.1")
 # The PyTorch estimator starts both of its data parallel launchers by one runner.
 SMDDP = change(
     SOUND, framework=Framework("pytorch", "2.1.0"), training__instance_type="ml.p4d.24xlarge",
@@ -72,20 +75,16 @@ CASES: list[Case] = [
      "ineligible"),
     (SOUND, {"framework": Framework("pytorch", "2.99")}, "no_compiler_image", "block",
      "ineligible"),
-    (SOUND, {"framework": Framework("other", "1")}, "framework_unsupported", "block",
-     "ineligible"),
+    (SOUND, {"framework": Framework("other", "1")}, "framework_unsupported", "block", "ineligible"),
     (SOUND, {"framework": Framework("pytorch", "2.1.0")}, "image_unpatched", "info", "eligible"),
     (SOUND, {"model": Model("diffusion", "unet")}, "family_unproven", "warn", "benchmark"),
     (SOUND, {"model": Model("custom", "ours")}, "family_unproven", "warn", "benchmark"),
     (SOUND, {"model": Model("gbt", "trees")}, "framework_unsupported", "block", "ineligible"),
-    (SOUND, {"candidates": (OLDER,)},
-     "framework_downgrade", "info", "eligible"),
+    (SOUND, {"candidates": (OLDER,)}, "framework_downgrade", "info", "eligible"),
     (SOUND, {"framework": Framework("pytorch", "2.8.0"), "candidates": (NEWER,)},
      "framework_change", "info", "eligible"),
-    (SOUND, {"candidates": (TOO_OLD,)},
-     "version_unsupported", "block", "ineligible"),
-    (SOUND, {"candidates": (NONE,)},
-     "no_compiler_image", "block", "ineligible"),
+    (SOUND, {"candidates": (TOO_OLD,)}, "version_unsupported", "block", "ineligible"),
+    (SOUND, {"candidates": (NONE,)}, "no_compiler_image", "block", "ineligible"),
     (SOUND, {"candidates": (Candidate(name="tf", framework=Framework("tensorflow", "2.11.0")),)},
      "framework_unsupported", "block", "ineligible"),
     (SOUND, {"framework": Framework("pytorch", "2.99"), "candidates": (PAIR,)},
@@ -93,8 +92,7 @@ CASES: list[Case] = [
     # the managed compiler's matrix
     (SOUND, {"candidates": (PAIR,)}, "framework_downgrade", "info", "benchmark"),
     (SOUND, {"candidates": (PAIR,)}, "script_needs_port", "warn", "benchmark"),
-    (SOUND, {"candidates": (replace(PAIR, framework=Framework(
-        "huggingface-pytorch", "1.11.0", "4.21.1")),)}, "no_same_version_baseline", "warn",
+    (SOUND, {"candidates": (replace(PAIR, framework=HF_LAST),)}, "no_same_version_baseline", "warn",
      "benchmark"),
     (SOUND, {"candidates": (MANAGED,)}, "version_unsupported", "block", "ineligible"),
     (SOUND, {"candidates": (MANAGED,)}, "framework_downgrade", "info", "ineligible"),
@@ -103,8 +101,7 @@ CASES: list[Case] = [
     (SOUND, {"framework": Framework("other", "1"), "candidates": (MANAGED,)},
      "framework_unsupported", "block", "ineligible"),
     (TRCOMP, {}, "image_unpatched", "warn", "eligible"),
-    (TRCOMP, {"framework": Framework("huggingface-pytorch", "1.11.0", "4.21.1")},
-     "no_compiler_image", "block", "ineligible"),
+    (TRCOMP, {"framework": HF_LAST}, "no_compiler_image", "block", "ineligible"),
     (TRCOMP, {"training__instance_type": "ml.g6.xlarge"}, "instance_unsupported", "block",
      "ineligible"),
     # launching
@@ -159,17 +156,13 @@ CASES: list[Case] = [
     (SOUND, {"candidates": (replace(
         COMPILE, batch_size=48, learning_rate_scaling="sqrt"),)},
      "learning_rate_warmup", "info", "eligible"),
-    (SOUND, {"profile": Profile(peak_memory_gib=18.0), "candidates": (replace(
-        COMPILE, batch_size=48, learning_rate_scaling="linear"),)},
+    (SOUND, {"profile": Profile(peak_memory_gib=18.0), "candidates": (LARGER,)},
      "memory_headroom", "warn", "benchmark"),
     (SOUND, {"profile": Profile(peak_memory_gib=30.0), "training__instance_type": "ml.p4d.24xlarge",
              "candidates": (Candidate(name="g5", instance_type="ml.g5.48xlarge"),)},
      "memory_headroom", "block", "ineligible"),
-    (SOUND, {"candidates": (Candidate(name="p4d", instance_type="ml.p4d.24xlarge",
-                                      instance_count=2),)},
-     "learning_rate_unscaled", "warn", "eligible"),
-    (SOUND, {"candidates": (Candidate(name="p4d", instance_type="ml.p4d.24xlarge",
-                                      instance_count=2, learning_rate_scaling="linear"),)},
+    (SOUND, {"candidates": (TWO_P4D,)}, "learning_rate_unscaled", "warn", "eligible"),
+    (SOUND, {"candidates": (replace(TWO_P4D, learning_rate_scaling="linear"),)},
      "learning_rate_warmup", "info", "eligible"),
     (SOUND, {"candidates": (LARGER,), "training__hyperparameters": {"warmup_steps": 300}},
      "warmup_unscaled", "warn", "eligible"),
@@ -183,7 +176,7 @@ CASES: list[Case] = [
     (SOUND, {"schedule": Schedule(0.05, 6)}, "saving_below_trial_cost", "block", "ineligible"),
     (SOUND, {"training__instance_type": "ml.g6e.48xlarge"}, "price_unknown", "warn", "eligible"),
     (SOUND, {"training__instance_type": "ml.g5.xlarge", "training__distribution": "none",
-             "candidates": (Candidate(name="p4d", instance_type="ml.p4d.24xlarge"),)},
+             "candidates": (P4D,)},
      "cluster_too_dear", "warn", "eligible"),
     # one job twice
     (SMDDP, {"candidates": (Candidate(name="ddp", distribution="pytorchddp"),)},
@@ -217,11 +210,10 @@ def test_a_sound_workload_has_no_reasons() -> None:
         ({"profile": Profile(0.3, 0.4, 0.0)}, "low_gpu_utilization"),
         ({"training__instance_type": "ml.g5.2xlarge", "training__distribution": "none"},
          "distribution_missing"),
-        ({"candidates": (replace(
-            COMPILE, batch_size=48, learning_rate_scaling="linear"),)}, "learning_rate_unscaled"),
+        ({"candidates": (LARGER,)}, "learning_rate_unscaled"),
         ({"candidates": (FP8,), "training__instance_type": "ml.p5.48xlarge"},
          "precision_unsupported"),
-        ({"candidates": (Candidate(name="p4d", instance_type="ml.p4d.24xlarge"),),
+        ({"candidates": (P4D,),
           "schedule": Schedule(3000, 0.001)}, "run_too_short"),
         ({"candidates": (Candidate(name="bf16", precision="bf16"),),
           "shapes__static": False}, "dynamic_shapes"),
@@ -229,12 +221,11 @@ def test_a_sound_workload_has_no_reasons() -> None:
          "run_too_short"),
         ({"model": Model("vision", "resnet50"), "shapes__padding": "max_length"},
          "shapes_by_augmentation"),
-        ({"profile": Profile(peak_memory_gib=14.0), "candidates": (replace(
-            COMPILE, batch_size=48, learning_rate_scaling="linear"),)}, "memory_headroom"),
+        ({"profile": Profile(peak_memory_gib=14.0), "candidates": (LARGER,)}, "memory_headroom"),
         ({"profile": Profile(data_wait_fraction=0.0), "policy__promote_speedup": 2.0},
          "data_bound"),
         ({"policy__promote_speedup": 1.5}, "speedup_below_policy"),
-        ({"candidates": (Candidate(name="p4d", instance_type="ml.p4d.24xlarge"),)},
+        ({"candidates": (P4D,)},
          "cluster_too_dear"),
         ({"candidates": (Candidate(name="ddp", distribution="none"),)}, "same_job"),
         ({"candidates": (replace(LARGER, hyperparameters={"warmup_steps": 200}),),
