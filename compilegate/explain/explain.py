@@ -21,7 +21,7 @@ from compilegate.explain.speed import speed_items
 from compilegate.explain.value_of_information import step_value_items, value_items
 
 FAIR = "the runs recorded no difference between the arms but the change"
-UNFAIR = "no verdict can rest on this"
+UNFAIR = "no verdict can be based on this"
 SAME_CHANGE = "every run of the candidate had its change"
 # The reason of a document that the judge could not read.
 UNREADABLE = "evidence_invalid"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from compilegate.domain.arithmetic import deviation, mean
 from compilegate.domain.formats import percent
@@ -52,14 +51,15 @@ def speed_items(
     yield from _gate(item, net, speed, evidence)
     yield from _promote(item, net, evidence)
     logs = block_log_speedups(finding.arm, evidence, segments, calm=True)
-    assumed, threshold = assumed_spread(finding.arm, evidence), evidence.policy.promote_speedup
+    spread = {"alpha": evidence.policy.alpha, "assumed": assumed_spread(finding.arm, evidence)}
+    required = evidence.policy.promote_speedup
     yield _hopeless(
-        item, net, [log - cost for log in logs], evidence,
-        Bar(threshold, f"{threshold:.2f}x (promote_speedup)", assumed),
+        item, net, [log - cost for log in logs], **spread, required=required,
+        words=f"{required:.2f}x (promote_speedup)",
     )  # fmt: skip
     if cost < 0:
-        longer = Bar(1.0, "1.00x, longer than today,", assumed)
-        yield _hopeless(item, speed.logs, logs, evidence, longer)
+        words = "1.00x, longer than today,"
+        yield _hopeless(item, speed.logs, logs, **spread, required=1.0, words=words)
 
 
 def _blocks(
@@ -170,23 +170,22 @@ def _promote(item: Reporter, net: Sequence[float], evidence: Evidence) -> Iterat
     )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Bar:
-    """A speed-up that the candidate must still be able to reach; ``assumed`` spread of blocks."""
-
-    speedup: float
-    words: str
-    assumed: float
-
-
 def _hopeless(
-    item: Reporter, logs: Sequence[float], calm: Sequence[float], evidence: Evidence, bar: Bar
+    item: Reporter,
+    logs: Sequence[float],
+    calm: Sequence[float],
+    *,
+    alpha: float,
+    assumed: float,
+    required: float,
+    words: str,
 ) -> Item:
+    """Whether the candidate can still reach ``required``; ``assumed`` is the spread of blocks."""
     n = len(logs)
-    best = best_case(logs, evidence.policy.alpha, calm, bar.assumed)
+    best = best_case(logs, alpha, calm, assumed)
     late = "" if calm == logs or n > 2 else " Late recompilations may not recur and count once."
     if n <= 2:
-        formula = f"e^(mean(L) + 3 x {bar.assumed:.2g} / sqrt(R))"
+        formula = f"e^(mean(L) + 3 x {assumed:.2g} / sqrt(R))"
         inputs = {"mean(L)": mean(calm), "R": float(n)}
     else:
         formula, spread = "e^(mean(L) + t s / sqrt(R))", deviation(logs)
@@ -195,8 +194,8 @@ def _hopeless(
             inputs["t"] = (best - mean(logs)) * math.sqrt(n) / spread
     return item(
         "best that it can still be", math.exp(min(best, 700.0)),
-        f"Below {bar.words} the candidate is dropped at once: "
-        f"{'it is' if best < math.log(bar.speedup) else 'it is not'}.{late}",
+        f"Below {words} the candidate is dropped at once: "
+        f"{'it is' if best < math.log(required) else 'it is not'}.{late}",
         unit="x", formula=formula, inputs=inputs, of=best_case,
     )  # fmt: skip
 

@@ -44,7 +44,7 @@ class ReportInput(TypedDict):
 
 @dataclass(frozen=True)
 class TrialReport:
-    """What the records say; ``verdict`` is None for a failed trial, and so is an absent plan.
+    """What the records say; ``verdict`` is None for a failed trial, ``plan`` where there is none.
 
     ``measured`` is a sentence where nothing was measured or the evidence cannot be read.
     ``decision``, ``eligibility`` and ``flag`` are empty where there is none.
