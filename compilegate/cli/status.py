@@ -45,12 +45,18 @@ def status(
     """
     cloud = invocation.open_cloud()
     running = _running(cloud, workload)
+    mark = drain_mark(cloud.services)
+    drained = {"at": mark.at, "by": mark.by} if mark is not None and mark.drained else None
     names = [workload] if workload else cloud.overview.workloads()
     document = {
         "stage": cloud.stage,
-        "drained": _drained(cloud),
+        "drained": drained,
         "running": running,
-        "locks": _locks(cloud, workload),
+        "locks": [
+            {"workload": lock.workload, "owner": lock.owner, "expires_at": lock.expires_at}
+            for lock in cloud.overview.locks()
+            if workload in (None, lock.workload)
+        ],
         "approvals": _approvals(cloud, names),
         "production": _production(cloud, names),
         "trials": _trials(cloud, names, [item["execution"] for item in running]),
@@ -59,12 +65,6 @@ def status(
         emit_json(document)
     else:
         _show(document)
-
-
-def _drained(cloud: Cloud) -> dict[str, Any] | None:
-    """Since when and by whom the stage is drained, None where it is not."""
-    mark = drain_mark(cloud.services)
-    return {"at": mark.at, "by": mark.by} if mark is not None and mark.drained else None
 
 
 def _running(cloud: Cloud, workload: str | None) -> list[dict[str, Any]]:
@@ -86,14 +86,6 @@ def _open_round(execution: str, cloud: Cloud) -> dict[str, Any] | None:
             arms = [run.arm for run in round_.runs]
             return {"round": round_.round, "arms": arms, "until": round_.until}
     return None
-
-
-def _locks(cloud: Cloud, workload: str | None) -> list[dict[str, Any]]:
-    return [
-        {"workload": lock.workload, "owner": lock.owner, "expires_at": lock.expires_at}
-        for lock in cloud.overview.locks()
-        if workload in (None, lock.workload)
-    ]
 
 
 def _trials(cloud: Cloud, names: Collection[str], running: Collection[str]) -> list[dict[str, Any]]:

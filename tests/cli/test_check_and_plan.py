@@ -80,7 +80,7 @@ def test_what_holds_for_all_is_reported_once_and_equals_are_shown_together(
     assert 1 == text.count("the managed compiler is frozen")
     assert "managed, again (sagemaker_training_compiler): not eligible" in text
     assert "- as for managed: image_unpatched" in text
-    assert "speed-up at most        1.40x" in text
+    assert "Amdahl's law allows     1.40x" in text
 
 
 def test_the_configuration_to_copy_stands_on_lines_of_its_own(

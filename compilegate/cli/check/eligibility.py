@@ -91,7 +91,7 @@ def _show_economics(figures: Document, *, tried: bool) -> None:
         ("a compiler could save", _saving(figures) if tried else UNKNOWN),
         ("a trial costs about", _trial(figures) if tried else UNKNOWN),
         ("a run pays off from", _break_even(figures)),
-        ("speed-up at most", shown(figures.get("largest_speedup"), _limit)),
+        ("Amdahl's law allows", shown(figures.get("largest_speedup"), ratio)),
         ("prices", _prices(figures)),
     ]
     say_rows([row for row in rows if row[1] != UNKNOWN])
@@ -121,10 +121,6 @@ def _break_even(figures: Document) -> str:
     span = cold if cold == f"{warm} s" else f"{warm} to {cold}"
     start = f"{duration(minutes * 60)} on" if minutes else "the first minute"
     return f"{start} at best (compiling: {span}, {how})"
-
-
-def _limit(speedup: float) -> str:
-    return f"{ratio(speedup)} (Amdahl's law, from the profile)"
 
 
 def _prices(figures: Document) -> str:

@@ -98,7 +98,13 @@ def read_files(files: Sequence[Path]) -> Iterator[tuple[Path, WorkloadFile | Inv
             continue
         name = outcome.workload.name
         twin = first.setdefault(name, file)
-        yield file, outcome if twin is file else _same_name(name, file, twin)
+        if twin is file:
+            yield file, outcome
+            continue
+        yield file, InvalidInputError(
+            f"is also the name of the workload in {twin}", file=str(file), field="name",
+            value=name, fix="give each workload its own name",
+        )  # fmt: skip
 
 
 def check_files(files: Sequence[Path], settings: Settings) -> Iterator[Checked]:
@@ -110,13 +116,3 @@ def check_files(files: Sequence[Path], settings: Settings) -> Iterator[Checked]:
         facts = facts_for_workload(read.workload, settings)
         eligibility = check_eligibility(read.workload, facts, region=settings.region)
         yield Checked(str(file), eligibility.to_dict())
-
-
-def _same_name(name: str, file: Path, twin: Path) -> InvalidInputError:
-    return InvalidInputError(
-        f"is also the name of the workload in {twin}",
-        file=str(file),
-        field="name",
-        value=name,
-        fix="give each workload its own name",
-    )

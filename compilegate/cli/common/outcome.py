@@ -95,12 +95,13 @@ def read_outcome(trial: Trial, cloud: Cloud, state: ExecutionState, reports: Pat
         report = None
         failed = {"report_failed": str(error), **failed}
     missing = _missing(trial, failed, report, cloud)
+    reasons = decision.get("reasons") or [{"message": "no reason was recorded"}]
     document = {} if report is None else json.loads(report.with_suffix(".json").read_text("utf-8"))
     return Outcome(
         trial.workload,
         trial.trial,
         decision,
-        document.get("headline") or _first_reason(decision),
+        document.get("headline") or str(reasons[0]["message"]),
         None,
         report,
         missing,
@@ -211,8 +212,3 @@ def _decided_before(trial: Trial, cloud: Cloud) -> tuple[Missing, ...]:
             text = f"Its decision was recorded before ({decision.verdict}). The flag now:"
             return (Missing(text, cloud.command(f"flag show {trial.workload}")),)
     return ()
-
-
-def _first_reason(decision: Mapping[str, Any]) -> str:
-    reasons = decision.get("reasons") or [{"message": "no reason was recorded"}]
-    return str(reasons[0]["message"])

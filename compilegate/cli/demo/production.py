@@ -196,12 +196,14 @@ def run_line(run: NightlyRun) -> str:
     """Night, arm, quality, wall clock, and what the flag is after it."""
     begun, attempts = run.view.begun, run.view.runs
     arm = begun.arm if begun else UNKNOWN
+    night = datetime.fromisoformat(run.scheduled).astimezone(UTC) if run.scheduled else None
+    date = f"{night:%d %b}" if night else ""
     note = WHY.get(begun.why, "") if begun else ""
     result = attempts[0].result if attempts else {}
     metric, wall = result.get("metric"), result.get("wall_seconds")
     state = "ALARM" if run.alarmed else "faulty" if run.fault and arm != BASELINE else ""
     columns = (
-        f"{run.number:>3} {_date(run.scheduled):<6}", f"{arm:<9}", f"{note:<12}",
+        f"{run.number:>3} {date:<6}", f"{arm:<9}", f"{note:<12}",
         f"{UNKNOWN if metric is None else fixed(metric):>7}",
         f"{UNKNOWN if wall is None else clock(wall):>5}", f"{state:<6}",
         f"flag {flag_words(FlagReading(run.flag))}",
@@ -238,9 +240,3 @@ def show_end(
             "differ on a busy machine. Run it again.",
             style="red",
         )  # fmt: skip
-
-
-def _date(iso: str) -> str:
-    if not iso:
-        return ""
-    return f"{datetime.fromisoformat(iso).astimezone(UTC):%d %b}"

@@ -122,7 +122,8 @@ def _stack(account: Account) -> Iterable[Reason]:
 
 def _vpc(account: Account, demands: Sequence[Demand]) -> Iterable[Reason]:
     """The deployed setting; before a deployment the one that cdk.json would deploy."""
-    configured = _configured_vpc()
+    vpc = project.deployment().vpc
+    configured = None if vpc is None else VpcSetting(vpc.subnet_ids, vpc.security_group_ids)
     try:
         stack_outputs(account.client("cloudformation"), account.stage)
     except NotDeployedError:
@@ -145,11 +146,6 @@ def _quotas(account: Account, demands: Sequence[Demand]) -> Iterable[Reason]:
         for demand in demands
     }
     return examine_quotas(instances, demands)
-
-
-def _configured_vpc() -> VpcSetting | None:
-    vpc = project.deployment().vpc
-    return None if vpc is None else VpcSetting(vpc.subnet_ids, vpc.security_group_ids)
 
 
 def _demands(paths: Sequence[Path]) -> list[Demand]:

@@ -13,7 +13,7 @@ from compilegate.cli.common.output import emit_json, reason_lines, say_rows, say
 from compilegate.cli.common.session import Invocation, JsonOption, LocalOption, StageOption, session
 from compilegate.cli.judge.documents import judged, read_json, stream
 from compilegate.domain import naming
-from compilegate.domain.decision import EXIT_CODES, Decision
+from compilegate.domain.decision import EXIT_CODES
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.formats import UNKNOWN, money, number, plural
 from compilegate.report.words import control_sentences
@@ -166,7 +166,11 @@ def _one(file: str, stage: str, *, explain: bool, as_json: bool) -> int:
     document = read_json(file)
     decision = judged(document)
     shown = decision.to_dict(naming.flag_parameter(stage, decision.workload))
-    items = _explained(document, decision) if explain else None
+    items: Sequence[Any] | None = None
+    if explain:
+        from compilegate.explain.explain import explain as explained  # noqa: PLC0415 - slow
+
+        items = explained(document, decision)
     if as_json and items is not None:
         emit_json({"decision": shown, "explanation": [item.to_dict() for item in items]})
     elif as_json:
@@ -180,12 +184,6 @@ def _one(file: str, stage: str, *, explain: bool, as_json: bool) -> int:
 
             show_explanation(items)
     return EXIT_CODES[decision.verdict]
-
-
-def _explained(document: object, decision: Decision) -> Sequence[Any]:
-    from compilegate.explain.explain import explain  # noqa: PLC0415 - a stream must not pay for it
-
-    return explain(document, decision)
 
 
 def _plan(file: str | None, plan_options: Mapping[str, Any], *, as_json: bool) -> int:

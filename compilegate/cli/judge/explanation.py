@@ -35,16 +35,16 @@ SMALLEST = 1e-7
 
 def show_explanation(items: Sequence[Item]) -> None:
     """Sections in the order of the questions."""
-    for (section, arm), group in groupby(items, key=lambda item: (item.section, _about(item))):
+    for (section, arm), group in groupby(items, key=_section_and_arm):
         say()
         say(f"{QUESTIONS[section]}{f' ({arm})' if arm else ''}", "bold")
         for _, same in groupby(group, key=lambda item: (item.arm, item.name)):
             _show(list(same))
 
 
-def _about(item: Item) -> str | None:
-    """The arm that a whole section is about; fairness is about all of them."""
-    return None if item.section is Section.FAIRNESS else item.arm
+def _section_and_arm(item: Item) -> tuple[Section, str | None]:
+    """A section is about one arm; fairness is about all of them."""
+    return item.section, None if item.section is Section.FAIRNESS else item.arm
 
 
 def _show(items: Sequence[Item]) -> None:

@@ -73,12 +73,13 @@ def _arms(plan: Plan) -> Table:
 
 
 def _row(arm: ArmPlan, cost: ArmEstimate, baseline: ArmPlan) -> tuple[str, ...]:
+    expected, low, high = map(estimated_money, (cost.usd.expected, cost.usd.low, cost.usd.high))
     return (
         arm.name if arm.role == arm.name else f"{arm.name}\n({arm.role})",
         _label(arm, baseline),
         f"{arm.instance_count} x\n{arm.instance_type}",
         f"{arm.usd_per_hour:,.2f}",
-        _range(cost),
+        f"{expected}\n({low} to {high})",
     )
 
 
@@ -114,11 +115,6 @@ def _changes(arm: ArmPlan, baseline: ArmPlan) -> Iterator[str]:
         yield f"{key} {value}"
     if "instances" in arm.factors:
         yield "instances"
-
-
-def _range(cost: ArmEstimate) -> str:
-    expected, low, high = map(estimated_money, (cost.usd.expected, cost.usd.low, cost.usd.high))
-    return f"{expected}\n({low} to {high})"
 
 
 def hours(amount: float) -> str:

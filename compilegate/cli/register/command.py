@@ -29,7 +29,7 @@ from compilegate.cli.register.many import (
 )
 from compilegate.domain.errors import InvalidInputError, shown
 from compilegate.domain.formats import plural
-from compilegate.domain.production.registration import Change, Registration
+from compilegate.domain.production.registration import Change
 from compilegate.domain.records.flags import HUMAN
 from compilegate.usecases.operations.drain_mark import refuse_if_drained
 from compilegate.usecases.registration.register import UNCHANGED, Registered, RegisterOptions
@@ -164,10 +164,15 @@ def show(result: Result, *, also_unchanged: bool, local: bool = False) -> None:
 def line(registered: Registered) -> str:
     """``name: what, when it runs, what differs``."""
     registration = registered.registration
-    parts = [f"{registration.workload}: {_what(registered)}"]
-    if registration.active and registered.what != UNCHANGED:
-        parts.append(_when(registration))
-    parts += _differs(registered)
+    unchanged = registered.what == UNCHANGED
+    what = WORDS[registered.what] if registration.active or not unchanged else "already retired"
+    parts = [f"{registration.workload}: {what}"]
+    if registration.active and not unchanged:
+        runs = f"runs {registration.schedule}, {registration.timezone}"
+        parts.append(runs if registration.schedule else "no schedule")
+    parts += [_change(change) for change in registered.changes[:MOST_NAMED]]
+    if len(registered.changes) > MOST_NAMED:
+        parts.append(f"{len(registered.changes) - MOST_NAMED} more fields")
     if registered.replaces:
         parts.append(f"in place of {registered.replaces}")
     if registered.still_on:
@@ -182,24 +187,6 @@ def summary(counts: Mapping[str, int], *, dry_run: bool) -> str:
     parts = [f"{counts[what]} {WORDS[what]}" for what in WORDS if counts.get(what)]
     end = " Dry run: nothing was changed." if dry_run else ""
     return f"{plural(sum(counts.values()), 'workload')}: {', '.join(parts)}.{end}"
-
-
-def _what(registered: Registered) -> str:
-    if registered.what == UNCHANGED and not registered.registration.active:
-        return "already retired"
-    return WORDS[registered.what]
-
-
-def _when(registration: Registration) -> str:
-    if registration.schedule is None:
-        return "no schedule"
-    return f"runs {registration.schedule}, {registration.timezone}"
-
-
-def _differs(registered: Registered) -> list[str]:
-    named = [_change(change) for change in registered.changes[:MOST_NAMED]]
-    more = len(registered.changes) - len(named)
-    return [*named, f"{more} more fields"] if more > 0 else named
 
 
 def _change(change: Change) -> str:
