@@ -110,19 +110,19 @@ def burst(
     due = [(start, number) for number, start in enumerate(starts)]
     heapq.heapify(due)
     waited: list[float] = []
-    asked, lost, now = [0] * jobs, 0, 0.0
+    requests, lost, now = [0] * jobs, 0, 0.0
     while due:
         now, number = heapq.heappop(due)
-        asked[number] += 1
+        requests[number] += 1
         if bucket.take(now):
             waited.append(now - starts[number])
             continue
         again = now + next(waits[number])
-        if again > starts[number] + backoff.seconds or asked[number] >= attempts:
+        if again > starts[number] + backoff.seconds or requests[number] >= attempts:
             lost += 1
         else:
             heapq.heappush(due, (again, number))
-    return Burst(len(waited), lost, sum(asked), waited, now)
+    return Burst(len(waited), lost, sum(requests), waited, now)
 
 
 def bursts(backoff: Backoff, attempts: float = math.inf) -> list[dict[str, Any]]:

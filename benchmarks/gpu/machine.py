@@ -113,17 +113,17 @@ class Machine:
 
 
 class _Stop:
-    """Ends a process at the deadline: asked first, killed when it does not follow."""
+    """Ends a process at the deadline: by SIGTERM, then by SIGKILL."""
 
     def __init__(self, process: subprocess.Popen[str], seconds: float) -> None:
         self.stopped = False
         self._process = process
         self._previous = signal.getsignal(signal.SIGALRM)
         if seconds != float("inf"):
-            signal.signal(signal.SIGALRM, self._ask)
+            signal.signal(signal.SIGALRM, self._terminate)
             signal.alarm(max(1, int(seconds)))
 
-    def _ask(self, _signal: int, _frame: object) -> None:
+    def _terminate(self, _signal: int, _frame: object) -> None:
         self.stopped = True
         self._process.terminate()
         signal.signal(signal.SIGALRM, self._kill)

@@ -26,7 +26,7 @@ class DataError(TrainingError):
 
 
 class StoppedError(SystemExit):
-    """The job was told to stop (SIGTERM); its exit code is that of an unhandled signal."""
+    """SIGTERM stopped the job; its exit code is that of an unhandled signal."""
 
     def __init__(self):
         super().__init__(143)

@@ -45,14 +45,14 @@ class EvidenceFiles:
 
     def _lines(self, record, size):
         """Lines that are complete with this record."""
-        wanted = _group_size(size)
-        if wanted == 1:
+        steps_per_line = _group_size(size)
+        if steps_per_line == 1:
             return [_line(record)]
         if "compile_seconds" in record:  # a step of its own kind
             finished, self._group = self._group, []
             return [_line(_together(finished))] * bool(finished) + [_line(record)]
         self._group.append(record)
-        if len(self._group) < wanted:
+        if len(self._group) < steps_per_line:
             return []
         finished, self._group = self._group, []
         return [_line(_together(finished))]

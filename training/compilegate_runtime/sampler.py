@@ -1,4 +1,4 @@
-"""How busy and how full the GPU is, asked once a second beside the training.
+"""How busy and how full the GPU is, read once a second beside the training.
 
 NVML is NVIDIA's own interface of the driver. It is read without CUDA, so that no sample waits for
 the GPU or disturbs a graph that is being captured. Source: NVML API reference,

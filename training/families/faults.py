@@ -18,10 +18,10 @@ def learning_rate_share(compiler):
 
     Raises HyperparameterError for an unknown fault.
     """
-    asked = os.environ.get(VARIABLE)
-    if not asked:
+    fault = os.environ.get(VARIABLE)
+    if not fault:
         return 1.0
-    name, _, amount = asked.partition(":")
+    name, _, amount = fault.partition(":")
     try:
         share = float(amount)
     except ValueError:
@@ -29,7 +29,7 @@ def learning_rate_share(compiler):
     if name != LEARNING_RATE or not 0 <= share < 1:
         raise HyperparameterError(
             "{}={!r} is not a known fault; use {}:SHARE with a share from 0 up to 1, "
-            "or leave the variable out".format(VARIABLE, asked, LEARNING_RATE)
+            "or leave the variable out".format(VARIABLE, fault, LEARNING_RATE)
         )
     if compiler.requested == "none":
         return 1.0

@@ -173,7 +173,7 @@ def _function_of_its_own(call, module, number):
     """A function for one model alone, whose compilations are not confused with another's.
 
     torch.compile leaves the bound method of a module of torch's own, such as nn.Sequential,
-    uncompiled without a word (seen in PyTorch 2.13), so it is given a function instead.
+    uncompiled without a warning (seen in PyTorch 2.13), so it gets a function instead.
     """
 
     def forward(*args, **kwargs):
@@ -267,13 +267,13 @@ def check_precision(settings, seen):
 
     ``seen`` are the types of number in which the model was called and its weights are kept.
     """
-    asked = {"fp16": "float16", "bf16": "bfloat16"}.get(settings.precision)
+    dtype = {"fp16": "float16", "bf16": "bfloat16"}.get(settings.precision)
     state = getattr(sys.modules.get("accelerate.state"), "AcceleratorState", None)
     mixed = getattr(state, "_shared_state", {}).get("_mixed_precision") if state else None
     if settings.precision == "fp8":
         done = mixed == "fp8"
     else:
-        done = asked is None or asked in seen or mixed == settings.precision
+        done = dtype is None or dtype in seen or mixed == settings.precision
     if not done:
         raise NotAppliedError(
             f"precision {settings.precision} was asked for and not applied: the script trains in "

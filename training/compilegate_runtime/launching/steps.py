@@ -20,7 +20,7 @@ class Steps:
     def __init__(self, torch, recorder, models, limit):
         self._torch, self._recorder, self._models = torch, recorder, models
         self._limit = limit
-        self.checks = []  # asked once, when the first step is over, with its samples
+        self.checks = []  # called once, when the first step is over, with its samples
         self._main = None  # of several optimizers the first one's steps count
         self._beside = weakref.WeakSet()  # those that train other weights than it
         self._backward = False
