@@ -85,7 +85,7 @@ class SpeedStep:
 
 
 @dataclass(frozen=True)
-class FullRunWanted:
+class RequestedFullRun:
     """One full run of an arm, with its seed."""
 
     arm: str
@@ -97,7 +97,7 @@ class QualityStep:
     """More full runs, made by the trial itself or as canary runs by production."""
 
     mode: str
-    runs: tuple[FullRunWanted, ...]
+    runs: tuple[RequestedFullRun, ...]
     usd: float | None
     why: str
     stage: ClassVar[str] = "quality"

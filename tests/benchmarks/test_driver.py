@@ -9,7 +9,7 @@ from benchmarks.decision.portfolio import draw
 from benchmarks.decision.rules import policy
 from benchmarks.decision.truth import BASELINE
 from benchmarks.decision.world import World, loss_at, oracle_hours
-from compilegate.domain.decision import Decision, FullRunWanted, QualityStep, Verdict
+from compilegate.domain.decision import Decision, QualityStep, RequestedFullRun, Verdict
 from compilegate.domain.reasons import Reason
 from tests.domain.evidence_builder import judge
 
@@ -37,7 +37,7 @@ def decision(verdict, step=None, candidate="compile-1"):
 def _typed(step):
     if step is None:
         return None
-    runs = tuple(FullRunWanted(run["arm"], run["seed"]) for run in step["runs"])
+    runs = tuple(RequestedFullRun(run["arm"], run["seed"]) for run in step["runs"])
     return QualityStep(step["mode"], runs, usd=None, why="")
 
 

@@ -1,4 +1,4 @@
-"""A trial driven by its own questions: whatever is asked for is done, until it is settled."""
+"""A trial that does what the judge requests, until it has a verdict."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def answer(doc: dict[str, Any], step: dict[str, Any], speeds: dict[str, float], 
         ((1.15, 0.0, 0.004), "stay_off"),
     ],
 )
-def test_doing_what_is_asked_ends_with_the_truth(
+def test_doing_what_is_requested_ends_with_the_truth(
     mode: str, history: int, truth: tuple[float, float, float], verdict: str
 ) -> None:
     speedup, loss, sd = truth

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from compilegate.domain import naming
-from compilegate.domain.decision import Decision, FullRunWanted, QualityStep
+from compilegate.domain.decision import Decision, QualityStep, RequestedFullRun
 from compilegate.domain.production.canary import open_slot
 from compilegate.domain.production.history import history
 from compilegate.domain.production.registration import Registration, TrainedJob
@@ -43,7 +43,7 @@ def register(services: Any, **changes: Any) -> None:
 
 def asks(*runs: str) -> Decision:
     pairs = [run.split() for run in runs]
-    planned_runs = tuple(FullRunWanted(arm, int(seed)) for arm, seed in pairs)
+    planned_runs = tuple(RequestedFullRun(arm, int(seed)) for arm, seed in pairs)
     step = QualityStep(mode="canary", runs=planned_runs, usd=0.0, why="")
     return says("continue", step)
 

@@ -12,9 +12,9 @@ from compilegate.domain import naming
 from compilegate.domain.argument_text import decoded_document
 from compilegate.domain.decision import (
     Decision,
-    FullRunWanted,
     NextStep,
     QualityStep,
+    RequestedFullRun,
     SpeedStep,
     Verdict,
 )
@@ -100,7 +100,7 @@ def asks_speed(*arms: str, usd: float | None = 1.0, block: int = 0, blocks: int 
 
 def asks_full_runs(*runs: str, usd: float | None = 1.0, candidate: str = "compile") -> Decision:
     pairs = [run.split() for run in runs]
-    planned_runs = tuple(FullRunWanted(arm, int(seed)) for arm, seed in pairs)
+    planned_runs = tuple(RequestedFullRun(arm, int(seed)) for arm, seed in pairs)
     step = QualityStep(mode="shadow", runs=planned_runs, usd=usd, why="")
     return says("continue", step, candidate)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from compilegate.domain.decision import CANARY, SHADOW, FullRunWanted, QualityStep, SpeedStep
+from compilegate.domain.decision import CANARY, SHADOW, QualityStep, RequestedFullRun, SpeedStep
 from compilegate.domain.judging.evidence import Arm, Evidence, finished, runs_apart
 from compilegate.domain.judging.looks import SPEED_LOOKS, next_look
 from compilegate.domain.judging.power import Design
@@ -86,7 +86,7 @@ def next_quality(
         more = _candidate_runs(evidence, n, design, shadow=shadow)
         base = _baseline_runs(evidence, n, more, shadow=shadow)
     runs = tuple(
-        FullRunWanted(name, seed)
+        RequestedFullRun(name, seed)
         for name, seed in _alternating(candidate, more, evidence.baseline, base)
     )
     mode = SHADOW if shadow else CANARY
@@ -139,7 +139,7 @@ def _unused_seeds(arm: Arm) -> Iterator[int]:
 
 
 def _runs_usd(
-    evidence: Evidence, runs: Sequence[FullRunWanted], segments: Segments
+    evidence: Evidence, runs: Sequence[RequestedFullRun], segments: Segments
 ) -> float | None:
     """What the runs may cost: the plan's upper estimate, else measured or extrapolated hours."""
     if evidence.plan.usd_per_quality_run is not None:
