@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
@@ -138,7 +138,6 @@ def _drain(
     minutes: float | None,
     poll: float,
     quiet: bool,
-    sleep: Callable[[float], None] = time.sleep,
 ) -> Report:
     mark = begin_drain(deployment, by)
     report, drainage, shown = Report(mark=mark), Drainage(deployment, time.monotonic), ""
@@ -156,7 +155,7 @@ def _drain(
             report.note(steps)
             if deadline is not None and time.monotonic() >= deadline:
                 return report
-            sleep(poll)
+            time.sleep(poll)
     except KeyboardInterrupt:
         typer.echo(
             "Stopped waiting. Nothing new starts. To continue: compilegate drain\n"

@@ -123,10 +123,10 @@ def test_a_trial_that_is_watched_says_that_it_waits(pending: Cloud) -> None:
     save_record(pending.services.store, trial, "plan", plan)
     arn = pending.executions.start(f"bert-docs-{TRIAL}", {"workload": "bert-docs"})
 
-    before = TrialWatcher(trial, arn, pending).look().stage
+    before = TrialWatcher(trial, arn, pending).read().stage
     answer_once(trial, "human:ana", "go", approved=True, services=pending.services)
     pending.executions.looks = 1  # type: ignore[attr-defined]
-    after = TrialWatcher(trial, arn, pending).look().stage
+    after = TrialWatcher(trial, arn, pending).read().stage
 
     assert ("waits for approval, see compilegate status", "judging") == (before, after)
 

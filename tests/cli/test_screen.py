@@ -86,7 +86,7 @@ def test_before_there_is_a_plan_the_trial_is_checking() -> None:
     aws = cloud(looks=99)
     arn = aws.executions.start("lm-0abc1234", {"workload": "lm"})
 
-    view = TrialWatcher(TRIAL, arn, aws).look()
+    view = TrialWatcher(TRIAL, arn, aws).read()
 
     assert ("checking, planning", ()) == (view.stage, view.jobs)
 
@@ -116,7 +116,7 @@ def test_while_production_carries_a_round_the_trial_waits(
         closed = CanaryClosed(1, "0abc1234", 2, "complete")
         services.ledger.put_once("lm", closed.key, closed.to_entry())
 
-    assert stage == watcher.look().stage
+    assert stage == watcher.read().stage
 
 
 def test_in_the_speed_gate_every_arm_has_its_own_figures() -> None:
@@ -124,7 +124,7 @@ def test_in_the_speed_gate_every_arm_has_its_own_figures() -> None:
         line(arm="baseline", block=1), line(step=160, steps=160, samples_per_second=400),
         line(arm="compile", block=1), line(step=80, steps=160, samples_per_second=500),
     ]  # fmt: skip
-    view = watched(("s0", "InProgress", lines)).look()
+    view = watched(("s0", "InProgress", lines)).read()
 
     baseline, compiled = arm_rows(view, 1060.0)
 
@@ -139,7 +139,7 @@ def test_an_arm_on_nodes_of_its_own_shows_its_own_job_at_its_own_price() -> None
         ("s1a0", "Completed", [line(arm="baseline", block=0), line(step=160, steps=160)]),
         ("s1b0", "InProgress", [line(arm="p4d", block=0), line(step=40, steps=160)]),
         more=(other,),
-    ).look()
+    ).read()
 
     stages = {row.arm: row.stage for row in arm_rows(view, 1060.0)}
 
@@ -151,8 +151,8 @@ def test_an_arm_on_nodes_of_its_own_shows_its_own_job_at_its_own_price() -> None
 
 def test_a_first_compilation_is_no_block_yet() -> None:
     lines = [line(arm="compile", priming=20), line(block=0, arm="compile", step=10, steps=20)]
-    first = watched(("s0", "InProgress", lines)).look()
-    then = watched(("s0", "InProgress", [*lines, line(block=0, blocks=3, arm="compile")])).look()
+    first = watched(("s0", "InProgress", lines)).read()
+    then = watched(("s0", "InProgress", [*lines, line(block=0, blocks=3, arm="compile")])).read()
 
     stages = [[row.stage for row in arm_rows(view, 1060.0)][1] for view in (first, then)]
 
@@ -165,7 +165,7 @@ def test_full_runs_are_counted_timed_and_priced_by_arm() -> None:
         ("q1a17", "Completed", [line(step=600, steps=600)]),
         ("q1b17", "Completed", []),
         ("q2b18", "InProgress", [line(step=30, steps=600, samples_per_second=512.3, loss=3.21)]),
-    ).look()
+    ).read()
 
     baseline, compiled = arm_rows(view, 1050.0)
 
@@ -178,7 +178,7 @@ def test_full_runs_are_counted_timed_and_priced_by_arm() -> None:
 def test_a_stopped_job_is_no_full_run_but_costs() -> None:
     view = watched(
         ("q1a17", "Completed", []), ("q1a18", "Stopped", []), ("q1b17", "InProgress", []),
-    ).look()  # fmt: skip
+    ).read()  # fmt: skip
 
     baseline, _ = arm_rows(view, 1050.0)
 
@@ -187,17 +187,17 @@ def test_a_stopped_job_is_no_full_run_but_costs() -> None:
 
 def test_a_job_that_ended_is_not_asked_for_again() -> None:
     watcher = watched(("s0", "Completed", []))
-    watcher.look()
+    watcher.read()
     jobs = watcher._cloud.services.jobs
     assert isinstance(jobs, MemoryJobs)
     jobs.describe = None  # type: ignore[method-assign, assignment]  # any call would now fail
 
-    assert "Completed" == watcher.look().jobs[0].status
+    assert "Completed" == watcher.read().jobs[0].status
 
 
 def test_the_table_fits_80_columns() -> None:
     lines = [line(step=12000, steps=52000, samples_per_second=51200.123, loss=3.2101)]
-    view = watched(("q1a17", "InProgress", lines), ("q1b17", "InProgress", lines)).look()
+    view = watched(("q1a17", "InProgress", lines), ("q1b17", "InProgress", lines)).read()
     out = Console(file=io.StringIO(), width=80)
 
     out.print(progress_table([view], 5000.0))
@@ -209,7 +209,7 @@ def test_the_table_fits_80_columns() -> None:
 
 
 def test_a_terminal_gets_a_table_and_a_pipe_gets_lines() -> None:
-    view = watched(("q1a17", "InProgress", [line(step=1, steps=600)])).look()
+    view = watched(("q1a17", "InProgress", [line(step=1, steps=600)])).read()
     texts = []
     for terminal in (True, False):
         out = Console(file=io.StringIO(), force_terminal=terminal, width=80)
@@ -226,7 +226,7 @@ def test_a_line_is_printed_once_per_event() -> None:
     lines = LineScreen(out)
 
     for _ in range(3):
-        lines.show([watcher.look()])
+        lines.show([watcher.read()])
 
     printed = [text.strip() for text in out.file.getvalue().splitlines()]
     assert ["0:00 lm: speed gate", "0:00 lm: s0 speed gate: training"] == printed[:2]
@@ -243,7 +243,7 @@ def test_each_segment_of_a_speed_job_is_an_event() -> None:
     for addition in ([], [line(block=0, blocks=3, arm="baseline")], []):
         printed_by_job.extend(addition)
         for _ in range(2):
-            lines.show([watcher.look()])
+            lines.show([watcher.read()])
 
     printed = [text.partition("gate: ")[2] for text in out.file.getvalue().splitlines()]
     assert ["", "training", "compile, first compilation", "baseline, block 1"] == printed

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from compilegate.cli.common.cloud import Cloud
-from compilegate.cli.trials.view import JobView, TrialView, look_at_job
+from compilegate.cli.trials.view import JobView, TrialView, read_job
 from compilegate.domain import ledger_keys, naming
 from compilegate.domain.errors import InvalidInputError, NotFoundError
 from compilegate.domain.production.attempts import Attempt, attempt_number, attempt_of
@@ -58,13 +58,13 @@ class RunWatcher:
         self._spec: Spec | None = None
         self._jobs: dict[str, JobView] = {}
 
-    def look(self) -> RunView:
+    def read(self) -> RunView:
         """The run as it is now."""
         # The execution first, so that what its last step wrote is read after it.
         state = self._cloud.with_production().executions.describe(self.arn)
-        self._begun = self._begun or self._look_for_beginning()
+        self._begun = self._begun or self._read_begun()
         if self._begun is not None:
-            self._look_at_jobs()
+            self._read_jobs()
         jobs = tuple(self._jobs.values())
         return RunView(
             trial=self.run,
@@ -79,19 +79,19 @@ class RunWatcher:
     def _past(self, prefix: str) -> WorkloadHistory:
         return history(self._cloud.services.ledger.entries(self.run.workload, prefix))
 
-    def _look_for_beginning(self) -> BegunRun | None:
+    def _read_begun(self) -> BegunRun | None:
         try:
             return load_begun(self.run.workload, self.run.trial, self._cloud.services.ledger)
         except NotFoundError:
             return None
 
-    def _look_at_jobs(self) -> None:
+    def _read_jobs(self) -> None:
         prefix = naming.trial_job_prefix(self.run.workload, self.run.trial)
         for name in self._cloud.watch.names(prefix):
             previous = self._jobs.get(name)
             if previous is None or previous.active:
-                seen = look_at_job(name, previous, self._cloud)
-                self._jobs[name] = self._placed(seen, name.removeprefix(prefix))
+                job = read_job(name, previous, self._cloud)
+                self._jobs[name] = self._placed(job, name.removeprefix(prefix))
 
     def _placed(self, job: JobView, run: str) -> JobView:
         """The job with its arm and price, once the ledger has them."""

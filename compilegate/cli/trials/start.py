@@ -83,17 +83,16 @@ def follow(
     console: Console,
     *,
     on_end: Callable[[TrialView], None] | None = None,
-    sleep: Callable[[float], None] = time.sleep,
 ) -> list[TrialView]:
     """Show progress until every execution has ended; returns the last view of each."""
     watchers = [TrialWatcher(item.trial, item.arn, cloud) for item in started]
-    return watch(watchers, cloud.poll_seconds, console, on_end=on_end, sleep=sleep)
+    return watch(watchers, cloud.poll_seconds, console, on_end=on_end)
 
 
 class Watcher(Protocol[View_co]):
     """Reads one execution again and again."""
 
-    def look(self) -> View_co:
+    def read(self) -> View_co:
         """As it is now."""
         ...
 
@@ -105,7 +104,6 @@ def watch(
     *,
     what: str = "trial",
     on_end: Callable[[View_co], None] | None = None,
-    sleep: Callable[[float], None] = time.sleep,
 ) -> list[View_co]:
     """Show progress until every execution has ended; returns the last view of each.
 
@@ -116,7 +114,7 @@ def watch(
     with screen(console) as show:
         while True:
             try:
-                views = [watcher.look() for watcher in watchers]
+                views = [watcher.read() for watcher in watchers]
                 lost = 0
             except (BotoCoreError, ClientError, OSError) as error:
                 lost += 1
@@ -133,7 +131,7 @@ def watch(
                         on_end(view)
                 if not any(view.state.running for view in views):
                     return views
-            sleep(poll_seconds)
+            time.sleep(poll_seconds)
 
 
 def stop(started: Sequence[StartedTrial], cloud: Cloud, cause: str = STOP_CAUSE) -> None:

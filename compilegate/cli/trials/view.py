@@ -170,7 +170,7 @@ class TrialWatcher:
         self._plan: Mapping[str, Any] | None = None
         self._jobs: dict[str, JobView] = {}
 
-    def look(self) -> TrialView:
+    def read(self) -> TrialView:
         """The trial as it is now."""
         state = self._cloud.executions.describe(self.arn)
         arms = self._arms()
@@ -180,7 +180,7 @@ class TrialWatcher:
                 run = naming.job_run(self.trial.workload, self.trial.trial, name)
                 previous = self._jobs.get(name)
                 if run is not None and (previous is None or previous.active):
-                    self._jobs[name] = self._look_at_job(name, run, previous)
+                    self._jobs[name] = self._read_job(name, run, previous)
         names = tuple(str(arm["name"]) for arm in arms)
         jobs = tuple(self._jobs.values())
         return TrialView(
@@ -220,11 +220,11 @@ class TrialWatcher:
         arms: Sequence[Mapping[str, Any]] = self._plan["arms"]
         return arms
 
-    def _look_at_job(self, name: str, run: naming.RunId, previous: JobView | None) -> JobView:
+    def _read_job(self, name: str, run: naming.RunId, previous: JobView | None) -> JobView:
         arms = [ArmPlan.from_dict(arm) for arm in self._arms()]
-        seen = look_at_job(name, previous, self._cloud)
+        job = read_job(name, previous, self._cloud)
         return replace(
-            seen,
+            job,
             run=run.text,
             arm=None if run.arm_index is None else arms[run.arm_index].name,
             usd_per_hour=arm_of(run, arms).usd_per_hour,
@@ -238,7 +238,7 @@ def waiting_rounds(workload: str, cloud: Cloud) -> list[CanaryRound]:
     return open_rounds(history(entries), cloud.services.clock.now())
 
 
-def look_at_job(name: str, previous: JobView | None, cloud: Cloud) -> JobView:
+def read_job(name: str, previous: JobView | None, cloud: Cloud) -> JobView:
     """A job as it is now, without the run and arm that its name stands for."""
     described = cloud.services.jobs.describe(name)
     lines = previous.lines if previous else JobLines()
