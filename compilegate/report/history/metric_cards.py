@@ -57,11 +57,9 @@ def _speed(view: HistoryView) -> MetricCard:
     if not gains:
         return MetricCard(name, UNKNOWN, "Needs runs of both arms.")
     average = math.exp(mean([math.log(gain) for gain in gains]))
-    expected = number((view.decision.get("speedup") or {}).get("estimate"))
     note = f"full jobs, {plural(len(gains), 'run')}"
-    return MetricCard(
-        name, ratio(average), note + (f"; trial {ratio(expected)}" if expected else "")
-    )
+    note += f"; trial {ratio(view.expected_speedup)}" if view.expected_speedup else ""
+    return MetricCard(name, ratio(average), note)
 
 
 def _saved(view: HistoryView) -> MetricCard:

@@ -110,7 +110,7 @@ def _promotion_sentence(view: HistoryView) -> str:
     if view.promotion is None:
         return ""
     at = datetime.fromtimestamp(float(view.promotion.at), tz=UTC)
-    speed = number((view.decision.get("speedup") or {}).get("estimate"))
+    speed = view.expected_speedup
     proven = f": full jobs were proven {ratio(speed)} as fast" if speed else ""
     name = view.promotion.flag.candidate
     return f"Trial {view.promotion.trial} turned “{name}” on ({at:%Y-%m-%d}){proven}."

@@ -26,7 +26,7 @@ from compilegate.domain.records.registrations import RegistrationChange
 from compilegate.domain.records.reviews import Review
 from compilegate.domain.records.runs import ProductionRun
 from compilegate.domain.workload.model import BASELINE
-from compilegate.report.figures import Document
+from compilegate.report.figures import Document, SavingFigures, SpeedFigures
 
 
 @dataclass(frozen=True)
@@ -155,8 +155,13 @@ class HistoryView:
 
     @property
     def usd_per_run(self) -> float | None:
-        """What that trial expected a run to save."""
-        return number((self.decision.get("saving") or {}).get("usd_per_run"))
+        """What the promotion's trial expected a run to save."""
+        return SavingFigures.read(self.decision.get("saving")).usd_per_run
+
+    @property
+    def expected_speedup(self) -> float | None:
+        """The speed-up that the promotion's trial measured."""
+        return SpeedFigures.read(self.decision.get("speedup")).estimate
 
     @cached_property
     def savings(self) -> Savings | None:

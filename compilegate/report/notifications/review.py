@@ -24,7 +24,7 @@ LOCAL = "local"
 SUBJECTS = {
     STALE: "production differs from what was proven",
     RESUME: "production matches again what was proven",
-    None: "is on but not watched",
+    None: "on but not watched",
 }
 
 
