@@ -76,7 +76,7 @@ def _check_links(source_dir: Path, files: Mapping[str, Path]) -> None:
     for name, path in files.items():
         if path.is_symlink() and not path.resolve().is_relative_to(inside):
             raise InvalidInputError(
-                f"holds a link to what lies outside it: {name}",
+                f"contains a link to a file outside it: {name}",
                 field="training.source_dir",
                 value=str(source_dir),
                 fix="copy the file into the folder, or remove the link",

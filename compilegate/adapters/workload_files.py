@@ -73,7 +73,7 @@ def read_workload(
         raise error.in_file(str(path), line=place.line, written=written) from error
     except (OSError, RuntimeError) as error:  # names too long, links in a circle, no permission
         raise InvalidInputError(
-            f"names a place on disk that cannot be read: {error}",
+            f"contains a path that cannot be read: {error}",
             file=str(path), fix="correct its paths, or the permissions",
         ) from error  # fmt: skip
 
@@ -186,7 +186,7 @@ def _project(workload: Workload, path: Path) -> Path:
 def _check_inside(place: Path, project: Path, field: str, relative: str) -> None:
     if not place.resolve().is_relative_to(project):
         raise InvalidInputError(
-            f"is a link out of the project {project}",
+            f"is a link to a place outside the project {project}",
             field=field,
             value=relative,
             fix="copy what it points to into the project",

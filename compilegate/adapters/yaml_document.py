@@ -47,12 +47,12 @@ def plain_value(text: str) -> Any:
     if text[0] not in _STARTS_A_NUMBER:
         return text
     if _OTHER_BASE.fullmatch(text):
-        raise ValueError("is a number to another base than ten, as YAML reads it")
+        raise ValueError("is read by YAML as a number in a base other than ten")
     if _WHOLE.fullmatch(text):
         try:
             return int(text)
         except ValueError:
-            raise ValueError("is a number of too many digits") from None
+            raise ValueError("has too many digits") from None
     return float(text) if _DECIMAL.fullmatch(text) else text
 
 
@@ -214,7 +214,7 @@ class YamlDocument:
         self._count += size
         if self._count > MOST_VALUES:
             raise InvalidInputError(
-                f"is not a workload: it unfolds to more than {MOST_VALUES:,} values",
+                f"is not a workload: it expands to more than {MOST_VALUES:,} values",
                 field="document",
                 line=event.start_mark.line + 1,
                 fix="shorten it",

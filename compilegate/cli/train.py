@@ -71,7 +71,7 @@ def train(
             cloud.poll_seconds, console(stderr=invocation.as_json), what="run",
         )  # fmt: skip
     except KeyboardInterrupt:
-        typer.echo(f"No longer watching {workload}; run {run} goes on.", err=True)
+        typer.echo(f"No longer watching {workload}; run {run} continues.", err=True)
         raise typer.Exit(STOPPED) from None
     reading = _flag(workload, cloud.services)
     if invocation.as_json:

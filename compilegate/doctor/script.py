@@ -20,7 +20,7 @@ FRAMEWORKS = frozenset((
     "pytorch_lightning", "torch_xla", "deepspeed", "timm", "diffusers", "datasets",
 ))  # fmt: skip
 TRAINERS = ("Trainer", "TrainingArguments")
-NESTED, FLATTEN = "is nested too deeply to be read", "write it flatter"
+NESTED, FLATTEN = "is nested too deeply to be read", "reduce the nesting"
 
 
 class ScriptError(Exception):

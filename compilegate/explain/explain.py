@@ -105,7 +105,7 @@ def _applied(candidate: Arm) -> Item:
         "runs that prove the change",
         proven,
         "A run counts only if its compiler reports that it compiled. A full run must prove it, a "
-        "short block must not deny it.",
+        "short block must not contradict it.",
         unit="runs",
         inputs={
             "finished": len(done),
@@ -172,7 +172,7 @@ def _next_items(decision: Decision) -> Iterator[Item]:
                 unit="USD", of=_place(step.stage),
             )  # fmt: skip
     yield item(
-        "exit code", EXIT_CODES[decision.verdict], f"What a script sees of {decision.verdict}.",
+        "exit code", EXIT_CODES[decision.verdict], f"The exit code for {decision.verdict}.",
         of="decision.EXIT_CODES",
     )  # fmt: skip
 

@@ -42,8 +42,8 @@ def money_items(
 
 def _answer(decision: Decision, saving: Mapping[str, Any]) -> Item:
     per_year, on = saving["usd_per_year"], decision.verdict in ("promote", "permanent")
-    saves = "saves" if on else "would save, if it were on,"
-    costs = "costs" if on else "would cost, if it were on,"
+    saves = "saves" if on else "if on, would save"
+    costs = "costs" if on else "if on, would cost"
     text = f"it {saves if per_year >= 0 else costs} {money(abs(per_year))} a year at this schedule"
     return item.answer(per_year, text, of=saving_figures)
 
@@ -66,7 +66,7 @@ def _runs(
     part = saved_share(paid_for, ratio)
     yield item(
         "speed-up that is paid for", paid_for,
-        "Of full jobs where these gain less than the short blocks, else of the blocks.",
+        "That of full jobs if they gain less than the short blocks, else that of the blocks.",
         unit="x", symbol="S", formula="min(blocks, whole jobs)", inputs={"blocks": speed.estimate},
         of=speedup_paid_for,
     )  # fmt: skip
@@ -97,7 +97,7 @@ def _year(
     if saving["interval_usd_per_year"]:
         yield item(
             "its interval", list(saving["interval_usd_per_year"]),
-            "The interval of the speed-up, put through the same formula.",
+            "The same formula, applied to the interval of the speed-up.",
             unit="USD", formula=YEAR,
             inputs={"S": list(interval) if interval else None}, of=saving_from_speedup,
         )  # fmt: skip
@@ -141,7 +141,7 @@ def _same_quality(saving: Mapping[str, Any]) -> Iterator[Item]:
         usd, steps = same[f"usd_{arm}"], same[f"steps_{arm}"]
         yield item(
             "price of the same quality", usd,
-            arm if steps is not None else f"{arm}: never got there",
+            arm if steps is not None else f"{arm}: not reached",
             symbol=arm, unit="USD", formula="price of a run x steps to the baseline's final loss "
             "/ steps of a run",
             inputs={"steps": steps, "loss": same["loss"]}, of=same_quality_figures,

@@ -133,7 +133,7 @@ def _watch(key: str, monitor: Monitor, moments: Sequence[Moment]) -> Iterator[It
     fall = "the gain above reject_speedup" if key == "speed" else "one margin"
     yield item(
         f"{name}: fall to see", monitor.shift,
-        f"A lasting fall of this size, {fall}, must not go unnoticed.",
+        f"A lasting fall of this size, {fall}, must be detected.",
         symbol="m", unit=unit, of=f"judging.monitor.{key}_monitor",
     )  # fmt: skip
     yield item(

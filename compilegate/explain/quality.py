@@ -73,7 +73,7 @@ def _answer(clock: WallClock) -> tuple[str, str]:
     if clock.ratio is None:
         return "unmeasured", "unknown: the wall clock of full runs is missing"
     if clock.disproved:
-        return "disproved", "no: full jobs are too slow by more than machines differ"
+        return "disproved", "no: full jobs are slower by more than machines differ"
     if clock.doubtful:
         return "doubtful", "not so far: full-job timings do not confirm the short benchmark"
     return "agrees", f"yes: full jobs were {clock.ratio:.2f}x"
@@ -124,7 +124,7 @@ def _reference(
     drifted = comparison.kappa > KAPPA
     yield item(
         "drift allowed for history", comparison.kappa,
-        "How far, in spreads, past runs may be off from today's"
+        "How far, in spreads, past runs may differ from current ones"
         + (": more than usual, because today's baseline differs from them." if drifted else "."),
         symbol="kappa", unit="spreads",
         formula=f"{KAPPA:g}, or |mean(B) - mean(H)| / s where that is far more",
@@ -132,7 +132,7 @@ def _reference(
     )  # fmt: skip
     yield item(
         "weight of history", comparison.history_weight,
-        "Past runs count as this many runs of today, so that an old history cannot outvote them.",
+        "Past runs count as this many current runs, so that a long history cannot outweigh them.",
         symbol="w_H", unit="runs", formula="1 / (1/n_0 + kappa^2)",
         inputs={"n_0": len(samples.history), "kappa": comparison.kappa}, of=history_weight,
     )  # fmt: skip
@@ -168,8 +168,8 @@ def _spread(item: Reporter, samples: Samples, comparison: Comparison, unit: str)
     larger = "the candidate's own" if own is not None and own > (pooled or 0.0) else "all runs'"
     yield item(
         "spread from run to run", comparison.spread,
-        f"How much two runs differ that have different seeds only: {larger} spread. A candidate "
-        "that trains less steadily cannot hide behind a calm baseline.",
+        f"How much runs differ that have different seeds only: {larger} spread. It is never below "
+        "the candidate's own, so that a stable baseline does not hide an unstable candidate.",
         symbol="s", unit=unit, formula="sqrt(max(pooled, own))",
         inputs={"pooled": pooled, "own": own}, of=compare,
     )  # fmt: skip
@@ -181,7 +181,7 @@ def _spread(item: Reporter, samples: Samples, comparison: Comparison, unit: str)
     )  # fmt: skip
     yield item(
         "standard error", comparison.standard_error,
-        "How far the difference may be off by chance.",
+        "How far the difference may be from the true one by chance.",
         symbol="se", unit=unit, formula="s sqrt(v), v = 1/n + 1/(w_H + n_b)",
         inputs={"s": comparison.spread, "n": comparison.runs,
                 "w_H + n_b": comparison.reference_runs},
@@ -207,7 +207,7 @@ def _test(
     )  # fmt: skip
     yield item(
         "chance of this at a loss of the margin", p,
-        f"If the candidate lost {margin:g}, runs as good as these would come up in {percent(p)} of "
+        f"If the candidate lost {margin:g}, runs as good as these would occur in {percent(p)} of "
         f"trials. At most {percent(level)} proves that it does not: "
         f"{'proven' if p <= level else 'not proven'}.",
         symbol="p", formula="P(T_df > (D + margin) / se)",
@@ -217,7 +217,7 @@ def _test(
     )  # fmt: skip
     yield item(
         "worst difference that is left", low,
-        f"The same in the metric's unit: it has to lie above -{margin:g} and does"
+        f"The same in the metric's unit: it must be above -{margin:g}, and is"
         f"{'' if low > -margin else ' not'}.",
         unit=unit, formula="D - t(1 - a(n)) se",
         inputs={**seen, "t": quantile(1 - level, looked.df), "-margin": -margin},
@@ -235,7 +235,7 @@ def _loss(
         at_look = f"{percent(level)} at a look proves a loss, "
     yield item(
         "chance of this were nothing lost", shown.p_worse,
-        f"Runs as bad as these would come up in {percent(shown.p_worse)} of trials of an equal "
+        f"Runs as bad as these would occur in {percent(shown.p_worse)} of trials of an equal "
         f"candidate. At most {at_look}{percent(BEYOND_DOUBT)} at any time (df from {DOUBT_DF} on), "
         f"if the loss is half a margin ({margin / 2:g}) or more.",
         symbol="p_worse", formula="P(T_df > -D / se)",

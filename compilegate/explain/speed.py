@@ -38,12 +38,12 @@ def speed_items(
     yield from _estimate(item, speed)
     cost = log_price_ratio(finding.arm, evidence)
     if cost:
-        more = "more per hour, so its speed-up has to pay for that first"
-        less = "less per hour, which counts in its favour unless it takes longer than today"
+        more = "more per hour, so its speed-up must first pay for that"
+        less = "less per hour, which counts for it unless it takes longer than the baseline"
         yield item(
             "price of the candidate's cluster", cost,
-            f"It costs {more if cost > 0 else less}: c is taken off every block, and dollars "
-            "per run are compared.",
+            f"It costs {more if cost > 0 else less}: c is subtracted from every block, and "
+            "dollars per run are compared.",
             symbol="c", unit=LOG, formula="ln(candidate's USD per hour / baseline's)",
             inputs={"price ratio": evidence.price_ratio(finding.arm)}, of=log_price_ratio,
         )  # fmt: skip
@@ -58,7 +58,7 @@ def speed_items(
         words=f"{required:.2f}x (promote_speedup)",
     )  # fmt: skip
     if cost < 0:
-        words = "1.00x, longer than today,"
+        words = "1.00x, longer than the baseline,"
         yield _hopeless(item, speed.logs, logs, **spread, required=1.0, words=words)
 
 
@@ -102,7 +102,7 @@ def _estimate(item: Reporter, speed: SpeedFinding) -> Iterator[Item]:
     n = speed.blocks
     yield item(
         "its interval", list(speed.interval),
-        f"The true speed-up lies in here with {percent(speed.confidence)} confidence.",
+        f"The true speed-up is in this interval with {percent(speed.confidence)} confidence.",
         unit="x", formula="e^(mean(L) -+ t s / sqrt(R))",
         inputs={
             "mean(L)": mean(speed.logs), "s": deviation(speed.logs), "R": n,
@@ -130,7 +130,8 @@ def _gate(
     seen, cost = net[:look], "" if net == list(speed.logs) else " - c"
     t, error = student_t.quantile(1 - speed.level, look - 1), deviation(seen) / math.sqrt(look)
     yield item(
-        "standard error", error, "How far the mean of these blocks may be off by chance.",
+        "standard error", error,
+        "How far the mean of these blocks may be from the true one by chance.",
         symbol="se", unit=LOG, formula="s / sqrt(R)", inputs={"s": deviation(seen), "R": look},
         of=deviation,
     )  # fmt: skip
@@ -163,7 +164,7 @@ def _promote(item: Reporter, net: Sequence[float], evidence: Evidence) -> Iterat
     reached = mean(net) >= math.log(threshold)
     yield item(
         "speed-up against the one asked", math.exp(mean(net)),
-        f"The estimate has to reach {threshold:.2f}x (promote_speedup): "
+        f"The estimate must reach {threshold:.2f}x (promote_speedup): "
         f"{'reached' if reached else 'not reached'}.",
         unit="x", formula="e^mean(L) >= promote_speedup",
         inputs={"mean(L)": mean(net), "promote_speedup": threshold}, of=judge_speed,

@@ -87,7 +87,7 @@ def carry(job: Mapping[str, Any], form: Form, lookup: FlagLookup) -> Job:
         choice = _baseline(lookup, "its flag cannot be read", error)
     if choice.watched and lookup.chance() * REFRESH_EVERY < 1:
         logger.info(
-            "%s: a baseline run, as one in %d is during a probation", lookup.name, REFRESH_EVERY
+            "%s: a baseline run, like one in %d during a probation", lookup.name, REFRESH_EVERY
         )
         choice = Choice(decision_id=choice.decision_id)
     if choice.overrides:
@@ -95,7 +95,7 @@ def carry(job: Mapping[str, Any], form: Form, lookup: FlagLookup) -> Job:
             _check(choice.overrides)
             return _marked(form.overridden(original, choice, lookup), form, choice, lookup)
         except Exception as error:  # noqa: BLE001 - as above
-            choice = _baseline(lookup, "its job cannot carry the flag", error)
+            choice = _baseline(lookup, "the flag cannot be applied to its job", error)
     try:
         return _marked(original, form, choice, lookup)
     except Exception as error:  # noqa: BLE001 - as above

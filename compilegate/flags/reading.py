@@ -64,7 +64,7 @@ def resolve(
     """
     variables = [variable for variable in ARM_VARIABLES if os.environ.get(variable)]
     if variables:
-        logger.info("%s is set: this job's hyperparameters already say its arm", variables[0])
+        logger.info("%s is set: this job's hyperparameters already set its arm", variables[0])
         return {}
     return dict(choose(name, stage=stage, client=client, backoff=backoff).overrides)
 

@@ -37,7 +37,7 @@ def may_release(job: str, *, client: Any = None, backoff: Backoff | None = None)
 def _tags(job: str, client: Any, backoff: Backoff) -> dict[str, str]:
     arn = job if job.startswith(ARN) else _arn(job, client, backoff)
     if KIND not in arn:
-        raise ValueError("is no training job's ARN; other things carry other tags")
+        raise ValueError("is not the ARN of a training job")
     tags: dict[str, str] = {}
     token: str | None = None
     while True:

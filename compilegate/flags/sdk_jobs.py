@@ -68,10 +68,10 @@ def model_trainer_arguments(
 def _estimator(job: Job, choice: Choice, lookup: FlagLookup) -> Job:
     overrides, changed = choice.overrides, dict(job)
     if job.get("compiler_config") is not None:
-        raise CannotCarryError("compiler_config is set: the flag brings a compiler of its own")
+        raise CannotCarryError("compiler_config is set, and the flag sets a compiler too")
     versions = [name for name in VERSIONS if job.get(name)]
     if "framework" in overrides and versions:
-        raise CannotCarryError(f"{versions[0]} says one framework, the flag another")
+        raise CannotCarryError(f"{versions[0]} names one framework, the flag another")
     entry_point = overrides.get("entry_point", job.get("entry_point"))
     changed["hyperparameters"] = hyperparameters(
         job.get("hyperparameters"), choice, lookup.names, script=entry_point
@@ -91,7 +91,7 @@ def _launched(job: Job, distribution: str) -> Job:
     if distribution == "none":
         return others
     if distribution not in DISTRIBUTIONS:
-        raise CannotCarryError(f"distribution {distribution} needs settings that a flag has not")
+        raise CannotCarryError(f"distribution {distribution} needs settings that a flag lacks")
     return {**others, "distribution": dict(DISTRIBUTIONS[distribution])}
 
 
@@ -101,7 +101,7 @@ def _model_trainer(job: Job, choice: Choice, lookup: FlagLookup) -> Job:
     if own is not None and not isinstance(own, Mapping):
         raise CannotCarryError("hyperparameters are in a file: pass them as a mapping")
     if "distribution" in overrides:
-        raise CannotCarryError("another distribution is an object of the SDK's own")
+        raise CannotCarryError("another distribution needs an object of the SDK")
     entry_point = overrides.get("entry_point", field_of(source, "entry_script"))
     changed["hyperparameters"] = hyperparameters(own, choice, lookup.names, script=entry_point)
     if "image" in overrides:

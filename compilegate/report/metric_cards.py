@@ -90,7 +90,7 @@ def _why_no_speed(trial: TrialReport) -> str:
         return "An invalid comparison has no speed-up."
     if isinstance(trial.measured, str) or not trial.measured.has_speed:
         return "No block was measured."
-    return "The blocks allow no estimate: see the reasons."
+    return "No estimate could be computed from the blocks: see the reasons."
 
 
 def _quality(trial: TrialReport) -> MetricCard:
@@ -115,7 +115,7 @@ def _quality(trial: TrialReport) -> MetricCard:
 
 def _why_no_quality(trial: TrialReport) -> str:
     if trial.decision.get("quality"):
-        return "The full runs do not allow a difference: see the reasons."
+        return "No difference could be computed from the full runs: see the reasons."
     if trial.decision.get("stage") in ("speed", "plan"):
         return "No full run was needed: the trial ended before."
     return "No full run was compared."
@@ -124,7 +124,7 @@ def _why_no_quality(trial: TrialReport) -> str:
 def _saving(trial: TrialReport) -> MetricCard:
     per_run, per_year = trial.saving.usd_per_run, trial.saving.usd_per_year
     on = trial.verdict in (Verdict.PROMOTE, Verdict.PERMANENT)
-    name = "Saving per year" if on else "Saving per year, were it on"
+    name = "Saving per year" if on else "Saving per year if on"
     if per_year is None:
         if per_run is not None:
             return MetricCard("Saving per run", money(per_run), "Runs per year are unknown.")
@@ -139,9 +139,9 @@ def _payback(trial: TrialReport) -> MetricCard:
     runs, per_run = trial.saving.payback_runs, trial.saving.usd_per_run
     if runs is None:
         if per_run is not None and per_run <= 0:
-            return MetricCard("Payback", "never", "A run with the candidate costs no less.")
+            return MetricCard("Payback", "never", "A run with the candidate does not cost less.")
         return MetricCard("Payback", UNKNOWN, "Needs the saving per run and the trial's cost.")
-    note = "until the trial is paid back"
+    note = "until the trial has paid for itself"
     per_week = trial.evidence.runs_per_week if trial.evidence else None
     if per_week:
         days = plural(7 * runs / per_week, "day")
@@ -170,7 +170,7 @@ def _economics(trial: TrialReport) -> list[MetricCard]:
     def card(name: str, key: str, show: Callable[[float], str], note: str) -> MetricCard:
         value = number(figures.get(key))
         if value is None:
-            note = "The workload file does not say enough to compute it."
+            note = "The workload file lacks the values to compute it."
         return MetricCard(name, UNKNOWN if value is None else show(value), note)
 
     plausible = pair(figures.get("plausible_annual_saving_usd"))

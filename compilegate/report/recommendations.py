@@ -213,7 +213,7 @@ def _proof_options(trial: TrialReport, *, with_runs: bool = True) -> Iterator[st
     if provable > margin:
         yield (
             f"A wider margin: {significant(provable)} could be proven with up to {design.n_max} "
-            "runs (80% chance if nothing is lost), should the team accept such a loss (now "
+            "runs (80% chance if nothing is lost), if the team accepts such a loss (now "
             f"{significant(margin)})."
         )
     if design.runs_needed(spread / margin, design.least_chance) is None:

@@ -115,7 +115,7 @@ def _same_quality(trial: TrialReport) -> list[Row]:
         if side is None:
             return UNKNOWN
         never = figures.get(f"steps_{side}") is None
-        return "never gets there" if never else shown(figures.get(f"usd_{side}"), money)
+        return "not reached" if never else shown(figures.get(f"usd_{side}"), money)
 
     return [(SAME_QUALITY, *(cell(str(arm["name"])) for arm in trial.arms))]
 

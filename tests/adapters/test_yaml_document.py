@@ -61,7 +61,7 @@ def test_a_scalar_is_what_people_mean_by_it(text: str, expected: Any) -> None:
 
 @pytest.mark.parametrize("number", ["0755", "08", "0b11", "0x1F", "6:30", "1:30:00.5", "-010"])
 def test_numbers_to_another_base_are_refused(number: str) -> None:
-    with pytest.raises(InvalidInputError, match="another base than ten") as caught:
+    with pytest.raises(InvalidInputError, match="in a base other than ten") as caught:
         YamlDocument(f"hours: {number}\n")
 
     assert ("hours", number, 1) == (caught.value.field, caught.value.written, caught.value.line)

@@ -87,7 +87,7 @@ def test_the_error_names_file_field_value_and_fix(
         ("schema: 1\n".encode("utf-16"), "cannot be read as UTF-8"),
         (b'"\\x1b[31m\\x07": 1\nschema: 1\n', "framework"),
         (b"schema: " + b"9" * 5000, "too many digits"),
-        (b"schema: 0x" + b"f" * 5000, "another base than ten"),
+        (b"schema: 0x" + b"f" * 5000, "in a base other than ten"),
         (b"[" * 5000, "nested too deeply"),
         (b"- " * 100_000, "nested too deeply"),
         (b"{a: " * 50_000, "nested too deeply"),

@@ -108,7 +108,7 @@ def test_an_override_that_is_recorded_but_not_written_says_so_and_is_reported(
         document["written"], document["unwritten_because"], document["version"],
     )  # fmt: skip
     assert ["changed", "changed"] == [one.kind for one in topic.told]
-    assert "The parameter says something else" in invoke("flag", "show", "bert-docs").stdout
+    assert "The parameter differs from the ledger" in invoke("flag", "show", "bert-docs").stdout
 
     assert 0 == revert(invoke, "--yes").exit_code
     assert 2 == len(entries(promoted))
@@ -273,9 +273,9 @@ def test_show_says_why_a_flag_is_stale(invoke: Invoke, promoted: Cloud) -> None:
 @pytest.mark.parametrize(
     ("raw", "message"),
     [
-        (None, "The parameter is not there"),
+        (None, "The parameter is missing"),
         ("{", "The parameter cannot be read"),
-        (Flag(False, "off").to_json(), "The parameter says something else"),
+        (Flag(False, "off").to_json(), "The parameter differs from the ledger"),
     ],
 )
 def test_a_parameter_that_differs_from_the_ledger_is_reported_and_repaired(
@@ -293,7 +293,7 @@ def test_a_parameter_that_differs_from_the_ledger_is_reported_and_repaired(
 
     assert message in shown
     words = " ".join(shown.split())
-    assert "the ledger's latest change says on (probation). It was lost" in words
+    assert "after the ledger's latest change the flag is on (probation). It was lost" in words
     assert "off -> on (probation), candidate compile, enable by a trial (EVALUATE)" in words
     assert "since" not in words
     assert "  compilegate flag repair bert-docs\n" in shown
@@ -306,8 +306,8 @@ def test_a_parameter_that_differs_from_the_ledger_is_reported_and_repaired(
 @pytest.mark.parametrize(
     ("raw", "headline", "problem"),
     [
-        (OTHER.to_json(), "off (not what the ledger says; production's next run trains",
-         "it says on (mine), but no recorded change turned it on"),
+        (OTHER.to_json(), "off (differs from the ledger; production's next run trains",
+         "it is on (mine), but no recorded change turned it on"),
         ("on", "off (unreadable; production's next run trains", "flag: is not JSON (got"),
         (DEEP, "off (unreadable; production's next run trains", "flag: is not JSON (got"),
     ],

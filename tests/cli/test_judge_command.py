@@ -94,8 +94,11 @@ def test_a_line_that_is_not_json_is_decided_as_invalid_and_the_rest_goes_on(
         (("nowhere.json", "--plan"), "nowhere.json: is not a file"),
         (("--plan", "--spread", "1"), "--margin: is missing"),
         (("--plan", "--margin", "1"), "--spread: is missing"),
-        (("--plan", "--history", "3"), "--history: requires a case (got 3)"),
-        (("--plan", "--max-runs", "3"), "--max-runs: requires a case"),
+        (
+            ("--plan", "--history", "3"),
+            "--history: requires --spread and --margin, or a FILE (got 3)",
+        ),
+        (("--plan", "--max-runs", "3"), "--max-runs: requires --spread and --margin, or a FILE"),
         (("--plan", "--alpha", "0.7"), "--alpha: is out of range (got 0.7). Fix: use 0.0001 to"),
         (("--plan", "--spread", "nan", "--margin", "1"), "--spread: is out of range (got nan)"),
         (("--plan", "--spread", "-1", "--margin", "1"), "--spread: is out of range (got -1.0)"),

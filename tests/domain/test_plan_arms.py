@@ -110,7 +110,7 @@ def test_one_gpu_needs_no_launcher_in_the_control_either() -> None:
 def test_a_bundle_says_what_to_read_it_beside() -> None:
     bundle = Candidate(name="compile-b48", compiler="torch_compile", batch_size=48)
 
-    assert "read beside compile" in arms_of(SOUND, COMPILE, bundle)["compile-b48"].why
+    assert "compare it with compile" in arms_of(SOUND, COMPILE, bundle)["compile-b48"].why
     assert "no other candidate" in arms_of(SOUND, bundle)["compile-b48"].why
 
 

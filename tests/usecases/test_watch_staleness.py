@@ -63,7 +63,7 @@ def test_a_change_of_what_a_person_turned_on_is_told_once_and_left_to_them(
     first, second = (run_and_watch(services, n, fingerprint=other) for n in (1, 2))
 
     assert (True, "probation") == (flag_of(services).enabled, flag_of(services).state)
-    assert "left as it is: the change by human:ann" in first["message"]
+    assert "left as it is, because of the change by human:ann" in first["message"]
     assert (True, False) == (first["tell"], second["tell"])
 
 

@@ -86,7 +86,7 @@ def test_runs_that_end_with_nothing_to_judge_make_the_promotion_stale(services: 
     assert [False, False, True, False, False, True] == [answer["tell"] for answer in answers]
     assert (False, "stale") == (flag_of(services).enabled, flag_of(services).state)
     assert last["subject"].endswith("its runs record nothing to judge")
-    assert "6 of them trained to their end" in last["message"]
+    assert "6 of them completed" in last["message"]
     assert "The flag is off" in last["message"]
 
 
@@ -116,7 +116,7 @@ def test_what_a_person_turned_on_and_nobody_sees_is_told_and_left_to_them(servic
     answers = [run_and_watch(services, n, counts=False) for n in range(1, 9)]
 
     assert flag_of(services).enabled
-    assert "left as it is: the change by human:ann" in answers[5]["message"]
+    assert "left as it is, because of the change by human:ann" in answers[5]["message"]
     assert [3, 6] == [n for n, answer in enumerate(answers, 1) if answer["tell"]]
 
 
@@ -147,7 +147,7 @@ def test_what_a_person_turned_on_unmeasured_is_not_watched_and_that_is_told_once
 
     assert [(None, True), (None, False)] == [(a["verdict"], a["tell"]) for a in (first, second)]
     assert first["subject"].endswith(SUBJECTS[None])
-    assert "measured nothing of it" in first["message"]
+    assert "but did not measure it" in first["message"]
     assert "by hand after trial" in first["message"]
     assert "probation" == flag_of(services).state
 

@@ -51,7 +51,7 @@ class TopicCommand:
 
 COMMANDS = {
     "images": TopicCommand(
-        """Show training images, yours before AWS's; with --region those there, with address.
+        """Show training images, your own first; with --region their URIs in that region.
 
         \b
         compilegate facts images --framework huggingface-pytorch
@@ -61,7 +61,7 @@ COMMANDS = {
         requires=("region", "uri"),
     ),
     "compiler": TopicCommand(
-        """Show versions with SageMaker Training Compiler; with --region only those there.
+        """Show versions with SageMaker Training Compiler; with --region only those in it.
 
         \b
         compilegate facts compiler --framework pytorch

@@ -62,14 +62,15 @@ WORDS: Mapping[tuple[str, str], str] = {
     ("multi_device", "launcher"): "a launcher",
 }
 NOTES = {
-    "models": "Batches per GPU, mixed precision: no speed. A ratio below 1 is a smaller batch.",
-    "prices": "list = AWS's price list, read by you; high = two public sources agree; medium = "
-    "one; low = old, inferred or of a retired type; given = in cdk.json.",
-    "compiler": "Frozen: no new releases, and AWS no longer patches its images; more with "
-    "compilegate facts lifecycle. Types it accepts: compilegate facts instances "
+    "models": "Largest batch per GPU in mixed precision, not speed. A ratio below 1 is a smaller "
+    "batch.",
+    "prices": "list = AWS's price list, read by `facts refresh`; high = two public sources agree; "
+    "medium = one; low = old, inferred or of a retired type; given = in cdk.json.",
+    "compiler": "Frozen: no new releases, and AWS no longer patches its images; see "
+    "compilegate facts lifecycle. Supported instance types: compilegate facts instances "
     "--managed-compiler.",
-    "images": "Patched to: the last day that AWS fixes it; - is not published.",
-    "failures": "The container's messages are of a later toolkit than the frozen images carry.",
+    "images": "Patched to: the last day on which AWS patches the image; - if not published.",
+    "failures": "The container's messages are from a later toolkit than that in the images.",
 }
 
 
@@ -85,7 +86,7 @@ def show_overview(rows: Sequence[Mapping[str, Any]]) -> None:
     ]  # fmt: skip
     console().print(plain_table(columns, cells, right=(1, 3, 4)))
     say()
-    say(f"As of and days old are the oldest row's. {MARKS}")
+    say(f'"As of" and "days old" refer to the oldest row. {MARKS}')
     say("Details: compilegate facts TOPIC. From your account: compilegate facts refresh.")
 
 

@@ -77,7 +77,7 @@ def flag_status(workload: str, services: Services) -> FlagStatus:
     except InvalidInputError as error:
         problem = str(error)
     if stored is not None and stored.enabled and not fits:
-        problem = f"it says on ({stored.candidate}), but no recorded change turned it on"
+        problem = f"it is on ({stored.candidate}), but no recorded change turned it on"
     words = [version for version in versions if version.by_human]
     return FlagStatus(
         workload=workload,
@@ -166,7 +166,7 @@ def on_words(flag: Flag) -> str:
 
 def _status(status: FlagStatus) -> str:
     if status.problem:
-        why = "unreadable" if status.parameter is None else "not what the ledger says"
+        why = "unreadable" if status.parameter is None else "differs from the ledger"
         return f"off ({why}; production's next run trains the baseline)"
     if not status.present and status.change is None:
         return "off (never set: production trains the baseline)"
@@ -183,12 +183,12 @@ def _overrode(version: FlagVersion) -> None:
 
 
 def _disagreement(status: FlagStatus, cloud: Cloud) -> None:
-    what = "says something else" if status.present else "is not there"
+    what = "differs from the ledger" if status.present else "is missing"
     if status.parameter is None:
         what = "cannot be read"
     recorded = "no change is recorded"
     if status.change is not None:
-        recorded = f"the ledger's latest change says {on_words(status.ledger)}"
+        recorded = f"after the ledger's latest change the flag is {on_words(status.ledger)}"
     say(f"The parameter {what}: {recorded}. It was lost or edited by hand.")
     if status.problem:
         say(status.problem, indent=2, hang=2)

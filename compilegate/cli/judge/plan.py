@@ -73,8 +73,8 @@ def plan(file: str | None, options: PlanOptions) -> dict[str, Any]:
         for name in ("--history", "--max-runs"):
             if name in used:
                 raise InvalidInputError(
-                    "requires a case", field=name, value=used[name],
-                    fix="add --spread and --margin, or name a FILE that has them",
+                    "requires --spread and --margin, or a FILE", field=name, value=used[name],
+                    fix="add them, or name a FILE that has them",
                 )  # fmt: skip
         return planning_table(alpha, candidates)
     if options.spread is None or options.margin is None:
@@ -103,7 +103,7 @@ def _question(file: str, options: PlanOptions) -> Question:
     spread = options.spread if options.spread is not None else question.spread
     if not spread:
         raise InvalidInputError(
-            "has no spread: it takes two past results of the metric that differ", file=file,
+            "has no spread: at least two different past results are needed", file=file,
             field="quality.history", fix="add past results of the baseline, or use --spread",
         )  # fmt: skip
     policies = list(question.policies)

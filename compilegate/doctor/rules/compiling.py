@@ -20,7 +20,7 @@ def unused_result(script: Script) -> Iterator[Hit]:
     """A compiled model that nothing keeps."""
     for call in script.models.compile_calls:
         if isinstance(script.parents.get(call), ast.Expr) and call.args:
-            yield Hit(call, "torch.compile returns the compiled model, and nothing keeps it")
+            yield Hit(call, "torch.compile returns the compiled model, and the script discards it")
 
 
 def in_a_loop(script: Script) -> Iterator[Hit]:
@@ -33,7 +33,7 @@ def in_a_loop(script: Script) -> Iterator[Hit]:
         own = {dotted(node) for node in ast.walk(over)} if over is not None else set()
         # Compiling each layer once, in a loop over the layers, is fine.
         if not own & {dotted(node) for node in ast.walk(call.args[0])} - {""}:
-            yield Hit(call, "torch.compile is called again in every round of a loop")
+            yield Hit(call, "torch.compile is called in every iteration of a loop")
 
 
 def _loop_around(script: Script, node: ast.AST) -> ast.For | ast.AsyncFor | ast.While | None:
@@ -74,7 +74,7 @@ def switched_off(script: Script) -> Iterator[Hit]:
         elif meaning == DISABLE and constant(node.value) is True:
             yield Hit(node, "This turns torch.compile off", Severity.BREAKS)
         elif meaning == SUPPRESS and constant(node.value) is True:
-            yield Hit(node, "What fails to compile then runs uncompiled, in silence")
+            yield Hit(node, "Code that fails to compile then silently runs uncompiled")
     for call in script.models.compile_calls:
         disable = keyword(call, "disable")
         if disable is not None and script.options.value(disable) is True:
@@ -83,16 +83,16 @@ def switched_off(script: Script) -> Iterator[Hit]:
 
 RULES = (
     Rule(
-        "compile-unused", "The compiled model is thrown away", Severity.BREAKS, TORCH_ONLY,
+        "compile-unused", "The compiled model is discarded", Severity.BREAKS, TORCH_ONLY,
         unused_result,
-        "torch.compile(model) does not change the model, so training goes on uncompiled.",
+        "torch.compile(model) does not change the model, so training continues uncompiled.",
         "write model = torch.compile(model), or model.compile()",
         COMPILE,
     ),
     Rule(
         "compile-in-loop", "Compiling in a loop", Severity.SLOWS, TORCH_ONLY,
         in_a_loop,
-        "Every call starts anew and may compile again.",
+        "Every call starts from scratch and may compile again.",
         "compile once, before the loop",
         COMPILE,
     ),
@@ -106,7 +106,7 @@ RULES = (
     Rule(
         "compile-off", "The compiler is turned off or its errors hidden", Severity.SLOWS,
         TORCH_ONLY, switched_off,
-        "A run that looks compiled and is not would be measured as the compiler's result.",
+        "A run that only looks compiled would be measured as the compiler's result.",
         "remove the setting while the compiler is measured",
         COMPILE,
     ),

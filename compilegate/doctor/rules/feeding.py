@@ -22,12 +22,14 @@ def loader_workers(script: Script) -> Iterator[Hit]:
     """Loaders that prepare batches between the steps instead of beside them."""
     for loader in training_loaders(script):
         if _one_process(script, loader) and not _in_memory(script, loader):
-            yield Hit(loader.call, "num_workers is 0, so each batch is prepared between two steps")
+            yield Hit(
+                loader.call, "num_workers is 0, so training waits while each batch is prepared"
+            )
     for settings in trainer_settings(script):
         if settings.get("dataloader_num_workers", 0) == 0:
             yield Hit(
                 settings.place("dataloader_num_workers"),
-                "The trainer prepares each batch between two steps",
+                "Training waits while each batch is prepared",
                 fix="pass dataloader_num_workers, from 4 up to the CPUs per GPU",
             )
 
@@ -107,7 +109,7 @@ RULES = (
     Rule(
         "preprocessing-workers", "Preprocessing with one process", Severity.NOTE, BOTH,
         preprocessing_workers,
-        "The GPUs are paid for while the data set is prepared.",
+        "The GPUs are idle and billed while the data set is prepared.",
         "give map(…, num_proc=…), or pass preprocessing_num_workers",
         MANAGED_PITFALLS,
     ),

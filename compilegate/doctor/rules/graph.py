@@ -127,14 +127,14 @@ RULES = (
         branch_on_tensor,
         "The graph ends there: the value is fetched, Python decides, and a second graph begins. "
         "With fullgraph=True it is an error.",
-        "compute both ways and choose with torch.where, or use torch.cond",
+        "compute both branches and choose with torch.where, or use torch.cond",
         GRAPH_BREAKS,
     ),
     Rule(
         "fetch-in-model", "A value is fetched inside the model", Severity.SLOWS, BOTH,
         fetch_in_model,
-        "The graph is cut in two and the GPU waited for. With fullgraph=True it is an error.",
-        "keep the value a tensor, return it, and look at it outside the model",
+        "The graph is cut in two and Python waits for the GPU. With fullgraph=True it is an error.",
+        "keep the value a tensor, return it, and read it outside the model",
         GRAPH_BREAKS,
     ),
     Rule(
@@ -155,8 +155,8 @@ RULES = (
     Rule(
         "counter-in-model", "A Python counter in the model", Severity.SLOWS, TORCH_ONLY,
         counter_in_model,
-        "torch.compile takes a module's numbers and the length of its lists for constants: it "
-        "compiles again for each value, eight times, and then runs uncompiled.",
+        "torch.compile treats a module's numbers and the length of its lists as constants: it "
+        "compiles again for each value, up to eight times, and then runs uncompiled.",
         "count outside forward, or keep the counter in a tensor (register_buffer)",
         RECOMPILATION,
     ),

@@ -56,14 +56,14 @@ def cuda_device(script: Script) -> Iterator[Hit]:
 def _names_cuda(script: Script, call: ast.Call) -> str:
     name = script.called(call)
     if called(call) == "cuda" and receiver(call) is not None:
-        return ".cuda() puts it on a device that XLA does not compile for"
+        return ".cuda() moves it to a device that XLA does not compile for"
     values = [script.options.value(item) for item in call.args[:1]]
     values += [node.value for item in call.args for node in ast.walk(item)
               if isinstance(node, ast.Constant)]  # fmt: skip
     spelled = any(isinstance(value, str) and value.startswith("cuda") for value in values)
     places = name == "torch.device" or called(call) == "to"
     wrong = (places and spelled) or name == "torch.cuda.set_device"
-    return "A CUDA device, where XLA has its own" if wrong else ""
+    return "A CUDA device instead of the XLA device" if wrong else ""
 
 
 def mixed_precision(script: Script) -> Iterator[Hit]:
@@ -115,7 +115,7 @@ def plain_save(script: Script) -> Iterator[Hit]:
         if script.called(call) != "torch.save" or _about_xla(script, call):
             continue
         if not any(called(item) == "cpu" for item in calls_in(call)):
-            yield Hit(call, "torch.save stores tensors as they lie on XLA's device")
+            yield Hit(call, "torch.save stores tensors with their XLA device")
 
 
 def entry_function(script: Script) -> Iterator[Hit]:
@@ -213,7 +213,7 @@ def several_nodes(script: Script) -> Iterator[Hit]:
         return
     for call in script.calls:
         if called(call).endswith("MultiWorkerMirroredStrategy"):
-            yield Hit(call, "MultiWorkerMirroredStrategy, and the script sets no TF_CONFIG")
+            yield Hit(call, "MultiWorkerMirroredStrategy is used, but the script sets no TF_CONFIG")
 
 
 RULES = (
@@ -234,7 +234,7 @@ RULES = (
     Rule(
         "xla-mark-step", "No mark_step in the training loop", Severity.BREAKS, MANAGED_ONLY,
         mark_step,
-        "XLA gathers operations until it is told to run them; without that, training stalls.",
+        "XLA collects operations until mark_step runs them; without it, training stalls.",
         "end each step with xm.mark_step(), or take batches from an MpDeviceLoader",
         MANAGED_PITFALLS,
     ),
@@ -277,8 +277,8 @@ RULES = (
     Rule(
         "tf-several-nodes", "Several nodes without TF_CONFIG", Severity.BREAKS, MANAGED_ONLY,
         several_nodes,
-        "The SageMaker SDK refuses its own multi-worker option together with the compiler, so "
-        "the workers do not learn of each other otherwise.",
+        "The SageMaker SDK rejects its own multi-worker option together with the compiler, so "
+        "only TF_CONFIG tells the workers about each other.",
         "set TF_CONFIG from /opt/ml/input/config/resourceconfig.json before the strategy is made",
         MANAGED_TENSORFLOW,
     ),

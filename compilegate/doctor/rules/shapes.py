@@ -139,7 +139,7 @@ RULES = (
         "ragged-last-batch", "A smaller last batch", Severity.SLOWS, BOTH,
         ragged_last_batch,
         "A batch of another size is compiled again, in the middle of the run; torch.compile then "
-        "goes on with programs for changing sizes.",
+        "continues with programs for changing sizes.",
         "give the training loader drop_last=True",
         RECOMPILATION,
     ),

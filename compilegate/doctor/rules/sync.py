@@ -16,9 +16,9 @@ from compilegate.doctor.trainers import trainer_settings
 TO_NUMBER = ("float", "int", "bool")
 CERTAIN = ("item", "cpu", "numpy")
 WAITS = {
-    "torch.cuda.synchronize": "waits until the GPU has done everything",
-    "torch.cuda.empty_cache": "waits for the GPU and gives memory back that is needed again",
-    "torch_xla.core.xla_model.wait_device_ops": "waits until the device has done everything",
+    "torch.cuda.synchronize": "waits until the GPU is idle",
+    "torch.cuda.empty_cache": "waits for the GPU and releases memory that is needed again",
+    "torch_xla.core.xla_model.wait_device_ops": "waits until the device is idle",
 }
 WRITERS = ("print", "info", "warning", "debug", "log", "write", "set_postfix", "set_description",
            "add_scalar", "add_scalars", "log_metrics", "master_print", "set_postfix_str",
@@ -104,8 +104,8 @@ RULES = (
     Rule(
         "host-sync", "A value is fetched from the GPU in every step", Severity.SLOWS, BOTH,
         host_sync,
-        "The processor then waits for the GPU and cannot prepare the next step meanwhile; a fast "
-        "compiled step loses more by it. Under XLA it also forces the pending graph to run.",
+        "The processor then waits for the GPU and cannot prepare the next step meanwhile, which "
+        "costs a fast compiled step more. Under XLA it also forces the pending graph to run.",
         "add the tensor up on the device (total += loss.detach()) and fetch it every N steps",
         MANAGED_PITFALLS,
     ),

@@ -54,7 +54,7 @@ def examine_quotas(quotas: Mapping[str, int | None], demands: Sequence[Demand]) 
             yield reason(
                 "quota_too_small",
                 f"{demand.workload} uses {demand.instances} x {demand.instance_type} for one job, "
-                f"and the account may use {quota} at once",
+                f"but the account may use only {quota} at once",
             )
 
 
@@ -63,7 +63,7 @@ def examine_setting(configured: VpcSetting | None, deployed: VpcSetting | None) 
     if configured != deployed:
         yield reason(
             "vpc_not_deployed",
-            f"cdk.json has {_words(configured)}, and {_words(deployed)} is deployed",
+            f"cdk.json has {_words(configured)}, but {_words(deployed)} is deployed",
         )
 
 

@@ -160,7 +160,7 @@ def _one_vpc(network: Network) -> Iterator[Reason]:
         message = f"the VPC has {network.tenancy} tenancy, which training jobs cannot use"
         yield reason("vpc_dedicated", message)
     if not network.dns:
-        yield reason("vpc_no_dns", "the VPC resolves no names, that of S3 included")
+        yield reason("vpc_no_dns", "the VPC does not resolve DNS names, including that of S3")
 
 
 def _addresses(subnets: Sequence[Subnet], demands: Sequence[Demand]) -> Iterator[Reason]:
@@ -173,7 +173,7 @@ def _addresses(subnets: Sequence[Subnet], demands: Sequence[Demand]) -> Iterator
         return
     free = ", ".join(f"{subnet.subnet_id} has {subnet.free_addresses} free" for subnet in small)
     code = "vpc_too_few_addresses" if len(small) == len(subnets) else "vpc_small_subnet"
-    yield reason(code, f"{what} takes {needed} addresses; {free}")
+    yield reason(code, f"{what} needs {needed} addresses; {free}")
 
 
 def _to_s3(network: Network) -> Iterator[Reason]:
@@ -187,8 +187,8 @@ def _to_s3(network: Network) -> Iterator[Reason]:
     ]
     if cut_off:
         message = (
-            f"from {_list(cut_off)} no route leads to S3: jobs can neither read their data and "
-            "code nor save a model"
+            f"{_list(cut_off)} have no route to S3: jobs can neither read their data and code nor "
+            "save a model"
         )
         yield reason("vpc_no_route_to_s3", message)
 
@@ -202,7 +202,7 @@ def _between_instances(network: Network, demands: Sequence[Demand]) -> Iterator[
     own = {group.group_id for group in network.groups}
     if not any(rule.allows_every_port and _from_job(rule, own, network) for rule in inbound):
         who = _job(several[0]) if several else "a job of several instances"
-        message = f"{who} cannot work: no group lets instances of one job talk to each other"
+        message = f"{who} cannot work: no security group lets the instances of a job communicate"
         severity = Severity.BLOCK if several else Severity.WARN
         yield reason("vpc_group_closed_to_itself", message, severity=severity)
         return
@@ -236,7 +236,7 @@ def _outbound(network: Network) -> Iterator[Reason]:
     if network.groups and not any(
         rule.allows_port(443) and (rule.cidrs or rule.prefix_lists) for rule in rules
     ):
-        yield reason("vpc_no_outbound", "no group lets instances connect to port 443 outside")
+        yield reason("vpc_no_outbound", "no security group lets instances connect to port 443")
 
 
 def _no_internet(network: Network) -> Iterator[Reason]:

@@ -108,8 +108,8 @@ RULES: Mapping[str, Rule] = {
     "vpc_no_internet": Rule(
         Severity.INFO, SUBNETS,
         "nothing to do for scripts that use S3 alone; for a script that calls another AWS service "
-        "create an interface endpoint for that service, for one that installs packages or "
-        "downloads models a NAT gateway, or bring them in the image or an input channel",
+        "create an interface endpoint for that service; for one that installs packages or "
+        "downloads models add a NAT gateway, or put them in the image or an input channel",
         TRAIN_VPC,
     ),
     "not_checked": Rule(

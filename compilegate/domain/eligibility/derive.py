@@ -145,7 +145,7 @@ def _larger_batch(baseline: CandidateJob, compiler: Option) -> Option:
         f"{compiler.name}-b{larger}",
         changes,
         f"{basis}, so that {larger} samples a device should fit (now {batch}); a bundle of "
-        f"compiler and batch, read beside {compiler.name}; the learning rate grows linearly",
+        f"compiler and batch, to compare with {compiler.name}; the learning rate grows linearly",
     )
 
 

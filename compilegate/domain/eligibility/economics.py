@@ -156,7 +156,7 @@ def _unknown(
             reasons["prices_region"] = f"the price's source names no region: {price.source}"
     if lead is None:
         why = (
-            "no candidate switches a compiler on with all else as it is"
+            "no candidate turns on a compiler and changes nothing else"
             if first.has_graph
             else "there is no graph to compile"
         )
@@ -169,7 +169,7 @@ def _unknown(
     if lead is not None and trial is not None and _payback(lead, trial) is None:
         reasons.setdefault("payback_days", _never_paid_back(lead))
     if trial is None:
-        why = "a candidate could not be planned" if tried else "there is nothing to try"
+        why = "a candidate could not be planned" if tried else "there is no candidate"
         reasons.setdefault("trial_usd", why)
         reasons.setdefault("payback_days", why)
     return reasons
@@ -179,8 +179,8 @@ def _never_paid_back(lead: CandidateJob) -> str:
     earned, plausible = lead.workload.policy.promote_speedup, lead.plausible_speedup
     if plausible is not None and earned > plausible.high:
         return (
-            f"policy.promote_speedup asks for {earned:g} times the speed, "
-            f"{significant(plausible.high)} is the most that is plausible"
+            f"policy.promote_speedup requires {earned:g} times the speed, "
+            f"and at most {significant(plausible.high)} is plausible"
         )
     return f"at {earned:g} times the speed a run saves no more than compiling costs it"
 

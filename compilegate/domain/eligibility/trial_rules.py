@@ -94,8 +94,8 @@ def same_job_rule(job: CandidateJob, others: Sequence[CandidateJob]) -> Iterator
             twin = "the baseline" if other.candidate.name == BASELINE else other.candidate.name
             yield block(
                 "same_job", f"candidates[{job.index}]",
-                f"it would be the same job as {twin}, and take a share of the error budget for "
-                "nothing",
+                f"it would be the same job as {twin}, and use a share of the error budget without "
+                "benefit",
                 fix="remove it, or change a setting that matters", source=REQUESTS,
             )  # fmt: skip
             return

@@ -50,7 +50,7 @@ def next_speed(evidence: Evidence, open_arms: Sequence[str]) -> SpeedStep:
 def _how(evidence: Evidence, open_arms: Sequence[str]) -> str:
     candidates = (arm for arm in evidence.candidates if arm.name in open_arms)
     if any(runs_apart(arm, evidence.baseline) for arm in candidates):
-        return "arms that need other nodes on their own at the same time"
+        return "arms that need other nodes in separate jobs at the same time"
     return "all arms back to back"
 
 
@@ -151,5 +151,5 @@ def _runs_usd(
 
 def _why(candidate: Arm, total: int, base: int, mode: str) -> str:
     where = "extra runs" if mode == SHADOW else "scheduled production runs"
-    against = f"; {base} of the baseline beside" if base else ""
-    return f"{where}, to have {total} of {candidate.name}{against}: to prove its quality"
+    against = f", {base} of the baseline" if base else ""
+    return f"{where}, for a total of {total} of {candidate.name}{against}, to prove its quality"

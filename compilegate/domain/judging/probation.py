@@ -27,8 +27,8 @@ CONFIRMATIONS = 3
 LEAST_REFERENCE = 3
 # Why a run counts for neither, by what could not be watched.
 BLIND = {
-    "quality": "no baseline run was known to compare them with",
-    "speed": "they, or the baseline's before them, recorded no wall clock",
+    "quality": "there was no baseline run to compare them with",
+    "speed": "they, or the baseline runs before them, recorded no wall-clock time",
 }
 # A candidate that crashes once may have been unlucky; twice is a pattern.
 CRASHES = 2

@@ -89,7 +89,7 @@ def judge_quality(samples: Samples, margin: float, design: Design) -> QualityFin
             QualityOutcome.MORE_RUNS, "too few runs to measure how much it varies"
         )
     if compared.spread < COPIED * max(margin, abs(samples.candidate[0])):
-        reason = "every run gave exactly the same metric, which says nothing about chance"
+        reason = "every run gave exactly the same metric, so its variation is unknown"
         return QualityFinding(QualityOutcome.INCONCLUSIVE, reason)
     return _at_a_look(looked, compared, margin, design)
 
@@ -148,7 +148,7 @@ def _at_a_look(
         return finding(
             QualityOutcome.INCONCLUSIVE, _unproven_words(compared, margin, design), compared
         )
-    return finding(QualityOutcome.MORE_RUNS, f"{look} runs do not decide it yet", looked)
+    return finding(QualityOutcome.MORE_RUNS, f"{look} runs are not conclusive yet", looked)
 
 
 def chance_of_passing(compared: Comparison, margin: float, design: Design) -> float:
@@ -228,7 +228,7 @@ def judge_full_runs(candidate: Arm, evidence: Evidence, design: Design) -> Quali
     samples = samples_of(candidate, evidence)
     finding = judge_quality(samples, evidence.quality.margin, design)
     if finding.outcome is QualityOutcome.HELD and len(samples.baseline) < CONCURRENT_RUNS:
-        reason = "history alone may have drifted: a baseline run of today is missing"
+        reason = "history alone may be outdated: a current baseline run is missing"
         return replace(
             finding, outcome=QualityOutcome.MORE_RUNS, reason=reason, lacks_baseline_only=True
         )

@@ -144,7 +144,9 @@ class SpeedTest:
         if not logs:
             return self._without_blocks()
         if cost < 0 and best_case(logs, self.policy.alpha, calm, self.assumed_spread) < 0:
-            text = "it takes significantly longer than the baseline, at any price"
+            text = (
+                "it takes significantly longer than the baseline, which rules it out at any price"
+            )
             return SpeedOutcome.TOO_SLOW, text
         outcome, reason = self._net([log - cost for log in logs], [log - cost for log in calm])
         return outcome, f"{reason} in dollars" if cost else reason
@@ -169,11 +171,11 @@ class SpeedTest:
         if proven and centre >= promote:
             return SpeedOutcome.PASSED, f"proven above {policy.reject_speedup:.2f}x"
         if n < self.max_blocks:
-            blocks = "one block does" if n == 1 else f"{n} blocks do"
-            return SpeedOutcome.MORE_BLOCKS, f"{blocks} not decide it yet"
+            blocks = "one block is" if n == 1 else f"{n} blocks are"
+            return SpeedOutcome.MORE_BLOCKS, f"{blocks} not conclusive yet"
         if proven:
             return SpeedOutcome.INCONCLUSIVE, f"faster, but not clearly above {required}"
-        return SpeedOutcome.INCONCLUSIVE, f"{n} blocks vary too much to prove either side"
+        return SpeedOutcome.INCONCLUSIVE, f"{n} blocks vary too much to be conclusive"
 
 
 def log_price_ratio(candidate: Arm, evidence: Evidence) -> float:

@@ -137,7 +137,7 @@ def _why(arm: ArmPlan, arms: Sequence[ArmPlan]) -> str:
     if any(other.name == control for other in arms):
         apart = f"its control {control} separates their effects"
     elif parts:
-        apart = f"read beside {' and '.join(parts)}, which changes less"
+        apart = f"compare it with {' and '.join(parts)}, which changes less"
     else:
         apart = "no other candidate makes a part of these changes to separate their effects"
     return f"{origin}a {arm.label}; {apart}"
@@ -199,6 +199,7 @@ def _control_why(candidate: Candidate) -> str:
     also = [name for name, key in ALONG.items() if getattr(candidate, key) is not None]
     along = f" with {' and '.join(also)} of the candidate" if also else ""
     return (
-        f"{version} without the compiler: beside the baseline it shows what going to that version"
-        f"{along} costs, beside {candidate.name} what the compiler alone brings; never promoted"
+        f"{version} without the compiler: compared with the baseline it shows what that version"
+        f"{along} costs, compared with {candidate.name} what the compiler alone gains; never "
+        "promoted"
     )

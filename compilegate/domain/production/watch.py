@@ -189,7 +189,7 @@ def blind_spots(runs: Sequence[ProductionRun], promotion: Promotion) -> tuple[Re
         reasons.append(Reason("run_unreadable", text))
     row = unseen_at_the_end(runs, promotion)
     if len(row) >= UNSEEN:
-        text = f"The last {len(row)} runs of {promotion.candidate} left nothing to judge"
+        text = f"The last {len(row)} runs of {promotion.candidate} recorded nothing to judge"
         reasons.append(Reason("nothing_to_judge", text))
     return tuple(reasons)
 
@@ -204,8 +204,8 @@ def not_watched(runs: Sequence[ProductionRun], promotion: Promotion) -> tuple[Re
     if used < UNWATCHED:
         return ()
     text = (
-        f"the last {len(row)} runs of {promotion.candidate} left nothing to judge, although "
-        f"{used} of them trained to their end: the change is not observed"
+        f"the last {len(row)} runs of {promotion.candidate} recorded nothing to judge, although "
+        f"{used} of them completed: the change is not observed"
     )
     return (Reason("not_watched", text),)
 
@@ -214,6 +214,6 @@ def unmeasured(promotion: Promotion) -> Reason:
     """Why a promotion by a person is not watched at all."""
     return Reason(
         "not_measured",
-        f"Trial {promotion.trial} has planned {promotion.candidate} and measured nothing of it: "
-        "there is nothing to hold production against, and its runs are not watched",
+        f"Trial {promotion.trial} planned {promotion.candidate} but did not measure it: there is "
+        "nothing to compare production with, so its runs are not watched",
     )

@@ -1,4 +1,4 @@
-"""A reason: what is the case, which code names it, and what helps.
+"""A reason: a code, what was observed, and what helps.
 
 Eligibility, planning, the judge and the watch over production all give reasons of this one class.
 What a code means, and the words for it, are in ``registry``.
@@ -13,7 +13,7 @@ from typing import Any
 
 
 class Severity(StrEnum):
-    """``block`` stands in the way, ``warn`` asks for care, ``info`` is worth knowing."""
+    """``block`` makes a candidate ineligible, ``warn`` is a risk, ``info`` is a note."""
 
     BLOCK = "block"
     WARN = "warn"

@@ -80,7 +80,7 @@ PRODUCTION: Mapping[str, ReasonKind] = {
     ),
     "as_proven": ReasonKind(
         INFO,
-        "Production trains again what was proven.",
+        "Production again trains what the trial measured.",
     ),
     "image_changed": ReasonKind(
         BLOCK,

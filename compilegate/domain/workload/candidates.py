@@ -42,7 +42,7 @@ def parse_name(fields: Fields) -> str:
     if not _NAME.fullmatch(name):
         raise fields.wrong(
             "name",
-            "has other characters than a name may have",
+            "has characters that are not allowed in a name",
             "use 1 to 32 lower-case letters, digits and inner hyphens, such as bert-docs",
         )
     return name
@@ -58,7 +58,7 @@ def parse_candidates(
             "candidates",
             f"names {len(items)} candidates",
             f"name at most {MOST_CANDIDATES}, preferably three: candidates share the error budget, "
-            "so each further one makes the proofs of all longer",
+            "so each additional one makes every proof take longer",
         )
     seen: dict[str, Mapping[str, Any]] = {}
     candidates = []

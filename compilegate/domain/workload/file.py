@@ -187,6 +187,6 @@ def parse_policy(fields: Fields | None) -> Policy:
         raise fields.wrong(
             "promote_speedup",
             f"is below reject_speedup ({policy.reject_speedup:g})",
-            "promote at or above the speed-up below which you would reject",
+            "set promote_speedup to reject_speedup or more",
         )
     return policy

@@ -38,7 +38,7 @@ _CHARACTERS = {
 }
 
 _BEGINS_ENCODED = f'"{PREFIX}'
-_ENCODED = "; a shell would change it, so it travels encoded, a third longer than it is written"
+_ENCODED = "; a shell would change it, so it is sent encoded, which makes it a third longer"
 _LAUNCHER_FIX = f"start the script with {LAUNCHER} (docs/training.md), which passes on any text"
 # HyperParameterValue in the service's model.
 MOST_CHARACTERS = 2500
@@ -74,10 +74,10 @@ def _refused(field: str, value: object, shape: str, rule: str) -> InvalidInputEr
     """People read which characters are allowed rather than the model's pattern."""
     allowed = _CHARACTERS.get(shape) if rule.startswith("must match") else None
     if allowed:
-        problem = "has characters that SageMaker refuses"
+        problem = "has characters that SageMaker rejects"
         return InvalidInputError(problem, field=field, value=value, fix=f"use {allowed}")
     return InvalidInputError(
-        f"would be refused by SageMaker: it {rule}", field=field, value=value,
+        f"would be rejected by SageMaker: it {rule}", field=field, value=value,
         fix=f"shorten it{_ENCODED if str(value).startswith(_BEGINS_ENCODED) else ''}",
     )  # fmt: skip
 
@@ -176,7 +176,7 @@ def _arguments(
             )
         elif "\0" in argument(value):
             yield InvalidInputError(
-                "holds a null character, which no argument can", field=field, fix="remove it"
+                "contains a null character, which arguments cannot", field=field, fix="remove it"
             )
         elif name == PARTITIONING:
             if not survives(json.loads(value)):

@@ -51,8 +51,8 @@ def quality_chart(trial: TrialReport, measured: Measured) -> Chart:
         "quality",
         f"{TITLE}: {metric} ({better} is better)",
         _finding(trial.quality, reference, metric),
-        note="A point is a full training run; bars are means. The difference is counted from the "
-        "dashed reference; beyond the dotted limit it would be worse by more than the margin.",
+        note="A point is a full training run; bars are means. The difference is measured from the "
+        "dashed reference; left of the dotted limit the loss exceeds the margin.",
         views=views,
         choice="What to show",
     )
@@ -193,7 +193,7 @@ def _difference_figure(measured: Measured, quality: QualityFigures) -> Figure:
             line_up(0.0, LIGHT["axis"]),
         ],
         annotations=[
-            label("too much worse", LIGHT["limit"], x=0, xref="paper", xanchor="left", **top),
+            label("beyond the margin", LIGHT["limit"], x=0, xref="paper", xanchor="left", **top),
             label("equal", LIGHT["muted"], x=0, xref="x", xanchor="left", xshift=4, **top),
             label(confidence_words(quality), style.colour, x=0.5, xref="paper", xanchor="center",
                   y=0, yref="y", yanchor="bottom", yshift=14),

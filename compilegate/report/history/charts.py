@@ -170,8 +170,8 @@ def _sums_chart(view: HistoryView) -> Chart:
         return Chart("sums", SUMS, "", missing=why)
     return Chart(
         "sums", SUMS, _sums_finding(view.sums),
-        note="Each run adds what it fell short of the baseline by, less half of the fall that "
-        "matters; a sum never goes below zero. After an alarm was checked it restarts.",
+        note="Each run adds its shortfall against the baseline, minus half of the fall to detect; "
+        "a sum never goes below zero. It restarts after an alarm was checked.",
         views=[View(WATCHES[key], _sum_figure(view, one)) for key, one in view.sums.items()],
         choice="Which watch",
     )  # fmt: skip

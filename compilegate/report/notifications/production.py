@@ -17,7 +17,7 @@ def run_failed(run: ProductionRun, workload: str, *, owner: str | None, stage: s
     text = (
         f"Production run {run.run} of {workload} {what}, so there is no new model.\n\narm: "
         f"{run.arm} ({run_reason(run.why)})\njob: {run.job}\nreason: "
-        f"{run.reason or 'none was given'}\n\nThe schedule continues. To rerun it now: compilegate "
+        f"{run.reason or 'not recorded'}\n\nThe schedule continues. To rerun it now: compilegate "
         f"train {workload}\n"
     )
     return Notification(

@@ -23,7 +23,7 @@ LOCAL = "local"
 # The subject of a message without a verdict, by what is done to the flag.
 SUBJECTS = {
     STALE: "production differs from what was proven",
-    RESUME: "production matches again what was proven",
+    RESUME: "production again matches what was proven",
     None: "on but not watched",
 }
 
@@ -68,9 +68,10 @@ def paragraphs(news: ReviewNews, report: Report | None, price: str | None) -> It
     if review.message_kind == ALARM:
         yield _check_words(news)
     if news.held_by is not None:
-        yield f"The flag was left as it is: {_change_by(news.held_by)}"
+        yield f"The flag was left as it is, because of {_change_by(news.held_by)}"
     if news.superseded_by is not None:
-        yield f"The flag was left as it is: newer is {_change_by(news.superseded_by)}"
+        later = _change_by(news.superseded_by)
+        yield f"The flag was left as it is, because it has changed since: {later}"
     if news.overrode is not None:
         yield f"This replaces {_change_by(news.overrode)}"
     if price is not None:
@@ -86,7 +87,7 @@ def _summary(news: ReviewNews) -> Iterator[str]:
     if not news.flag.enabled:
         yield (
             "The flag is off: production trains the baseline until a trial proves the candidate "
-            "again, or somebody turns it on."
+            "again, or a person turns it on."
         )
     else:
         policy = " (policy.on_stale decides what a change does to it)" if review.transition else ""

@@ -200,7 +200,9 @@ def _with_token(trial: Trial, token: str, services: Services) -> Approval:
     while True:
         approval = approval_of(trial, services)
         if approval is None:
-            raise LookupError(f"nobody was asked about trial {trial.trial} of {trial.workload}")
+            raise LookupError(
+                f"no approval was requested for trial {trial.trial} of {trial.workload}"
+            )
         if token in approval.tokens:
             return approval
         number = len(approval.tokens)

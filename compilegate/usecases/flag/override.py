@@ -51,12 +51,12 @@ class Override:
         if not self.reason.strip() or not self.reason.isprintable():
             raise InvalidInputError(
                 "must be one line of text", field="--reason", value=self.reason,
-                fix='say why, for those who read the history: --reason "loss spikes since Monday"',
+                fix='give a reason for readers of the history: --reason "loss spikes since Monday"',
             )  # fmt: skip
         if len(self.reason.strip()) > LONGEST_REASON:
             raise InvalidInputError(
                 f"has {len(self.reason.strip())} characters, more than {LONGEST_REASON}",
-                field="--reason", value=self.reason, fix="say it shorter, and where the rest is",
+                field="--reason", value=self.reason, fix="shorten it, and link to the details",
             )  # fmt: skip
 
 
