@@ -153,7 +153,7 @@ class Tokens(Protocol):
     """State machines that wait for an answer, by the token that each gave out."""
 
     def send_success(self, token: str, output: Mapping[str, Any]) -> bool:
-        """Let it go on with ``output``; returns whether a state still waited for it."""
+        """Let it continue with ``output``; returns whether a state still waited for it."""
         ...
 
 

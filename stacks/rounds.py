@@ -148,7 +148,7 @@ NO_OUTCOMES: list[str] = []
 
 
 def canary_round(open_arn: str, *, then: str) -> State:
-    """Request the runs of ``$canary`` from production and wait; a timeout goes on as well.
+    """Request the runs of ``$canary`` from production and wait; a timeout continues as well.
 
     JudgeArms then finds the round unfinished and ends the trial: inconclusive, not failed.
     """

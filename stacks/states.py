@@ -106,7 +106,7 @@ def catch(errors: Sequence[str], target: str) -> State:
 
 
 def go_on(target: str, variable: str, output: Mapping[str, str] | None = None) -> State:
-    """Record any failure in ``variable`` and go on: what is done stands."""
+    """Record any failure in ``variable`` and continue: what is done stays."""
     return {
         "ErrorEquals": ["States.ALL"],
         "Next": target,

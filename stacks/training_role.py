@@ -21,7 +21,7 @@ TRAINING_IMAGES = (
     "sagemaker-scikit-learn",
     "sagemaker-xgboost",
 )
-# A spot job goes on from its own run's checkpoints; no job reads another's results.
+# A spot job continues from its own run's checkpoints; no job reads another's results.
 CHECKPOINTS = (
     naming.checkpoint_prefix("*", "*", "*"),
     f"{naming.production_jobs_prefix('*', '*')}/checkpoints/",
@@ -68,7 +68,7 @@ def _data(storage: Storage) -> Statements:
             [bucket.arn_for_objects(f"{prefix}*") for prefix in (*READS, *CHECKPOINTS)],
         ),
         # SageMaker deletes a checkpoint in S3 when the job deletes it; else every save would stay,
-        # and all of them would be written to the volume of the job that goes on.
+        # and all of them would be written to the volume of the job that continues.
         allow(
             ["s3:DeleteObject"], [bucket.arn_for_objects(f"{prefix}*") for prefix in CHECKPOINTS]
         ),

@@ -153,7 +153,7 @@ class StepFunctionsTokens:
         self._client = stepfunctions
 
     def send_success(self, token: str, output: Mapping[str, Any]) -> bool:
-        """Let the waiting state go on; returns whether a state still waited for it."""
+        """Let the waiting state continue; returns whether a state still waited for it."""
         try:
             self._client.send_task_success(taskToken=token, output=json.dumps(output))
         except ClientError as error:

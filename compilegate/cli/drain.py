@@ -120,7 +120,7 @@ def _check(invocation: Invocation) -> int:
             say(f"Nothing runs. {error}")
         return 0
     deployment = _deployment(cloud)
-    work = Drainage(deployment, time.monotonic).look()
+    work = Drainage(deployment, time.monotonic).read()
     mark, enabled = drain_mark(cloud.services), tuple(deployment.schedules.enabled())
     report = Report(work=work, enabled=enabled, mark=mark)
     if invocation.as_json:
@@ -144,7 +144,7 @@ def _drain(
     deadline = None if minutes is None else time.monotonic() + minutes * 60
     try:
         while True:
-            report.work = drainage.look()
+            report.work = drainage.read()
             if (line := in_progress(report.work)) != shown:
                 shown = line
                 console(stderr=quiet).print(line, soft_wrap=True)

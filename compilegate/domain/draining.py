@@ -1,6 +1,6 @@
 """Draining a deployment: what is stopped, what is waited for, and when it is over.
 
-Trials are stopped, and so are production runs that have no machine. A run that trains goes on to
+Trials are stopped, and so are production runs that have no machine. A run that trains continues to
 its end, because its model is needed; its job can be stopped on request.
 """
 
@@ -125,7 +125,7 @@ class DrainSteps:
 
 
 def next_steps(work: Work, *, stop_jobs: bool) -> DrainSteps:
-    """What brings ``work`` closer to its end; with ``stop_jobs`` production's jobs are stopped.
+    """The next steps to end ``work``; with ``stop_jobs`` production's jobs are stopped.
 
     A job whose execution has ended is stopped where it belongs to a trial: without the rest of
     its trial its measurements are of no use. Production's may still bring a model.

@@ -6,7 +6,7 @@ CompilegateError
 ├── DrainedError           the deployment starts nothing until its drain is undone
 ├── InvalidEvidenceError   evidence that breaks its contract; exit code 13
 ├── UnreadableRecordError  a document of a release with another schema
-├── NotFoundError          something recorded was asked for and is not there
+├── NotFoundError          a requested record does not exist
 └── EnvironmentNotReadyError   a tool or stack that a command needs is missing
     └── NotDeployedError       the stage has no stack, or one without working resources
         └── NoStackError       the stage has no stack

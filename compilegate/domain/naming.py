@@ -245,7 +245,7 @@ def job_output_key(workload: str, trial: str, job: str) -> str:
 
 
 def checkpoint_prefix(workload: str, trial: str, run: str) -> str:
-    """Where one run's checkpoints lie, so that an interrupted spot job goes on from them."""
+    """Where one run's checkpoints lie, so that an interrupted spot job continues from them."""
     return f"{jobs_prefix(workload, trial)}/checkpoints/{run}/"
 
 

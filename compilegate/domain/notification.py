@@ -37,7 +37,7 @@ KINDS = (
 
 @dataclass(frozen=True)
 class Notification:
-    """A message; ``act`` is the command to go on with, ``report`` an S3 URI.
+    """A message; ``act`` is the suggested next command, ``report`` an S3 URI.
 
     ``flag`` is ``{"name", "enabled", "state"}``, each None where it is not known. ``figures`` are
     the numbers behind the text, of the kind's own shape. ``workload`` is None for a digest.

@@ -88,7 +88,7 @@ def stage_name(explicit: str | None) -> str:
 
 
 def forget() -> None:
-    """Read every flag anew."""
+    """Read every flag again."""
     _reads.clear()
 
 

@@ -25,7 +25,7 @@ def may_release(job: str, *, client: Any = None, backoff: Backoff | None = None)
     """
     try:
         tags = _tags(job, client or _sagemaker(), backoff or Backoff())
-    except Exception as error:  # noqa: BLE001 - nothing vouches for the model
+    except Exception as error:  # noqa: BLE001 - without tags the model is unproven
         logger.warning("%s is not released, its tags cannot be read: %s", job, error)
         return False
     tag = tags.get(naming.TAG_RELEASE)

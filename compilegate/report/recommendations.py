@@ -184,7 +184,7 @@ def _what_would_be_valid(trial: TrialReport) -> Iterator[str]:
 
 
 def _fixes(trial: TrialReport) -> Iterator[str]:
-    """The fixes of every reason that stands in the way."""
+    """The fixes of every reason that blocks the trial."""
     for source in (trial.eligibility, *(trial.eligibility.get("candidates") or ())):
         for reason in source.get("reasons") or ():
             if reason.get("severity") == "block" and reason.get("fix"):

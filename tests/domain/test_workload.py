@@ -81,7 +81,7 @@ def test_a_parsed_workload_reads_back_as_itself() -> None:
         ("quality.margin", -0.1, "quality.margin", "above 0"),
         ("quality.history", [0.9, "x"], "quality.history", "not a number"),
         ("profile", {"gpu_utilization": 90}, "profile.gpu_utilization", "at most 1"),
-        ("policy", {"promote_speedup": 1.05}, "policy.promote_speedup", "promote at or above"),
+        ("policy", {"promote_speedup": 1.05}, "policy.promote_speedup", "set promote_speedup to"),
         ("policy", {"max_trial_usd": "cheap"}, "policy.max_trial_usd", "US dollars"),
         ("policy", {"on_stale": "keepp"}, "policy.on_stale", "did you mean keep?"),
         ("policy", {"cooldown_days": -1}, "policy.cooldown_days", "at least 0"),

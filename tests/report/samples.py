@@ -50,7 +50,7 @@ def inconclusive() -> ReportInput:
 
 
 def invalid() -> ReportInput:
-    """The compiler was asked for and not applied."""
+    """The compiler was requested but not applied."""
     return _trial(
         "bert-silent", {"baseline": 0.06, "compile": 0.06}, metric="eval_loss", spread=0.004,
         margin=0.05, applied=False,

@@ -21,7 +21,7 @@ def a_gpu(capability):
 
 @pytest.mark.parametrize("capability", [None, (8, 0)])
 def test_fp8_is_refused_where_no_tensor_core_multiplies_it(capability):
-    with pytest.raises(NotAppliedError, match="fp8 was asked for and not applied: it needs a GPU"):
+    with pytest.raises(NotAppliedError, match="fp8 was requested but not applied: it needs a GPU"):
         fp8.check(a_gpu(capability))
 
 
@@ -145,7 +145,7 @@ def test_a_region_that_the_model_lacks_fails_the_run(jobs):
     )
 
     assert 1 == done.status
-    assert "compile_regions towers was asked for and not applied" in done.failure
+    assert "compile_regions towers was requested but not applied" in done.failure
 
 
 @pytest.mark.training

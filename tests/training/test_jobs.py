@@ -69,7 +69,7 @@ def test_a_compiler_that_was_asked_for_and_switched_off_fails_the_run(jobs):
     summary = done.summary()
 
     assert 1 == done.status
-    assert "asked for and not applied" in done.failure
+    assert "requested but not applied" in done.failure
     assert (False, False) == (summary["compiler"]["applied"], summary["finished"])
     assert 1 == len(done.steps())
 

@@ -242,7 +242,7 @@ def test_a_precision_goes_the_scripts_own_way_or_fails(jobs):
     mapped = jobs.run("launch.py", **{**PLAIN, "precision": "bf16", "epochs": 1})
 
     assert 1 == mapped.status
-    assert "precision bf16 was asked for and not applied" in mapped.failure
+    assert "precision bf16 was requested but not applied" in mapped.failure
     with_precision = json.dumps({**names, "precision": "dtype"})
     done = jobs.run(
         "launch.py",

@@ -256,7 +256,7 @@ def test_what_trains_compiled_is_proven_by_its_own_graphs(cases, case, graphs):
         ("eager_beside_a_library", "Model trained uncompiled"),
         ("one_of_two", "Model trained uncompiled"),
         ("one_of_two", "Only Model could not be compiled: call it inside of the model that is"),
-        ("only_evaluated", "was asked for and not applied"),
+        ("only_evaluated", "was requested but not applied"),
         ("evaluated_then_trained_eagerly", "Model trained uncompiled"),
     ],
 )

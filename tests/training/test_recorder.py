@@ -181,7 +181,7 @@ def test_a_compile_mode_without_its_compiler_is_no_silent_baseline():
 
 @pytest.mark.parametrize("precision", ["fp8", "fp16"])
 def test_a_precision_that_cannot_be_had_here_is_not_applied(precision):
-    with pytest.raises(NotAppliedError, match=f"{precision} was asked for and not applied"):
+    with pytest.raises(NotAppliedError, match=f"{precision} was requested but not applied"):
         Processor(precision)
 
 

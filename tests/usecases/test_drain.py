@@ -132,7 +132,7 @@ def test_a_look_tells_this_stages_work_from_all_other(deployment: Deployment) ->
     job(deployment, "cg-lm-0-q1a0-r0", trial, "Completed")
     deployment.services.locks.acquire("lm", trial, now=1, expires_at=9)
 
-    work = Drainage(deployment, Clock()).look()
+    work = Drainage(deployment, Clock()).read()
 
     assert [trial] == [one.arn for one in work.trials]
     assert {
@@ -154,10 +154,10 @@ def test_a_run_whose_only_jobs_found_no_machine_waits_and_one_that_trained_recor
     job(deployment, name, arn, "Failed")
     drainage = Drainage(deployment, Clock())
 
-    assert [RunPhase.RECORDING] == [one.phase for one in drainage.look().runs]
+    assert [RunPhase.RECORDING] == [one.phase for one in drainage.read().runs]
     wait = CapacityWait(1, run, 0, name, "baseline", None, 0.0, 300, None).to_entry()
     services.ledger.put_once("lm", ledger_keys.wait_entry(run, 0), wait)
-    assert [RunPhase.WAITING] == [one.phase for one in drainage.look().runs]
+    assert [RunPhase.WAITING] == [one.phase for one in drainage.read().runs]
 
 
 def test_it_ends_with_nothing_running_and_every_lease_free(deployment: Deployment) -> None:
@@ -169,9 +169,9 @@ def test_it_ends_with_nothing_running_and_every_lease_free(deployment: Deploymen
     begin_drain(deployment, "human:ada")
 
     for _ in range(3):  # nobody cleans up here, so the drain has to
-        drainage.take(next_steps(drainage.look(), stop_jobs=False))
+        drainage.take(next_steps(drainage.read(), stop_jobs=False))
         clock.seconds += CLEAN_UP_SECONDS
-    assert drainage.look().idle
+    assert drainage.read().idle
 
     assert {trial: "the deployment was drained"} == scripted(deployment.trials).stopped
     assert "Stopped" == services.jobs.describe("cg-lm-0mabc123-q1a0-r0")["TrainingJobStatus"]

@@ -103,7 +103,7 @@ def test_a_stale_flag_that_stayed_on_is_in_probation_again_when_all_is_as_it_was
     answer = run_and_watch(services, 2)
 
     assert (True, "probation") == (flag_of(services).enabled, flag_of(services).state)
-    assert "production trains again what was proven" in answer["message"]
+    assert "production again trains what was proven" in answer["message"]
 
 
 def test_a_stale_flag_that_stayed_on_is_still_reverted_and_never_permanent(services: Any) -> None:

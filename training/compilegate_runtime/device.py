@@ -25,7 +25,7 @@ class Processor:
     def __init__(self, precision="fp32"):
         if precision != "fp32":
             raise NotAppliedError(
-                f"precision {precision} was asked for and not applied: this script has no tensors "
+                f"precision {precision} was requested but not applied: this script has no tensors "
                 "that it could change; use fp32"
             )
         self.threads = int(os.environ.get("OMP_NUM_THREADS") or os.cpu_count() or 1)
@@ -88,7 +88,7 @@ class TorchDevice(ScriptsDevice):
             raise HyperparameterError("precision tf32 exists on GPUs only; use fp32 or bf16")
         if precision == "fp16" and not self.is_gpu:
             raise NotAppliedError(
-                "precision fp16 was asked for and not applied: it needs a GPU; use bf16"
+                "precision fp16 was requested but not applied: it needs a GPU; use bf16"
             )
         if precision == "fp8":
             fp8.check(torch)
@@ -117,7 +117,7 @@ class XlaDevice(Processor):
         super().__init__()
         if precision not in ("fp32", "fp16", "bf16"):
             raise NotAppliedError(
-                f"precision {precision} was asked for and not applied: PyTorch/XLA casts to fp16 "
+                f"precision {precision} was requested but not applied: PyTorch/XLA casts to fp16 "
                 "and bf16 only"
             )
         import torch  # noqa: PLC0415 — jobs without torch use this module too

@@ -63,7 +63,7 @@ class EvidenceFiles:
 
     def resume(self, state, steps_file):
         """Begin with the lines that an earlier process had left in ``steps_file`` at ``state``."""
-        left = state["size"]  # what comes after belongs to steps that are taken anew
+        left = state["size"]  # the rest belongs to steps that are repeated
         with Path(steps_file).open("rb") as file:
             while piece := file.read(min(left, COPIED_AT_ONCE)):
                 left -= os.write(self._steps, piece)
@@ -135,7 +135,7 @@ class LossCurve:
         }  # fmt: skip
 
     def resume(self, state):
-        """Go on with the curve of an earlier process."""
+        """Continue the curve of an earlier process."""
         self.points, self._every = list(state["points"]), state["every"]
         self._sum, self._count = state["sum"], state["count"]
 

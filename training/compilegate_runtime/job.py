@@ -114,7 +114,7 @@ def _device(settings, uses_torch):
 def _compiler(settings, uses_torch):
     if not uses_torch and settings.compiler != "none":
         raise CompilerUnavailableError(
-            f"compiler {settings.compiler} was asked for; this script has no graph to compile"
+            f"compiler {settings.compiler} was requested; this script has no graph to compile"
         )
     return compiler_of(settings) if uses_torch else NoCompiler()
 

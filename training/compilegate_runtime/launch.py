@@ -69,7 +69,7 @@ class Launch:
         arguments.set_environment(settings)
         if settings.compiler == MANAGED:
             raise CompilerUnavailableError(
-                f"compiler {settings.compiler} was asked for and not applied: a script has to be "
+                f"compiler {settings.compiler} was requested but not applied: a script has to be "
                 "ported to it, see training/causal_lm.py"
             )
         import torch  # noqa: PLC0415 — not before the environment is as it should be

@@ -19,7 +19,7 @@ def write_line(text, stream=None):
 
 
 class Progress:
-    """Prints how the steps since the last line went; ``silent`` in all processes but the first."""
+    """Prints the progress since the last line; ``silent`` in all processes but the first."""
 
     def __init__(self, clock, *, silent):
         self._clock, self._silent = clock, silent

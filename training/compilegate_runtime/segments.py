@@ -17,7 +17,7 @@ import threading
 SEGMENT_TIMEOUT_SECONDS = 3600  # less than the job's own time limit
 LINES_KEPT = 15
 DEFAULT_PORT = 29500  # torch's own, where the launcher names none
-# What a segment gets after SIGTERM to save its evidence: SageMaker gives the job 120, but
+# Seconds that a segment has after SIGTERM to save its evidence: SageMaker gives the job 120, but
 # torchrun kills its processes after 30.
 STOP_SECONDS = 25
 # What mpirun puts before each line of a process, see domain/request/sections.py.
@@ -77,7 +77,7 @@ def follow(command, variables, folder, on_progress):
 
 
 def end(process):
-    """End a process that still runs, by SIGKILL where it does not obey SIGTERM in time."""
+    """End a process that still runs, by SIGKILL if it does not end in time after SIGTERM."""
     if process.poll() is None:
         process.terminate()
         try:

@@ -3,7 +3,7 @@
 A tokenizer comes with the weights that are fine-tuned. Where there are none, byte-level BPE is
 trained on the channel ``train``, for BERT on lower-case text and with its signs. The same text
 gives the same tokenizer, which cannot be said of WordPiece: its trainer (tokenizers 0.23) numbers
-the parts of words anew each time.
+the parts of words again each time.
 """
 
 import hashlib

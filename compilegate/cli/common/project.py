@@ -42,7 +42,7 @@ def _described_in(*folders: Path) -> Deployment:
 
 
 def stage_name(option: str | None) -> str:
-    """The stage asked for, else the one that ``cdk.json`` names."""
+    """The requested stage, else the one that ``cdk.json`` names."""
     return option or deployment().stage
 
 

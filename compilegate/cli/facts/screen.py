@@ -100,7 +100,7 @@ def show_topic(
 ) -> None:
     """The rows, what their words mean, their age and their sources.
 
-    ``region`` is the one asked for, if any; ``home`` the one that jobs run in.
+    ``region`` is the requested one, if any; ``home`` the one that jobs run in.
     """
     if not rows:
         say(f"No row matches{f' in {region}' if region else ''}.")

@@ -162,7 +162,7 @@ class TrialView:
 
 
 class TrialWatcher:
-    """Reads one trial again and again."""
+    """Reads one trial repeatedly."""
 
     def __init__(self, trial: Trial, arn: str, cloud: Cloud) -> None:
         self.trial, self.arn = trial, arn

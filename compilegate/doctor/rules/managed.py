@@ -30,7 +30,7 @@ from compilegate.doctor.words import OPTIMIZER
 
 BARRIERS = ("mark_step", "MpDeviceLoader", "ParallelLoader", "per_device_loader")
 WHOLE_STEPS = ("torch_xla.sync", "torch_xla.step", "torch_xla.compile")
-# A script that calls one of these somewhere knows where its gradients come together.
+# A script that calls one of these combines its gradients itself.
 COMBINES = re.compile(
     r"^(all_reduce|_fetch_gradients|reduce_gradients|optimizer_step|use_spmd)$|"
     r"FullySharded|FSDP|DistributedDataParallel|^DDP$|ZeroRedundancy|_wrap$"
@@ -41,7 +41,7 @@ AMP = ("torch.cuda.amp.autocast", "torch.cuda.amp.GradScaler", "torch.amp.GradSc
 
 
 def cuda_device(script: Script) -> Iterator[Hit]:
-    """CUDA devices, where XLA has its own."""
+    """CUDA devices in a script for XLA."""
     if _library_runs_it(script) or not script.uses("torch"):
         return
     seen: set[ast.AST] = set()
@@ -76,7 +76,7 @@ def mixed_precision(script: Script) -> Iterator[Hit]:
 
 
 def mark_step(script: Script) -> Iterator[Hit]:
-    """A loop that never tells XLA to run what it has gathered."""
+    """A loop that never makes XLA run the collected operations."""
     if _library_runs_it(script) or not script.uses("torch"):
         return
     marks = any(
@@ -95,7 +95,7 @@ def _with_barrier(call: ast.Call) -> bool:
 
 
 def optimizer_step(script: Script) -> Iterator[Hit]:
-    """Plain optimizer steps, which leave gradients on their own device."""
+    """Plain optimizer steps, which do not combine the gradients of several GPUs."""
     if _library_runs_it(script) or not script.uses("torch_xla"):
         return
     if any(COMBINES.search(called(call)) for call in script.calls):
@@ -108,7 +108,7 @@ def optimizer_step(script: Script) -> Iterator[Hit]:
 
 
 def plain_save(script: Script) -> Iterator[Hit]:
-    """``torch.save`` of what lies on XLA's device."""
+    """``torch.save`` of tensors on XLA's device."""
     if not (script.steps.loops or script.has_trainer) or script.uses("accelerate"):
         return
     for call in script.calls:
@@ -140,12 +140,12 @@ def _is_main(node: ast.AST) -> bool:
 
 
 def _library_runs_it(script: Script) -> bool:
-    """Trainers place tensors and mark steps themselves; they know XLA."""
+    """Whether a library that supports XLA places tensors and marks steps."""
     return script.uses(*LIBRARIES) or (script.has_trainer and not script.steps.loops)
 
 
 def _about_xla(script: Script, node: ast.AST) -> bool:
-    """Whether a branch around this tells XLA and CUDA apart."""
+    """Whether this is in a branch that distinguishes XLA from CUDA."""
     return any(
         isinstance(parent, ast.If | ast.IfExp)
         and any(word in text.lower() for text in texts(parent.test) for word in ABOUT_XLA)
@@ -174,7 +174,7 @@ def eager_step(script: Script) -> Iterator[Hit]:
 
 
 def _in_graph(script: Script, function: Function, seen: set[ast.AST]) -> bool:
-    """Whether it, or all that call it in this file, become a graph."""
+    """Whether the function, or every caller of it in this file, becomes a graph."""
     if function in seen:
         return False
     seen.add(function)

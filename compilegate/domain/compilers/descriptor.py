@@ -33,7 +33,7 @@ class Compiler:
     Compilers are proposed and listed in the order of ``rank``. ``title`` is what people call it.
     ``kind`` is the library that it compiles and ``since`` the first version with it, by
     ``source``; None where a table of images says both (``own_image``). ``modes`` are the values of
-    ``compile_mode``. ``keeps_cache`` between jobs, so that only the first one compiles anew.
+    ``compile_mode``. ``keeps_cache`` between jobs, so that only the first one compiles.
     ``assumed_as`` names the compiler whose rows in compilegate/facts/assumptions.json bound
     compile time and speed-up. ``launching`` is None where the framework's launchers start it.
     """

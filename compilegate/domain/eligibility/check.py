@@ -29,7 +29,7 @@ from compilegate.domain.facts.model import Facts
 from compilegate.domain.reasons import Reason, Severity
 from compilegate.domain.workload.model import BASELINE, Candidate, Workload
 
-# In the order a good engineer asks: where is the time, does it fit, do shapes repeat, is a run
+# In the order of questions: where is the time, does it fit, do shapes repeat, is a run
 # long enough, precision, side effects, cost.
 RULES: tuple[Callable[[CandidateJob], Iterable[Reason]], ...] = (
     payoff.bottleneck_rule,

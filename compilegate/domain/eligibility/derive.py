@@ -24,7 +24,7 @@ from compilegate.domain.workload.model import Candidate
 MOST = 3
 # Memory that allocator, fragmentation and a compiler's own buffers may need.
 MEMORY_USED = 0.9
-# A smaller step up is not worth an arm; a larger one is another training recipe.
+# A smaller increase is not worth an arm; a larger one is another training recipe.
 LEAST_GROWTH, MOST_GROWTH = 1.25, 2.0
 # Tensor cores like multiples of eight.
 BATCH_MULTIPLE = 8
@@ -104,7 +104,7 @@ def _compilers(baseline: CandidateJob) -> list[Option]:
 
 
 def _obstacle(option: Option, reasons: Sequence[Reason]) -> str:
-    """What stands in the way, empty where nothing does."""
+    """Why the candidate is not eligible; empty where it is."""
     for reason in reasons:
         work = "compiler" in option.changes and reason.code in WORK_TO_DO
         if work or reason.severity is Severity.BLOCK:

@@ -13,7 +13,7 @@ from compilegate.domain.reasons import Reason, block, warn
 
 
 def instance_rule(job: CandidateJob) -> Iterator[Reason]:
-    """Unknown and retired types stand in the way, the baseline's as much as the candidate's."""
+    """Unknown and retired types block, of the baseline as well as of the candidate."""
     places = {job.training.instance_type: job.field("instance_type")}
     places.setdefault(job.workload.training.instance_type, "training.instance_type")
     for instance_type, field in places.items():

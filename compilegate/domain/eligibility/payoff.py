@@ -1,6 +1,6 @@
 """Could compiling pay: where a step's time goes, whether shapes repeat, how long a run is, money.
 
-A compiler speeds up computing and nothing else (Amdahl), and compiles anew for every new shape.
+A compiler speeds up computing and nothing else (Amdahl), and compiles again for every new shape.
 """
 
 from __future__ import annotations

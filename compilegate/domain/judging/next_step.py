@@ -26,9 +26,9 @@ FIRST_SEED = 17
 
 
 def next_speed(evidence: Evidence, open_arms: Sequence[str]) -> SpeedStep:
-    """More blocks, up to the next look; losers are no longer among ``open_arms``.
+    """More blocks, up to the next look; rejected arms are no longer among ``open_arms``.
 
-    The first round is a single block, because that is enough to stop most losers.
+    The first round is a single block, because that is enough to stop most slow candidates.
     """
     plan, arms = evidence.plan, [BASELINE, *open_arms]
     used = {run.block for arm in evidence.arms for run in arm.speed}

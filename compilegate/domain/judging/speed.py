@@ -110,7 +110,7 @@ def judge_speed(
     logs = block_log_speedups(candidate, evidence, segments)
     if any(not run.finished for run in candidate.speed):
         return _finding(SpeedOutcome.CRASHED, logs, level, "the candidate crashed in a speed block")
-    # Blocks that ran count against the limit even if they are of no use: they were paid for.
+    # Blocks that ran count against the limit even if they are unusable: they were paid for.
     ran = {run.block for run in candidate.speed} & {run.block for run in evidence.baseline.speed}
     unusable = len(ran) - len(logs)
     test = SpeedTest(

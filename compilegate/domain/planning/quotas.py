@@ -22,7 +22,7 @@ from compilegate.domain.reasons import Reason
 
 # Instances of a type that training jobs may run at once, None where the quota is unknown.
 QuotaLookup = Callable[[str], int | None]
-# One block stops most losers; the judge then asks for those up to its next look, two at most.
+# One block stops most slow candidates; then come those up to the judge's next look, at most two.
 BLOCKS_PER_ROUND = 2
 # Iterations that an inline Map of Step Functions runs at once.
 MOST_AT_ONCE = 40

@@ -2,7 +2,7 @@
 
 A trial opens a round in the ledger and waits. Every production run that begins asks for the
 round's next free place and trains that place's arm; once each place has its result, or the
-candidate is lost, the round is closed and the trial goes on. Places keep the order in which they
+candidate is lost, the round is closed and the trial continues. Places keep the order in which they
 were planned, so that both arms see the same weeks.
 """
 
@@ -22,7 +22,7 @@ from compilegate.domain.workload.model import BASELINE
 # trains another job by now, or nothing; its time is over; the trial was given up.
 COMPLETE, LOST, CHANGED, RETIRED = "complete", "lost", "changed", "retired"
 OVERDUE, ABORTED = "overdue", "aborted"
-# Why a trial that waits for a round goes on; after any other end it has gone on already.
+# Why a trial that waits for a round continues; after any other end it has continued already.
 REPORTED_ENDS = (COMPLETE, LOST, CHANGED, RETIRED)
 HOLD, RELEASED, REJECTED = "hold", "released", "rejected"
 
@@ -168,7 +168,7 @@ def ending_after(
 def comes_too_late(run: ProductionRun, history: WorkloadHistory) -> bool:
     """Whether a candidate's held model came after its round had ended without it.
 
-    Nothing vouches for it; where the trial's verdict does, that comes later and tags it anew. A
+    It is unproven; where the trial's verdict does, that comes later and tags it again. A
     round that is complete may have ended with this very run.
     """
     slot = run.canary

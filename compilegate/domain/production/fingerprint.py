@@ -56,7 +56,7 @@ RECORDED = {
 }
 SHOWN_MAX = 80
 DIGEST_SHOWN = 12
-# What the registered job is asked for, beside the arms whose jobs have recorded something.
+# What the registered job requests, beside the arms whose jobs have recorded something.
 ASKED = "asked"
 
 

@@ -77,7 +77,7 @@ def flag_transition(
     if gone:
         return None if flag.state == STALE else FlagTransition(STALE, _stale(flag, on_stale), gone)
     if flag.state == STALE:
-        same = (Reason("as_proven", "production trains again what was proven"),)
+        same = (Reason("as_proven", "production again trains what was proven"),)
         again = replace(flag, state=PROBATION, since=None)
         return FlagTransition(RESUME, again, same) if findings.restored else None
     if decision and findings.verdict is Verdict.PERMANENT and flag.state == PROBATION:

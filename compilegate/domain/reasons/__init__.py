@@ -13,7 +13,7 @@ from typing import Any
 
 
 class Severity(StrEnum):
-    """``block`` makes a candidate ineligible, ``warn`` is a risk, ``info`` is a note."""
+    """``block`` prevents a trial or a promotion, ``warn`` is a risk, ``info`` is a note."""
 
     BLOCK = "block"
     WARN = "warn"

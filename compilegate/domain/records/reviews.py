@@ -27,7 +27,7 @@ class PlannedTransition:
 
     @property
     def flag(self) -> Flag:
-        """What the flag is to be."""
+        """The flag after the review."""
         return parse_flag(self.value)
 
     @property

@@ -72,9 +72,8 @@ def output(workload: Workload, context: JobContext) -> dict[str, str]:
 def checkpoints(workload: Workload, run: str, context: JobContext) -> dict[str, str]:
     """What outlives a job: the workload's compile cache, or a spot job's own checkpoints.
 
-    An interrupted spot job goes on from its checkpoints. They are its run's own: a run that started
-    from those of another arm or seed would not measure anything. Its compile cache lies among
-    them.
+    An interrupted spot job continues from its run's own checkpoints: a run that started from those
+    of another arm or seed would not measure anything. Its compile cache lies among them.
     """
     if workload.training.spot:
         prefix = naming.checkpoint_prefix(workload.name, context.trial, run)

@@ -59,7 +59,7 @@ class RoundFacts:
 
 @dataclass(frozen=True)
 class RoundOutcome:
-    """The outcome of a round; ``failure`` says why the trial cannot go on without a verdict."""
+    """The outcome of a round; ``failure`` says why the trial cannot continue without a verdict."""
 
     evidence: Mapping[str, Any]
     decision: Decision

@@ -22,7 +22,7 @@ from compilegate.domain.trial.limits import (
 
 @dataclass(frozen=True)
 class JobRequest:
-    """One job to start; the state machine goes on without a control's."""
+    """One job to start; the state machine continues without a control's."""
 
     run: str
     request: Mapping[str, Any]

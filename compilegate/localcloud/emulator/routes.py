@@ -80,7 +80,7 @@ def _name_resources() -> None:
 
 
 def _further_denial(headers: dict[str, str], body: bytes) -> Response | None:
-    """The two grants that are forgotten most: passing the job's role, and tagging the job."""
+    """The two grants that are most often missing: passing the job's role, and tagging the job."""
     request = json.loads(body or b"{}")
     region = get_region()
     job = f"training-job/{request.get('TrainingJobName', '*')}"

@@ -196,7 +196,7 @@ def _wake(approval: Approval, services: Services) -> bool:
 
 
 def _with_token(trial: Trial, token: str, services: Services) -> Approval:
-    """The question as it stands, with this wait's token on it; a repeated step waits anew."""
+    """The open question with this wait's token; a repeated step waits again."""
     while True:
         approval = approval_of(trial, services)
         if approval is None:

@@ -53,7 +53,7 @@ class Changed:
 
 
 def change_flag(workload: str, change: FlagChange, *, services: Services) -> Changed:
-    """Make the change, or say why not; repeating it is safe and comes to the same.
+    """Make the change, or say why not; repeating it is safe and has the same result.
 
     ``change.flag.since`` is filled in where it is None. Raises InvalidInputError for a flag that
     does not fit the parameter.

@@ -1,4 +1,4 @@
-"""What a person makes of a flag: on with a candidate that was planned, or off.
+"""Manual changes of a flag: on with a candidate that was planned, or off.
 
 Manual overrides outrank automated decisions: evidence from before one cannot overrule it. An
 override is therefore recorded even where it changes nothing.
@@ -41,7 +41,7 @@ LONGEST_REASON = 500  # characters: it goes into the ledger, messages and their 
 
 @dataclass(frozen=True)
 class Override:
-    """Who says it, and why; both are kept in the ledger."""
+    """The author and the reason; the ledger keeps both."""
 
     who: str
     reason: str
@@ -86,7 +86,7 @@ def planned_candidates(workload: str, services: Services) -> dict[str, PlannedCa
 
 
 def find_candidate(workload: str, name: str, services: Services) -> PlannedCandidate:
-    """A recorded candidate; raises InvalidInputError that names those there are."""
+    """A recorded candidate; raises InvalidInputError that names the recorded ones."""
     candidates = planned_candidates(workload, services)
     if name not in candidates:
         fix = f"use one of {', '.join(sorted(candidates))}" if candidates else (

@@ -1,7 +1,7 @@
 """Drains a deployment: nothing new starts, and what is in progress ends.
 
 The mark in the ledger is written first, so that a crash anywhere leaves a deployment that starts
-nothing, and a repeated call goes on from there. Flags are never touched.
+nothing, and a repeated call continues from there. Flags are never touched.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def begin_drain(deployment: Deployment, by: str) -> DrainMark:
 def end_drain(deployment: Deployment, by: str) -> tuple[str, ...] | None:
     """Let work start again; returns the schedules that were enabled, None where none was drained.
 
-    The mark keeps the schedules until all of them are enabled, so that a call that broke off is
+    The mark keeps the schedules until all of them are enabled, so that an interrupted call is
     completed by the next one.
     """
     services, mark = deployment.services, drain_mark(deployment.services)
@@ -102,9 +102,9 @@ class Drainage:
     _inputs: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     _ended: dict[str, float] = field(default_factory=dict)
 
-    def look(self) -> Work:
+    def read(self) -> Work:
         """What is in progress now."""
-        # Jobs first: none of them can then belong to an execution that starts after the look.
+        # Jobs first: none of them can then belong to an execution that starts after this reading.
         jobs = self._unfinished_jobs()
         trials = tuple(self.deployment.trials.running_arns())
         runs = tuple(self.deployment.runs.running_arns())

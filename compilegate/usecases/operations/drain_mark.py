@@ -21,7 +21,7 @@ def refuse_if_drained(services: Services) -> None:
     if mark is not None and mark.drained:
         raise DrainedError(
             f"{naming.stack_name(services.settings.stage)} has been drained since "
-            f"{minute(mark.at)} by {mark.by}, and starts nothing. Fix: end that with "
+            f"{minute(mark.at)} by {mark.by} and starts no new work. Fix: run "
             "`compilegate drain --undo`"
         )
 

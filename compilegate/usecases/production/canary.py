@@ -1,8 +1,8 @@
 """Canary rounds: production's next runs serve as the full runs that a trial asks for.
 
-The ledger says what a round waits for; a task token lets the waiting trial go on. Each step may be
-repeated, and the next production run repairs a crash between two of them: it closes a round whose
-results are in, and reports a closed one to the trial that waits, until that is recorded as well.
+The ledger says what a round waits for; a task token lets the waiting trial continue. Each step may
+be repeated, and the next production run repairs a crash between two of them: it closes a round
+whose results are in, and reports a closed one to the waiting trial until that is recorded as well.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def close_after_run(
 
 
 def end_canary(workload: str, *, services: Services) -> None:
-    """The workload was taken out of production: let every trial that waits for it go on at once."""
+    """The workload was retired: let every trial that waits for its runs continue at once."""
     entries = services.ledger.entries(workload, ledger_keys.CANARY_ENTRIES)
     for one in history(entries).rounds:
         if not one.reported:

@@ -30,7 +30,7 @@ def history_page(workload: str, services: Services) -> HistoryReport:
     if not past.records:
         raise NotFoundError(
             f"{workload} has no history. Fix: register its file with `compilegate register`, "
-            "or see what there is with `compilegate status`"
+            "or list workloads with `compilegate status`"
         )
     return render_history(HistoryView(
         name=workload,
@@ -89,7 +89,7 @@ def _registered(workload: str, store: ObjectStore) -> Any:
 
 
 def _faults(past: WorkloadHistory, store: ObjectStore) -> Iterator[tuple[str, str]]:
-    """The faults that the specs of production's runs asked for."""
+    """The faults that the specs of production's runs request."""
     for key in dict.fromkeys(begun.spec_key for begun in past.begun):
         fault = injected_fault((_document(store, key) or {}).get("workload") or {})
         if fault:

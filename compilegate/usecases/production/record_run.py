@@ -91,9 +91,9 @@ def record_attempt(event: Mapping[str, Any], *, services: Services) -> dict[str,
 def record_ended_execution(detail: Mapping[str, Any], *, services: Services) -> dict[str, Any]:
     """Record the jobs of an execution that was stopped, ran out of time or failed. Safe to repeat.
 
-    ``detail`` is that of Step Functions' event. A job that trains goes on after a failure of the
+    ``detail`` is that of Step Functions' event. A job that trains continues after a failure of the
     machine, because its model is needed; where a person stopped the execution, or its time was up,
-    the job is stopped. Returns which jobs were recorded, and which go on unattended.
+    the job is stopped. Returns which jobs were recorded, and which continue unattended.
     """
     answer: dict[str, list[str]] = {"recorded": [], "going_on": []}
     workload = json.loads(detail.get("input") or "{}").get("workload")
@@ -193,8 +193,8 @@ def _stop_overdue(ended: EndedAttempt, event: Mapping[str, Any], services: Servi
     error, cause = str(event.get("error") or ""), str(event.get("cause") or "")
     if error != TIMEOUT:
         raise StillTrainsError(
-            f"{ended.job} still trains, and waiting for it failed: {explain(error, cause)}. It "
-            "goes on, and leaves its model; its run is not recorded"
+            f"{ended.job} is still training, but waiting for it failed: {explain(error, cause)}. "
+            "The job continues and saves its model; its run is not recorded"
         )
     services.jobs.stop(ended.job)
 

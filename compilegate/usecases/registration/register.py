@@ -112,7 +112,7 @@ def retire(
 ) -> Registered:
     """Take a workload out of production; its history, flag and evidence stay.
 
-    A trial that waits for production's runs goes on. Raises NotFoundError for a workload that
+    A trial that waits for production's runs continues. Raises NotFoundError for a workload that
     never was registered.
     """
     current = load_registration(services.store, workload)

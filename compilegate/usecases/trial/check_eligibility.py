@@ -43,7 +43,7 @@ def check_eligibility(event: Mapping[str, Any], *, services: Services) -> dict[s
 
 
 def _ineligible(eligibility: Eligibility, trial: Trial) -> Decision:
-    """The decision by what stands in the way, the workload's own reasons first, each once."""
+    """The decision by what blocks the trial, the workload's own reasons first, each once."""
     reasons = [*eligibility.reasons, *(r for one in eligibility.candidates for r in one.reasons)]
     blocking = [
         Reason(reason.code, reason.message, fix=reason.fix)

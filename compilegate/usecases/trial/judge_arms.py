@@ -143,6 +143,6 @@ def _write_requests(following: NextRound, trial: Trial, services: Services) -> l
         base = str(job.request["TrainingJobName"])
         item = {"run": job.run, "request_key": key, "job_base": base}
         if job.is_control:
-            item["control"] = "true"  # the state machine goes on without it
+            item["control"] = "true"  # the state machine continues without it
         written.append(item)
     return written

@@ -144,7 +144,7 @@ def plan_for(
 
 
 def _too_large_a_flag(plan: Plan) -> str | None:
-    """Why a candidate's flag could not be written were it proven; said before it costs."""
+    """Why a candidate's flag could not be written if proven; checked before any cost."""
     baseline = asdict(plan.arms[0])
     for arm in plan.arms:
         if arm.role != CANDIDATE:

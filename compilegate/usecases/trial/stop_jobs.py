@@ -22,7 +22,7 @@ def stop_jobs(trial: Trial, *, services: Services) -> list[str]:
 
 
 def stop_round(trial: Trial, runs: Sequence[Run], *, services: Services) -> None:
-    """Stop every job in progress, and ``runs`` that have no job yet, while the trial goes on."""
+    """Stop every job in progress, and ``runs`` that have no job yet, while the trial continues."""
     jobs = services.jobs.statuses(naming.trial_job_prefix(trial.workload, trial.trial))
     runs_by_job = (naming.job_run(trial.workload, trial.trial, job) for job in jobs)
     started = {run.text for run in runs_by_job if run is not None}

@@ -50,4 +50,4 @@ def _torchao():
 
 
 def _not_applied(why):
-    return NotAppliedError(f"precision fp8 was asked for and not applied: {why}")
+    return NotAppliedError(f"precision fp8 was requested but not applied: {why}")

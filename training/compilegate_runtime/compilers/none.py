@@ -55,7 +55,7 @@ class NoCompiler:
         return {
             "requested": self.requested,
             "applied": None if nothing_asked else False,
-            "proof": "no compiler was asked for" if nothing_asked else "none was applied",
+            "proof": "no compiler was requested" if nothing_asked else "none was applied",
             "compile_seconds": 0.0,
             "graphs": 0,
             "recompiles": 0,

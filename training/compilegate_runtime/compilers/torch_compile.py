@@ -137,12 +137,12 @@ class TorchCompile(NoCompiler):
         if not self.applied():
             eager = [f"{one.name} trained uncompiled" for one in self._training if not one.proven]
             raise NotAppliedError(
-                f"compiler {self.requested} was asked for and not applied: "
+                f"compiler {self.requested} was requested but not applied: "
                 f"{'; '.join([*eager, self._proof()])}. {self._cure()}"
             )
         if self._compiles_optimizer and not self._optimizer.graphs:
             raise NotAppliedError(
-                "compile_optimizer was asked for and not applied: the optimizer's step left no "
+                "compile_optimizer was requested but not applied: the optimizer's step left no "
                 "graph; let it take its steps through the compiler (compiler.step(optimizer))"
             )
 
@@ -281,7 +281,7 @@ def repeated_blocks(module, where=ALL_REGIONS):
     ]
     if not outer:
         raise NotAppliedError(
-            f"compile_regions {where} was asked for and not applied: the model has no such list "
+            f"compile_regions {where} was requested but not applied: the model has no such list "
             "of equal blocks; name the attribute that holds them, or compile it whole"
         )
     return [block for blocks in outer for block in blocks]

@@ -21,7 +21,7 @@ def modules():
         from torch_xla.debug import metrics  # noqa: PLC0415 — as above
     except ImportError as error:
         raise CompilerUnavailableError(
-            f"compiler {REQUESTED} was asked for and not applied: it exists only inside its AWS "
+            f"compiler {REQUESTED} was requested but not applied: it exists only inside its AWS "
             "training images (PyTorch/XLA); use such an image and a script ported to it, or "
             "torch_compile"
         ) from error
@@ -68,7 +68,7 @@ class XlaCompiler(NoCompiler):
         """Raise NotAppliedError unless PyTorch/XLA compiled a graph."""
         if not self.compilations():
             raise NotAppliedError(
-                f"compiler {REQUESTED} was asked for and not applied: PyTorch/XLA compiled no "
+                f"compiler {REQUESTED} was requested but not applied: PyTorch/XLA compiled no "
                 "graph. Is the model on the XLA device, and does each step end with mark_step?"
             )
 
@@ -141,7 +141,7 @@ class TensorFlowXla(NoCompiler):
         """Raise NotAppliedError unless XLA is on and the step was traced to a graph."""
         if not self._switched_on() or not self.compilations():
             raise NotAppliedError(
-                f"compiler {REQUESTED} was asked for and not applied: {self._proof()}. The job "
+                f"compiler {REQUESTED} was requested but not applied: {self._proof()}. The job "
                 "must ask for it when it starts, and the step must run under tf.function"
             )
 

@@ -276,7 +276,7 @@ def check_precision(settings, seen):
         done = dtype is None or dtype in seen or mixed == settings.precision
     if not done:
         raise NotAppliedError(
-            f"precision {settings.precision} was asked for and not applied: the script trains in "
+            f"precision {settings.precision} was requested but not applied: the script trains in "
             f"{', '.join(sorted(seen))}. Name the script's own argument for it: argument_names: "
             '\'{"precision": "dtype"}\''
         )

@@ -32,7 +32,7 @@ def wire_response(answer: Callable[[dict[str, Any]], dict[str, Any]], body: byte
 
 
 class JobFailedError(Exception):
-    """A training job cannot go on; the text is its FailureReason, class of fault first."""
+    """A training job cannot continue; the text is its FailureReason, class of fault first."""
 
 
 THROTTLE = "throttle_create"

@@ -29,7 +29,7 @@ class AccountQuotas:
         self._lock = threading.Lock()
 
     def set(self, instances: Mapping[str, int]) -> None:
-        """Replace the quotas of these types; jobs that run already go on."""
+        """Replace the quotas of these types; jobs that run already continue."""
         with self._lock:
             self._instances.update(instances)
 
