@@ -39,9 +39,9 @@ class ObjectStore(Protocol):
         ...
 
     def fetch(self, uri: str) -> Fetched:
-        """What lies at an s3:// URI, of whichever bucket; raises NotFoundError.
+        """The object at an s3:// URI in any bucket; raises NotFoundError.
 
-        What may not be read counts as not there.
+        An object that may not be read counts as missing.
         """
         ...
 
@@ -223,7 +223,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Services:
-    """Everything a use case may touch."""
+    """Everything that a use case may use."""
 
     store: ObjectStore
     ledger: Ledger

@@ -117,7 +117,7 @@ class Storage(Construct):
 
 
 def _lifecycle(settings: Settings) -> list[s3.LifecycleRule]:
-    """Decisions, reports and submitted sources have no rule: they are kept for good."""
+    """Decisions, reports and submitted sources have no rule: they are kept permanently."""
     return [
         s3.LifecycleRule(
             id="experiments-expire",

@@ -54,7 +54,7 @@ EVENT_FIELDS = (
 def definition(functions: Mapping[str, str], *, bucket: str, topic_arn: str) -> State:
     """The machine; ``functions`` maps a step's name to its function's ARN."""
     return {
-        "Comment": "Trains one production run as the flag says, and records its outcome",
+        "Comment": "Trains one production run as the flag says, and records what came of it",
         "QueryLanguage": "JSONata",
         "StartAt": "Begin",
         "TimeoutSeconds": RUN_SECONDS,

@@ -37,9 +37,9 @@ class S3Store:
         self._s3.put_object(Bucket=self.bucket, Key=key, Body=body, ContentType=content_type)
 
     def fetch(self, uri: str) -> Fetched:
-        """What lies at an s3:// URI, of whichever bucket; raises NotFoundError.
+        """The object at an s3:// URI in any bucket; raises NotFoundError.
 
-        What may not be read counts as not there.
+        An object that may not be read counts as missing.
         """
         parts = urlparse(uri)
         try:

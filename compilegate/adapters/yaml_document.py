@@ -1,7 +1,7 @@
-"""What a plain YAML scalar means: YAML 1.1's words and decimal numbers, and nothing surprising.
+"""The value of a plain YAML scalar: YAML 1.1's words and decimal numbers only.
 
 Dates stay text, and ``5e-5`` is a number as YAML 1.2 has it. Numbers that YAML 1.1 reads to
-base 2, 8, 16 or 60 (``0755``, ``6:30``) are refused: nobody means them in a workload file.
+base 2, 8, 16 or 60 (``0755``, ``6:30``) are refused, because in a workload file they are mistakes.
 """
 
 from __future__ import annotations

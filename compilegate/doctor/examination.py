@@ -43,7 +43,7 @@ class Examination:
     not_seen: tuple[str, ...]
 
     def to_dict(self) -> dict[str, object]:
-        """The examination as JSON has it."""
+        """The examination as JSON."""
         return {
             "file": self.file, "compilers": list(self.compilers),
             "is_training": self.is_training,

@@ -51,7 +51,7 @@ class Finding:
     fix: str
 
     def to_dict(self) -> dict[str, object]:
-        """The finding as JSON has it."""
+        """The finding as JSON."""
         return {
             "rule": self.rule, "severity": str(self.severity), "line": self.place.line,
             "column": self.place.column, "end_line": self.place.end_line,

@@ -22,7 +22,7 @@ CLEAN_UP_SECONDS = 60.0
 class DrainMark(LedgerRecord):
     """Whether a deployment is drained, by whom and since when.
 
-    ``schedules`` are those that a drain has disabled and that are to be enabled again after it.
+    ``schedules`` are those that a drain has disabled and that are enabled again after it.
     ``version`` counts the marks of a deployment from 1.
     """
 

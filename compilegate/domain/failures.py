@@ -150,7 +150,7 @@ def _innermost(cause: str) -> str:
 
 
 class Ending(StrEnum):
-    """What became of a job."""
+    """The outcome of a job."""
 
     COMPLETED = "completed"
     FAILED = "failed"

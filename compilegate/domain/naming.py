@@ -255,7 +255,7 @@ def compile_cache_prefix(workload: str) -> str:
 
 
 def record_key(workload: str, trial: str, document: str) -> str:
-    """Where eligibility, plan, evidence and decision of a trial are kept for good."""
+    """Where eligibility, plan, evidence and decision of a trial are kept permanently."""
     return f"{DECISIONS_PREFIX}{workload}/{trial}/{document}.json"
 
 

@@ -134,7 +134,7 @@ class Notification:
 
 
 def command_at(command: str, stage: str) -> str:
-    """A command as it is to be typed for one deployment, or for the cloud on this machine."""
+    """A command as typed for one deployment, or for the cloud on this machine."""
     return f"{command} --local" if stage == LOCAL_STAGE else f"{command} --stage {stage}"
 
 

@@ -46,7 +46,7 @@ class Item:
     source: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """The item as JSON has it; what is infinite is null."""
+        """The item as JSON; infinite values are null."""
         document: dict[str, Any] = rounded(
             {
                 "section": str(self.section), "arm": self.arm, "name": self.name,

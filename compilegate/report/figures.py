@@ -17,7 +17,7 @@ class _Figures:
 
     @classmethod
     def read(cls, document: Document | None) -> Self:
-        """The figures of a document, whichever release has written it."""
+        """The figures of a document of any release."""
         names = [one.name for one in fields(cls)]  # type: ignore[arg-type]  # dataclasses below
         return cls(**{
             name: (pair if "interval" in name else number)((document or {}).get(name))

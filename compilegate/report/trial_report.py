@@ -38,7 +38,7 @@ class ReportInput(TypedDict):
     evidence: Document | None
     eligibility: Document | None
     plan: Document | None
-    flag: NotRequired[Document | None]  # what became of the flag, once it is decided
+    flag: NotRequired[Document | None]  # the outcome for the flag, once it is decided
     context: Context
 
 

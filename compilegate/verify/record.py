@@ -16,7 +16,7 @@ from compilegate.verify.observed import Observations
 
 STEM = "verified-on-aws"
 DETAIL_CHARACTERS = 300
-# The record is to be committed: account ids stay out of it.
+# The record is committed to the repository, so it has no account ids.
 ACCOUNT = re.compile(r"\b\d{12}\b")
 
 

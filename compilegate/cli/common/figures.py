@@ -22,7 +22,7 @@ from compilegate.domain.records.flags import HUMAN
 def decision_rows(
     decision: Mapping[str, Any], applied: Mapping[str, Any] | None = None
 ) -> list[tuple[str, str]]:
-    """A decision's figures by name; ``applied`` is what became of the flag."""
+    """A decision's figures by name; ``applied`` is the outcome for the flag."""
     return [
         ("speed-up", speedup_words(decision)),
         ("quality", quality_words(decision)),

@@ -37,7 +37,7 @@ class Missing:
 class Outcome:
     """One trial's end; ``decision`` is None when it failed, ``failure`` then says why.
 
-    ``applied`` is what became of the flag (usecases/apply_flag.py), ``full_runs`` who made them
+    ``applied`` is the outcome for the flag (usecases/apply_flag.py), ``full_runs`` who made them
     where production had a part in it (report/protocol.py).
     """
 

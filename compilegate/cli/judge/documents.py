@@ -45,7 +45,7 @@ def read_json(file: str) -> object:
 
 @contextmanager
 def _lines_of(file: str) -> Iterator[TextIO]:
-    """The lines of a file or of standard input; broken UTF-8 spoils its own line only."""
+    """The lines of a file or of standard input; broken UTF-8 affects its own line only."""
     if file == STANDARD_INPUT:
         yield _standard_input()
         return

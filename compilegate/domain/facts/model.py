@@ -197,7 +197,7 @@ class Facts:
         return self.instances.get(instance_type)
 
     def overridden(self, better: FactOverrides) -> Facts:
-        """These facts with what a team knows better in their place."""
+        """These facts with a team's own in their place."""
         if not better.prices and not better.images:
             return self
         own = {

@@ -1,4 +1,4 @@
-"""The judge: evidence in, decision out, nothing else read and nothing remembered.
+"""The judge: a pure function from evidence to a decision.
 
 A trial ends with ``promote`` only where speed and quality are both proven; a probation ends
 with ``permanent`` or ``revert`` (production.py). Whatever is still open is ``continue`` with the
@@ -188,7 +188,7 @@ def _saved_share(finding: CandidateFinding, evidence: Evidence) -> float:
 def _in_order(
     evidence: Evidence, findings: list[CandidateFinding], design: Design, segments: Segments
 ) -> TrialFinding:
-    """One candidate at a time, greatest saving first: only what is in question is paid for.
+    """One candidate at a time, greatest saving first, so that only undecided ones cost anything.
 
     Candidates that save less than one whose speed is proven wait for its full runs.
     """

@@ -32,7 +32,7 @@ class Comparison:
     """``differences`` leave out what only another version of the judge or a limit explains.
 
     ``versions`` are the judge's then and now where they differ. ``limit`` is the reason for which
-    the trial itself ended what the judge would have gone on with.
+    the trial itself ended what the judge would have continued.
     """
 
     differences: tuple[Difference, ...]
@@ -62,7 +62,7 @@ def compare(recorded: Document, again: Document) -> Comparison:
 
 
 def _limit(recorded: Document, again: Document) -> Document | None:
-    """The reason of a trial's limit: put before the judge's own, which would have gone on."""
+    """The reason of a trial's limit: put before the judge's own, which would have continued."""
     ended = (recorded["verdict"], again["verdict"]) == (Verdict.INCONCLUSIVE, Verdict.CONTINUE)
     reasons = recorded["reasons"]
     if not ended or len(reasons) != len(again["reasons"]) + 1:
@@ -80,7 +80,7 @@ def _with_arms(recorded: Any, again: Document) -> Any:
 
 
 def _plain(document: Document) -> Any:
-    """As JSON has it: tuples and lists are one."""
+    """As JSON: tuples become lists."""
     return json.loads(json.dumps(document))
 
 

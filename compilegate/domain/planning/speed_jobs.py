@@ -48,7 +48,7 @@ class SpeedJob:
 def node_groups(arms: Sequence[ArmPlan]) -> list[tuple[ArmPlan, ...]]:
     """The plan's arms by the nodes that they can share, the baseline's group first.
 
-    Controls keep to themselves: a job that one of them breaks must not fail a candidate.
+    Controls have jobs of their own, so that a broken control does not fail a candidate.
     """
     groups: dict[object, list[ArmPlan]] = {}
     for arm in arms:

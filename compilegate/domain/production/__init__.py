@@ -1,1 +1,1 @@
-"""Production under the flag: its runs, which arm each trains, and what becomes of a promotion."""
+"""Production under the flag: its runs, which arm each trains, and what happens to a promotion."""

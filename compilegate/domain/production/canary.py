@@ -19,7 +19,7 @@ from compilegate.domain.records.runs import CanarySlot, ProductionRun
 from compilegate.domain.workload.model import BASELINE
 
 # Why a round was closed: all its results are in; the candidate crashed or ran untreated; production
-# trains another job by now, or nothing; its time is over; the trial was given up.
+# trains another job by now, or nothing; its time is over; the trial was aborted.
 COMPLETE, LOST, CHANGED, RETIRED = "complete", "lost", "changed", "retired"
 OVERDUE, ABORTED = "overdue", "aborted"
 # Why a trial that waits for a round continues; after any other end it has continued already.

@@ -61,7 +61,7 @@ class FlagReading:
 def read_flag(parameter: FlagParameter, versions: Versions) -> FlagReading:
     """The flag as parameter and ledger have it.
 
-    Where the two differ the parameter is to be given the ledger's value. If either is on, this
+    Where the two differ the parameter gets the ledger's value. If either is on, this
     run follows neither: off may be meant, and on is not proven.
     """
     name, text = parameter.name, parameter.text

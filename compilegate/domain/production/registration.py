@@ -46,7 +46,7 @@ class Registration:
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Registration:
-        """Read a document, whichever release wrote it; raises KeyError, TypeError, ValueError."""
+        """Read a document of any release; raises KeyError, TypeError, ValueError."""
         if document["schema"] != SCHEMA:
             raise ValueError(f"schema {document['schema']} is not {SCHEMA}")
         return cls(
@@ -65,7 +65,7 @@ class Registration:
         )
 
     def says_the_same(self, other: Registration) -> bool:
-        """Whether both register the same thing, whichever came first and however far it got."""
+        """Whether both register the same thing, in whatever order and state."""
         return replace(self, revision=other.revision, settled=other.settled) == other
 
 

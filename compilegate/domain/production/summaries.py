@@ -51,7 +51,7 @@ class WeeklySummary:
     """One workload; ``runs`` counts this week's by arm, ``savings`` are those of every promotion.
 
     ``changes`` are this week's of the flag. ``trial``, ``canary`` and ``approval`` name a trial
-    that is open, that production carries, that waits for a person.
+    that is open, that makes canary runs in production, that waits for a person.
     """
 
     workload: str
@@ -155,7 +155,7 @@ def _open_trial(history: WorkloadHistory) -> str | None:
 
 
 def _is_canary(history: WorkloadHistory, trial: str) -> bool:
-    """Whether production carries a round of the trial now."""
+    """Whether production makes canary runs of the trial now."""
     return any(one.closed is None for one in history.rounds_of(trial))
 
 

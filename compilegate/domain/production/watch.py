@@ -50,7 +50,7 @@ def unreadable_runs(
 ) -> list[tuple[ProductionRun, str]]:
     """The runs that would be watched, had they recorded what a judge can read; and what is wrong.
 
-    The ledger keeps a run for good: left in, one such run would end every later review.
+    The ledger keeps a run permanently: left in, one such run would end every later review.
     """
     problems = [(run, unreadable(run)) for run in _counted(runs, promotion)]
     return [(run, problem) for run, problem in problems if problem is not None]

@@ -1,6 +1,6 @@
 """Every reason code, with what it means and what helps: the only place for either.
 
-A code keeps its name for good, because decisions are stored. Headlines and advice are looked up
+A code never changes its name, because decisions are stored. Headlines and advice are looked up
 here, never taken from a reason's message.
 """
 

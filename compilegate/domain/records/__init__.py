@@ -38,7 +38,7 @@ class LedgerRecord:
 
     @classmethod
     def from_entry(cls, entry: Mapping[str, Any]) -> Self:
-        """Read an entry, whichever release has written it.
+        """Read an entry of any release.
 
         A field that it lacks, or has as null, takes its default; fields of a later release are
         left out. Raises KeyError where a field without a default is missing.

@@ -134,7 +134,7 @@ class Review(LedgerRecord):
 
     @classmethod
     def from_entry(cls, entry: Mapping[str, Any]) -> Self:
-        """Read a ledger entry, whichever release has written it."""
+        """Read a ledger entry of any release."""
         reasons = {
             name: tuple(Reason(one["code"], one["message"]) for one in entry.get(name) or ())
             for name in _REASONS

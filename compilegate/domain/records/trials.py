@@ -171,7 +171,7 @@ class RecordedDecision:
 
 
 def read_decision(document: Mapping[str, Any]) -> RecordedDecision:
-    """A decision document, whichever release has written it."""
+    """A decision document of any release."""
     return RecordedDecision(
         decision_id=str(document["decision_id"]),
         judge_version=str(document["judge_version"]),
@@ -189,7 +189,7 @@ def read_decision(document: Mapping[str, Any]) -> RecordedDecision:
 
 @dataclass(frozen=True)
 class FlagOutcome:
-    """What became of the flag after a decision, kept beside it.
+    """The outcome for the flag after a decision, kept beside it.
 
     ``overrode`` and ``held_by`` are the manual change that was replaced or respected, ``approval``
     the answer, None without a question.

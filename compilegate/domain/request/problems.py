@@ -1,4 +1,4 @@
-"""What SageMaker or Step Functions would refuse a request for.
+"""Why SageMaker or Step Functions would reject a request.
 
 The service's model states most rules (``service_limits``); ``broken_rules`` are those that its
 documentation adds (API reference of CreateTrainingJob, StoppingCondition and Tag).

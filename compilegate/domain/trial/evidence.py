@@ -192,7 +192,7 @@ def _runs_remaining(evidence: TrialEvidence) -> float:
 
 
 def read_records(document: Mapping[str, Any] | None) -> tuple[JobRecord, ...]:
-    """The records behind an evidence document, whichever release has written it."""
+    """The records behind an evidence document of any release."""
     if document is None:
         return ()
     runs: dict[str, list[ArmRun]] = defaultdict(list)

@@ -100,7 +100,7 @@ def plan_document(plan: Plan, context: TrialContext, training: Training) -> dict
 
 
 def read_plan(document: Mapping[str, Any]) -> RecordedPlan:
-    """A recorded plan, whichever release has written it."""
+    """A recorded plan of any release."""
     mode = document.get("quality_mode")
     needs: Sequence[Mapping[str, Any]] = document.get("quotas", ())
     return RecordedPlan(

@@ -19,7 +19,7 @@ LOADERS = ("standard", "custom")
 PADDINGS = ("max_length", "longest", "none")
 GOALS = ("maximize", "minimize")
 QUALITY_RUNS = ("shadow", "canary", "hybrid")
-# What becomes of a flag whose decision no longer holds for what production trains.
+# What happens to a flag whose decision no longer holds for what production trains.
 FALL_BACK, KEEP = "fall_back", "keep"
 ON_STALE = (FALL_BACK, KEEP)
 NO_APPROVAL, REQUIRED = "none", "required"
@@ -151,7 +151,7 @@ class Quality:
 class Policy:
     """What the team accepts; speed-ups are ratios of full-run time, money is in USD.
 
-    ``on_stale`` says what becomes of a promotion once production is no longer what it was proven
+    ``on_stale`` says what happens to a promotion once production is no longer what it was proven
     on; for ``cooldown_days`` after a revert no trial is begun. ``hold_models``: what a candidate
     trains in production during a trial is tagged as held back until the verdict. ``approval``:
     whether a person has to agree before a promotion takes effect.
@@ -220,7 +220,7 @@ class OwnImage:
 
 @dataclass(frozen=True)
 class FactOverrides:
-    """Facts that the team knows better: USD per hour of one instance by type, and images."""
+    """Facts that the team overrides: USD per hour of one instance by type, and images."""
 
     prices: Mapping[str, float] = field(default_factory=dict)
     images: tuple[OwnImage, ...] = ()
@@ -250,7 +250,7 @@ class Workload:
 
 
 def plain(value: Any) -> Any:
-    """Mappings and lists as JSON has them, without what is None."""
+    """Mappings and lists as JSON, without None values."""
     if isinstance(value, Mapping):
         return {key: plain(item) for key, item in value.items() if item is not None}
     if isinstance(value, tuple | list):

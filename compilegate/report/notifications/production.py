@@ -55,7 +55,7 @@ def run_waits(wait: CapacityWait, workload: str, *, owner: str | None, stage: st
 def flag_changed(
     workload: str, version: FlagVersion, *, owner: str | None, stage: str
 ) -> Notification:
-    """The change as the ledger has it, and the command that shows every change."""
+    """The recorded change, and the command that shows every change."""
     flag = version.flag
     who = version.by.removeprefix(HUMAN)
     what = (

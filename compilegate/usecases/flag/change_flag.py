@@ -35,7 +35,7 @@ logger = logging.getLogger("compilegate")
 
 @dataclass(frozen=True)
 class Changed:
-    """What became of a change.
+    """The outcome of a change.
 
     ``flag`` and ``version`` are the change's own where it was made, else those that stand.
     ``overrode`` is the manual change that it replaced, ``held_by`` the one that it may not,

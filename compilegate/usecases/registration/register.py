@@ -59,7 +59,7 @@ class RegisterOptions:
 
 @dataclass(frozen=True)
 class Registered:
-    """What became of one workload; ``replaces`` names what else the name stood for.
+    """The outcome for one workload; ``replaces`` names what else the name stood for.
 
     ``still_on`` is the candidate of a retired workload's flag that is still on.
     """

@@ -54,7 +54,7 @@ class Scheduler:
             self._changed.notify_all()
 
     def wake(self) -> None:
-        """Let waiting jobs notice a request to stop."""
+        """Let waiting jobs see a request to stop."""
         with self._changed:
             self._changed.notify_all()
 
