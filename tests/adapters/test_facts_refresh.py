@@ -1,4 +1,4 @@
-"""Asking AWS for facts: its answers become rows, its refusals are told, nothing is guessed."""
+"""Asking AWS for facts: its answers become rows, its refusals are reported, nothing is guessed."""
 
 from __future__ import annotations
 

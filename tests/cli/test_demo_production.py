@@ -1,4 +1,4 @@
-"""``demo-production``: the month as it is told, and what it says when it went otherwise."""
+"""``demo-production``: the month as shown, and the messages when it goes wrong."""
 
 from __future__ import annotations
 
@@ -76,12 +76,10 @@ def test_as_json(invoke: Invoke, local: Cloud, file: Path) -> None:
     )  # fmt: skip
     assert ("baseline", "scheduled") == (nights[-1]["arm"], nights[-1]["why"])
     assert len({night["stands_for"][:10] for night in nights}) == len(nights)
-    story = json.loads(Path(document["story"]["json"]).read_text())
-    assert story["headline"].startswith(
-        "“compile” was turned off automatically: eval_loss is worse"
-    )
-    assert story["simulated_clock"] is True
-    kinds = [event["title"] for event in story["events"]]
+    page = json.loads(Path(document["story"]["json"]).read_text())
+    assert page["headline"].startswith("“compile” was turned off automatically: eval_loss is worse")
+    assert page["simulated_clock"] is True
+    kinds = [event["title"] for event in page["events"]]
     assert kinds.index("Fault injected on purpose") < kinds.index("Alarm")
     assert "Injected fault removed" in kinds
 

@@ -54,7 +54,7 @@ def test_the_owner_is_notified_of_an_override(
 
     document = json.loads(revert(invoke, "--yes", "--json").stdout)
 
-    (message,) = topic.told
+    (message,) = topic.sent
     assert (True, None) == (document["told"], document["untold_because"])
     assert f"bert-docs: {getpass.getuser()} turned the compiler off: {WHY}\n" in message.text
     assert ("changed", False, "reverted") == (
@@ -75,16 +75,16 @@ def test_an_override_stands_even_where_notification_fails(
 
 
 class KeptTopic:
-    """Keeps what it is told, or fails."""
+    """Keeps what is sent, or fails."""
 
     def __init__(self, error: Exception | None = None) -> None:
-        self.told: list[Any] = []
+        self.sent: list[Any] = []
         self.error = error
 
     def publish(self, message: Any) -> None:
         if self.error:
             raise self.error
-        self.told.append(message)
+        self.sent.append(message)
 
 
 def test_an_override_that_is_recorded_but_not_written_says_so_and_is_reported(
@@ -107,7 +107,7 @@ def test_an_override_that_is_recorded_but_not_written_says_so_and_is_reported(
     assert (False, "may not ssm:PutParameter", 2) == (
         document["written"], document["unwritten_because"], document["version"],
     )  # fmt: skip
-    assert ["changed", "changed"] == [one.kind for one in topic.told]
+    assert ["changed", "changed"] == [one.kind for one in topic.sent]
     assert "The parameter differs from the ledger" in invoke("flag", "show", "bert-docs").stdout
 
     assert 0 == revert(invoke, "--yes").exit_code

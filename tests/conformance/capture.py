@@ -124,7 +124,7 @@ def _job(case: Case) -> dict[str, Any]:
 
 
 def _versions(row: Case | Invalid) -> dict[str, Any]:
-    """How the estimator is told its versions."""
+    """How the estimator gets its versions."""
     if row.framework.startswith("huggingface"):
         base = row.framework.removeprefix("huggingface-")
         return {

@@ -52,7 +52,7 @@ DEVICES = {
 class Case:
     """One combination; ``options`` are those of ``OPTIONS`` that it adds.
 
-    ``by_uri`` where the SDK does not find the image by its version and is told the URI.
+    ``by_uri`` where the SDK does not find the image by its version and gets the URI.
     """
 
     framework: str

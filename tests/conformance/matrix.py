@@ -77,7 +77,7 @@ def digest() -> str:
 
 
 def uri(case: Case) -> str:
-    """The image on file of a case that the SDK is told by URI."""
+    """The image on file of a case that the SDK gets by URI."""
     if case.distribution == "smp":
         return SMP_IMAGE
     name, key = ("compiler_versions", "versions") if case.compiler == MANAGED else IMAGES

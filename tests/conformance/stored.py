@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 CAPTURED = Path(__file__).with_name("captured.json")
-# Entries of these lists are told apart by a name of their own; their order means nothing.
+# Entries of these lists are distinguished by a name of their own; their order means nothing.
 _NAMES = ("Key", "Name", "ChannelName")
 
 Flat = dict[str, Any]

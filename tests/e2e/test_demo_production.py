@@ -56,9 +56,9 @@ def test_a_month_from_the_registration_to_the_revert(app: App, tmp_path: Path) -
     assert 6 == whys.count("confirm")
     assert ("baseline", "scheduled") == (arms[-1], whys[-1])
     page = save_history(name, cloud.services, tmp_path)
-    story = json.loads(page.with_suffix(".json").read_text())
-    assert "Turned back off" == story["label"]
-    faulty = {run["arm"] for run in story["runs"] if run["injected_fault"]}
+    history = json.loads(page.with_suffix(".json").read_text())
+    assert "Turned back off" == history["label"]
+    faulty = {run["arm"] for run in history["runs"] if run["injected_fault"]}
     assert {"compile"} == faulty
-    # The app itself has left the story when it told people of the revert.
+    # The app itself wrote the history when it sent the message about the revert.
     assert app.store.exists(f"s3://{app.store.bucket}/{naming.story_key(name, 'html')}")

@@ -77,11 +77,11 @@ def test_everything_ends_and_the_stack_may_be_removed(
 
     partly = drain("--yes", "--json", "--timeout", "0.05")
 
-    told = json.loads(partly.stdout)
+    drained = json.loads(partly.stdout)
     assert (11, ["training"]) == (
-        partly.exit_code, [run["phase"] for run in told["in_progress"]["runs"]],
+        partly.exit_code, [run["phase"] for run in drained["in_progress"]["runs"]],
     )  # fmt: skip
-    assert 2 == len(told["stopped"]["executions"])
+    assert 2 == len(drained["stopped"]["executions"])
     assert "ABORTED" == running.wait()["status"]
     assert 1 == len(cloud.services.jobs.active("cg-"))
 

@@ -160,6 +160,6 @@ def test_a_compile_mode_and_other_hyperparameters_reach_job_and_flag(trial):
 
     assert ("promote", "tuned") == (decision["verdict"], decision["candidate"])
     assert {"hyperparameters": {"speeds": "tuned=1.8"}} == running.flag()["overrides"]
-    told = running.request("s0")["HyperParameters"]
-    values = decoded_document(json.loads(told["arm_1"]))["hyperparameters"]
+    hyperparameters = running.request("s0")["HyperParameters"]
+    values = decoded_document(json.loads(hyperparameters["arm_1"]))["hyperparameters"]
     assert "reduce-overhead" == values["compile_mode"]

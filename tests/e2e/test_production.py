@@ -231,8 +231,8 @@ def test_a_run_that_cannot_be_judged_is_recorded_and_told(production, app):
     assert "SUCCEEDED" == ended["status"], ended.get("cause")
     assert ended["output"]["watch_failed"]["error"]
     assert ended["output"]["notify_failed"] is None
-    told = tasks(app, execution)
-    assert ("failed", "succeeded") == (told["Watch"], told["TellOfWatch"])
+    states = tasks(app, execution)
+    assert ("failed", "succeeded") == (states["Watch"], states["TellOfWatch"])
     assert ["Completed"] == [run.status for run in workload.runs()]
 
 

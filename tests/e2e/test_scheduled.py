@@ -86,7 +86,7 @@ def test_a_lease_that_was_left_behind_is_released(trial, app):
 
 
 @pytest.fixture
-def told(app):
+def subscriber(app):
     """Waits for the next message of one owner, as a queue subscribed to the topic gets it."""
     owner, sqs = f"owner-{uuid.uuid4().hex[:8]}", app.client("sqs")
     url = sqs.create_queue(QueueName=owner)["QueueUrl"]
@@ -106,10 +106,10 @@ def told(app):
     app.client("sns").unsubscribe(SubscriptionArn=subscription["SubscriptionArn"])
 
 
-def test_an_owner_hears_of_their_week_from_the_deployed_function(app, told):
-    name = f"w-{told.owner}"[:32]
+def test_an_owner_hears_of_their_week_from_the_deployed_function(app, subscriber):
+    name = f"w-{subscriber.owner}"[:32]
     cloud = SimpleNamespace(store=app.store, ledger=app.ledger)
-    register(cloud, name, told.owner)
+    register(cloud, name, subscriber.owner)
     ran(cloud, name, time.time() - 3600, "baseline")
 
     answer = app.client("lambda").invoke(FunctionName=f"{stack_name('local')}-weekly-digest")
@@ -117,9 +117,9 @@ def test_an_owner_hears_of_their_week_from_the_deployed_function(app, told):
 
     assert "FunctionError" not in answer, document
     assert document["sent"] >= 1
-    (message,) = told.receive()
+    (message,) = subscriber.receive()
     body = json.loads(message["Message"])
-    assert ("digest", told.owner, {"baseline": 1}) == (
+    assert ("digest", subscriber.owner, {"baseline": 1}) == (
         body["kind"], body["owner"], body["figures"]["runs"],
     )  # fmt: skip
     assert name in json.dumps(body["figures"]["told"])

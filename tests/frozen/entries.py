@@ -91,7 +91,7 @@ def stored_in(cloud: Any, topic: Any, pages: tuple[str, ...]) -> dict[str, Any]:
         },
         "answers": services.tokens.answers,
         "schedules": cloud.with_production().schedules.expressions,
-        "told": [vars(message) for message in topic.told],
+        "told": [vars(message) for message in topic.sent],
     }
 
 

@@ -1,4 +1,4 @@
-"""Real training in the embedded cloud, stopped as AWS stops it, and what the next job goes on with.
+"""Real training in the embedded cloud, stopped as on AWS, and how the next job continues.
 
 The requests are those that a trial builds; nothing in the jobs hears of the stop.
 """

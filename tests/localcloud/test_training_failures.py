@@ -88,10 +88,10 @@ def test_stopped_script_receives_no_signal_and_trains_on_until_it_is_killed(trai
     script = (
         "import os, signal, sys, time\n"
         "folder = os.environ['SM_OUTPUT_DATA_DIR']\n"
-        "def told(*_):\n"
+        "def on_signal(*_):\n"
         "    open(folder + '/sigterm', 'w').close()\n"
         "    sys.exit(0)\n"
-        "signal.signal(signal.SIGTERM, told)\n"
+        "signal.signal(signal.SIGTERM, on_signal)\n"
         "print('up', flush=True)\n"
         "for _ in range(6000):\n"
         "    with open(folder + '/steps', 'a') as steps:\n"

@@ -67,7 +67,7 @@ class _Writer(threading.Thread):
             self._work(self._services)
         except Crash:
             self.crashed = True
-        except Exception as error:  # noqa: BLE001 - told to whoever asked for the run
+        except Exception as error:  # noqa: BLE001 - raised again in the caller
             self.error = error
         self.finished = True
         self._theirs.release()

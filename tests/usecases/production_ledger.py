@@ -90,7 +90,7 @@ def waited(run: str, number: int, at: float) -> CapacityWait:
     return CapacityWait(int(at), run, number, f"j{number}", "compile", "none", 0.0, 300, None)
 
 
-def body(told: Any) -> Mapping[str, Any]:
+def body(notification: Any) -> Mapping[str, Any]:
     """What programs get of a message."""
-    document: Mapping[str, Any] = json.loads(json.loads(told.envelope())["default"])
+    document: Mapping[str, Any] = json.loads(json.loads(notification.envelope())["default"])
     return document

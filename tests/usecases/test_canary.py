@@ -224,7 +224,7 @@ def test_telling_is_repeated_by_nobody_once_it_is_written_down(services: Any) ->
     assert {"first"} == services.tokens.waiting
 
 
-TOLD = {"round": 4, "reason": "retired"}
+RETIRED_ANSWER = {"round": 4, "reason": "retired"}
 
 
 def take_out(services: Any, **changes: Any) -> str:
@@ -238,7 +238,7 @@ def test_the_trial_goes_on_at_once_and_ends_undecided(services: Any) -> None:
     assert "retired" == take_out(services)
 
     assert ("retired", None) == (ended_with(services), next_slot(services))
-    assert {"first": TOLD} == services.tokens.answers
+    assert {"first": RETIRED_ANSWER} == services.tokens.answers
     answer = call_judge(services, 5, [], asks("compile 17", "baseline 17"))
     assert ("inconclusive", "production_retired") == (answer["verdict"], reason(services))
 
@@ -262,7 +262,7 @@ def test_a_removal_that_died_before_the_trial_was_told_is_finished_by_the_next(
     assert not load_registration(services.store, "bert-docs").active
 
     assert "unchanged" == take_out(services)
-    assert {"first": TOLD} == services.tokens.answers
+    assert {"first": RETIRED_ANSWER} == services.tokens.answers
 
 
 def test_a_round_that_is_asked_for_after_the_removal_ends_before_it_waits(services: Any) -> None:
@@ -270,7 +270,7 @@ def test_a_round_that_is_asked_for_after_the_removal_ends_before_it_waits(servic
     take_out(services)
 
     assert "retired" == open_round(services, answer)["closed"]
-    assert {"first": TOLD} == services.tokens.answers
+    assert {"first": RETIRED_ANSWER} == services.tokens.answers
 
 
 def test_a_workload_that_is_registered_again_carries_the_next_round(services: Any) -> None:

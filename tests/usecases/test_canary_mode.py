@@ -29,7 +29,7 @@ from tests.usecases.trial_builder import (
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "why"),
     [
         ({}, None),
         ({"schedule": None}, "schedule.cron is not set"),
@@ -39,7 +39,7 @@ from tests.usecases.trial_builder import (
     ],
 )
 def test_production_carries_runs_only_where_it_trains_the_same_job(
-    services: Any, changes: dict[str, Any], told: str | None
+    services: Any, changes: dict[str, Any], why: str | None
 ) -> None:
     put_spec(services, CARRIED)
     other = change(CARRIED, training__learning_rate=1.0)
@@ -49,9 +49,9 @@ def test_production_carries_runs_only_where_it_trains_the_same_job(
     plan_trial(EVENT, services=services)
     mode = load(services, "plan")["quality_mode"]
 
-    used = "hybrid" if told is None else "shadow"
-    assert ("hybrid", used, told is None) == (mode["asked"], mode["used"], mode["beside"])
-    assert (told or "") in (mode["why"] or "")
+    used = "hybrid" if why is None else "shadow"
+    assert ("hybrid", used, why is None) == (mode["asked"], mode["used"], mode["beside"])
+    assert (why or "") in (mode["why"] or "")
 
 
 def test_without_a_schedule_a_run_that_went_through_train_shows_that_more_will(

@@ -84,7 +84,7 @@ class Months:
                 outcomes = [self.extra_job(run) for run in answer["runs"]]
 
     def wait(self, asked: dict[str, Any]) -> None:
-        """Nights until the trial is told, or its backoff is over."""
+        """Nights until the trial is notified, or its backoff is over."""
         token = f"token-{asked['round']}"
         self.services.tokens.waiting.add(token)
         open_canary({**EVENT, **asked, "token": token}, services=self.services)

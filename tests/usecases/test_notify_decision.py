@@ -1,4 +1,4 @@
-"""What the topic is told of a trial's end: the report's words, the figures, whose it is."""
+"""The message about a trial's end: the report's words, the figures, whose it is."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def answer(services: Any, **changes: Any) -> dict[str, Any]:
     return write_report({**EVENT, **changes}, services=services)
 
 
-def body(told: dict[str, Any]) -> dict[str, Any]:
-    document: dict[str, Any] = json.loads(json.loads(told["notification"]["message"])["default"])
+def body(answer: dict[str, Any]) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(json.loads(answer["notification"]["message"])["default"])
     return document
 
 

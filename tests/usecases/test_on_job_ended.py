@@ -66,7 +66,7 @@ def complete(services: Any, run: str) -> None:
     put_output(services, job_of(run), quality_output(int(run[3:])))
 
 
-def settle(
+def end_job(
     services: Any,
     run: str,
     judge: Any = None,
@@ -99,7 +99,7 @@ def given_up(asked: Decision, why: str) -> Decision:
 
 def fail(services: Any, run: str, judge: Any) -> dict[str, Any]:
     services.jobs.descriptions[job_of(run)]["TrainingJobStatus"] = "Failed"
-    return settle(services, run, judge, cause=CRASHED)
+    return end_job(services, run, judge, cause=CRASHED)
 
 
 BACK_TO_SPEED = dataclasses.replace(
@@ -124,7 +124,7 @@ def test_the_look_stops_the_jobs_of_rejected_arms_and_no_others(
     decision: Decision, rejected: list[int], running: list[str], services: Any
 ) -> None:
     complete(services, "q1b17")
-    answer = settle(services, "q1b17", ScriptedJudge(decision))
+    answer = end_job(services, "q1b17", ScriptedJudge(decision))
 
     assert {**outcome("q1b17"), "settled_arms": rejected} == answer
     assert running == still_running(services)
@@ -134,7 +134,7 @@ def test_a_crash_is_still_seen_when_the_next_run_ends(services: Any) -> None:
     fail(services, "q1a17", ScriptedJudge(goes_on_with("compile")))
     complete(services, "q1b17")
     judge = ScriptedJudge(goes_on_with("compile"))
-    settle(services, "q1b17", judge)
+    end_job(services, "q1b17", judge)
 
     assert [1, 1, 0] == [len(arm.runs) for arm in judge.shown[0].arms]
 
@@ -142,9 +142,9 @@ def test_a_crash_is_still_seen_when_the_next_run_ends(services: Any) -> None:
 def test_what_the_cloud_could_not_run_stops_the_round_in_the_trials_own_name(
     services: Any,
 ) -> None:
-    answer = settle(services, "q1b17", cause="the quota is used up")
+    answer = end_job(services, "q1b17", cause="the quota is used up")
     services.jobs.descriptions[job_of("q1b17")]["TrainingJobStatus"] = "Failed"
-    others = [settle(services, run, cause=STOPPED) for run in ("q1a17", "q1b18")]
+    others = [end_job(services, run, cause=STOPPED) for run in ("q1a17", "q1b18")]
 
     assert (True, []) == (answer["infrastructure"], still_running(services))
     again = call_judge(services, 2, [answer, *others], goes_on_with("compile"))
@@ -157,7 +157,7 @@ def test_a_completed_run_is_judged_with_its_completed_siblings_and_earlier_round
     for run in ("q1b17", "q1a17"):
         complete(services, run)
     judge = ScriptedJudge(goes_on_with("compile"))
-    settle(services, "q1b17", judge)
+    end_job(services, "q1b17", judge)
 
     (shown,) = judge.shown
     items = [[run.detail["job"] for run in arm.runs] for arm in shown.arms]
@@ -168,14 +168,14 @@ def test_a_repeated_call_gives_the_same_answer(services: Any) -> None:
     complete(services, "q1b17")
     judge = ScriptedJudge(goes_on_with("compile-b48"))
 
-    assert settle(services, "q1b17", judge) == settle(services, "q1b17", judge)
+    assert end_job(services, "q1b17", judge) == end_job(services, "q1b17", judge)
 
 
 def test_the_run_that_this_trial_stopped_stops_no_others(services: Any) -> None:
     complete(services, "q1b17")
     judge = ScriptedJudge(goes_on_with("compile-b48"))
-    settle(services, "q1b17", judge)
-    answer = settle(services, "q1b18", judge, cause=STOPPED)
+    end_job(services, "q1b17", judge)
+    answer = end_job(services, "q1b18", judge, cause=STOPPED)
 
     assert ("Stopped", [1]) == (answer["status"], answer["settled_arms"])
     assert ["q1a17"] == still_running(services)
@@ -185,19 +185,19 @@ def test_a_run_stopped_early_stays_the_trials_own_where_a_later_look_thinks_othe
     services: Any,
 ) -> None:
     complete(services, "q1b17")
-    first = settle(services, "q1b17", ScriptedJudge(goes_on_with("compile-b48")))
+    first = end_job(services, "q1b17", ScriptedJudge(goes_on_with("compile-b48")))
     other = ScriptedJudge(goes_on_with("compile"))
-    second = settle(services, "q1b18", other, cause=STOPPED)
+    second = end_job(services, "q1b18", other, cause=STOPPED)
 
     complete(services, "q1a17")
-    third = settle(services, "q1a17", other)
+    third = end_job(services, "q1a17", other)
     answer = call_judge(services, 2, [first, third, second], goes_on_with("compile"))
     assert "continue" == answer["verdict"]
 
 
 def test_a_run_that_somebody_else_stopped_ends_the_round(services: Any) -> None:
     services.jobs.stop(job_of("q1b17"))
-    answer = settle(services, "q1b17", cause=STOPPED)
+    answer = end_job(services, "q1b17", cause=STOPPED)
 
     assert ("Stopped", []) == (answer["status"], answer["settled_arms"])
     assert [] == still_running(services)
@@ -206,7 +206,7 @@ def test_a_run_that_somebody_else_stopped_ends_the_round(services: Any) -> None:
 def test_the_look_leaves_no_trace_but_what_it_stopped(services: Any) -> None:
     before = dict(services.store.objects)
     complete(services, "q1b17")
-    settle(services, "q1b17", ScriptedJudge(says("stay_off")))
+    end_job(services, "q1b17", ScriptedJudge(says("stay_off")))
 
     changed = {key for key in services.store.objects if key not in before}
     assert {
@@ -224,7 +224,7 @@ def test_whatever_goes_wrong_with_the_look_does_not_cost_the_run(
 
     complete(services, "q1b17")
     with caplog.at_level(logging.ERROR):
-        answer = settle(services, "q1b17", broken)
+        answer = end_job(services, "q1b17", broken)
 
     assert ("Completed", []) == (answer["status"], answer["settled_arms"])
     assert "the judge is broken" in caplog.text
@@ -235,7 +235,7 @@ def test_broken_evidence_of_a_sibling_ends_the_round_that_it_makes_invalid(servi
     complete(services, "q1b17")
     complete(services, "q1a17")
     put_output(services, job_of("q1a17"), quality_output(99))
-    answer = settle(services, "q1b17", ScriptedJudge(goes_on_with("compile")))
+    answer = end_job(services, "q1b17", ScriptedJudge(goes_on_with("compile")))
 
     assert [0, 1, 2] == answer["settled_arms"]
 
@@ -246,7 +246,7 @@ def test_of_a_retried_run_only_the_last_job_counts(services: Any) -> None:
     services.jobs.add(retried, "InProgress", 0.0)
     complete(services, "q1b17")
     judge = ScriptedJudge(goes_on_with("compile"))
-    settle(services, "q1b17", judge)
+    end_job(services, "q1b17", judge)
 
     assert [0, 1, 0] == [len(arm.runs) for arm in judge.shown[0].arms]
 
@@ -254,7 +254,7 @@ def test_of_a_retried_run_only_the_last_job_counts(services: Any) -> None:
 def test_a_run_alone_in_its_round_is_left_to_the_round(services: Any) -> None:
     judge = ScriptedJudge(says("stay_off"))
 
-    assert [] == settle(services, "q1b17", judge, round_=["q1b17"])["settled_arms"]
+    assert [] == end_job(services, "q1b17", judge, round_=["q1b17"])["settled_arms"]
     assert [] == judge.shown
 
 
@@ -283,7 +283,7 @@ def test_a_run_whose_turn_has_not_come_is_withdrawn_once_everything_is_settled(
     in_turn: Any,
 ) -> None:
     in_turn.jobs.descriptions[job_of("q1b17")]["TrainingJobStatus"] = "Failed"
-    settle(in_turn, "q1b17", ScriptedJudge(says("stay_off")), cause=CRASHED, round_=WAITING)
+    end_job(in_turn, "q1b17", ScriptedJudge(says("stay_off")), cause=CRASHED, round_=WAITING)
 
     assert ["q1a18"] == withdrawn(in_turn)
     assert [] == still_running(in_turn)
@@ -291,7 +291,7 @@ def test_a_run_whose_turn_has_not_come_is_withdrawn_once_everything_is_settled(
 
 def test_a_run_whose_turn_has_not_come_is_kept_while_its_arm_is_still_tested(in_turn: Any) -> None:
     complete(in_turn, "q1b17")
-    settle(in_turn, "q1b17", ScriptedJudge(says("continue")), round_=WAITING)
+    end_job(in_turn, "q1b17", ScriptedJudge(says("continue")), round_=WAITING)
 
     assert [] == withdrawn(in_turn)
 
@@ -299,7 +299,7 @@ def test_a_run_whose_turn_has_not_come_is_kept_while_its_arm_is_still_tested(in_
 def test_a_round_that_the_cloud_cannot_run_is_not_gone_on_with(in_turn: Any) -> None:
     no_machine = {"TrainingJobStatus": "Failed", "FailureReason": "CapacityError: none"}
     in_turn.jobs.descriptions[job_of("q1b17")]["TrainingJobStatus"] = "Failed"
-    settle(in_turn, "q1b17", cause=json.dumps(no_machine), round_=WAITING)
+    end_job(in_turn, "q1b17", cause=json.dumps(no_machine), round_=WAITING)
 
     assert ["q1a18"] == withdrawn(in_turn)
     assert [] == still_running(in_turn)
@@ -308,7 +308,7 @@ def test_a_round_that_the_cloud_cannot_run_is_not_gone_on_with(in_turn: Any) -> 
 def test_a_quota_that_left_no_room_for_hours_stops_no_sibling(in_turn: Any) -> None:
     refused = "The account-level service limit 'x' is 1 Instances (ResourceLimitExceeded)"
     del in_turn.jobs.descriptions[job_of("q1b17")]
-    answer = settle(in_turn, "q1b17", cause=refused, error=RESOURCE_LIMIT_ERROR, round_=WAITING)
+    answer = end_job(in_turn, "q1b17", cause=refused, error=RESOURCE_LIMIT_ERROR, round_=WAITING)
 
     assert answer["infrastructure"]
     assert [] == withdrawn(in_turn)

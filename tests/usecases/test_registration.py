@@ -241,10 +241,10 @@ def test_another_owners_name_is_refused_and_nothing_touched() -> None:
     production.register()
     before = dict(production.store.objects)
 
-    with pytest.raises(InvalidInputError) as told:
+    with pytest.raises(InvalidInputError) as refused:
         production.register(asked(scheduled(owner="vision"), origin="jobs/bert.yaml"))
 
-    message = str(told.value)
+    message = str(refused.value)
     assert "registered by the owner nlp from workloads/bert-docs.yaml" in message
     assert "--take-over" in message
     assert before == production.store.objects

@@ -115,10 +115,10 @@ def test_a_trial_that_its_own_limit_ended_is_the_judges_word_and_the_limit(servi
 
 
 @pytest.mark.parametrize(
-    ("stage", "told"), [("eligibility", "nothing was measured"), ("plan", "before anything ran")]
+    ("stage", "reason"), [("eligibility", "nothing was measured"), ("plan", "before anything ran")]
 )
 def test_a_decision_without_evidence_says_why_it_cannot_be_replayed(
-    stage: str, told: str, services: Any
+    stage: str, reason: str, services: Any
 ) -> None:
     decision_id = recorded(services, promoted())
     change_decision(services, stage=stage)
@@ -126,7 +126,7 @@ def test_a_decision_without_evidence_says_why_it_cannot_be_replayed(
     replayed = again(services, decision_id)
 
     assert replayed.comparison is None
-    assert told in str(replayed.why_not)
+    assert reason in str(replayed.why_not)
 
 
 def test_evidence_that_is_gone_is_said(services: Any) -> None:

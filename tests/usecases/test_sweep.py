@@ -85,7 +85,7 @@ def test_jobs_that_nobody_waits_for_are_stopped_recorded_and_told(cloud: Cloud) 
     assert {"stopped_jobs": 1, "released_leases": 0} == cloud.sweep()
     assert "Stopped" == cloud.status(job)
     assert [job] == cloud.entries()["swept"]["stopped_jobs"]
-    (message,) = cloud.topic.told
+    (message,) = cloud.topic.sent
     assert ("failed", "w", "ml") == (message.kind, message.workload, message.owner)
     assert [job] == message.figures["stopped_jobs"]
 
@@ -116,7 +116,7 @@ def test_what_runs_is_left_alone_and_nothing_is_told(cloud: Cloud) -> None:
     assert {"stopped_jobs": 0, "released_leases": 0} == cloud.sweep()
     assert ["InProgress"] * 2 == [cloud.status(job) for job in jobs]
     assert TRIAL == cloud.services.locks.holder("w")
-    assert ({}, []) == (cloud.entries(), cloud.topic.told)
+    assert ({}, []) == (cloud.entries(), cloud.topic.sent)
 
 
 def test_jobs_of_teams_other_stages_and_other_projects_are_left_alone(cloud: Cloud) -> None:

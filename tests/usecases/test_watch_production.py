@@ -1,4 +1,4 @@
-"""After every production run: what is judged, kept, done to the flag and told."""
+"""After every production run: what is judged, recorded, done to the flag and sent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs that a watch cannot judge: never the end of it, never a proof, told once."""
+"""Runs that a watch cannot judge: never its end, never a proof, one message."""
 
 from __future__ import annotations
 

@@ -158,9 +158,9 @@ def test_every_owner_gets_their_own_and_nobody_those_of_others(cloud: Any) -> No
     answer = send_digests({}, services=cloud, topic=topic)
 
     assert {"sent": 3, "quiet": 0} == answer
-    owners = [one.attributes().get("owner", {}).get("StringValue") for one in topic.told]
+    owners = [one.attributes().get("owner", {}).get("StringValue") for one in topic.sent]
     assert [None, "ads", "ml"] == owners
-    assert ["c", "b", "a"] == [one.figures["told"][0]["workload"] for one in topic.told]
+    assert ["c", "b", "a"] == [one.figures["told"][0]["workload"] for one in topic.sent]
 
 
 def test_a_week_without_anything_is_not_sent_but_shown(cloud: Any) -> None:
@@ -193,7 +193,7 @@ def test_one_broken_workload_is_named_and_the_others_are_told(cloud: Any, breaks
 
     send_digests({}, services=cloud, topic=topic)
 
-    message = {one.owner: one for one in topic.told}
+    message = {one.owner: one for one in topic.sent}
     # Whose it is stands in the registration.
     named = message[None if breaks == "registration" else "ml"]
     assert ["broken"] == body(named)["figures"]["unread"]
@@ -210,7 +210,7 @@ def test_one_owner_who_cannot_be_told_does_not_keep_the_others_from_hearing(clou
     with pytest.raises(ConnectionError):
         send_digests({}, services=cloud, topic=topic)
 
-    assert ["ml"] == [one.owner for one in topic.told]
+    assert ["ml"] == [one.owner for one in topic.sent]
 
 
 def test_an_owner_of_many_workloads_gets_one_message_that_fits(cloud: Any) -> None:

@@ -1,4 +1,4 @@
-"""A trial on in-memory services, what its jobs would have left, and a judge told what to say."""
+"""A trial on in-memory services, the output of its jobs, and a judge with a scripted answer."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ EVENT = {
     "spec_key": SPEC,
     "execution": "arn:aws:states:us-east-1:1:execution:m:bert-docs-abcd1234",
 }
-TOLD = Reason("told", "told so")
+SCRIPTED = Reason("scripted", "as scripted")
 FLAG = "/compilegate/prod/workloads/bert-docs/compiler"
 
 
@@ -78,7 +78,7 @@ def says(
     verdict: str,
     step: NextStep | None = None,
     candidate: str = "compile",
-    why: Reason = TOLD,
+    why: Reason = SCRIPTED,
 ) -> Decision:
     return Decision(
         workload="bert-docs",

@@ -1,4 +1,4 @@
-"""A stand-in for a training script: writes the evidence it is told to write, at once.
+"""A stand-in for a training script: writes the requested evidence, at once.
 
 Knobs (hyperparameters): speedup of the compiled arms, loss_shift of the compiled arms,
 production_shift of their loss in production's runs alone, noise of the loss; speeds of arms by name

@@ -1,4 +1,4 @@
-"""The request of a production run: a trial's full run, but kept, tagged, told as production's."""
+"""The request of a production run: a trial's full run, but kept and tagged as production's."""
 
 from __future__ import annotations
 

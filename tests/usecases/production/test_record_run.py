@@ -1,4 +1,4 @@
-"""What an attempt came to, and what follows: told by how its job ended."""
+"""The outcome of an attempt and what follows, by how its job ended."""
 
 from __future__ import annotations
 
