@@ -208,7 +208,7 @@ def test_what_another_bucket_holds_is_fetched_by_its_uri(aws: None, uri: str) ->
         store.fetch(uri)
 
 
-def test_a_bucket_that_may_not_be_read_is_told_as_such() -> None:
+def test_a_bucket_that_may_not_be_read_is_reported_as_such() -> None:
     class Denied:
         def get_object(self, **_: Any) -> Any:
             raise ClientError({"Error": {"Code": "AccessDenied"}}, "GetObject")

@@ -73,7 +73,7 @@ def test_what_is_no_hourly_training_price_of_the_region_is_left_out(
     assert ([], "") == price_rows([product(**changes)], REGION)
 
 
-def test_two_prices_of_one_type_are_told_and_neither_is_taken() -> None:
+def test_two_prices_of_one_type_are_reported_and_neither_is_taken() -> None:
     rows, note = price_rows(
         [product(usd="1.4"), product(usd="1.5"), product("ml.g5.2xlarge")], REGION
     )
@@ -125,7 +125,7 @@ def test_prices_are_read_page_by_page_at_the_endpoint_of_the_price_list(
     clients.done()
 
 
-def test_an_empty_price_list_is_told_and_changes_nothing(clients: StubbedClients) -> None:
+def test_an_empty_price_list_is_reported_and_changes_nothing(clients: StubbedClients) -> None:
     clients.prices([])
 
     answers = asked(clients, ["prices"])
@@ -171,7 +171,7 @@ def test_every_image_is_looked_up_and_a_missing_one_is_a_finding(clients: Stubbe
     clients.done()
 
 
-def test_a_registry_that_refuses_is_left_alone_and_told(clients: StubbedClients) -> None:
+def test_a_registry_that_refuses_is_left_alone_and_reported(clients: StubbedClients) -> None:
     uris = image_uris(FACTS, REGION)
     others = [uri for uri in uris if not uri.startswith(REGISTRY)]
     clients.refuse("ecr", "describe_images", "AccessDeniedException", "no resource-based policy")

@@ -57,7 +57,7 @@ def test_active_ones_are_in_progress() -> None:
     assert ["cg-lm-1-q1a17-r0"] == JOBS.active("cg-lm-1-")
 
 
-def test_tags_are_told_by_key_whatever_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tags_are_read_by_key_whatever_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
     monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)

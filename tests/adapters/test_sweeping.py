@@ -107,7 +107,7 @@ class FakeStepFunctions:
         return {}
 
 
-def test_an_answer_reaches_whoever_waits() -> None:
+def test_an_answer_reaches_the_waiting_state() -> None:
     client = FakeStepFunctions()
     tokens = StepFunctionsTokens(client)
 
@@ -116,7 +116,7 @@ def test_an_answer_reaches_whoever_waits() -> None:
 
 
 @pytest.mark.parametrize("code", ["TaskTimedOut", "TaskDoesNotExist"])
-def test_an_answer_that_nobody_waits_for_is_told(code: str) -> None:
+def test_an_answer_without_a_waiting_execution_is_reported(code: str) -> None:
     tokens = StepFunctionsTokens(FakeStepFunctions(code))
 
     assert not tokens.send_success("t", {})

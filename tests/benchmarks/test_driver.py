@@ -62,7 +62,7 @@ def test_the_document_keeps_to_the_contract():
     json.dumps(document)
 
 
-def test_a_speed_step_is_answered_by_every_arm_on_one_node_and_charged():
+def test_a_speed_step_is_answered_by_every_arm_on_one_node_and_paid_for():
     driving = driver()
     driving.answer({"stage": "speed", "block": 2, "steps": 64, "arms": [BASELINE, "compile-2"]})
     base, candidate = runs(driving, BASELINE)[0], runs(driving, "compile-2")[0]
@@ -81,7 +81,7 @@ def test_a_speed_step_may_ask_for_several_blocks():
     assert [1, 2] == [run["block"] for run in runs(driving, BASELINE)]
 
 
-def test_a_shadow_step_is_charged_whatever_the_arm_and_production_runs_beside_for_nothing():
+def test_a_shadow_step_is_paid_for_whatever_the_arm_and_production_runs_beside_for_nothing():
     driving = driver()
     driving.answer(SHADOW_PAIR)
     base, candidate = runs(driving, BASELINE), runs(driving, "compile-1")
@@ -125,7 +125,7 @@ def test_an_unknown_stage_is_refused():
         driver().answer({"stage": "prayer"})
 
 
-def test_the_driver_follows_the_judge_until_it_settles():
+def test_the_driver_follows_the_judge_until_it_decides():
     steps = iter([SHADOW_PAIR, CANARY_PAIR, None])
 
     def decide(document):
@@ -154,7 +154,7 @@ def test_probation_tells_the_judge_what_was_promoted():
     assert [("probation", "compile-1")] == seen
 
 
-def test_the_shipped_judge_settles_and_finds_a_clear_win():
+def test_the_shipped_judge_decides_and_finds_a_clear_win():
     verdicts = [Driver(world(seed=seed), policy("hybrid")).trial().verdict for seed in range(8)]
     assert "promote" in verdicts
     assert {"promote", "stay_off", "inconclusive"} >= set(verdicts)

@@ -153,7 +153,7 @@ def test_every_peak_has_its_source(row):
         ("a card of tomorrow", "bf16", None),
     ],
 )
-def test_a_peak_that_nobody_states_is_unknown(card, precision, expected):
+def test_a_peak_that_is_not_published_is_unknown(card, precision, expected):
     assert expected == judged.peak_tflops(card, precision)
 
 
@@ -183,7 +183,7 @@ def kernel(name, ts, dur, cat="kernel"):
     return {"ph": "X", "cat": cat, "name": name, "ts": ts, "dur": dur}
 
 
-def test_a_trace_is_told_by_kind_of_work_and_idle_time():
+def test_a_trace_is_reported_by_kind_of_work_and_idle_time():
     events = [
         kernel("sm90_xmma_gemm_bf16", 0, 40),
         kernel("triton_poi_fused_add_0", 40, 20),

@@ -36,7 +36,7 @@ def file(tmp_path: Path) -> Path:
     return write_project(tmp_path / "team")
 
 
-def test_promotion_fault_alarm_revert_and_the_night_after(
+def test_promotion_fault_alarm_revert_and_the_run_after(
     invoke: Invoke, local: Cloud, providers: FakeProviders, file: Path
 ) -> None:
     Production(local)
@@ -97,7 +97,7 @@ def test_a_trial_that_promotes_nothing_is_reported_and_is_a_failure(
     assert "story.html" in text  # what there is to see can be seen
 
 
-def test_a_fault_that_nobody_sees_is_reported_and_is_a_failure(
+def test_a_fault_that_goes_undetected_is_reported_and_is_a_failure(
     invoke: Invoke, local: Cloud, file: Path
 ) -> None:
     Production(local, loss=0.0)

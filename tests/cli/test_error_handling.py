@@ -51,7 +51,7 @@ def test_a_missing_stack_is_one_message_with_the_next_step(invoke: Invoke) -> No
     assert "Error: There is no stack compilegate-beta. Fix: deploy it\n" == result.stderr
 
 
-def test_an_error_nobody_foresaw_is_one_message_too(
+def test_an_unexpected_error_is_one_message_too(
     invoke: Invoke, providers: FakeProviders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(stage: str) -> None:

@@ -75,7 +75,7 @@ def test_the_other_answer_afterwards_says_what_to_do_instead(
     assert "turns the flag on" not in result.stdout
 
 
-def test_who_answers_again_is_not_told_that_something_happens(
+def test_who_answers_again_is_not_informed_that_something_happens(
     invoke: Invoke, pending: Cloud
 ) -> None:
     command = ("flag", "approve", "bert-docs", "--reason", "yes", "--yes")

@@ -158,7 +158,7 @@ def test_where_stdin_is_no_terminal_it_takes_yes(
     assert 1 == len(entries(promoted))
 
 
-def test_a_candidate_that_nobody_has_planned_is_refused_with_those_there_are(
+def test_a_candidate_that_no_trial_planned_is_refused_with_the_planned_ones(
     invoke: Invoke, promoted: Cloud
 ) -> None:
     known = ("flag", "set", "bert-docs", "--candidate", "fp8", "--reason", "x", "--yes")

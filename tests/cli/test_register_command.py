@@ -152,7 +152,7 @@ def test_an_input_that_is_not_there_is_refused_with_its_line(
     assert {} == store(aws).objects
 
 
-def test_what_no_image_can_train_is_refused_now_and_not_at_night(
+def test_what_no_image_can_train_is_refused_now_and_not_later(
     invoke: Invoke, aws: Cloud, file: Path
 ) -> None:
     file.write_text(file.read_text().replace('version: "2.13.0"', 'version: "2.99.0"'))

@@ -169,7 +169,7 @@ def description(status: str, secondary: str = "", reason: str = "") -> dict[str,
         (None, "Rate exceeded (Service: …)", Ending.NO_CAPACITY, False),
     ],
 )  # fmt: skip
-def test_what_became_of_a_job(
+def test_the_outcome_of_a_job(
     job: dict[str, str] | None, error: str, ending: Ending, *, about_arm: bool
 ) -> None:
     end = job_end(job, error, "")

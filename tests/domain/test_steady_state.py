@@ -25,7 +25,7 @@ def noisy(count: int, *, seed: int = 3, step: float = 0.1, noise: float = 0.01) 
     return [step * (1 + noise * rng.gauss(0, 1)) for _ in range(count)]
 
 
-def test_warm_up_is_cut_where_the_data_settles_and_charged_as_overhead() -> None:
+def test_warm_up_is_cut_where_the_data_is_steady_and_counted_as_overhead() -> None:
     slow = [0.9, 0.5] + [0.2] * 28
     segment = steady(slow + noisy(130))
 
@@ -46,11 +46,11 @@ def test_warm_up_takes_at_most_half_of_the_segment() -> None:
     assert 80 == steady([0.5] * 88 + [0.1] * 72).warm_up_steps
 
 
-def test_compilation_outside_the_steps_is_charged_too() -> None:
+def test_compilation_outside_the_steps_is_counted_too() -> None:
     assert 12.0 == steady([0.1] * 100, compiling=12.0).overhead_seconds
 
 
-def test_compilation_inside_the_first_step_is_charged_once() -> None:
+def test_compilation_inside_the_first_step_is_counted_once() -> None:
     segment = steady([12.1] + [0.1] * 159, compiling=12.0)
 
     assert pytest.approx(12.0) == segment.overhead_seconds
@@ -73,7 +73,7 @@ def test_a_full_run_shorter_than_the_segment_still_pays_a_recompilation_whole() 
     assert pytest.approx(5.0) == steady(steps, full_run=50).overhead_seconds
 
 
-def test_a_straggler_below_the_spike_ratio_is_pulled_in_not_charged() -> None:
+def test_a_straggler_below_the_spike_ratio_is_pulled_in_not_counted() -> None:
     steps = noisy(160)
     steps[100] = 0.9
     segment = steady(steps)

@@ -139,7 +139,7 @@ def test_a_report_that_cannot_be_written_does_not_unsay_the_decision(trial, app)
     assert running.lock() is None
 
 
-def test_a_job_that_nobody_waits_for_is_stopped_and_charged(trial, app):
+def test_a_job_without_a_waiting_execution_is_stopped_and_paid_for(trial, app):
     """As a lost answer of CreateTrainingJob leaves one behind."""
     running = trial(slow="compile")
     job = running.wait_for_full_run(CANDIDATE)

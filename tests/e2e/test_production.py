@@ -206,7 +206,7 @@ def test_a_job_of_our_own_is_not_recorded_as_a_teams(production):
     assert [own] == workload.runs()
 
 
-def test_a_step_that_breaks_is_told_with_what_to_do(production, app):
+def test_a_step_that_breaks_is_reported_with_what_to_do(production, app):
     workload = production()
     execution = app.client("stepfunctions").start_execution(
         stateMachineArn=app.outputs["TrainStateMachine"],
@@ -220,7 +220,7 @@ def test_a_step_that_breaks_is_told_with_what_to_do(production, app):
     assert {"ReadFlag": "failed", "NotifyBroken": "succeeded"} == tasks(app, execution)
 
 
-def test_a_run_that_cannot_be_judged_is_recorded_and_told(production, app):
+def test_a_run_that_cannot_be_judged_is_recorded_and_reported(production, app):
     workload = production()
     # A promotion whose trial has left no records: the judge has nothing to compare with.
     workload.promote(trial="00000000")

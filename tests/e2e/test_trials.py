@@ -91,7 +91,7 @@ def test_a_candidates_crash_leaves_the_baselines_runs_to_the_next_candidate(tria
     assert {"Completed"} == {s for (_, arm), c in counts.items() if arm != FIRST for s in c}
 
 
-def test_a_trial_goes_on_round_by_round_until_it_is_settled(trial):
+def test_a_trial_continues_round_by_round_until_it_is_decided(trial):
     running = trial(noise=0.02)
     decision = running.decision()
 

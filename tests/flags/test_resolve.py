@@ -65,7 +65,7 @@ def test_an_absent_flag_is_the_baseline_and_a_warning_that_names_what_is_not_the
 
 
 @pytest.mark.parametrize("variable", ["COMPILEGATE_IMAGE", "COMPILEGATE_ARM"])
-def test_a_job_that_already_has_an_arm_asks_nobody(
+def test_a_job_that_already_has_an_arm_asks_no_one(
     variable: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A baseline of a later trial would otherwise be compiled by the flag of an earlier one."""

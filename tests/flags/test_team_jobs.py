@@ -100,7 +100,7 @@ def warned(caplog: pytest.LogCaptureFixture) -> str:
     return "\n".join(record.getMessage() for record in caplog.records)
 
 
-def test_the_script_is_told_what_the_flag_says_beside_its_own_values(form: Form) -> None:
+def test_the_script_gets_what_the_flag_says_beside_its_own_values(form: Form) -> None:
     client = promoted(
         compiler="torch_compile", batch_size=48, learning_rate=7.5e-5,
         hyperparameters={"compile_regions": "auto"},
@@ -124,7 +124,7 @@ def test_the_run_is_found_again_by_its_tags_and_the_team_s_stay(form: Form) -> N
     } == form.tags(job)  # fmt: skip
 
 
-def test_the_script_in_the_job_is_told_its_arm_by_a_variable(form: Form) -> None:
+def test_the_script_in_the_job_gets_its_arm_by_a_variable(form: Form) -> None:
     """So that its own resolve() asks nobody and cannot disagree with the tags."""
     variables = form.variables(form.asked(promoted(compiler="torch_compile")))
 
@@ -207,7 +207,7 @@ def test_too_many_hyperparameters_are_a_baseline_run(form: Form) -> None:
 
 
 @pytest.mark.parametrize("name", FORMS)
-def test_another_framework_is_carried_where_the_image_alone_says_it(name: str) -> None:
+def test_another_framework_is_applied_where_the_image_alone_says_it(name: str) -> None:
     form = FORMS[name]
     job = form.asked(promoted(framework=FRAMEWORK, image=IMAGE))
 
@@ -281,7 +281,7 @@ def test_an_estimator_is_launched_as_the_flag_says(distribution: str, expected: 
     assert expected == job.get("distribution")
 
 
-def test_another_entry_point_is_carried_where_its_file_is_known_to_be(tmp_path: Path) -> None:
+def test_another_entry_point_is_applied_where_its_file_is_known_to_be(tmp_path: Path) -> None:
     (tmp_path / "ported.py").write_text("")
     client = promoted(entry_point="ported.py")
     bundle = "s3://data/workloads/bert-docs/source/0a1b/sourcedir.tar.gz"

@@ -100,7 +100,7 @@ def test_cleaning_up_understands_the_event_of_a_stopped_execution(deployed, hand
     assert "ABORTED" == handle("abort_trial", detail=detail)["error"]
 
 
-def test_a_completed_run_is_settled_even_where_nothing_can_be_looked_at(deployed, handle, caplog):
+def test_a_completed_run_is_evaluated_even_where_nothing_can_be_looked_at(deployed, handle, caplog):
     runs = [{"run": "q1b17"}, {"run": "q1a17"}]
     answer = handle("settle_run", run="q1b17", job="cg-x-r0", status="Completed", runs=runs)
 
@@ -127,7 +127,7 @@ def test_an_error_meant_for_people_is_logged_without_a_traceback(deployed, handl
     assert record.exc_info is None
 
 
-def test_an_error_nobody_foresaw_is_logged_with_its_traceback(deployed, handle, caplog):
+def test_an_unexpected_error_is_logged_with_its_traceback(deployed, handle, caplog):
     with pytest.raises(KeyError):
         handle("acquire_lock")  # no execution
 

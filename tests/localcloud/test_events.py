@@ -75,7 +75,7 @@ def test_training_job_changes_are_events_as_sagemaker_sends_them(trainer, events
     assert not {"BillableTimeInSeconds", "FinalMetricDataList"} & last["detail"].keys()
 
 
-def test_stopped_execution_and_its_job_are_both_told(trainer, machines, events_of, client):
+def test_stopped_execution_and_its_job_are_both_reported(trainer, machines, events_of, client):
     wait_for = events_of(
         {"source": ["aws.sagemaker"], "detail": {"TrainingJobStatus": ["Stopped"]}}
     )

@@ -65,7 +65,7 @@ def test_an_answer_given_beforehand_is_passed_to_the_cdk() -> None:
     assert "cdk deploy --require-approval never" in result.stdout.splitlines()
 
 
-def test_an_account_that_is_not_bootstrapped_is_told_so_before_the_cdk_starts() -> None:
+def test_an_account_that_is_not_bootstrapped_is_reported_before_the_cdk_starts() -> None:
     result = make("deploy", "YES=1", "CONFIGURED=false")
 
     assert 2 == result.returncode

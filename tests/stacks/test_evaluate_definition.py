@@ -83,7 +83,7 @@ def test_the_output_says_what_failed_after_the_flag_and_null_where_nothing_did()
     assert {"{% null %}"} == {TOP["ApplyFlag"]["Assign"][name] for name in FAILURES}
 
 
-def test_without_a_report_people_are_told_all_the_same():
+def test_without_a_report_people_are_notified():
     (catcher,) = TOP["WriteReport"]["Catch"]
 
     assert {"subject", "message"} == set(catcher["Output"])
@@ -158,7 +158,7 @@ def test_the_flag_is_applied_after_the_ledger_entry_and_the_lease_goes_last():
     assert ["RecordDecision", "NeedsApproval", "ApplyFlag", *ending] == path
 
 
-def test_a_promotion_that_needs_approval_is_asked_for_told_waited_for_and_closed():
+def test_a_promotion_that_needs_approval_is_asked_for_announced_waited_for_and_closed():
     (needed,) = TOP["NeedsApproval"]["Choices"]
     path, name = [], needed["Next"]
     while name != "ApplyFlag":
@@ -294,7 +294,7 @@ def test_only_the_judge_leads_to_a_round_that_production_carries():
     assert ["NextStep"] == [name for name, state in TOP.items() if "CanaryRuns" in leaves(state)]
 
 
-def test_models_are_told_of_after_the_flag_and_hold_nothing_up():
+def test_models_are_reported_after_the_flag_and_hold_nothing_up():
     state = TOP["ReleaseModels"]
 
     assert ("release_models", "WriteReport") == (called(state), state["Next"])

@@ -30,7 +30,7 @@ def test_whose_workload_it_is_is_known_from_the_first_answer_that_tells():
 
 
 @pytest.mark.parametrize("name", BREAKING)
-def test_any_error_of_a_step_is_told_and_fails_the_execution(name):
+def test_any_error_of_a_step_is_reported_and_fails_the_execution(name):
     assert "TrainBroke" == catchers(STATES[name])["States.ALL"]
     assert "States.ALL" == list(catchers(STATES[name]))[-1]
     assert {"TrainBroke", "NotifyBroken", "Broken"} == reachable(MACHINE, "TrainBroke")
@@ -83,7 +83,7 @@ def test_a_message_that_cannot_be_sent_holds_nothing_up(name, then):
     assert {"States.ALL": then} == catchers(STATES[name])
 
 
-def test_a_run_that_could_not_be_judged_is_told_and_ends_as_it_would():
+def test_a_run_that_could_not_be_judged_is_reported_and_ends_as_it_would():
     (catcher,) = STATES["Watch"]["Catch"]
 
     assert {"States.ALL": "TellOfWatch"} == catchers(STATES["Watch"])

@@ -103,7 +103,7 @@ def broken():
 
 
 @pytest.mark.training
-def test_a_graph_break_is_told_with_its_place(broken):
+def test_a_graph_break_is_reported_with_its_place(broken):
     assert 2 == broken["graph_breaks"]
     (place,) = broken["graph_break_places"]
     assert ("<string>:10", 2) == (place["place"], place["count"])
@@ -111,7 +111,7 @@ def test_a_graph_break_is_told_with_its_place(broken):
 
 
 @pytest.mark.training
-def test_a_recompilation_is_told_with_the_guard_that_failed(broken):
+def test_a_recompilation_is_reported_with_the_guard_that_failed(broken):
     assert broken["recompiles"] >= 1
     assert "size mismatch at index 0. expected 4, actual 5" in broken["recompile_reasons"][0]
     assert broken["recompile_reasons"][0].startswith("<string>:8: ")

@@ -63,7 +63,7 @@ def test_parquet_is_known_by_its_schema(tmp_path):
     assert collected[0] == collected[1] != collected[2]
 
 
-def test_a_channel_moved_or_without_tables_is_told_apart(tmp_path):
+def test_a_channel_moved_or_without_tables_is_distinguished(tmp_path):
     table = digest(tmp_path / "tables", "a.csv", "a,b\n")
 
     assert table != digest(tmp_path / "tables", "a.csv", "a,b\n", channel="validation")

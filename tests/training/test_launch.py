@@ -253,7 +253,7 @@ def test_a_precision_goes_the_scripts_own_way_or_fails(jobs):
 
 
 @pytest.mark.training
-def test_a_segment_that_nobody_can_stretch_to_a_whole_run_fails(jobs):
+def test_a_segment_that_cannot_be_extended_to_a_whole_run_fails(jobs):
     done = jobs.run("launch.py", **{**PLAIN, "max_steps": 2})
 
     assert 1 == done.status

@@ -80,7 +80,7 @@ def test_what_a_person_said_binds_a_trial_that_began_earlier(
     assert "human:ana" == (kept["overrode"] or kept["held_by"])["by"]
 
 
-def test_a_trial_without_a_beginning_overrules_nobody(services: Any) -> None:
+def test_a_trial_without_a_beginning_overrules_no_one(services: Any) -> None:
     change_flag("bert-docs", flag_change("human revert"), services=services)
     services.clock.seconds += 3600
 

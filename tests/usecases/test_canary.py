@@ -66,7 +66,7 @@ def test_a_run_of_before_the_round_says_nothing_of_what_production_trains_now(
     assert {} == services.tokens.answers
 
 
-def test_a_round_that_nobody_finished_ends_the_trial_undecided_and_keeps_its_runs(
+def test_a_round_that_was_not_finished_ends_the_trial_undecided_and_keeps_its_runs(
     services: Any,
 ) -> None:
     begun_round(services)
@@ -116,7 +116,7 @@ def test_the_lease_is_held_for_as_long_as_the_round_may_last(services: Any) -> N
         acquire_lock({**EVENT, "trial": "another1", "execution": "x"}, services=services)
 
 
-def test_of_two_waits_the_newer_one_is_told(services: Any) -> None:
+def test_of_two_waits_the_newer_one_is_answered(services: Any) -> None:
     answer = begin(services)
     open_round(services, answer, "first")
     services.tokens.waiting.clear()
@@ -128,7 +128,7 @@ def test_of_two_waits_the_newer_one_is_told(services: Any) -> None:
     assert 1 == len(list(history(services.ledger.entries("bert-docs")).rounds))
 
 
-def test_a_wait_that_begins_after_the_end_is_told_at_once(services: Any) -> None:
+def test_a_wait_that_begins_after_the_end_is_answered_at_once(services: Any) -> None:
     answer = begin(services)
     open_round(services, answer, "first")
     produce(services, "r1", "compile", 0)
@@ -214,7 +214,7 @@ def test_a_crash_at_any_boundary_is_repaired_by_running_the_step_again(
     ]
 
 
-def test_telling_is_repeated_by_nobody_once_it_is_written_down(services: Any) -> None:
+def test_an_answer_is_not_repeated_once_it_is_recorded(services: Any) -> None:
     begun_round(services)
     produce(services, "r1", "compile", 0)
     done = produce(services, "r2", "baseline", 1)
@@ -251,7 +251,7 @@ def test_a_dry_run_ends_nothing(services: Any) -> None:
     assert (None, {}) == (ended_with(services), services.tokens.answers)
 
 
-def test_a_removal_that_died_before_the_trial_was_told_is_finished_by_the_next(
+def test_a_removal_that_died_before_the_trial_was_notified_is_finished_by_the_next(
     services: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun_round(services)

@@ -144,7 +144,7 @@ def test_a_proven_regression_leaves_alone_what_a_person_has_turned_off(services:
     assert made.held_by is not None
 
 
-def test_what_comes_true_of_a_persons_wish_overrules_nobody(services: Any) -> None:
+def test_what_comes_true_of_a_persons_wish_overrules_no_one(services: Any) -> None:
     make(services, "human set")
     wish = flag_change("human set").flag
     kept = replace(flag_change("permanent", decided_at=now(services) + 1),

@@ -78,7 +78,7 @@ def test_a_missing_summary_is_an_error_that_names_it() -> None:
         read(tarball({})).summary("evidence/summary.json")
 
 
-def test_samples_are_averaged_over_the_steps_that_told() -> None:
+def test_samples_are_averaged_over_the_steps_that_recorded_them() -> None:
     assert 8.0 == read_steps([line(1), line(2, samples=None), line(3)]).samples_per_step
     assert read_steps([line(1, samples=None)]).samples_per_step is None
 

@@ -247,7 +247,7 @@ def stray(services: Any, run: str, status: str = "InProgress", **times: float) -
     return job
 
 
-def test_a_job_nobody_waits_for_is_stopped_and_charged(services: Any) -> None:
+def test_a_job_without_a_waiting_execution_is_stopped_and_paid_for(services: Any) -> None:
     first_round(services)
     started = float(services.clock.seconds)
     job = stray(services, "q1b17", started=started)
@@ -269,7 +269,7 @@ def test_what_a_stopped_job_was_billed_in_the_end_replaces_the_estimate(services
     assert spent(services) == pytest.approx(rate(services) / 100)
 
 
-def test_the_cap_holds_for_jobs_nobody_waits_for(services: Any) -> None:
+def test_the_cap_holds_for_jobs_without_a_waiting_execution(services: Any) -> None:
     first_round(services)
     hours = load(services, "plan")["max_trial_usd"] / rate(services)
     stray(services, "s0", "Completed", started=0.0, ended=hours * HOUR)

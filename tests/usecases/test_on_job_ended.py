@@ -279,7 +279,7 @@ def in_turn(services: Any) -> Any:
     return services
 
 
-def test_a_run_whose_turn_has_not_come_is_withdrawn_once_everything_is_settled(
+def test_a_run_whose_turn_has_not_come_is_withdrawn_once_everything_is_decided(
     in_turn: Any,
 ) -> None:
     in_turn.jobs.descriptions[job_of("q1b17")]["TrainingJobStatus"] = "Failed"

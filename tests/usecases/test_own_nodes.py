@@ -64,7 +64,7 @@ def test_the_arms_of_a_block_come_together_from_several_jobs(services: Any) -> N
     assert nodes[BASELINE] == nodes[COMPILED] != nodes[OTHER]
 
 
-def test_every_speed_job_is_charged_at_its_own_clusters_price(services: Any) -> None:
+def test_every_speed_job_is_paid_at_its_own_clusters_price(services: Any) -> None:
     planned(services, COMPILE, P4D)
     call_judge(services, 0, [], asks_speed("compile", "p4d"))
     outcomes = [
@@ -79,7 +79,7 @@ def test_every_speed_job_is_charged_at_its_own_clusters_price(services: Any) -> 
     assert spent == pytest.approx(2 * rates[BASELINE] + rates[OTHER])
 
 
-def test_a_stray_job_of_another_cluster_is_stopped_and_charged_at_its_price(services: Any) -> None:
+def test_a_stray_job_of_another_cluster_is_stopped_and_paid_at_its_price(services: Any) -> None:
     planned(services, COMPILE, P4D)
     call_judge(services, 0, [], asks_speed("compile", "p4d"))
     job = f"{naming.job_base('bert-docs', TRIAL, 's0b0')}-r1"

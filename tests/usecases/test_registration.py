@@ -136,7 +136,7 @@ def test_what_changed_is_named_field_by_field() -> None:
     assert [("registered", 1), ("registered", 2)] == production.history()
 
 
-def test_a_newer_recorder_is_told_apart_from_other_code() -> None:
+def test_a_newer_recorder_is_distinguished_from_other_code() -> None:
     production = Production()
     production.register(with_code(asked(), "own"))
 

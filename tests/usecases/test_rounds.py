@@ -83,7 +83,7 @@ def test_what_one_candidates_crash_stopped_is_asked_for_again_under_a_new_name(
     assert [0, 1, 0] == [len(arm["runs"]) for arm in evidence(services)["arms"]]
 
 
-def test_a_repeated_call_takes_the_same_job_in_and_charges_it_once(services: Any) -> None:
+def test_a_repeated_call_counts_the_same_job_and_its_cost_once(services: Any) -> None:
     first_round(services)
     done = outcome("s0")
     put_output(services, done["job"], speed_output(range(3), speedup=1.5))
@@ -111,7 +111,7 @@ def lost_to_the_cloud(run: str) -> dict[str, Any]:
     return outcome(run, "Failed", infrastructure=True, reason="CapacityError: none left")
 
 
-def test_what_the_cloud_could_not_run_does_not_matter_once_the_trial_is_settled(
+def test_what_the_cloud_could_not_run_does_not_matter_once_the_trial_is_decided(
     services: Any,
 ) -> None:
     first_round(services)
@@ -122,7 +122,7 @@ def test_what_the_cloud_could_not_run_does_not_matter_once_the_trial_is_settled(
     assert "stay_off" == last["verdict"]
 
 
-def test_a_run_that_nobody_explained_is_looked_up(services: Any) -> None:
+def test_a_run_without_an_explanation_is_looked_up(services: Any) -> None:
     first_round(services)
     crashed, gone = outcome("q1b17", "Unknown"), outcome("q1b18", "Unknown")
     services.jobs.add(crashed["job"], "Failed", 1000.0, 4600.0)
@@ -144,7 +144,7 @@ def test_a_spot_job_that_got_no_capacity_is_asked_for_again(services: Any) -> No
     assert [1] == evidence(services)["plan"]["lost_rounds"]
 
 
-def test_a_job_stopped_by_hand_does_not_matter_once_the_trial_is_settled(services: Any) -> None:
+def test_a_job_stopped_by_hand_does_not_matter_once_the_trial_is_decided(services: Any) -> None:
     first_round(services)
     done = outcome("q1b17")
     put_output(services, done["job"], quality_output(17))

@@ -78,7 +78,7 @@ def cloud() -> Cloud:
     return Cloud()
 
 
-def test_jobs_that_nobody_waits_for_are_stopped_recorded_and_told(cloud: Cloud) -> None:
+def test_jobs_without_a_waiting_execution_are_stopped_recorded_and_reported(cloud: Cloud) -> None:
     job = cloud.job(TRIAL, owner="ml")
     cloud.ended(TRIAL, "ABORTED")
 
@@ -109,7 +109,7 @@ def test_a_lease_of_an_execution_that_has_ended_is_released(cloud: Cloud) -> Non
     assert [TRIAL] == cloud.entries()["swept"]["released_leases_of"]
 
 
-def test_what_runs_is_left_alone_and_nothing_is_told(cloud: Cloud) -> None:
+def test_what_runs_is_left_alone_and_nothing_is_reported(cloud: Cloud) -> None:
     cloud.lease(TRIAL)
     jobs = [cloud.job(TRIAL), cloud.job(RUN, "production")]
 

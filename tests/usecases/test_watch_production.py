@@ -50,7 +50,7 @@ def test_what_no_trial_has_turned_on_is_not_watched(services: Any, kind: str) ->
     assert not [e for e in entries(services) if e["kind"] == "watch"]
 
 
-def test_a_change_that_most_runs_do_without_is_told_and_at_the_second_falls_back(
+def test_a_change_that_most_runs_do_without_is_reported_and_at_the_second_falls_back(
     services: Any,
 ) -> None:
     promote(services)
@@ -65,7 +65,7 @@ def test_a_change_that_most_runs_do_without_is_told_and_at_the_second_falls_back
     )  # fmt: skip
 
 
-def test_a_baseline_that_keeps_failing_is_told_once_and_leaves_the_flag(services: Any) -> None:
+def test_a_baseline_that_keeps_failing_is_reported_once_and_leaves_the_flag(services: Any) -> None:
     promote(services)
     kept = services.store.objects[naming.record_key(WORKLOAD, TRIAL, "evidence")]
     document = json.loads(kept)
@@ -85,7 +85,7 @@ def test_a_baseline_that_keeps_failing_is_told_once_and_leaves_the_flag(services
     assert "probation" == flag_of(services).state
 
 
-def test_evidence_of_a_trial_that_cannot_be_read_leaves_the_flag_and_is_told(
+def test_evidence_of_a_trial_that_cannot_be_read_leaves_the_flag_and_is_reported(
     services: Any,
 ) -> None:
     promote(services)
@@ -151,7 +151,7 @@ def test_runs_of_train_take_turns(services: Any) -> None:
     assert "your pipeline" not in message
 
 
-def test_of_a_teams_jobs_nobody_says_that_they_take_turns(services: Any) -> None:
+def test_of_a_teams_jobs_no_message_says_that_they_take_turns(services: Any) -> None:
     message = alarm(services, "team", "team")
 
     assert "take turns" not in message
@@ -159,7 +159,7 @@ def test_of_a_teams_jobs_nobody_says_that_they_take_turns(services: Any) -> None
     assert "may take 18 jobs. `compilegate train bert-docs` starts the next" in message
 
 
-def test_where_both_launch_jobs_both_are_told_of(services: Any) -> None:
+def test_where_both_launch_jobs_both_are_named(services: Any) -> None:
     message = alarm(services, "train", "team")
 
     assert "TRAIN's runs" in message

@@ -54,7 +54,7 @@ def test_a_run_trains_what_a_person_turned_on_whatever_it_was_measured_on(servic
     assert ("compile", "flag") == next_run(services)
 
 
-def test_a_change_of_what_a_person_turned_on_is_told_once_and_left_to_them(
+def test_a_change_of_what_a_person_turned_on_is_reported_once_and_left_to_them(
     services: Any,
 ) -> None:
     on = promote(services)

@@ -29,7 +29,7 @@ from tests.usecases.trial_builder import TRIAL
 
 @pytest.mark.parametrize("arm", ["baseline", "compile"])
 @pytest.mark.parametrize("seconds", [0, -1, None, "abc"])
-def test_a_job_without_a_duration_does_not_break_the_story(
+def test_a_job_without_a_duration_does_not_break_the_history(
     services: Any, arm: str, seconds: Any
 ) -> None:
     promote(services)
@@ -51,7 +51,7 @@ UNREADABLE = {
 
 
 @pytest.mark.parametrize("bad", UNREADABLE.values(), ids=UNREADABLE)
-def test_a_run_that_cannot_be_read_is_left_out_told_once_and_hides_nothing(
+def test_a_run_that_cannot_be_read_is_left_out_reported_once_and_hides_nothing(
     services: Any, bad: dict[str, Any]
 ) -> None:
     promote(services)
@@ -90,7 +90,7 @@ def test_runs_that_end_with_nothing_to_judge_make_the_promotion_stale(services: 
     assert "The flag is off" in last["message"]
 
 
-def test_jobs_that_were_stopped_are_told_and_no_reason_to_turn_off(services: Any) -> None:
+def test_jobs_that_were_stopped_are_reported_and_no_reason_to_turn_off(services: Any) -> None:
     promote(services)
     for n in range(1, 12):
         run_and_watch(services, n, counts=False, status="Stopped", finished=False, metric=None)
@@ -111,7 +111,9 @@ def test_a_promotion_left_on_unseen_is_on_probation_again_once_it_is_seen(servic
     assert "A new trial would" not in answer["message"]
 
 
-def test_what_a_person_turned_on_and_nobody_sees_is_told_and_left_to_them(services: Any) -> None:
+def test_what_a_person_turned_on_that_records_nothing_is_reported_and_left_to_them(
+    services: Any,
+) -> None:
     say(services, promote(services))
     answers = [run_and_watch(services, n, counts=False) for n in range(1, 9)]
 
@@ -120,7 +122,7 @@ def test_what_a_person_turned_on_and_nobody_sees_is_told_and_left_to_them(servic
     assert [3, 6] == [n for n, answer in enumerate(answers, 1) if answer["tell"]]
 
 
-def test_jobs_without_a_wall_clock_never_become_permanent_and_it_is_told_once(
+def test_jobs_without_a_wall_clock_never_become_permanent_and_it_is_reported_once(
     services: Any,
 ) -> None:
     promote(services)
@@ -133,7 +135,7 @@ def test_jobs_without_a_wall_clock_never_become_permanent_and_it_is_told_once(
 
 
 @pytest.mark.parametrize("evidence", ["none", "of another arm"])
-def test_what_a_person_turned_on_unmeasured_is_not_watched_and_that_is_told_once(
+def test_what_a_person_turned_on_unmeasured_is_not_watched_and_that_is_reported_once(
     services: Any, evidence: str
 ) -> None:
     say(services, promote(services))

@@ -63,7 +63,7 @@ def test_a_week_of_runs_is_counted_by_arm_with_failures_and_waiting(cloud: Any) 
     )
 
 
-def test_savings_are_told_against_what_the_trial_expected(cloud: Any) -> None:
+def test_savings_are_reported_against_what_the_trial_expected(cloud: Any) -> None:
     register(cloud, "bert", "ml")
     promote(cloud, "bert", NOW - 30 * DAY, usd_per_run=4.0)
     ran(cloud, "bert", NOW - 31 * DAY, "baseline", usd=10.0)
@@ -77,7 +77,7 @@ def test_savings_are_told_against_what_the_trial_expected(cloud: Any) -> None:
 
 
 @pytest.mark.parametrize("state", ["reverted", "stale"])
-def test_what_a_promotion_saved_is_told_after_it_has_ended(state: str, cloud: Any) -> None:
+def test_what_a_promotion_saved_is_reported_after_it_has_ended(state: str, cloud: Any) -> None:
     register(cloud, "bert", "ml")
     promote(cloud, "bert", NOW - 30 * DAY, usd_per_run=4.0)
     ran(cloud, "bert", NOW - 31 * DAY, "baseline", usd=10.0)
@@ -102,7 +102,7 @@ def test_every_promotion_counts_against_what_its_own_trial_expected(cloud: Any) 
     assert "$9.00 over 2 runs; the trials had expected $9.00 (100%" in only(cloud).text
 
 
-def test_what_a_retired_workload_ran_this_week_is_told(cloud: Any) -> None:
+def test_what_a_retired_workload_ran_this_week_is_reported(cloud: Any) -> None:
     register(cloud, "bert", "ml", active=False)
     ran(cloud, "bert", NOW - DAY, "baseline")
 
@@ -122,7 +122,7 @@ def test_an_estimate_that_one_trial_lacks_is_not_held_against_the_others(cloud: 
     assert body(message)["figures"]["expected_usd"] is None
 
 
-def test_what_is_open_is_told_probation_trial_canary_approval_stale_and_changes(
+def test_what_is_open_is_reported_probation_trial_canary_approval_stale_and_changes(
     cloud: Any,
 ) -> None:
     for name in ("probing", "trying", "carried", "asking", "stale", "reverted"):
@@ -149,7 +149,7 @@ def test_what_is_open_is_told_probation_trial_canary_approval_stale_and_changes(
     assert "Flag changed: probing (enable), reverted (revert)" in lines
 
 
-def test_every_owner_gets_their_own_and_nobody_those_of_others(cloud: Any) -> None:
+def test_every_owner_gets_their_own_and_never_those_of_others(cloud: Any) -> None:
     for name, owner in (("a", "ml"), ("b", "ads"), ("c", None)):
         register(cloud, name, owner)
         ran(cloud, name, NOW - DAY, "baseline")
@@ -181,7 +181,7 @@ def test_what_production_does_not_train_is_left_out(cloud: Any) -> None:
 
 
 @pytest.mark.parametrize("breaks", ["registration", "ledger"])
-def test_one_broken_workload_is_named_and_the_others_are_told(cloud: Any, breaks: str) -> None:
+def test_one_broken_workload_is_named_and_the_others_are_reported(cloud: Any, breaks: str) -> None:
     for name in ("good", "broken"):
         register(cloud, name, "ml")
         ran(cloud, name, NOW - DAY, "baseline")
@@ -201,7 +201,7 @@ def test_one_broken_workload_is_named_and_the_others_are_told(cloud: Any, breaks
     assert "1 production run of 1 workload" in message["ml"].text
 
 
-def test_one_owner_who_cannot_be_told_does_not_keep_the_others_from_hearing(cloud: Any) -> None:
+def test_one_owner_who_cannot_be_reached_does_not_keep_back_the_others(cloud: Any) -> None:
     for name, owner in (("a", "ads"), ("b", "ml")):
         register(cloud, name, owner)
         ran(cloud, name, NOW - DAY, "baseline")
@@ -229,7 +229,7 @@ def test_an_owner_of_many_workloads_gets_one_message_that_fits(cloud: Any) -> No
     assert "w007 (compile, 0 of 9 runs) and 292 more" in message.text
 
 
-def test_a_promotion_whose_decision_is_gone_is_told_without_its_estimate(cloud: Any) -> None:
+def test_a_promotion_whose_decision_is_gone_is_reported_without_its_estimate(cloud: Any) -> None:
     register(cloud, "bert", "ml")
     promote(cloud, "bert", NOW - 6 * DAY)
     del cloud.store.objects[naming.record_key("bert", TRIAL, "decision")]
@@ -237,5 +237,5 @@ def test_a_promotion_whose_decision_is_gone_is_told_without_its_estimate(cloud: 
     assert "On probation: bert (compile, 0 of 9 runs)" in only(cloud).text
 
 
-def test_an_owner_that_nobody_has_is_an_empty_digest(cloud: Any) -> None:
+def test_an_owner_without_workloads_is_an_empty_digest(cloud: Any) -> None:
     assert "Nothing ran and nothing changed (0 workloads)." in only(cloud, "nobody").text

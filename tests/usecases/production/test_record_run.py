@@ -55,9 +55,7 @@ def test_recording_it_again_adds_nothing_and_answers_the_same(promoted):
         "ClientError: Cannot pull the training image",
     ],
 )
-def test_what_could_not_be_done_as_asked_is_nobodys_evidence_and_the_baseline_is_tried(
-    promoted, reason
-):
+def test_what_could_not_be_done_as_asked_is_no_evidence_and_the_baseline_is_tried(promoted, reason):
     """The arm's own image may be what is missing; where it is not, the next try says so at once."""
     assert "rerun" == promoted.fails(reason)["next"]
 

@@ -28,7 +28,7 @@ def test_a_missing_quota_waits_too(promoted):
     assert ("wait", 300) == (answer["next"], answer["wait_seconds"])
 
 
-def test_waiting_is_told_once(promoted):
+def test_waiting_is_reported_once(promoted):
     messages = [promoted.record(LIMIT, "x")["tell"] for _ in range(3)]
 
     assert "waits" in messages[0]["message"]
