@@ -27,7 +27,7 @@ ABSENT = [
     {"name": "compile", "compiler": "torch_compile"},
     {"name": "absent", "entry_point": "absent.py"},
 ]
-INELIGIBLE = {"framework": "xgboost"}
+INELIGIBLE = {"framework": {"name": "xgboost", "version": "1.7-1"}}
 CONTROL = {
     "candidates": [MANAGED], "facts": IMAGES, "precision": "fp32",
     "profile": {"compile_seconds": 20}, "speeds": "managed=1.5,managed-native=0.9",

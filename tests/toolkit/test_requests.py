@@ -157,11 +157,11 @@ def ran(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[dict[str, Ran]]:
     """Every kind of request, all at once, under one release."""
-    folder = tmp_path_factory.mktemp("toolkit")
+    home = tmp_path_factory.mktemp("toolkit")
     folder = folder_of(request.param, tmp_path_factory.mktemp("path"))
     more = ("--toolkit", str(folder)) if folder else ()
     places = Places(
-        repository=REPOSITORY, home=folder,
+        repository=REPOSITORY, home=home,
         emulator_python=REPOSITORY / ".venv-localcloud" / "bin" / "python",
         training_python=TRAINING_PYTHON,
     )  # fmt: skip
