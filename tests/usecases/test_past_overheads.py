@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from dataclasses import replace
 from typing import Any
 
@@ -85,3 +86,33 @@ def test_a_trial_without_times_or_documents_tells_nothing(services: Any) -> None
 
     past = history(services.ledger.entries("bert-docs"))
     assert () == past_overheads("bert-docs", past, services.store)
+
+
+UNREADABLE = {
+    "another schema": b'{"schema": 2, "arms": []}',
+    "a missing key": b'{"schema": 1, "arms": [{"name": "baseline"}]}',
+    "no object": b"[]",
+    "no JSON": b"{",
+}
+
+
+@pytest.mark.parametrize("document", ["plan", "decision"])
+@pytest.mark.parametrize("content", UNREADABLE.values(), ids=UNREADABLE)
+def test_an_old_document_that_cannot_be_read_stops_no_new_trial_and_is_logged(
+    services: Any, content: bytes, document: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    decided(services, "00000001", warm=4.0)
+    services.store.put(naming.record_key("bert-docs", "00000001", document), content)
+
+    with caplog.at_level(logging.WARNING):
+        assert ("ineligible", "inconclusive") == verdicts(services)
+    assert "00000001" in caplog.text
+
+
+def test_other_trials_still_count_where_one_cannot_be_read(services: Any) -> None:
+    decided(services, "00000001", warm=4.0)
+    decided(services, "00000002", warm=4.0)
+    key = naming.record_key("bert-docs", "00000002", "plan")
+    services.store.put(key, UNREADABLE["another schema"])
+
+    assert ("benchmark", "continue") == verdicts(services)

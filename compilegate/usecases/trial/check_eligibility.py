@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import logging
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from compilegate.domain.decision import JUDGE_VERSION, Decision, Verdict
 from compilegate.domain.eligibility import Eligibility, MeasuredOverhead
 from compilegate.domain.eligibility import check_eligibility as check
-from compilegate.domain.errors import NotFoundError
+from compilegate.domain.errors import NotFoundError, UnreadableRecordError
+from compilegate.domain.planning.arm_plan import ArmPlan
 from compilegate.domain.production.history import WorkloadHistory, history
 from compilegate.domain.reasons import Reason, Severity
 from compilegate.domain.records.trials import TrialDecided
@@ -22,6 +24,8 @@ from compilegate.usecases.trial.documents import (
     save_decision,
     save_record,
 )
+
+logger = logging.getLogger("compilegate")
 
 
 def check_eligibility(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]:
@@ -63,6 +67,8 @@ def _ineligible(eligibility: Eligibility, trial: Trial) -> Decision:
 
 # Older ones would be of another model before they would be of use.
 TRIALS_READ = 3
+# What reading an old document may raise: another schema, a missing key, no object, no JSON.
+UNREADABLE = (UnreadableRecordError, KeyError, TypeError, AttributeError, ValueError)
 
 
 def past_overheads(
@@ -79,23 +85,39 @@ def past_overheads(
 
 def _measured(
     store: ObjectStore, workload: str, decided: TrialDecided
-) -> Iterator[MeasuredOverhead]:
-    """One trial's arms; nothing where it ended before a plan, or its documents are gone."""
+) -> tuple[MeasuredOverhead, ...]:
+    """One trial's arms; nothing where it ended before a plan, or its documents are gone.
+
+    They only improve an estimate: a document that cannot be read counts as one that is gone.
+    """
     trial = Trial(workload, decided.trial, spec_key="")
     try:
         figures = load_decision(store, decided.decision_key).arms
-        plan = load_plan(store, trial)
+        return tuple(_overheads(figures, load_plan(store, trial).arms, trial.trial))
     except NotFoundError:
-        return
-    arms = {arm.name: arm for arm in plan.arms}
+        return ()
+    except UNREADABLE as error:
+        logger.warning(
+            "trial %s: compile times not used, its documents cannot be read: %s",
+            trial.trial,
+            error,
+            extra={"workload": workload},
+        )
+        return ()
+
+
+def _overheads(
+    figures: Iterable[Mapping[str, Any]], arms: Iterable[ArmPlan], trial: str
+) -> Iterator[MeasuredOverhead]:
+    by_name = {arm.name: arm for arm in arms}
     for measured in figures:
-        arm = arms.get(str(measured["name"]))
+        arm = by_name.get(str(measured["name"]))
         # A compiler that counted no time at all was not measured.
         warm, cold = (measured.get(f"compile_seconds_{key}") or None for key in ("warm", "cold"))
         if arm is None or arm.compiler == "none" or (warm, cold) == (None, None):
             continue
         yield MeasuredOverhead(
-            trial=trial.trial,
+            trial=trial,
             compiler=arm.compiler,
             compile_mode=arm.compile_mode,
             image=arm.image,
