@@ -1,8 +1,8 @@
 """Gradient-boosted trees on a table, by XGBoost: is a biopsy benign?
 
 Reads the CSV (no header) and parquet files of the channels ``train`` and ``validation``, label
-first, and reports ``eval_logloss``. Trees are no tensor graph: there is nothing here that a graph
-compiler could compile, and asking for one fails.
+first, and reports ``eval_logloss``. Trees are not a tensor graph: a graph compiler has nothing to
+compile here, and requesting one fails.
 """
 
 import numpy

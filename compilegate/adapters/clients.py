@@ -6,7 +6,7 @@ import threading
 from functools import cache
 from typing import Any
 
-# For figures that are worth showing but not worth waiting for.
+# For figures that are shown only if they can be read quickly.
 HASTY = {"connect_timeout": 3, "read_timeout": 5, "retries": {"total_max_attempts": 2}}
 PATIENT = {"retries": {"mode": "standard", "max_attempts": 5}}
 

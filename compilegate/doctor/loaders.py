@@ -22,7 +22,7 @@ class Loader:
     complete: bool
 
     def lacks(self, *names: str) -> bool:
-        """Whether none of these keywords is there; unsure is no."""
+        """Whether all of these keywords are missing; False where that is uncertain."""
         return self.complete and not any(name in self.keywords for name in names)
 
 

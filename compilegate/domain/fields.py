@@ -60,7 +60,7 @@ class Fields:
         if value is default:
             return value
         if not isinstance(value, str):
-            fix = f'put quotes around it, as it is meant: {key}: "…"'
+            fix = f'put it in quotes: {key}: "…"'
             raise self.wrong(key, "must be text", fix)
         problem = _not_plain_text(value)
         if problem:
@@ -74,7 +74,7 @@ class Fields:
             return value
         near = _nearest(value, allowed)
         hint = f"did you mean {near}? " if near else ""
-        raise self.wrong(key, "is not a known word", f"{hint}use one of {', '.join(allowed)}")
+        raise self.wrong(key, "is not a valid value", f"{hint}use one of {', '.join(allowed)}")
 
     def number(
         self,
@@ -92,7 +92,7 @@ class Fields:
             return value
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise self.wrong(
-                key, f"must be a number of {unit}", f"write the bare number; the unit is {unit}"
+                key, f"must be a number of {unit}", f"write the number only; the unit is {unit}"
             )
         if not abs(value) <= LARGEST or value < low or value > high or value <= above:
             bounds = [f"above {above:g}"] if above > -math.inf else []
@@ -136,9 +136,9 @@ class Fields:
             if type(value) is float and -LARGEST <= value <= LARGEST:
                 continue
             if isinstance(value, bool) or not isinstance(value, int | float):
-                raise self.wrong(key, "must hold numbers only", "remove what is not a number")
+                raise self.wrong(key, "must contain only numbers", "remove what is not a number")
             if not abs(value) <= LARGEST:
-                raise self.wrong(key, "must hold finite numbers only", "remove it")
+                raise self.wrong(key, "must contain only finite numbers", "remove it")
         return tuple(map(float, values))
 
     def texts(self, key: str) -> tuple[str, ...]:
@@ -147,7 +147,7 @@ class Fields:
         if isinstance(values, str) or not isinstance(values, Sequence):
             raise self.wrong(key, "must be a list", f'for example {key}: ["a", "b"]')
         if not all(isinstance(value, str) and value for value in values):
-            raise self.wrong(key, "must hold text only", "put each item in quotes")
+            raise self.wrong(key, "must contain only text", "put each item in quotes")
         return tuple(values)
 
     def mapping(self, key: str, *, nested: bool = False) -> dict[str, Any]:
@@ -176,7 +176,7 @@ class Fields:
         items = self.mapping(key)
         for name, item in items.items():
             if not isinstance(item, str | int) or isinstance(item, bool):
-                fix = f'put quotes around it, as it is meant: {name}: "…"'
+                fix = f'put it in quotes: {name}: "…"'
                 raise self.wrong_item(key, name, "must be text", fix)
             problem = _not_plain_text(str(item), least=0)
             if problem or not name:

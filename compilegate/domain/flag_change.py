@@ -47,7 +47,7 @@ class FlagChange:
 
     @property
     def by_human(self) -> bool:
-        """Whether a person wants it."""
+        """Whether a person requested the change."""
         return self.by.startswith(HUMAN)
 
 
@@ -74,7 +74,7 @@ def same_change(versions: Versions, change_id: str) -> FlagVersion | None:
 def changes_nothing(change: FlagChange, versions: Versions) -> bool:
     """Whether the flag is already so; a manual change is kept in any case.
 
-    What is off stays as it is when it should merely be off: why it is off is worth keeping.
+    A flag that is off is not turned off again, so that the reason why it is off is kept.
     """
     if change.by_human:
         return False

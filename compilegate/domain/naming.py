@@ -250,7 +250,7 @@ def checkpoint_prefix(workload: str, trial: str, run: str) -> str:
 
 
 def compile_cache_prefix(workload: str) -> str:
-    """Where a workload's compile cache lives between runs; its files are named by content."""
+    """Where a workload's compile cache is kept between runs; its files are named by content."""
     return f"{COMPILE_CACHE_PREFIX}{workload}/"
 
 

@@ -15,7 +15,7 @@ from compilegate.domain.judging.power import (
     design_for,
     runs_for_one_look,
 )
-from compilegate.domain.judging.quality import TELLING_HISTORY
+from compilegate.domain.judging.quality import ENOUGH_HISTORY
 from compilegate.domain.workload.model import Policy
 
 CHANCES = (LIKELY, VERY_LIKELY)
@@ -107,7 +107,7 @@ def _case(question: Question, policy: Policy) -> dict[str, Any]:
         ],
         "least_chance": design.least_chance,
         "refused": design.runs_needed(relative, design.least_chance) is None,
-        "refused_before_start": question.history >= TELLING_HISTORY,
+        "refused_before_start": question.history >= ENOUGH_HISTORY,
     }
 
 

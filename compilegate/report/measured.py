@@ -141,7 +141,7 @@ def measure(document: Document | None, candidate: str | None) -> Measured | str:
 
 
 def _segments(evidence: Evidence) -> Segments:
-    """A broken segment must not take the whole report with it: the verdict says what is wrong."""
+    """A broken segment does not prevent the report: the verdict says what is wrong."""
     steps = (x for arm in evidence.arms for run in arm.speed for x in run.step_seconds)
     if all(math.isfinite(x) and x > 0 for x in steps):
         return analyse_segments(evidence)

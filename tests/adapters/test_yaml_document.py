@@ -1,4 +1,4 @@
-"""A YAML document is read as it is meant, or refused; and every value knows its line."""
+"""A YAML document is read as intended, or refused; every value has its line."""
 
 from __future__ import annotations
 

@@ -31,7 +31,12 @@ CASES = {
     ),
     "a version that YAML reads as a number": (
         ('"2.13.0"', "2.1"),
-        ("framework.version", "must be text", "(got 2.1), line 5", 'as it is meant: version: "…"'),
+        (
+            "framework.version",
+            "must be text",
+            "(got 2.1), line 5",
+            'put it in quotes: version: "…"',
+        ),
     ),
     "a number that is none": (
         ("margin: 0.005", "margin: .nan"),

@@ -100,7 +100,7 @@ def test_a_folder_without_workloads_is_bad_input(tmp_path: Path, invoke: Invoke)
     result = invoke("check", tmp_path)
 
     assert 2 == result.exit_code
-    assert f"{tmp_path}: holds no workload file" in result.stderr
+    assert f"{tmp_path}: contains no workload file" in result.stderr
 
 
 @pytest.mark.parametrize("name", ["x" * 300, "a/" * 3000 + "b.yaml", "nothing-here"])

@@ -147,7 +147,7 @@ def proof_of(**changes: Any) -> Proof:
     return proof
 
 
-def test_a_telling_history_gives_the_runs_that_the_judges_power_table_gives() -> None:
+def test_a_long_history_gives_the_runs_that_the_judges_power_table_gives() -> None:
     """A spread of 0.4 margins over five runs takes 5 runs, one of 0.2 takes 2 (K = 1)."""
     history = (0.910, 0.911, 0.912, 0.913, 0.914)
     deviation = 0.0015811388

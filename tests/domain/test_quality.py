@@ -97,7 +97,7 @@ def test_a_calm_metric_is_decided_by_the_margin_alone(loss: float, outcome: str)
     assert outcome == gate(sample(5, -loss * MARGIN, 1e-5), sample(5, 0.0, 1e-5)).outcome
 
 
-def test_one_run_against_a_telling_history_can_prove_disaster_and_nothing_else() -> None:
+def test_one_run_against_a_long_history_can_prove_a_large_loss_and_nothing_else() -> None:
     history = tuple(sample(8, 0.0, 0.004))
 
     assert QualityOutcome.WORSE == gate([-0.2], [], history).outcome

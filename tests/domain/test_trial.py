@@ -57,7 +57,7 @@ def test_a_fast_candidate_is_sent_to_two_extra_runs_beside_production() -> None:
     assert [("compile", 17), ("compile", 18)] == requested(judge(trial("shadow")))
 
 
-def test_a_telling_history_spares_the_trial_baseline_runs() -> None:
+def test_a_long_history_spares_the_trial_baseline_runs() -> None:
     doc = trial("shadow", history=20, plan={"production_beside": False})
     doc["quality"]["history_wall_seconds"] = [JOB] * 20
 

@@ -157,7 +157,7 @@ def test_the_lock_is_taken_once_and_released_by_its_holder_only(services: Any) -
 def test_the_plans_hours_count_the_rounds_of_one_candidate_after_another(
     history: tuple[float, ...], candidates: int, runs: int, rounds: int, services: Any
 ) -> None:
-    """The judge looks at 2 and at 3 runs; beside a telling history a single run comes first.
+    """The judge looks at 2 and at 3 runs; beside a long history a single run comes first.
 
     Before that three blocks in two jobs: 0.1 h a segment, 300 s a first compilation, start-up.
     """

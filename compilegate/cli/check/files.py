@@ -49,7 +49,7 @@ def find_files(paths: Sequence[Path]) -> list[Path]:
             by_resolved.setdefault(file.absolute(), file)
         if not here:
             raise InvalidInputError(
-                "holds no workload file",
+                "contains no workload file",
                 file=str(path),
                 fix=f"name a folder with workload files ({' or '.join(SUFFIXES)})",
             )

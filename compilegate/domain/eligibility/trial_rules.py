@@ -12,7 +12,7 @@ from compilegate.domain.eligibility.frameworks import LEVERS, OTHER_LEVERS
 from compilegate.domain.eligibility.payoff import POWER
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.formats import money, significant
-from compilegate.domain.judging.quality import TELLING_HISTORY
+from compilegate.domain.judging.quality import ENOUGH_HISTORY
 from compilegate.domain.planning.arms import Refusal, plan_arms
 from compilegate.domain.planning.proof import plan_proof
 from compilegate.domain.reasons import Reason, block, info, warn
@@ -75,10 +75,10 @@ def proof_rule(workload: Workload, *, candidates: int) -> Iterator[Reason]:
             fix="set the loss that you would accept, in the metric's own unit",
             source=WORKLOAD_FILE,
         )  # fmt: skip
-    if len(quality.history) < TELLING_HISTORY:
+    if len(quality.history) < ENOUGH_HISTORY:
         yield info(
             "history_missing", "quality.history",
-            f"{len(quality.history)} past runs are on record; from {TELLING_HISTORY} on, fewer "
+            f"{len(quality.history)} past runs are on record; from {ENOUGH_HISTORY} on, fewer "
             "new runs are needed, and the plan uses how much the metric varies",
             fix=f"list the final {quality.metric} of past runs",
             source=WORKLOAD_FILE,

@@ -38,7 +38,7 @@ Figure = Callable[[FullRun], float | None]
 
 @dataclass
 class Monitor:
-    """One cumulative sum; ``shift`` is the fall to see, ``tolerated`` the fall to live with.
+    """One cumulative sum; ``shift`` is the fall to detect, ``tolerated`` the acceptable fall.
 
     All figures are turned so that higher is better; ``old`` are the baseline's before the
     probation, ``new`` those since. ``level`` is where the candidate stood at promotion,
@@ -144,7 +144,7 @@ class Monitor:
         return f"{self.noun} fell (cumulative sum {self.total:.4g}, {word} {self.limit:.4g})"
 
     def weaknesses(self) -> list[Reason]:
-        """Where this watch detects little, so that silence is not proof."""
+        """Where this watch detects little, so that no alarm is not proof."""
         if self.spread <= RELIABLE_SPREAD * self.shift:
             return []
         text = (

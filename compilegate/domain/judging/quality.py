@@ -33,7 +33,7 @@ DOUBT_DF = 3
 # Give up where the last look would pass with less than this chance.
 FUTILE = 0.15
 # A history this long measures the spread well enough to refuse an underpowered trial.
-TELLING_HISTORY = 5
+ENOUGH_HISTORY = 5
 # Metrics that agree to this share are one result copied.
 COPIED = 1e-12
 # Baseline runs that must have been trained in the same weeks as the candidate's.
@@ -110,7 +110,7 @@ def _beyond_doubt(compared: Comparison, margin: float) -> bool:
 
 def underpowered(samples: Samples, margin: float, design: Design) -> QualityFinding | None:
     """The refusal of a trial that could hardly prove the margin; None where it could."""
-    if len(samples.history) < TELLING_HISTORY:
+    if len(samples.history) < ENOUGH_HISTORY:
         return None
     variance = samples.pooled_variance or 0.0
     spread = math.sqrt(variance)
@@ -195,8 +195,8 @@ def design_of(evidence: Evidence) -> Design | None:
 
 
 def first_runs(evidence: Evidence) -> int:
-    """One run against a telling history can already prove disaster; else a spread needs two."""
-    return 1 if len(evidence.quality.history) >= TELLING_HISTORY else 2
+    """One run against a long history can already prove a large loss; else a spread needs two."""
+    return 1 if len(evidence.quality.history) >= ENOUGH_HISTORY else 2
 
 
 def samples_of(candidate: Arm, evidence: Evidence) -> Samples:

@@ -11,7 +11,7 @@ from compilegate.domain.formats import significant
 from compilegate.domain.judging.looks import looks
 from compilegate.domain.judging.noninferiority import Samples, history_weight
 from compilegate.domain.judging.power import Design, design_for
-from compilegate.domain.judging.quality import TELLING_HISTORY, underpowered
+from compilegate.domain.judging.quality import ENOUGH_HISTORY, underpowered
 from compilegate.domain.reasons import Reason
 from compilegate.domain.workload.model import Workload
 
@@ -25,7 +25,7 @@ class Proof:
     """Full runs of one candidate that a proof probably takes, and those that it may take.
 
     ``rounds`` of one candidate: one to each look, and one before the first look where a single
-    run beside a telling history may already end it. ``basis`` says what the numbers rest on,
+    run beside a long history may already end it. ``basis`` says what the numbers rest on,
     ``refused`` why no trial should begin. ``mode`` is who makes the runs: the trial itself
     (shadow), production as it trains anyway (canary), or the trial the first ones (hybrid).
     """
@@ -41,7 +41,7 @@ class Proof:
         """Those of a candidate's ``runs`` that the trial makes itself, as the judge would ask."""
         if self.mode == SHADOW:
             return runs
-        return min(runs, 1 if self.history >= TELLING_HISTORY else 2) * (self.mode == HYBRID)
+        return min(runs, 1 if self.history >= ENOUGH_HISTORY else 2) * (self.mode == HYBRID)
 
     def rounds(self, runs: int) -> tuple[tuple[int, int], ...]:
         """Extra runs of a candidate and of the baseline, round by round, until it has ``runs``."""
@@ -49,7 +49,7 @@ class Proof:
         if self.mode != SHADOW:
             ends = [extra] if extra else []
         else:
-            first = [1] if self.history >= TELLING_HISTORY else []
+            first = [1] if self.history >= ENOUGH_HISTORY else []
             ends = [*first, *(n for n in looks(self.n_max) if n <= extra)]
         beside = [0, *map(self.baseline_runs, ends)]
         steps = zip(itertools.pairwise((0, *ends)), itertools.pairwise(beside), strict=True)
@@ -82,7 +82,7 @@ def plan_proof(workload: Workload, *, candidates: int, mode: str = SHADOW) -> Pr
         return None
     history = Samples((), (), quality.history)
     spread = math.sqrt(history.pooled_variance or 0.0)
-    if len(quality.history) < TELLING_HISTORY or not spread:
+    if len(quality.history) < ENOUGH_HISTORY or not spread:
         runs, basis = _assumed(workload, design)
         return Proof(runs, design.n_max, design.history, basis, mode=mode)
     needed, refused = design.runs_needed(spread / quality.margin), None

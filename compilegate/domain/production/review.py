@@ -247,7 +247,7 @@ def message_kind(review: Review, before: Review | None) -> str | None:
     if review.transition is not None:
         last = before.transition
         if last is not None and last.change_id == review.transition.change_id:
-            return None  # a person holds the flag, and has the message
+            return None  # a manual change holds the flag, and its author has the message
         return STALE if review.action == RESUME else review.action
     if ALARM in review.codes - before.codes:
         return ALARM

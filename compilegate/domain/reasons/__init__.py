@@ -83,7 +83,7 @@ def warn(code: str, field: str, message: str, *, fix: str, source: str) -> Reaso
 
 
 def info(code: str, field: str, message: str, *, fix: str, source: str) -> Reason:
-    """A reason worth knowing."""
+    """A reason that is a note."""
     return Reason(code, message, None, Severity.INFO, field, fix, source)
 
 

@@ -46,7 +46,7 @@ def digest(
 
 
 def is_quiet(summaries: Sequence[WeeklySummary], unread: Sequence[str]) -> bool:
-    """Whether the week is not worth a message."""
+    """Whether there is nothing to send about the week."""
     return not unread and all(summary.quiet for summary in summaries)
 
 

@@ -83,7 +83,7 @@ def await_approval(event: Mapping[str, Any], *, services: Services) -> dict[str,
 
 
 def close_approval(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]:
-    """What was answered; silence is recorded as a no."""
+    """The answer; none in time is recorded as a refusal."""
     trial = Trial.from_event(event)
     answer = answer_once(trial, NOBODY, UNANSWERED, approved=False, services=services)
     return {"approved": answer.approved, "by": answer.by, "reason": answer.reason}

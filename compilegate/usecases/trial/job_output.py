@@ -138,7 +138,7 @@ def _bound(what: str, size: int, most: int) -> None:
 
 
 def _lines(handle: IO[bytes]) -> Iterator[bytes]:
-    """Its lines; one of absurd length is cut, so that it is no step and ends them."""
+    """Its lines; an overlong one is cut, so that it is not read as a step and ends them."""
     return iter(lambda: handle.readline(LONGEST_LINE), b"")
 
 
