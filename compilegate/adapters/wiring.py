@@ -114,7 +114,7 @@ def simulated_note() -> str | None:
     if host not in LOOPBACK:
         return None
     return (
-        f"Trained on this machine's CPU ({os.cpu_count()} cores), standing in for the instances "
-        "that the workload names, one process for however many: speed-ups are this machine's, "
-        "dollars are what the same minutes would cost on those instances."
+        f"Trained on this machine's CPU ({os.cpu_count()} cores) instead of the workload's "
+        "instances, in one process: speed-ups are this machine's, dollars are what the same "
+        "minutes would cost on those instances."
     )

@@ -24,7 +24,7 @@ class CompilegateError(Exception):
 class InvalidInputError(CompilegateError):
     """A value the user gave is wrong; the message names file, field, value and fix.
 
-    ``written`` is the value as it stands in the file, where that is known, and ``line`` where.
+    ``written`` is the value as written in the file, and ``line`` its line, where known.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class InvalidInputError(CompilegateError):
         return got if self.line is None else f"{got}, line {self.line}"
 
     def to_dict(self) -> dict[str, object]:
-        """For programs; the value as text, what is not known None."""
+        """For programs; the value as text, unknown fields None."""
         value = self.value if isinstance(self.value, str) else shown(self.value)
         text = shortened(value if self.written is None else self.written)
         return {

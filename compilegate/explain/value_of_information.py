@@ -60,8 +60,8 @@ def _answer(evidence: Evidence, design: Design | None, value: InformationValue |
         return item.answer("too_few_runs", text, of=design_for)
     if any(arm.runs for arm in evidence.arms):
         text = (
-            "decided before the first run: what has run is paid for, so that only the next step "
-            "has to be worth its price"
+            "decided before the first run; completed runs are paid for, so only the next step "
+            "must be worth its price"
         )
         return item.answer("begun", text)
     refused = refuse_before_spending(evidence, design)

@@ -48,7 +48,7 @@ def show_plan(plan: Plan, *, spot: bool) -> None:
     for text in (*_rounds(plan), *_totals(plan, spot=spot), *_quotas(plan), *_turns(plan)):
         say(text)
     if plan.left_out:
-        say(f"Left out: {', '.join(name for name, _ in plan.left_out)}; why: --explain.")
+        say(f"Left out: {', '.join(name for name, _ in plan.left_out)} (--explain says why).")
 
 
 def _arms(plan: Plan) -> Table:
@@ -230,7 +230,7 @@ def _consequences(arm: ArmPlan, baseline: ArmPlan) -> Iterator[str]:
         )
     if arm.learning_rate != baseline.learning_rate:
         rates = f"{baseline.learning_rate:g} to {arm.learning_rate:g}"
-        yield f"The learning rate goes from {rates}; give the script some warm-up."
+        yield f"The learning rate goes from {rates}; add a warm-up to the script."
 
 
 def _price(arm: ArmPlan, baseline: ArmPlan, workload: Workload) -> Iterator[str]:
@@ -260,7 +260,7 @@ def _runs(plan: Plan, workload: Workload) -> Iterator[str]:
         yield (
             f"policy.quality_runs is {workload.policy.quality_runs}: if the workload is registered "
             "with this job, its production runs serve as full runs. These figures assume that the "
-            "trial makes them all itself, as it does otherwise."
+            "trial makes all of them itself."
         )
 
 

@@ -47,15 +47,15 @@ def version_rule(job: CandidateJob) -> Iterator[Reason]:
     else:
         yield block(
             "version_unsupported", job.field("framework.version"),
-            f"the managed compiler has no image of {framework.name} {label(framework)}; its last "
-            f"for {framework.name} is {label(last)}, also where the SDK accepts newer ones",
+            f"the managed compiler has no image of {framework.name} {label(framework)}; its "
+            f"last for {framework.name} is {label(last)}, even if the SDK accepts newer ones",
             fix=nearest(job), source=last.source,
         )  # fmt: skip
         if job.candidate.framework is None and parts(framework.version) > parts(last.version):
             yield info(
                 "framework_downgrade", job.field("framework.version"),
-                f"using it means going back from {framework.version} to {last.version}",
-                fix="count what the older framework costs against what the compiler brings",
+                f"it requires going back from {framework.version} to {last.version}",
+                fix="compare the cost of the older framework with the compiler's gain",
                 source=managed.status_source,
             )  # fmt: skip
 
@@ -118,7 +118,7 @@ def lifecycle_rule(job: CandidateJob) -> Iterator[Reason]:
     if not job.managed:
         return
     managed, instead = job.facts.managed, torch_compile_instead(job)
-    prefer = f"prefer {instead} where it does as well; " if instead else ""
+    prefer = f"prefer {instead} if it performs as well; " if instead else ""
     yield warn(
         "image_unpatched", job.compiler_field, f"the managed compiler is {managed.status}",
         fix=f"{prefer}get security approval for the image", source=managed.status_source,

@@ -101,7 +101,7 @@ class Monitor:
 
     @property
     def suspicious(self) -> bool:
-        """Whether the sum stands high where the watch would end: late falls begin like that."""
+        """Whether the sum is high at the end of the watch, as it is when a fall begins late."""
         return self.total > SUSPICIOUS * self.limit > 0
 
     def reset(self) -> None:

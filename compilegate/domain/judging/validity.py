@@ -120,7 +120,7 @@ def _contradictions(candidate: Arm, baseline: Arm) -> Iterator[Reason]:
             if run.seed is not None and run.finished and run.wall_seconds and run.mode == "shadow"
         ]
         if any(len(set(values)) < len(values) for values in (blocks, orders, results)):
-            text = f"{arm.name}: two runs claim the same block or order, or are copies"
+            text = f"{arm.name}: two runs have the same block or order, or are copies"
             yield Reason("runs_repeated", text, arm.name)
     yield from _unlike_blocks(candidate, baseline)
 
@@ -128,7 +128,7 @@ def _contradictions(candidate: Arm, baseline: Arm) -> Iterator[Reason]:
 def _repeated_in_production(candidate: Arm, baseline: Arm) -> Iterator[Reason]:
     orders = [run.order for arm in (baseline, candidate) for run in arm.probation]
     if len(set(orders)) < len(orders):
-        text = f"{candidate.name}: two production runs claim the same order"
+        text = f"{candidate.name}: two production runs have the same order"
         yield Reason("runs_repeated", text, candidate.name)
 
 
@@ -203,7 +203,7 @@ def unequal_starts(candidate: Arm, baseline: Arm) -> Iterator[Reason]:
         if mine != others:
             yield Reason(
                 "unequal_initial_weights",
-                f"{candidate.name}: seed {seed} starts from other weights than the baseline's; "
+                f"{candidate.name}: seed {seed} starts from different weights than the baseline; "
                 "the script must draw them from its seed",
                 candidate.name,
             )
@@ -211,10 +211,10 @@ def unequal_starts(candidate: Arm, baseline: Arm) -> Iterator[Reason]:
 
 
 def unknown_start(candidate: Arm, baseline: Arm) -> Reason | None:
-    """That nothing shows whether the arms began alike.
+    """That an equal start of the arms is not proven.
 
-    None where something does, where the change itself explains another start, and where no
-    full run of the candidate recorded what it was made of, so that there is no claim to doubt.
+    None where it is, where the change itself explains another start, and where no full run of
+    the candidate recorded a fingerprint.
     """
     recorded = any(run.finished and run.detail.get("fingerprint") for run in candidate.quality)
     explained = all(kind & candidate.overrides.keys() for kind in (OTHER_FIRST_LOSS, OTHER_WEIGHTS))
@@ -226,8 +226,8 @@ def unknown_start(candidate: Arm, baseline: Arm) -> Reason | None:
         return None
     return Reason(
         "start_unknown",
-        f"{candidate.name}: no seed has a recorded first loss or weights in both arms, so nothing "
-        "shows that they started alike",
+        f"{candidate.name}: no seed has a recorded first loss or weights in both arms, so an equal "
+        "start is not proven",
         candidate.name,
     )
 
