@@ -88,12 +88,19 @@ def test_an_unproven_quality_within_reach_names_runs_and_their_price():
     assert re.findall(r"\$?[\d.]*\d%?", first) == ["40", "0.005", "80%", "38", "$3.80"]
 
 
-def test_a_promotion_names_the_bound_the_margin_and_the_runs_that_would_undo_it():
-    source = samples.promote()
+@pytest.mark.parametrize(
+    ("source", "bar"),
+    [
+        (samples.promote, "1.10x"),
+        pytest.param(samples.cheaper_cluster, "0.55x", id="at half the price an hour"),
+    ],
+)
+def test_a_promotion_names_the_bound_the_margin_and_the_runs_that_would_undo_it(source, bar):
+    source = source()
     text = " ".join(_sentences(source))
     payback = math.ceil(source["decision"]["saving"]["payback_runs"])
 
-    assert "At 1.10x or less" in text
+    assert f"At {bar} or less" in text
     assert f"Fewer than {payback} further" in text
     assert "fingerprint" in text
 
