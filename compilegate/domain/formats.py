@@ -66,11 +66,6 @@ def fixed(value: float, digits: int = 4) -> str:
     return signed(f"{value:#.{digits}g}".rstrip("."))
 
 
-def ratio(value: float) -> str:
-    """A speed-up, ``1.34x``."""
-    return f"{value:.2f}x"
-
-
 def percent(share: float, digits: int = 3) -> str:
     """A share of one as percent, ``12.5%``."""
     return f"{significant(100 * share, digits)}%"

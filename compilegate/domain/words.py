@@ -36,6 +36,9 @@ FLAG_STATES = {
     "stale": Label("Stale", "open"),
 }
 
+# Of a promotion whose alarm is being checked; the flag's state stays as it is meanwhile.
+ALARM = Label("Alarm being checked", "open")
+
 # Why a production run trains its arm (domain/production/next_arm.py).
 RUN_REASONS = {
     "scheduled": "the flag is off",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from compilegate.domain.arithmetic import mean, squares
+from compilegate.domain.arithmetic import mean, ratio, squares
 from compilegate.domain.formats import percent, significant
 from compilegate.domain.judging.evidence import Arm, Evidence, walls
 from compilegate.domain.judging.looks import CALIBRATED, look_at, spent
@@ -76,7 +76,7 @@ def _answer(clock: WallClock) -> tuple[str, str]:
         return "disproved", "no: full jobs are slower by more than machines differ"
     if clock.doubtful:
         return "doubtful", "not so far: full-job timings do not confirm the short benchmark"
-    return "agrees", f"yes: full jobs were {clock.ratio:.2f}x"
+    return "agrees", f"yes: full jobs were {ratio(clock.ratio)}"
 
 
 OPEN_OUTCOMES = (QualityOutcome.MORE_RUNS, QualityOutcome.INCONCLUSIVE)

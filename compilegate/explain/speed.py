@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
-from compilegate.domain.arithmetic import deviation, mean
+from compilegate.domain.arithmetic import deviation, mean, ratio
 from compilegate.domain.formats import percent
 from compilegate.domain.judging import student_t
 from compilegate.domain.judging.evidence import Evidence
@@ -55,7 +55,7 @@ def speed_items(
     required = evidence.policy.promote_speedup
     yield _hopeless(
         item, net, [log - cost for log in logs], **spread, required=required,
-        words=f"{required:.2f}x (promote_speedup)",
+        words=f"{ratio(required)} (promote_speedup)",
     )  # fmt: skip
     if cost < 0:
         words = "1.00x, longer than the baseline,"
@@ -153,7 +153,7 @@ def _bound(
     copies = "" if math.isfinite(bound) else "Equal blocks are copies and prove nothing. "
     return item(
         "proven speed-up", math.exp(bound) if math.isfinite(bound) else None,
-        f"{copies}The gate requires more than {bar:.2f}x (reject_speedup): {passed}.",
+        f"{copies}The gate requires more than {ratio(bar)} (reject_speedup): {passed}.",
         symbol="LB", unit="x", formula=f"e^(mean(L){cost} - t se)",
         inputs={**inputs, "reject_speedup": bar}, of=lower_bound,
     )  # fmt: skip
@@ -164,7 +164,7 @@ def _promote(item: Reporter, net: Sequence[float], evidence: Evidence) -> Iterat
     reached = mean(net) >= math.log(threshold)
     yield item(
         "speed-up against the one asked", math.exp(mean(net)),
-        f"The estimate must reach {threshold:.2f}x (promote_speedup): "
+        f"The estimate must reach {ratio(threshold)} (promote_speedup): "
         f"{'reached' if reached else 'not reached'}.",
         unit="x", formula="e^mean(L) >= promote_speedup",
         inputs={"mean(L)": mean(net), "promote_speedup": threshold}, of=judge_speed,

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from compilegate.domain.arithmetic import ratio
 from compilegate.domain.decision import Verdict
 from compilegate.domain.formats import (  # fmt: skip
     UNKNOWN,
@@ -15,7 +16,6 @@ from compilegate.domain.formats import (  # fmt: skip
     pair,
     percent,
     plural,
-    ratio,
     significant,
 )
 from compilegate.report.measured import better_or_worse, confidence_words, reference_of

@@ -8,13 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from compilegate.domain.arithmetic import ratio
 from compilegate.domain.decision import Verdict
 from compilegate.domain.formats import (
     count,
     money,
     number,
     plural,
-    ratio,
     shown,
     significant,
 )  # fmt: skip

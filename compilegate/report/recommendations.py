@@ -8,8 +8,9 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+from compilegate.domain.arithmetic import ratio
 from compilegate.domain.decision import Verdict
-from compilegate.domain.formats import count, duration, money, number, plural, ratio, significant
+from compilegate.domain.formats import count, duration, money, number, plural, significant
 from compilegate.domain.judging.evidence import Evidence
 from compilegate.domain.judging.looks import SCHEDULE, SPEED_LOOKS
 from compilegate.domain.judging.power import LIKELY, Design

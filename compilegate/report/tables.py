@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from compilegate.domain.arithmetic import ratio
 from compilegate.domain.formats import (
     UNKNOWN,
     count,
@@ -15,7 +16,6 @@ from compilegate.domain.formats import (
     interval,
     money,
     number,
-    ratio,
     shown,
     significant,
 )  # fmt: skip

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from compilegate.domain.arithmetic import ratio
 from compilegate.domain.decision import Verdict
 from compilegate.domain.flag_change import TRAIN
-from compilegate.domain.formats import interval, money, number, percent, plural, ratio, significant
+from compilegate.domain.formats import interval, money, number, percent, plural, significant
 from compilegate.domain.reasons.registry import headline as reason_headline
 from compilegate.domain.records.flags import HUMAN
-from compilegate.domain.words import VERDICTS, Label
+from compilegate.domain.words import ALARM, FLAG_STATES, VERDICTS, Label
 from compilegate.report.figures import Document
 from compilegate.report.measured import better_or_worse
 from compilegate.report.trial_report import TrialReport
@@ -20,12 +21,6 @@ LONGEST = 70
 CANNOT_PAY = {"run_too_short", "saving_below_trial_cost"}
 TOO_DEAR = "a trial here would cost more than a compiler can save"
 NO_COMPILER = "no compiler can help this job in its current form"
-OPENINGS = {
-    Verdict.CONTINUE: "On probation",
-    Verdict.STAY_OFF: "Leave it off",
-    Verdict.REVERT: "Turned back off",
-    Verdict.INVALID: "No valid comparison",
-}
 FLAG_WORDS = {
     "enable": "The flag was switched on",
     "disable": "The flag is off",
@@ -38,7 +33,7 @@ def label(trial: TrialReport) -> Label:
     if trial.verdict is None:
         return VERDICTS["failed"]
     if trial.verdict is Verdict.CONTINUE and trial.on_probation:
-        return Label("On probation", "open")
+        return ALARM if "alarm" in trial.codes else FLAG_STATES["probation"]
     return VERDICTS[trial.verdict]
 
 
@@ -56,17 +51,20 @@ def headline(trial: TrialReport, *, brief: bool = False) -> str:
             return f"{_change(trial)} permanently: probation passed"
         case Verdict.INELIGIBLE:
             cannot_pay = trial.codes and trial.codes <= CANNOT_PAY
-            return f"Leave it off: {TOO_DEAR if cannot_pay else NO_COMPILER}"
-        case Verdict.CONTINUE if not trial.on_probation:
+            stay_off = VERDICTS[Verdict.STAY_OFF].text
+            return f"{stay_off}: {TOO_DEAR if cannot_pay else NO_COMPILER}"
+        case Verdict.CONTINUE if trial.on_probation:
+            opening = FLAG_STATES["probation"].text
+        case Verdict.CONTINUE:
             so_far = f"{_speed(trial)} so far" if trial.speed.estimate else "nothing measured yet"
-            return f"In progress: {so_far}"
+            return f"{label(trial).text}: {so_far}"
         case Verdict.INCONCLUSIVE:
             evidence = trial.evidence
             unstarted = evidence is not None and not any(arm.runs for arm in evidence.arms)
             tried = trial.decision.get("stage") != "plan" and not unstarted
-            opening = "Not proven" if tried else "Not tried"
-        case verdict:
-            opening = OPENINGS[verdict]
+            opening = label(trial).text if tried else "Not tried"
+        case _:
+            opening = label(trial).text
     return _because(trial, opening, brief=brief)
 
 

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compilegate.domain import formats
+from compilegate.domain.arithmetic import ratio
 
 MINUS = formats.MINUS
 
@@ -79,7 +80,7 @@ def test_what_is_not_a_finite_number_is_a_dash_and_never_zero(value):
 
 @pytest.mark.parametrize("value", [None, [1.0], [1.0, None], [math.nan, 2.0], "ab", 3])
 def test_what_is_not_an_interval_is_a_dash(value):
-    assert formats.interval(value, formats.ratio) == formats.UNKNOWN
+    assert formats.interval(value, ratio) == formats.UNKNOWN
 
 
 def test_a_subject_keeps_its_meaning_in_ascii():

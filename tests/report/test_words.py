@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from compilegate.domain.reasons.registry import headline as template
+from compilegate.domain.words import ALARM, FLAG_STATES
 from compilegate.report.render import render
 from compilegate.report.trial_report import read_trial_report
-from compilegate.report.words import LONGEST, headline, lede
+from compilegate.report.words import LONGEST, control_sentences, headline, label, lede
 from tests.report import samples
 from tests.report.samples import with_decision
 
@@ -83,6 +84,15 @@ PROBATION = [
     ("continue", "alarm", None, "On probation"),
     ("continue", "probation_goes_on", None, "On probation"),
 ]
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"), [("alarm", ALARM), ("probation_goes_on", FLAG_STATES["probation"])]
+)
+def test_a_probation_has_the_label_of_the_history_page(code, expected):
+    source = _decided("continue", code, stage="probation")
+
+    assert label(read_trial_report(source)) == expected
 
 
 @pytest.mark.parametrize(
@@ -215,6 +225,25 @@ def test_answers_and_manual_changes_stand_wherever_the_verdict_does(flag, words)
     assert lede(read_trial_report({**source, "flag": flag}))[-1].endswith(words)
     assert words in report.message
     assert words.split("“")[-1] in report.html
+
+
+@pytest.mark.parametrize(
+    ("control", "words"),
+    [
+        ({"speedup": 0.91, "compiler_speedup": 1.4},
+         "0.91x of the baseline; the compiler alone on them: 1.40x."),
+        ({"speedup": 0.91, "compiler_speedup": None},
+         "0.91x of the baseline; the compiler alone on them: not measured."),
+        ({"speedup": None, "compiler_speedup": None, "reason": "out of memory."},
+         "not measured: out of memory."),
+        ({"speedup": None, "compiler_speedup": None, "reason": None},
+         "not measured; the compiler alone on them: not measured."),
+    ],
+)  # fmt: skip
+def test_a_control_says_what_was_measured_of_it(control, words):
+    assert control_sentences({"controls": [{"name": "native", **control}]}) == [
+        f"The same versions without the compiler (native): {words}"
+    ]
 
 
 def test_a_control_is_reported_everywhere_and_is_not_an_arm():

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from compilegate.cli.common.output import reason_lines, say, say_rows, say_verdict
-from compilegate.domain.formats import UNKNOWN, duration, money, number, pair, plural, ratio, shown
+from compilegate.domain.arithmetic import ratio
+from compilegate.domain.formats import UNKNOWN, duration, money, number, pair, plural, shown
 
 Document = Mapping[str, Any]
 Wording = tuple[str, ...]

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from compilegate.domain.arithmetic import ratio
 from compilegate.domain.flag_change import TRAIN
 from compilegate.domain.formats import (
     UNKNOWN,
     interval,
     money,
     number,
-    ratio,
     shown,
     signed,
     significant,

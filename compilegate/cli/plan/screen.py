@@ -9,6 +9,7 @@ from rich.console import JustifyMethod
 from rich.table import Table
 
 from compilegate.cli.common.output import console, say, say_line
+from compilegate.domain.arithmetic import ratio
 from compilegate.domain.compilers import keeps_cache
 from compilegate.domain.formats import (
     duration,
@@ -16,7 +17,6 @@ from compilegate.domain.formats import (
     money,
     percent,
     plural,
-    ratio,
     significant,
 )
 from compilegate.domain.judging.looks import looks

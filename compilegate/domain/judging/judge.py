@@ -17,6 +17,7 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from compilegate.domain.arithmetic import ratio
 from compilegate.domain.decision import Decision, NextStep, Verdict
 from compilegate.domain.judging.evidence import PROBATION, Arm, Evidence, finished
 from compilegate.domain.judging.figures import (
@@ -175,7 +176,7 @@ def _speed_finding(candidate: Arm, evidence: Evidence, segments: Segments) -> Ca
     if speed.estimate is not None:
         low, high = speed.interval or (None, None)
         between = "" if low is None else f" ({low:.2f} to {high:.2f})"
-        words = f"{speed.estimate:.2f}x{between}, "
+        words = f"{ratio(speed.estimate)}{between}, "
     reason = Reason(code, f"{candidate.name}: {words}{speed.reason}", candidate.name)
     return CandidateFinding(candidate, verdict, "speed", (reason,), speed)
 
@@ -258,8 +259,8 @@ def _agreed(arm: Arm, evidence: Evidence, design: Design, reasons: list[Reason])
         reasons.append(Reason("full_run_unmeasured", text, arm.name))
     else:
         text = (
-            f"{arm.name}: full jobs, start-up and evaluation included, were {clock.ratio:.2f}x, "
-            f"below {bar:.2f}x, although the short blocks were faster"
+            f"{arm.name}: full jobs, start-up and evaluation included, were {ratio(clock.ratio)}, "
+            f"below {ratio(bar)}, although the short blocks were faster"
         )
         reasons.append(Reason("full_run_disagrees", text, arm.name))
     more = next_look(len(finished(arm.quality)), design.n_max)
@@ -271,8 +272,8 @@ def _pays_to_go_on(
     passed: CandidateFinding, evidence: Evidence, design: Design, reasons: list[Reason]
 ) -> Verdict:
     clock = wall_clock(passed.arm, evidence)
-    if clock.disproved:
-        text = f"{passed.arm.name}: full jobs were {clock.ratio:.2f}x, conclusively too slow"
+    if clock.ratio is not None and clock.disproved:
+        text = f"{passed.arm.name}: full jobs were {ratio(clock.ratio)}, conclusively too slow"
         reasons.append(Reason("full_run_disagrees", text, passed.arm.name))
         return Verdict.INCONCLUSIVE
     speedup = passed.speed.estimate

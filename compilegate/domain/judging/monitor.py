@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from compilegate.domain.arithmetic import mean, squares
+from compilegate.domain.arithmetic import mean, ratio, squares
 from compilegate.domain.judging import cusum
 from compilegate.domain.judging.evidence import Arm, Evidence, FullRun, metrics, walls
 from compilegate.domain.judging.noninferiority import KAPPA, allowed_drift, history_weight
@@ -135,7 +135,7 @@ class Monitor:
     def fall_words(self, fall: float) -> str:
         """The fall as a person reads it."""
         if self.code == "speedup_gone":
-            return f"full jobs are only {math.exp(-fall):.2f}x as fast as the baseline's"
+            return f"full jobs are only {ratio(math.exp(-fall))} as fast as the baseline's"
         return f"{self.noun} is worse by {fall:.4g}, confirmed by the runs that checked the alarm"
 
     def alarm_words(self) -> str:

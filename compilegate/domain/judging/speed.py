@@ -22,7 +22,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from compilegate.domain.arithmetic import deviation, mean, median
+from compilegate.domain.arithmetic import deviation, mean, median, ratio
 from compilegate.domain.judging import student_t
 from compilegate.domain.judging.evidence import Arm, Evidence, runs_apart
 from compilegate.domain.judging.looks import speed_level, speed_look_at
@@ -160,7 +160,7 @@ class SpeedTest:
     def _net(self, logs: Sequence[float], calm: Sequence[float]) -> tuple[SpeedOutcome, str]:
         policy, n, centre = self.policy, len(logs), mean(logs)
         reject, promote = math.log(policy.reject_speedup), math.log(policy.promote_speedup)
-        required = f"the required {policy.promote_speedup:.2f}x"
+        required = f"the required {ratio(policy.promote_speedup)}"
         # Rejecting early spends no error: it only takes promotions away.
         if best_case(logs, policy.alpha, calm, self.assumed_spread) < promote:
             if math.exp(centre) < policy.reject_speedup:
@@ -169,7 +169,7 @@ class SpeedTest:
         look = speed_look_at(n)
         proven = bool(look) and lower_bound(logs[:look], self.level) > reject
         if proven and centre >= promote:
-            return SpeedOutcome.PASSED, f"proven above {policy.reject_speedup:.2f}x"
+            return SpeedOutcome.PASSED, f"proven above {ratio(policy.reject_speedup)}"
         if n < self.max_blocks:
             blocks = "one block is" if n == 1 else f"{n} blocks are"
             return SpeedOutcome.MORE_BLOCKS, f"{blocks} not conclusive yet"

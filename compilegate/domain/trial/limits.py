@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from compilegate.domain.decision import NextStep, QualityStep, SpeedStep
+from compilegate.domain.formats import money
 from compilegate.domain.planning import rounds
 from compilegate.domain.planning.arm_plan import Cluster
 from compilegate.domain.planning.estimate import job_hours
@@ -109,7 +110,7 @@ def _cut_off(ended: Iterable[EndedJob], evidence: TrialEvidence) -> Reason | Non
     return Reason(
         "trial_over_budget",
         f"{', '.join(cut)} reached a time limit below training.max_runtime_hours, set to stay "
-        f"within policy.max_trial_usd (${plan.max_trial_usd:,.2f})",
+        f"within policy.max_trial_usd ({money(plan.max_trial_usd)})",
     )
 
 
@@ -120,8 +121,8 @@ def _over_budget(step: NextStep, evidence: TrialEvidence) -> Reason | None:
         return None
     return Reason(
         "trial_over_budget",
-        f"${spent:,.2f} is spent and the next step takes about ${needed:,.2f}: together more "
-        f"than policy.max_trial_usd (${cap:,.2f})",
+        f"{money(spent)} is spent and the next step takes about {money(needed)}: together more "
+        f"than policy.max_trial_usd ({money(cap)})",
     )
 
 

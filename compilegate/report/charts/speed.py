@@ -5,12 +5,12 @@ from __future__ import annotations
 import statistics
 from typing import Any
 
+from compilegate.domain.arithmetic import ratio
 from compilegate.domain.formats import (
     interval,
     number,
     pair,
     plural,
-    ratio,
     shown,
     significant,
 )  # fmt: skip

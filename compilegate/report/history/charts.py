@@ -7,7 +7,8 @@ from dataclasses import replace
 from itertools import accumulate
 from typing import Any
 
-from compilegate.domain.formats import money, number, plural, ratio, shown, significant
+from compilegate.domain.arithmetic import ratio
+from compilegate.domain.formats import money, number, plural, shown, significant
 from compilegate.domain.production.savings import run_savings
 from compilegate.domain.workload.model import BASELINE
 from compilegate.report.charts.base import (

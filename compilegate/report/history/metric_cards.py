@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 
-from compilegate.domain.arithmetic import mean
+from compilegate.domain.arithmetic import mean, ratio
 from compilegate.domain.formats import (
     UNKNOWN,
     money,
     number,
     percent,
     plural,
-    ratio,
     shown,
     significant,
 )  # fmt: skip

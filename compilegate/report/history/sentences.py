@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from compilegate.domain.formats import money, number, percent, plural, ratio
+from compilegate.domain.arithmetic import ratio
+from compilegate.domain.formats import money, number, percent, plural
 from compilegate.domain.judging.evidence import mean_or_none
 from compilegate.domain.records.flags import HUMAN, FlagVersion
-from compilegate.domain.words import FLAG_STATES, Label, verdict_label
+from compilegate.domain.words import ALARM, FLAG_STATES, Label, verdict_label
 from compilegate.domain.workload.model import BASELINE
 from compilegate.report.history.view import HistoryView
 from compilegate.report.measured import better_or_worse
@@ -20,7 +21,7 @@ def label(view: HistoryView) -> Label:
     if not view.flags and not view.runs:
         return Label("Not started", "off")
     if _alarmed(view):
-        return Label("Alarm being checked", "open")
+        return ALARM
     state = view.flag.state
     if state == "reverted" and view.flags[-1].by_human:
         return Label("Turned off by hand", "off")

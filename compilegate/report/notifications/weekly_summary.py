@@ -12,6 +12,7 @@ from compilegate.domain.formats import money, percent, plural
 from compilegate.domain.notification import Notification, command_at
 from compilegate.domain.production.summaries import TimeWindow, WeeklySummary
 from compilegate.domain.utc import iso
+from compilegate.domain.words import FLAG_STATES
 from compilegate.domain.workload.model import BASELINE
 
 # Names that a person reads in one line; programs get more, all that fits.
@@ -112,8 +113,9 @@ def _savings(summaries: Sequence[WeeklySummary]) -> dict[str, Any]:
 
 def _open(summaries: Sequence[WeeklySummary]) -> dict[str, list[str]]:
     """What is in progress or needs attention, by what it is."""
+    probation = FLAG_STATES["probation"].text
     lists: dict[str, list[str]] = {
-        "Waits for approval": [], "On probation": [], "In a trial": [],
+        "Waits for approval": [], probation: [], "In a trial": [],
         "Changed since the proof": [], "Flag changed": [],
     }  # fmt: skip
     for one in summaries:
@@ -125,7 +127,7 @@ def _open(summaries: Sequence[WeeklySummary]) -> dict[str, list[str]]:
         if one.state == "probation":
             of = f" of {one.probation_runs}" if one.probation_runs else ""
             runs = f"{one.candidate}, {one.watched}{of} runs"
-            lists["On probation"].append(f"{one.workload} ({runs})")
+            lists[probation].append(f"{one.workload} ({runs})")
         elif one.state == "stale":
             lists["Changed since the proof"].append(one.workload)
         if one.changes:
