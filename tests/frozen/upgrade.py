@@ -66,11 +66,11 @@ def undrained(world: World) -> None:
 
 
 def look_up_everything(world: World) -> None:
-    """Every command that reads the ledger and the records."""
+    """Every command that reads the ledger and the records; trials and probations are replayed."""
     ids = {
         entry["decision_id"]
-        for (_, key), entry in world.cloud.services.ledger.items.items()
-        if key.endswith("#decision")
+        for entry in world.cloud.services.ledger.items.values()
+        if entry.get("decision_key")
     }
     for decision in sorted(ids):
         world.command("judge", "--replay", decision)

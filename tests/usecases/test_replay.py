@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import gzip
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.judging.evidence_file import read_evidence
+from compilegate.domain.judging.replay import compare
 from compilegate.usecases.trial.documents import (
     Trial,
     load_record,
@@ -19,6 +23,7 @@ from compilegate.usecases.trial.judge_arms import judge_arms
 from compilegate.usecases.trial.record_decision import record_decision
 from compilegate.usecases.trial.replay import Replay, find_decision, replay
 from tests.domain.evidence_builder import GOOD, document, judge
+from tests.frozen.machines import World
 from tests.usecases.trial_builder import (
     EVENT,
     SPEC,
@@ -32,6 +37,7 @@ from tests.usecases.trial_builder import (
     says,
 )
 
+FIXTURES = Path(__file__).resolve().parents[1] / "fixtures"
 NAME = "bert-docs"
 ON = Trial(NAME, TRIAL, SPEC)
 
@@ -190,3 +196,52 @@ def test_a_decision_of_release_0_1_whose_reasons_name_no_arm_comes_out_the_same(
     replayed = again(services, decision_id).comparison
 
     assert replayed is not None and replayed.equal
+
+
+def _fixture(name: str) -> Any:
+    return json.loads(gzip.decompress((FIXTURES / f"{name}.json.gz").read_bytes()))
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(one, id=f"{one['decision']['stage']} {one['decision']['verdict']}")
+        for one in _fixture("decisions-0.1")
+    ],
+)
+def test_a_decision_of_release_0_1_in_other_words_is_the_same(case: dict[str, Any]) -> None:
+    """``decisions-0.1`` holds what the judge of that release decided on generated evidence."""
+    then = case["decision"]
+    now = judge(case["evidence"]).to_dict(then["flag"]["name"])
+
+    assert compare(then, now).equal
+
+
+@pytest.mark.parametrize("name", ["carried", "reverted", "stopped", "waits-for-approval"])
+def test_every_decision_that_release_0_1_left_comes_out_the_same(name: str) -> None:
+    """Those of its probations as well as those of its trials."""
+    services = World.restored(_fixture(f"records-0.1/{name}")).cloud.services
+    entries = services.ledger.entries(NAME)
+    recorded_ids = {one["decision_id"] for one in entries if one.get("decision_key")}
+
+    comparisons = {one: again(services, one).comparison for one in sorted(recorded_ids)}
+
+    assert comparisons
+    assert {} == {
+        one: comparison
+        for one, comparison in comparisons.items()
+        if comparison is None or not comparison.equal
+    }
+
+
+@pytest.mark.parametrize("changed", [{"code": "other"}, {"arm": "other"}])
+def test_another_code_or_arm_of_a_reason_is_a_difference(
+    changed: dict[str, str], services: Any
+) -> None:
+    decision_id = recorded(services, promoted())
+    first, *others = load_record(services.store, ON, "decision")["reasons"]
+    change_decision(services, reasons=[{**first, **changed}, *others])
+
+    (difference,) = again(services, decision_id).comparison.differences
+
+    assert f"reasons[0].{next(iter(changed))}" == difference.field

@@ -16,6 +16,8 @@ BESIDE = ("trial",)
 OF_THE_VERSION = ("judge_version", "decision_id")
 # What follows from the verdict alone.
 OF_THE_VERDICT = ("verdict", "next", "flag.action")
+# Texts for people: a decision is the same in other words. Codes, arms and figures are compared.
+TEXTS = frozenset({"message", "fix", "why", "reason"})
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,7 @@ class Comparison:
 
 
 def compare(recorded: Document, again: Document) -> Comparison:
-    """Every field of two decision documents (docs/contracts.md)."""
+    """Every field of two decision documents (docs/contracts.md) except texts for people."""
     limit = _limit(recorded, again)
     then, now = str(recorded["judge_version"]), str(again["judge_version"])
     ignored = [*BESIDE, *(OF_THE_VERSION if then != now else ())]
@@ -86,7 +88,7 @@ def _plain(document: Document) -> Any:
 
 def _differences(path: str, recorded: Any, again: Any) -> Iterator[Difference]:
     if isinstance(recorded, dict) and isinstance(again, dict):
-        for key in sorted(recorded.keys() | again.keys()):
+        for key in sorted((recorded.keys() | again.keys()) - TEXTS):
             inner = f"{path}.{key}" if path else key
             yield from _differences(inner, recorded.get(key), again.get(key))
     elif isinstance(recorded, list) and isinstance(again, list) and len(recorded) == len(again):
