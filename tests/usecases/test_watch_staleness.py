@@ -167,11 +167,27 @@ def test_a_team_that_keeps_what_is_stale_trains_it(services: Any) -> None:
     assert ("compile", "flag") == next_run(services)
 
 
-def test_a_comparison_that_fails_is_no_reason_not_to_train(services: Any) -> None:
+def test_a_comparison_that_fails_is_no_reason_not_to_train(
+    services: Any, caplog: pytest.LogCaptureFixture
+) -> None:
     promote(services)
     del services.store.objects[naming.record_key(WORKLOAD, TRIAL, "plan")]
 
     assert ("compile", "flag") == next_run(services)
+    assert ["ERROR"] == [record.levelname for record in caplog.records]
+
+
+@pytest.mark.parametrize("by_human", [True, False], ids=["by a person", "kept by policy"])
+def test_what_is_followed_without_a_comparison_needs_no_plan(
+    services: Any, caplog: pytest.LogCaptureFixture, by_human: bool
+) -> None:
+    flag = promote(services, SOUND if by_human else change(SOUND, policy__on_stale="keep"))
+    if by_human:
+        say(services, flag)
+    del services.store.objects[naming.record_key(WORKLOAD, TRIAL, "plan")]
+
+    assert ("compile", "flag") == next_run(services)
+    assert [] == caplog.records
 
 
 KEEP = change(SOUND, policy__on_stale="keep")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -16,18 +16,18 @@ from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.production.next_arm import (
     UNFIT,
     Choice,
-    FlagParameter,
     FlagReading,
     Situation,
     next_arm,
-    promotion_to_compare,
-    read_flag,
     without_stale,
 )
 from compilegate.domain.production.registration import TrainedJob
 from compilegate.domain.records.reviews import Review
 from compilegate.domain.records.runs import BegunRun
-from compilegate.domain.workload.model import BASELINE, KEEP
+from compilegate.domain.workload.model import BASELINE
+
+# Raises InvalidInputError for a run whose job cannot be built.
+CheckJob = Callable[[BegunRun], object]
 
 
 @dataclass(frozen=True)
@@ -49,13 +49,14 @@ class RunStart:
 class BeginInput:
     """What the decision rests on; ``now`` in epoch seconds.
 
-    ``job`` is what production trains today, ``spec_key`` and ``source_key`` say where it lies.
-    ``proven`` is what the standing promotion was measured on and ``registered`` what its job would
-    be asked for today; both None where they cannot be read.
+    ``reading`` is the flag as parameter and ledger have it. ``job`` is what production trains
+    today, ``spec_key`` and ``source_key`` say where it lies. ``proven`` is what the promotion to
+    compare was measured on and ``registered`` what its job would be asked for today; both None
+    where nothing is compared.
     """
 
     start: RunStart
-    parameter: FlagParameter
+    reading: FlagReading
     history: WorkloadHistory
     job: TrainedJob
     spec_key: str
@@ -65,20 +66,31 @@ class BeginInput:
     registered: Fingerprint | None = None
 
 
-def flag_to_follow(inputs: BeginInput) -> FlagReading:
+def choose_run(inputs: BeginInput, check: CheckJob) -> BegunRun:
+    """The run with the arm that is next, or on the baseline where that arm's job cannot be built.
+
+    Raises InvalidInputError where the baseline's cannot either.
+    """
+    begun = _begin(inputs, _flag_to_follow(inputs))
+    try:
+        check(begun)
+    except InvalidInputError as error:
+        if begun.arm == BASELINE:
+            raise
+        begun = _on_baseline(begun, str(error))
+        check(begun)
+    return begun
+
+
+def _flag_to_follow(inputs: BeginInput) -> FlagReading:
     """The flag as the run may follow it: off where what it would train is unproven."""
-    versions = inputs.history.flags
-    reading = read_flag(inputs.parameter, versions)
-    keep = inputs.job.workload.policy.on_stale == KEEP
-    promotion = promotion_to_compare(reading, versions, keep_stale=keep)
-    if promotion is None or inputs.proven is None or inputs.registered is None:
-        return reading
+    if inputs.proven is None or inputs.registered is None:
+        return inputs.reading
     changed = compare_with_proven(inputs.proven, inputs.registered).changed
-    return without_stale(reading, promotion, changed)
+    return without_stale(inputs.reading, changed)
 
 
-def begin(inputs: BeginInput, reading: FlagReading) -> BegunRun:
-    """The run with the arm that is next, where ``reading`` is the flag to follow."""
+def _begin(inputs: BeginInput, reading: FlagReading) -> BegunRun:
     start, number = inputs.start, 1 + len(inputs.history.begun)
     choice = next_arm(situation(inputs.history, reading, inputs.job, now=inputs.now))
     return BegunRun(
@@ -103,7 +115,7 @@ def begin(inputs: BeginInput, reading: FlagReading) -> BegunRun:
     )
 
 
-def on_baseline(begun: BegunRun, problem: str) -> BegunRun:
+def _on_baseline(begun: BegunRun, problem: str) -> BegunRun:
     """The run on the baseline instead: the candidate's job cannot be built any more."""
     return replace(
         begun, arm=BASELINE, why=UNFIT, overrides={}, confirm=False, canary=None, decision_id=None,

@@ -14,11 +14,12 @@ probation watches what they do (domain/judging/monitor.py).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from compilegate.domain.errors import InvalidInputError, NotFoundError
 from compilegate.domain.facts.model import Facts
+from compilegate.domain.planning.arm_plan import ArmPlan
 from compilegate.domain.production.arm import baseline_arm, with_overrides
 from compilegate.domain.production.promotion import Promotion
 from compilegate.domain.production.registration import TrainedJob
@@ -74,10 +75,8 @@ class Comparison:
     same: frozenset[str] = frozenset()
 
 
-def planned(
-    arm: Mapping[str, Any], training: Training, framework: Framework, code: str
-) -> Fingerprint:
-    """What a job of this arm is asked for; ``arm`` is as a plan records it (ArmPlan).
+def planned(arm: ArmPlan, training: Training, framework: Framework, code: str) -> Fingerprint:
+    """What a job of this arm is asked for.
 
     ``framework`` is the workload's; a candidate that trains in another one shows by its image.
     """
@@ -87,9 +86,9 @@ def planned(
     )  # fmt: skip
     parts = (framework.name, framework.version, framework.transformers, framework.python)
     return {
-        **{key: arm.get(key) for key in keys},
+        **{key: getattr(arm, key) for key in keys},
         "framework": " ".join(str(part) for part in parts if part),
-        "hyperparameters": {**training.hyperparameters, **(arm.get("hyperparameters") or {})},
+        "hyperparameters": {**training.hyperparameters, **(arm.hyperparameters or {})},
         "code": code,
     }
 
@@ -135,12 +134,8 @@ def unknown_fields(
     )
 
 
-def proven_fingerprint(plan: Mapping[str, Any], candidate: str, job: TrainedJob) -> Fingerprint:
-    """What the trial's jobs of the candidate were asked for; ``plan`` and ``job`` are the trial's.
-
-    Raises StopIteration for a candidate that was not planned.
-    """
-    arm = next(arm for arm in plan["arms"] if arm["name"] == candidate)
+def proven_fingerprint(arm: ArmPlan, job: TrainedJob) -> Fingerprint:
+    """What the trial's jobs of the candidate were asked for, by the trial's own ``job``."""
     return planned(arm, job.workload.training, job.workload.framework, job.code)
 
 
@@ -157,7 +152,7 @@ def registered_fingerprint(
         arm = with_overrides(baseline, promotion.candidate, promotion.flag.overrides, facts)
     except (InvalidInputError, NotFoundError):
         return {}
-    return planned(asdict(arm), workload.training, workload.framework, job.code)
+    return planned(arm, workload.training, workload.framework, job.code)
 
 
 def compare_with_proven(

@@ -105,9 +105,7 @@ def promotion_to_compare(
     return promotion
 
 
-def without_stale(
-    reading: FlagReading, promotion: Promotion, changed: Sequence[Reason]
-) -> FlagReading:
+def without_stale(reading: FlagReading, changed: Sequence[Reason]) -> FlagReading:
     """The flag off where what the run would train is unproven.
 
     The flag itself is changed after the run (watch_production.py), which also reports it.
@@ -115,7 +113,7 @@ def without_stale(
     if not changed:
         return reading
     explanation = "; ".join(reason.message for reason in changed)
-    off = Flag(enabled=False, state=STALE, candidate=promotion.candidate)
+    off = Flag(enabled=False, state=STALE, candidate=reading.flag.candidate)
     return replace(reading, flag=off, explanation=explanation)
 
 

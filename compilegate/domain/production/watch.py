@@ -210,6 +210,11 @@ def not_watched(runs: Sequence[ProductionRun], promotion: Promotion) -> tuple[Re
     return (Reason("not_watched", text),)
 
 
+def measures(evidence: Mapping[str, Any], promotion: Promotion) -> bool:
+    """Whether the trial's evidence has the promoted candidate."""
+    return promotion.candidate in [arm["name"] for arm in evidence["arms"]]
+
+
 def unmeasured(promotion: Promotion) -> Reason:
     """Why a promotion by a person is not watched at all."""
     return Reason(

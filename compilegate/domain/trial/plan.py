@@ -53,7 +53,8 @@ class TrialContext:
 class RecordedPlan:
     """What a running trial goes by; the baseline is the first arm, controls are among the arms.
 
-    ``quotas`` are the instances of each type that the account allows at one time, None unknown.
+    ``spec_key`` says where the workload lies as it was when the trial started. ``quotas`` are the
+    instances of each type that the account allows at one time, None unknown.
     """
 
     arms: tuple[ArmPlan, ...]
@@ -64,6 +65,7 @@ class RecordedPlan:
     usd_per_quality_run: float
     max_trial_usd: float
     max_quality_runs: int
+    spec_key: str = ""
     execution: str = ""
     started_at: int = 0
     quotas: Mapping[str, int | None] = field(default_factory=dict)
@@ -112,6 +114,7 @@ def read_plan(document: Mapping[str, Any]) -> RecordedPlan:
         usd_per_quality_run=document["usd_per_quality_run"],
         max_trial_usd=document["max_trial_usd"],
         max_quality_runs=document.get("max_quality_runs", 0),
+        spec_key=document.get("spec_key", ""),
         execution=document.get("execution", ""),
         started_at=document.get("started_at", 0),
         quotas={str(need["instance_type"]): need["quota"] for need in needs},

@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from compilegate.domain import naming
-from compilegate.domain.errors import CompilegateError, NotFoundError
+from compilegate.domain.errors import CompilegateError
 from compilegate.domain.flag import Flag
 from compilegate.domain.formats import money
 from compilegate.domain.planning.arms import Refusal
@@ -20,6 +20,7 @@ from compilegate.domain.production.flag_transition import STALE
 from compilegate.domain.production.history import history
 from compilegate.domain.reasons import with_fix
 from compilegate.domain.records.reviews import Review
+from compilegate.domain.trial.plan import read_plan
 from compilegate.ports import Services
 from compilegate.report.notifications.decision import decision_notification
 from compilegate.report.notifications.review import ReviewNews, paragraphs, subject
@@ -29,7 +30,7 @@ from compilegate.usecases.flag.change_flag import Changed, latest_flag
 from compilegate.usecases.production.history_page import write_history
 from compilegate.usecases.registration.load import load_registered, load_registration, owner_of
 from compilegate.usecases.trial.check_eligibility import past_overheads
-from compilegate.usecases.trial.documents import Trial, load_record
+from compilegate.usecases.trial.documents import Trial, find_record
 from compilegate.usecases.trial.plan_trial import plan_for
 
 LOCAL = "local"
@@ -59,7 +60,8 @@ def announce_review(
     # Staleness has its own text; the judge's report explains every other review.
     judged = review.decision_key is not None and review.message_kind != STALE
     decision = json.loads(services.store.get(str(review.decision_key))) if judged else None
-    page = _report(workload, review, decision, services) if decision else None
+    plan = find_record(services.store, Trial(workload, review.trial, ""), "plan")
+    page = _report(workload, review, decision, plan, services) if decision else None
     trial = _new_trial(workload, services) if review.action == STALE else None
     news = _news(workload, review, change, services)
     report, price = page.report if page else None, trial.text if trial else None
@@ -70,7 +72,7 @@ def announce_review(
         workload=workload,
         subject=subject(news, report),
         text="\n\n".join(lines) + "\n",
-        owner=_owner(workload, review, services),
+        owner=_owner(Trial(workload, review.trial, ""), plan, services),
         report=page.place if page else None,
         act=trial.command if trial else f"compilegate flag history {workload}",
         flag_enabled=news.flag.enabled,
@@ -96,7 +98,13 @@ def _news(workload: str, review: Review, change: Changed | None, services: Servi
     )
 
 
-def _report(workload: str, review: Review, decision: dict[str, Any], services: Services) -> _Page:
+def _report(
+    workload: str,
+    review: Review,
+    decision: dict[str, Any],
+    plan: dict[str, Any] | None,
+    services: Services,
+) -> _Page:
     """Renders the report with its charts, and leaves it beside the trial's own."""
     store, name = services.store, str(review.decision_id)
     key = naming.probation_report_key(workload, review.trial, name, "html")
@@ -105,7 +113,7 @@ def _report(workload: str, review: Review, decision: dict[str, Any], services: S
         "decision": decision,
         "evidence": json.loads(store.get(str(review.evidence_key))),
         "eligibility": None,
-        "plan": _plan(Trial(workload, review.trial, ""), services),
+        "plan": plan,
         "context": {
             "stage": services.settings.stage,
             "trial": review.trial,
@@ -129,17 +137,9 @@ def _history_line(workload: str, services: Services) -> Iterator[str]:
         logger.exception("the history of %s was not written", workload)
 
 
-def _owner(workload: str, review: Review, services: Services) -> str | None:
-    plan = _plan(Trial(workload, review.trial, ""), services) or {}
-    return owner_of(Trial(workload, review.trial, str(plan.get("spec_key", ""))), services)
-
-
-def _plan(trial: Trial, services: Services) -> dict[str, Any] | None:
-    try:
-        plan: dict[str, Any] = load_record(services.store, trial, "plan")
-    except NotFoundError:
-        return None
-    return plan
+def _owner(trial: Trial, plan: dict[str, Any] | None, services: Services) -> str | None:
+    spec_key = read_plan(plan).spec_key if plan else ""
+    return owner_of(replace(trial, spec_key=spec_key), services)
 
 
 def _new_trial(workload: str, services: Services) -> _NewTrial:

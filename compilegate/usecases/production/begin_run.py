@@ -5,33 +5,32 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from compilegate.domain import naming
-from compilegate.domain.errors import CompilegateError, InvalidInputError
+from compilegate.domain.errors import CompilegateError
 from compilegate.domain.metrics import FLAG_PROBLEMS
 from compilegate.domain.production.attempts import Attempt
-from compilegate.domain.production.begin import (
-    BeginInput,
-    RunStart,
-    begin,
-    flag_to_follow,
-    milliseconds,
-    on_baseline,
-)
+from compilegate.domain.production.begin import BeginInput, RunStart, choose_run, milliseconds
 from compilegate.domain.production.fingerprint import proven_fingerprint, registered_fingerprint
 from compilegate.domain.production.history import WorkloadHistory, history
-from compilegate.domain.production.next_arm import STALE, FlagParameter, FlagReading
-from compilegate.domain.production.promotion import standing_promotion
+from compilegate.domain.production.next_arm import (
+    STALE,
+    FlagParameter,
+    FlagReading,
+    promotion_to_compare,
+    read_flag,
+)
 from compilegate.domain.records.runs import BegunRun
-from compilegate.domain.workload.model import BASELINE
+from compilegate.domain.workload.model import KEEP
 from compilegate.ports import FlagStore, Services
 from compilegate.usecases.flag.change_flag import repair_if_possible
 from compilegate.usecases.operations.drain_mark import refuse_if_drained
 from compilegate.usecases.operations.metrics import count
 from compilegate.usecases.production.build_request import request_of
 from compilegate.usecases.registration.load import Registered, facts_for_workload, load_registered
-from compilegate.usecases.trial.documents import Spec, Trial, load_record, spec_at
+from compilegate.usecases.trial.documents import Trial, load_plan, spec_at
 from compilegate.usecases.trial.job_requests import JobSite
 
 logger = logging.getLogger("compilegate")
@@ -53,11 +52,16 @@ def begin_run(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]
     begun = past.begun_run(start.run)
     if begun is None:
         refuse_if_drained(services)
+        reading = read_flag(parameter, past.flags)
+        if reading.repair:
+            # First: a team's own pipeline reads the parameter, even where this run cannot begin.
+            repair_if_possible(start.workload, services)
         registered = load_registered(start.workload, services.store)
-        inputs = _read(start, parameter, past, registered, services)
-        reading = flag_to_follow(inputs)
-        decided = _decide(inputs, reading, registered.spec, services)
-        begun = _write(start, decided, reading, services)
+        inputs = _read(start, reading, past, registered, services)
+        check = partial(
+            request_of, attempt=Attempt(), spec=registered.spec, site=JobSite.of(services)
+        )
+        begun = _write(start.workload, choose_run(inputs, check), services)
     return {
         "duplicate": begun.execution != start.execution,
         "run": begun.run,
@@ -88,7 +92,7 @@ def _parameter(name: str, flags: FlagStore) -> FlagParameter:
 
 def _read(
     start: RunStart,
-    parameter: FlagParameter,
+    reading: FlagReading,
     past: WorkloadHistory,
     registered: Registered,
     services: Services,
@@ -96,24 +100,25 @@ def _read(
     spec = registered.spec
     inputs = BeginInput(
         start=start,
-        parameter=parameter,
+        reading=reading,
         history=past,
         job=spec.job,
         spec_key=registered.spec_key,
         source_key=spec.source_key,
         now=services.clock.now(),
     )
-    promotion = standing_promotion(past.flags)
-    if promotion is None or parameter.error is not None:
+    keep = spec.workload.policy.on_stale == KEEP
+    promotion = promotion_to_compare(reading, past.flags, keep_stale=keep)
+    if promotion is None:
         return inputs
     settings = services.settings
     try:
-        plan = load_record(services.store, Trial(start.workload, promotion.trial, ""), "plan")
-        measured = spec_at(services.store, str(plan["spec_key"]))
+        plan = load_plan(services.store, Trial(start.workload, promotion.trial, ""))
+        measured = spec_at(services.store, plan.spec_key)
         facts = facts_for_workload(spec.workload, settings)
         return replace(
             inputs,
-            proven=proven_fingerprint(plan, promotion.candidate, measured.job),
+            proven=proven_fingerprint(plan.arm(promotion.candidate), measured.job),
             registered=registered_fingerprint(promotion, spec.job, facts, region=settings.region),
         )
     except (CompilegateError, KeyError, TypeError, ValueError):
@@ -122,34 +127,16 @@ def _read(
         return inputs
 
 
-def _decide(inputs: BeginInput, reading: FlagReading, spec: Spec, services: Services) -> BegunRun:
-    """The run as chosen, or on the baseline where the candidate's job cannot be built any more.
-
-    Raises InvalidInputError where the baseline's cannot either.
-    """
-    site = JobSite.of(services)
-    begun = begin(inputs, reading)
-    try:
-        request_of(begun, Attempt(), spec, site)
-    except InvalidInputError as error:
-        if begun.arm == BASELINE:
-            raise
-        begun = on_baseline(begun, str(error))
-        request_of(begun, Attempt(), spec, site)
-    return begun
-
-
-def _write(start: RunStart, begun: BegunRun, reading: FlagReading, services: Services) -> BegunRun:
+def _write(workload: str, begun: BegunRun, services: Services) -> BegunRun:
     """The run that stands: this one, or that of an execution which was faster."""
-    if reading.repair:
-        repair_if_possible(start.workload, services)
-    if reading.flag.state == STALE and reading.explanation is not None:
-        message = "%s trains the baseline, its promotion is stale: %s"
-        logger.warning(message, start.workload, reading.explanation)
-    entry = services.ledger.put_once(start.workload, begun.key, begun.to_entry())
-    written = BegunRun.from_entry(entry)
-    if written == begun and written.flag_problem is not None:
-        message = f"{start.workload} trains the baseline: {written.flag_told}"
-        fields = {"workload": start.workload, "run": written.run, "problem": written.flag_problem}
+    written = BegunRun.from_entry(services.ledger.put_once(workload, begun.key, begun.to_entry()))
+    if written != begun or begun.flag_told is None:
+        return written
+    if begun.flag_problem is not None:
+        message = f"{workload} trains the baseline: {begun.flag_told}"
+        fields = {"workload": workload, "run": begun.run, "problem": begun.flag_problem}
         count(FLAG_PROBLEMS, message, services=services, **fields)
+    elif begun.why == STALE:
+        message = "%s trains the baseline, its promotion is stale: %s"
+        logger.warning(message, workload, begun.flag_told)
     return written

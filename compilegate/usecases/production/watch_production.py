@@ -22,11 +22,19 @@ from compilegate.domain.production.flag_transition import PERMANENT
 from compilegate.domain.production.history import WorkloadHistory, history
 from compilegate.domain.production.promotion import Promotion, standing_promotion
 from compilegate.domain.production.review import ReviewInput, review_promotion
+from compilegate.domain.production.watch import measures
 from compilegate.domain.records.reviews import ProbationEnd, Review
 from compilegate.ports import Services
 from compilegate.usecases.flag.change_flag import Changed, change_flag
 from compilegate.usecases.registration.load import facts_for_workload, load_registered
-from compilegate.usecases.trial.documents import Spec, Trial, load_record, spec_at, to_json
+from compilegate.usecases.trial.documents import (
+    Spec,
+    Trial,
+    load_plan,
+    load_record,
+    spec_at,
+    to_json,
+)
 
 # Changes of the flag that end a probation.
 FINAL = (REVERT, PERMANENT)
@@ -75,15 +83,15 @@ def _read(
     )
     if inputs.evidence is None:
         return inputs
-    plan = load_record(services.store, Trial(workload, promotion.trial, ""), "plan")
-    measured = spec_at(services.store, str(plan["spec_key"])).job
+    plan = load_plan(services.store, Trial(workload, promotion.trial, ""))
+    measured = spec_at(services.store, plan.spec_key).job
     spec = _registered(workload, services)
     registered = {} if spec is None else registered_fingerprint(
         promotion, spec.job, facts_for_workload(spec.workload, settings), region=settings.region
     )  # fmt: skip
     return replace(
         inputs,
-        proven=proven_fingerprint(plan, promotion.candidate, measured),
+        proven=proven_fingerprint(plan.arm(promotion.candidate), measured),
         registered=registered,
         policy=spec.workload.policy if spec else None,
     )
@@ -97,8 +105,7 @@ def _evidence(trial: Trial, promotion: Promotion, services: Services) -> Mapping
         if not promotion.by_human:
             raise
         return None
-    measured = promotion.candidate in [arm["name"] for arm in evidence["arms"]]
-    return None if promotion.by_human and not measured else evidence
+    return None if promotion.by_human and not measures(evidence, promotion) else evidence
 
 
 def _registered(workload: str, services: Services) -> Spec | None:

@@ -108,7 +108,7 @@ def spec_at(store: ObjectStore, key: str) -> Spec:
 
 def load_plan(store: ObjectStore, trial: Trial) -> RecordedPlan:
     """The trial's plan; raises as ``load_record`` does."""
-    from compilegate.domain.trial.plan import read_plan  # noqa: PLC0415 - the watch reads no plan
+    from compilegate.domain.trial.plan import read_plan  # noqa: PLC0415 - few steps read plans
 
     return read_plan(load_record(store, trial, "plan"))
 

@@ -15,12 +15,13 @@ from compilegate.domain.production.fingerprint import (
     stale_reasons,
     unknown_fields,
 )
+from tests.domain.trial.plans import arm as arm_plan
 from tests.domain.workload_builder import SOUND
 
 ARM = {
     "image": "registry/pytorch:2.1.0", "instance_type": "ml.g5.48xlarge", "instance_count": 8,
     "precision": "fp16", "distribution": "torch_distributed", "batch_size": 32,
-    "learning_rate": 5e-5, "framework": {}, "hyperparameters": {},
+    "learning_rate": 5e-5,
 }  # fmt: skip
 CODE = "workloads/bert-docs/source/abc/sourcedir.tar.gz"
 
@@ -28,7 +29,7 @@ CODE = "workloads/bert-docs/source/abc/sourcedir.tar.gz"
 def requested(arm: dict[str, Any] | None = None, code: str = CODE, **changes: Any) -> Any:
     framework = replace(SOUND.framework, **changes.pop("framework", {}))
     training = replace(SOUND.training, **changes.pop("training", {}))
-    return planned({**ARM, **(arm or {})}, training, framework, code)
+    return planned(arm_plan("compile", **{**ARM, **(arm or {})}), training, framework, code)
 
 
 def job(**changed: Any) -> dict[str, Any]:

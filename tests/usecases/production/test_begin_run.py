@@ -119,6 +119,34 @@ def test_a_flag_turned_on_by_hand_is_turned_off_again_and_not_followed(productio
     assert '"enabled": false' in production.services.flags.read(FLAG)
 
 
+@pytest.mark.parametrize(
+    ("broken", "field"),
+    [
+        ({"training__environment": {"A": "x" * 600}}, r"training\.environment"),
+        ({"training__instance_type": "ml.gone.large"}, "ml.gone.large"),
+    ],
+    ids=["file refused", "job refused"],
+)
+def test_a_flag_is_repaired_even_where_the_run_cannot_begin(production, broken, field):
+    production.promote(Flag(False, "reverted"))
+    production.services.flags.write(FLAG, ON.to_json())
+    production.register(change(SOUND, **broken), "s2")
+
+    with pytest.raises(InvalidInputError, match=field):
+        production.begin()
+    assert Flag(False, "reverted").to_json() == production.services.flags.read(FLAG)
+
+
+def test_a_stale_flag_turned_on_by_hand_is_a_difference_and_not_reported_as_stale(
+    production, caplog
+):
+    production.promote(Flag(False, "stale", "compile"))
+    production.services.flags.write(FLAG, ON.to_json())
+
+    assert "differs" == production.begin()["why"]
+    assert [] == [line for line in caplog.messages if "its promotion is stale" in line]
+
+
 def test_a_flag_that_is_off_in_other_words_is_no_problem(production, caplog):
     production.promote(Flag(False, "reverted"))
     production.services.flags.write(FLAG, Flag(False, "off").to_json())
