@@ -133,6 +133,11 @@ class Notification:
         }
 
 
+def subject_line(stage: str, subject: str) -> str:
+    """The subject of every message of a deployment."""
+    return f"[compilegate {stage}] {subject}"
+
+
 def command_at(command: str, stage: str) -> str:
     """A command as typed for one deployment, or for the cloud on this machine."""
     return f"{command} --local" if stage == LOCAL_STAGE else f"{command} --stage {stage}"

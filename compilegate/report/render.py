@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from compilegate.domain.formats import UNKNOWN, ascii_only
-from compilegate.domain.notification import SUBJECT_MAX
+from compilegate.domain.notification import SUBJECT_MAX, command_at, subject_line
 from compilegate.domain.reasons import with_fix
 from compilegate.report.charts import charts
 from compilegate.report.figures import Document
@@ -31,7 +31,6 @@ from compilegate.report.tables import (
 from compilegate.report.trial_report import ReportInput, TrialReport, read_trial_report
 from compilegate.report.words import control_sentences, flag_sentence, headline, label, lede
 
-LOCAL = "local"
 # An evidence document beyond this is linked by its place in the bucket, not embedded.
 EMBEDDED_EVIDENCE_MAX = 4_000_000
 MARKDOWN_ROWS = {
@@ -149,7 +148,7 @@ def _markdown(trial: TrialReport, cards: Sequence[MetricCard], changes: Sequence
 
 def _subject(trial: TrialReport) -> str:
     """ASCII, one line, less than 100 characters (SNS): workload, verdict and its reason."""
-    opening = f"[compilegate {trial.source['context']['stage']}] {trial.workload}: "
+    opening = subject_line(trial.source["context"]["stage"], f"{trial.workload}: ")
     subject = ascii_only(opening + headline(trial))
     if len(subject) > SUBJECT_MAX:
         subject = ascii_only(opening + headline(trial, brief=True))
@@ -172,7 +171,7 @@ def _message(trial: TrialReport, cards: Sequence[MetricCard]) -> str:
     lines += [", ".join(figures), ""] if figures else []
     lines += [flag_sentence(trial)] if trial.verdict is not None else []
     lines += [str(context["simulated"])] if context.get("simulated") else []
-    local = " --local" if context["stage"] == LOCAL else ""
-    command = f"compilegate report {trial.workload} --trial {context['trial']}{local}"
+    report = f"compilegate report {trial.workload} --trial {context['trial']}"
+    command = command_at(report, context["stage"])
     lines += [f"See the report: {context.get('place') or command}"]
     return "\n".join(" ".join(line.split()) for line in lines) + "\n"

@@ -10,7 +10,7 @@ from typing import Any
 
 from compilegate.doctor import COMPILERS, RULES
 from compilegate.domain import naming
-from compilegate.domain.notification import Notification
+from compilegate.domain.notification import Notification, command_at, subject_line
 from compilegate.domain.reasons import ReasonKind
 from compilegate.domain.reasons.production import PRODUCTION
 from compilegate.domain.reasons.registry import REGISTRY
@@ -156,11 +156,11 @@ def decision_message() -> Notification:
         document,
         stage=stage,
         workload=workload,
-        subject=f"[compilegate {stage}] {workload}: {text}",
+        subject=subject_line(stage, f"{workload}: {text}"),
         text=f"{workload}: {text}.\n",
         owner="ml-platform",
         report=f"s3://data/reports/{workload}/{trial}/report.html",
-        act=f"compilegate report {workload} --trial {trial}",
+        act=command_at(f"compilegate report {workload} --trial {trial}", stage),
         flag_enabled=True,
     )
 

@@ -5,6 +5,7 @@ python -m tests.report.test_notifications    writes the snapshot anew
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -36,6 +37,7 @@ STALE = Flag(enabled=False, state="stale", candidate="compile", decision_id="d1"
 
 def _decision() -> Notification:
     source = samples.promote()
+    source["context"]["stage"] = STAGE
     report = render(source)
     return decision_notification(
         source["decision"], stage=STAGE, workload=NAME, subject=report.subject,
@@ -109,6 +111,7 @@ def _swept() -> Notification:
     return swept(NAME, stopped_jobs=["j1"], released_leases_of=["e"], owner=OWNER, stage=STAGE)
 
 
+COMMAND = re.compile(r"compilegate (?:digest|flag|report|run|status|train) [^`\n]+")
 # Name, kind and maker of each message.
 MESSAGES = [
     ("decision", "decision", _decision),
@@ -146,8 +149,19 @@ def test_a_message_has_its_kind_its_owner_and_a_subject_that_fits(
     message = make()
 
     assert (message.kind, message.owner, message.stage) == (kind, OWNER, STAGE)
+    assert message.line.startswith(f"[compilegate {STAGE}] ")
     assert message.line.isascii()
     assert len(message.line) <= SUBJECT_MAX
+
+
+@pytest.mark.parametrize(("name", "kind", "make"), MESSAGES)
+def test_every_command_of_a_message_names_its_deployment(
+    name: str, kind: str, make: Callable[[], Notification]
+) -> None:
+    message = make()
+    commands = [*re.findall(COMMAND, message.text), *filter(None, [message.act])]
+
+    assert [command for command in commands if not command.endswith(f" --stage {STAGE}")] == []
 
 
 if __name__ == "__main__":

@@ -184,11 +184,11 @@ def test_the_message_has_verdict_reasons_figures_flag_and_how_to_see_the_report(
     assert len(lines) <= 14
 
 
-def test_outside_the_laptop_the_message_names_no_local_flag():
+def test_in_an_account_the_message_names_its_stage():
     source = samples.promote()
     source["context"]["stage"] = "prod"
 
-    assert render(source).message.splitlines()[-1].endswith("--trial m2k4t7xz")
+    assert render(source).message.splitlines()[-1].endswith("--trial m2k4t7xz --stage prod")
 
 
 APPROVED = {"approved": True, "by": "human:ana", "at": 1, "reason": "Go"}

@@ -98,6 +98,8 @@ def test_evidence_of_a_trial_that_cannot_be_read_leaves_the_flag_and_is_reported
     assert ("inconclusive", True, "probation") == (
         answer["verdict"], answer["tell"], flag_of(services).state,
     )  # fmt: skip
+    body = json.loads(json.loads(answer["notification"]["message"])["default"])
+    assert "compilegate flag history bert-docs --stage prod" == body["act"]
     assert "Repair what the job records" in answer["message"]
 
 
@@ -156,7 +158,7 @@ def test_of_a_teams_jobs_no_message_says_that_they_take_turns(services: Any) -> 
 
     assert "take turns" not in message
     assert "your pipeline launches" in message
-    assert "may take 18 jobs. `compilegate train bert-docs` starts the next" in message
+    assert "may take 18 jobs. `compilegate train bert-docs --stage prod` starts the next" in message
 
 
 def test_where_both_launch_jobs_both_are_named(services: Any) -> None:

@@ -82,7 +82,9 @@ def test_another_code_is_stale_and_a_new_trial_is_offered_with_its_price(
     assert "code that the job recorded: was c, is another" in answer["message"]
     assert words in answer["message"]
     assert re.search(r"A new trial would cost about \$[\d,.]+ \(\$", answer["message"])
-    assert ("stale", "compilegate run workloads/bert-docs.yaml") == (body["kind"], body["act"])
+    command = "compilegate run workloads/bert-docs.yaml --stage prod"
+    assert ("stale", command) == (body["kind"], body["act"])
+    assert f"Start it with: {command}" in answer["message"]
 
 
 def test_a_teams_job_of_an_unregistered_workload_is_known_by_its_record(services: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from compilegate.domain.notification import Notification, command_at
+from compilegate.domain.notification import Notification, command_at, subject_line
 from compilegate.domain.records.trials import ApprovalRequested
 from compilegate.domain.utc import minute
 
@@ -88,7 +88,7 @@ def approval_needed(
         decision,
         stage=stage,
         workload=workload,
-        subject=f"[compilegate {stage}] {workload}: waits for your approval",
+        subject=subject_line(stage, f"{workload}: waits for your approval"),
         text="\n".join(lines) + "\n",
         owner=owner,
         act=approve,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compilegate.domain.notification import Notification, command_at
+from compilegate.domain.notification import Notification, command_at, subject_line
 from compilegate.domain.production.recorded_run import NOT_RUN
 from compilegate.domain.records.flags import HUMAN, FlagVersion
 from compilegate.domain.records.runs import CapacityWait, ProductionRun
@@ -17,18 +17,18 @@ def run_failed(run: ProductionRun, workload: str, *, owner: str | None, stage: s
     text = (
         f"Production run {run.run} of {workload} {what}, so there is no new model.\n\narm: "
         f"{run.arm} ({run_reason(run.why)})\njob: {run.job}\nreason: "
-        f"{run.reason or 'not recorded'}\n\nThe schedule continues. To rerun it now: compilegate "
-        f"train {workload}\n"
+        f"{run.reason or 'not recorded'}\n\nThe schedule continues. To rerun it now: "
+        f"{command_at(f'compilegate train {workload}', stage)}\n"
     )
     return Notification(
         kind="failed",
         stage=stage,
-        subject=f"[compilegate] {workload}: production run {what}",
+        subject=subject_line(stage, f"{workload}: production run {what}"),
         text=text,
         workload=workload,
         owner=owner,
         figures={"run": run.run, "job": run.job, "arm": run.arm},
-        act=f"compilegate status {workload}",
+        act=command_at(f"compilegate status {workload}", stage),
     )
 
 
@@ -43,12 +43,12 @@ def run_waits(wait: CapacityWait, workload: str, *, owner: str | None, stage: st
     return Notification(
         kind="waiting",
         stage=stage,
-        subject=f"[compilegate] {workload}: production waits for machines",
+        subject=subject_line(stage, f"{workload}: production waits for machines"),
         text=text,
         workload=workload,
         owner=owner,
         figures={"run": wait.run, "job": wait.job, "arm": wait.arm},
-        act=f"compilegate status {workload}",
+        act=command_at(f"compilegate status {workload}", stage),
     )
 
 
@@ -65,7 +65,7 @@ def flag_changed(
     return Notification(
         kind="changed",
         stage=stage,
-        subject=f"[compilegate {stage}] {workload}: {who} {what}: {version.reason}",
+        subject=subject_line(stage, f"{workload}: {who} {what}: {version.reason}"),
         text=f"{workload}: {who} {what}: {version.reason}\n\nEvery change: {act}\n",
         workload=workload,
         owner=owner,
@@ -98,7 +98,7 @@ def swept(
     return Notification(
         kind="failed",
         stage=stage,
-        subject=f"[compilegate {stage}] {workload}: the daily sweep cleaned up",
+        subject=subject_line(stage, f"{workload}: the daily sweep cleaned up"),
         text="\n".join(parts),
         workload=workload,
         owner=owner,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from compilegate.domain.decision import Verdict
 from compilegate.domain.flag import Flag
 from compilegate.domain.flag_change import REVERT
+from compilegate.domain.notification import command_at, subject_line
 from compilegate.domain.production.flag_transition import RESUME, STALE, WATCHED
 from compilegate.domain.production.next_arm import REFRESH_EVERY
 from compilegate.domain.production.review import ALARM, FAILED
@@ -17,8 +18,6 @@ from compilegate.domain.records.reviews import Review
 from compilegate.domain.records.runs import TEAM, TRAIN
 from compilegate.domain.utc import minute
 from compilegate.report.render import Report
-
-LOCAL = "local"
 
 # The subject of a message without a verdict, by what is done to the flag.
 SUBJECTS = {
@@ -54,7 +53,7 @@ def subject(news: ReviewNews, report: Report | None) -> str:
     what = "some of its runs are not watched" if unseen else SUBJECTS[review.action]
     if review.action == STALE and review.differs == (WATCHED,):
         what = "its runs record nothing to judge"
-    return f"[compilegate {news.stage}] {news.workload}: {review.candidate}: {what}"
+    return subject_line(news.stage, f"{news.workload}: {review.candidate}: {what}")
 
 
 def paragraphs(news: ReviewNews, report: Report | None, price: str | None) -> Iterator[str]:
@@ -106,12 +105,12 @@ def _check_words(news: ReviewNews) -> str:
             "TRAIN's runs now take turns, baseline and candidate, and every job that a team "
             "launches counts too. Three of each decide. The flag stays on meanwhile."
         )
-    local = " --local" if news.stage == LOCAL else ""
+    train = command_at(f"compilegate train {news.workload}", news.stage)
     return (
         "The flag stays on meanwhile. Every job that your pipeline launches from now on checks the "
         "alarm, until three of the baseline and three of the candidate have ended. One job in "
         f"{REFRESH_EVERY} is a baseline at random, so this may take {3 * REFRESH_EVERY} jobs. "
-        f"`compilegate train {news.workload}{local}` starts the next missing one at once."
+        f"`{train}` starts the next missing one at once."
     )
 
 

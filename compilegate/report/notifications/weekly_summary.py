@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from compilegate.domain.formats import money, percent, plural
-from compilegate.domain.notification import Notification, command_at
+from compilegate.domain.notification import Notification, command_at, subject_line
 from compilegate.domain.production.summaries import TimeWindow, WeeklySummary
 from compilegate.domain.utc import iso
 from compilegate.domain.words import FLAG_STATES
@@ -38,7 +38,7 @@ def digest(
     return Notification(
         kind="digest",
         stage=stage,
-        subject=f"[compilegate {stage}] {mine}: {plural(runs, 'production run')} this week",
+        subject=subject_line(stage, f"{mine}: {plural(runs, 'production run')} this week"),
         text="\n".join(lines) + "\n",
         owner=owner,
         figures=_figures(summaries, unread, window),

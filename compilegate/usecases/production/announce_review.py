@@ -15,6 +15,7 @@ from compilegate.domain import naming
 from compilegate.domain.errors import CompilegateError
 from compilegate.domain.flag import Flag
 from compilegate.domain.formats import money
+from compilegate.domain.notification import command_at
 from compilegate.domain.planning.arms import Refusal
 from compilegate.domain.production.flag_transition import STALE
 from compilegate.domain.production.history import history
@@ -33,7 +34,6 @@ from compilegate.usecases.trial.check_eligibility import past_overheads
 from compilegate.usecases.trial.documents import Trial, find_record
 from compilegate.usecases.trial.plan_trial import plan_for
 
-LOCAL = "local"
 logger = logging.getLogger("compilegate")
 
 
@@ -65,16 +65,17 @@ def announce_review(
     trial = _new_trial(workload, services) if review.action == STALE else None
     news = _news(workload, review, change, services)
     report, price = page.report if page else None, trial.text if trial else None
+    stage = services.settings.stage
     lines = [*paragraphs(news, report, price), *_history_line(workload, services)]
     notification = decision_notification(
         decision or {},
-        stage=services.settings.stage,
+        stage=stage,
         workload=workload,
         subject=subject(news, report),
         text="\n\n".join(lines) + "\n",
         owner=_owner(Trial(workload, review.trial, ""), plan, services),
         report=page.place if page else None,
-        act=trial.command if trial else f"compilegate flag history {workload}",
+        act=trial.command if trial else command_at(f"compilegate flag history {workload}", stage),
         flag_enabled=news.flag.enabled,
         flag_state=news.flag.state,
         kind=review.message_kind,
@@ -144,11 +145,11 @@ def _owner(trial: Trial, plan: dict[str, Any] | None, services: Services) -> str
 
 def _new_trial(workload: str, services: Services) -> _NewTrial:
     """A new trial of what is registered now; without a registration only how to start one."""
-    flag = " --local" if services.settings.stage == LOCAL else ""
-    command = f"compilegate run workloads/{workload}.yaml{flag}"
+    stage = services.settings.stage
+    command = command_at(f"compilegate run workloads/{workload}.yaml", stage)
     try:
         origin = load_registration(services.store, workload).origin
-        command = f"compilegate run {origin}{flag}" if origin else command
+        command = command_at(f"compilegate run {origin}", stage) if origin else command
         registered = load_registered(workload, services.store).spec.workload
         past = history(services.ledger.entries(workload))
         measured = past_overheads(workload, past, services.store)
