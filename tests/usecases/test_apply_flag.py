@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from compilegate.domain import ledger_keys, naming
+from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.flag import Flag
 from compilegate.domain.workload.model import Candidate
 from compilegate.usecases.flag.change_flag import change_flag
@@ -48,6 +49,17 @@ def test_a_learning_rate_that_followed_the_number_of_machines_is_in_the_flag(
     overrides = json.loads(services.flags.read(FLAG))["overrides"]
     rate = 2 * SOUND.training.learning_rate
     assert {"instance_count": 2, "learning_rate": rate} == overrides
+
+
+def test_a_promotion_that_names_no_candidate_changes_nothing(services: Any) -> None:
+    event = decide(services, "promote", "enable")
+    decision = json.loads(services.store.get(event["decision_key"]))
+    services.store.put(event["decision_key"], to_json({**decision, "candidate": None}))
+
+    with pytest.raises(InvalidEvidenceError, match="candidate"):
+        apply_flag(event, services=services)
+
+    assert [] == services.ledger.entries("bert-docs", ledger_keys.FLAG_ENTRIES)
 
 
 def test_a_proven_loss_switches_an_enabled_flag_off(services: Any) -> None:

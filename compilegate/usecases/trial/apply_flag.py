@@ -8,6 +8,7 @@ from typing import Any
 
 from compilegate.domain import ledger_keys
 from compilegate.domain.decision import FlagAction
+from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.flag import Flag, promoted
 from compilegate.domain.flag_change import EVALUATE, FlagChange
 from compilegate.domain.production.history import history
@@ -41,7 +42,7 @@ def apply_flag(event: Mapping[str, Any], *, services: Services) -> dict[str, Any
     """Enable, disable or keep the flag; an unchanged flag is not written.
 
     Where the workload asks for approval, only an approval in the ledger promotes. The outcome is
-    kept beside the decision.
+    kept beside the decision. Raises InvalidEvidenceError for a promotion without a candidate.
     """
     facts = _read(event, services)
     return _write(facts, _change(facts), services)
@@ -90,9 +91,13 @@ def _change(facts: _Facts) -> FlagChange | None:
 
 
 def _flag(decision: RecordedDecision, plan: RecordedPlan | None) -> Flag:
-    if plan is None:
+    if decision.flag_action is FlagAction.DISABLE:
         return Flag(enabled=False, state="off", decision_id=decision.decision_id)
-    arm, baseline = asdict(plan.arm(str(decision.candidate))), asdict(plan.baseline)
+    if plan is None or decision.candidate is None:
+        raise InvalidEvidenceError(
+            f"decision {decision.decision_id} enables the flag and names no candidate"
+        )
+    arm, baseline = asdict(plan.arm(decision.candidate)), asdict(plan.baseline)
     return promoted(arm, baseline, decision_id=decision.decision_id)
 
 
