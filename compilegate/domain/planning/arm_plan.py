@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 from compilegate.domain.compilers import compiler_named, has_own_image
+from compilegate.domain.records import known_fields
 from compilegate.domain.workload.model import BASELINE, Candidate, Workload
 
 CANDIDATE = "candidate"
@@ -68,8 +69,7 @@ class ArmPlan:
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> ArmPlan:
         """An arm of a recorded plan, of this release or another."""
-        keys = {one.name for one in fields(cls)}
-        return cls(**{key: value for key, value in record.items() if key in keys})
+        return cls(**known_fields(cls, record))
 
     @property
     def global_batch(self) -> int:

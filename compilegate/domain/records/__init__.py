@@ -7,6 +7,12 @@ from dataclasses import MISSING, asdict, dataclass, fields
 from typing import Any, ClassVar, Self
 
 
+def known_fields(kind: type, document: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a dataclass among those of a document of any release."""
+    names = {one.name for one in fields(kind)}
+    return {name: value for name, value in document.items() if name in names}
+
+
 @dataclass(frozen=True)
 class LedgerRecord:
     """Base of every kind of entry; ``at`` is when it was written, times are epoch seconds.

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 
 from compilegate.domain import ledger_keys
 from compilegate.domain.flag import OFF, Flag, parse_flag
-from compilegate.domain.records import LedgerRecord
+from compilegate.domain.records import LedgerRecord, known_fields
 
 # What ``by`` begins with where a person made the change.
 HUMAN = "human:"
@@ -96,6 +96,6 @@ class FlagVersion(LedgerRecord):
         own = {"kind", *(cls.stored_as.get(one.name, one.name) for one in fields(cls))}
         details = {key: value for key, value in entry.items() if key not in own}
         overrode = entry.get("overrode")
-        author = None if overrode is None else Author(**overrode)
+        author = None if overrode is None else Author(**known_fields(Author, overrode))
         early = {"change_id": "", "reason": ""}  # which the first releases did not write
         return super().from_entry({**early, **entry, "details": details, "overrode": author})

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from compilegate.domain import ledger_keys
-from compilegate.domain.records import LedgerRecord
+from compilegate.domain.records import LedgerRecord, known_fields
 
 # Who starts the job: the TRAIN machine, or the team's own pipeline.
 TRAIN, TEAM = "train", "team"
@@ -28,8 +28,9 @@ class _InCanaryRound(LedgerRecord):
     @classmethod
     def from_entry(cls, entry: Mapping[str, Any]) -> Self:
         """Read a ledger entry."""
-        slot = entry.get("canary")
-        return super().from_entry({**entry, "canary": CanarySlot(**slot) if slot else None})
+        kept = entry.get("canary")
+        slot = CanarySlot(**known_fields(CanarySlot, kept)) if kept else None
+        return super().from_entry({**entry, "canary": slot})
 
 
 @dataclass(frozen=True)

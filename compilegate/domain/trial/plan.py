@@ -12,6 +12,7 @@ from compilegate.domain.planning.arm_plan import CONTROL, ArmPlan
 from compilegate.domain.planning.quotas import waves
 from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.production.registration import Registration, TrainedJob
+from compilegate.domain.records import known_fields
 from compilegate.domain.records.runs import TRAIN
 from compilegate.domain.workload.model import Training
 
@@ -103,7 +104,7 @@ def plan_document(plan: Plan, context: TrialContext, training: Training) -> dict
 
 def read_plan(document: Mapping[str, Any]) -> RecordedPlan:
     """A recorded plan of any release."""
-    mode = document.get("quality_mode")
+    mode: Mapping[str, Any] | None = document.get("quality_mode")
     needs: Sequence[Mapping[str, Any]] = document.get("quotas", ())
     return RecordedPlan(
         arms=tuple(ArmPlan.from_dict(arm) for arm in document["arms"]),
@@ -118,7 +119,9 @@ def read_plan(document: Mapping[str, Any]) -> RecordedPlan:
         execution=document.get("execution", ""),
         started_at=document.get("started_at", 0),
         quotas={str(need["instance_type"]): need["quota"] for need in needs},
-        quality_mode=EXTRA_RUNS if mode is None else QualityMode(**mode),
+        quality_mode=(
+            EXTRA_RUNS if mode is None else QualityMode(**known_fields(QualityMode, mode))
+        ),
     )
 
 
