@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from compilegate.domain import naming
+from compilegate.domain.production.attempts import longest_run_seconds
 from compilegate.domain.production.history import WorkloadHistory
+from compilegate.domain.production.registration import TrainedJob
 from compilegate.domain.records.canary import CanaryRound, RequestedRun
 from compilegate.domain.records.runs import CanarySlot, ProductionRun
 from compilegate.domain.workload.model import BASELINE
@@ -42,6 +44,36 @@ class OpenSlot:
         """What its job carries beside the tags of every production job."""
         held = {naming.TAG_RELEASE: HOLD} if self.hold and self.arm != BASELINE else {}
         return {naming.TAG_TRIAL: self.slot.trial, **held}
+
+
+def requested_round(
+    trial: str,
+    number: int,
+    runs: Sequence[RequestedRun],
+    *,
+    overrides: Mapping[str, Mapping[str, Any]],
+    measured: TrainedJob,
+    past: WorkloadHistory,
+    now: int,
+    until: int,
+) -> CanaryRound:
+    """The trial's round ``number``, open from ``now`` to ``until``.
+
+    ``overrides`` are what the flag would change for each arm, ``measured`` is the job that the
+    trial measures, ``past`` holds the trial's earlier rounds.
+    """
+    rounds_before = sum(one.round < number for one in past.rounds)
+    return CanaryRound(
+        trial=trial,
+        round=number,
+        runs=in_turn(runs, rounds_before),
+        arms=overrides,
+        job=measured.digest,
+        until=until,
+        slot_seconds=round(longest_run_seconds(measured.workload)),
+        hold=measured.workload.policy.hold_models,
+        at=now,
+    )
 
 
 def in_turn(runs: Sequence[RequestedRun], rounds_before: int) -> tuple[RequestedRun, ...]:

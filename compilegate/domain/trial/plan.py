@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from compilegate.domain.decision import SHADOW
+from compilegate.domain.flag import promoted
 from compilegate.domain.planning import rounds
 from compilegate.domain.planning.arm_plan import CONTROL, ArmPlan
 from compilegate.domain.planning.quotas import waves
@@ -14,7 +15,7 @@ from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.production.registration import Registration, TrainedJob
 from compilegate.domain.records import known_fields
 from compilegate.domain.records.runs import TRAIN
-from compilegate.domain.workload.model import Training
+from compilegate.domain.workload.model import BASELINE, Training
 
 if TYPE_CHECKING:  # what reads a plan does not load what makes one
     from compilegate.domain.planning.plan import Plan
@@ -95,6 +96,13 @@ class RecordedPlan:
     def arm(self, name: str) -> ArmPlan:
         """The arm of that name."""
         return next(arm for arm in self.arms if arm.name == name)
+
+    def overrides(self, name: str) -> Mapping[str, Any]:
+        """What the flag would change if the arm of that name were promoted."""
+        if name == BASELINE:
+            return {}
+        arm, baseline = asdict(self.arm(name)), asdict(self.baseline)
+        return promoted(arm, baseline, decision_id="", since="").overrides
 
 
 def plan_document(plan: Plan, context: TrialContext, training: Training) -> dict[str, Any]:

@@ -9,14 +9,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from compilegate.domain import ledger_keys, naming
 from compilegate.domain.decision import Verdict
-from compilegate.domain.flag import promoted
-from compilegate.domain.planning.rounds import LEASE_SECONDS, attempt_seconds, longest_job_hours
-from compilegate.domain.production.attempts import most_wait_seconds
+from compilegate.domain.planning.rounds import LEASE_SECONDS
 from compilegate.domain.production.canary import (
     REJECTED,
     RELEASED,
@@ -25,7 +22,7 @@ from compilegate.domain.production.canary import (
     comes_too_late,
     ending_after,
     held_runs,
-    in_turn,
+    requested_round,
     round_ending,
 )
 from compilegate.domain.production.history import WorkloadHistory, history
@@ -37,15 +34,8 @@ from compilegate.domain.records.canary import (
     RequestedRun,
 )
 from compilegate.domain.records.runs import ProductionRun
-from compilegate.domain.workload.model import BASELINE, Workload
 from compilegate.ports import Services
-from compilegate.usecases.trial.documents import Spec, Trial, load_plan, load_spec
-
-if TYPE_CHECKING:
-    from compilegate.domain.trial.plan import RecordedPlan
-
-# A candidate's run that fails is repeated by a job with the baseline.
-JOBS_PER_RUN = 2
+from compilegate.usecases.trial.documents import Trial, load_plan, load_spec
 
 
 def open_canary(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]:
@@ -62,7 +52,17 @@ def open_canary(event: Mapping[str, Any], *, services: Services) -> dict[str, An
         trial.workload, str(event["execution"]), now=now, expires_at=until + LEASE_SECONDS
     )
     plan, spec = load_plan(services.store, trial), load_spec(services.store, trial)
-    requested = _round(event, plan, spec, _rounds(trial, services), now=now, until=until)
+    runs = [RequestedRun(str(run["arm"]), int(run["seed"])) for run in event["runs"]]
+    requested = requested_round(
+        trial.trial,
+        int(event["round"]),
+        runs,
+        overrides={run.arm: plan.overrides(run.arm) for run in runs},
+        measured=spec.job,
+        past=_rounds(trial, services),
+        now=now,
+        until=until,
+    )
     services.ledger.put_once(trial.workload, requested.key, requested.to_entry())
     opened = _with_token(requested, token, trial.workload, services)
     reason = opened.closed or _close_if_over(opened, trial.workload, services)
@@ -154,45 +154,6 @@ def _rounds(trial: Trial, services: Services) -> WorkloadHistory:
     """The trial's rounds, as a history of them alone."""
     prefix = ledger_keys.canary_entries(trial.trial)
     return history(services.ledger.entries(trial.workload, prefix))
-
-
-def _round(
-    event: Mapping[str, Any],
-    plan: RecordedPlan,
-    spec: Spec,
-    past: WorkloadHistory,
-    *,
-    now: int,
-    until: int,
-) -> CanaryRound:
-    number = int(event["round"])
-    turn = sum(one.round < number for one in past.rounds)
-    runs = [RequestedRun(str(run["arm"]), int(run["seed"])) for run in event["runs"]]
-    return CanaryRound(
-        trial=str(event["trial"]),
-        round=number,
-        runs=in_turn(runs, turn),
-        arms={run.arm: _overrides(plan, run.arm) for run in runs},
-        job=spec.job.digest,
-        until=until,
-        slot_seconds=_slot_seconds(spec.workload),
-        hold=spec.workload.policy.hold_models,
-        at=now,
-    )
-
-
-def _slot_seconds(workload: Workload) -> int:
-    """How long a production run may take: its waiting for capacity, and its job made twice."""
-    job = attempt_seconds(longest_job_hours(workload.training))
-    return round(most_wait_seconds(workload)) + JOBS_PER_RUN * job
-
-
-def _overrides(plan: RecordedPlan, name: str) -> Mapping[str, Any]:
-    """What the flag would change if the arm were promoted."""
-    if name == BASELINE:
-        return {}
-    arm, baseline = asdict(plan.arm(name)), asdict(plan.baseline)
-    return promoted(arm, baseline, decision_id="", since="").overrides
 
 
 def _with_token(

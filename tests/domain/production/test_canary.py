@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from compilegate.domain.production import canary
-from compilegate.domain.production.canary import open_slot, result_ending
+from compilegate.domain.production.attempts import longest_run_seconds
+from compilegate.domain.production.canary import open_slot, requested_round, result_ending
 from compilegate.domain.production.history import history
 from compilegate.domain.production.registration import TrainedJob
 from compilegate.domain.records.canary import (
@@ -55,6 +56,24 @@ def slot_after(*entries: dict[str, Any], now: int = NOW, job: str = JOB) -> Any:
 def position_after(*entries: dict[str, Any], now: int = NOW) -> int | None:
     slot = slot_after(*entries, now=now)
     return None if slot is None else slot.slot.position
+
+
+def requested(number: int, *past: CanaryRound) -> CanaryRound:
+    return requested_round(
+        TRIAL, number, ROUND.runs, overrides=ROUND.arms, measured=TrainedJob(SOUND, "s.tgz"),
+        past=history([one.to_entry() for one in past]), now=NOW, until=NOW + 5,
+    )  # fmt: skip
+
+
+def test_every_second_round_turns_its_runs_round_however_often_it_is_requested() -> None:
+    second = requested(4, ROUND)
+
+    assert (ROUND.runs, ROUND.runs[::-1]) == (requested(3).runs, second.runs)
+    assert second == requested(4, ROUND, second)
+
+
+def test_a_place_is_kept_for_as_long_as_a_run_with_its_rerun_and_waits_may_take() -> None:
+    assert longest_run_seconds(SOUND) == requested(3).slot_seconds
 
 
 def test_the_first_place_trains_its_arm_with_its_seed_and_is_tagged() -> None:
