@@ -173,9 +173,9 @@ class JobEnd:
     about_arm: bool = True
 
 
-def job_end(described: Mapping[str, Any] | None, error: str, cause: str) -> JobEnd:
-    """How it ended, from the job's description where there is one, else from the task's error."""
-    if described is None:
+def job_end(described: Mapping[str, Any], error: str, cause: str) -> JobEnd:
+    """How it ended, from the job's description, else (it is empty) from the task's error."""
+    if not described:
         waits = any(marker in f"{error} {cause}" for marker in WAITS)
         ending = Ending.NO_CAPACITY if waits else Ending.REFUSED
         return JobEnd(ending, "NotStarted", explain(error, cause), about_arm=False)

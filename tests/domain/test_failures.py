@@ -164,13 +164,13 @@ def description(status: str, secondary: str = "", reason: str = "") -> dict[str,
         (description("Stopped", "MaxWaitTimeExceeded"), "", Ending.NO_CAPACITY, False),
         (description("Stopped"), "", Ending.STOPPED, False),
         (description("Stopping"), "States.Timeout", Ending.FAILED, False),
-        (None, "SageMaker.ResourceLimitExceededException", Ending.NO_CAPACITY, False),
-        (None, "SageMaker.AmazonSageMakerException", Ending.REFUSED, False),
-        (None, "Rate exceeded (Service: …)", Ending.NO_CAPACITY, False),
+        ({}, "SageMaker.ResourceLimitExceededException", Ending.NO_CAPACITY, False),
+        ({}, "SageMaker.AmazonSageMakerException", Ending.REFUSED, False),
+        ({}, "Rate exceeded (Service: …)", Ending.NO_CAPACITY, False),
     ],
 )  # fmt: skip
 def test_the_outcome_of_a_job(
-    job: dict[str, str] | None, error: str, ending: Ending, *, about_arm: bool
+    job: dict[str, str], error: str, ending: Ending, *, about_arm: bool
 ) -> None:
     end = job_end(job, error, "")
 

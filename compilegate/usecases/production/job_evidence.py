@@ -11,7 +11,7 @@ from compilegate.domain.judging.evidence_file import check_full_run
 from compilegate.domain.production.attempts import Attempt
 from compilegate.domain.production.recorded_run import JobEvidence
 from compilegate.domain.records.runs import ProductionRun
-from compilegate.ports import ObjectStore, TrainingJobs
+from compilegate.ports import ObjectStore
 from compilegate.usecases.trial.job_output import quality_run, read_output
 
 # Of a trial's full run only: the probation says itself which stage and order a run has, and the
@@ -19,14 +19,6 @@ from compilegate.usecases.trial.job_output import quality_run, read_output
 NOT_KEPT = ("stage", "mode", "order", "loss_curve")
 # Characters of a run in the ledger, whose entries may have 400 KB each; a recorder's has 5,000.
 LARGEST_RUN = 100_000
-
-
-def describe(job: str, jobs: TrainingJobs) -> Mapping[str, Any] | None:
-    """SageMaker's description, None for a job that it does not know."""
-    try:
-        return jobs.describe(job)
-    except NotFoundError:
-        return None
 
 
 def output_uri(described: Mapping[str, Any]) -> str:

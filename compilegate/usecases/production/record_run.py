@@ -36,9 +36,10 @@ from compilegate.ports import Services
 from compilegate.report.notifications.production import run_failed, run_waits
 from compilegate.usecases.production.build_request import request_of, usd_per_hour
 from compilegate.usecases.production.canary import close_after_run
-from compilegate.usecases.production.job_evidence import describe, job_evidence, run_answer
+from compilegate.usecases.production.job_evidence import job_evidence, run_answer
 from compilegate.usecases.production.record_team_run import record_team_run
 from compilegate.usecases.trial.documents import Spec, spec_at
+from compilegate.usecases.trial.job_output import describe
 from compilegate.usecases.trial.job_requests import JobSite
 
 IN_PROGRESS, TIMEOUT, EXECUTION_FAILED = "InProgress", "States.Timeout", "FAILED"
@@ -122,12 +123,12 @@ def _record_unattended(
     """Record the job of ``event`` as the machine would have; returns the key of the answer."""
     job = str(event["job"])
     described = describe(job, services.jobs)
-    if described is not None and described["TrainingJobStatus"] not in ENDED:
+    if described and described["TrainingJobStatus"] not in ENDED:
         if detail["status"] == EXECUTION_FAILED:
             return "going_on"
         services.jobs.stop(job)
     why = explain(str(detail.get("error") or detail["status"]), str(detail.get("cause") or ""))
-    gave_up = None if described is not None else f"the execution ended: {why}"
+    gave_up = None if described else f"the execution ended: {why}"
     ended, spec = _read(event, past, services)
     _write(ended, spec, services, gave_up)
     return "recorded"
@@ -154,7 +155,7 @@ def _read(
         attempt=attempt,
         job=job,
         end=end,
-        described=described or {},
+        described=described,
         now=services.clock.now(),
         waits=tuple(wait for wait in past.waits_of(run) if wait.attempt < attempt.number),
         usd_per_hour=usd_per_hour(begun, attempt, spec, services.settings),

@@ -18,8 +18,9 @@ from compilegate.domain.workload.model import Workload
 from compilegate.ports import Services
 from compilegate.usecases.flag.change_flag import flag_versions, repair_if_possible
 from compilegate.usecases.production.canary import close_after_run
-from compilegate.usecases.production.job_evidence import describe, job_evidence, run_answer
+from compilegate.usecases.production.job_evidence import job_evidence, run_answer
 from compilegate.usecases.registration.load import load_registered
+from compilegate.usecases.trial.job_output import describe
 
 logger = logging.getLogger("compilegate")
 
@@ -31,7 +32,7 @@ def record_team_run(event: Mapping[str, Any], *, services: Services) -> dict[str
     """
     workload, job = str(event["workload"]), str(event["job"])
     described = describe(job, services.jobs)
-    if described is None:
+    if not described:
         return _ignored(workload, job, f"SageMaker knows no training job {job}")
     tags = services.jobs.tags(job)
     problem = refusal(workload, described, tags, stage=services.settings.stage)

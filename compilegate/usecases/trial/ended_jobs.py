@@ -21,9 +21,15 @@ from compilegate.domain.trial.jobs import (
     OutputRuns,
     reached_time_limit,
 )
-from compilegate.ports import ObjectStore, Services, TrainingJobs
+from compilegate.ports import ObjectStore, Services
 from compilegate.usecases.trial.documents import OpenTrial
-from compilegate.usecases.trial.job_output import JobOutput, quality_run, read_output, speed_runs
+from compilegate.usecases.trial.job_output import (
+    JobOutput,
+    describe,
+    quality_run,
+    read_output,
+    speed_runs,
+)
 from compilegate.usecases.trial.stop_jobs import stopped_by_trial
 
 ARM = re.compile(r"arm_\d+")
@@ -57,14 +63,6 @@ def ended_job(
     if job.status == COMPLETED:
         job = replace(job, output=_output(job, opened, services.store))
     return job
-
-
-def describe(job: str, jobs: TrainingJobs) -> Mapping[str, Any]:
-    """SageMaker's description of a job, empty where it never saw it."""
-    try:
-        return jobs.describe(job)
-    except NotFoundError:
-        return {}
 
 
 def _outcome_of(described: Mapping[str, Any]) -> dict[str, Any]:

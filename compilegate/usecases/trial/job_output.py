@@ -1,4 +1,4 @@
-"""Reads the evidence that a job left in its output tarball, and the runs that it is.
+"""Reads a job's description, the evidence in its output tarball, and the runs that it is.
 
 A full run writes a line per step, millions of them; each is kept as four numbers.
 """
@@ -16,7 +16,8 @@ from dataclasses import dataclass, field
 from gzip import BadGzipFile
 from typing import IO, Any
 
-from compilegate.domain.errors import InvalidEvidenceError, shown
+from compilegate.domain.errors import InvalidEvidenceError, NotFoundError, shown
+from compilegate.ports import TrainingJobs
 
 BLOCK = re.compile(r"evidence/block-(\d+)/([a-z0-9-]+)/summary\.json")
 COLD = re.compile(r"evidence/cold/([a-z0-9-]+)/summary\.json")
@@ -92,6 +93,14 @@ class JobOutput:
     def steps_beside(self, summary: str) -> Steps:
         """The steps recorded beside a summary, none when the job was killed before the first."""
         return self.steps.get(summary.removesuffix(SUMMARY) + STEPS) or Steps()
+
+
+def describe(job: str, jobs: TrainingJobs) -> Mapping[str, Any]:
+    """SageMaker's description of a job, empty where it never saw it."""
+    try:
+        return jobs.describe(job)
+    except NotFoundError:
+        return {}
 
 
 def read_output(stream: IO[bytes], size: int) -> JobOutput:

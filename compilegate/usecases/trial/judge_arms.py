@@ -33,7 +33,8 @@ from compilegate.usecases.trial.documents import (
     spec_at,
     to_json,
 )
-from compilegate.usecases.trial.ended_jobs import describe, ended_job
+from compilegate.usecases.trial.ended_jobs import ended_job
+from compilegate.usecases.trial.job_output import describe
 from compilegate.usecases.trial.job_requests import JobSite, check_request
 
 
@@ -45,14 +46,26 @@ def judge_arms(
     event: Mapping[str, Any], *, services: Services, judge: Judge = shipped_judge
 ) -> dict[str, Any]:
     """Judge the trial so far; ``continue`` comes with the requests of the next round."""
-    facts = _read(event, services)
-    return _write(facts, judge_round(facts, judge), Trial.from_event(event), services)
+    opened = open_trial(services.store, Trial.from_event(event))
+    canary_ended = _close_canary(opened.trial, event, services)
+    facts = _read(event, opened, canary_ended, services)
+    return _write(facts, judge_round(facts, judge), opened.trial, services)
 
 
-def _read(event: Mapping[str, Any], services: Services) -> RoundFacts:
-    opened, number = open_trial(services.store, Trial.from_event(event)), int(event["round"])
-    # The first to close a canary round says why it ended.
-    canary_ended = close_canary(opened.trial, OVERDUE, before=number, services=services)
+def _close_canary(trial: Trial, event: Mapping[str, Any], services: Services) -> str | None:
+    """Close the canary rounds before this one; returns why the last one ended.
+
+    This comes before anything is read: production assigns no run to a closed round, and the
+    recorded reason, which may be another step's, is part of what is judged.
+    """
+    return close_canary(trial, OVERDUE, before=int(event["round"]), services=services)
+
+
+def _read(
+    event: Mapping[str, Any], opened: OpenTrial, canary_ended: str | None, services: Services
+) -> RoundFacts:
+    """Everything that the round is judged on."""
+    number = int(event["round"])
     records = read_records(find_record(services.store, opened.trial, "evidence"))
     recorded = {record.job for record in records if record.runs}
     ended = tuple(
