@@ -11,18 +11,29 @@ from datetime import datetime
 from typing import Any
 
 from compilegate.domain import naming
-from compilegate.domain.failures import ENDED, Ending, JobEnd, job_end
+from compilegate.domain.errors import CompilegateError
+from compilegate.domain.failures import ENDED, Ending, JobEnd, explain, job_end
 from compilegate.domain.flag_change import Versions
-from compilegate.domain.production.attempts import Attempt, next_wait
+from compilegate.domain.production.attempts import (
+    FIRST_SECONDS,
+    Attempt,
+    most_wait_seconds,
+    next_wait,
+)
 from compilegate.domain.records.runs import TEAM, BegunRun, CapacityWait, ProductionRun
 from compilegate.domain.workload.model import BASELINE, Training, Workload
 
+IN_PROGRESS, TIMEOUT = "InProgress", "States.Timeout"
 # Status of a run that gave up waiting for capacity, beside SageMaker's own.
 NOT_RUN = "NotRun"
 # What the TRAIN machine does next.
 WATCH, RERUN, WAIT, FAILED, END = "watch", "rerun", "wait", "failed", "end"
 # Why a team's job trains its arm, and its arm where its tag is missing.
 TEAM_STARTED, UNKNOWN_ARM = "team", "unknown"
+
+
+class StillTrainsError(CompilegateError):
+    """A job still trains although the state machine no longer waits for it."""
 
 
 @dataclass(frozen=True)
@@ -35,12 +46,15 @@ class JobEvidence:
 
 @dataclass(frozen=True)
 class EndedAttempt:
-    """An attempt whose job has ended, with everything that recording it reads.
+    """An attempt that the state machine no longer waits for, with everything that recording reads.
 
     ``described`` is SageMaker's description of the job, empty where it never was. ``waits`` are
     the run's earlier attempts without capacity, ``fallbacks`` the instance types that its
-    job can run on instead. ``usd_per_hour`` is None where the price is not known. ``now`` in epoch
-    seconds.
+    job can run on instead, ``first_wait_seconds`` is how long the first wait is. ``usd_per_hour``
+    is None where the price is not known. ``now`` in epoch seconds. ``error`` and ``cause`` are the
+    state machine's, empty where its task did not fail. ``twins`` are other jobs of the run that
+    are in progress: CreateTrainingJob may start a job and its answer be lost, and the retry then
+    starts another.
     """
 
     workload: Workload
@@ -54,6 +68,10 @@ class EndedAttempt:
     waits: tuple[CapacityWait, ...] = ()
     fallbacks: tuple[str, ...] = ()
     usd_per_hour: float | None = None
+    first_wait_seconds: float = FIRST_SECONDS
+    error: str = ""
+    cause: str = ""
+    twins: tuple[str, ...] = ()
 
     @property
     def arm(self) -> str:
@@ -66,11 +84,45 @@ class EndedAttempt:
         return not self.attempt.trains_baseline
 
 
-def capacity_wait(
-    ended: EndedAttempt, most_seconds: float, *, first_seconds: float
-) -> CapacityWait | None:
+@dataclass(frozen=True)
+class AttemptOutcome:
+    """What is recorded of an attempt, after the jobs of ``stop`` were stopped."""
+
+    record: ProductionRun | CapacityWait
+    stop: tuple[str, ...] = ()
+
+
+def attempt_outcome(ended: EndedAttempt) -> AttemptOutcome:
+    """The attempt as a run, or as a wait for capacity.
+
+    A job that is in progress after its time is stopped. Raises StillTrainsError for any other in
+    progress: a run is recorded once, and recorded too early its true end would be lost.
+    """
+    in_progress = ended.described.get("TrainingJobStatus") == IN_PROGRESS
+    if in_progress and ended.error != TIMEOUT:
+        why = explain(ended.error, ended.cause)
+        raise StillTrainsError(
+            f"{ended.job} is still training, but waiting for it failed: {why}. "
+            "The job continues and saves its model; its run is not recorded"
+        )
+    stop = (ended.job, *ended.twins) if in_progress else ended.twins
+    if ended.end.ending is not Ending.NO_CAPACITY:
+        return AttemptOutcome(attempt_run(ended), stop)
+    wait = capacity_wait(ended)
+    if wait is not None:
+        return AttemptOutcome(wait, stop)
+    gave_up = f"gave up waiting for machines: {ended.end.reason}"
+    return AttemptOutcome(attempt_run(ended, gave_up=gave_up), stop)
+
+
+def capacity_wait(ended: EndedAttempt) -> CapacityWait | None:
     """How the run waits for capacity; None where it gives up."""
-    following = next_wait(ended.waits, ended.fallbacks, most_seconds, first_seconds=first_seconds)
+    following = next_wait(
+        ended.waits,
+        ended.fallbacks,
+        most_wait_seconds(ended.workload),
+        first_seconds=ended.first_wait_seconds,
+    )
     if following is None:
         return None
     began, over = _times(ended.described, otherwise=float(ended.now))

@@ -12,14 +12,13 @@ from dataclasses import replace
 from typing import Any
 
 from compilegate.domain import ledger_keys, naming
-from compilegate.domain.errors import CompilegateError, InvalidInputError, NotFoundError
+from compilegate.domain.errors import InvalidInputError, NotFoundError
 from compilegate.domain.failures import ENDED, Ending, explain, job_end
 from compilegate.domain.production.attempts import (
     FIRST_SECONDS,
     Attempt,
     attempt_number,
     attempt_of,
-    most_wait_seconds,
 )
 from compilegate.domain.production.history import WorkloadHistory, history
 from compilegate.domain.production.recorded_run import (
@@ -27,8 +26,8 @@ from compilegate.domain.production.recorded_run import (
     RERUN,
     WAIT,
     EndedAttempt,
+    attempt_outcome,
     attempt_run,
-    capacity_wait,
     what_next,
 )
 from compilegate.domain.records.runs import BegunRun, CapacityWait, ProductionRun
@@ -42,12 +41,8 @@ from compilegate.usecases.trial.documents import Spec, spec_at
 from compilegate.usecases.trial.job_output import describe
 from compilegate.usecases.trial.job_requests import JobSite
 
-IN_PROGRESS, TIMEOUT, EXECUTION_FAILED = "InProgress", "States.Timeout", "FAILED"
+EXECUTION_FAILED = "FAILED"
 logger = logging.getLogger("compilegate")
-
-
-class StillTrainsError(CompilegateError):
-    """A job still trains although the state machine no longer waits for it."""
 
 
 def record_run(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]:
@@ -72,21 +67,14 @@ def record_attempt(event: Mapping[str, Any], *, services: Services) -> dict[str,
     workload, run = str(event["workload"]), str(event["run"])
     past = history(services.ledger.entries(workload, ledger_keys.run_entries(run)))
     ended, spec = _read(event, past, services)
-    _stop_overdue(ended, event, services)
-    _stop_strays(ended, services)
-    gave_up = None
-    if ended.end.ending is Ending.NO_CAPACITY:
-        first = event.get("wait_seconds")
-        wait = capacity_wait(
-            ended,
-            most_wait_seconds(spec.workload),
-            first_seconds=FIRST_SECONDS if first is None else float(first),
-        )
-        if wait is not None:
-            entry = services.ledger.put_once(workload, wait.key, wait.to_entry())
-            return _waiting(CapacityWait.from_entry(entry), ended, services.settings.stage)
-        gave_up = f"gave up waiting for machines: {ended.end.reason}"
-    return _recorded(_write(ended, spec, services, gave_up), ended, services.settings.stage)
+    outcome = attempt_outcome(replace(ended, twins=_twins(ended, services)))
+    for stopped in outcome.stop:
+        services.jobs.stop(stopped)
+    stage, record = services.settings.stage, outcome.record
+    if isinstance(record, CapacityWait):
+        entry = services.ledger.put_once(workload, record.key, record.to_entry())
+        return _waiting(CapacityWait.from_entry(entry), ended, stage)
+    return _recorded(_write(record, spec, services), ended, stage)
 
 
 def record_ended_execution(detail: Mapping[str, Any], *, services: Services) -> dict[str, Any]:
@@ -130,7 +118,7 @@ def _record_unattended(
     why = explain(str(detail.get("error") or detail["status"]), str(detail.get("cause") or ""))
     gave_up = None if described else f"the execution ended: {why}"
     ended, spec = _read(event, past, services)
-    _write(ended, spec, services, gave_up)
+    _write(attempt_run(ended, gave_up=gave_up), spec, services)
     return "recorded"
 
 
@@ -148,7 +136,8 @@ def _read(
         raise NotFoundError(f"production run {run} of {workload} was never begun")
     spec, attempt = spec_at(services.store, begun.spec_key), Attempt.from_dict(event["attempt"])
     described = describe(job, services.jobs)
-    end = job_end(described, str(event.get("error") or ""), str(event.get("cause") or ""))
+    error, cause = str(event.get("error") or ""), str(event.get("cause") or "")
+    end, first = job_end(described, error, cause), event.get("wait_seconds")
     ended = EndedAttempt(
         workload=spec.workload,
         begun=begun,
@@ -159,6 +148,9 @@ def _read(
         now=services.clock.now(),
         waits=tuple(wait for wait in past.waits_of(run) if wait.attempt < attempt.number),
         usd_per_hour=usd_per_hour(begun, attempt, spec, services.settings),
+        first_wait_seconds=FIRST_SECONDS if first is None else float(first),
+        error=error,
+        cause=cause,
     )
     if end.ending is Ending.NO_CAPACITY:
         fallbacks = _fallbacks(begun, attempt, spec, JobSite.of(services))
@@ -184,44 +176,24 @@ def _fallbacks(begun: BegunRun, attempt: Attempt, spec: Spec, site: JobSite) -> 
     return tuple(usable)
 
 
-def _stop_overdue(ended: EndedAttempt, event: Mapping[str, Any], services: Services) -> None:
-    """Stop a job whose time is up; raises StillTrainsError for any other that has not ended.
+def _twins(ended: EndedAttempt, services: Services) -> tuple[str, ...]:
+    """Other jobs of the run that are in progress.
 
-    A run is recorded once: recorded too early, its true end would be lost.
-    """
-    if ended.described.get("TrainingJobStatus") != IN_PROGRESS:
-        return
-    error, cause = str(event.get("error") or ""), str(event.get("cause") or "")
-    if error != TIMEOUT:
-        raise StillTrainsError(
-            f"{ended.job} is still training, but waiting for it failed: {explain(error, cause)}. "
-            "The job continues and saves its model; its run is not recorded"
-        )
-    services.jobs.stop(ended.job)
-
-
-def _stop_strays(ended: EndedAttempt, services: Services) -> None:
-    """CreateTrainingJob may start a job and its answer be lost: the retry then starts another.
-
-    Only a retried job can have such a twin. SageMaker allows an account two lists of jobs a
-    second, so jobs are not listed for a first try.
+    Only a retried job can have any. SageMaker allows an account two lists of jobs a second, so
+    jobs are not listed for a first try.
     """
     if ended.job.endswith(naming.FIRST_TRY):
-        return
+        return ()
     prefix = naming.trial_job_prefix(ended.workload.name, ended.begun.run)
-    for job in services.jobs.active(prefix):
-        if job != ended.job:
-            services.jobs.stop(job)
+    return tuple(job for job in services.jobs.active(prefix) if job != ended.job)
 
 
-def _write(
-    ended: EndedAttempt, spec: Spec, services: Services, gave_up: str | None
-) -> ProductionRun:
-    """The run as the ledger has it; ``gave_up`` says why it was not run at all.
+def _write(run: ProductionRun, spec: Spec, services: Services) -> ProductionRun:
+    """The run as the ledger has it.
 
     A trial that waits for canary runs is woken afterwards, so that it reads the run.
     """
-    workload, run = spec.workload.name, attempt_run(ended, gave_up=gave_up)
+    workload = spec.workload.name
     entry = services.ledger.put_once(workload, run.key, run.to_entry())
     recorded = ProductionRun.from_entry(entry)
     close_after_run(workload, recorded, job=spec.job.digest, services=services)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from compilegate.domain import naming
+from compilegate.domain.production.recorded_run import StillTrainsError
 from compilegate.domain.production.registration import TrainedJob
 from compilegate.domain.records.runs import CanarySlot
 from compilegate.usecases.production import record_run as record_attempt
 from compilegate.usecases.production.job_evidence import output_uri
-from compilegate.usecases.production.record_run import StillTrainsError
 from compilegate.usecases.trial.documents import read_document
 from tests.domain.workload_builder import SOUND
 from tests.usecases.production.runs import (
