@@ -9,11 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 from compilegate.domain.decision import Decision, Verdict
+from compilegate.domain.failures import RESOURCE_LIMIT_ERROR
 from compilegate.domain.judging.production import Judge
 from compilegate.domain.naming import RunId
+from compilegate.domain.planning.arm_plan import ArmPlan
 from compilegate.domain.request.sections import JobContext
 from compilegate.domain.trial.evidence import JobRecord, TrialEvidence, assemble, to_document
 from compilegate.domain.trial.jobs import IN_PROGRESS, EndedJob
@@ -126,6 +129,33 @@ def _within_limits(decision: Decision, evidence: TrialEvidence, facts: RoundFact
     if reason is not None:
         return inconclusive(decision, reason)
     return while_in_production(decision, facts.production.canary_ended)
+
+
+class RoundEffect(StrEnum):
+    """What the end of one job means for the others of its round."""
+
+    NONE = "none"
+    # An interim look at the evidence may stop the arms that have lost.
+    LOOK = "look"
+    STOP = "stop"
+
+
+def round_effect(
+    job: EndedJob, arms: Sequence[ArmPlan], *, error: str | None, jobs_in_round: int
+) -> RoundEffect:
+    """What the end of ``job`` means for its round.
+
+    ``arms`` are the plan's, needed only for a job of a node group; ``error`` is the state
+    machine's, None where its task did not fail. A control decides nothing, and a quota that left
+    no room for a job says nothing about the others.
+    """
+    if job.run.group and job.controls(arms):
+        return RoundEffect.NONE
+    if job.infrastructure or job.stopped_by_others:
+        return RoundEffect.NONE if error == RESOURCE_LIMIT_ERROR else RoundEffect.STOP
+    if job.run.is_speed or jobs_in_round <= 1:
+        return RoundEffect.NONE
+    return RoundEffect.LOOK
 
 
 def lost_arms(

@@ -11,15 +11,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from compilegate.domain import naming
-from compilegate.domain.failures import ENDED, RESOURCE_LIMIT_ERROR
+from compilegate.domain.failures import ENDED
 from compilegate.domain.judging.judge import judge as shipped_judge
 from compilegate.domain.judging.production import Judge
 from compilegate.domain.naming import RunId
-from compilegate.domain.planning.speed_jobs import controls_of
 from compilegate.domain.trial.evidence import TrialEvidence, assemble, read_records
 from compilegate.domain.trial.jobs import (
     COMPLETED,
@@ -28,7 +27,7 @@ from compilegate.domain.trial.jobs import (
     EndedJob,
     reached_time_limit,
 )
-from compilegate.domain.trial.judge_round import lost_arms
+from compilegate.domain.trial.judge_round import RoundEffect, lost_arms, round_effect
 from compilegate.ports import Services
 from compilegate.usecases.trial.documents import Trial, find_record, load_plan, open_trial
 from compilegate.usecases.trial.ended_jobs import ended_job, failed_outcome
@@ -64,14 +63,12 @@ def on_job_ended(
     Safe to repeat: the answer depends on the evidence, not on what is still running.
     """
     trial, outcome = Trial.from_event(event), _outcome(event)
-    lost: list[int] = []
-    if _is_control(outcome, trial, services):
-        return {**outcome, "settled_arms": lost}
-    if _failed_by_cloud(outcome, trial, services):
-        if event.get("error") != RESOURCE_LIMIT_ERROR:
-            stop_round(trial, event["runs"], services=services)
-    elif not naming.parse_run(outcome["run"]).is_speed and len(event["runs"]) > 1:
-        lost = _look_early(event, outcome, services, judge)
+    job = _read_job(outcome, trial, services)
+    arms = load_plan(services.store, trial).arms if job.run.group else ()
+    effect = round_effect(job, arms, error=event.get("error"), jobs_in_round=len(event["runs"]))
+    if effect is RoundEffect.STOP:
+        stop_round(trial, event["runs"], services=services)
+    lost = _look_early(event, outcome, services, judge) if effect is RoundEffect.LOOK else []
     return {**outcome, "settled_arms": lost}
 
 
@@ -82,13 +79,8 @@ def _outcome(event: Mapping[str, Any]) -> dict[str, Any]:
     return {**names, **failed_outcome(str(event.get("cause", "")))}
 
 
-def _is_control(outcome: Mapping[str, Any], trial: Trial, services: Services) -> bool:
-    run = naming.parse_run(outcome["run"])
-    return bool(run.group and controls_of(run, load_plan(services.store, trial).arms))
-
-
-def _failed_by_cloud(outcome: Mapping[str, Any], trial: Trial, services: Services) -> bool:
-    """Whether the cloud could not run the job, or somebody else stopped it."""
+def _read_job(outcome: Mapping[str, Any], trial: Trial, services: Services) -> EndedJob:
+    """The job of the outcome, as far as its effect on the round goes."""
     job = EndedJob(
         run=naming.parse_run(outcome["run"]),
         job=outcome["job"],
@@ -97,7 +89,7 @@ def _failed_by_cloud(outcome: Mapping[str, Any], trial: Trial, services: Service
         timed_out=reached_time_limit(outcome),
     )
     own = job.was_stopped and stopped_by_trial(job.job, trial, services.store)
-    return job.infrastructure or (job.was_stopped and not own)
+    return replace(job, stopped_by_trial=own)
 
 
 def _look_early(
