@@ -227,11 +227,12 @@ def _quality_finding(
     quality = judge_full_runs(passed.arm, evidence, design)
     verdict, code = QUALITY_VERDICTS[quality.outcome]
     words = f"{passed.arm.name}: {evidence.quality.metric}: {quality.reason}"
-    reasons = [*passed.reasons, Reason(code, words, passed.arm.name)]
+    tested, objection = Reason(code, words, passed.arm.name), None
     if verdict is Verdict.PROMOTE:
-        verdict = _agreed(passed.arm, evidence, design, reasons)
+        verdict, objection = _agreed(passed.arm, evidence, design)
     elif verdict is Verdict.CONTINUE:
-        verdict = _pays_to_go_on(passed, evidence, design, reasons)
+        verdict, objection = _pays_to_go_on(passed, evidence, design)
+    reasons = [*passed.reasons, tested, *([objection] if objection else [])]
     if verdict is not Verdict.PROMOTE:  # what decides comes first
         reasons.reverse()
     if evidence.plan.asked_quality_runs not in (None, evidence.policy.quality_runs):
@@ -248,47 +249,47 @@ def _mode_words(evidence: Evidence) -> str:
     return f"{asked}, but the trial ran its own full runs{': ' + why if why else ''}"
 
 
-def _agreed(arm: Arm, evidence: Evidence, design: Design, reasons: list[Reason]) -> Verdict:
+def _agreed(arm: Arm, evidence: Evidence, design: Design) -> tuple[Verdict, Reason | None]:
     """A gate that the full runs' own wall clock does not confirm proves nothing."""
     clock = wall_clock(arm, evidence)
     bar = evidence.policy.reject_speedup * evidence.price_ratio(arm)
     if not clock.doubtful:
-        return Verdict.PROMOTE
+        return Verdict.PROMOTE, None
     if clock.ratio is None:
         text = f"{arm.name}: the wall clock of full runs is missing"
-        reasons.append(Reason("full_run_unmeasured", text, arm.name))
+        objection = Reason("full_run_unmeasured", text, arm.name)
     else:
         text = (
-            f"{arm.name}: full jobs, start-up and evaluation included, were {ratio(clock.ratio)}, "
-            f"below {ratio(bar)}, although the short blocks were faster"
+            f"{arm.name}: full jobs, start-up and evaluation included, were {clock.ratio:.2f}x, "
+            f"below {bar:.2f}x, although the short blocks were faster"
         )
-        reasons.append(Reason("full_run_disagrees", text, arm.name))
+        objection = Reason("full_run_disagrees", text, arm.name)
     more = next_look(len(finished(arm.quality)), design.n_max)
     timed = all(run.wall_seconds for run in finished(arm.quality))
-    return Verdict.CONTINUE if more and timed and not clock.disproved else Verdict.INCONCLUSIVE
+    may_agree = more and timed and not clock.disproved
+    return (Verdict.CONTINUE if may_agree else Verdict.INCONCLUSIVE), objection
 
 
 def _pays_to_go_on(
-    passed: CandidateFinding, evidence: Evidence, design: Design, reasons: list[Reason]
-) -> Verdict:
+    passed: CandidateFinding, evidence: Evidence, design: Design
+) -> tuple[Verdict, Reason | None]:
+    """More full runs have to be worth their price, and their wall clock still open."""
     clock = wall_clock(passed.arm, evidence)
-    if clock.ratio is not None and clock.disproved:
-        text = f"{passed.arm.name}: full jobs were {ratio(clock.ratio)}, conclusively too slow"
-        reasons.append(Reason("full_run_disagrees", text, passed.arm.name))
-        return Verdict.INCONCLUSIVE
+    if clock.disproved:
+        text = f"{passed.arm.name}: full jobs were {clock.ratio:.2f}x, conclusively too slow"
+        return Verdict.INCONCLUSIVE, Reason("full_run_disagrees", text, passed.arm.name)
     speedup = passed.speed.estimate
     if not is_shadow(evidence, passed.arm) or speedup is None:
-        return Verdict.CONTINUE
+        return Verdict.CONTINUE, None
     valued = value_of_shadow_runs(passed.arm, evidence, design, speedup)
     if valued is None or valued[0].pays:
-        return Verdict.CONTINUE
+        return Verdict.CONTINUE, None
     value, runs = valued
     text = (
         f"{passed.arm.name}: proving its quality would take about {runs} more runs, worth "
         f"{value.cost:.1f} baseline runs, to save an expected {value.gain:.1f}"
     )
-    reasons.append(Reason("saving_below_trial_cost", text, passed.arm.name))
-    return Verdict.INCONCLUSIVE
+    return Verdict.INCONCLUSIVE, Reason("saving_below_trial_cost", text, passed.arm.name)
 
 
 def _finding(

@@ -32,23 +32,8 @@ BLIND = {
 }
 # A candidate that crashes once may have been unlucky; twice is a pattern.
 CRASHES = 2
-
-
-@dataclass
-class _Watch:
-    """The state that the replay carries from run to run."""
-
-    monitors: Mapping[str, Monitor]
-    alarm: str | None = None
-    confirmations: dict[str, list[FullRun]] = field(default_factory=dict)
-    watched: int = 0
-    blind: Counter[str] = field(default_factory=Counter)
-    baselines: int = 0
-    crashes: int = 0
-    reverted: Reason | None = None
-    cleared: int = 0
-    unapplied: int = 0
-    failed_baselines: int = 0
+# The alarm that a crash raises; the others have the name of their sum.
+CRASH = "crash"
 
 
 @dataclass(frozen=True)
@@ -65,6 +50,112 @@ class ProbationFinding:
 Observer = Callable[[str, FullRun, Mapping[str, Monitor]], None]
 
 
+@dataclass
+class _Watch:
+    """The state that the replay carries from run to run; only these methods change it.
+
+    ``alarm`` is what an open alarm is about, ``confirmations`` the runs of each arm that check it,
+    ``blind`` how many runs each sum could not see, ``reverted`` why the candidate is turned off.
+    """
+
+    promoted: Arm
+    monitors: Mapping[str, Monitor]
+    alarm: str | None = None
+    confirmations: dict[str, list[FullRun]] = field(default_factory=dict)
+    watched: int = 0
+    blind: Counter[str] = field(default_factory=Counter)
+    baselines: int = 0
+    crashes: int = 0
+    reverted: Reason | None = None
+    cleared: int = 0
+    unapplied: int = 0
+    failed_baselines: int = 0
+
+    def take(self, name: str, run: FullRun) -> bool:
+        """Take in the next run; False for one that says nothing about the change."""
+        ours = name == self.promoted.name
+        if ours and run.finished and is_unapplied(run, self.promoted):
+            self.unapplied += 1
+            return False
+        if not run.finished:
+            self._take_failure(name)
+        elif self.alarm and run.may_check:
+            self.confirmations.setdefault(name, []).append(run)
+        elif ours:
+            self._watch(run)
+        else:
+            self.baselines += 1
+            self._learn(run)
+        if self.alarm and self._confirmed_enough():
+            self._close_alarm()
+        return True
+
+    def check_before_end(self, needed: int) -> None:
+        """Raise an alarm where the probation would end while a sum stands high."""
+        if self.alarm is None and self.watched >= needed:
+            self.alarm = next((key for key, m in self.monitors.items() if m.suspicious), None)
+
+    def missing(self, name: str) -> int:
+        """How many runs of an arm the check of the alarm still needs."""
+        return max(CONFIRMATIONS - len(self.confirmations.get(name, ())), 0)
+
+    def _watch(self, run: FullRun) -> None:
+        self._count(run)
+        for key, monitor in self.monitors.items():
+            if monitor.watch(run) and self.alarm is None:
+                self.alarm = key
+
+    def _learn(self, run: FullRun) -> None:
+        for monitor in self.monitors.values():
+            monitor.learn(run)
+
+    def _count(self, run: FullRun) -> None:
+        """A run that one of the sums could not see was not watched: it cannot end a probation."""
+        unseen = [key for key, monitor in self.monitors.items() if not monitor.sees(run)]
+        self.blind.update(unseen)
+        self.watched += not unseen
+
+    def _take_failure(self, name: str) -> None:
+        promoted = self.promoted.name
+        if name != promoted:
+            self.failed_baselines += 1
+            return
+        self.crashes += 1
+        self.alarm = self.alarm or CRASH
+        if self.crashes >= CRASHES:
+            text = f"{promoted}: {self.crashes} production runs crashed or diverged"
+            self.reverted = Reason("candidate_crashed", text, promoted)
+
+    def _confirmed_enough(self) -> bool:
+        # Where the baseline keeps failing, its earlier runs have to do.
+        compared = self.failed_baselines >= CONFIRMATIONS or not self.missing(BASELINE)
+        return compared and not self.missing(self.promoted.name)
+
+    def _close_alarm(self) -> None:
+        """Revert if a fall is confirmed: of what raised the alarm, or of what is suspicious too.
+
+        Three runs of each arm differ by half a margin by chance often enough; a figure that was
+        calm when the alarm came is not checked because the other one was. A crash casts doubt on
+        both.
+        """
+        promoted = self.promoted.name
+        ours, theirs = self.confirmations[promoted], self.confirmations.get(BASELINE, [])
+        for key, monitor in self.monitors.items():
+            if self.alarm not in (key, CRASH) and not monitor.suspicious:
+                continue
+            fall = monitor.confirmed_fall(ours, theirs)
+            if fall:
+                self.reverted = Reason(fall.code, f"{promoted}: {fall.message}", promoted)
+        for run in theirs:
+            self._learn(run)
+        for monitor in self.monitors.values():
+            monitor.reset()
+        for run in ours:
+            self._count(run)
+        self.alarm, self.confirmations, self.failed_baselines = None, {}, 0
+        self.cleared += 1
+
+
 def judge_probation(
     evidence: Evidence, speedup: float | None, observer: Observer | None = None
 ) -> ProbationFinding:
@@ -73,24 +164,20 @@ def judge_probation(
     ``observer`` follows the replay, for a chart; it changes nothing.
     """
     promoted = evidence.promoted_arm
-    watch = _Watch(
-        {
-            "quality": quality_monitor(evidence, promoted),
-            "speed": speed_monitor(evidence, promoted, speedup),
-        }
-    )
+    monitors = {
+        "quality": quality_monitor(evidence, promoted),
+        "speed": speed_monitor(evidence, promoted, speedup),
+    }
+    watch = _Watch(promoted, monitors)
     for name, run in _in_time(evidence, promoted):
-        if name == promoted.name and run.finished and is_unapplied(run, promoted):
-            watch.unapplied += 1  # it says nothing about the change, for or against
+        if not watch.take(name, run):
             continue
-        _take(watch, name, run, promoted.name)
         if observer is not None:
             observer(name, run, watch.monitors)
         if watch.reverted:
             return ProbationFinding(Verdict.REVERT, (watch.reverted,), None, watch.monitors)
-        if watch.alarm is None and watch.watched >= evidence.policy.probation_runs:
-            watch.alarm = next((key for key, m in watch.monitors.items() if m.suspicious), None)
-    return _standing(watch, evidence, promoted)
+        watch.check_before_end(evidence.policy.probation_runs)
+    return _standing(watch, evidence)
 
 
 def _in_time(evidence: Evidence, promoted: Arm) -> Iterator[tuple[str, FullRun]]:
@@ -99,75 +186,8 @@ def _in_time(evidence: Evidence, promoted: Arm) -> Iterator[tuple[str, FullRun]]
     return iter(sorted(runs, key=lambda item: item[1].order))
 
 
-def _take(watch: _Watch, name: str, run: FullRun, promoted: str) -> None:
-    if not run.finished:
-        _take_failure(watch, name, promoted)
-    elif watch.alarm and run.may_check:
-        watch.confirmations.setdefault(name, []).append(run)
-    elif name == promoted:
-        _count(watch, run)
-        for key, monitor in watch.monitors.items():
-            if monitor.watch(run) and watch.alarm is None:
-                watch.alarm = key
-    else:
-        watch.baselines += 1
-        for monitor in watch.monitors.values():
-            monitor.learn(run)
-    if watch.alarm and _confirmed_enough(watch, promoted):
-        _close_alarm(watch, promoted)
-
-
-def _count(watch: _Watch, run: FullRun) -> None:
-    """A run that one of the sums could not see was not watched: it cannot end a probation."""
-    unseen = [key for key, monitor in watch.monitors.items() if not monitor.sees(run)]
-    watch.blind.update(unseen)
-    watch.watched += not unseen
-
-
-def _take_failure(watch: _Watch, name: str, promoted: str) -> None:
-    if name != promoted:
-        watch.failed_baselines += 1
-        return
-    watch.crashes += 1
-    watch.alarm = watch.alarm or "crash"
-    if watch.crashes >= CRASHES:
-        text = f"{promoted}: {watch.crashes} production runs crashed or diverged"
-        watch.reverted = Reason("candidate_crashed", text, promoted)
-
-
-def _confirmed_enough(watch: _Watch, promoted: str) -> bool:
-    counts = {name: len(watch.confirmations.get(name, ())) for name in (BASELINE, promoted)}
-    if watch.failed_baselines >= CONFIRMATIONS:  # earlier ones have to do
-        counts[BASELINE] = CONFIRMATIONS
-    return min(counts.values()) >= CONFIRMATIONS
-
-
-def _close_alarm(watch: _Watch, promoted: str) -> None:
-    """Revert if a fall is confirmed: of what raised the alarm, or of what is suspicious too.
-
-    Three runs of each arm differ by half a margin by chance often enough; a figure that was calm
-    when the alarm came is not checked because the other one was. A crash casts doubt on both.
-    """
-    ours, theirs = watch.confirmations[promoted], watch.confirmations.get(BASELINE, [])
-    for key, monitor in watch.monitors.items():
-        if watch.alarm not in (key, "crash") and not monitor.suspicious:
-            continue
-        fall = monitor.confirmed_fall(ours, theirs)
-        if fall:
-            watch.reverted = Reason(fall.code, f"{promoted}: {fall.message}", promoted)
-    for run in theirs:
-        for monitor in watch.monitors.values():
-            monitor.learn(run)
-    for monitor in watch.monitors.values():
-        monitor.reset()
-    for run in ours:
-        _count(watch, run)
-    watch.alarm, watch.confirmations, watch.failed_baselines = None, {}, 0
-    watch.cleared += 1
-
-
-def _standing(watch: _Watch, evidence: Evidence, promoted: Arm) -> ProbationFinding:
-    needed = evidence.policy.probation_runs
+def _standing(watch: _Watch, evidence: Evidence) -> ProbationFinding:
+    promoted, needed = watch.promoted, evidence.policy.probation_runs
     reasons = [reason for m in watch.monitors.values() for reason in m.weaknesses()]
     if watch.cleared:
         text = f"{watch.cleared} alarm{'s' * (watch.cleared > 1)} checked and not confirmed"
@@ -182,7 +202,7 @@ def _standing(watch: _Watch, evidence: Evidence, promoted: Arm) -> ProbationFind
             return ProbationFinding(Verdict.INVALID, tuple(reasons), None, watch.monitors)
     if watch.alarm:
         text = f"{promoted.name}: {_alarm_words(watch)}; runs of both arms check it"
-        step = _step(_confirmation_runs(watch, promoted.name), "to check the alarm", confirm=True)
+        step = _step(_confirmation_runs(watch), "to check the alarm", confirm=True)
         return _open(watch, [Reason("alarm", text, promoted.name), *reasons], step)
     if watch.watched >= needed:
         text = f"{promoted.name}: {watch.watched} production runs held quality and speed"
@@ -208,17 +228,15 @@ def _open(watch: _Watch, reasons: Sequence[Reason], step: ProbationStep) -> Prob
 
 
 def _alarm_words(watch: _Watch) -> str:
-    if watch.alarm == "crash":
+    if watch.alarm == CRASH:
         return "a production run crashed or diverged"
     return watch.monitors[str(watch.alarm)].alarm_words()
 
 
-def _confirmation_runs(watch: _Watch, promoted: str) -> list[str]:
+def _confirmation_runs(watch: _Watch) -> list[str]:
     """The runs still missing, in turn: B C C B B C, so that a steady drift hits both alike."""
-    missing = {
-        name: max(CONFIRMATIONS - len(watch.confirmations.get(name, ())), 0)
-        for name in (BASELINE, promoted)
-    }
+    promoted = watch.promoted.name
+    missing = {name: watch.missing(name) for name in (BASELINE, promoted)}
     turns = [BASELINE, promoted, promoted, BASELINE] * CONFIRMATIONS
     names = []
     for name in turns[2 * CONFIRMATIONS - sum(missing.values()) :]:
