@@ -77,7 +77,9 @@ def test_as_json(invoke: Invoke, local: Cloud, file: Path) -> None:
     assert ("baseline", "scheduled") == (nights[-1]["arm"], nights[-1]["why"])
     assert len({night["stands_for"][:10] for night in nights}) == len(nights)
     page = json.loads(Path(document["story"]["json"]).read_text())
-    assert page["headline"].startswith("“compile” was turned off automatically: eval_loss is worse")
+    assert page["headline"].startswith(
+        "The candidate was turned off automatically: compile: eval_loss is worse"
+    )
     assert page["simulated_clock"] is True
     kinds = [event["title"] for event in page["events"]]
     assert kinds.index("Fault injected on purpose") < kinds.index("Alarm")

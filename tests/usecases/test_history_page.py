@@ -92,7 +92,7 @@ def permanent(services: Any) -> None:
 def by_hand(services: Any) -> None:
     promote(services)
     runs(services, range(1, 4))
-    revert_by_hand(WORKLOAD, Override("ada", "loss spikes since Monday"), services=services)
+    revert_by_hand(WORKLOAD, Override("ada", "price went up; see 12"), services=services)
 
 
 def without_a_flag(services: Any) -> None:
@@ -127,11 +127,21 @@ def page_of(services: Any) -> tuple[Any, Any]:
 
 
 STATES: dict[str, tuple[Callable[[Any], None], str, str, bool]] = {
-    "reverted": (reverted, "Turned back off", "eval_loss is worse by 0.0", True),
-    "probation": (on_probation, "On probation", "4 of 12 production runs watched", False),
+    "reverted": (
+        reverted,
+        "Turned back off",
+        "automatically: compile: eval_loss is worse",
+        True,
+    ),
+    "probation": (
+        on_probation,
+        "On probation",
+        "run by run: compile: 4 of 12 production runs",
+        False,
+    ),
     "alarm": (alarmed, "Alarm being checked", "an alarm is being checked", False),
-    "permanent": (permanent, "On permanently", "“compile” is on permanently", True),
-    "by hand": (by_hand, "Turned off by hand", "by hand: loss spikes since Monday", False),
+    "permanent": (permanent, "On permanently", "The candidate is on permanently: compile: ", True),
+    "by hand": (by_hand, "Turned off by hand", "by hand: price went up; see 12", False),
     "retired": (retired, "Retired", "Retired; before that: bert-docs has trained", False),
 }
 
@@ -167,6 +177,16 @@ def test_a_revert_has_its_events_in_order_and_the_sums_of_the_judge(services: An
     assert alarm["place"] == alarms[0] + 0.5
     assert 0.0 == quality["points"][-1][1]  # begun anew after the check
     assert max(total for _, total, _, _ in speed["points"]) < speed["limit"]
+
+
+def test_an_alarm_that_is_not_confirmed_is_one_event_each(services: Any) -> None:
+    alarmed(services)
+    runs(services, range(6, 15))
+
+    _, document = page_of(services)
+
+    kinds = [one["kind"] for one in document["events"] if one["kind"] in ("alarm", "cleared")]
+    assert ["alarm", "cleared"] == kinds
 
 
 def test_listening_to_the_replay_changes_nothing(services: Any) -> None:

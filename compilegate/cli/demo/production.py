@@ -222,7 +222,7 @@ def show_end(
         say()
         say("The owner was notified:", style="bold")
         say(str(notification["subject"]), indent=2)
-        for line in str(notification["message"]).strip().split("\n"):
+        for line in str(notification["message"]).strip().splitlines():
             say(line, indent=2)
     say()
     say("The workload's history:", style="bold")

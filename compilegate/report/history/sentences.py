@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from compilegate.domain.arithmetic import ratio
+from compilegate.domain.flag_change import EVALUATE
 from compilegate.domain.formats import money, number, percent, plural
 from compilegate.domain.judging.evidence import mean_or_none
 from compilegate.domain.records.flags import HUMAN, FlagVersion
@@ -49,15 +50,18 @@ def lede(view: HistoryView) -> list[str]:
 
 
 def _cause(view: HistoryView, version: FlagVersion) -> str:
-    """The first reason why the flag was changed, without the dot at the end."""
-    return _without_arm(view, version.reason.split("; ")[0].strip().rstrip("."))
-
-
-def _without_arm(view: HistoryView, text: str) -> str:
-    """The text without the name of one of the workload's arms in front of it."""
-    arms = {run.arm for run in view.runs} | {version.flag.candidate for version in view.flags}
-    arms |= {decided.candidate for decided in view.history.decided}
-    return next((text.removeprefix(f"{a}: ") for a in arms if text.startswith(f"{a}: ")), text)
+    """The first reason of the trial or review that changed the flag, else the recorded text."""
+    if version.by == EVALUATE:
+        decided = view.history.decided
+        messages = [text for one in decided if one.trial == version.trial for text in one.reasons]
+    else:
+        messages = [
+            reason.message
+            for review in view.reviews
+            if review.transition and review.transition.change_id == version.change_id
+            for reason in review.reasons
+        ]
+    return (messages or [version.reason])[0].strip().rstrip(".")
 
 
 def _standing(view: HistoryView) -> str:
@@ -70,10 +74,11 @@ def _standing(view: HistoryView) -> str:
         return f"{by} turned {candidate} {word} by hand: {_cause(view, last)}"
     if flag.state == "probation":
         return _on_probation(view, candidate)
+    # The reasons of automated changes name the candidate.
     stale = "still on" if flag.enabled else "off until a new trial proves it again"
     sentences = {
-        "reverted": f"{candidate} was turned off automatically: {_cause(view, last)}",
-        "permanent": f"{candidate} is on permanently: {_cause(view, last)}",
+        "reverted": f"The candidate was turned off automatically: {_cause(view, last)}",
+        "permanent": f"The candidate is on permanently: {_cause(view, last)}",
         "stale": f"{candidate} is {stale}: production has changed since the proof",
     }
     return sentences.get(flag.state, f"Production trains without a compiler: {_cause(view, last)}")
@@ -90,12 +95,15 @@ def _without_flag(view: HistoryView) -> str:
 
 def _on_probation(view: HistoryView, candidate: str) -> str:
     if _alarmed(view):
-        return f"{candidate} is on, and an alarm is being checked: {_last_reason(view, 'alarm')}"
-    progress = "no run of it has ended yet"
+        alarm = _last_reason(view, "alarm")
+        return f"The candidate is on, and an alarm is being checked: {alarm}"
+    progress = _last_reason(view, "probation_goes_on")
+    if progress:
+        return f"The candidate is on and watched run by run: {progress}"
+    so_far = "no run of it has ended yet"
     if view.reviews:
-        verdict = str(view.reviews[-1].verdict or "nothing to judge yet")
-        progress = _last_reason(view, "probation_goes_on") or verdict
-    return f"{candidate} is on and watched run by run: {progress}"
+        so_far = str(view.reviews[-1].verdict or "nothing to judge yet")
+    return f"{candidate} is on and watched run by run: {so_far}"
 
 
 def _alarmed(view: HistoryView) -> bool:
@@ -103,8 +111,7 @@ def _alarmed(view: HistoryView) -> bool:
 
 
 def _last_reason(view: HistoryView, code: str) -> str:
-    message = (view.reviews[-1].reason(code) or "") if view.reviews else ""
-    return _without_arm(view, message)
+    return (view.reviews[-1].reason(code) or "") if view.reviews else ""
 
 
 def _promotion_sentence(view: HistoryView) -> str:

@@ -115,9 +115,9 @@ def _events(view: HistoryView, record: Record) -> Iterator[Event]:
             runs = plural(len(record.runs), "run")
             text = f"The next {runs} of production train in turn: {arms}."
             yield _event(view, record, "Canary runs begin", text)
-        case CanaryClosed():
-            text = f"{CLOSED_WORDS.get(record.reason, record.reason)}."
-            tone = "" if record.reason == "complete" else "open"
+        case CanaryClosed(reason=code):
+            text = f"{CLOSED_WORDS.get(code, code)}."
+            tone = "" if code == "complete" else "open"
             yield _event(view, record, "Canary runs end", text, tone=tone)
         case ApprovalRequested():
             text = f"“{record.candidate}” takes effect once a person approves it."
@@ -250,14 +250,16 @@ def _reviewed(view: HistoryView, review: Review) -> Iterator[Event]:
         for one in view.history.reviews
         if one.trial == review.trial and (one.at, one.run) < (review.at, review.run)
     ]
+    codes_before = before[-1].codes if before else frozenset()
     alarm, cleared = review.reason("alarm"), review.reason("alarm_cleared")
-    if alarm and not (before and before[-1].reason("alarm")):
+    if alarm and "alarm" not in codes_before:
         yield Event(float(review.at), "alarm", "Alarm", alarm, "bad", place, "alarm")
     elif review.message_kind == "failed":
         text = "; ".join(reason.message for reason in review.reasons)
         title = "Production cannot be judged"
         yield Event(float(review.at), "unproven", title, f"{text}.", "bad", place)
-    if cleared and not (before and cleared == before[-1].reason("alarm_cleared")):
+    # Once cleared, an alarm is counted in every later review.
+    if cleared and ("alarm_cleared" not in codes_before or "alarm" in codes_before - review.codes):
         text = f"{cleared}; nothing was changed."
         title = "Alarm not confirmed"
         yield Event(float(review.at), "cleared", title, text, "good", place, "cleared")

@@ -82,7 +82,7 @@ def _summary(news: ReviewNews) -> Iterator[str]:
     by = "turned on by hand after" if review.by_human else "promoted by"
     yield f"{news.workload}: {review.candidate}, {by} trial {review.trial}."
     if review.transition:
-        yield review.transition.reason.replace("; ", "\n")
+        yield review.transition.reason
     if not news.flag.enabled:
         yield (
             "The flag is off: production trains the baseline until a trial proves the candidate "
