@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from compilegate.domain.compilers import COMPILERS, keeps_cache
 from compilegate.domain.compilers.torch_compile import TORCH_COMPILE
 from compilegate.domain.economics import break_even_seconds
 from compilegate.domain.facts.model import CompileOverhead
+from compilegate.domain.planning.arm_plan import ArmPlan
 from compilegate.domain.workload.model import Candidate, Workload
 
 
@@ -22,6 +24,29 @@ class MeasuredOverhead:
     image: str
     warm_seconds: float | None
     cold_seconds: float | None
+
+
+def measured_overheads(
+    trial: str, figures: Iterable[Mapping[str, Any]], arms: Iterable[ArmPlan]
+) -> Iterator[MeasuredOverhead]:
+    """What a trial measured, by the judge's figures of its arms; raises KeyError for unnamed ones.
+
+    A compiler that counted no time at all was not measured.
+    """
+    by_name = {arm.name: arm for arm in arms}
+    for measured in figures:
+        arm = by_name.get(str(measured["name"]))
+        warm, cold = (measured.get(f"compile_seconds_{key}") or None for key in ("warm", "cold"))
+        if arm is None or arm.compiler == "none" or (warm, cold) == (None, None):
+            continue
+        yield MeasuredOverhead(
+            trial=trial,
+            compiler=arm.compiler,
+            compile_mode=arm.compile_mode,
+            image=arm.image,
+            warm_seconds=warm,
+            cold_seconds=cold,
+        )
 
 
 @dataclass(frozen=True)

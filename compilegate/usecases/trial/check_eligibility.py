@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from compilegate.domain.decision import JUDGE_VERSION, Decision, Verdict
-from compilegate.domain.eligibility import Eligibility, MeasuredOverhead
+from compilegate.domain.eligibility import MeasuredOverhead
 from compilegate.domain.eligibility import check_eligibility as check
+from compilegate.domain.eligibility.overhead import measured_overheads
 from compilegate.domain.errors import NotFoundError, UnreadableRecordError
-from compilegate.domain.planning.arm_plan import ArmPlan
 from compilegate.domain.production.history import WorkloadHistory, history
-from compilegate.domain.reasons import Reason, Severity
 from compilegate.domain.records.trials import TrialDecided
+from compilegate.domain.trial.refusals import ineligible
 from compilegate.ports import ObjectStore, Services
 from compilegate.usecases.registration.load import facts_for_workload
 from compilegate.usecases.trial.documents import (
@@ -25,6 +24,10 @@ from compilegate.usecases.trial.documents import (
     save_record,
 )
 
+# Older ones would be of another model before they would be of use.
+TRIALS_READ = 3
+# What reading an old document may raise: another schema, a missing key, no object, no JSON.
+UNREADABLE = (UnreadableRecordError, KeyError, TypeError, AttributeError, ValueError)
 logger = logging.getLogger("compilegate")
 
 
@@ -42,33 +45,9 @@ def check_eligibility(event: Mapping[str, Any], *, services: Services) -> dict[s
     save_record(services.store, trial, "eligibility", eligibility.to_dict())
     decision_key = None
     if eligibility.verdict == "ineligible":
-        decision_key = save_decision(services, trial, _ineligible(eligibility, trial))
+        decision = ineligible(eligibility, workload=trial.workload, trial=trial.trial)
+        decision_key = save_decision(services, trial, decision)
     return {"verdict": eligibility.verdict, "decision_key": decision_key}
-
-
-def _ineligible(eligibility: Eligibility, trial: Trial) -> Decision:
-    """The decision by what blocks the trial, the workload's own reasons first, each once."""
-    reasons = [*eligibility.reasons, *(r for one in eligibility.candidates for r in one.reasons)]
-    blocking = [
-        Reason(reason.code, reason.message, fix=reason.fix)
-        for reason in reasons
-        if reason.severity is Severity.BLOCK
-    ]
-    return Decision(
-        workload=trial.workload,
-        decision_id=f"{trial.trial}-ineligible",
-        judge_version=JUDGE_VERSION,
-        stage="eligibility",
-        verdict=Verdict.INELIGIBLE,
-        candidate=None,
-        reasons=tuple(dict.fromkeys(blocking)),
-    )
-
-
-# Older ones would be of another model before they would be of use.
-TRIALS_READ = 3
-# What reading an old document may raise: another schema, a missing key, no object, no JSON.
-UNREADABLE = (UnreadableRecordError, KeyError, TypeError, AttributeError, ValueError)
 
 
 def past_overheads(
@@ -93,7 +72,7 @@ def _measured(
     trial = Trial(workload, decided.trial, spec_key="")
     try:
         figures = load_decision(store, decided.decision_key).arms
-        return tuple(_overheads(figures, load_plan(store, trial).arms, trial.trial))
+        return tuple(measured_overheads(trial.trial, figures, load_plan(store, trial).arms))
     except NotFoundError:
         return ()
     except UNREADABLE as error:
@@ -104,23 +83,3 @@ def _measured(
             extra={"workload": workload},
         )
         return ()
-
-
-def _overheads(
-    figures: Iterable[Mapping[str, Any]], arms: Iterable[ArmPlan], trial: str
-) -> Iterator[MeasuredOverhead]:
-    by_name = {arm.name: arm for arm in arms}
-    for measured in figures:
-        arm = by_name.get(str(measured["name"]))
-        # A compiler that counted no time at all was not measured.
-        warm, cold = (measured.get(f"compile_seconds_{key}") or None for key in ("warm", "cold"))
-        if arm is None or arm.compiler == "none" or (warm, cold) == (None, None):
-            continue
-        yield MeasuredOverhead(
-            trial=trial,
-            compiler=arm.compiler,
-            compile_mode=arm.compile_mode,
-            image=arm.image,
-            warm_seconds=warm,
-            cold_seconds=cold,
-        )

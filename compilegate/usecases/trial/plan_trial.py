@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from compilegate.domain.decision import JUDGE_VERSION, SHADOW, Decision, Verdict
+from compilegate.domain.decision import SHADOW
 from compilegate.domain.eligibility import MeasuredOverhead, check_eligibility
 from compilegate.domain.errors import InvalidInputError, NotFoundError
-from compilegate.domain.flag import promoted
-from compilegate.domain.judging.evidence_file import ID_LENGTH
-from compilegate.domain.planning.arm_plan import CANDIDATE
 from compilegate.domain.planning.arms import Refusal
 from compilegate.domain.planning.plan import Plan
 from compilegate.domain.planning.plan import plan_trial as design
 from compilegate.domain.production.history import WorkloadHistory, history
-from compilegate.domain.production.promotion import cooling_down
 from compilegate.domain.reasons import Reason
 from compilegate.domain.trial.plan import QualityMode, TrialContext, plan_document, quality_mode
+from compilegate.domain.trial.refusals import flag_too_large, refused, too_soon
 from compilegate.domain.workload.model import Workload
 from compilegate.ports import ObjectStore, Quotas, Services, Settings
 from compilegate.usecases.registration.load import facts_for_workload, load_registration
@@ -49,8 +46,9 @@ class _Facts:
 def plan_trial(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]:
     """Record the plan; a refusal is recorded as an inconclusive decision with its reason."""
     facts = _read(event, services)
-    plan = _cooling_down(facts) or plan_for(
-        facts.spec.workload,
+    workload = facts.spec.workload
+    plan = too_soon(workload, facts.past, facts.context.started_at) or plan_for(
+        workload,
         services.settings,
         quotas=services.quotas,
         measured=facts.measured,
@@ -76,7 +74,8 @@ def _read(event: Mapping[str, Any], services: Services) -> _Facts:
 def _write(plan: Plan | Refusal, facts: _Facts, services: Services) -> dict[str, Any]:
     trial = facts.trial
     if isinstance(plan, Refusal):
-        key = save_decision(services, trial, _refused(plan, trial))
+        decision = refused(plan, workload=trial.workload, trial=trial.trial)
+        key = save_decision(services, trial, decision)
         return {
             "verdict": "inconclusive", "plan_key": None, "estimated_usd": None, "decision_key": key,
         }  # fmt: skip
@@ -87,26 +86,6 @@ def _write(plan: Plan | Refusal, facts: _Facts, services: Services) -> dict[str,
         "estimated_usd": round(plan.estimate.usd, 4),
         "decision_key": None,
     }
-
-
-def _refused(refusal: Refusal, trial: Trial) -> Decision:
-    return Decision(
-        workload=trial.workload,
-        decision_id=f"{trial.trial}-refused",
-        judge_version=JUDGE_VERSION,
-        stage="plan",
-        verdict=Verdict.INCONCLUSIVE,
-        candidate=None,
-        reasons=(refusal.reason,),
-    )
-
-
-def _cooling_down(facts: _Facts) -> Refusal | None:
-    """The refusal of a trial that comes too soon after a revert."""
-    workload, now = facts.spec.workload, facts.context.started_at
-    days = workload.policy.cooldown_days
-    reason = cooling_down(facts.past.flags, days, now=now, workload=workload.name)
-    return Refusal(reason) if reason else None
 
 
 def plan_for(
@@ -139,27 +118,7 @@ def plan_for(
     why = refused_request(workload, plan.arms, settings, steps=plan.speed_steps)
     if why is not None:
         return Refusal(Reason("request_refused", why))
-    too_large = _too_large_a_flag(plan)
-    return plan if too_large is None else Refusal(Reason("flag_too_large", too_large))
-
-
-def _too_large_a_flag(plan: Plan) -> str | None:
-    """Why a candidate's flag could not be written if proven; checked before any cost."""
-    baseline = asdict(plan.arms[0])
-    for arm in plan.arms:
-        if arm.role != CANDIDATE:
-            continue
-        flag = promoted(
-            asdict(arm), baseline, decision_id="d" * ID_LENGTH, since="2026-01-01T00:00:00Z"
-        )
-        try:
-            flag.to_json()
-        except InvalidInputError as error:
-            fix = "set fewer or shorter hyperparameters on the candidate, or in its script"
-            place = f"candidates ({arm.name})"
-            problem = f"has changes whose flag {error.problem}"
-            return str(InvalidInputError(problem, field=place, fix=fix))
-    return None
+    return flag_too_large(plan) or plan
 
 
 def mode_of_trial(spec: Spec, past: WorkloadHistory, store: ObjectStore) -> QualityMode:
