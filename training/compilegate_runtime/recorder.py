@@ -34,7 +34,7 @@ class Recorder:
         self.metrics, self.fingerprint = {}, {}
         self.initial_loss = None  # of step 1, unless the script measures it before
         self.first_loss_is_initial = True  # not where dropout made it the arm's own
-        self.initial_weights = None  # their fingerprint (initial_weights.py)
+        self.initial_weights = None  # their fingerprint (fingerprint.py)
         self.bad_losses_allowed = 0  # in a row
         self._run = dict(run)
         self._clock = clock

@@ -37,8 +37,8 @@ class Missing:
 class Outcome:
     """One trial's end; ``decision`` is None when it failed, ``failure`` then says why.
 
-    ``applied`` is the outcome for the flag (usecases/apply_flag.py), ``full_runs`` who made them
-    where production had a part in it (report/protocol.py).
+    ``applied`` is the outcome for the flag (usecases/trial/apply_flag.py), ``full_runs`` who made
+    them where production had a part in it (report/protocol.py).
     """
 
     workload: str

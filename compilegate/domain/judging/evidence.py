@@ -115,7 +115,7 @@ class Evidence:
     """One workload's evidence, validated; ``controls`` tell effects apart and are not judged.
 
     ``content`` identifies the document that it was read from, independent of the order of its
-    arms and runs (identity.py).
+    arms and runs.
     """
 
     workload: str

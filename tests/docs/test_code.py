@@ -1,0 +1,80 @@
+"""What CONTRIBUTING.md says of the code itself holds."""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.docs.test_docs import ROOT, TRACKED
+
+FILES = [name for name in TRACKED if name.endswith(".py") and (ROOT / name).exists()]
+PRODUCT = [name for name in FILES if not name.startswith("tests/")]
+LINES_OF_A_FILE = 350
+LINES_OF_A_FUNCTION = 50
+FILE_NAME = re.compile(r"[\w/.-]*\w\.py\b")
+# Files of other projects that comments cite.
+ELSEWHERE = {"_entry_point_type.py", "pytorch_xla.py", "run_glue.py"}
+DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+def written(lines: list[str]) -> int:
+    return sum(bool(line.strip()) for line in lines)
+
+
+def body(function: ast.FunctionDef | ast.AsyncFunctionDef, lines: list[str]) -> int:
+    """Lines below the signature and the docstring."""
+    statements = function.body[ast.get_docstring(function) is not None :]
+    return written(lines[statements[0].lineno - 1 : function.end_lineno]) if statements else 0
+
+
+def explanations(source: str) -> Iterator[str]:
+    """Docstrings and comments."""
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.string
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, DOCUMENTED):
+            yield ast.get_docstring(node) or ""
+
+
+def is_there(name: str) -> bool:
+    return any(file == name or file.endswith("/" + name) for file in FILES)
+
+
+def test_no_file_and_no_function_is_longer_than_contributing_says() -> None:
+    too_long = []
+    for name in FILES:
+        source = (ROOT / name).read_text()
+        lines = source.splitlines()
+        if written(lines) > LINES_OF_A_FILE:
+            too_long.append(name)
+        too_long += [
+            f"{name}: {node.name}"
+            for node in ast.walk(ast.parse(source))
+            if name in PRODUCT
+            and isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+            and body(node, lines) > LINES_OF_A_FUNCTION
+        ]
+    said = " ".join((ROOT / "CONTRIBUTING.md").read_text().split())
+
+    assert [] == too_long
+    assert (
+        f"Files up to {LINES_OF_A_FILE} lines with one reason to change, "
+        f"function bodies outside of tests up to {LINES_OF_A_FUNCTION}" in said
+    )
+
+
+def test_every_file_that_an_explanation_names_exists() -> None:
+    missing = {
+        f"{name}: {file}"
+        for name in PRODUCT
+        for text in explanations((ROOT / name).read_text())
+        for file in FILE_NAME.findall(text)
+        if Path(file).name not in ELSEWHERE and not is_there(file)
+    }
+
+    assert set() == missing
