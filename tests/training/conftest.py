@@ -1,6 +1,7 @@
 """The runtime on the import path, and one place for all jobs of a session."""
 
 import json
+import os
 import sys
 
 import pytest
@@ -33,4 +34,6 @@ def jobs(tmp_path_factory):
         ]
         (path / "text.jsonl").write_text("\n".join(lines) + "\n")
         channels[channel] = path
-    return Jobs(folder, channels)
+    # Of all processes of this run of the tests: what one has compiled, none compiles again.
+    shared = folder.parent.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
+    return Jobs(folder, channels, shared / "inductor")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.training.jobs import PYTHON
+from tests.training.jobs import PYTHON, SCRIPTS, TRAINING
 
 pytestmark = pytest.mark.training
 
@@ -244,21 +244,33 @@ def test_a_stable_diffusion_is_tuned_on_the_latents_of_its_images(
     assert {"eval_loss"} == done.summary()["metrics"].keys()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["gpt2", "bert", "unet"])
-def test_a_compiled_family_starts_where_its_baseline_does(jobs, done, other_files, name):
-    entry_point, settings = {
-        "gpt2": ("causal_lm.py", GPT2),
-        "bert": ("text_classification.py", BERT),
-        "unet": ("diffusion.py", UNET),
-    }[name]
-    there = channels(other_files / "pictures") if name == "unet" else {}
-    compiled = jobs.run(entry_point, there, compiler="torch_compile", arm="compile", **settings)
-    ours, theirs = compiled.summary(), done[name].summary()
+def starts_where_its_baseline_does(compiled, baseline):
+    ours, theirs = compiled.summary(), baseline.summary()
 
-    assert len(losses(done[name])) == len(losses(compiled))
+    assert len(losses(baseline)) == len(losses(compiled))
     assert (True, 0) == (ours["compiler"]["applied"], ours["compiler"]["graph_breaks"])
     assert ours["initial_loss"] == pytest.approx(theirs["initial_loss"], rel=1e-6)
     assert ours["fingerprint"] == theirs["fingerprint"]
     for metric, value in theirs["metrics"].items():
         assert ours["metrics"][metric] == pytest.approx(value, rel=0.02)
+
+
+COMPILED = {"compiler": "torch_compile", "arm": "compile"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "entry_point", "settings"),
+    [("gpt2", "causal_lm.py", GPT2), ("bert", "text_classification.py", BERT)],
+)
+def test_a_compiled_family_starts_where_its_baseline_does(jobs, done, name, entry_point, settings):
+    starts_where_its_baseline_does(jobs.run(entry_point, **COMPILED, **settings), done[name])
+
+
+@pytest.mark.slow
+def test_a_compiled_unet_starts_where_its_baseline_does(jobs, other_files):
+    there = {**channels(other_files / "pictures"), "PYTHONPATH": str(TRAINING)}
+    script = SCRIPTS / "small_unet.py"
+    baseline = jobs.run(script, there, **UNET)
+
+    starts_where_its_baseline_does(jobs.run(script, there, **COMPILED, **UNET), baseline)

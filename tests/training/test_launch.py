@@ -11,9 +11,8 @@ from compilegate_runtime.errors import HyperparameterError
 from compilegate_runtime.launching import arguments, frameworks
 
 from compilegate.domain.argument_text import encoded
-from tests.training.jobs import ROOT, TRAINING, Finished, after_steps
+from tests.training.jobs import SCRIPTS, TRAINING, Finished, after_steps
 
-SCRIPTS = ROOT / "tests" / "training" / "scripts"
 PLAIN = {
     "script": SCRIPTS / "plain.py", "batch_size": 8, "learning_rate": 0.2, "seed": 3,
     "argument_names": '{"learning_rate": "lr", "batch_size": "batch-size", "seed": null}',

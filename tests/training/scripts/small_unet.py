@@ -1,0 +1,18 @@
+"""diffusion.py with one block of each kind: a UNet that is compiled in seconds."""
+
+import diffusion
+from compilegate_runtime import job
+
+diffusion.TINY = {
+    "block_out_channels": (8,),
+    "down_block_types": ("CrossAttnDownBlock2D",),
+    "mid_block_type": None,
+    "up_block_types": ("CrossAttnUpBlock2D",),
+    "layers_per_block": 1,
+    "norm_num_groups": 4,
+    "cross_attention_dim": 8,
+    "attention_head_dim": 4,
+}
+
+if __name__ == "__main__":
+    job.run(diffusion.train, diffusion.KNOBS)
