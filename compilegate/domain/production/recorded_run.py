@@ -5,7 +5,7 @@ An attempt of the TRAIN machine and a job of a team's own pipeline become the sa
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -184,6 +184,19 @@ def what_next(run: ProductionRun) -> str:
     if run.status == "Completed" and run.result.get("finished") is not False and not untreated:
         return WATCH
     return FAILED if run.arm == BASELINE else RERUN
+
+
+def next_attempt(attempt: Attempt, record: ProductionRun | CapacityWait) -> Attempt:
+    """The attempt that the machine makes after ``record`` of this one; the same where it ends."""
+    number = attempt.number + 1
+    if isinstance(record, CapacityWait):
+        return Attempt(number, rerun=attempt.rerun, instance_type=record.next_instance_type)
+    return Attempt(number, rerun=True) if what_next(record) == RERUN else attempt
+
+
+def is_first_pause(wait: CapacityWait, earlier: Iterable[CapacityWait]) -> bool:
+    """Whether the run has to pause for the first time: its owner is notified once."""
+    return wait.wait_seconds >= 1 and not any(one.wait_seconds for one in earlier)
 
 
 def refusal(

@@ -23,11 +23,12 @@ from compilegate.domain.production.attempts import (
 from compilegate.domain.production.history import WorkloadHistory, history
 from compilegate.domain.production.recorded_run import (
     FAILED,
-    RERUN,
     WAIT,
     EndedAttempt,
     attempt_outcome,
     attempt_run,
+    is_first_pause,
+    next_attempt,
     what_next,
 )
 from compilegate.domain.records.runs import BegunRun, CapacityWait, ProductionRun
@@ -114,6 +115,7 @@ def _record_unattended(
     if described and described["TrainingJobStatus"] not in ENDED:
         if detail["status"] == EXECUTION_FAILED:
             return "going_on"
+        # Stopped before it is read: the run is recorded with the status that SageMaker then gives.
         services.jobs.stop(job)
     why = explain(str(detail.get("error") or detail["status"]), str(detail.get("cause") or ""))
     gave_up = None if described else f"the execution ended: {why}"
@@ -203,7 +205,7 @@ def _write(run: ProductionRun, spec: Spec, services: Services) -> ProductionRun:
 def _recorded(run: ProductionRun, ended: EndedAttempt, stage: str) -> dict[str, Any]:
     """The answer for an attempt that was recorded."""
     step, owner, message = what_next(run), ended.workload.owner, None
-    following = Attempt(ended.attempt.number + 1, rerun=True) if step == RERUN else ended.attempt
+    following = next_attempt(ended.attempt, run)
     if step == FAILED:
         message = run_failed(run, ended.workload.name, owner=owner, stage=stage).to_answer()
     return {**run_answer(step, run, owner), "attempt": following.to_dict(), "tell": message}
@@ -211,13 +213,8 @@ def _recorded(run: ProductionRun, ended: EndedAttempt, stage: str) -> dict[str, 
 
 def _waiting(wait: CapacityWait, ended: EndedAttempt, stage: str) -> dict[str, Any]:
     """The answer for an attempt that got no capacity."""
-    seconds, owner, message = int(wait.wait_seconds), ended.workload.owner, None
-    following = Attempt(
-        number=ended.attempt.number + 1,
-        rerun=ended.attempt.rerun,
-        instance_type=wait.next_instance_type,
-    )
-    if seconds > 0 and not any(earlier.wait_seconds for earlier in ended.waits):
+    owner, message = ended.workload.owner, None
+    if is_first_pause(wait, ended.waits):
         message = run_waits(wait, ended.workload.name, owner=owner, stage=stage).to_answer()
     return {
         "next": WAIT,
@@ -226,8 +223,8 @@ def _waiting(wait: CapacityWait, ended: EndedAttempt, stage: str) -> dict[str, A
         "status": "Waiting",
         "reason": str(wait.reason),
         "counts": False,
-        "attempt": following.to_dict(),
-        "wait_seconds": seconds,
+        "attempt": next_attempt(ended.attempt, wait).to_dict(),
+        "wait_seconds": int(wait.wait_seconds),
         "owner": owner,
         "tell": message,
     }

@@ -14,6 +14,8 @@ from compilegate.domain.production.recorded_run import (
     EndedAttempt,
     StillTrainsError,
     attempt_outcome,
+    is_first_pause,
+    next_attempt,
 )
 from compilegate.domain.records.runs import BegunRun, CapacityWait, ProductionRun
 from tests.domain.workload_builder import SOUND, change
@@ -84,3 +86,30 @@ def test_a_run_that_may_not_wait_is_recorded_as_not_run() -> None:
     assert isinstance(recorded.record, ProductionRun)
     assert (NOT_RUN, False) == (recorded.record.status, recorded.record.counts)
     assert str(recorded.record.reason).startswith("gave up waiting for machines: ")
+
+
+def test_after_a_wait_the_same_arm_is_tried_again_on_the_type_that_the_wait_names() -> None:
+    wait = outcome("Failed", reason=CAPACITY, fallbacks=("ml.g5.2xlarge",)).record
+
+    assert Attempt(3, rerun=True, instance_type="ml.g5.2xlarge") == next_attempt(
+        Attempt(2, rerun=True), wait
+    )
+
+
+def test_a_candidate_that_failed_is_followed_by_a_rerun_and_no_other_run_by_anything() -> None:
+    failed, completed = (outcome(status).record for status in ("Failed", "Completed"))
+
+    assert Attempt(1, rerun=True) == next_attempt(Attempt(), failed)
+    assert Attempt() == next_attempt(Attempt(), completed)
+
+
+def test_the_first_pause_is_reported_and_no_fallback_or_later_pause() -> None:
+    pause = outcome("Failed", reason=CAPACITY).record
+    fallback = outcome("Failed", reason=CAPACITY, fallbacks=("ml.g5.2xlarge",)).record
+
+    assert isinstance(pause, CapacityWait)
+    assert isinstance(fallback, CapacityWait)
+    assert is_first_pause(pause, [])
+    assert is_first_pause(pause, [fallback])
+    assert not is_first_pause(pause, [pause, fallback])
+    assert not is_first_pause(fallback, [])
