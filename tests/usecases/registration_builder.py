@@ -10,8 +10,8 @@ from typing import Any
 from compilegate.domain.production.registration import Registration
 from compilegate.domain.workload.model import Workload
 from compilegate.usecases.registration.register import (
-    Registered,
     RegisterOptions,
+    RegistrationOutcome,
     RegistrationRequest,
     load_registration,
     register,
@@ -55,7 +55,9 @@ class Production:
         assert isinstance(self.services.store, MemoryStore)
         return self.services.store
 
-    def register(self, wanted: RegistrationRequest | None = None, **changes: Any) -> Registered:
+    def register(
+        self, wanted: RegistrationRequest | None = None, **changes: Any
+    ) -> RegistrationOutcome:
         return register(
             wanted or asked(),
             services=self.services,
@@ -63,7 +65,7 @@ class Production:
             options=dataclasses.replace(ME, **changes),
         )
 
-    def retire(self, **changes: Any) -> Registered:
+    def retire(self, **changes: Any) -> RegistrationOutcome:
         return retire(
             "bert-docs",
             services=self.services,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from compilegate.ports import Services
-from compilegate.usecases.registration.register import Registered
+from compilegate.usecases.registration.register import RegistrationOutcome
 from tests.usecases.registration_builder import KEY, NIGHTLY, WEEKLY, Production, asked, scheduled
 
 
@@ -60,7 +60,7 @@ def restarted(production: Production) -> Production:
 
 # Action, and how many writes it makes: three uploads of a new workload, then ledger,
 # registration, schedule, registration.
-ACTIONS: dict[str, tuple[Callable[[Production], Registered], int]] = {
+ACTIONS: dict[str, tuple[Callable[[Production], RegistrationOutcome], int]] = {
     "new": (lambda production: production.register(), 7),
     "update": (lambda production: production.register(asked(scheduled(WEEKLY))), 5),
     "unschedule": (lambda production: production.register(asked(scheduled(None))), 5),

@@ -32,7 +32,11 @@ from compilegate.domain.formats import plural
 from compilegate.domain.production.registration import Change
 from compilegate.domain.records.flags import HUMAN
 from compilegate.usecases.operations.drain_mark import refuse_if_drained
-from compilegate.usecases.registration.register import UNCHANGED, Registered, RegisterOptions
+from compilegate.usecases.registration.register import (
+    UNCHANGED,
+    RegisterOptions,
+    RegistrationOutcome,
+)
 
 # With more workloads than this, unchanged ones are only counted.
 MOST_LINES = 20
@@ -161,7 +165,7 @@ def show(result: Result, *, also_unchanged: bool, local: bool = False) -> None:
     sys.stdout.flush()
 
 
-def line(registered: Registered) -> str:
+def line(registered: RegistrationOutcome) -> str:
     """``name: what, when it runs, what differs``."""
     registration = registered.registration
     unchanged = registered.what == UNCHANGED

@@ -20,8 +20,8 @@ from compilegate.domain.fields import Fields
 from compilegate.domain.workload.candidates import parse_name
 from compilegate.usecases.production.build_request import check_trainable
 from compilegate.usecases.registration.register import (
-    Registered,
     RegisterOptions,
+    RegistrationOutcome,
     RegistrationRequest,
     register,
     retire,
@@ -43,7 +43,7 @@ class Result:
     """
 
     subject: str
-    registered: Registered | None
+    registered: RegistrationOutcome | None
     error: Exception | None = None
 
     @property
@@ -83,7 +83,7 @@ def register_files(
     """Register each file, in their order."""
     schedules, packages = cloud.with_production().schedules, Packages()
 
-    def one(file: WorkloadFile) -> Registered:
+    def one(file: WorkloadFile) -> RegistrationOutcome:
         try:
             packed = packages.pack(file)
             request = RegistrationRequest(
@@ -102,7 +102,7 @@ def retire_workloads(
     """Retire each workload, in their order."""
     schedules = cloud.with_production().schedules
 
-    def one(name: str) -> Registered:
+    def one(name: str) -> RegistrationOutcome:
         check_registered(name, cloud, field="--remove")
         return retire(name, services=cloud.services, schedules=schedules, options=options)
 
@@ -147,10 +147,12 @@ def _verify(file: WorkloadFile, spec: Mapping[str, Any], cloud: Cloud) -> None:
 
 
 def _each(
-    items: Iterable[Item], act: Callable[[Item], Registered], subject: Callable[[Item], str]
+    items: Iterable[Item],
+    act: Callable[[Item], RegistrationOutcome],
+    subject: Callable[[Item], str],
 ) -> Iterator[Result]:
     """Act on several at once; results come in order, and few are held at a time."""
-    waiting: deque[tuple[Item, Future[Registered]]] = deque()
+    waiting: deque[tuple[Item, Future[RegistrationOutcome]]] = deque()
     pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="register")
 
     def result() -> Result:

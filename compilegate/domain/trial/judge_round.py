@@ -21,7 +21,7 @@ from compilegate.domain.request.sections import JobContext
 from compilegate.domain.trial.evidence import JobRecord, TrialEvidence, assemble, to_document
 from compilegate.domain.trial.jobs import IN_PROGRESS, EndedJob
 from compilegate.domain.trial.limits import limit_met
-from compilegate.domain.trial.next_round import CanaryRound, NextRound, next_round
+from compilegate.domain.trial.next_round import CanaryRequest, NextRound, next_round
 from compilegate.domain.trial.plan import RecordedPlan
 from compilegate.domain.trial.production_evidence import (
     ProductionFacts,
@@ -67,7 +67,7 @@ class RoundOutcome:
     evidence: Mapping[str, Any]
     decision: Decision
     stop: tuple[str, ...]
-    next: NextRound | CanaryRound | None = None
+    next: NextRound | CanaryRequest | None = None
     failure: str | None = None
 
 

@@ -39,7 +39,7 @@ class NextRound:
 
 
 @dataclass(frozen=True)
-class CanaryRound:
+class CanaryRequest:
     """A round that production makes: the runs in the judge's order."""
 
     round: int
@@ -54,10 +54,10 @@ class CanaryRound:
 
 def next_round(
     step: NextStep, evidence: TrialEvidence, context: JobContext, *, number: int, now: int
-) -> NextRound | CanaryRound:
+) -> NextRound | CanaryRequest:
     """What the judge's next step takes; ``number`` is the round's."""
     if isinstance(step, QualityStep) and step.is_canary:
-        return CanaryRound(number, step, canary_timeout_seconds(step, evidence, now))
+        return CanaryRequest(number, step, canary_timeout_seconds(step, evidence, now))
     if isinstance(step, SpeedStep):
         requests = _speed_requests(step, evidence, context, number)
     elif isinstance(step, QualityStep):

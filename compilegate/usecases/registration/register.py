@@ -58,7 +58,7 @@ class RegisterOptions:
 
 
 @dataclass(frozen=True)
-class Registered:
+class RegistrationOutcome:
     """The outcome for one workload; ``replaces`` names what else the name stood for.
 
     ``still_on`` is the candidate of a retired workload's flag that is still on.
@@ -78,7 +78,7 @@ def register(
     services: Services,
     schedules: Schedules,
     options: RegisterOptions,
-) -> Registered:
+) -> RegistrationOutcome:
     """Let production train this workload from now on; repeating it changes nothing.
 
     Raises InvalidInputError for a name that is another owner's, and for inputs that are not
@@ -90,11 +90,11 @@ def register(
     current = _current(store, requested.workload)
     same = current is not None and current.says_the_same(requested)
     if current is not None and same and current.settled and not options.again:
-        return Registered(UNCHANGED, current)
+        return RegistrationOutcome(UNCHANGED, current)
     if current is not None and not options.take_over:
         _check_owner(current, requested)
     request.verify(shipment.spec)
-    registered = Registered(
+    registered = RegistrationOutcome(
         what=_what(current, requested),
         registration=requested,
         changes=tuple(_changes(current, requested, shipment, store)),
@@ -109,7 +109,7 @@ def register(
 
 def retire(
     workload: str, *, services: Services, schedules: Schedules, options: RegisterOptions
-) -> Registered:
+) -> RegistrationOutcome:
     """Take a workload out of production; its history, flag and evidence stay.
 
     A trial that waits for production's runs continues. Raises NotFoundError for a workload that
@@ -119,13 +119,15 @@ def retire(
     if not current.active and current.settled and not options.again:
         if not options.dry_run:  # the attempt that retired it may have died before this
             end_canary(workload, services=services)
-        return Registered(UNCHANGED, current)
+        return RegistrationOutcome(UNCHANGED, current)
     requested = replace(current, active=False)
     if not options.dry_run:
         requested = _apply(_claim(requested, (), options, services), services, schedules)
         end_canary(workload, services=services)
     flag, _ = latest_flag(workload, services)
-    return Registered(RETIRED, requested, still_on=flag.candidate if flag.enabled else None)
+    return RegistrationOutcome(
+        RETIRED, requested, still_on=flag.candidate if flag.enabled else None
+    )
 
 
 def _requested(

@@ -19,7 +19,7 @@ from compilegate.domain.production.history import history
 from compilegate.domain.trial.evidence import read_records
 from compilegate.domain.trial.jobs import EndedJob
 from compilegate.domain.trial.judge_round import RoundFacts, RoundOutcome, judge_round
-from compilegate.domain.trial.next_round import CanaryRound, NextRound
+from compilegate.domain.trial.next_round import CanaryRequest, NextRound
 from compilegate.domain.trial.production_evidence import ProductionFacts
 from compilegate.ports import ObjectStore, Services, TrainingJobs
 from compilegate.usecases.production.canary import close_canary
@@ -138,7 +138,7 @@ def _write(
     if outcome.next is None:
         return {**answer, "decision_key": save_decision(services, trial, outcome.decision)}
     answer["round"] += 1
-    if isinstance(outcome.next, CanaryRound):
+    if isinstance(outcome.next, CanaryRequest):
         return {**answer, "next_stage": CANARY, "canary": outcome.next.to_dict()}
     runs = _write_requests(outcome.next, trial, services)
     stage, at_once = outcome.next.stage, outcome.next.at_once
