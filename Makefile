@@ -26,13 +26,15 @@ demo-production: setup ## a month of production in minutes: promotion, injected 
 	$(BIN)/compilegate demo-production
 
 # Each group of tests stays on one process, see tests/conftest.py, and they begin in order.
-SPREAD := -n auto --maxprocesses 4 --dist loadgroup --no-loadscope-reorder
+GROUPS := --dist loadgroup --no-loadscope-reorder
+# Tests of the longer tier wait for processes of theirs: three for two cores.
+MORE_THAN_CORES = $(shell $(BIN)/python -c "import os; print(min(6, os.cpu_count() * 3 // 2))")
 
 test: dev ## all tests but the longer tier
-	$(BIN)/python -m pytest $(SPREAD)
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 $(GROUPS)
 
 test-slow: dev ## the longer tier: the embedded cloud, whole jobs, fuzzing at depth
-	$(BIN)/python -m pytest $(SPREAD) --timeout 900 -m "slow or hypothesis" --hypothesis-profile deep
+	$(BIN)/python -m pytest -n $(MORE_THAN_CORES) $(GROUPS) --timeout 900 -m "slow or hypothesis" --hypothesis-profile deep
 
 test-all: test test-slow ## every test
 

@@ -42,9 +42,17 @@ OF_THE_TEMPLATE = ("asl", "stacks", "verify")
 def pytest_itemcollected(item: pytest.Item) -> None:
     """Puts each test into its tier, and with those that share what it starts."""
     # Whatever starts the embedded cloud or trains is of the longer tier, the loop apart.
-    starts_much = item.get_closest_marker("e2e") or item.get_closest_marker("training")
-    if starts_much and item.path.name != "test_loop.py":
+    trains = item.get_closest_marker("training")
+    if (item.get_closest_marker("e2e") or trains) and item.path.name != "test_loop.py":
         item.add_marker(pytest.mark.slow)
     place = item.path.relative_to(TESTS)
     group = "template" if place.parts[0] in OF_THE_TEMPLATE else str(place)
+    if trains and not _shares(item):
+        group = item.nodeid
     item.add_marker(pytest.mark.xdist_group(group))
+
+
+def _shares(item: pytest.Item) -> bool:
+    """Whether the test uses what is made once for its file."""
+    definitions = item._fixtureinfo.name2fixturedefs.values()
+    return any(one.scope in ("module", "class") for several in definitions for one in several)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import subprocess
 from pathlib import Path
 
@@ -232,8 +233,10 @@ PYTHON = ROOT / ".venv-training" / "bin" / "python"
 def dry_run(state: Path, *options: str) -> str:
     """The command in the training environment, quietly."""
     command = [str(PYTHON), "-m", "benchmarks.gpu", "--dry-run-cpu", "--state", str(state)]
+    # Kernels compile in half the time with a header that is compiled once on a machine.
+    environment = {**os.environ, "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "1"}
     done = subprocess.run(
-        [*command, *options], cwd=ROOT, capture_output=True, text=True, check=False
+        [*command, *options], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
     )
     assert 0 == done.returncode, done.stderr
     return done.stdout + done.stderr
