@@ -47,7 +47,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
         item.add_marker(pytest.mark.slow)
     place = item.path.relative_to(TESTS)
     group = "template" if place.parts[0] in OF_THE_TEMPLATE else str(place)
-    if trains and not _shares(item):
+    if place.parts[0] == "training" and trains and not _shares(item):
         group = item.nodeid
     item.add_marker(pytest.mark.xdist_group(group))
 
