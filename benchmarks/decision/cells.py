@@ -7,7 +7,6 @@ workloads.
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import math
 import multiprocessing
@@ -16,15 +15,13 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks.decision.portfolio import draw
+from benchmarks.decision.provenance import judge_name
 from benchmarks.decision.rules import NAIVE, Outcome, play
-from compilegate import domain
-from compilegate.domain.decision import JUDGE_VERSION
 
 CHUNK = 5
 SPREADS = (0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0)
@@ -93,15 +90,6 @@ def run(cell: Cell, jobs: int, tick: Callable[[int], None]) -> dict[str, Any]:
             figures.update(net_saving=NOTHING, net_saving_redone=NOTHING)
     size = {"workloads": cell.workloads, "seed": cell.seed, "judge": judge_name()}
     return {**cell.key, **size, "rules": rules}
-
-
-def judge_name() -> str:
-    """The judge's version, and a digest of the code that decides: results name what they are of."""
-    folder = Path(domain.__file__).parent
-    digest = hashlib.sha256()
-    for path in sorted(folder.glob("*.py")):
-        digest.update(path.read_bytes())
-    return f"{JUDGE_VERSION} ({digest.hexdigest()[:8]})"
 
 
 def _played(cell: Cell, jobs: int) -> Iterator[list[Outcome]]:

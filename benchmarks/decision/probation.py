@@ -29,8 +29,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.decision.cells import judge_name
 from benchmarks.decision.portfolio import MARGIN, draw, noise
+from benchmarks.decision.provenance import judge_name
 from benchmarks.decision.truth import BASELINE, Stress, Workload, unit_mean_factor
 from compilegate.domain.decision import Verdict
 from compilegate.domain.flag import Flag

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from compilegate.cli.common.cloud import Cloud
+from compilegate.cli.judge import replay as screen
 from compilegate.domain import naming
+from compilegate.usecases.trial import replay as replaying
 from tests.cli.conftest import Invoke
 
 
@@ -41,7 +43,7 @@ def test_the_same_decision_is_0(narrow: tuple[str, ...], invoke: Invoke, promote
 
 
 def test_another_decision_is_13_and_names_the_fields(invoke: Invoke, promoted: Cloud) -> None:
-    change(promoted, candidate="other", judge_version="0.1.0")
+    change(promoted, candidate="other")
     decision_id = entry(promoted)["decision_id"]
 
     result = invoke("judge", "--replay", decision_id)
@@ -50,9 +52,34 @@ def test_another_decision_is_13_and_names_the_fields(invoke: Invoke, promoted: C
     assert 13 == result.exit_code
     message = " ".join(result.stdout.split())
     assert 'differs in 1 field: candidate: recorded "other", now "compile"' in message
-    assert "It was made by judge 0.1.0; this is judge" in result.stdout
     difference = {"field": "candidate", "recorded": "other", "again": "compile"}
-    assert [difference] == document["differences"]
+    assert ([difference], None) == (document["differences"], document["judge_versions"])
+
+
+def test_an_archived_judge_is_named(
+    invoke: Invoke, promoted: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    change(promoted, judge_version="1.2.0")
+    decision_id = entry(promoted)["decision_id"]
+    for module in (replaying, screen):
+        monkeypatch.setattr(module, "JUDGE_VERSION", "99.0.0")
+
+    result = invoke("judge", "--replay", decision_id)
+    document = json.loads(invoke("judge", "--replay", decision_id, "--json").stdout)
+
+    assert "Judge 1.2.0 made it and repeated it from its archive" in " ".join(result.stdout.split())
+    assert ["1.2.0", "99.0.0"] == document["judge_versions"]
+
+
+def test_a_judge_that_is_not_here_is_one_message(invoke: Invoke, promoted: Cloud) -> None:
+    change(promoted, judge_version="0.9.0")
+
+    result = invoke("judge", "--replay", entry(promoted)["decision_id"])
+
+    assert (2, "") == (result.exit_code, result.stdout)
+    assert "Fix: use a release of Compilegate that has judge 0.9.0" in " ".join(
+        result.stderr.split()
+    )
 
 
 def test_a_decision_without_evidence_is_11(invoke: Invoke, promoted: Cloud) -> None:

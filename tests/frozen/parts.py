@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 from tests.frozen import commands, evidence, steps, template, upgrade, workloads
-from tests.frozen.entries import command, conformance_requests
+from tests.frozen.entries import archived_judge, command, conformance_requests
 from tests.frozen.recording import Case
 from tests.frozen.workloads import CORPUS, SHIPPED, in_project
 
@@ -24,7 +23,7 @@ DOCUMENTS = {
 
 
 def judge() -> list[Case]:
-    """Decisions on generated evidence."""
+    """Decisions of judge 1.2.0 on generated evidence: its archive answers."""
     return [
         Case(f"{kind}-{n:04}", partial(_decision, make, n), whole=n % WHOLE["judge"] == 0)
         for kind, (make, count) in DOCUMENTS.items()
@@ -67,7 +66,7 @@ def requests() -> list[Case]:
 
 
 def _decision(make: Callable[[int], Any], number: int) -> Any:
-    return command("judge", "-", "--json", "--stage", "prod", text=json.dumps(make(number)))
+    return archived_judge("1.2.0", make(number))
 
 
 def _on_file(file: Path, name: str, region: str = "us-east-1") -> Any:

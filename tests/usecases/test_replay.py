@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
-from compilegate.domain.errors import InvalidEvidenceError
+from compilegate import judges
+from compilegate.domain.errors import InvalidEvidenceError, InvalidInputError
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.replay import compare
+from compilegate.usecases.trial import replay as replaying
 from compilegate.usecases.trial.documents import (
     Trial,
     load_record,
@@ -51,7 +53,7 @@ def recorded(services: Any, found: dict[str, Any]) -> str:
 
 
 def again(services: Any, decision_id: str) -> Replay:
-    return replay(find_decision(decision_id, [NAME], services), services)
+    return replay(find_decision(decision_id, [NAME], services), services, judges)
 
 
 def promoted() -> dict[str, Any]:
@@ -68,9 +70,7 @@ def test_a_recorded_decision_comes_out_the_same(services: Any) -> None:
 
     assert "promote" == replayed.recorded["verdict"]
     assert replayed.comparison is not None
-    assert (True, None, None) == (
-        replayed.comparison.equal, replayed.comparison.versions, replayed.comparison.limit,
-    )  # fmt: skip
+    assert (True, None) == (replayed.comparison.equal, replayed.comparison.limit)
 
 
 def test_another_verdict_is_found_with_its_fields(services: Any) -> None:
@@ -95,14 +95,33 @@ def test_evidence_that_was_changed_is_found_even_where_the_verdict_stays(service
     assert "decision_id" in [difference.field for difference in comparison.differences]
 
 
-def test_another_version_of_the_judge_is_said_and_is_no_difference(services: Any) -> None:
+@pytest.fixture
+def later(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A release whose judge is another one than that of the records."""
+    monkeypatch.setattr(replaying, "JUDGE_VERSION", "99.0.0")
+
+
+def test_a_judge_that_is_neither_todays_nor_archived_is_refused_with_what_to_do(
+    services: Any,
+) -> None:
     decision_id = recorded(services, promoted())
-    now = load_record(services.store, ON, "decision")["judge_version"]
     change_decision(services, judge_version="0.9.0")
 
-    comparison = again(services, decision_id).comparison
+    with pytest.raises(InvalidInputError, match=r"got 'judge 0\.9\.0'.* Fix: use a release"):
+        again(services, decision_id)
 
-    assert (True, ("0.9.0", now)) == (comparison.equal, comparison.versions)
+
+def test_an_archived_judge_refuses_what_it_refused(services: Any, later: None) -> None:
+    decision_id = recorded(services, promoted())
+    save_record(services.store, ON, "evidence", {"schema": 1, "workload": NAME})
+    change_decision(services, judge_version="1.2.0")
+    comparison = again(services, decision_id).comparison
+    assert "verdict" in [difference.field for difference in comparison.differences]
+
+    reasons = [{"code": "evidence_invalid", "message": "in its own words"}]
+    change_decision(services, verdict="invalid", reasons=reasons)
+
+    assert again(services, decision_id).comparison.equal
 
 
 def test_a_trial_that_its_own_limit_ended_is_the_judges_word_and_the_limit(services: Any) -> None:
@@ -212,14 +231,14 @@ def _fixture(name: str) -> Any:
 def test_a_decision_of_release_0_1_in_other_words_is_the_same(case: dict[str, Any]) -> None:
     """``decisions-0.1`` holds what the judge of that release decided on generated evidence."""
     then = case["decision"]
-    now = judge(case["evidence"]).to_dict(then["flag"]["name"])
+    now = judges.decide(then["judge_version"], case["evidence"], then["flag"]["name"])
 
     assert compare(then, now).equal
 
 
 @pytest.mark.parametrize("name", ["carried", "reverted", "stopped", "waits-for-approval"])
-def test_every_decision_that_release_0_1_left_comes_out_the_same(name: str) -> None:
-    """Those of its probations as well as those of its trials."""
+def test_every_decision_that_release_0_1_left_comes_out_the_same(name: str, later: None) -> None:
+    """Those of its probations as well as those of its trials, whatever today's judge decides."""
     services = World.restored(_fixture(f"records-0.1/{name}")).cloud.services
     entries = services.ledger.entries(NAME)
     recorded_ids = {one["decision_id"] for one in entries if one.get("decision_key")}

@@ -6,10 +6,12 @@ import json
 from dataclasses import asdict
 from typing import Any
 
+from compilegate import judges
 from compilegate.cli.common.cloud import check_workload_exists
 from compilegate.cli.common.error_handling import INVALID_EVIDENCE
 from compilegate.cli.common.output import emit_json, say, say_line
 from compilegate.cli.common.session import Invocation
+from compilegate.domain.decision import JUDGE_VERSION
 from compilegate.domain.errors import shortened
 from compilegate.domain.formats import plural
 from compilegate.usecases.trial.replay import Replay, find_decision, replay
@@ -24,7 +26,8 @@ def replay_decision(invocation: Invocation, decision_id: str, *, workload: str |
     if workload:
         check_workload_exists(workload, cloud)
     workloads = [workload] if workload else cloud.overview.workloads()
-    replayed = replay(find_decision(decision_id, workloads, cloud.services), cloud.services)
+    record = find_decision(decision_id, workloads, cloud.services)
+    replayed = replay(record, cloud.services, judges)
     if invocation.as_json:
         emit_json(_document(replayed))
     else:
@@ -43,7 +46,7 @@ def _document(replayed: Replay) -> dict[str, Any]:
         "judge_version": replayed.recorded["judge_version"],
         "equal": comparison.equal if comparison else None,
         "why_not": replayed.why_not,
-        "judge_versions": list(comparison.versions) if comparison and comparison.versions else None,
+        "judge_versions": list(versions) if (versions := _versions(replayed)) else None,
         "limit": dict(comparison.limit) if comparison and comparison.limit else None,
         "differences": [asdict(one) for one in comparison.differences] if comparison else [],
     }
@@ -64,16 +67,20 @@ def _show(replayed: Replay, bucket: str) -> None:
                 hang=2)  # fmt: skip
         if fields > MOST_SHOWN:
             say(f"and {fields - MOST_SHOWN} more; --json lists all", indent=2)
-    if comparison and comparison.versions:
-        then, now = comparison.versions
-        say(
-            f"It was made by judge {then}; this is judge {now}, whose decisions have different ids."
-        )
+    if versions := _versions(replayed):
+        then, now = versions
+        say(f"Judge {then} made it and repeated it from its archive; today's is judge {now}.")
     if comparison and comparison.limit:
         say("The judge would have continued; the trial ended at its own limit: "
             f"{comparison.limit['message']}.")  # fmt: skip
     if replayed.why_not is None:
         say_line(f"  s3://{bucket}/{replayed.record.evidence_key}")
+
+
+def _versions(replayed: Replay) -> tuple[str, str] | None:
+    """The judge's version then and now, where an earlier one decided again."""
+    then = str(replayed.recorded["judge_version"])
+    return None if replayed.comparison is None or then == JUDGE_VERSION else (then, JUDGE_VERSION)
 
 
 def _value(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""Compares a decision that was recorded with what the judge says of its evidence today."""
+"""Compares a decision that was recorded with what its judge says of the evidence again."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from compilegate.domain.decision import Verdict
 Document = Mapping[str, Any]
 # Not the judge's: which trial it belongs to is written beside it.
 BESIDE = ("trial",)
-# The id is made from the judge's version, so another version has another id.
-OF_THE_VERSION = ("judge_version", "decision_id")
 # What follows from the verdict alone.
 OF_THE_VERDICT = ("verdict", "next", "flag.action")
 # Texts for people: a decision is the same in other words. Codes, arms and figures are compared.
@@ -31,14 +29,12 @@ class Difference:
 
 @dataclass(frozen=True)
 class Comparison:
-    """``differences`` leave out what only another version of the judge or a limit explains.
+    """``differences`` leave out what only a limit explains.
 
-    ``versions`` are the judge's then and now where they differ. ``limit`` is the reason for which
-    the trial itself ended what the judge would have continued.
+    ``limit`` is the reason for which the trial itself ended what the judge would have continued.
     """
 
     differences: tuple[Difference, ...]
-    versions: tuple[str, str] | None = None
     limit: Document | None = None
 
     @property
@@ -50,8 +46,7 @@ class Comparison:
 def compare(recorded: Document, again: Document) -> Comparison:
     """Every field of two decision documents (docs/contracts.md) except texts for people."""
     limit = _limit(recorded, again)
-    then, now = str(recorded["judge_version"]), str(again["judge_version"])
-    ignored = [*BESIDE, *(OF_THE_VERSION if then != now else ())]
+    ignored = [*BESIDE]
     if limit is not None:
         ignored += OF_THE_VERDICT
         recorded = {**recorded, "reasons": recorded["reasons"][1:]}
@@ -60,7 +55,7 @@ def compare(recorded: Document, again: Document) -> Comparison:
         for difference in _differences("", _with_arms(_plain(recorded), again), _plain(again))
         if difference.field not in ignored
     )
-    return Comparison(differences, (then, now) if then != now else None, limit)
+    return Comparison(differences, limit)
 
 
 def _limit(recorded: Document, again: Document) -> Document | None:

@@ -1,13 +1,14 @@
-"""Decides again on the evidence of a recorded decision."""
+"""Decides again on the evidence of a recorded decision, by the judge that made it."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from compilegate.domain import naming
+from compilegate.domain.decision import JUDGE_VERSION
 from compilegate.domain.errors import InvalidEvidenceError, InvalidInputError, NotFoundError
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.judge import judge as ask_judge
@@ -33,6 +34,18 @@ class DecisionRecord:
     trial: str
     decision_key: str
     evidence_key: str
+
+
+class Archive(Protocol):
+    """Earlier judges (compilegate/judges)."""
+
+    def is_archived(self, version: str) -> bool:
+        """Whether it has the judge of that version."""
+        ...
+
+    def decide(self, version: str, evidence: object, flag: str) -> Mapping[str, Any]:
+        """The decision document of that judge; raises InvalidEvidenceError."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -64,8 +77,13 @@ def find_decision(
     )  # fmt: skip
 
 
-def replay(record: DecisionRecord, services: Services, judge: Judge = ask_judge) -> Replay:
-    """Decide again on the recorded evidence and compare every field."""
+def replay(
+    record: DecisionRecord, services: Services, archive: Archive, judge: Judge = ask_judge
+) -> Replay:
+    """Decide again on the recorded evidence and compare every field.
+
+    Raises InvalidInputError for a decision of a judge that is neither today's nor archived.
+    """
     recorded = json.loads(services.store.get(record.decision_key))
     if recorded["stage"] in WITHOUT_EVIDENCE:
         return Replay(record, recorded, None, WITHOUT_EVIDENCE[recorded["stage"]])
@@ -74,13 +92,28 @@ def replay(record: DecisionRecord, services: Services, judge: Judge = ask_judge)
     except NotFoundError as error:
         return Replay(record, recorded, None, f"its evidence is gone: {error}")
     try:
-        again = judge(read_evidence(evidence)).to_dict(recorded["flag"]["name"])
+        again = _again(recorded, evidence, archive, judge)
     except InvalidEvidenceError as error:
         return _refused(record, recorded, str(error))
     if _codes(recorded) == [EVIDENCE_INVALID]:
         why = "what broke the contract lay in a job's output and never became evidence"
         return Replay(record, recorded, None, why)
     return Replay(record, recorded, compare(recorded, again))
+
+
+def _again(
+    recorded: Mapping[str, Any], evidence: object, archive: Archive, judge: Judge
+) -> Mapping[str, Any]:
+    version, flag = str(recorded["judge_version"]), str(recorded["flag"]["name"])
+    if version == JUDGE_VERSION:
+        return judge(read_evidence(evidence)).to_dict(flag)
+    if archive.is_archived(version):
+        return archive.decide(version, evidence, flag)
+    raise InvalidInputError(
+        f"was decided by a judge that this release does not have; its own is {JUDGE_VERSION}",
+        field="--replay", value=f"judge {version}",
+        fix=f"use a release of Compilegate that has judge {version}: CHANGELOG.md says which",
+    )  # fmt: skip
 
 
 def _refused(record: DecisionRecord, recorded: Mapping[str, Any], why: str) -> Replay:
