@@ -1,0 +1,167 @@
+"""The split of a metric's spread, against numpy and against simulated runs of known parts."""
+
+from __future__ import annotations
+
+import base64
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from compilegate.domain.judging.evaluation_noise import Split, df_over_chi_squared, tau_squared
+from compilegate.domain.judging.outcomes import BOUNDS, Outcomes, read_outcomes
+from tests.domain.outcome_builder import SET, beta_binomial, packed_bits, packed_losses
+
+
+def read(document: dict[str, Any]) -> Outcomes:
+    outcomes = read_outcomes(document)
+    assert outcomes is not None
+    return outcomes
+
+
+@given(st.integers(2, 6), st.integers(2, 40), st.integers(0, 2**32))
+def test_of_bits_is_numpys_variance_over_runs(runs: int, examples: int, seed: int) -> None:
+    right = np.random.default_rng(seed).random((runs, examples)) < 0.7
+    expected = right.var(axis=0, ddof=1).mean()
+
+    assert tau_squared([[read(packed_bits(run)) for run in right]]) == pytest.approx(expected)
+
+
+@given(st.integers(2, 6), st.integers(2, 40), st.integers(0, 2**32))
+def test_of_losses_is_numpys_variance_over_runs(runs: int, examples: int, seed: int) -> None:
+    losses = np.random.default_rng(seed).normal(3, 0.2, (runs, examples))
+    expected = losses.astype("<f2").astype(float).var(axis=0, ddof=1).mean()
+
+    assert tau_squared([[read(packed_losses(run)) for run in losses]]) == pytest.approx(expected)
+
+
+def test_arms_are_pooled_by_their_degrees_of_freedom_and_one_run_has_none() -> None:
+    rng = np.random.default_rng(1)
+    arms = [rng.random((runs, 300)) < 0.8 for runs in (2, 5, 1)]
+    expected = sum((len(a) - 1) * a.var(axis=0, ddof=1).mean() for a in arms[:2]) / 5
+    packed = [[read(packed_bits(run)) for run in arm] for arm in arms]
+
+    assert tau_squared(packed) == pytest.approx(expected)
+    assert tau_squared(packed[2:]) is None
+    assert tau_squared([]) is None
+
+
+def test_equal_runs_have_no_variance() -> None:
+    losses = read(packed_losses(np.full(100, 2.345)))
+
+    assert tau_squared([[losses, losses, losses]]) == 0
+
+
+@pytest.mark.parametrize("training_sd", [0.0, 0.004, 0.012])
+def test_parts_of_simulated_runs_are_found_without_bias(training_sd: float) -> None:
+    """2,000 trials of two arms with four runs on 1,000 examples: sigma_D^2 before the maximum."""
+    rng, examples, found, noise = np.random.default_rng(17), 1000, [], []
+    for _ in range(2000):
+        arms = [beta_binomial(rng, 4, examples, training_sd) for _ in range(2)]
+        tau = float(np.mean([arm.var(axis=0, ddof=1).mean() for arm in arms]))
+        variance = float(np.mean([arm.mean(axis=1).var(ddof=1) for arm in arms]))
+        found.append(examples / (examples - 1) * (variance - tau / examples))
+        noise.append(tau)
+    error = np.std(found) / math.sqrt(len(found))
+
+    assert abs(np.mean(found) - training_sd**2) < 4 * error
+    one = beta_binomial(rng, 4, examples, training_sd)
+    packed = tau_squared([[read(packed_bits(run)) for run in one]])
+    assert packed == pytest.approx(np.mean(noise), rel=0.15)
+
+
+def test_more_examples_bring_the_spread_that_is_promised() -> None:
+    """Runs of the same kind scored on 2,000 and on 8,000 examples."""
+    rng, training_sd = np.random.default_rng(5), 0.002
+    few = beta_binomial(rng, 400, 2000, training_sd)
+    many = beta_binomial(rng, 400, 8000, training_sd)
+    tau = tau_squared([[read(packed_bits(run)) for run in few]])
+    assert tau is not None
+    split = Split(float(few.mean(axis=1).std(ddof=1)), 399, 2000, tau)
+
+    assert split.at(8000) == pytest.approx(many.mean(axis=1).std(ddof=1), rel=0.1)
+    assert split.training_sd == pytest.approx(training_sd, rel=0.5)
+    assert split.at(2000) == pytest.approx(split.sd, rel=0.01)
+
+
+def test_wanted_examples_are_the_inverse_of_the_spread() -> None:
+    split = Split(sd=0.0047, df=12, examples=2000, tau_squared=2000 * 0.0044**2)
+    wanted = split.wanted(0.00275)
+
+    assert split.evaluation_sd == pytest.approx(0.0044)
+    assert split.training_sd == pytest.approx(0.00165, rel=0.01)
+    assert wanted == pytest.approx(8000, rel=0.02)
+    assert wanted is not None
+    assert split.at(wanted) <= 0.00275 < split.at(wanted - 1)
+    assert split.wanted(split.training_sd) is None
+
+
+def test_a_spread_smaller_than_the_evaluations_leaves_nothing_for_training() -> None:
+    split = Split(sd=0.004, df=4, examples=2000, tau_squared=2000 * 0.0044**2)
+
+    assert split.training_sd == 0
+    assert split.at(8000) == pytest.approx(0.0022)
+
+
+@pytest.mark.parametrize("df", [3, 5, 10, 40])
+@pytest.mark.parametrize("chance", [0.1, 0.9])
+def test_chi_squared_limits_are_scipys(df: int, chance: float) -> None:
+    z = stats.norm.ppf(chance)
+
+    assert df_over_chi_squared(df, z) == pytest.approx(df / stats.chi2.ppf(chance, df), rel=0.02)
+
+
+def test_the_range_of_the_training_part_covers_it() -> None:
+    """2,000 splits of ten runs: the true part lies below the range in 10 %, above in 10 %."""
+    rng, training_sd, examples, tau = np.random.default_rng(3), 0.004, 1000, 0.01
+    noise = math.sqrt(training_sd**2 + tau / examples)
+    sds = noise * np.sqrt(rng.chisquare(9, 2000) / 9)
+    ranges = [Split(float(sd), 9, examples, tau).training_range for sd in sds]
+
+    assert np.mean([low > training_sd for low, _ in ranges]) == pytest.approx(0.1, abs=0.03)
+    assert np.mean([high < training_sd for _, high in ranges]) == pytest.approx(0.1, abs=0.03)
+
+
+GOOD = packed_bits(np.arange(20) % 3 > 0)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"kind": "words"}, {"kind": None}, {"examples": 1}, {"examples": True}, {"examples": 2.0},
+        {"examples": 10**30}, {"examples": 21}, {"examples": 25}, {"examples": -3},
+        {"set_sha256": "x"}, {"set_sha256": SET.upper()}, {"set_sha256": None},
+        {"mean": math.nan}, {"mean": "0.65"}, {"mean": 0.9}, {"mean": -1.0}, {"mean": True},
+        {"data": "!" * 4}, {"data": GOOD["data"] * 2}, {"data": None}, {"data": "b29\u00e9"},
+        {"data": base64.b64encode(b"\xff\xff\xff").decode()}, {"per_outcome": 0},
+        {"kind": "losses"},
+    ],
+)  # fmt: skip
+def test_what_is_broken_is_absent(change: dict[str, Any]) -> None:
+    assert read_outcomes(GOOD) is not None
+    assert read_outcomes({**GOOD, **change}) is None
+
+
+@pytest.mark.parametrize("document", [None, [], "outcomes", 3, {}])
+def test_what_is_no_document_is_absent(document: object) -> None:
+    assert read_outcomes(document) is None
+
+
+def test_losses_that_are_not_finite_are_absent() -> None:
+    losses = packed_losses(np.array([1.0, math.inf, 2.0]))
+
+    assert read_outcomes({**losses, "mean": 1.0}) is None
+
+
+def test_a_subsample_has_the_size_of_the_bound_whatever_the_document_says() -> None:
+    right = np.random.default_rng(2).random(100_000) < 0.9
+    outcomes = read(packed_bits(right))
+
+    assert outcomes.kept == BOUNDS["bits"]
+    assert outcomes.bits is not None
+    assert outcomes.bits.bit_count() == int(right[:4096].sum())
+    assert read_outcomes({**packed_bits(right), "examples": 4095}) is None
