@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 from compilegate.domain.arithmetic import ratio
 from compilegate.domain.decision import Decision, NextStep, Verdict
+from compilegate.domain.judging.evaluation_advice import evaluation_of
 from compilegate.domain.judging.evidence import PROBATION, Arm, Evidence, finished
 from compilegate.domain.judging.figures import (
     control_figures,
@@ -107,15 +108,19 @@ def judge(evidence: Evidence) -> Decision:
         else:
             finding = judge_trial(evidence, segments)
         lead = finding.lead
+        evaluation = evaluation_of(lead.quality, lead.arm, evidence, segments) if lead else None
+        quality = quality_figures(lead.quality, evidence, lead.arm) if lead else None
+        if quality is not None and evaluation is not None:
+            quality["evaluation"] = evaluation.to_dict()
         return decision(
             evidence,
             segments,
             finding.stage,
             finding.verdict,
-            finding.reasons,
+            (*finding.reasons, *(evaluation.reasons if evaluation else ())),
             candidate=lead.arm.name if lead else None,
             speedup=speedup_figures(lead.speed) if lead else None,
-            quality=quality_figures(lead.quality, evidence, lead.arm) if lead else None,
+            quality=quality,
             saving=saving_figures(lead.arm, evidence, segments, lead.speed) if lead else None,
             next=finding.next,
             controls=tuple(control_figures(one, evidence, segments) for one in evidence.controls),

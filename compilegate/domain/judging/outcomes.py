@@ -1,7 +1,7 @@
 """Outcomes per example of one run's final evaluation, as a full run of the evidence carries them.
 
 A run may have ``outcomes``: one bit (right or wrong) or one loss per held-out example, packed by
-the recorder (training/compilegate_runtime/outcomes.py):
+the recorder of the training runtime:
 
     kind          bits | losses
     examples      N, how many the run was scored on

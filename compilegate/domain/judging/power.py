@@ -13,6 +13,7 @@ in Medicine 23:1921) with Student's quantiles; v_n and df are those of the compa
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from dataclasses import dataclass
 
 from compilegate.domain.judging import student_t
@@ -23,6 +24,8 @@ from compilegate.domain.workload.model import Policy
 LIKELY = 0.8
 VERY_LIKELY = 0.9
 EVEN = 0.5
+# Runs per arm beyond which no number is named.
+MOST_RUNS = 500
 # Runs that production makes anyway cost little: a fair chance of a proof is enough.
 FAIR = 0.2
 # The policy's default suits hybrid and canary runs; extra runs are dearer, and 12 suffice.
@@ -68,16 +71,24 @@ class Design:
 
 
 def runs_for_one_look(
-    relative_spread: float, *, history: int, level: float, chance: float = LIKELY, limit: int = 500
+    relative_spread: float,
+    *,
+    history: int,
+    level: float,
+    chance: float = LIKELY,
+    limit: int = MOST_RUNS,
 ) -> int | None:
     """Runs per arm that a test without interim looks needs; None above ``limit``."""
-    for n in range(2, limit + 1):
+
+    def proves(n: int) -> bool:
         df = max(history - 1, 0) + 2 * (n - 1)
         needed = student_t.quantile(1 - level, df) + student_t.quantile(chance, df)
         error = relative_spread * math.sqrt(1 / n + 1 / (history_weight(history) + n))
-        if 1 / error >= needed:
-            return n
-    return None
+        return 1 / error >= needed
+
+    if not proves(limit):  # more runs never prove less
+        return None
+    return bisect_left(range(limit), True, lo=2, key=proves)
 
 
 def design_for(

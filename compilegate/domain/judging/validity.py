@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from compilegate.domain.compilers import has_own_image
+from compilegate.domain.judging.evaluation_sets import different_sets
 from compilegate.domain.judging.evidence import (
     PROBATION,
     Arm,
@@ -61,6 +62,7 @@ def invalid_reasons(evidence: Evidence) -> tuple[Reason, ...]:
         reasons += _different_fingerprints(candidate, evidence.baseline)
         reasons += _contradictions(candidate, evidence.baseline)
         reasons += unequal_starts(candidate, evidence.baseline)
+        reasons += different_sets(candidate, evidence.baseline)
     return tuple(reasons)
 
 

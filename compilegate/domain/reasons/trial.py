@@ -72,6 +72,18 @@ TRIAL: Mapping[str, ReasonKind] = {
         "Widen `quality.margin`, allow more runs, or use a metric that varies less.",
         "{but}{metric} is not shown to hold",
     ),
+    "evaluation_limited": ReasonKind(
+        INFO,
+        "Much of the metric's spread comes from the choice of evaluation examples; more of them "
+        "would spare full runs.",
+        "Score every run, also the next ones of the baseline, on the number of examples that the "
+        "message names, and drop `quality.history`, which was scored on fewer.",
+    ),
+    "evaluation_sufficient": ReasonKind(
+        INFO,
+        "The metric's spread comes from training itself; more evaluation examples would not spare "
+        "full runs.",
+    ),
     "baseline_failed": ReasonKind(
         BLOCK,
         "The baseline itself failed, so there is nothing to compare with.",
@@ -134,6 +146,12 @@ TRIAL: Mapping[str, ReasonKind] = {
         "With the same seed, the arms start from different weights.",
         "Draw the initial weights from the seed that the script is given.",
         "the arms did not start from the same weights",
+    ),
+    "evaluation_sets_differ": ReasonKind(
+        BLOCK,
+        "The arms were scored on different evaluation examples.",
+        "Score every run of both arms on the same held-out examples.",
+        "the arms were scored on different evaluation examples",
     ),
     "evidence_invalid": ReasonKind(
         BLOCK,

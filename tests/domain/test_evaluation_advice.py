@@ -1,0 +1,210 @@
+"""Whether more evaluation examples would spare runs, as the judge says; no verdict needs them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from compilegate.domain.decision import Decision, Verdict
+from tests.domain.evidence_builder import codes, document, judge
+from tests.domain.outcome_builder import beta_binomial, packed_bits, packed_losses
+
+ANOTHER = hashlib.sha256(b"another set").hexdigest()
+
+
+def scored(
+    training_sd: float, *, runs: int = 8, examples: int = 2000, margin: float = 0.01, seed: int = 3
+) -> dict[str, Any]:
+    """A trial of so many runs an arm with their outcomes; both arms are equally good."""
+    rng = np.random.default_rng(seed)
+    right = {
+        arm: beta_binomial(rng, runs, examples, training_sd) for arm in ("baseline", "compile")
+    }
+    return with_outcomes(
+        document(
+            metrics={arm: list(map(float, rows.mean(axis=1))) for arm, rows in right.items()},
+            margin=margin,
+            goal="maximize",
+        ),
+        {arm: [packed_bits(row) for row in rows] for arm, rows in right.items()},
+    )
+
+
+def with_outcomes(
+    evidence: dict[str, Any], outcomes: dict[str, list[dict[str, Any]]]
+) -> dict[str, Any]:
+    for arm in evidence["arms"]:
+        full = [run for run in arm["runs"] if run["stage"] == "quality"]
+        for run, own in zip(full, outcomes[arm["name"]], strict=True):
+            run["outcomes"] = own
+    return evidence
+
+
+def full_runs(evidence: dict[str, Any]) -> list[dict[str, Any]]:
+    return [run for arm in evidence["arms"] for run in arm["runs"] if run["stage"] == "quality"]
+
+
+def without_outcomes(evidence: dict[str, Any]) -> dict[str, Any]:
+    copy: dict[str, Any] = json.loads(json.dumps(evidence))
+    for run in full_runs(copy):
+        run.pop("outcomes", None)
+    return copy
+
+
+def evaluation(decision: Decision) -> Any:
+    return (decision.quality or {}).get("evaluation")
+
+
+def advice(decision: Decision) -> dict[str, str]:
+    return {r.code: r.message for r in decision.reasons if r.code.startswith("evaluation_")}
+
+
+def test_a_spread_that_comes_from_the_examples_is_bought_away() -> None:
+    decision = judge(scored(0.0005))
+    found, said = evaluation(decision), advice(decision)["evaluation_limited"]
+
+    assert found["finding"] == "more_examples"
+    assert found["spread_of_evaluation"] > 3 * found["spread_of_training"]
+    assert found["examples"] == 2000
+    assert found["best_examples"] in (4000, 8000)
+    best = next(one for one in found["larger"] if one["examples"] == found["best_examples"])
+    assert best["runs"] <= found["runs_needed"] / 2
+    assert found["runs_saved"] == found["runs_needed"] - best["runs"]
+    assert found["usd_saved"] > 0
+    assert f"{found['best_examples']:,} would need about {best['runs']} runs instead of" in said
+
+
+def test_a_spread_that_comes_from_training_is_said_not_to_be() -> None:
+    decision = judge(scored(0.012))
+    found = evaluation(decision)
+
+    assert found["finding"] == "not_examples"
+    assert found["best_examples"] is None
+    assert found["runs_saved"] is None
+    assert found["usd_saved"] is None
+    assert "would not help" in advice(decision)["evaluation_sufficient"]
+
+
+def test_losses_are_split_as_well() -> None:
+    rng = np.random.default_rng(8)
+    level = rng.normal(2.5, 0.5, 400)
+    losses = {a: level + rng.normal(0, 0.3, (6, 400)) for a in ("baseline", "compile")}
+    evidence = with_outcomes(
+        document(
+            metrics={arm: list(map(float, rows.mean(axis=1))) for arm, rows in losses.items()},
+            margin=0.02,
+        ),
+        {arm: [packed_losses(row) for row in rows] for arm, rows in losses.items()},
+    )
+    found = evaluation(judge(evidence))
+
+    assert found["spread_of_evaluation"] == pytest.approx(0.3 / 20, rel=0.05)
+    assert found["spread_of_training"] < found["spread_of_evaluation"]
+
+
+@pytest.mark.parametrize(("intercept", "slope"), [(0.0, 100.0), (1.0, -1.0), (100.0, -100.0)])
+def test_percentages_and_error_rates_are_the_same_outcomes(intercept: float, slope: float) -> None:
+    plain = scored(0.0005)
+    other = json.loads(json.dumps(plain))
+    other["quality"]["margin"] *= abs(slope)
+    other["quality"]["goal"] = "maximize" if slope > 0 else "minimize"
+    for run in full_runs(other):
+        run["metric"] = intercept + slope * run["metric"]
+    as_shares, as_others = evaluation(judge(plain)), evaluation(judge(other))
+
+    for key in ("spread", "spread_of_evaluation", "spread_of_training"):
+        assert as_others[key] == pytest.approx(abs(slope) * as_shares[key])
+    assert as_others["runs_needed"] == as_shares["runs_needed"]
+
+
+def test_a_metric_that_is_no_mean_of_the_outcomes_is_not_split() -> None:
+    evidence = scored(0.0005)
+    for run in full_runs(evidence):
+        run["metric"] **= 2
+
+    assert evaluation(judge(evidence)) == {"finding": "other_metric"}
+
+
+def test_sets_that_change_from_run_to_run_are_not_split() -> None:
+    evidence = scored(0.0005)
+    for number, run in enumerate(full_runs(evidence)):
+        run["outcomes"]["set_sha256"] = hashlib.sha256(bytes([number // 2])).hexdigest()
+    decision = judge(evidence)
+
+    assert evaluation(decision) == {"finding": "sets_vary"}
+    assert not advice(decision)
+
+
+def test_arms_that_are_each_scored_on_another_set_prove_nothing() -> None:
+    evidence = scored(0.0005, margin=0.05)
+    for run in full_runs(evidence)[:8]:
+        run["outcomes"]["set_sha256"] = ANOTHER
+    decision = judge(evidence)
+
+    assert decision.verdict is Verdict.INVALID
+    assert "evaluation_sets_differ" in codes(decision)
+
+
+def test_one_run_of_each_arm_may_be_of_two_nights() -> None:
+    evidence = scored(0.0005, runs=1)
+    full_runs(evidence)[0]["outcomes"]["set_sha256"] = ANOTHER
+
+    assert judge(evidence).verdict is Verdict.CONTINUE
+
+
+def test_two_runs_of_an_arm_say_too_little() -> None:
+    assert evaluation(judge(scored(0.0005, runs=2))) == {"finding": "too_few_runs"}
+
+
+@pytest.mark.parametrize("training_sd", [0.0005, 0.004, 0.012])
+@pytest.mark.parametrize("margin", [0.002, 0.01, 0.03])
+def test_no_verdict_depends_on_outcomes(training_sd: float, margin: float) -> None:
+    evidence = scored(training_sd, margin=margin)
+    known, unknown = judge(evidence), judge(without_outcomes(evidence))
+    figures = dict(known.quality or {})
+    figures.pop("evaluation")
+
+    assert known.verdict == unknown.verdict
+    assert figures == unknown.quality
+    assert [r for r in known.reasons if r.code not in advice(known)] == list(unknown.reasons)
+    assert known.next == unknown.next
+    assert evaluation(unknown) is None
+
+
+@pytest.mark.parametrize(
+    "broken", [None, 7, "x", [], {}, {"kind": "bits"}, {"data": "AAAA"}, {"examples": 10**400}]
+)
+def test_broken_outcomes_are_absent(broken: object) -> None:
+    evidence = scored(0.0005)
+    for run in full_runs(evidence):
+        run["outcomes"] = broken if not isinstance(broken, dict) else {**run["outcomes"], **broken}
+        if broken == {}:
+            run["outcomes"] = {}
+    decision = judge(evidence)
+
+    if broken != {"kind": "bits"}:  # which is what it was
+        assert evaluation(decision) is None
+        assert not advice(decision)
+    assert decision.verdict == judge(without_outcomes(evidence)).verdict
+
+
+def test_a_proof_that_stands_needs_no_advice() -> None:
+    decision = judge(scored(0.0005, margin=0.05))
+
+    assert decision.verdict is Verdict.PROMOTE
+    assert evaluation(decision)["finding"] in ("more_examples", "not_examples")
+    assert not advice(decision)
+
+
+def test_pure_training_noise_is_seldom_called_the_evaluations() -> None:
+    """400 trials of three runs an arm, 90 % of the variance from training."""
+    said = [
+        "evaluation_limited" in advice(judge(scored(0.027, runs=3, seed=seed)))
+        for seed in range(400)
+    ]
+
+    assert np.mean(said) < 0.15
