@@ -36,7 +36,7 @@ from compilegate.domain.decision import Verdict
 from compilegate.domain.flag import Flag
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.probation import judge_probation
-from compilegate.domain.production.next_arm import FlagReading, Situation, next_arm
+from compilegate.domain.production.next_arm import REFRESH_EVERY, FlagReading, Situation, next_arm
 from compilegate.domain.production.promotion import Promotion
 from compilegate.domain.production.watch import probation_document
 from compilegate.domain.records.reviews import Review
@@ -53,6 +53,8 @@ TRIAL_RUNS = 3
 # A step changes both arms from one of these runs on.
 STEP_RUNS = (2, 9)
 NEVER = 10**6
+# Correlation of one night with the next, where nights differ: a first-order autoregression.
+NIGHT_MEMORY = 0.8
 STRESS = Stress()
 
 
@@ -62,7 +64,8 @@ class Condition:
 
     ``loss`` and ``slow`` (the whole speed-up gone) are the candidate's, from run ``onset`` on;
     None is the run of the step. ``trend`` (a run), ``step`` and ``growth`` (share of the wall clock
-    a run) are of the data, so that they hit both arms.
+    a run) are of the data, so that they hit both arms. ``nights`` is the share of the metric's
+    variance that a night gives to whatever trains in it, with NIGHT_MEMORY from night to night.
     """
 
     loss: float = 0.0
@@ -71,6 +74,7 @@ class Condition:
     trend: float = 0.0
     step: float = 0.0
     growth: float = 0.0
+    nights: float = 0.0
 
 
 CONDITIONS = {
@@ -83,9 +87,14 @@ CONDITIONS = {
     "trend": Condition(trend=1 / 6),
     "grows": Condition(growth=0.03),
     "masked": Condition(loss=1.0, onset=None, step=-1.0),
+    "nights": Condition(nights=0.5),
+    "loss50": Condition(loss=0.5),
+    "loss75": Condition(loss=0.75),
 }
 SPREADS = (0.6, 1.0)
 REFRESHES = (0, 3, 4, 6, 8)
+# Conditions that are simulated with every refresh; the others with the shipped one.
+BY_REFRESH = ("clean", "step", "trend", "grows", "masked")
 
 
 @dataclass(frozen=True)
@@ -113,6 +122,7 @@ class Probation:
     promotion: Promotion = field(init=False)
     runs: list[ProductionRun] = field(default_factory=list)
     alarms: int = 0
+    night: float | None = None
 
     def __post_init__(self) -> None:
         """Draw the job, fast and as good as the baseline, and the evidence of its trial."""
@@ -178,10 +188,21 @@ class Probation:
         """A run in which nothing is wrong."""
         job = self.workload
         deviation = float(noise(self.rng, 1, STRESS)[0])
+        share = CONDITIONS[self.cell.condition].nights
+        if share:
+            deviation = math.sqrt(1 - share) * deviation + math.sqrt(share) * self._next_night()
         node = unit_mean_factor(self.rng, STRESS.node_sd)
         start = unit_mean_factor(self.rng, STRESS.restart_sd)
         wall = job.hours(job.arm(arm)) * 3600 * node * start
         return job.level + job.spread * deviation, wall
+
+    def _next_night(self) -> float:
+        """What this night does to any run, in standard deviations of it."""
+        fresh = float(self.rng.standard_normal())
+        before = self.night
+        new = math.sqrt(1 - NIGHT_MEMORY**2)
+        self.night = fresh if before is None else NIGHT_MEMORY * before + new * fresh
+        return self.night
 
     def _trial(self) -> dict[str, Any]:
         """The evidence on which it was promoted, as far as the watch reads it."""
@@ -256,11 +277,12 @@ def cells() -> Iterator[Cell]:
     """Everything that is simulated."""
     for condition in CONDITIONS:
         for spread in SPREADS:
-            for refresh in REFRESHES:
+            for refresh in REFRESHES if condition in BY_REFRESH else (REFRESH_EVERY,):
                 yield Cell(condition, spread, refresh)
     for spread in SPREADS:
-        for refresh in REFRESHES:
+        for refresh in (0, REFRESH_EVERY):
             yield Cell("clean", spread, refresh, reference=8)
+        yield Cell("clean", spread, REFRESH_EVERY, reference=TRIAL_RUNS)
 
 
 def run(cell: Cell, workloads: int, jobs: int, seed: int = SEED) -> dict[str, Any]:

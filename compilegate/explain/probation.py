@@ -4,27 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Any
 
 from compilegate.domain.decision import Decision, Verdict
 from compilegate.domain.formats import percent, significant
-from compilegate.domain.judging import cusum
+from compilegate.domain.judging import alarm_check, cusum
+from compilegate.domain.judging.alarm_check import CLEAR_AT, LAST, REVERT_AT, Outcome
 from compilegate.domain.judging.evidence import Arm, Evidence, FullRun
 from compilegate.domain.judging.figures import (
     production_quality_figures,
     production_speedup_figures,
 )
 from compilegate.domain.judging.monitor import FALSE_ALARM, SUSPICIOUS, Monitor
-from compilegate.domain.judging.probation import (
-    CONFIRMATIONS,
-    ProbationFinding,
-    judge_probation,
-)
+from compilegate.domain.judging.probation import ProbationFinding, judge_probation
 from compilegate.domain.workload.model import BASELINE
 from compilegate.explain.item import Item, Reporter, Section
 
 item = Reporter(Section.PROBATION)
+WORDS = {
+    Outcome.REVERT: "confirmed",
+    Outcome.CLEAR: "not confirmed",
+    Outcome.OPEN: f"open: another pair decides, at most {LAST}",
+}
 WATCHES = {"quality": "quality watch", "speed": "speed watch"}
 
 
@@ -53,7 +54,7 @@ def probation_items(
     for key, monitor in start.items():
         yield from _watch(key, monitor, moments)
         yield from _sums(key, moments, promoted.name)
-    yield from _checks(moments, promoted.name)
+    yield from _checks(moments)
     yield from _production(decision, promoted, evidence)
     yield item(
         "production runs asked for", evidence.policy.probation_runs,
@@ -191,29 +192,20 @@ def _sums(key: str, moments: Sequence[Moment], promoted: str) -> Iterator[Item]:
         )  # fmt: skip
 
 
-def _checks(moments: Sequence[Moment], promoted: str) -> Iterator[Item]:
-    """Each alarm's extra runs, and whether they confirmed the fall."""
-    pending: dict[str, list[FullRun]] = {BASELINE: [], promoted: []}
-    for before, after in pairwise(moments):
-        if not (before.alarmed and after.run.may_check and after.run.finished):
-            continue
-        pending[after.arm].append(after.run)
-        if all(len(runs) >= CONFIRMATIONS for runs in pending.values()):
-            yield from _falls(before, pending[promoted], pending[BASELINE])
-            pending = {BASELINE: [], promoted: []}
-
-
-def _falls(before: Moment, ours: Sequence[FullRun], theirs: Sequence[FullRun]) -> Iterator[Item]:
-    for key, monitor in before.finding.monitors.items():
-        fall = monitor.fall(ours, theirs)
-        if fall is None:
-            continue
-        gone = monitor.confirmed_fall(ours, theirs) is not None
+def _checks(moments: Sequence[Moment]) -> Iterator[Item]:
+    """What each alarm's pairs of runs said, one after another."""
+    if not moments:
+        return
+    finding = moments[-1].finding
+    for one in finding.checks:
+        monitor, look = finding.monitors[one.monitor], one.look
         yield item(
-            "alarm checked, baseline against candidate", fall,
-            "confirmed" if gone else "not confirmed",
-            symbol=f"fall ({key})", unit=None,
-            formula="(w_H mean(earlier) + sum(baseline)) / (w_H + n_B) - mean(candidate)",
-            inputs={"tolerated": monitor.tolerated, "n_C": len(ours), "n_B": len(theirs)},
-            of=Monitor.fall,
+            f"alarm checked by {one.pairs} pairs, baseline against candidate", look.ratio,
+            WORDS[look.outcome],
+            symbol=f"Lambda ({one.monitor})", unit=None,
+            formula="shift (fall - tolerated) / (s^2 (1/n_B + 1/n_C))",
+            inputs={"fall": look.fall.size, "tolerated": monitor.tolerated, "shift": monitor.shift,
+                    "s": look.spread, "n_B": look.fall.theirs, "n_C": look.fall.ours,
+                    "revert at": REVERT_AT, "clear at": CLEAR_AT},
+            of=alarm_check.look,
         )  # fmt: skip

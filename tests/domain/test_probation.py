@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from compilegate.domain.decision import Decision, FlagAction, Verdict
-from compilegate.domain.judging.probation import CONFIRMATIONS, CRASHES, LEAST_REFERENCE
+from compilegate.domain.judging.alarm_check import FIRST, LAST
+from compilegate.domain.judging.probation import CRASHES, LEAST_REFERENCE
 from compilegate.domain.workload.model import Policy
 from tests.domain.evidence_builder import (
     BASE_WALL,
@@ -133,7 +134,7 @@ def test_a_false_alarm_is_cleared_and_the_count_goes_on() -> None:
     assert Verdict.PERMANENT == decision.verdict
     assert {"probation_passed", "alarm_cleared"} == codes(decision)
     assert NEEDED - 3 == made.count("compile")
-    assert CONFIRMATIONS == made.count("baseline")
+    assert FIRST == made.count("baseline")
 
 
 def test_a_check_half_done_requests_what_is_missing() -> None:
@@ -189,7 +190,7 @@ def test_one_crash_alarms_and_a_second_reverts() -> None:
     first = judge(doc)
     second = judge(watch(doc, metric=None))
 
-    assert (Verdict.CONTINUE, 2 * CONFIRMATIONS) == (first.verdict, len(requested_arms(first)))
+    assert (Verdict.CONTINUE, 2 * FIRST) == (first.verdict, len(requested_arms(first)))
     assert "crashed" in first.reasons[0].message
     assert 2 == CRASHES
     assert (Verdict.REVERT, {"candidate_crashed"}) == (second.verdict, codes(second))
@@ -219,7 +220,7 @@ def test_a_sum_that_stands_high_at_the_end_is_checked_before_permanence() -> Non
     reached, limit = re.findall(r"[0-9.]+(?=, close|\))", decision.reasons[0].message)
 
     assert float(reached) < float(limit)
-    assert (Verdict.CONTINUE, 2 * CONFIRMATIONS) == (
+    assert (Verdict.CONTINUE, 2 * FIRST) == (
         decision.verdict,
         len(requested_arms(decision)),
     )
@@ -227,8 +228,8 @@ def test_a_sum_that_stands_high_at_the_end_is_checked_before_permanence() -> Non
     assert Verdict.PERMANENT == follow(doc)[0].verdict
 
 
-def without_reference() -> dict[str, Any]:
-    doc = probation_document(history=0)
+def without_reference(policy: dict[str, Any] | None = None) -> dict[str, Any]:
+    doc = probation_document(history=0, policy=policy)
     arm(doc, "baseline")["runs"] = runs(doc, "baseline", "speed")
     return doc
 
@@ -241,8 +242,8 @@ def test_baseline_runs_are_requested_until_there_are_enough() -> None:
 
 
 def test_the_baseline_runs_of_a_check_are_a_reference_from_then_on() -> None:
-    doc = watch(without_reference(), metric=None)
-    for _ in range(CONFIRMATIONS):
+    doc = watch(without_reference({"probation_runs": LAST + 1}), metric=None)
+    for _ in range(LAST):
         watch(doc, "baseline", confirm=True)
         watch(doc, confirm=True)
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from compilegate.domain.decision import Decision, Verdict
-from compilegate.domain.judging.probation import CONFIRMATIONS
+from compilegate.domain.judging.alarm_check import FIRST
 from tests.domain.evidence_builder import (
     CENTRE,
     PROBATION_MARGIN,
@@ -96,9 +96,9 @@ def test_jobs_that_a_team_launches_clear_a_false_alarm() -> None:
 
 def test_a_teams_job_before_an_alarm_checks_nothing() -> None:
     doc = probation_document()
-    for _ in range(CONFIRMATIONS):
+    for _ in range(FIRST):
         watch(doc, "baseline", launched_by="team")
     for _ in range(3):
         watch(doc, metric=CENTRE - 2 * PROBATION_MARGIN, launched_by="team")
 
-    assert CONFIRMATIONS == requested_arms(judge(doc)).count("baseline")
+    assert FIRST == requested_arms(judge(doc)).count("baseline")

@@ -13,6 +13,7 @@ from functools import cached_property
 
 from compilegate.domain.arithmetic import mean, ratio, squares
 from compilegate.domain.judging import cusum
+from compilegate.domain.judging.alarm_check import Look, look, mean_fall, spread_of
 from compilegate.domain.judging.evidence import Arm, Evidence, FullRun, metrics, walls
 from compilegate.domain.judging.noninferiority import KAPPA, allowed_drift, history_weight
 from compilegate.domain.judging.speed import log_price_ratio
@@ -29,9 +30,6 @@ LEAST_DF = 4
 
 # Share of the limit that has to be checked before a probation ends well.
 SUSPICIOUS = 0.65
-
-# Share of a shift below which two figures are the same.
-TIE = 1e-9
 
 Figure = Callable[[FullRun], float | None]
 
@@ -108,29 +106,27 @@ class Monitor:
         """Start again after an alarm that was not confirmed."""
         self.total = 0.0
 
-    def confirmed_fall(self, ours: Sequence[FullRun], theirs: Sequence[FullRun]) -> Reason | None:
-        """Whether the runs made to check an alarm fell by more than what is tolerated."""
-        fall = self.fall(ours, theirs)
-        # Exactly what is tolerated is tolerated, however the last digit came out.
-        if fall is None or fall <= self.tolerated + TIE * self.shift:
+    def check(
+        self, ours: Sequence[FullRun], theirs: Sequence[FullRun], *, last: bool
+    ) -> Look | None:
+        """What the runs that check an alarm say so far; None where they have no figure."""
+        mine, today = self._figures(ours), self._figures(theirs)
+        fall = mean_fall(mine, today, earlier=self._earlier())
+        if fall is None:
             return None
-        return Reason(self.code, self.fall_words(fall))
+        spread = spread_of(self.spread, mine, today)
+        return look(fall, shift=self.shift, tolerated=self.tolerated, spread=spread, last=last)
 
-    def fall(self, ours: Sequence[FullRun], theirs: Sequence[FullRun]) -> float | None:
-        """How far the runs made to check an alarm stand below the baseline's; None unmeasured.
+    def _figures(self, runs: Sequence[FullRun]) -> list[float]:
+        return [value for run in runs if (value := self.figure(run)) is not None]
 
-        Earlier baseline runs count as what they are worth under drift (noninferiority.py):
-        nothing where those of today contradict them, as when the data grew for both arms.
+    def _earlier(self) -> tuple[float, float] | None:
+        """Mean of all earlier baseline runs, and how many runs of today they are worth.
+
+        For a check in which the baseline keeps failing.
         """
-        mine = [value for run in ours if (value := self.figure(run)) is not None]
-        today = [value for run in theirs if (value := self.figure(run)) is not None]
         earlier = [*self.old, *self.new]
-        if not mine or not (today or earlier):
-            return None
-        weight = history_weight(len(earlier), allowed_drift(earlier, today, self.spread**2))
-        before = weight * mean(earlier) if earlier else 0.0
-        reference = (before + math.fsum(today)) / (weight + len(today))
-        return reference - mean(mine)
+        return (mean(earlier), history_weight(len(earlier))) if earlier else None
 
     def fall_words(self, fall: float) -> str:
         """The fall as a person reads it."""

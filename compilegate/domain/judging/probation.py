@@ -2,9 +2,9 @@
 
 Each of the two has a cumulative sum (cusum.py) against a fall of one margin, or of the whole
 gain. An alarm reverts nothing: the next runs alternate baseline and candidate, and only if
-these confirm the fall is the flag turned off. A team's own pipeline cannot be asked to
-take turns: while an alarm is open, all that it trains checks it. The order of runs in time is
-replayed, each judged with what was known by then, so that a later run never rewrites an
+these confirm the fall (alarm_check.py) is the flag turned off. A team's own pipeline cannot be
+asked to take turns: while an alarm is open, all that it trains checks it. The order of runs in
+time is replayed, each judged with what was known by then, so that a later run never rewrites an
 earlier alarm. A run counts as watched if both sums had a figure of it.
 """
 
@@ -15,14 +15,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from compilegate.domain.decision import ProbationStep, Verdict
+from compilegate.domain.judging import alarm_check
+from compilegate.domain.judging.alarm_check import Look, Outcome
 from compilegate.domain.judging.evidence import Arm, Evidence, FullRun
 from compilegate.domain.judging.monitor import Monitor, quality_monitor, speed_monitor
 from compilegate.domain.judging.validity import is_unapplied
 from compilegate.domain.reasons import Reason
 from compilegate.domain.workload.model import BASELINE
 
-# Runs of each arm that check an alarm.
-CONFIRMATIONS = 3
 # Baseline runs without which there is nothing to compare production with.
 LEAST_REFERENCE = 3
 # Why a run counts for neither, by what could not be watched.
@@ -37,13 +37,23 @@ CRASH = "crash"
 
 
 @dataclass(frozen=True)
+class CheckedPairs:
+    """What the pairs of a check said of one monitor's figure, after so many of them."""
+
+    monitor: str
+    pairs: int
+    look: Look
+
+
+@dataclass(frozen=True)
 class ProbationFinding:
-    """What the replay says: verdict, reasons and the next production run."""
+    """What the replay says: verdict, reasons, the next production runs, and each check so far."""
 
     verdict: Verdict
     reasons: tuple[Reason, ...]
     next: ProbationStep | None
     monitors: Mapping[str, Monitor]
+    checks: tuple[CheckedPairs, ...] = ()
 
 
 # Called after every run that was watched: its arm, the run, the monitors as they stand after it.
@@ -55,13 +65,16 @@ class _Watch:
     """The state that the replay carries from run to run; only these methods change it.
 
     ``alarm`` is what an open alarm is about, ``confirmations`` the runs of each arm that check it,
-    ``blind`` how many runs each sum could not see, ``reverted`` why the candidate is turned off.
+    ``pairs`` how many of each are wanted by now. ``blind`` counts runs that a sum could not see;
+    ``reverted`` is why the candidate is turned off.
     """
 
     promoted: Arm
     monitors: Mapping[str, Monitor]
     alarm: str | None = None
     confirmations: dict[str, list[FullRun]] = field(default_factory=dict)
+    pairs: int = alarm_check.FIRST
+    checks: list[CheckedPairs] = field(default_factory=list)
     watched: int = 0
     blind: Counter[str] = field(default_factory=Counter)
     baselines: int = 0
@@ -86,8 +99,8 @@ class _Watch:
         else:
             self.baselines += 1
             self._learn(run)
-        if self.alarm and self._confirmed_enough():
-            self._close_alarm()
+        if self.alarm and self._has_pairs():
+            self._check()
         return True
 
     def check_before_end(self, needed: int) -> None:
@@ -96,8 +109,8 @@ class _Watch:
             self.alarm = next((key for key, m in self.monitors.items() if m.suspicious), None)
 
     def missing(self, name: str) -> int:
-        """How many runs of an arm the check of the alarm still needs."""
-        return max(CONFIRMATIONS - len(self.confirmations.get(name, ())), 0)
+        """How many runs of an arm the check of the alarm wants next."""
+        return max(self.pairs - len(self.confirmations.get(name, ())), 0)
 
     def _watch(self, run: FullRun) -> None:
         self._count(run)
@@ -126,26 +139,37 @@ class _Watch:
             text = f"{promoted}: {self.crashes} production runs crashed or diverged"
             self.reverted = Reason("candidate_crashed", text, promoted)
 
-    def _confirmed_enough(self) -> bool:
+    def _has_pairs(self) -> bool:
         # Where the baseline keeps failing, its earlier runs have to do.
-        compared = self.failed_baselines >= CONFIRMATIONS or not self.missing(BASELINE)
+        compared = self.failed_baselines >= alarm_check.FIRST or not self.missing(BASELINE)
         return compared and not self.missing(self.promoted.name)
 
-    def _close_alarm(self) -> None:
-        """Revert if a fall is confirmed: of what raised the alarm, or of what is suspicious too.
+    def _check(self) -> None:
+        """Revert where a fall is confirmed, end the check where none is, or ask for a pair more.
 
-        Three runs of each arm differ by half a margin by chance often enough; a figure that was
-        calm when the alarm came is not checked because the other one was. A crash casts doubt on
-        both.
+        Only what raised the alarm or is suspicious too is on trial: a figure that was calm when
+        the alarm came is not checked because the other one was. A crash casts doubt on both.
         """
-        promoted = self.promoted.name
-        ours, theirs = self.confirmations[promoted], self.confirmations.get(BASELINE, [])
+        ours, theirs = self.confirmations[self.promoted.name], self.confirmations.get(BASELINE, [])
+        last = self.pairs >= alarm_check.LAST or self.missing(BASELINE) > 0
+        outcomes = set()
         for key, monitor in self.monitors.items():
             if self.alarm not in (key, CRASH) and not monitor.suspicious:
                 continue
-            fall = monitor.confirmed_fall(ours, theirs)
-            if fall:
-                self.reverted = Reason(fall.code, f"{promoted}: {fall.message}", promoted)
+            said = monitor.check(ours, theirs, last=last)
+            if said is None:  # nothing that could have fallen
+                continue
+            outcomes.add(said.outcome)
+            self.checks.append(CheckedPairs(key, self.pairs, said))
+            if said.outcome is Outcome.REVERT:
+                words = f"{self.promoted.name}: {monitor.fall_words(said.fall.size)}"
+                self.reverted = Reason(monitor.code, words, self.promoted.name)
+        if Outcome.OPEN in outcomes and not self.reverted:
+            self.pairs += 1
+        else:
+            self._close_alarm(ours, theirs)
+
+    def _close_alarm(self, ours: Sequence[FullRun], theirs: Sequence[FullRun]) -> None:
         for run in theirs:
             self._learn(run)
         for monitor in self.monitors.values():
@@ -153,6 +177,7 @@ class _Watch:
         for run in ours:
             self._count(run)
         self.alarm, self.confirmations, self.failed_baselines = None, {}, 0
+        self.pairs = alarm_check.FIRST
         self.cleared += 1
 
 
@@ -175,7 +200,7 @@ def judge_probation(
         if observer is not None:
             observer(name, run, watch.monitors)
         if watch.reverted:
-            return ProbationFinding(Verdict.REVERT, (watch.reverted,), None, watch.monitors)
+            return _finding(watch, Verdict.REVERT, [watch.reverted])
         watch.check_before_end(evidence.policy.probation_runs)
     return _standing(watch, evidence)
 
@@ -199,15 +224,16 @@ def _standing(watch: _Watch, evidence: Evidence) -> ProbationFinding:
         text = f"{promoted.name}: {watch.unapplied} production runs ran without the change"
         reasons.insert(0, Reason("treatment_not_applied", text, promoted.name))
         if 2 * watch.unapplied > sum(run.finished for run in promoted.probation):
-            return ProbationFinding(Verdict.INVALID, tuple(reasons), None, watch.monitors)
+            return _finding(watch, Verdict.INVALID, reasons)
     if watch.alarm:
         text = f"{promoted.name}: {_alarm_words(watch)}; runs of both arms check it"
         step = _step(_confirmation_runs(watch), "to check the alarm", confirm=True)
-        return _open(watch, [Reason("alarm", text, promoted.name), *reasons], step)
+        alarm = Reason("alarm", text, promoted.name)
+        return _finding(watch, Verdict.CONTINUE, [alarm, *reasons], step)
     if watch.watched >= needed:
         text = f"{promoted.name}: {watch.watched} production runs held quality and speed"
         passed = Reason("probation_passed", text, promoted.name)
-        return ProbationFinding(Verdict.PERMANENT, (passed, *reasons), None, watch.monitors)
+        return _finding(watch, Verdict.PERMANENT, [passed, *reasons])
     text = f"{promoted.name}: {watch.watched} of {needed} production runs watched, no alarm"
     missing = min(m.reference_runs for m in watch.monitors.values()) < LEAST_REFERENCE
     # Jobs that do not record a figure do not record it however often they are asked.
@@ -215,16 +241,17 @@ def _standing(watch: _Watch, evidence: Evidence) -> ProbationFinding:
     if missing and watch.failed_baselines >= LEAST_REFERENCE:
         text = "the baseline keeps failing: there is nothing to compare production with"
         failed = Reason("baseline_failed", text, BASELINE)
-        return ProbationFinding(Verdict.INCONCLUSIVE, (failed, *reasons), None, watch.monitors)
+        return _finding(watch, Verdict.INCONCLUSIVE, [failed, *reasons])
     name = BASELINE if missing else promoted.name
     why = "a baseline run to compare with" if missing else "the next scheduled production run"
-    return _open(
-        watch, [Reason("probation_goes_on", text, promoted.name), *reasons], _step([name], why)
-    )
+    goes_on = Reason("probation_goes_on", text, promoted.name)
+    return _finding(watch, Verdict.CONTINUE, [goes_on, *reasons], _step([name], why))
 
 
-def _open(watch: _Watch, reasons: Sequence[Reason], step: ProbationStep) -> ProbationFinding:
-    return ProbationFinding(Verdict.CONTINUE, tuple(reasons), step, watch.monitors)
+def _finding(
+    watch: _Watch, verdict: Verdict, reasons: Sequence[Reason], step: ProbationStep | None = None
+) -> ProbationFinding:
+    return ProbationFinding(verdict, tuple(reasons), step, watch.monitors, tuple(watch.checks))
 
 
 def _alarm_words(watch: _Watch) -> str:
@@ -237,9 +264,9 @@ def _confirmation_runs(watch: _Watch) -> list[str]:
     """The runs still missing, in turn: B C C B B C, so that a steady drift hits both alike."""
     promoted = watch.promoted.name
     missing = {name: watch.missing(name) for name in (BASELINE, promoted)}
-    turns = [BASELINE, promoted, promoted, BASELINE] * CONFIRMATIONS
+    turns = [BASELINE, promoted, promoted, BASELINE] * watch.pairs
     names = []
-    for name in turns[2 * CONFIRMATIONS - sum(missing.values()) :]:
+    for name in turns[2 * watch.pairs - sum(missing.values()) :]:
         if missing[name] > 0:
             missing[name] -= 1
             names.append(name)

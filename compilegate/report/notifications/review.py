@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from compilegate.domain.decision import Verdict
 from compilegate.domain.flag import Flag
 from compilegate.domain.flag_change import REVERT
+from compilegate.domain.judging.alarm_check import FIRST, LAST
 from compilegate.domain.notification import command_at, subject_line
 from compilegate.domain.production.flag_transition import RESUME, STALE, WATCHED
 from compilegate.domain.production.next_arm import REFRESH_EVERY
@@ -98,18 +99,20 @@ def _check_words(news: ReviewNews) -> str:
     launched = news.review.launched_by
     if TEAM not in launched:
         return (
-            "Baseline and candidate now take turns, three runs each. The flag stays on meanwhile."
+            f"Baseline and candidate now take turns, {FIRST} to {LAST} runs each. The flag stays "
+            "on meanwhile."
         )
     if TRAIN in launched:
         return (
             "TRAIN's runs now take turns, baseline and candidate, and every job that a team "
-            "launches counts too. Three of each decide. The flag stays on meanwhile."
+            f"launches counts too. The check takes {FIRST} to {LAST} of each. The flag stays on "
+            "meanwhile."
         )
     train = command_at(f"compilegate train {news.workload}", news.stage)
     return (
         "The flag stays on meanwhile. Every job that your pipeline launches from now on checks the "
-        "alarm, until three of the baseline and three of the candidate have ended. One job in "
-        f"{REFRESH_EVERY} is a baseline at random, so this may take {3 * REFRESH_EVERY} jobs. "
+        f"alarm, which takes {FIRST} to {LAST} runs of each arm. One job in {REFRESH_EVERY} is a "
+        f"baseline at random, so this takes about {FIRST * REFRESH_EVERY} jobs or more. "
         f"`{train}` starts the next missing one at once."
     )
 

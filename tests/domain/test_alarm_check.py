@@ -1,0 +1,116 @@
+"""The sequential check of an alarm: Wald's ratio over pairs, its bounds and simulated errors."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compilegate.domain.judging.alarm_check import (
+    CLEAR_AT,
+    FIRST,
+    LAST,
+    REVERT_AT,
+    Fall,
+    Outcome,
+    look,
+    mean_fall,
+    spread_of,
+)
+
+MARGIN = 1.0
+FIGURES = st.lists(st.floats(-5, 5), min_size=2, max_size=LAST)
+
+
+def checked(ours: list[float], theirs: list[float], known: float, *, last: bool) -> Outcome:
+    fall = mean_fall(ours, theirs, earlier=None)
+    assert fall is not None
+    spread = spread_of(known, ours, theirs)
+    return look(fall, shift=MARGIN, tolerated=MARGIN / 2, spread=spread, last=last).outcome
+
+
+@given(FIGURES, FIGURES, st.floats(0.1, 3), st.floats(0.1, 3))
+def test_the_ratio_is_the_sum_over_pairs(
+    baseline: list[float], candidate: list[float], shift: float, spread: float
+) -> None:
+    pairs = list(zip(baseline, candidate, strict=False))
+    theirs, ours = ([pair[side] for pair in pairs] for side in (0, 1))
+    by_pairs = math.fsum(shift * (b - c - shift / 2) / (2 * spread**2) for b, c in pairs)
+
+    said = look(
+        mean_fall(ours, theirs, earlier=None),
+        shift=shift, tolerated=shift / 2, spread=spread, last=False,
+    )  # fmt: skip
+
+    assert pytest.approx(by_pairs, rel=1e-6, abs=1e-6) == said.ratio
+
+
+def test_the_bounds_are_walds() -> None:
+    assert pytest.approx(math.log(9.5)) == REVERT_AT
+    assert pytest.approx(math.log(1 / 18)) == CLEAR_AT
+
+
+@pytest.mark.parametrize(
+    ("size", "last", "outcome"),
+    [
+        (3.0, False, Outcome.REVERT),
+        (0.7, False, Outcome.OPEN),
+        (0.5, False, Outcome.OPEN),
+        (-2.0, False, Outcome.CLEAR),
+        (0.7, True, Outcome.REVERT),
+        (0.5 + 1e-12, True, Outcome.CLEAR),  # what is tolerated, but for the last digit
+        (0.3, True, Outcome.CLEAR),
+    ],
+)
+def test_a_fall_is_confirmed_cleared_or_left_open(
+    size: float, last: bool, outcome: Outcome
+) -> None:
+    said = look(Fall(size, 3, 3), shift=MARGIN, tolerated=MARGIN / 2, spread=1.0, last=last)
+
+    assert outcome == said.outcome
+
+
+def test_what_its_own_runs_vary_by_counts_where_it_is_more_than_was_known() -> None:
+    assert 1.0 == spread_of(1.0, [0.0, 0.1], [0.0, 0.1])
+    assert pytest.approx(2.0) == spread_of(1.0, [0.0, 2 * math.sqrt(2)], [])
+
+
+def test_earlier_baseline_runs_count_only_where_the_check_has_none() -> None:
+    assert Fall(1.0, 1, 1) == mean_fall([0.0], [1.0], earlier=(9.0, 4.0))
+    assert Fall(9.0, 1, 4.0) == mean_fall([0.0], [], earlier=(9.0, 4.0))
+    assert mean_fall([0.0], [], earlier=None) is None
+    assert mean_fall([], [1.0], earlier=(9.0, 4.0)) is None
+
+
+def reverted(loss: float, spread: float, *, known_df: int, paths: int = 3000) -> float:
+    """Share of checks that revert, the known spread estimated with so many degrees of freedom."""
+    rng = np.random.default_rng(11)
+    count = 0
+    for _ in range(paths):
+        known = spread * math.sqrt(rng.chisquare(known_df) / known_df)
+        theirs = list(rng.normal(0, spread, LAST))
+        ours = list(rng.normal(-loss, spread, LAST))
+        for pairs in range(FIRST, LAST + 1):
+            outcome = checked(ours[:pairs], theirs[:pairs], known, last=pairs == LAST)
+            if outcome is not Outcome.OPEN:
+                break
+        count += outcome is Outcome.REVERT
+    return 100 * count / paths
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("known_df", [4, 26])
+@pytest.mark.parametrize(
+    ("loss", "spread", "low", "high"),
+    [
+        (0.0, 0.3, 0, 1.5), (0.0, 0.6, 3, 7), (0.0, 1.0, 9, 15),
+        (0.5, 0.6, 48, 56), (0.75, 0.6, 80, 87), (1.0, 0.6, 95, 99), (1.0, 1.0, 86, 92),
+    ],
+)  # fmt: skip
+def test_its_errors_are_what_the_page_says(
+    loss: float, spread: float, low: float, high: float, known_df: int
+) -> None:
+    assert low <= reverted(loss, spread, known_df=known_df) <= high
