@@ -127,8 +127,8 @@ class Trainer:
     def lines_so_far(self, name):
         try:
             return self.log_lines(name)
-        except IndexError:  # no log stream yet
-            return []
+        except (IndexError, self.client("logs").exceptions.ResourceNotFoundException):
+            return []  # no log stream yet, or no log group
 
     def run(self, script, **changes):
         return self.wait(self.start(script, **changes))
