@@ -19,7 +19,7 @@ from compilegate.domain.judging.figures import arm_figures
 from compilegate.domain.judging.judge import judge
 from compilegate.domain.judging.noninferiority import Samples, compare
 from compilegate.domain.judging.speed import Segments, analyse_segments, judge_speed
-from compilegate.usecases.trial.job_output import JobOutput, quality_run, read_steps, speed_runs
+from compilegate.usecases.job_output import JobOutput, quality_run, read_steps, speed_runs
 
 CARDS = Path(__file__).with_name("cards.json")
 ERROR = 0.025  # of each side of an interval

@@ -23,8 +23,8 @@ from compilegate.domain.production.history import history
 from compilegate.domain.records.trials import TrialDecided, TrialFailed
 from compilegate.domain.utc import minute
 from compilegate.domain.words import run_reason
+from compilegate.usecases.drain_mark import drain_mark
 from compilegate.usecases.flag.approval import waiting_approvals
-from compilegate.usecases.operations.drain_mark import drain_mark
 
 LAST = 3
 UNDER_WAY, WAITS = "under way", "waits for machines"

@@ -16,7 +16,7 @@ from compilegate.domain import ledger_keys, naming
 from compilegate.domain.planning.arm_plan import ArmPlan
 from compilegate.domain.records.trials import WAIT_SECONDS
 from compilegate.usecases.flag.approval import answer_once, ask_approval, await_approval
-from compilegate.usecases.trial.documents import Trial, save_record, to_json
+from compilegate.usecases.records import Trial, save_record, to_json
 from tests.cli.conftest import Invoke
 from tests.fakes import FakeProviders, cloud
 

@@ -20,7 +20,7 @@ from compilegate.cli.trials.view import JobLines, TrialWatcher
 from compilegate.domain import naming
 from compilegate.domain.planning.arm_plan import ArmPlan
 from compilegate.domain.records.canary import CanaryClosed, CanaryRound, RequestedRun
-from compilegate.usecases.trial.documents import Trial
+from compilegate.usecases.records import Trial
 from tests.fakes import MemoryJobs, ScriptedWatch, cloud
 
 TRIAL = Trial("lm", "0abc1234", "workloads/lm/specs/x.json")

@@ -12,7 +12,7 @@ from compilegate.domain.facts.model import Facts
 from compilegate.domain.workload.model import FactOverrides, Framework, OwnImage
 from compilegate.facts import load_facts
 from compilegate.ports import Settings
-from compilegate.usecases.registration.load import facts_for_workload
+from compilegate.usecases.registered import facts_for_workload
 from tests.domain.workload_builder import SOUND, change
 
 REGION = "eu-west-1"

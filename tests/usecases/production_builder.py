@@ -14,7 +14,7 @@ from compilegate.domain.workload.model import Workload
 from compilegate.ports import Services
 from compilegate.usecases.flag.change_flag import change_flag
 from compilegate.usecases.production.watch_production import watch_production
-from compilegate.usecases.trial.documents import to_json
+from compilegate.usecases.records import to_json
 from compilegate.usecases.trial.plan_trial import plan_trial
 from tests.domain.evidence_builder import (
     BASE_WALL,

@@ -15,7 +15,7 @@ from compilegate.domain.records.runs import CapacityWait, ProductionRun
 from compilegate.domain.records.trials import TrialDecided, TrialStarted
 from compilegate.domain.workload.model import Policy
 from compilegate.ports import Services
-from compilegate.usecases.trial.documents import to_json
+from compilegate.usecases.records import to_json
 from tests.domain.workload_builder import SOUND
 
 NOW = 1_790_000_000

@@ -13,8 +13,8 @@ from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.flag import Flag
 from compilegate.domain.workload.model import Candidate
 from compilegate.usecases.flag.change_flag import change_flag
+from compilegate.usecases.records import to_json
 from compilegate.usecases.trial.apply_flag import apply_flag
-from compilegate.usecases.trial.documents import to_json
 from compilegate.usecases.trial.lock import acquire_lock
 from compilegate.usecases.trial.plan_trial import plan_trial
 from tests.domain.workload_builder import SOUND, change

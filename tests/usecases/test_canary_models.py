@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from compilegate.usecases.production.canary import close_after_run, end_canary, release_models
+from compilegate.usecases.canary import close_after_run, end_canary, release_models
 from compilegate.usecases.trial.abort_trial import abort_trial
 from tests.domain.workload_builder import change
 from tests.usecases.canary_builder import (

@@ -15,8 +15,8 @@ from compilegate.domain.production.canary import open_slot
 from compilegate.domain.production.history import history
 from compilegate.domain.production.registration import Registration, TrainedJob
 from compilegate.domain.records.runs import BegunRun, ProductionRun
-from compilegate.usecases.production.canary import close_after_run, open_canary
-from compilegate.usecases.trial.documents import read_document, to_json
+from compilegate.usecases.canary import close_after_run, open_canary
+from compilegate.usecases.records import read_document, to_json
 from compilegate.usecases.trial.judge_arms import judge_arms
 from compilegate.usecases.trial.lock import acquire_lock
 from compilegate.usecases.trial.plan_trial import plan_trial

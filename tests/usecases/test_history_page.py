@@ -22,7 +22,7 @@ from compilegate.domain.records.runs import BegunRun
 from compilegate.domain.records.trials import TrialDecided
 from compilegate.usecases.flag.override import Override, revert_by_hand
 from compilegate.usecases.production.history_page import history_page, write_history
-from compilegate.usecases.trial.documents import to_json
+from compilegate.usecases.records import to_json
 from tests.domain.evidence_builder import BASE_WALL, CENTRE, MINE_WALL, judge
 from tests.domain.production.run_builder import BEGIN, DAY, production_run
 from tests.domain.workload_builder import SOUND

@@ -11,8 +11,8 @@ import tracemalloc
 import pytest
 
 from compilegate.domain.errors import InvalidEvidenceError
-from compilegate.usecases.trial import job_output
-from compilegate.usecases.trial.job_output import (
+from compilegate.usecases import job_output
+from compilegate.usecases.job_output import (
     CURVE_POINTS,
     LONGEST_LINE,
     JobOutput,

@@ -12,7 +12,7 @@ import pytest
 from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.replay import compare
-from compilegate.usecases.trial.documents import (
+from compilegate.usecases.records import (
     Trial,
     load_record,
     save_decision,

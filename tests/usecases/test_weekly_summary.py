@@ -13,7 +13,7 @@ from compilegate.domain.records.canary import CanaryRound
 from compilegate.domain.records.reviews import Review
 from compilegate.domain.records.trials import ApprovalRequested
 from compilegate.usecases.operations.weekly_summary import digests, send_digests
-from compilegate.usecases.trial.documents import to_json
+from compilegate.usecases.records import to_json
 from tests.fakes import FixedClock, MemoryTopic
 from tests.fakes import services as made
 from tests.usecases.production_ledger import (

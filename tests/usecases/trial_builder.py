@@ -21,7 +21,7 @@ from compilegate.domain.decision import (
 from compilegate.domain.judging.evidence import Evidence
 from compilegate.domain.reasons import Reason
 from compilegate.domain.workload.model import Candidate
-from compilegate.usecases.trial.documents import to_json
+from compilegate.usecases.records import to_json
 from compilegate.usecases.trial.judge_arms import judge_arms
 from compilegate.usecases.trial.plan_trial import plan_trial
 from tests.domain.workload_builder import SOUND, change

@@ -28,7 +28,7 @@ from compilegate.usecases.flag.override import (
     revert_by_hand,
     set_by_hand,
 )
-from compilegate.usecases.registration.load import owner_of_workload
+from compilegate.usecases.registered import owner_of_workload
 
 CandidateOption = Annotated[
     str, typer.Option("--candidate", metavar="NAME", help="A candidate of a trial.")

@@ -21,7 +21,7 @@ from compilegate.domain.production.history import history
 from compilegate.domain.records.canary import CanaryRound
 from compilegate.domain.request.sections import PROGRESS_LINE
 from compilegate.usecases.flag.approval import approval_of
-from compilegate.usecases.trial.documents import Trial
+from compilegate.usecases.records import Trial
 
 _PREFIX = re.compile(PROGRESS_LINE)
 ACTIVE = ("InProgress", "Stopping")

@@ -31,8 +31,8 @@ from compilegate.ports import Services
 from compilegate.report.notifications.decision import approval_needed
 from compilegate.usecases.flag.change_flag import latest_flag
 from compilegate.usecases.flag.override import Override
-from compilegate.usecases.registration.load import owner_of
-from compilegate.usecases.trial.documents import Trial, load_spec
+from compilegate.usecases.records import Trial, load_spec
+from compilegate.usecases.registered import owner_of
 
 UNANSWERED = f"nobody answered within {WAIT_SECONDS // 86400} days"
 

@@ -29,7 +29,7 @@ from compilegate.usecases.flag.change_flag import (
     half_made,
     latest_flag,
 )
-from compilegate.usecases.trial.documents import Trial, load_record
+from compilegate.usecases.records import Trial, load_record
 
 SET, REVERT_BY_HAND = "set", "revert"
 PROMOTE = "promote"

@@ -24,7 +24,7 @@ from compilegate.domain.draining import (
 from compilegate.domain.errors import NotFoundError
 from compilegate.domain.production.history import history
 from compilegate.ports import Schedules, Services
-from compilegate.usecases.operations.drain_mark import drain_mark, put_mark
+from compilegate.usecases.drain_mark import drain_mark, put_mark
 from compilegate.usecases.trial.abort_trial import abort_trial
 
 CAUSE = "the deployment was drained"

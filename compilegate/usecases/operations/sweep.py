@@ -26,8 +26,8 @@ from compilegate.domain.production.orphans import (
 from compilegate.domain.records.ledger import Swept
 from compilegate.ports import ExecutionEnds, Services, Topic, TrainingLogs
 from compilegate.report.notifications.production import swept as swept_message
-from compilegate.usecases.operations.metrics import measure_day
-from compilegate.usecases.registration.load import for_each_workload
+from compilegate.usecases.operations.measure_day import measure_day
+from compilegate.usecases.registered import for_each_workload
 from compilegate.usecases.trial.abort_trial import abort_trial
 
 logger = logging.getLogger("compilegate")

@@ -21,8 +21,8 @@ from compilegate.domain.production.summaries import (
 )
 from compilegate.ports import Services, Topic
 from compilegate.report.notifications.weekly_summary import digest, is_quiet
-from compilegate.usecases.registration.load import for_each_workload, load_registration
-from compilegate.usecases.trial.documents import Trial, load_record, load_spec
+from compilegate.usecases.records import Trial, load_record, load_spec
+from compilegate.usecases.registered import for_each_workload, load_registration
 
 logger = logging.getLogger("compilegate")
 

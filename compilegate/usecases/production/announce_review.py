@@ -28,11 +28,10 @@ from compilegate.report.notifications.review import ReviewNews, paragraphs, subj
 from compilegate.report.render import Report, render
 from compilegate.report.trial_report import ReportInput
 from compilegate.usecases.flag.change_flag import Changed, latest_flag
+from compilegate.usecases.planning import past_overheads, plan_for
 from compilegate.usecases.production.history_page import write_history
-from compilegate.usecases.registration.load import load_registered, load_registration, owner_of
-from compilegate.usecases.trial.check_eligibility import past_overheads
-from compilegate.usecases.trial.documents import Trial, find_record
-from compilegate.usecases.trial.plan_trial import plan_for
+from compilegate.usecases.records import Trial, find_record
+from compilegate.usecases.registered import load_registered, load_registration, owner_of
 
 logger = logging.getLogger("compilegate")
 

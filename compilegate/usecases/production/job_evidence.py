@@ -12,7 +12,7 @@ from compilegate.domain.production.attempts import Attempt
 from compilegate.domain.production.recorded_run import JobEvidence
 from compilegate.domain.records.runs import ProductionRun
 from compilegate.ports import ObjectStore
-from compilegate.usecases.trial.job_output import quality_run, read_output
+from compilegate.usecases.job_output import quality_run, read_output
 
 # Of a trial's full run only: the probation says itself which stage and order a run has, and the
 # loss curve stays in the job's output.

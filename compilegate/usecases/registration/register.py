@@ -24,11 +24,11 @@ from compilegate.domain.production.registration import (
 )
 from compilegate.domain.records.registrations import RegistrationChange
 from compilegate.ports import ObjectStore, Schedules, Services
+from compilegate.usecases.canary import end_canary
 from compilegate.usecases.flag.change_flag import latest_flag
-from compilegate.usecases.production.canary import end_canary
-from compilegate.usecases.registration.load import load_registration
+from compilegate.usecases.records import to_json
+from compilegate.usecases.registered import load_registration
 from compilegate.usecases.registration.upload import Package, Shipment, prepare, upload
-from compilegate.usecases.trial.documents import to_json
 
 NEW, UPDATED, UNCHANGED, REVIVED = "new", "updated", "unchanged", "revived"
 COMPLETED, SET_AGAIN, RETIRED = "completed", "set_again", "retired"

@@ -22,7 +22,7 @@ from compilegate.domain.trial.plan import RecordedPlan
 from compilegate.ports import Services
 from compilegate.usecases.flag.approval import approval_of, needs_approval
 from compilegate.usecases.flag.change_flag import Changed, change_flag, latest_flag
-from compilegate.usecases.trial.documents import Trial, load_decision, load_plan, save_record
+from compilegate.usecases.records import Trial, load_decision, load_plan, save_record
 
 
 @dataclass(frozen=True)

@@ -22,14 +22,14 @@ from compilegate.domain.trial.jobs import (
     reached_time_limit,
 )
 from compilegate.ports import ObjectStore, Services
-from compilegate.usecases.trial.documents import OpenTrial
-from compilegate.usecases.trial.job_output import (
+from compilegate.usecases.job_output import (
     JobOutput,
     describe,
     quality_run,
     read_output,
     speed_runs,
 )
+from compilegate.usecases.records import OpenTrial
 from compilegate.usecases.trial.stop_jobs import stopped_by_trial
 
 ARM = re.compile(r"arm_\d+")

@@ -22,8 +22,10 @@ from compilegate.domain.trial.judge_round import RoundFacts, RoundOutcome, judge
 from compilegate.domain.trial.next_round import CanaryRequest, NextRound
 from compilegate.domain.trial.production_evidence import ProductionFacts
 from compilegate.ports import ObjectStore, Services, TrainingJobs
-from compilegate.usecases.production.canary import close_canary
-from compilegate.usecases.trial.documents import (
+from compilegate.usecases.canary import close_canary
+from compilegate.usecases.job_output import describe
+from compilegate.usecases.job_requests import JobSite, check_request
+from compilegate.usecases.records import (
     OpenTrial,
     Trial,
     find_record,
@@ -34,8 +36,6 @@ from compilegate.usecases.trial.documents import (
     to_json,
 )
 from compilegate.usecases.trial.ended_jobs import ended_job
-from compilegate.usecases.trial.job_output import describe
-from compilegate.usecases.trial.job_requests import JobSite, check_request
 
 
 class InfrastructureFailureError(CompilegateError):

@@ -8,7 +8,7 @@ from typing import Any
 from compilegate.domain.records.trials import TrialDecided
 from compilegate.ports import Services
 from compilegate.usecases.flag.approval import needs_approval
-from compilegate.usecases.trial.documents import Trial, find_record, load_decision
+from compilegate.usecases.records import Trial, find_record, load_decision
 
 
 def record_decision(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]:

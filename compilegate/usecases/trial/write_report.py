@@ -11,8 +11,8 @@ from compilegate.ports import Services
 from compilegate.report.notifications.decision import decision_notification
 from compilegate.report.render import Report, render
 from compilegate.report.trial_report import ReportInput
-from compilegate.usecases.registration.load import owner_of
-from compilegate.usecases.trial.documents import Trial, find_record
+from compilegate.usecases.records import Trial, find_record
+from compilegate.usecases.registered import owner_of
 
 
 def write_report(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]:

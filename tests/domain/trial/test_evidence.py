@@ -19,7 +19,7 @@ from compilegate.domain.trial.evidence import (
 )
 from compilegate.domain.trial.jobs import ArmRun
 from compilegate.domain.trial.plan import RecordedPlan
-from compilegate.usecases.trial.documents import to_json
+from compilegate.usecases.records import to_json
 from tests.domain.trial.plans import plan
 from tests.domain.workload_builder import SOUND
 

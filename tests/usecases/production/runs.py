@@ -17,7 +17,7 @@ from compilegate.domain.workload.model import Workload
 from compilegate.usecases.production.begin_run import begin_run
 from compilegate.usecases.production.build_request import build_request
 from compilegate.usecases.production.record_run import record_run
-from compilegate.usecases.trial.documents import to_json
+from compilegate.usecases.records import to_json
 from tests import fakes
 from tests.domain.workload_builder import SOUND
 from tests.usecases.trial_builder import evidence_tar, quality_output

@@ -10,7 +10,7 @@ from compilegate.domain.production.registration import TrainedJob
 from compilegate.domain.records.runs import CanarySlot
 from compilegate.usecases.production import record_run as record_attempt
 from compilegate.usecases.production.job_evidence import output_uri
-from compilegate.usecases.trial.documents import read_document
+from compilegate.usecases.records import read_document
 from tests.domain.workload_builder import SOUND
 from tests.usecases.production.runs import (
     NAME,

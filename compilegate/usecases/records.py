@@ -1,4 +1,4 @@
-"""What every step of a trial starts from: its identity, workload and recorded documents."""
+"""What every use case starts from: a trial's identity, its workload, its stored documents."""
 
 from __future__ import annotations
 

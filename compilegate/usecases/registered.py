@@ -15,7 +15,7 @@ from compilegate.domain.production.registration import Registration
 from compilegate.domain.workload.model import Workload
 from compilegate.facts import load_facts
 from compilegate.ports import ObjectStore, Services, Settings
-from compilegate.usecases.trial.documents import Spec, Trial, load_spec, spec_at
+from compilegate.usecases.records import Spec, Trial, load_spec, spec_at
 
 # Reading is waiting: so many requests are under way at once. The clients keep as many connections.
 AT_ONCE = 32

@@ -35,7 +35,7 @@ from compilegate.domain.records.canary import (
 )
 from compilegate.domain.records.runs import ProductionRun
 from compilegate.ports import Services
-from compilegate.usecases.trial.documents import Trial, load_plan, load_spec
+from compilegate.usecases.records import Trial, load_plan, load_spec
 
 
 def open_canary(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]:
