@@ -89,7 +89,7 @@ def _of_workload(path: Path, compilers: tuple[str, ...]) -> Iterator[Target]:
             starts.append(same)
         compiler = compiler_named(candidate.compiler)
         if compiler is not None:
-            same[2].add(compiler.assumptions)  # the doctor's rules hold for variants as well
+            same[2].update(compiler.examined_as or (compiler.name,))
     if not starts:
         starts.append((training.entry_point, dict(training.hyperparameters), set()))
     for entry, hyperparameters, named in starts:

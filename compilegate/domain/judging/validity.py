@@ -32,8 +32,8 @@ EXPLAINED = {
     # A script elsewhere in the bundle has other files beside it.
     "entry_point": {"code_sha256"},
 }
-# The managed compiler exists only inside its own image.
-MANAGED_COMPILER_EXPLAINS = EXPLAINED["framework"]
+# Of a compiler that exists only inside images of its own.
+OWN_IMAGE_EXPLAINS = EXPLAINED["framework"]
 # What production's own runs may change in between runs while both arms take turns: newer
 # data of the same kind, and machines with a newer driver.
 MOVES_ON = frozenset({"data_sha256", "driver"})
@@ -158,7 +158,7 @@ def _unlike_blocks(candidate: Arm, baseline: Arm) -> Iterator[Reason]:
 def _explained(candidate: Arm) -> frozenset[str]:
     names = {name for key in candidate.overrides for name in EXPLAINED.get(key, set())}
     if has_own_image(candidate.overrides.get("compiler")):
-        names |= MANAGED_COMPILER_EXPLAINS
+        names |= OWN_IMAGE_EXPLAINS
     return frozenset(names)
 
 
