@@ -10,6 +10,7 @@ from typing import Any
 
 from compilegate.doctor import COMPILERS, RULES
 from compilegate.domain import naming
+from compilegate.domain.compilers import COMPILERS as DESCRIPTORS
 from compilegate.domain.notification import Notification, command_at, subject_line
 from compilegate.domain.reasons import ReasonKind
 from compilegate.domain.reasons.production import PRODUCTION
@@ -92,11 +93,8 @@ def _reason_rows(kinds: Mapping[str, ReasonKind]) -> list[tuple[str, str, str, s
 
 def doctor_rules(page: str) -> str:
     """The rules of the doctor, by the compilers that they are about."""
-    titles = {
-        COMPILERS: "Every compiler",
-        COMPILERS[:1]: "torch.compile",
-        COMPILERS[1:]: "Managed compiler",
-    }
+    titles = {COMPILERS: "Every compiler"}
+    titles |= {(name,): DESCRIPTORS[name].title for name in COMPILERS}
     sections = []
     for compilers, title in titles.items():
         rows = [
