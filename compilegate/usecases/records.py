@@ -114,8 +114,8 @@ def load_plan(store: ObjectStore, trial: Trial) -> RecordedPlan:
 
 
 def load_decision(store: ObjectStore, key: str) -> RecordedDecision:
-    """The decision that a key holds; raises NotFoundError."""
-    return read_decision(json.loads(store.get(key)))
+    """The decision that a key holds; raises as ``load_record`` does."""
+    return read_decision(_load(store, key))
 
 
 def find_record(store: ObjectStore, trial: Trial, document: str) -> dict[str, Any] | None:
@@ -132,7 +132,10 @@ def load_record(store: ObjectStore, trial: Trial, document: str) -> Any:
 
     Raises NotFoundError, and UnreadableRecordError for one of a release with another schema.
     """
-    key = trial.record_key(document)
+    return _load(store, trial.record_key(document))
+
+
+def _load(store: ObjectStore, key: str) -> Any:
     record = json.loads(store.get(key))
     schema = record.get("schema", RECORD_SCHEMA) if isinstance(record, dict) else RECORD_SCHEMA
     if schema != RECORD_SCHEMA:

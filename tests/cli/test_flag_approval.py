@@ -18,6 +18,7 @@ from compilegate.domain.records.trials import WAIT_SECONDS
 from compilegate.usecases.flag.approval import answer_once, ask_approval, await_approval
 from compilegate.usecases.records import Trial, save_record, to_json
 from tests.cli.conftest import Invoke
+from tests.decision_builder import decision_document
 from tests.fakes import FakeProviders, cloud
 
 TRIAL = "0abc1234"
@@ -31,8 +32,7 @@ def pending(providers: FakeProviders) -> Cloud:
     providers.aws_cloud = cloud()
     services: Any = providers.aws_cloud.services
     key = naming.record_key("bert-docs", TRIAL, "decision")
-    decision = {"decision_id": "d1", "verdict": "promote", "candidate": "compile", "reasons": []}
-    services.store.put(key, to_json(decision))
+    services.store.put(key, to_json(decision_document()))
     ask_approval({**EVENT, "decision_key": key}, services=services)
     services.tokens.waiting.add("token")
     await_approval({**EVENT, "token": "token"}, services=services)

@@ -16,6 +16,7 @@ from compilegate.domain.reasons import ReasonKind
 from compilegate.domain.reasons.production import PRODUCTION
 from compilegate.domain.reasons.registry import REGISTRY
 from compilegate.domain.reasons.trial import TRIAL
+from compilegate.domain.records.trials import read_decision
 from compilegate.report.notifications.decision import decision_notification
 from compilegate.verify.assumptions import load_assumptions
 from tests.docs import examples
@@ -141,17 +142,18 @@ def flag_reads(page: str) -> str:
 def decision_message() -> Notification:
     """The message about a trial that promotes."""
     stage, workload, trial = "prod", "bert-docs", "0mabc123"
-    document = {
-        "verdict": "promote", "decision_id": "9f2c4d1e7ab0", "candidate": "compile",
+    decision = read_decision({
+        "verdict": "promote", "decision_id": "9f2c4d1e7ab0", "judge_version": "1.2.0",
+        "stage": "quality", "candidate": "compile",
         "reasons": [{"code": "speedup_proven", "message": "compile is 1.36x faster."}],
         "speedup": {"estimate": 1.36, "interval": [1.31, 1.41], "confidence": 0.95},
         "quality": {"estimate": -0.0004, "interval": [-0.002, 0.001], "margin": 0.005},
         "saving": {"usd_per_run": 216.0, "usd_per_year": 33700.0},
         "flag": {"name": naming.flag_parameter(stage, workload), "action": "enable"},
-    }  # fmt: skip
+    })  # fmt: skip
     text = "Turn the compiler on: 1.36x faster, quality held"
     return decision_notification(
-        document,
+        decision,
         stage=stage,
         workload=workload,
         subject=subject_line(stage, f"{workload}: {text}"),

@@ -24,6 +24,7 @@ from compilegate.usecases.trial.apply_flag import apply_flag
 from compilegate.usecases.trial.lock import acquire_lock
 from compilegate.usecases.trial.plan_trial import plan_trial
 from compilegate.usecases.trial.record_decision import record_decision
+from tests.decision_builder import decision_document
 from tests.domain.workload_builder import SOUND, change
 from tests.usecases.flag_changes import flag_change
 from tests.usecases.trial_builder import EVENT, FLAG, TRIAL, put_spec
@@ -43,11 +44,7 @@ def event(services: Any) -> dict[str, Any]:
 def decided(services: Any, verdict: str, action: str) -> dict[str, Any]:
     plan_trial(EVENT, services=services)
     key = naming.record_key(NAME, TRIAL, "decision")
-    decision = {
-        "decision_id": "d1", "verdict": verdict, "candidate": "compile", "judge_version": "0",
-        "reasons": [{"code": "x", "message": "1.4 times as fast"}],
-        "flag": {"name": FLAG, "action": action},
-    }  # fmt: skip
+    decision = decision_document(verdict, flag={"name": FLAG, "action": action})
     services.store.put(key, to_json(decision))
     return {**EVENT, "decision_key": key}
 

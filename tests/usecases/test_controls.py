@@ -14,6 +14,7 @@ from compilegate.report.words import control_sentences
 from compilegate.usecases.trial.apply_flag import apply_flag
 from compilegate.usecases.trial.judge_arms import judge_arms
 from compilegate.usecases.trial.on_job_ended import on_job_ended
+from tests.decision_builder import decision_document
 from tests.usecases.trial_builder import (
     EVENT,
     FLAG,
@@ -88,11 +89,7 @@ def test_a_promotion_carries_everything_that_the_arm_changed(services: Any) -> N
     )
     planned(services, candidate, facts=FactOverrides({}, IMAGES), training__precision="fp32")
     key = naming.record_key("bert-docs", TRIAL, "decision")
-    decision = {
-        "decision_id": "d1", "judge_version": "1.2.0", "verdict": "promote", "candidate": "compile",
-        "reasons": [], "flag": {"name": FLAG, "action": "enable"},
-    }  # fmt: skip
-    services.store.put(key, json.dumps(decision).encode())
+    services.store.put(key, json.dumps(decision_document()).encode())
     apply_flag({**EVENT, "decision_key": key}, services=services)
 
     assert {

@@ -28,6 +28,7 @@ from compilegate.usecases.trial.lock import acquire_lock
 from compilegate.usecases.trial.plan_trial import plan_trial
 from compilegate.usecases.trial.record_decision import record_decision
 from tests import fakes
+from tests.decision_builder import decision_document
 from tests.domain.workload_builder import SOUND, change
 from tests.usecases.flag_changes import FLAG, WORKLOAD, assert_sound, flag_change
 from tests.usecases.interleaving import AFTER, BEFORE, GO, Crash, Stepped
@@ -47,10 +48,7 @@ def world(verdict: str, action: str, approval: str = "none") -> Services:
     services.clock.seconds += 60  # type: ignore[attr-defined] - a clock that can be moved
     acquire_lock(EVENT, services=services)
     plan_trial(EVENT, services=services)
-    decision = {
-        "decision_id": "d1", "verdict": verdict, "candidate": "compile", "judge_version": "0",
-        "reasons": [{"code": "x", "message": "y"}], "flag": {"name": FLAG, "action": action},
-    }  # fmt: skip
+    decision = decision_document(verdict, flag={"name": FLAG, "action": action})
     services.store.put(KEY, to_json(decision))
     record_decision({**EVENT, "decision_key": KEY}, services=services)
     return services

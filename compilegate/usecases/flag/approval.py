@@ -6,7 +6,6 @@ answer in the ledger; a token only wakes the trial that waits.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -31,7 +30,7 @@ from compilegate.ports import Services
 from compilegate.report.notifications.decision import approval_needed
 from compilegate.usecases.flag.change_flag import latest_flag
 from compilegate.usecases.flag.override import Override
-from compilegate.usecases.records import Trial, load_spec
+from compilegate.usecases.records import Trial, load_decision, load_spec
 from compilegate.usecases.registered import owner_of
 
 UNANSWERED = f"nobody answered within {WAIT_SECONDS // 86400} days"
@@ -47,7 +46,8 @@ def needs_approval(trial: Trial, action: str, services: Services) -> bool:
 def ask_approval(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]:
     """Record the question and answer with the message that puts it to people."""
     trial, now = Trial.from_event(event), services.clock.now()
-    decision, until = json.loads(services.store.get(event["decision_key"])), now + WAIT_SECONDS
+    key, until = str(event["decision_key"]), now + WAIT_SECONDS
+    decision = load_decision(services.store, key)
     # A month may pass until the next step: the lease has to outlive it.
     services.locks.acquire(
         trial.workload, str(event["execution"]), now=now, expires_at=until + LEASE_SECONDS
@@ -57,9 +57,9 @@ def ask_approval(event: Mapping[str, Any], *, services: Services) -> dict[str, A
         until=until,
         trial=trial.trial,
         execution=str(event["execution"]),
-        decision_id=decision["decision_id"],
-        decision_key=str(event["decision_key"]),
-        candidate=decision["candidate"],
+        decision_id=decision.decision_id,
+        decision_key=key,
+        candidate=decision.candidate,
     )
     entry = services.ledger.put_once(trial.workload, request.key, request.to_entry())
     recorded = ApprovalRequested.from_entry(entry)

@@ -21,6 +21,7 @@ from compilegate.domain.production.flag_transition import STALE
 from compilegate.domain.production.history import history
 from compilegate.domain.reasons import with_fix
 from compilegate.domain.records.reviews import Review
+from compilegate.domain.records.trials import read_decision
 from compilegate.domain.trial.plan import read_plan
 from compilegate.ports import Services
 from compilegate.report.notifications.decision import decision_notification
@@ -67,7 +68,7 @@ def announce_review(
     stage = services.settings.stage
     lines = [*paragraphs(news, report, price), *_history_line(workload, services)]
     notification = decision_notification(
-        decision or {},
+        read_decision(decision) if decision else None,
         stage=stage,
         workload=workload,
         subject=subject(news, report),

@@ -11,7 +11,7 @@ from compilegate.ports import Services
 from compilegate.report.notifications.decision import decision_notification
 from compilegate.report.render import Report, render
 from compilegate.report.trial_report import ReportInput
-from compilegate.usecases.records import Trial, find_record
+from compilegate.usecases.records import Trial, find_record, load_decision
 from compilegate.usecases.registered import owner_of
 
 
@@ -30,7 +30,7 @@ def write_report(event: Mapping[str, Any], *, services: Services) -> dict[str, A
     place = f"s3://{services.store.bucket}/{key}"
     stage = services.settings.stage
     notification = decision_notification(
-        find_record(services.store, trial, "decision") or {},
+        load_decision(services.store, trial.record_key("decision")),
         stage=stage,
         workload=trial.workload,
         subject=report.subject,
