@@ -130,6 +130,12 @@ def _plan(fields: Fields | None) -> TrialPlan:
     )
 
 
+def recorded_spend(document: Mapping[str, Any]) -> float | None:
+    """USD that a trial had spent by its evidence, which need not be valid; None where unknown."""
+    spent: float | None = document.get("plan", {}).get("spent_usd")
+    return spent
+
+
 def _arms(fields: Fields) -> tuple[tuple[Arm, ...], tuple[Arm, ...]]:
     """The arms that are judged, and the controls."""
     defaults = {

@@ -31,7 +31,7 @@ def decision_notification(
     ``flag_enabled`` and ``flag_state`` are the flag after it, None unknown. ``kind`` defaults to
     the verdict's.
     """
-    verdict = decision and decision.verdict
+    verdict = decision.verdict if decision else None
     return Notification(
         kind=kind or (verdict if verdict in OWN_KINDS else "decision"),
         stage=stage,
@@ -40,9 +40,9 @@ def decision_notification(
         workload=workload,
         owner=owner,
         verdict=verdict,
-        decision_id=decision and decision.decision_id,
+        decision_id=decision.decision_id if decision else None,
         flag={
-            "name": decision and decision.flag_name,
+            "name": decision.flag_name if decision else None,
             "action": str(decision.flag_action) if decision else None,
             "enabled": flag_enabled,
             "state": flag_state,
@@ -55,11 +55,11 @@ def decision_notification(
 
 def _figures(decision: RecordedDecision | None) -> dict[str, Any]:
     return {
-        "candidate": decision and decision.candidate,
+        "candidate": decision.candidate if decision else None,
         "reasons": list(decision.codes) if decision else [],
-        "speedup": decision and decision.speedup,
-        "quality": decision and decision.quality,
-        "saving": decision and decision.saving,
+        "speedup": decision.speedup if decision else None,
+        "quality": decision.quality if decision else None,
+        "saving": decision.saving if decision else None,
     }
 
 

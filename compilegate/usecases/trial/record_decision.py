@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from compilegate.domain.judging.evidence_file import recorded_spend
 from compilegate.domain.records.trials import TrialDecided
 from compilegate.ports import Services
 from compilegate.usecases.flag.approval import needs_approval
@@ -25,7 +26,7 @@ def record_decision(event: Mapping[str, Any], *, services: Services) -> dict[str
         candidate=decision.candidate,
         judge_version=decision.judge_version,
         # None for a trial that started no job.
-        spent_usd=None if evidence is None else evidence.get("plan", {}).get("spent_usd"),
+        spent_usd=None if evidence is None else recorded_spend(evidence),
         reasons=decision.messages,
     )
     services.ledger.put_once(trial.workload, record.key, record.to_entry())
