@@ -26,27 +26,28 @@ def ineligible(eligibility: Eligibility, *, workload: str, trial: str) -> Decisi
         for reason in reasons
         if reason.severity is Severity.BLOCK
     ]
-    return Decision(
-        workload=workload,
-        decision_id=f"{trial}-ineligible",
-        judge_version=JUDGE_VERSION,
-        stage="eligibility",
-        verdict=Verdict.INELIGIBLE,
-        candidate=None,
-        reasons=tuple(dict.fromkeys(blocking)),
-    )
+    return _decision(
+        workload, f"{trial}-ineligible", "eligibility", Verdict.INELIGIBLE,
+        tuple(dict.fromkeys(blocking)),
+    )  # fmt: skip
 
 
 def refused(refusal: Refusal, *, workload: str, trial: str) -> Decision:
     """The decision of a trial that gets no plan."""
+    return _decision(workload, f"{trial}-refused", "plan", Verdict.INCONCLUSIVE, (refusal.reason,))
+
+
+def _decision(
+    workload: str, decision_id: str, stage: str, verdict: Verdict, reasons: tuple[Reason, ...]
+) -> Decision:
     return Decision(
         workload=workload,
-        decision_id=f"{trial}-refused",
+        decision_id=decision_id,
         judge_version=JUDGE_VERSION,
-        stage="plan",
-        verdict=Verdict.INCONCLUSIVE,
+        stage=stage,
+        verdict=verdict,
         candidate=None,
-        reasons=(refusal.reason,),
+        reasons=reasons,
     )
 
 
