@@ -14,6 +14,7 @@ from compilegate.report.words import control_sentences
 from compilegate.usecases.trial.apply_flag import apply_flag
 from compilegate.usecases.trial.judge_arms import judge_arms
 from compilegate.usecases.trial.on_job_ended import on_job_ended
+from tests.archives import tarball
 from tests.decision_builder import decision_document
 from tests.usecases.trial_builder import (
     EVENT,
@@ -26,7 +27,6 @@ from tests.usecases.trial_builder import (
     call_judge,
     ended,
     evidence,
-    evidence_tar,
     load,
     outcome,
     planned,
@@ -110,11 +110,11 @@ OUTCOMES = {
 BROKEN = {
     "nothing": None,
     "no tarball": b"not a tarball",
-    "no block": evidence_tar({}),
-    "a broken summary": evidence_tar({f"evidence/block-0/{CONTROL}/summary.json": b"{"}),
+    "no block": tarball({}),
+    "a broken summary": tarball({f"evidence/block-0/{CONTROL}/summary.json": b"{"}),
     "another block's": speed_output(range(1, 2), speedup=1.0, arms=[CONTROL]),
     "another arm's": speed_output(range(1), speedup=9.0, arms=["managed"]),
-    "figures against the contract": evidence_tar(
+    "figures against the contract": tarball(
         {
             f"evidence/block-0/{CONTROL}/summary.json": {
                 "schema": 1, "finished": True, "full_run_steps": -1, "compiler": {},

@@ -21,6 +21,7 @@ from compilegate.usecases.job_output import (
     read_steps,
     speed_runs,
 )
+from tests.archives import tarball
 
 SUMMARY = {"schema": 1, "seed": 17, "finished": True}
 
@@ -28,16 +29,6 @@ SUMMARY = {"schema": 1, "seed": 17, "finished": True}
 def line(step: int, **changes) -> bytes:
     text = {"step": step, "seconds": 0.5, "samples": 8, "loss": 1 / step, **changes}
     return json.dumps(text).encode() + b"\n"
-
-
-def tarball(files: dict[str, bytes]) -> bytes:
-    body = io.BytesIO()
-    with tarfile.open(fileobj=body, mode="w:gz") as tar:
-        for name, content in files.items():
-            member = tarfile.TarInfo(name)
-            member.size = len(content)
-            tar.addfile(member, io.BytesIO(content))
-    return body.getvalue()
 
 
 def read(body: bytes) -> JobOutput:
