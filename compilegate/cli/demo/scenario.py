@@ -158,7 +158,7 @@ class DemoScenario:
     def _inject_fault(self) -> None:
         self._reporter.phase(
             f"A fault is injected into the compiled arm ({FAULT_VARIABLE}={FAULT}); "
-            "nobody is notified."
+            "only the evidence shows it."
         )
         self._register(FAULT)
         for _ in range(MOST_FAULTY_RUNS):

@@ -113,7 +113,7 @@ def _set_up(script: Script, function: Function, name: str) -> Iterator[ast.expr]
             if script.function_of(node) is not function:
                 yield node.value
             else:
-                return  # set anew in each call: it does not grow from call to call
+                return  # set in each call: it does not grow from call to call
 
 
 def _hit(script: Script, node: ast.AST, message: str) -> Hit:
