@@ -103,7 +103,7 @@ def test_a_stopped_spot_run_goes_on_from_its_last_save_and_counts_each_step_once
     assert (False, None) == (killed["finished"], killed["reason"])
     assert 0 < went_on <= len(left.steps_beside("evidence/summary.json").numbers)
     assert list(range(1, STEPS + 1)) == list(steps.numbers)
-    assert True is quality_run(output, job=done, metric="eval_loss")["finished"]
+    assert True is quality_run(output, job=done, metric="eval_loss").finished
 
 
 def test_a_stopped_run_on_demand_leaves_its_evidence_and_nothing_to_go_on_from(trainer):
@@ -115,5 +115,5 @@ def test_a_stopped_run_on_demand_leaves_its_evidence_and_nothing_to_go_on_from(t
 
     assert 0 < len(left.steps_beside("evidence/summary.json").numbers) < STEPS
     assert None is left.summary("evidence/summary.json")["reason"]
-    assert False is quality_run(left, job="job", metric="eval_loss")["finished"]
+    assert False is quality_run(left, job="job", metric="eval_loss").finished
     assert [] == keys(trainer, request)

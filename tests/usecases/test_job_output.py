@@ -100,7 +100,7 @@ def test_what_a_run_started_from_reaches_the_evidence() -> None:
     files = {"evidence/summary.json": summary, "evidence/steps.jsonl": line(1)}
     run = quality_run(read(tarball(files)), job="j", metric="eval_loss")
 
-    assert start == {key: run[key] for key in start}
+    assert start == {key: run.record[key] for key in start}
 
 
 @pytest.mark.parametrize("key", ["metrics", "compiler", "fingerprint"])

@@ -16,7 +16,7 @@ from compilegate.domain.judging.judge import judge as shipped_judge
 from compilegate.domain.judging.production import Judge
 from compilegate.domain.production.canary import OVERDUE
 from compilegate.domain.production.history import history
-from compilegate.domain.trial.evidence import read_records
+from compilegate.domain.trial.evidence import read_records, to_document
 from compilegate.domain.trial.jobs import EndedJob
 from compilegate.domain.trial.judge_round import RoundFacts, RoundOutcome, judge_round
 from compilegate.domain.trial.next_round import CanaryRequest, NextRound
@@ -128,7 +128,7 @@ def _write(
 ) -> dict[str, Any]:
     for job in outcome.stop:
         services.jobs.stop(job)
-    save_record(services.store, trial, "evidence", outcome.evidence)
+    save_record(services.store, trial, "evidence", to_document(outcome.evidence))
     if outcome.failure is not None:
         raise InfrastructureFailureError(outcome.failure)
     answer: dict[str, Any] = {
