@@ -113,6 +113,14 @@ def load_plan(store: ObjectStore, trial: Trial) -> RecordedPlan:
     return read_plan(load_record(store, trial, "plan"))
 
 
+def find_plan(store: ObjectStore, trial: Trial) -> RecordedPlan | None:
+    """The trial's plan, None where it was never planned."""
+    try:
+        return load_plan(store, trial)
+    except NotFoundError:
+        return None
+
+
 def load_decision(store: ObjectStore, key: str) -> RecordedDecision:
     """The decision that a key holds; raises as ``load_record`` does."""
     return read_decision(_load(store, key))

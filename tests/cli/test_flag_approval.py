@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import getpass
 import json
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -20,6 +20,7 @@ from compilegate.usecases.records import Trial, save_record, to_json
 from tests.cli.conftest import Invoke
 from tests.decision_builder import decision_document
 from tests.fakes import FakeProviders, cloud
+from tests.plan_builder import plan_record
 
 TRIAL = "0abc1234"
 ARM = ArmPlan("baseline", "none", "i", "ml.g5.xlarge", 1, 1, 1.0, "fp32", 32, 1e-3, "none", {})
@@ -119,7 +120,7 @@ def test_a_trial_that_is_watched_says_that_it_waits(pending: Cloud) -> None:
     trial = Trial("bert-docs", TRIAL, "")
     jobs: Any = pending.services.jobs
     jobs.add(f"{naming.job_base('bert-docs', TRIAL, 's0')}-r0", "Completed", 1.0, 2.0)
-    plan = {"arms": [asdict(arm) for arm in (ARM, replace(ARM, name="compile"))]}
+    plan = plan_record(ARM, replace(ARM, name="compile"))
     save_record(pending.services.store, trial, "plan", plan)
     arn = pending.executions.start(f"bert-docs-{TRIAL}", {"workload": "bert-docs"})
 

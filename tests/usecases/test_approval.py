@@ -8,6 +8,7 @@ import pytest
 
 from compilegate.domain import naming
 from compilegate.domain.errors import InvalidInputError
+from compilegate.domain.flag_override import Override
 from compilegate.domain.records.trials import WAIT_SECONDS
 from compilegate.usecases.flag.approval import (
     answer_approval,
@@ -17,7 +18,6 @@ from compilegate.usecases.flag.approval import (
     waiting_approvals,
 )
 from compilegate.usecases.flag.change_flag import change_flag
-from compilegate.usecases.flag.override import Override
 from compilegate.usecases.records import to_json
 from compilegate.usecases.trial.abort_trial import abort_trial
 from compilegate.usecases.trial.apply_flag import apply_flag

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from compilegate.domain import naming
+from compilegate.domain.flag_override import Override
 from compilegate.ports import Services
 from compilegate.usecases.flag.approval import (
     answer_approval,
@@ -21,7 +22,7 @@ from compilegate.usecases.flag.approval import (
     close_approval,
 )
 from compilegate.usecases.flag.change_flag import change_flag
-from compilegate.usecases.flag.override import Override, find_candidate, revert_by_hand, set_by_hand
+from compilegate.usecases.flag.override import find_candidate, revert_by_hand, set_by_hand
 from compilegate.usecases.records import to_json
 from compilegate.usecases.trial.apply_flag import apply_flag
 from compilegate.usecases.trial.lock import acquire_lock

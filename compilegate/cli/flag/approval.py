@@ -13,6 +13,7 @@ from compilegate.cli.common.session import (
     YesOption,
     on_cloud,
 )
+from compilegate.domain.flag_override import Override
 from compilegate.domain.notification import command_at
 from compilegate.domain.production.history import Approval
 from compilegate.domain.records.flags import HUMAN
@@ -24,7 +25,6 @@ from compilegate.usecases.flag.approval import (
     question,
     refuse_other,
 )
-from compilegate.usecases.flag.override import Override
 
 APPROVE_HELP = """Approve a promotion that waits for approval; its flag is then turned on.
 

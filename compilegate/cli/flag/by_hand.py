@@ -17,17 +17,13 @@ from compilegate.cli.common.session import (
     on_cloud,
 )
 from compilegate.cli.flag.status import change_line
+from compilegate.domain.decision import Verdict
+from compilegate.domain.flag_override import Override
 from compilegate.domain.records.flags import FlagVersion
+from compilegate.domain.trial.planned_candidates import PlannedCandidate
 from compilegate.report.notifications.production import flag_changed
 from compilegate.usecases.flag.change_flag import Changed, flag_versions, latest_flag
-from compilegate.usecases.flag.override import (
-    PROMOTE,
-    Override,
-    PlannedCandidate,
-    find_candidate,
-    revert_by_hand,
-    set_by_hand,
-)
+from compilegate.usecases.flag.override import find_candidate, revert_by_hand, set_by_hand
 from compilegate.usecases.registered import owner_of_workload
 
 CandidateOption = Annotated[
@@ -92,7 +88,7 @@ def revert(
 
 def _effect_of_set(workload: str, chosen: PlannedCandidate) -> list[str]:
     changes = ", ".join(f"{key} {value}" for key, value in chosen.flag.overrides.items())
-    of_another = " of another candidate" if chosen.verdict == PROMOTE else ""
+    of_another = " of another candidate" if chosen.verdict == Verdict.PROMOTE else ""
     proof = (
         f"Trial {chosen.trial} has proven it."
         if chosen.proven

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-
 from compilegate.domain.decision import JUDGE_VERSION, Decision, Verdict
 from compilegate.domain.eligibility import Eligibility
 from compilegate.domain.errors import InvalidInputError
-from compilegate.domain.flag import promoted
 from compilegate.domain.judging.evidence_file import ID_LENGTH
-from compilegate.domain.planning.arm_plan import CANDIDATE
+from compilegate.domain.planning.arm_plan import CANDIDATE, promoted
 from compilegate.domain.planning.arms import Refusal
 from compilegate.domain.planning.plan import Plan
 from compilegate.domain.production.history import WorkloadHistory
@@ -60,13 +57,11 @@ def too_soon(workload: Workload, past: WorkloadHistory, now: int) -> Refusal | N
 
 def flag_too_large(plan: Plan) -> Refusal | None:
     """The refusal of a candidate whose flag could not be written if it were proven."""
-    baseline = asdict(plan.arms[0])
+    baseline = plan.arms[0]
     for arm in plan.arms:
         if arm.role != CANDIDATE:
             continue
-        flag = promoted(
-            asdict(arm), baseline, decision_id="d" * ID_LENGTH, since="2026-01-01T00:00:00Z"
-        )
+        flag = promoted(arm, baseline, decision_id="d" * ID_LENGTH, since="2026-01-01T00:00:00Z")
         try:
             flag.to_json()
         except InvalidInputError as error:

@@ -13,6 +13,7 @@ from typing import Any
 from compilegate.domain import ledger_keys
 from compilegate.domain.decision import FlagAction
 from compilegate.domain.errors import InvalidInputError
+from compilegate.domain.flag_override import Override
 from compilegate.domain.notification import command_at
 from compilegate.domain.planning.rounds import LEASE_SECONDS
 from compilegate.domain.production.history import Approval, history
@@ -29,7 +30,6 @@ from compilegate.domain.workload.model import REQUIRED
 from compilegate.ports import Services
 from compilegate.report.notifications.decision import approval_needed
 from compilegate.usecases.flag.change_flag import latest_flag
-from compilegate.usecases.flag.override import Override
 from compilegate.usecases.records import Trial, load_decision, load_spec
 from compilegate.usecases.registered import owner_of
 

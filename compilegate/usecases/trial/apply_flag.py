@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from compilegate.domain import ledger_keys
 from compilegate.domain.decision import FlagAction
 from compilegate.domain.errors import InvalidEvidenceError
-from compilegate.domain.flag import Flag, promoted
+from compilegate.domain.flag import Flag
 from compilegate.domain.flag_change import EVALUATE, FlagChange
+from compilegate.domain.planning.arm_plan import promoted
 from compilegate.domain.production.history import history
 from compilegate.domain.records.trials import (
     ApprovalAnswer,
@@ -97,8 +98,8 @@ def _flag(decision: RecordedDecision, plan: RecordedPlan | None) -> Flag:
         raise InvalidEvidenceError(
             f"decision {decision.decision_id} enables the flag and names no candidate"
         )
-    arm, baseline = asdict(plan.arm(decision.candidate)), asdict(plan.baseline)
-    return promoted(arm, baseline, decision_id=decision.decision_id)
+    arm = plan.arm(decision.candidate)
+    return promoted(arm, plan.baseline, decision_id=decision.decision_id)
 
 
 def _seen(facts: _Facts) -> tuple[int, int | None]:
