@@ -275,8 +275,7 @@ def _fingerprints(arm: MeasuredArm) -> dict[str, list[str]]:
     """Every value of each key, in the order of the runs."""
     values: dict[str, list[str]] = {}
     for run in arm.arm.runs:
-        fingerprint = run.record.get("fingerprint")
-        for key, value in fingerprint.items() if isinstance(fingerprint, Mapping) else ():
+        for key, value in (run.fingerprint or {}).items():
             text = UNKNOWN if value is None else str(value)
             if text not in values.setdefault(str(key), []):
                 values[str(key)].append(text)

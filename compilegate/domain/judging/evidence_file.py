@@ -12,7 +12,7 @@ import struct
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 from compilegate.domain.errors import InvalidEvidenceError, InvalidInputError
 from compilegate.domain.fields import Fields
@@ -37,8 +37,9 @@ ID_LENGTH = 16
 def read_evidence(document: object) -> Evidence:
     """Read an evidence document; raises InvalidEvidenceError naming the field."""
     with _contract():
-        evidence = _evidence(document)
-    return replace(evidence, content=content_of(cast("Mapping[str, Any]", document)))
+        fields = Fields(document)
+        evidence = _evidence(fields)
+    return replace(evidence, content=content_of(fields.record))
 
 
 def read_run(record: object, path: str = "run") -> SpeedRun | FullRun:
@@ -67,8 +68,7 @@ def _contract() -> Iterator[None]:
         raise InvalidEvidenceError(str(error)) from error
 
 
-def _evidence(document: object) -> Evidence:
-    fields = Fields(document)
+def _evidence(fields: Fields) -> Evidence:
     if fields.integer("schema", "schema version") != 1:
         raise fields.wrong("schema", "is a version this release cannot read", "use 1")
     quality = fields.section("quality")

@@ -249,8 +249,7 @@ def _pairs(
 
 def _data(run: FullRun) -> str | None:
     """What it was trained on: production may train on new data every run."""
-    fingerprint = run.record.get("fingerprint")
-    value = fingerprint.get("data_sha256") if isinstance(fingerprint, Mapping) else None
+    value = (run.fingerprint or {}).get("data_sha256")
     return value if isinstance(value, str) else None
 
 
