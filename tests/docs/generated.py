@@ -11,6 +11,8 @@ from typing import Any
 from compilegate.doctor import COMPILERS, RULES
 from compilegate.domain import naming
 from compilegate.domain.compilers import COMPILERS as DESCRIPTORS
+from compilegate.domain.compilers.descriptor import Compiler, ComputeSpeedup
+from compilegate.domain.eligibility.frameworks import KINDS
 from compilegate.domain.notification import Notification, command_at, subject_line
 from compilegate.domain.reasons import ReasonKind
 from compilegate.domain.reasons.production import PRODUCTION
@@ -107,6 +109,32 @@ def doctor_rules(page: str) -> str:
     return _between(page, "rules", "\n".join(sections))
 
 
+def compilers(page: str) -> str:
+    """Every compiler that a candidate may name."""
+    head = ("`compiler`", "what", "needs", "`compile_mode`", "keeps a cache", "assumed gain",
+            "proof that a run was compiled")  # fmt: skip
+    rows = [
+        (f"`{one.name}`", one.title, _needs(one), _words(one.modes),
+         "yes" if one.keeps_cache else "no", _gain(one.compute_speedup), one.proof)
+        for one in DESCRIPTORS.values()
+    ]  # fmt: skip
+    return _between(page, "compilers", table(head, rows))
+
+
+def _words(values: Sequence[str]) -> str:
+    return ", ".join(f"`{value}`" for value in values) or "—"
+
+
+def _needs(compiler: Compiler) -> str:
+    if compiler.kind is None or compiler.since is None:
+        return "images of its own"
+    return f"{KINDS[compiler.kind]} {'.'.join(map(str, compiler.since))}"
+
+
+def _gain(assumed: ComputeSpeedup | None) -> str:
+    return "—" if assumed is None else f"{assumed.low:g} to {assumed.high:g}"
+
+
 def assumptions(page: str) -> str:
     """What is assumed of AWS."""
     head = ("behaviour", "relied on in", "proven by", "`make verify-aws` looks at")
@@ -190,6 +218,7 @@ PAGES: Mapping[Path, Callable[[str], str]] = {
     NOTIFICATIONS: notifications,
     ELIGIBILITY: lambda page: examples.with_output(eligibility(page)),
     DOCS / "doctor.md": lambda page: examples.with_output(doctor_rules(page)),
+    DOCS / "training.md": compilers,
     DOCS / "commands.md": examples.with_output,
     DOCS / "planning.md": examples.with_output,
     ROOT / "README.md": examples.with_output,
