@@ -97,6 +97,14 @@ class JobOutput:
         return self.steps.get(summary.removesuffix(SUMMARY) + STEPS) or Steps()
 
 
+def tags_of(job: str, jobs: TrainingJobs) -> Mapping[str, str]:
+    """A job's tags, empty for one that is gone."""
+    try:
+        return jobs.tags(job)
+    except NotFoundError:
+        return {}
+
+
 def describe(job: str, jobs: TrainingJobs) -> Mapping[str, Any]:
     """SageMaker's description of a job, empty where it never saw it."""
     try:
