@@ -8,11 +8,14 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import yaml
 from compilegate_runtime import compilers as backends
-from compilegate_runtime.errors import NotAppliedError
+from compilegate_runtime.errors import CompilerUnavailableError, NotAppliedError
+from compilegate_runtime.launch import Launch
+from compilegate_runtime.launching import arguments
 from typer.testing import CliRunner
 
 from compilegate.cli.main import app
@@ -99,6 +102,17 @@ def trained() -> dict[str, Any]:
     return {"refused": refused, "evidence": compiler.evidence()}
 
 
+def launched() -> str:
+    """What the launcher says of a script that hands its model to torch.compile at most."""
+    Path("script.py").write_text(SCRIPT)
+    settings, others = arguments.parse(["--script", "script.py", "--compiler", NAME])
+    try:
+        Launch(settings, others, SimpleNamespace()).run()
+    except CompilerUnavailableError as error:
+        return str(error)
+    return "started"
+
+
 def examined() -> dict[str, Any]:
     """What the doctor says for it: by name, and by a workload file's candidates."""
     Path("causal_lm.py").write_text(SCRIPT)
@@ -116,6 +130,7 @@ def main() -> None:
         "planned": planned(),
         "judged": judged(),
         "trained": trained(),
+        "launched": launched(),
         "doctor": examined(),
         "check": command("check", "w.yaml"),
         "facts": command("facts", "assumptions"),

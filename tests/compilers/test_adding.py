@@ -87,6 +87,10 @@ def test_a_job_proves_that_it_was_applied(answers: Any) -> None:
     )
 
 
+def test_a_script_that_knows_nothing_of_it_is_refused_by_the_launcher(answers: Any) -> None:
+    assert "a script has to be ported to it" in answers["launched"]
+
+
 @pytest.mark.parametrize("way", ["named", "workload"])
 def test_the_doctor_applies_the_rules_that_hold_for_every_compiler(answers: Any, way: str) -> None:
     (file,) = answers["doctor"][way]["files"]
