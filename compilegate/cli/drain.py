@@ -121,7 +121,7 @@ def _check(invocation: Invocation) -> int:
         return 0
     deployment = _deployment(cloud)
     work = Drainage(deployment, time.monotonic).read()
-    mark, enabled = drain_mark(cloud.services), tuple(deployment.schedules.enabled())
+    mark, enabled = drain_mark(cloud.services.ledger), tuple(deployment.schedules.enabled())
     report = Report(work=work, enabled=enabled, mark=mark)
     if invocation.as_json:
         emit_json(report.document(cloud.stage))

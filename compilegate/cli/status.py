@@ -45,7 +45,7 @@ def status(
     """
     cloud = invocation.open_cloud()
     running = _running(cloud, workload)
-    mark = drain_mark(cloud.services)
+    mark = drain_mark(cloud.services.ledger)
     drained = {"at": mark.at, "by": mark.by} if mark is not None and mark.drained else None
     names = [workload] if workload else cloud.overview.workloads()
     document = {
@@ -166,7 +166,7 @@ def _approvals(cloud: Cloud, workloads: Collection[str]) -> list[dict[str, Any]]
             "reject": f'compilegate flag reject {name} --reason "..." {where}',
         }
         for name in workloads
-        for one in waiting_approvals(name, cloud.services)
+        for one in waiting_approvals(name, cloud.services.ledger)
     ]
     return sorted(approvals, key=lambda item: int(item["asked_at"]))
 

@@ -199,10 +199,10 @@ def test_a_trial_that_is_stopped_while_it_waits_waits_no_longer(
     services: Any, event: dict[str, Any]
 ) -> None:
     asked(services, event)
-    assert [TRIAL] == [one.trial for one in waiting_approvals(NAME, services)]
+    assert [TRIAL] == [one.trial for one in waiting_approvals(NAME, services.ledger)]
 
     abort_trial({**event, "error": "Stopped", "cause": ""}, services=services)
 
-    assert [] == waiting_approvals(NAME, services)
+    assert [] == waiting_approvals(NAME, services.ledger)
     with pytest.raises(InvalidInputError, match="the trial was stopped while it waited"):
         answer(services, approved=True)

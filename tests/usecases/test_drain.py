@@ -177,6 +177,6 @@ def test_it_ends_with_nothing_running_and_every_lease_free(deployment: Deploymen
     assert "Stopped" == services.jobs.describe("cg-lm-0mabc123-q1a0-r0")["TrainingJobStatus"]
     (failed,) = [e for e in services.ledger.entries("lm") if e["kind"] == "failed"]
     assert trial == failed["execution"]
-    mark = drain_mark(services)
+    mark = drain_mark(services.ledger)
     assert mark is not None
     assert mark.drained

@@ -204,7 +204,7 @@ class TrialWatcher:
     def _needs_approval(self, state: ExecutionState, jobs: Sequence[JobView]) -> bool:
         if not state.running or not jobs or any(job.active for job in jobs):
             return False
-        approval = approval_of(self.trial, self._cloud.services)
+        approval = approval_of(self.trial, self._cloud.services.ledger)
         return approval is not None and approval.answer is None
 
     def _read_job(

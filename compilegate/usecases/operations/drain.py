@@ -63,7 +63,7 @@ class Deployment:
 
 def begin_drain(deployment: Deployment, by: str) -> DrainMark:
     """Let nothing new start: the mark first, then every schedule that is enabled is disabled."""
-    before = drain_mark(deployment.services)
+    before = drain_mark(deployment.services.ledger)
     enabled = deployment.schedules.enabled()
     schedules = tuple(sorted({*enabled, *(before.schedules if before else ())}))
     if before is None or not before.drained or before.schedules != schedules:
@@ -81,7 +81,7 @@ def end_drain(deployment: Deployment, by: str) -> tuple[str, ...] | None:
     The mark keeps the schedules until all of them are enabled, so that an interrupted call is
     completed by the next one.
     """
-    services, mark = deployment.services, drain_mark(deployment.services)
+    services, mark = deployment.services, drain_mark(deployment.services.ledger)
     if mark is None or not (mark.drained or mark.schedules):
         return None
     if mark.drained:

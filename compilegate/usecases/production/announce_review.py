@@ -86,7 +86,7 @@ def announce_review(
 def _news(workload: str, review: Review, change: Changed | None, services: Services) -> ReviewNews:
     stage = services.settings.stage
     if change is None:
-        flag: Flag = latest_flag(workload, services)[0]
+        flag: Flag = latest_flag(workload, services.ledger)[0]
         return ReviewNews(workload, stage, review, flag)
     return ReviewNews(
         workload,
@@ -140,7 +140,7 @@ def _history_line(workload: str, services: Services) -> Iterator[str]:
 
 def _owner(trial: Trial, plan: dict[str, Any] | None, services: Services) -> str | None:
     spec_key = read_plan(plan).spec_key if plan else ""
-    return owner_of(replace(trial, spec_key=spec_key), services)
+    return owner_of(replace(trial, spec_key=spec_key), services.store)
 
 
 def _new_trial(workload: str, services: Services) -> _NewTrial:

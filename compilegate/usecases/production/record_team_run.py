@@ -59,7 +59,7 @@ def _record(
     evidence = JobEvidence()
     if job_end(described, "", "").ending is Ending.COMPLETED:
         evidence = job_evidence(described, registered.quality.metric, services.store)
-    versions, now = flag_versions(registered.name, services), services.clock.now()
+    versions, now = flag_versions(registered.name, services.ledger), services.clock.now()
     run = team_run(described, tags, evidence, registered.training, versions, now=now)
     entry = services.ledger.put_once(registered.name, run.key, run.to_entry())
     recorded = ProductionRun.from_entry(entry)

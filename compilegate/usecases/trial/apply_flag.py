@@ -51,7 +51,7 @@ def apply_flag(event: Mapping[str, Any], *, services: Services) -> dict[str, Any
 
 def _read(event: Mapping[str, Any], services: Services) -> _Facts:
     trial, key = Trial.from_event(event), str(event["decision_key"])
-    decision, approval = load_decision(services.store, key), approval_of(trial, services)
+    decision, approval = load_decision(services.store, key), approval_of(trial, services.ledger)
     promotes = decision.flag_action is FlagAction.ENABLE and decision.candidate is not None
     entry = ledger_keys.started_entry(trial.trial)
     started = history(services.ledger.entries(trial.workload, entry)).started
@@ -60,7 +60,7 @@ def _read(event: Mapping[str, Any], services: Services) -> _Facts:
         decision_key=key,
         decision=decision,
         approved=(approval is not None and approval.approved)
-        or not needs_approval(trial, decision.flag_action, services),
+        or not needs_approval(trial, decision.flag_action, services.store),
         answer=None if approval is None else approval.answer,
         started=started[0] if started else None,
         plan=load_plan(services.store, trial) if promotes else None,
@@ -115,7 +115,7 @@ def _seen(facts: _Facts) -> tuple[int, int | None]:
 def _write(facts: _Facts, change: FlagChange | None, services: Services) -> dict[str, Any]:
     workload = facts.trial.workload
     if change is None:
-        flag, version = latest_flag(workload, services)
+        flag, version = latest_flag(workload, services.ledger)
         made = Changed(changed=False, flag=flag, version=version)
     else:
         made = change_flag(workload, change, services=services)

@@ -32,7 +32,7 @@ def acquire_lock(event: Mapping[str, Any], *, services: Services) -> dict[str, A
         trial.workload, str(event["execution"]), now=now, expires_at=now + LEASE_SECONDS
     )
     # The trial knows of every flag change up to this version, independent of clocks.
-    _, seen = latest_flag(trial.workload, services)
+    _, seen = latest_flag(trial.workload, services.ledger)
     started = TrialStarted(now, str(event["execution"]), flag_version=seen)
     key = ledger_keys.started_entry(trial.trial)
     services.ledger.put_once(trial.workload, key, started.to_entry())

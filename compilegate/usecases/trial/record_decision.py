@@ -34,5 +34,5 @@ def record_decision(event: Mapping[str, Any], *, services: Services) -> dict[str
         "decision_id": decision.decision_id,
         "verdict": decision.verdict,
         "flag_action": str(decision.flag_action),
-        "approval_needed": needs_approval(trial, decision.flag_action, services),
+        "approval_needed": needs_approval(trial, decision.flag_action, services.store),
     }

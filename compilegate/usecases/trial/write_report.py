@@ -35,7 +35,7 @@ def write_report(event: Mapping[str, Any], *, services: Services) -> dict[str, A
         workload=trial.workload,
         subject=report.subject,
         text=f"{report.message}\n\nReport: {place}",
-        owner=owner_of(trial, services),
+        owner=owner_of(trial, services.store),
         report=place,
         act=command_at(f"compilegate report {trial.workload} --trial {trial.trial}", stage),
         flag_enabled=event.get("flag_enabled"),
